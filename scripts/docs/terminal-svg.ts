@@ -1,4 +1,4 @@
-import { width } from "../../src/terminal/index.js";
+import { width } from "../../src/findings/text.js";
 
 /** Colours of the drawn terminal window: its own dark card, so that it reads on light and dark pages alike. */
 const theme = {

@@ -98,7 +98,10 @@ async function chat(options: ChatCommandOptions, command: Command): Promise<void
       return;
     }
     const { TerminalChat } = await import("./chat-terminal.js");
-    const { dim, colorsOf, oneLine } = await import("../terminal/index.js");
+    const [{ dim, colorsOf }, { oneLine }] = await Promise.all([
+      import("../terminal/index.js"),
+      import("../findings/text.js"),
+    ]);
     const greeting = `${oneLine(server.model)} at ${server.url}; /help lists commands, Ctrl-D ends.`;
     process.stdout.write(`${dim(greeting, colorsOf(process.stdout))}\n`);
     const terminal = new TerminalChat(session, process.stdout);

@@ -1,5 +1,6 @@
 import { relative } from "node:path";
-import { type Canvas, inspectPicture, labelled, oneLine } from "../terminal/index.js";
+import { oneLine } from "../findings/text.js";
+import { type Canvas, inspectPicture, labelled } from "../terminal/index.js";
 import type { DemoReport } from "./demo-run.js";
 
 /** What the demo saw, as a person reads it from top to bottom. */

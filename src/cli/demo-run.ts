@@ -5,7 +5,7 @@ import { type CompletedJob, Lab, ServingModel } from "../client/index.js";
 import { writeWhole } from "../client/whole-file.js";
 import type { Capabilities, CaptureResult } from "../contracts/index.js";
 import { limits } from "../contracts/limits.js";
-import { spread } from "./layers.js";
+import { spread, spreadLayers } from "../findings/layers.js";
 import { unwritable } from "./output.js";
 import { makeFolder } from "./run-experiment.js";
 
@@ -69,7 +69,7 @@ export async function runDemo(options: DemoOptions): Promise<{ report: DemoRepor
     const { inference, lab } = await startServices(options, home, closers);
     const serving = new ServingModel(inference);
     const model = await serving.capabilities({ signal: options.signal });
-    const layers = options.layers ?? spread(range(model.n_layer ?? 0), limits.layers);
+    const layers = options.layers ?? spreadLayers(model.n_layer ?? 0, limits.layers);
 
     options.onStage(`asking ${model.model}, and looking inside`);
     const [{ chat, capture, duringAnswer }, { job, download }] = await Promise.all([
@@ -205,8 +205,4 @@ function largestDifference(capture: CaptureResult, job: CompletedJob<"inspect">)
     });
   }
   return largest;
-}
-
-function range(count: number): number[] {
-  return Array.from({ length: count }, (_, index) => index);
 }

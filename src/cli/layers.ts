@@ -23,13 +23,6 @@ export function anyLayers(text: string): number[] {
   return layers;
 }
 
-/** At most `count` of the items, evenly spread, the last one always among them. */
-export function spread<T>(items: readonly T[], count: number): T[] {
-  if (items.length <= count) return [...items];
-  const step = items.length / count;
-  return Array.from({ length: count }, (_, index) => items[Math.round((index + 1) * step) - 1] as T);
-}
-
 function refused(reason: string): InvalidArgumentError {
   return new InvalidArgumentError(`${reason} Write layers as 0,3,7 or 0-7.`);
 }

@@ -16,9 +16,10 @@ export function registerModels(program: Command): void {
 
 async function list(options: { json?: boolean; points?: string }): Promise<void> {
   if (options.points !== undefined) return pointsOf(options.points, options.json === true);
-  const [{ listCached }, terminal, { print, printJson }] = await Promise.all([
+  const [{ listCached }, terminal, { parametersText }, { print, printJson }] = await Promise.all([
     import("../models/hub/cached.js"),
     import("../terminal/index.js"),
+    import("../findings/numbers.js"),
     import("./output.js"),
   ]);
   const contents = await listCached();
@@ -41,7 +42,7 @@ async function list(options: { json?: boolean; points?: string }): Promise<void>
           models.map(({ id, header, bytes: size, lastUsed }) => [
             id,
             header?.architecture ?? "unreadable",
-            header === null ? "" : parameters(header.parameters),
+            header === null ? "" : parametersText(header.parameters),
             header?.quantization ?? "",
             header?.context == null ? "" : String(header.context),
             bytes(size),
@@ -122,10 +123,3 @@ const forms = {
   normed: "what is added to the stream has gone through a norm",
   scaled: "what is added to the stream is scaled",
 };
-
-/** `1.5 M`, `494 M`, `7.2 B`: as models are named. */
-function parameters(count: number): string {
-  const [unit, name] = count >= 1e9 ? [1e9, "B"] : [1e6, "M"];
-  const value = count / (unit as number);
-  return `${value >= 99.5 ? Math.round(value) : value.toPrecision(2)} ${name}`;
-}

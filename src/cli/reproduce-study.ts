@@ -4,6 +4,7 @@ import { readPublished } from "../client/published-study.js";
 import { writeWhole } from "../client/whole-file.js";
 import type { Job, Result } from "../contracts/index.js";
 import { UserError } from "../contracts/user-error.js";
+import { figureOf } from "../findings/numbers.js";
 import {
   type Asked,
   assemble,
@@ -17,7 +18,6 @@ import {
   outcomeOf,
   reproductionWords,
   requestsIn,
-  short,
   usualTolerances,
 } from "../study/index.js";
 import { ProgressLine } from "../terminal/index.js";
@@ -192,7 +192,9 @@ function picture(
   return [
     ...compared.map(({ title, values, within, held, worst }) => {
       const far =
-        worst === null ? "" : `; ${worst.what}: ${short(worst.before)} there, ${short(worst.after)} here`;
+        worst === null
+          ? ""
+          : `; ${worst.what}: ${figureOf(worst.before)} there, ${figureOf(worst.after)} here`;
       return `${held ? "held   " : "differs"}  ${title}: ${within} of ${values} values within tolerance${held ? "" : far}`;
     }),
     "",

@@ -3,8 +3,9 @@ import type { ExecutionList } from "../contracts/execution.js";
 import { defaults, limits } from "../contracts/limits.js";
 import type { RouterStats } from "../contracts/router.js";
 import type { Stats } from "../contracts/stats.js";
+import { spreadLayers } from "../findings/layers.js";
 import { UsageError } from "./exit-code.js";
-import { layerList, spread } from "./layers.js";
+import { layerList } from "./layers.js";
 import { integerBetween } from "./options.js";
 import { serverOption } from "./service-address.js";
 
@@ -61,17 +62,18 @@ export function registerResident(program: Command): void {
 }
 
 async function tools() {
-  const [{ Transport }, terminal, { print, printJson }, { TaplineError }] = await Promise.all([
+  const [{ Transport }, terminal, { oneLine }, { print, printJson }, { TaplineError }] = await Promise.all([
     import("../client/transport.js"),
     import("../terminal/index.js"),
+    import("../findings/text.js"),
     import("./output.js"),
     import("../client/errors.js"),
   ]);
-  return { Transport, terminal, print, printJson, TaplineError };
+  return { Transport, terminal, oneLine, print, printJson, TaplineError };
 }
 
 async function capture(prompt: string, options: CaptureOptions): Promise<void> {
-  const { terminal, print, printJson, TaplineError } = await tools();
+  const { terminal, oneLine, print, printJson, TaplineError } = await tools();
   const [{ ServingModel }, { readInput }] = await Promise.all([
     import("../client/serving-model.js"),
     import("./input-files.js"),
@@ -82,18 +84,18 @@ async function capture(prompt: string, options: CaptureOptions): Promise<void> {
   if (model === null) throw new TaplineError("The server holds no model at the moment.");
   const result = await serving.inspect(text, {
     model,
-    layers: options.layers ?? spread([...Array(n_layer ?? 1).keys()], limits.capture_layers),
+    layers: options.layers ?? spreadLayers(n_layer ?? 1, limits.capture_layers),
     maxInputTokens: options.maxInputTokens,
   });
   if (options.json) return printJson(result);
   const canvas = terminal.canvasOf(process.stdout);
   const lines = [
-    ...terminal.labelled("Model", terminal.oneLine(model), canvas),
-    ...terminal.labelled("Captured", terminal.oneLine(text), canvas),
+    ...terminal.labelled("Model", oneLine(model), canvas),
+    ...terminal.labelled("Captured", oneLine(text), canvas),
     "",
     ...terminal.measurePicture(result, canvas),
     "",
-    ...terminal.labelled("Note", terminal.oneLine(result.note), canvas),
+    ...terminal.labelled("Note", oneLine(result.note), canvas),
   ];
   return print(lines.join("\n"));
 }

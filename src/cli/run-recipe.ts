@@ -4,13 +4,13 @@ import { writeWhole } from "../client/whole-file.js";
 import type { FeaturesResult, Job, Result } from "../contracts/index.js";
 import type { Recipe, RecipeModel } from "../contracts/recipe.js";
 import { version } from "../contracts/version.js";
+import { figureOf } from "../findings/numbers.js";
 import {
   type ContrastTask,
   chooseModel,
   contrasted,
   contrastPage,
   exchangesOf,
-  figureText,
   type LabTask,
   type LiveTask,
   livePage,
@@ -274,7 +274,7 @@ function picture(
   const rows = outcomes.map((outcome) => [
     `${outcome.expected.control === true ? "control: " : ""}${outcome.expected.what}`,
     rangeText(outcome),
-    figureText(outcome.seen),
+    figureOf(outcome.seen),
     outcome.held ? "yes" : "NO",
   ]);
   const columns = [

@@ -1,5 +1,7 @@
 import type { Discussion, Entry, StudyEnvelope, StudyPage } from "../contracts/studies/index.js";
-import { bold, type Canvas, dim, oneLine, wrap } from "../terminal/index.js";
+import { oneLine } from "../findings/text.js";
+import { wrap } from "../terminal/fit.js";
+import { bold, type Canvas, dim } from "../terminal/index.js";
 import { safeLines } from "./study-client.js";
 
 /** A page of studies, three lines or more each. */

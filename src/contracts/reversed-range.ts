@@ -10,3 +10,8 @@ export function reversedRange(
   const [first, last] = ranges[index] as readonly [number, number];
   return { index, sentence: `must not begin after its end, got ${first} and ${last}.` };
 }
+
+/** Whether two bounds leave nothing between them; one alone bounds one side. */
+export function reversedBounds(low: number | undefined, high: number | undefined): boolean {
+  return low !== undefined && high !== undefined && low > high;
+}

@@ -1,3 +1,4 @@
+import { auroc } from "../findings/classification.js";
 import { shuffle, uniformNumbers } from "./random.js";
 
 /** States of some texts at one layer, one after another: [texts, hidden]. */
@@ -112,10 +113,10 @@ function separations(
   let sum = 0;
   for (let round = 0; round < shuffles; round++) {
     const mixed = shuffle([...labels], random);
-    sum += auroc(of(mixed), mixed);
+    sum += separationOf(of(mixed), mixed);
   }
   const scores = of(labels);
-  return { separation: auroc(scores, labels), shuffledSeparation: sum / shuffles, scores };
+  return { separation: separationOf(scores, labels), shuffledSeparation: sum / shuffles, scores };
 }
 
 function crossFitted(
@@ -141,19 +142,9 @@ function crossFitted(
 }
 
 /** The share of pairs in which the positive text scores higher; ties count half. */
-function auroc(scores: Float64Array, labels: boolean[]): number {
-  let above = 0;
-  let pairs = 0;
-  for (const [i, label] of labels.entries()) {
-    if (!label) continue;
-    for (const [j, other] of labels.entries()) {
-      if (other) continue;
-      pairs++;
-      const difference = (scores[i] as number) - (scores[j] as number);
-      above += difference > 0 ? 1 : difference === 0 ? 0.5 : 0;
-    }
-  }
-  return above / pairs;
+function separationOf(scores: Float64Array, labels: boolean[]): number {
+  const side = (wanted: boolean) => [...scores].filter((_, index) => labels[index] === wanted);
+  return auroc(side(true), side(false));
 }
 
 type Row = Float32Array | Float64Array;

@@ -1,4 +1,4 @@
-import type { Findings } from "../report/figure.js";
+import type { Findings } from "../report/parts.js";
 import { compareFindings } from "./compare/figures.js";
 import compareWords from "./compare/words.js";
 import type { Operation, Result, ResultOf } from "./contracts.js";

@@ -7,6 +7,7 @@ import {
   type RecipeModel,
   type RecipeStep,
 } from "../contracts/recipe.js";
+import { reversedBounds } from "../contracts/reversed-range.js";
 import { type Before, checkStep, variantsOf } from "./steps.js";
 import { type Texts, withTexts } from "./texts.js";
 
@@ -45,7 +46,7 @@ function checkExpected({ id, value, low, high }: Expected, steps: readonly strin
   if (low === undefined && high === undefined) {
     throw new UserError(`${id} has neither low nor high, so it could not fail.`);
   }
-  if (low !== undefined && high !== undefined && low > high) {
+  if (reversedBounds(low, high)) {
     throw new UserError(`${id} expects at least ${low} and at most ${high}.`);
   }
   const unknown = readingsOf(value).find(({ step }) => !steps.includes(step));

@@ -1,6 +1,6 @@
 import type { Contrast } from "../contracts/recipe.js";
+import { figureOf } from "../findings/numbers.js";
 import type { Contrasted } from "./contrast.js";
-import { figureText } from "./outcome.js";
 import { html, sheet } from "./sheet.js";
 
 /** What a feature does in two groups of texts, as one page. */
@@ -16,13 +16,13 @@ export function contrastPage(what: string, asked: Contrast, found: Contrasted): 
       picked
         ? "picked: its mean activation in the first group is the most above that in the second"
         : "which an earlier step or the recipe named"
-    }. AUROC ${figureText(found.auroc)}.</p>
+    }. AUROC ${figureOf(found.auroc)}.</p>
 <table>
 <thead><tr><th></th><th>texts ${asked.texts} of ${asked.step}</th><th>texts ${asked.against}</th></tr></thead>
 <tbody>
 ${rows.map(
-  ([name, { texts, against }]) => html`<tr><td>${name}</td><td class="number">${figureText(texts)}</td>
-<td class="number">${figureText(against)}</td></tr>
+  ([name, { texts, against }]) => html`<tr><td>${name}</td><td class="number">${figureOf(texts)}</td>
+<td class="number">${figureOf(against)}</td></tr>
 `,
 )}</tbody>
 </table>

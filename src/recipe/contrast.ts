@@ -1,6 +1,8 @@
 import type { FeaturesResult } from "../contracts/index.js";
 import { UserError } from "../contracts/index.js";
 import type { Contrast } from "../contracts/recipe.js";
+import { auroc } from "../findings/classification.js";
+import { mean } from "../findings/numbers.js";
 
 /** What a feature does in two groups of texts, at one token of each. */
 export interface Contrasted {
@@ -31,12 +33,11 @@ export function contrasted(
   const values = (group: readonly Activations[]) => group.map((own) => own.get(feature) ?? 0);
   const [one, other] = [values(groups.texts), values(groups.against)];
   const active = (group: readonly number[]) => group.filter((value) => value > 0).length / group.length;
-  const pairs = one.flatMap((a) => other.map((b) => (a > b ? 1 : a === b ? 0.5 : 0)));
   return {
     feature,
     mean: { texts: mean(one), against: mean(other) },
     active: { texts: active(one), against: active(other) },
-    auroc: mean(pairs),
+    auroc: auroc(one, other),
   };
 }
 
@@ -83,8 +84,4 @@ function mostApart(texts: readonly Activations[], against: readonly Activations[
     throw new UserError("No feature is more active in the texts than in those that they are held against.");
   }
   return best[0];
-}
-
-function mean(numbers: readonly number[]): number {
-  return numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
 }

@@ -7,7 +7,6 @@ export { livePage } from "./live-page.js";
 export {
   type ContrastTask,
   chooseModel,
-  figureText,
   type LabTask,
   type LiveTask,
   modelText,

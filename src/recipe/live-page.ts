@@ -1,6 +1,6 @@
+import { figureOf } from "../findings/numbers.js";
 import type { LiveStep } from "./live.js";
 import { type AnswerToken, type Exchange, exchangesOf } from "./live-answer.js";
-import { figureText } from "./outcome.js";
 import { html, sheet } from "./sheet.js";
 
 /** What a live step asked and what the model answered, as one page; each token stands on the score of its first probe. */
@@ -51,7 +51,7 @@ function editText({
 }: Exchange["interventions"][number]) {
   const lengths =
     typeof change === "number" && typeof row === "number"
-      ? `, changed by ${figureText(change)} of ${figureText(row)}`
+      ? `, changed by ${figureOf(change)} of ${figureOf(row)}`
       : "";
   return `${String(kind)} at block ${String(layer)}: ${String(rows)} rows${lengths}`;
 }

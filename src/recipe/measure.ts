@@ -1,5 +1,6 @@
 import { UserError } from "../contracts/index.js";
 import type { Quantity, Reading } from "../contracts/recipe.js";
+import { mean } from "../findings/numbers.js";
 
 /** What a step left, by its id: a Lab's result, or what a serving model answered. */
 export type Results = ReadonlyMap<string, unknown>;
@@ -52,10 +53,6 @@ function read(reading: Reading, results: Results): number {
   if (take === "min") return Math.min(...numbers);
   if (take === "max") return Math.max(...numbers);
   return mean(numbers);
-}
-
-function mean(numbers: readonly number[]): number {
-  return numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
 }
 
 /** Parts between slashes; those in double quotes may hold slashes and spaces. */

@@ -162,8 +162,3 @@ export function rangeText({ low, high }: Pick<Outcome, "low" | "high">): string 
   if (low === undefined) return `at most ${high}`;
   return high === undefined ? `at least ${low}` : `${low} to ${high}`;
 }
-
-/** Up to four digits, as tables show a figure. */
-export function figureText(value: number): string {
-  return `${Number(value.toPrecision(4))}`;
-}

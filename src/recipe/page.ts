@@ -1,5 +1,6 @@
 import type { Recipe } from "../contracts/recipe.js";
-import { figureText, type Outcome, rangeText } from "./outcome.js";
+import { figureOf } from "../findings/numbers.js";
+import { type Outcome, rangeText } from "./outcome.js";
 import { html, sheet } from "./sheet.js";
 
 /** A step's own report, beside the page. */
@@ -33,7 +34,7 @@ ${outcomes.map(
   (outcome) => html`<tr>
 <td>${outcome.expected.control === true ? "Control: " : ""}${outcome.expected.what}</td>
 <td class="number">${rangeText(outcome)}</td>
-<td class="number">${figureText(outcome.seen)}</td>
+<td class="number">${figureOf(outcome.seen)}</td>
 <td>${outcome.held ? "yes" : html`<span class="failed">no</span>`}</td>
 <td>${outcome.source}</td>
 </tr>

@@ -1,6 +1,7 @@
 import type { Recipe } from "../contracts/recipe.js";
+import { figureOf } from "../findings/numbers.js";
 import type { Words } from "../study/index.js";
-import { figureText, type Outcome, rangeText } from "./outcome.js";
+import { type Outcome, rangeText } from "./outcome.js";
 
 /** What a reproduction says as a study; what it reproduces stands in the method as a fenced block. */
 export function reproductionWords(
@@ -31,7 +32,7 @@ export function reproductionWords(
     finding: [
       `${held} of ${outcomes.length} figures held.`,
       ...outcomes.map((each) => {
-        return `- ${each.held ? "held" : "did not hold"}: ${each.expected.what}: ${figureText(each.seen)}`;
+        return `- ${each.held ? "held" : "did not hold"}: ${each.expected.what}: ${figureOf(each.seen)}`;
       }),
     ].join("\n"),
     limitations: recipe.differs,

@@ -1,7 +1,6 @@
 export { findingsOf, wordsOf } from "../operations/figures.js";
 export type { Answer } from "../operations/words.js";
 export { drawFigure, drawingStyle } from "./drawing/index.js";
-export type { Figure, Findings, Passage } from "./figure.js";
 export { type ReportedJob, readJob } from "./job.js";
 export { glimpse, Html } from "./markup.js";
 export { renderReport } from "./report.js";

@@ -1,15 +1,13 @@
 import {
   contracts,
   InvalidInput,
-  modelFields,
   type Operation,
   operations,
-  placeFields,
   type Result,
   UserError,
   validate,
 } from "../contracts/index.js";
-import { publicName } from "../contracts/public-name.js";
+import { publicConfig, publicResult } from "../contracts/public-job.js";
 
 /** What a report is made of: a completed job, or a result on its own. */
 export interface ReportedJob {
@@ -61,22 +59,12 @@ export function readJob(value: unknown): ReportedJob {
 
 /** The job without the folders that models and data lie in: a report is passed on, and those tell of a machine and its user. */
 export function withoutFolders(job: ReportedJob): ReportedJob {
-  const { provenance } = job.result;
-  const { requested_model: model, resolved_model: resolved } = provenance;
-  const bare = {
-    ...provenance,
-    requested_model: publicName(model),
-    resolved_model: { ...resolved, path: publicName(resolved.path) },
+  const { config, result } = job;
+  return {
+    ...job,
+    result: publicResult(result),
+    ...(config === undefined ? {} : { config: publicConfig(config) }),
   };
-  const { config } = job;
-  const named = config === undefined ? undefined : { ...config };
-  for (const field of [...modelFields, ...placeFields]) {
-    if (typeof named?.[field] === "string") named[field] = publicName(named[field]);
-  }
-  const folder =
-    "folder" in job.result && job.result.folder !== null ? { folder: publicName(job.result.folder) } : {};
-  const result = { ...job.result, ...folder, provenance: bare };
-  return { ...job, result, ...(named === undefined ? {} : { config: named }) };
 }
 
 function asObject(value: unknown): Record<string, unknown> | undefined {

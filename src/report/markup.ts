@@ -1,5 +1,5 @@
+import { cut, isPlain, oneLine, visible } from "../findings/text.js";
 import { Html, htmlTag } from "../markup/html.js";
-import { cut, isPlain, oneLine, visible } from "../terminal/index.js";
 
 export { Html, type Value } from "../markup/html.js";
 

@@ -1,5 +1,5 @@
 import type { Provenance } from "../contracts/index.js";
-import { figureOf } from "./figure.js";
+import { figureOf } from "../findings/numbers.js";
 import { type Html, html, type Value } from "./markup.js";
 
 /** Everything that is known about where a result comes from; no field is left out. */

@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
 import { version } from "../contracts/version.js";
+import type { Figure } from "../findings/figure.js";
 import { findingsOf, wordsOf } from "../operations/figures.js";
-import type { Figure, Passage } from "./figure.js";
 import { type ReportedJob, withoutFolders } from "./job.js";
 import { chartLibraries, pageScript } from "./library.js";
 import { glimpse, Html, html, scriptJson } from "./markup.js";
+import type { Passage } from "./parts.js";
 import { provenanceBox } from "./provenance.js";
 import { style } from "./style.js";
 

@@ -1,5 +1,6 @@
 import type { VectorLayer } from "../contracts/library.js";
-import { type Figure, figureOf } from "./figure.js";
+import type { Figure } from "../findings/figure.js";
+import { figureOf } from "../findings/numbers.js";
 
 /** Intervals of a histogram. */
 const most = 12;

@@ -10,7 +10,6 @@ export {
   isPublicModel,
   outcomeOf,
   requestsIn,
-  short,
   type Tolerances,
   usualTolerances,
 } from "./reproduction.js";

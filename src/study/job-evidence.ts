@@ -1,5 +1,6 @@
 import { characters, cut } from "../contracts/cut.js";
-import { type Config, type Job, modelFields, placeFields, type Result } from "../contracts/index.js";
+import type { Job, Result } from "../contracts/index.js";
+import { publicConfig, publicResult } from "../contracts/public-job.js";
 import { publicName } from "../contracts/public-name.js";
 import { studyLimits } from "../contracts/studies/index.js";
 import { type Answer, findingsOf, wordsOf } from "../report/index.js";
@@ -11,7 +12,7 @@ import { requestBlock, resultBlock } from "./result-block.js";
  * a comparison prompt by prompt, the result and its provenance as JSON.
  */
 export function jobEvidence(given: Job): Evidence {
-  const job = withoutFolder(given);
+  const job = given.result === undefined ? given : ({ ...given, result: publicResult(given.result) } as Job);
   const gatherer = new Gatherer();
   const name = `${job.operation} ${job.id.slice(0, 8)}`;
   const asked = addQuestion(gatherer, job, name);
@@ -44,7 +45,7 @@ function addQuestion(gatherer: Gatherer, job: Job, name: string): string {
       `The folder of the model file of ${name} on the author's machine. The hash of the configuration is that of the whole one.`,
     );
   }
-  const request = publicRequest(config);
+  const request = publicConfig(config);
   const { examples, ...others } = { examples: undefined, ...request } as Record<string, unknown>;
   const submitted = `Job ${job.id}, submitted ${new Date(job.created * 1000).toISOString()}. Raw text, no chat template.`;
   const block = requestBlock(job.id, request);
@@ -78,23 +79,6 @@ function addQuestion(gatherer: Gatherer, job: Job, name: string): string {
   return asked;
 }
 
-/** A job that wrote somewhere, without where that is on its author's machine. */
-function withoutFolder(job: Job): Job {
-  const { result } = job;
-  if (result === undefined || !("folder" in result) || result.folder === null) return job;
-  return { ...job, result: { ...result, folder: publicName(result.folder) } } as Job;
-}
-
-/** A configuration without the folders of its author's machine. */
-function publicRequest(config: Config): Record<string, unknown> {
-  const request: Record<string, unknown> = { ...config };
-  for (const field of [...modelFields, ...placeFields]) {
-    const value = request[field];
-    if (typeof value === "string") request[field] = publicName(value);
-  }
-  return request;
-}
-
 function promptText(prompts: readonly string[]): string {
   return prompts.some((prompt) => prompt.includes("\n")) && prompts.length > 1
     ? JSON.stringify(prompts, null, 2)
@@ -124,16 +108,11 @@ function addResult(gatherer: Gatherer, job: Job, result: Result, asked: string, 
   });
   addAnswers(gatherer, wordsOf(job.operation).answers?.(result as never) ?? [], made, name);
   const { provenance } = result;
-  const shown = {
-    ...provenance,
-    requested_model: publicName(provenance.requested_model),
-    resolved_model: { ...provenance.resolved_model, path: publicName(provenance.resolved_model.path) },
-  };
   gatherer.add({
     parent: made,
     kind: "note",
     title: `Provenance of ${name}`,
-    note: JSON.stringify(shown, null, 2),
+    note: JSON.stringify(provenance, null, 2),
   });
   addResultBlock(gatherer, job, made, name);
   if (result.artifacts.length > 0) {
@@ -175,7 +154,7 @@ function modelOf({ result, model }: Job): Evidence["model"] {
   if (result === undefined) return { name: publicName(model), revision: null, runtime: "tapline" };
   const { provenance } = result;
   const { versions, resolved_model: resolved } = provenance;
-  const name = resolved.repository ?? publicName(provenance.requested_model);
+  const name = resolved.repository ?? provenance.requested_model;
   return {
     name: cut(`${name} (${provenance.architecture}, ${provenance.quantization})`, studyLimits.model_name),
     revision: resolved.commit ?? provenance.requested_revision,

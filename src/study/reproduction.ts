@@ -16,7 +16,9 @@ import {
   type StudyPackage,
   studyLimits,
 } from "../contracts/studies/index.js";
-import { type Figure, findingsOf } from "../report/index.js";
+import type { Figure } from "../findings/figure.js";
+import { figureOf } from "../findings/numbers.js";
+import { findingsOf } from "../report/index.js";
 
 /** A request that a study tells, and the result that it got there where that is told, too. */
 export interface Asked {
@@ -212,15 +214,11 @@ export function differedText(compared: readonly Compared[]): string {
     const far =
       worst === null
         ? ""
-        : `; farthest at ${worst.what}: ${short(worst.before)} there, ${short(worst.after)} here`;
+        : `; farthest at ${worst.what}: ${figureOf(worst.before)} there, ${figureOf(worst.after)} here`;
     const gone = missing === 0 ? "" : `, ${missing} that only one of them has`;
     return [`${title}: ${within} of ${values} values within tolerance${gone}${far}.`];
   });
   return cut(lines.join(" "), studyLimits.reason);
-}
-
-export function short(value: number): string {
-  return String(Number(value.toPrecision(4)));
 }
 
 /** The block that says which study was repeated, and what came of it. */

@@ -1,22 +1,10 @@
 import type { AttentionHead } from "../contracts/index.js";
+import { type AttentionKind, attentionKinds, kindsOf } from "../findings/blocks.js";
 import { type Canvas, narrowest } from "./canvas.js";
 import { legend } from "./legend.js";
 import { heading } from "./page.js";
 import { probabilityScale } from "./paint.js";
 import { tokenGrid } from "./token-grid.js";
-
-/** What heads are known to look at, and in which words. */
-export const attentionKinds = {
-  previous: "how much tokens read the token before them",
-  induction: "how much repeated tokens read what came after their first occurrence",
-  first: "how much tokens read the first token, where a head rests",
-} as const;
-type Kind = keyof typeof attentionKinds;
-
-/** The kinds that this text says something about: induction needs tokens that come again. */
-export function kindsOf(heads: readonly AttentionHead[]): Kind[] {
-  return (Object.keys(attentionKinds) as Kind[]).filter((kind) => heads.some((head) => head[kind] !== null));
-}
 
 /** Columns of a cell, and before the cells. */
 const [cellWidth, margin] = [9, 6];
@@ -30,7 +18,7 @@ export function attentionPicture(heads: readonly AttentionHead[] | undefined, ca
   const lines = Array.from({ length: Math.ceil(numbers.length / most) }, (_, line) =>
     numbers.slice(line * most, (line + 1) * most),
   );
-  const grid = (kind: Kind, shown: readonly number[]) =>
+  const grid = (kind: AttentionKind, shown: readonly number[]) =>
     tokenGrid(
       {
         tokens: shown.map((head) => `h${head}`),

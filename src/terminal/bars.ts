@@ -1,7 +1,8 @@
 import type { Candidate } from "../contracts/index.js";
+import { visible, width } from "../findings/text.js";
 import { type Canvas, narrowest } from "./canvas.js";
+import { fit } from "./fit.js";
 import { inScale, probabilityScale } from "./paint.js";
-import { fit, visible, width } from "./text.js";
 
 const eighths = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
 

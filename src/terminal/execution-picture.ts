@@ -1,11 +1,12 @@
 import type { Execution, ExecutionList, ExecutionSummary } from "../contracts/execution.js";
+import { oneLine } from "../findings/text.js";
 import type { Canvas } from "./canvas.js";
 import { narrowest } from "./canvas.js";
+import { wrap } from "./fit.js";
 import { labelled } from "./page.js";
 import { bold, dim } from "./paint.js";
 import { ago, duration } from "./spans.js";
 import { type Entry, table } from "./table.js";
-import { oneLine, wrap } from "./text.js";
 
 /** Recent requests as a table, newest first. */
 export function executionList(

@@ -1,27 +1,13 @@
 import type { Decomposition, InspectResult } from "../contracts/index.js";
+import { layersByPoint, pointMeanings, total } from "../findings/blocks.js";
+import { shortNumber } from "../findings/numbers.js";
+import { visible } from "../findings/text.js";
 import { type Canvas, narrowest } from "./canvas.js";
-import { shortNumber } from "./figures.js";
 import { legend } from "./legend.js";
 import { normsGrid } from "./norms-grid.js";
 import { heading, labelled } from "./page.js";
 import { differenceScale, magnitudeScale } from "./paint.js";
-import { visible } from "./text.js";
 import { tokenGrid } from "./token-grid.js";
-
-/** What each point of a block is, in few words. */
-export const pointMeanings = {
-  block_in: "the residual stream before each block",
-  attn_out: "what each block's attention adds to the stream",
-  mid: "the stream between attention and MLP",
-  ffn_out: "what each block's MLP adds to the stream",
-} as const;
-
-/** Of each point that was asked for, its layers. */
-export function layersByPoint({ points }: Pick<InspectResult, "points">) {
-  const found = new Map<keyof typeof pointMeanings, NonNullable<InspectResult["points"]>>();
-  for (const each of points ?? []) found.set(each.point, [...(found.get(each.point) ?? []), each]);
-  return found;
-}
 
 /** Norms of the points inside the blocks, a grid a point. */
 export function innerPointsPicture(
@@ -70,11 +56,6 @@ export function decompositionPicture(found: Decomposition | undefined, canvas: C
       canvas,
     ),
   ];
-}
-
-/** The sum over the blocks. */
-export function total(blocks: Decomposition["blocks"], part: "attention" | "mlp"): number {
-  return blocks.reduce((sum, block) => sum + block[part], 0);
 }
 
 function signedLogit(value: number): string {

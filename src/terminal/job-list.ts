@@ -1,9 +1,9 @@
 import type { JobSummary } from "../contracts/index.js";
+import { oneLine } from "../findings/text.js";
 import type { Canvas } from "./canvas.js";
 import { bold, dim, inScale, probabilityScale } from "./paint.js";
 import { ago, duration } from "./spans.js";
 import { type Entry, table } from "./table.js";
-import { oneLine } from "./text.js";
 
 /** Jobs as a table, newest first; ids are whole, since commands want them whole. */
 export function jobList(jobs: readonly JobSummary[], canvas: Canvas, now = Date.now() / 1000): string[] {

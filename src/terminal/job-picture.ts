@@ -1,11 +1,11 @@
 import { basename } from "node:path";
 import type { Job, Result } from "../contracts/index.js";
+import { oneLine } from "../findings/text.js";
 import type { Picture } from "../operations/picture.js";
 import { pictures } from "../operations/pictures.js";
 import type { Canvas } from "./canvas.js";
 import { labelled } from "./page.js";
 import { duration } from "./spans.js";
-import { oneLine } from "./text.js";
 
 /** What is said of results that bring no note of their own. */
 const caution = "A readout shows what can be read off a layer, not what the model uses.";

@@ -1,10 +1,11 @@
 import type { InspectResult } from "../contracts/index.js";
 import type { LensView } from "../contracts/names.js";
+import { type LensReading, lensReadings, viewValues } from "../findings/lens.js";
+import { shortNumber, shortProbability } from "../findings/numbers.js";
+import { visible } from "../findings/text.js";
 import type { Canvas } from "./canvas.js";
-import { shortNumber, shortProbability } from "./figures.js";
-import { type LensReading, lensReadings, viewValues } from "./lens-views.js";
+import { wrap } from "./fit.js";
 import { magnitudeScale, probabilityScale } from "./paint.js";
-import { visible, wrap } from "./text.js";
 import { tokenGrid } from "./token-grid.js";
 
 /**

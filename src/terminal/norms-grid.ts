@@ -1,6 +1,6 @@
 import type { CaptureResult } from "../contracts/index.js";
+import { shortNumber } from "../findings/numbers.js";
 import type { Canvas } from "./canvas.js";
-import { shortNumber } from "./figures.js";
 import { magnitudeScale } from "./paint.js";
 import { tokenGrid } from "./token-grid.js";
 

@@ -1,6 +1,7 @@
+import { width } from "../findings/text.js";
 import { type Canvas, narrowest } from "./canvas.js";
+import { fit, wrap } from "./fit.js";
 import { bold, dim } from "./paint.js";
-import { fit, width, wrap } from "./text.js";
 
 /** Label at the left, text beside it, as many lines as it needs. */
 export function labelled(label: string, text: string, canvas: Canvas): string[] {

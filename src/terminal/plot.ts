@@ -1,6 +1,7 @@
+import { width } from "../findings/text.js";
 import { type Canvas, narrowest } from "./canvas.js";
+import { fit } from "./fit.js";
 import { bold, dim, inScale, probabilityScale } from "./paint.js";
-import { fit, width } from "./text.js";
 
 export interface Series {
   points: ReadonlyArray<readonly [x: number, y: number]>;
@@ -10,6 +11,29 @@ export interface Series {
   marked?: readonly number[];
   /** Place on the colour scale, 0 to 1; the terminal's own bold text where there is none. */
   place?: number;
+}
+
+/** Where the line of one of several series is on the colour scale: bright enough to read on dark and light backgrounds. */
+export function seriesPlace(index: number, count: number): number {
+  return 0.35 + 0.45 * (count < 2 ? 0.5 : index / (count - 1));
+}
+
+/** A layer's number, or a letter from layer 10 on. */
+function layerMarker(layer: number): string {
+  return layer < 10 ? String(layer) : String.fromCharCode(87 + layer);
+}
+
+/** Lines of layers, each marked at a spot of its own: curves of good probes and of losses lie on each other. */
+export function layerLines(lines: readonly { layer: number; points: Series["points"] }[]): Series[] {
+  return lines.map(({ layer, points }, index) => {
+    const spot = Math.round(((index + 1) / (lines.length + 1)) * (points.length - 1));
+    return {
+      points,
+      marker: layerMarker(layer),
+      marked: lines.length === 1 || layer > 35 ? [] : [spot],
+      place: seriesPlace(index, lines.length),
+    };
+  });
 }
 
 export interface Axis {

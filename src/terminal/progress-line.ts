@@ -1,4 +1,4 @@
-import { cut } from "./text.js";
+import { cut } from "../findings/text.js";
 
 interface Output {
   isTTY?: boolean;

@@ -1,10 +1,10 @@
 import type { BackendStats, RouterStats } from "../contracts/router.js";
+import { shortNumber } from "../findings/numbers.js";
+import { oneLine } from "../findings/text.js";
 import type { Canvas } from "./canvas.js";
-import { shortNumber } from "./figures.js";
 import { labelled } from "./page.js";
 import { duration } from "./spans.js";
 import { table } from "./table.js";
-import { oneLine } from "./text.js";
 
 /** What a router did since it started, and how its backends are. */
 export function routerStatsPicture(stats: RouterStats, canvas: Canvas): string[] {

@@ -1,7 +1,7 @@
+import { visible } from "../findings/text.js";
 import type { Canvas } from "./canvas.js";
 import { legend } from "./legend.js";
 import { dim, onScale, probabilityScale } from "./paint.js";
-import { visible } from "./text.js";
 
 /** A generated token and what its probes said; null where a probe's layer did not compute its row. */
 export interface ScoredToken {

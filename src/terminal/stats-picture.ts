@@ -1,11 +1,11 @@
 import type { Stats } from "../contracts/stats.js";
+import { shortNumber } from "../findings/numbers.js";
+import { oneLine } from "../findings/text.js";
 import type { Canvas } from "./canvas.js";
-import { shortNumber } from "./figures.js";
 import { labelled } from "./page.js";
 import { inScale, probabilityScale } from "./paint.js";
 import { bytes, duration } from "./spans.js";
 import { table } from "./table.js";
-import { oneLine } from "./text.js";
 
 /** What a server did since it started. */
 export function statsPicture(stats: Stats, canvas: Canvas): string[] {

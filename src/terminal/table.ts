@@ -1,6 +1,7 @@
+import { cut, width } from "../findings/text.js";
 import { type Canvas, narrowest } from "./canvas.js";
+import { fit } from "./fit.js";
 import { dim } from "./paint.js";
-import { cut, fit, width } from "./text.js";
 
 export interface Column {
   title: string;

@@ -1,19 +1,9 @@
-import type { InspectLayer, InspectResult, Standing } from "../contracts/index.js";
+import type { InspectResult } from "../contracts/index.js";
+import { followedLayers } from "../findings/lens.js";
+import { shortNumber, shortProbability } from "../findings/numbers.js";
 import type { Canvas } from "./canvas.js";
-import { shortNumber, shortProbability } from "./figures.js";
 import { probabilityScale } from "./paint.js";
 import { tokenGrid } from "./token-grid.js";
-
-/** The layers that tell where the target stands at every token, not after the last token alone, as the answer's do. */
-export function followedLayers({
-  tokens,
-  layers,
-}: Pick<InspectResult, "tokens" | "layers">): (InspectLayer & { target: Standing[] })[] {
-  return layers.flatMap((found) => {
-    const { target } = found;
-    return target === undefined || target.length < tokens.length ? [] : [{ ...found, target }];
-  });
-}
 
 /** What the lens says of one token, where the result follows it. */
 export function targetGrid(result: Pick<InspectResult, "tokens" | "layers">, canvas: Canvas): string[] {

@@ -1,6 +1,7 @@
+import { visible } from "../findings/text.js";
 import { type Canvas, narrowest } from "./canvas.js";
+import { fit } from "./fit.js";
 import { dim, onScale, type Scale } from "./paint.js";
-import { fit, visible } from "./text.js";
 
 export interface Cell {
   /** Left in the cell; cut where it is too long. */

@@ -1,6 +1,7 @@
 import type { Question } from "../client/index.js";
 import type { AskRequest, ForkRequest } from "../contracts/workbench.js";
 import { workbenchLimits } from "../contracts/workbench-limits.js";
+import { spreadLayers } from "../findings/layers.js";
 import { HttpError } from "../http/index.js";
 import { type Conversations, isRunning } from "./conversations.js";
 import type { Events } from "./events.js";
@@ -396,17 +397,10 @@ function textOf({ answers }: Turn): string {
 
 /** The layers that were asked for, or as many as can be watched, evenly, the last among them; a dictionary's, too. */
 function watchedLayers(asked: AskRequest, server: ServerStatus, dictionary: Turn["dictionary"]): number[] {
-  const layers = asked.layers ?? spreadLayers(server);
+  const layers = asked.layers ?? (server.n_layer === null ? [] : spreadLayers(server.n_layer, counts.layers));
   if (dictionary === undefined || layers.includes(dictionary.layer)) return layers;
   const away = (layer: number) => Math.abs(layer - dictionary.layer);
   const nearest = layers.toSorted((a, b) => away(a) - away(b))[0];
   const others = layers.length < counts.layers ? layers : layers.filter((layer) => layer !== nearest);
   return [...others, dictionary.layer].sort((a, b) => a - b);
-}
-
-function spreadLayers({ n_layer }: ServerStatus): number[] {
-  if (n_layer === null) return [];
-  if (n_layer <= counts.layers) return Array.from({ length: n_layer }, (_, layer) => layer);
-  const step = (n_layer - 1) / (counts.layers - 1);
-  return Array.from({ length: counts.layers }, (_, at) => Math.round(at * step));
 }

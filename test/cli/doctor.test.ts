@@ -6,7 +6,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { findingLines } from "../../src/cli/doctor.js";
 import { type Finding, findings, nodeVersion, notBuildable } from "../../src/cli/doctor-checks.js";
-import { wrap } from "../../src/terminal/index.js";
+import { wrap } from "../../src/terminal/fit.js";
 import { freePort } from "../support/free-port.js";
 import { withFiles } from "../support/with-files.js";
 import { standIn } from "./stand-in.js";

@@ -1,7 +1,6 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { layerList, spread } from "../../src/cli/layers.js";
-import { fc } from "../support/fc.js";
+import { layerList } from "../../src/cli/layers.js";
 
 test("layers are written as indices and ranges", () => {
   assert.equal(layerList("5"), [5]);
@@ -27,22 +26,6 @@ test("what is no list of layers is refused with the reason", () => {
   for (const [text, reason] of cases) {
     assert.throws(() => layerList(text), reason, text);
   }
-});
-
-test("spread layers are distinct, in order, and end with the last", () => {
-  assert.equal(spread([0, 1, 2], 8), [0, 1, 2]);
-  assert.equal(spread([0, 1, 2, 3, 4, 5, 6, 7], 4), [1, 3, 5, 7]);
-  fc.assert(
-    fc.property(fc.integer({ min: 1, max: 256 }), fc.integer({ min: 1, max: 8 }), (total, count) => {
-      const chosen = spread(
-        Array.from({ length: total }, (_, layer) => layer),
-        count,
-      );
-      assert.is(chosen.length, Math.min(total, count));
-      assert.is(chosen.at(-1), total - 1);
-      for (const [index, layer] of chosen.entries()) assert.ok(index === 0 || layer > chosen[index - 1]!);
-    }),
-  );
 });
 
 test.run();

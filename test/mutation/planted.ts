@@ -734,23 +734,23 @@ export const planted: readonly Planted[] = [
   },
   {
     what: "a study tells where its author's files lie",
-    file: "src/study/job-evidence.ts",
+    file: "src/contracts/place-fields.ts",
     from: "[...modelFields, ...placeFields]",
     to: '"model", "other", "verbaliser"]',
     tests: ["study-package/told"],
   },
   {
     what: "a study tells where its author's other model lies",
-    file: "src/study/job-evidence.ts",
+    file: "src/contracts/place-fields.ts",
     from: "[...modelFields, ...placeFields]",
     to: '["model", "verbaliser", ...placeFields]',
     tests: ["study-package/told"],
   },
   {
     what: "a study tells the folder of a result",
-    file: "src/study/job-evidence.ts",
-    from: "return { ...job, result: { ...result, folder: publicName(result.folder) } };",
-    to: "return job;",
+    file: "src/contracts/place-fields.ts",
+    from: "{ folder: publicName(result.folder) }",
+    to: "{}",
     tests: ["study-package/told"],
   },
   {

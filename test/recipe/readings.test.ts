@@ -1,8 +1,10 @@
 /** What a recipe reads of its steps' results, and how they come in: paths, numbers, placeholders, contrasts, ranges. Nothing runs. */
+
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Reading } from "../../src/contracts/recipe.js";
-import { contrasted, contrastPage, figureText, outcomesOf, rangeText } from "../../src/recipe/index.js";
+import { figureOf } from "../../src/findings/numbers.js";
+import { contrasted, contrastPage, outcomesOf, rangeText } from "../../src/recipe/index.js";
 import { measure, partsOf } from "../../src/recipe/measure.js";
 import { replaced } from "../../src/recipe/placeholders.js";
 import { check, refusal } from "./a-recipe.js";
@@ -163,7 +165,7 @@ test("figures beside their ranges: the model's own, both ends within", () => {
     ],
     ["at least 1", "at most 0", "0 to 2"],
   );
-  assert.equal([0.123456, 12345.6, 1, 0, -0.00012346].map(figureText), [
+  assert.equal([0.123456, 12345.6, 1, 0, -0.00012346].map(figureOf), [
     "0.1235",
     "12350",
     "1",

@@ -1,8 +1,8 @@
 /** Where marks of pictures without script stand, at the edges of what fits: pixels by hand. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import type { Chart, Figure } from "../../src/findings/figure.js";
 import { drawFigure } from "../../src/report/drawing/index.js";
-import type { Chart, Figure } from "../../src/report/figure.js";
 
 function draw(chart: Chart, columns: string[], rows: (string | number | null)[][], width: number): string[] {
   const figure: Figure = {

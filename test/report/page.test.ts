@@ -3,8 +3,9 @@ import { createHash } from "node:crypto";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { CompareResult, ExplainResult, InspectResult, ProbeResult } from "../../src/contracts/index.js";
+import type { Figure } from "../../src/findings/figure.js";
 import { probePicture } from "../../src/operations/probe/picture.js";
-import { type Figure, findingsOf, readJob, renderReport } from "../../src/report/index.js";
+import { findingsOf, readJob, renderReport } from "../../src/report/index.js";
 import { saying } from "../support/saying.js";
 import { compareJob, explainJob, hostileJobs, inspectJob, probeJob, provenance, saeJob } from "./jobs.js";
 

@@ -2,7 +2,8 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { PatchSweepResult } from "../../src/contracts/index.js";
-import { type Figure, findingsOf } from "../../src/report/index.js";
+import type { Figure } from "../../src/findings/figure.js";
+import { findingsOf } from "../../src/report/index.js";
 import { patchJob } from "./jobs.js";
 
 const result = patchJob().result as PatchSweepResult;

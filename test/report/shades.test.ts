@@ -3,9 +3,10 @@ import * as fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { InspectResult } from "../../src/contracts/index.js";
+import type { Figure } from "../../src/findings/figure.js";
+import { leastEntropy } from "../../src/findings/numbers.js";
 import { inspectFindings } from "../../src/operations/inspect/figures.js";
 import { attentionHead } from "../../src/operations/inspect/figures-attention-head.js";
-import { type Figure, leastEntropy } from "../../src/report/figure.js";
 import { inspectJob } from "./jobs.js";
 
 test("the least entropy is exact where all is known, and never more than the truth", () => {

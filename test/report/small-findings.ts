@@ -1,11 +1,12 @@
 /** Small results, and what reports say of them. */
 
+import type { Figure } from "../../src/findings/figure.js";
 import { doseGrid } from "../../src/operations/compare/figures-dose-grid.js";
 import { attentionHead } from "../../src/operations/inspect/figures-attention-head.js";
 import { lens } from "../../src/operations/inspect/figures-lens.js";
 import { growingPatchMap } from "../../src/operations/patch_sweep/figures-growth.js";
-import type { Figure, Findings } from "../../src/report/figure.js";
 import { findingsOf } from "../../src/report/index.js";
+import type { Findings } from "../../src/report/parts.js";
 import { separation } from "../../src/report/separation.js";
 import {
   artefacts,

@@ -1,5 +1,6 @@
 /** A report's findings as text: every sentence, table and row of figures, for a person to read. */
-import type { Figure, Findings, Passage } from "../../src/report/figure.js";
+import type { Figure } from "../../src/findings/figure.js";
+import type { Findings, Passage } from "../../src/report/parts.js";
 
 /** A cell with at most six digits, so that rounding does not show. */
 function cell(value: string | number | null): string {

@@ -1,8 +1,10 @@
 /** A study that was repeated: figures side by side, their tolerances, and the words for what came of it. */
+
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { StudyPackage } from "../../src/contracts/studies/index.js";
-import { type Compared, compareFigures, outcomeOf, reproductionWords, short } from "../../src/study/index.js";
+import { figureOf } from "../../src/findings/numbers.js";
+import { type Compared, compareFigures, outcomeOf, reproductionWords } from "../../src/study/index.js";
 import { differedText } from "../../src/study/reproduction.js";
 import { compareJob, inspectJob, patchJob, probeJob, saeJob } from "../report/jobs.js";
 import { uuid } from "./parts.js";
@@ -29,7 +31,7 @@ test("what came of a repetition: held, partly, failed, and how far it was off", 
   );
   assert.is(differedText([figure()]), "");
   assert.is([...differedText(Array.from({ length: 40 }, () => off))].length, 1000);
-  assert.equal([short(0.00012346), short(5), short(-1234567)], ["0.0001235", "5", "-1235000"]);
+  assert.equal([figureOf(0.00012346), figureOf(5), figureOf(-1234567)], ["0.0001235", "5", "-1235000"]);
   const repeated = {
     ...{
       study: uuid(1),

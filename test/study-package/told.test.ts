@@ -28,6 +28,9 @@ test("names of models and folders lose where they lie on somebody's machine, and
     [".\\a\\m.gguf", "m.gguf"],
     ["../up/m.gguf", "m.gguf"],
     ["~/m.gguf", "m.gguf"],
+    ["~ada/models/m.gguf", "m.gguf"],
+    [".cache/m.gguf", "m.gguf"],
+    ["\\\\host\\share\\m.gguf", "m.gguf"],
     ["/", "a model"],
   ])
     assert.is(publicName(name as string), shown, name);

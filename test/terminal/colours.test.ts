@@ -137,7 +137,6 @@ const drawn: [name: string, lines: () => string[]][] = [
           trial("Two?", 1, 0.1, "", { control: { probability: 0.2 } }),
           trial("Two?", 2, 0.3, " a b x d", { control: { probability: 0.1 } }),
         ),
-        2,
         full,
       ),
   ],

@@ -1,25 +1,25 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { firstShare } from "../../src/findings/blocks.js";
+import { bestLayer } from "../../src/findings/classification.js";
+import type { LensReading } from "../../src/findings/lens.js";
+import { width } from "../../src/findings/text.js";
 import { comparePicture } from "../../src/operations/compare/picture.js";
 import {
   AnswerWriter,
   ago,
   bare,
-  bestLayer,
   bytes,
   type Canvas,
   duration,
-  firstShare,
   harmless,
   JobProgress,
   normsGrid,
   plot,
   table,
   ticksUpTo,
-  width,
 } from "../../src/terminal/index.js";
 import { measureGrid } from "../../src/terminal/lens-grid.js";
-import type { LensReading } from "../../src/terminal/lens-views.js";
 import { heading } from "../../src/terminal/page.js";
 import { statsPicture } from "../../src/terminal/stats-picture.js";
 import { withTime } from "../support/with-time.js";
@@ -316,7 +316,7 @@ test("of layers that are as good the earliest is named, in whichever order they 
 test("a curve goes by strength, in whichever order the strengths were asked for", () => {
   const tried = [trial("One?", 0, 0.5, " a"), trial("One?", 1, 0.9, " a"), trial("One?", 2, 0.1, " a")];
   const curve = (...order: number[]) =>
-    comparePicture(compared(...order.map((at) => tried[at]!)), 3, canvas(60)).slice(0, 13);
+    comparePicture(compared(...order.map((at) => tried[at]!)), canvas(60)).slice(0, 13);
   assert.equal(curve(2, 0, 1), curve(0, 1, 2));
   assert.equal(curve(1, 2, 0), curve(0, 1, 2));
 });

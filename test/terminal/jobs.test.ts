@@ -3,16 +3,9 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { CompareResult, Job, ProbeResult } from "../../src/contracts/index.js";
 import { Job as JobSchema, validate } from "../../src/contracts/index.js";
-import {
-  bare,
-  type Canvas,
-  type Colors,
-  calibration,
-  jobList,
-  jobPicture,
-  roc,
-  width,
-} from "../../src/terminal/index.js";
+import { calibration, roc } from "../../src/findings/classification.js";
+import { width } from "../../src/findings/text.js";
+import { bare, type Canvas, type Colors, jobList, jobPicture } from "../../src/terminal/index.js";
 import { explainJob } from "../report/jobs.js";
 import { example } from "./example.js";
 

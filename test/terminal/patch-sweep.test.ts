@@ -1,9 +1,11 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { PatchSweepResult } from "../../src/contracts/index.js";
+import type { Figure } from "../../src/findings/figure.js";
+import { width } from "../../src/findings/text.js";
 import { patchSweepPicture } from "../../src/operations/patch_sweep/picture.js";
-import { type Figure, findingsOf } from "../../src/report/index.js";
-import { bare, width } from "../../src/terminal/index.js";
+import { findingsOf } from "../../src/report/index.js";
+import { bare } from "../../src/terminal/index.js";
 import { hostile, patchJob } from "../report/jobs.js";
 
 const result = patchJob().result as PatchSweepResult;

@@ -1,5 +1,7 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { story } from "../../src/findings/story.js";
+import { width } from "../../src/findings/text.js";
 import {
   bars,
   type Canvas,
@@ -11,8 +13,6 @@ import {
   narrowest,
   normsGrid,
   probabilityScale,
-  story,
-  width,
 } from "../../src/terminal/index.js";
 import { targetGrid } from "../../src/terminal/target-grid.js";
 import { character, fc } from "../support/fc.js";

@@ -2,13 +2,8 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Execution } from "../../src/contracts/execution.js";
 import type { Stats } from "../../src/contracts/stats.js";
-import {
-  type Canvas,
-  executionList,
-  executionPicture,
-  statsPicture,
-  width,
-} from "../../src/terminal/index.js";
+import { width } from "../../src/findings/text.js";
+import { type Canvas, executionList, executionPicture, statsPicture } from "../../src/terminal/index.js";
 
 const canvas = (columns: number): Canvas => ({ width: columns, colors: "none" });
 

@@ -1,7 +1,8 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { RouterStats } from "../../src/contracts/router.js";
-import { routerStatsPicture, width } from "../../src/terminal/index.js";
+import { width } from "../../src/findings/text.js";
+import { routerStatsPicture } from "../../src/terminal/index.js";
 
 const backend = {
   url: "http://127.0.0.1:8971",

@@ -1,6 +1,7 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { cut, fit, visible, width, wrap } from "../../src/terminal/index.js";
+import { cut, visible, width } from "../../src/findings/text.js";
+import { fit, wrap } from "../../src/terminal/fit.js";
 import { character, fc } from "../support/fc.js";
 
 test("tokens that differ look different, and each leaves a mark", () => {

@@ -3,7 +3,8 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { CompareConfig, PatchSweepConfig, PatchSweepResult } from "../../src/contracts/index.js";
 import { checkSubmission } from "../../src/contracts/index.js";
-import { type Figure, findingsOf } from "../../src/report/index.js";
+import type { Figure } from "../../src/findings/figure.js";
+import { findingsOf } from "../../src/report/index.js";
 import {
   type PatchForm,
   patchForm,

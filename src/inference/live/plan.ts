@@ -1,5 +1,5 @@
 import type { LiveCondition, LiveIntervention, LiveRequest, LiveVector } from "../../contracts/live.js";
-import { reversedRange } from "../../contracts/reversed-range.js";
+import { reversedBounds, reversedRange } from "../../contracts/reversed-range.js";
 import { UserError } from "../../contracts/user-error.js";
 import { editOf } from "../../library/index.js";
 import type { Edit, FeaturePlace } from "../../native/edit.js";
@@ -124,7 +124,7 @@ function checkWritten(path: string, written: LiveIntervention): void {
   if (kind === "clamp" && min === undefined && max === undefined) {
     throw refusal(`${path}.min`, `${path}: a clamp needs min or max.`);
   }
-  if (min !== undefined && max !== undefined && min > max) {
+  if (reversedBounds(min, max)) {
     throw refusal(`${path}.min`, `${path}: min (${min}) must not exceed max (${max}).`);
   }
 }

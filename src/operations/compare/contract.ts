@@ -5,7 +5,7 @@ import { Name } from "../../contracts/live.js";
 import { changedPoints, interventions, positionNames, strengthUnits } from "../../contracts/names.js";
 import { Provenance } from "../../contracts/provenance.js";
 import { artifacts, LensUsed } from "../../contracts/result-fields.js";
-import { reversedRange } from "../../contracts/reversed-range.js";
+import { reversedBounds, reversedRange } from "../../contracts/reversed-range.js";
 import {
   type CommonDefaults,
   closed,
@@ -345,8 +345,7 @@ function checkDirection(config: CompareConfig): void {
 
 function checkBounds({ min, max }: CompareConfig): void {
   if (min === undefined && max === undefined) throw new InvalidInput("min", "or max is required for clamp.");
-  if (min !== undefined && max !== undefined && min > max)
-    throw new InvalidInput("min", `must not exceed max, got ${min} and ${max}.`);
+  if (reversedBounds(min, max)) throw new InvalidInput("min", `must not exceed max, got ${min} and ${max}.`);
 }
 
 function checkStrengths({ intervention, strength_unit: unit = "unit", strengths }: CompareConfig): void {

@@ -1,6 +1,8 @@
 import type { CompareResult } from "../../contracts/index.js";
-import { count, type Figure, percent, signed } from "../../report/figure.js";
-import { visible } from "../../terminal/text.js";
+import type { Trial } from "../../findings/dose.js";
+import type { Figure } from "../../findings/figure.js";
+import { count, meanOfKnown, percent, signed } from "../../findings/numbers.js";
+import { visible } from "../../findings/text.js";
 
 /** What one layer was asked, and what came out; nothing while it is not there yet. */
 export interface TriedLayer {
@@ -8,8 +10,6 @@ export interface TriedLayer {
   strengths: readonly number[];
   result?: CompareResult;
 }
-
-type Trial = CompareResult["trials"][number];
 
 interface Cell {
   layer: number;
@@ -37,8 +37,8 @@ export function doseGrid(tried: readonly TriedLayer[]): Figure[] {
   );
   const found = cells.filter(({ trials }) => trials.length > 0);
   const changes = found.flatMap(({ trials }) => [
-    mean(trials, ({ delta }) => delta) as number,
-    mean(trials, ({ control }) => control?.delta) ?? 0,
+    meanOf(trials, ({ delta }) => delta) as number,
+    meanOf(trials, ({ control }) => control?.delta) ?? 0,
   ]);
   const reach = Math.max(0.01, ...changes.map(Math.abs));
   const targets = [...new Set(found.flatMap(({ trials }) => trials.map((one) => visible(one.target_token))))];
@@ -50,9 +50,9 @@ export function doseGrid(tried: readonly TriedLayer[]): Figure[] {
   const grid = (id: string, title: string, description: string, pick: (trial: Trial) => Told | undefined) => {
     const values = cells.map((cell) => ({
       ...cell,
-      change: mean(cell.trials, (trial) => pick(trial)?.delta),
-      probability: mean(cell.trials, (trial) => pick(trial)?.probability),
-      baseline: mean(cell.trials, (trial) => trial.baseline_probability),
+      change: meanOf(cell.trials, (trial) => pick(trial)?.delta),
+      probability: meanOf(cell.trials, (trial) => pick(trial)?.probability),
+      baseline: meanOf(cell.trials, (trial) => trial.baseline_probability),
       differ: cell.trials.filter((trial) => pick(trial)?.output !== trial.baseline).length,
     }));
     const layers = [...new Set(tried.map(({ layer }) => layer))].sort((a, b) => a - b);
@@ -127,7 +127,6 @@ export function doseGrid(tried: readonly TriedLayer[]): Figure[] {
 type Told = Pick<Trial, "delta" | "probability" | "output">;
 
 /** Over the prompts; undefined where there is nothing. */
-function mean(trials: readonly Trial[], pick: (trial: Trial) => number | undefined): number | undefined {
-  const values = trials.flatMap((trial) => pick(trial) ?? []);
-  return values.length === 0 ? undefined : values.reduce((sum, value) => sum + value, 0) / values.length;
+function meanOf(trials: readonly Trial[], pick: (trial: Trial) => number | undefined): number | undefined {
+  return meanOfKnown(trials.map(pick));
 }

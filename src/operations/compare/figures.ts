@@ -1,37 +1,32 @@
 import type { CompareResult } from "../../contracts/index.js";
-import { difference } from "../../report/difference.js";
+import { neutralStrength } from "../../contracts/neutral-strength.js";
+import { difference } from "../../findings/difference.js";
 import {
-  count,
-  type Figure,
-  type Findings,
-  figureOf,
-  type Passage,
-  percent,
-  signed,
-} from "../../report/figure.js";
+  byPrompt,
+  changeShare,
+  controlCurve,
+  meanAt,
+  type PromptTrials,
+  promptCurve,
+  strengthsOf,
+} from "../../findings/dose.js";
+import type { Figure } from "../../findings/figure.js";
+import { count, figureOf, percent, signed } from "../../findings/numbers.js";
+import { visible } from "../../findings/text.js";
 import { glimpse, type Html, html } from "../../report/markup.js";
-import { visible } from "../../terminal/index.js";
+import type { Findings, Passage } from "../../report/parts.js";
 
-type Trial = CompareResult["trials"][number];
-
-interface PromptTrials {
-  prompt: string;
+interface Prompt extends PromptTrials {
   /** The prompt in a legend: short, and different from every other one's. */
   name: string;
-  trials: Trial[];
 }
 
 const mean = "mean of the prompts";
 const randomDirection = "random vector of the same length";
 
-/** The strength that changes nothing. */
-export function neutralStrength(intervention: CompareResult["intervention"]): number {
-  return intervention === "scale" ? 1 : 0;
-}
-
 /** Dose-response curves, differences, and continuations side by side. */
 export function compareFindings(result: CompareResult): Findings {
-  const prompts = byPrompt(result.trials);
+  const prompts = named(byPrompt(result.trials));
   return {
     summary: summary(result, prompts),
     cautions: [
@@ -48,34 +43,14 @@ export function compareFindings(result: CompareResult): Findings {
   };
 }
 
-function byPrompt(trials: readonly Trial[]): PromptTrials[] {
-  const groups = new Map<string, Trial[]>();
-  for (const trial of trials) {
-    const group = groups.get(trial.prompt);
-    if (group === undefined) groups.set(trial.prompt, [trial]);
-    else if (!group.some(({ strength }) => strength === trial.strength)) group.push(trial);
-  }
-  return [...groups].map(([prompt, own], index) => {
-    const short = glimpse(prompt, 44);
-    return { prompt, name: groups.size > 1 ? `${index + 1}. ${short}` : short, trials: own };
+function named(prompts: readonly PromptTrials[]): Prompt[] {
+  return prompts.map((one, index) => {
+    const short = glimpse(one.prompt, 44);
+    return { ...one, name: prompts.length > 1 ? `${index + 1}. ${short}` : short };
   });
 }
 
-function strengthsOf(prompts: readonly PromptTrials[]): number[] {
-  return (prompts[0]?.trials ?? []).map(({ strength }) => strength).toSorted((a, b) => a - b);
-}
-
-function meanAt(prompts: readonly PromptTrials[], strength: number): number {
-  const values = prompts.flatMap(({ trials }) =>
-    trials.filter((trial) => trial.strength === strength).map(({ probability }) => probability),
-  );
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
-}
-
-function summary(
-  { intervention, position, trials, layers }: CompareResult,
-  prompts: PromptTrials[],
-): string[] {
+function summary({ intervention, position, trials, layers }: CompareResult, prompts: Prompt[]): string[] {
   const first = trials[0];
   const strengths = strengthsOf(prompts);
   if (first === undefined || strengths.length === 0) return ["There are no trials."];
@@ -118,18 +93,16 @@ const formulas: Record<CompareResult["intervention"], string> = {
     "h becomes h + s·v, with v the difference of the positive and the negative side in the strength's unit",
 };
 
-function doseResponse({ intervention }: CompareResult, prompts: PromptTrials[]): Figure {
+function doseResponse({ intervention }: CompareResult, prompts: Prompt[]): Figure {
   const neutral = neutralStrength(intervention);
-  const points = prompts.flatMap(({ name, trials }) =>
-    trials
-      .toSorted((a, b) => a.strength - b.strength)
-      .map(({ strength, probability, baseline_probability, target_token }) => ({
-        name,
-        strength,
-        probability,
-        baseline: baseline_probability as number | null,
-        target: visible(target_token),
-      })),
+  const points = prompts.flatMap(({ name, ...prompt }) =>
+    promptCurve(prompt).map(({ strength, probability, baseline_probability, target_token }) => ({
+      name,
+      strength,
+      probability,
+      baseline: baseline_probability as number | null,
+      target: visible(target_token),
+    })),
   );
   const means = strengthsOf(prompts).map((strength) => ({
     name: mean,
@@ -138,16 +111,10 @@ function doseResponse({ intervention }: CompareResult, prompts: PromptTrials[]):
     baseline: null,
     target: "",
   }));
-  const controls = strengthsOf(prompts).flatMap((strength) => {
-    const values = prompts.flatMap(({ trials }) =>
-      trials
-        .filter((trial) => trial.strength === strength)
-        .flatMap(({ control }) => control?.probability ?? []),
-    );
-    if (values.length === 0) return [];
-    const probability = values.reduce((sum, value) => sum + value, 0) / values.length;
-    return [{ name: randomDirection, strength, probability, baseline: null, target: "" }];
-  });
+  const controls = controlCurve(prompts).map((dose) => ({
+    ...{ name: randomDirection, ...dose },
+    ...{ baseline: null, target: "" },
+  }));
   const all = [...points, ...(prompts.length > 1 ? means : []), ...controls];
   return {
     id: "dose-response",
@@ -211,11 +178,14 @@ function doseResponse({ intervention }: CompareResult, prompts: PromptTrials[]):
   };
 }
 
-function differences({ intervention }: CompareResult, prompts: PromptTrials[]): Figure {
-  const cells = prompts.flatMap(({ name, trials }) =>
-    trials
-      .toSorted((a, b) => a.strength - b.strength)
-      .map(({ strength, delta, target_token }) => ({ name, strength, delta, target: visible(target_token) })),
+function differences({ intervention }: CompareResult, prompts: Prompt[]): Figure {
+  const cells = prompts.flatMap(({ name, ...prompt }) =>
+    promptCurve(prompt).map(({ strength, delta, target_token }) => ({
+      name,
+      strength,
+      delta,
+      target: visible(target_token),
+    })),
   );
   return {
     id: "differences",
@@ -249,22 +219,20 @@ function differences({ intervention }: CompareResult, prompts: PromptTrials[]): 
 }
 
 /** How long the change was against the row that it met, where the job measured it. */
-function changes(prompts: PromptTrials[]): Figure[] {
-  const points = prompts.flatMap(({ name, trials }) =>
-    trials
-      .toSorted((a, b) => a.strength - b.strength)
-      .flatMap(({ strength, change }) =>
-        change === undefined
-          ? []
-          : [
-              {
-                name,
-                strength,
-                ...change,
-                share: change.row_length > 0 ? change.length / change.row_length : 0,
-              },
-            ],
-      ),
+function changes(prompts: Prompt[]): Figure[] {
+  const points = prompts.flatMap(({ name, ...prompt }) =>
+    promptCurve(prompt).flatMap(({ strength, change }) =>
+      change === undefined
+        ? []
+        : [
+            {
+              name,
+              strength,
+              ...change,
+              share: changeShare(change),
+            },
+          ],
+    ),
   );
   if (points.length === 0) return [];
   return [
@@ -318,7 +286,7 @@ function changes(prompts: PromptTrials[]): Figure[] {
   ];
 }
 
-function deltaTable({ intervention }: CompareResult, prompts: PromptTrials[]): Passage {
+function deltaTable({ intervention }: CompareResult, prompts: Prompt[]): Passage {
   const strengths = strengthsOf(prompts);
   const neutral = neutralStrength(intervention);
   return {
@@ -345,7 +313,7 @@ function deltaTable({ intervention }: CompareResult, prompts: PromptTrials[]): P
   };
 }
 
-function continuations(prompts: PromptTrials[]): Passage {
+function continuations(prompts: Prompt[]): Passage {
   return {
     id: "continuations",
     title: "Continuations",

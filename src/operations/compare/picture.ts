@@ -1,41 +1,45 @@
 import type { CompareResult } from "../../contracts/index.js";
+import { neutralStrength } from "../../contracts/neutral-strength.js";
 import { positionText } from "../../contracts/position-text.js";
-import type { Canvas } from "../../terminal/canvas.js";
-import { narrowest } from "../../terminal/canvas.js";
+import {
+  byPrompt,
+  changeShare,
+  controlCurve,
+  type Dose,
+  meanAt,
+  type PromptTrials,
+  promptCurve,
+  strengthsOf,
+  type Trial,
+} from "../../findings/dose.js";
+import { signed } from "../../findings/numbers.js";
+import { cut, oneLine, visible } from "../../findings/text.js";
+import { type Canvas, narrowest } from "../../terminal/canvas.js";
+import { fit, wrap } from "../../terminal/fit.js";
 import { legend } from "../../terminal/legend.js";
 import { heading } from "../../terminal/page.js";
 import { bold, dim, onScale, probabilityScale } from "../../terminal/paint.js";
-import { plot, type Series, ticksUpTo } from "../../terminal/plot.js";
+import { plot, type Series, seriesPlace, ticksUpTo } from "../../terminal/plot.js";
 import { table } from "../../terminal/table.js";
-import { cut, fit, oneLine, visible, wrap } from "../../terminal/text.js";
 import { layersAsked, type Picture } from "../picture.js";
 import { promptsOf } from "./contract-prompts.js";
 
-type Trial = CompareResult["trials"][number];
-
-interface Group {
-  prompt: string;
+interface Group extends PromptTrials {
   marker: string;
-  /** Place on the colour scale; bright enough to read on dark and light backgrounds. */
   place: number;
-  trials: Trial[];
 }
 
 const markers = "123456789abcdefghijklmnopqrstuvwxyz";
 /** Continuations of more prompts than these would be pages of text. */
 const promptsInFull = 6;
 
-/**
- * A compare job: dose-response curves, then what each strength made of the continuations.
- * @param strengths how many of them the job tried on each prompt
- */
+/** A compare job: dose-response curves, then what each strength made of the continuations. */
 export function comparePicture(
   result: Pick<CompareResult, "trials" | "intervention">,
-  strengths: number,
   canvas: Canvas,
 ): string[] {
-  const groups = byPrompt(result.trials, strengths);
-  const neutral = result.intervention === "scale" ? 1 : 0;
+  const groups = grouped(byPrompt(result.trials));
+  const neutral = neutralStrength(result.intervention);
   const lines = [
     heading(
       "Dose-response",
@@ -58,41 +62,26 @@ export function comparePicture(
   return lines.slice(0, -1);
 }
 
-function byPrompt(trials: readonly Trial[], strengths: number): Group[] {
-  const groups = Array.from({ length: Math.ceil(trials.length / strengths) }, (_, index) =>
-    trials.slice(index * strengths, (index + 1) * strengths),
-  );
-  return groups.map((group, index) => ({
-    prompt: (group[0] as Trial).prompt,
+function grouped(prompts: readonly PromptTrials[]): Group[] {
+  return prompts.map((group, index) => ({
+    ...group,
     marker: markers[index] ?? "*",
-    place: 0.35 + 0.45 * (groups.length < 2 ? 0.5 : index / (groups.length - 1)),
-    trials: group,
+    place: seriesPlace(index, prompts.length),
   }));
 }
 
 function curves(groups: Group[], neutral: number, canvas: Canvas): string[] {
-  const points = (trials: Trial[]) =>
-    trials.map(({ strength, probability }) => [strength, probability] as const).sort(([a], [b]) => a - b);
-  const series: Series[] = groups.map(({ marker, place, trials }) => ({
-    points: points(trials),
-    marker: groups.length === 1 ? "●" : marker,
-    place,
+  const points = (doses: readonly Dose[]) =>
+    doses.map(({ strength, probability }) => [strength, probability] as const);
+  const series: Series[] = groups.map((group) => ({
+    points: points(promptCurve(group)),
+    marker: groups.length === 1 ? "●" : group.marker,
+    place: group.place,
   }));
-  const strengths = [...new Set(groups.flatMap(({ trials }) => trials.map(({ strength }) => strength)))];
-  const mean = strengths
-    .sort((a, b) => a - b)
-    .map((strength) => [strength, average(groups, strength)] as const);
+  const strengths = strengthsOf(groups);
+  const mean = strengths.map((strength) => [strength, meanAt(groups, strength)] as const);
   if (groups.length > 1) series.push({ points: mean, marker: "●" });
-  const controls = strengths.flatMap((strength) => {
-    const values = groups.flatMap(({ trials }) =>
-      trials
-        .filter((trial) => trial.strength === strength)
-        .flatMap(({ control }) => control?.probability ?? []),
-    );
-    return values.length === 0
-      ? []
-      : [[strength, values.reduce((sum, value) => sum + value, 0) / values.length] as const];
-  });
+  const controls = points(controlCurve(groups));
   if (controls.length > 0) series.push({ points: controls, marker: "○", place: 0.2 });
   const [low, high] = [Math.min(...strengths, neutral), Math.max(...strengths, neutral)];
   const most = Math.max(1e-6, ...series.flatMap((line) => line.points.map(([, value]) => value)));
@@ -120,13 +109,6 @@ function curves(groups: Group[], neutral: number, canvas: Canvas): string[] {
 
 function faint(text: string, canvas: Canvas): string[] {
   return wrap(text, Math.max(narrowest, canvas.width)).map((line) => dim(line, canvas.colors));
-}
-
-function average(groups: Group[], strength: number): number {
-  const values = groups.flatMap(({ trials }) =>
-    trials.filter((trial) => trial.strength === strength).map(({ probability }) => probability),
-  );
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 /** One row a prompt, one column a strength, as many as have room. */
@@ -207,8 +189,7 @@ function continuations(
 function sizes(trials: readonly Trial[], neutral: number): string {
   const told = trials.flatMap(({ strength, change }) => {
     if (change === undefined || strength === neutral) return [];
-    const share = change.row_length > 0 ? (100 * change.length) / change.row_length : 0;
-    return [`${strength}: ${Number(share.toPrecision(2))} %`];
+    return [`${strength}: ${Number((100 * changeShare(change)).toPrecision(2))} %`];
   });
   return told.length === 0 ? "" : `change, of the row's length: ${told.join(", ")}`;
 }
@@ -224,8 +205,7 @@ function trialLines(
   canvas: Canvas,
 ): string[] {
   const total = Math.max(narrowest, canvas.width);
-  const change =
-    delta === undefined ? "" : delta === 0 ? "0" : `${delta > 0 ? "+" : "-"}${Math.abs(delta).toFixed(3)}`;
+  const change = delta === undefined ? "" : delta === 0 ? "0" : signed(delta);
   const figures = `${fit(name, nameWidth)} ${fit(probability.toFixed(3), figureWidth, "right")} ${fit(change, changeWidth, "right")}`;
   const parts = common > 0 && common < words.length;
   const marked = parts ? [...words.slice(0, common), "│", ...words.slice(common)] : words;
@@ -281,5 +261,5 @@ export default {
     const at = config.intervention === "swap" ? layersAsked(config) : `layer ${config.layers[0]}`;
     return [["Compared", `${shown}, ${where} ${at} ${edit}`]];
   },
-  draw: (result, canvas, { strengths }) => comparePicture(result, strengths.length, canvas),
+  draw: comparePicture,
 } satisfies Picture<"compare">;

@@ -1,4 +1,5 @@
 import type { CompareConfig, CompareResult } from "../../contracts/index.js";
+import { neutralStrength } from "../../contracts/neutral-strength.js";
 import { positionText } from "../../contracts/position-text.js";
 
 /** Of a change that is shorter than this share of the row, nothing much can be expected. */
@@ -65,7 +66,7 @@ function appliesTo({ positions = "last", intervention }: CompareConfig): string 
 
 /** Strengths that are not neutral and yet change nothing, or hardly anything. */
 function faintChanges({ intervention, strengths }: CompareConfig, trials: CompareResult["trials"]): string {
-  const neutral = intervention === "scale" ? 1 : 0;
+  const neutral = neutralStrength(intervention);
   const shares = new Map<number, number>();
   for (const { strength, change } of trials) {
     if (strength === neutral || change === undefined) continue;

@@ -1,6 +1,6 @@
 import { cut } from "../../contracts/cut.js";
 import { positionText } from "../../contracts/position-text.js";
-import { count } from "../../report/figure.js";
+import { count } from "../../findings/numbers.js";
 import { glimpse } from "../../report/markup.js";
 import { firstOf, type Words, whereText } from "../words.js";
 import { promptsOf } from "./contract-prompts.js";

@@ -1,5 +1,7 @@
 import type { DriftResult, Measured } from "../../contracts/index.js";
-import { count, type Figure, type Findings, figureOf } from "../../report/figure.js";
+import type { Figure } from "../../findings/figure.js";
+import { count, figureOf } from "../../findings/numbers.js";
+import type { Findings } from "../../report/parts.js";
 
 /** How far two models' block outputs are apart by layer, and what becomes of artefacts. */
 export function driftFindings(result: DriftResult): Findings {

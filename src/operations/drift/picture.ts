@@ -1,8 +1,8 @@
 import type { DriftResult, Measured } from "../../contracts/index.js";
+import { oneLine } from "../../findings/text.js";
 import type { Canvas } from "../../terminal/canvas.js";
 import { heading, labelled } from "../../terminal/page.js";
 import { table } from "../../terminal/table.js";
-import { oneLine } from "../../terminal/text.js";
 import { layersAsked, type Picture } from "../picture.js";
 
 /** Two models side by side: block outputs by layer, and what becomes of artefacts. */

@@ -1,6 +1,7 @@
 import type { Description, ExplainedRow, ExplainResult } from "../../contracts/index.js";
-import { count, type Findings, figureOf, type Passage } from "../../report/figure.js";
+import { count, figureOf } from "../../findings/numbers.js";
 import { type Html, html } from "../../report/markup.js";
+import type { Findings, Passage } from "../../report/parts.js";
 
 /** What the verbaliser said to each row, with its controls beside it. */
 export function explainFindings(result: ExplainResult): Findings {

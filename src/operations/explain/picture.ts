@@ -1,7 +1,7 @@
 import type { Description, ExplainResult } from "../../contracts/index.js";
+import { oneLine } from "../../findings/text.js";
 import type { Canvas } from "../../terminal/canvas.js";
 import { heading, labelled } from "../../terminal/page.js";
-import { oneLine } from "../../terminal/text.js";
 import type { Picture } from "../picture.js";
 
 /** Rows in words, each with what the verbaliser says to the same numbers in another order. */

@@ -1,6 +1,7 @@
 import type { ExtractResult } from "../../contracts/index.js";
-import { count, type Findings, figureOf } from "../../report/figure.js";
+import { count, figureOf } from "../../findings/numbers.js";
 import { html } from "../../report/markup.js";
+import type { Findings } from "../../report/parts.js";
 
 const rowsOf = {
   all: "every token's row",

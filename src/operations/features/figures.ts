@@ -1,15 +1,10 @@
 import type { FeaturePage, FeaturesResult } from "../../contracts/index.js";
-import {
-  count,
-  type Figure,
-  type Findings,
-  figureOf,
-  type Passage,
-  percent,
-  signed,
-} from "../../report/figure.js";
+import { greatest, greatestActivation, shadeOf, upTo } from "../../findings/features.js";
+import type { Figure } from "../../findings/figure.js";
+import { count, figureOf, percent, signed } from "../../findings/numbers.js";
+import { visible } from "../../findings/text.js";
 import { glimpse, Html, html } from "../../report/markup.js";
-import { visible } from "../../terminal/index.js";
+import type { Findings, Passage } from "../../report/parts.js";
 
 /** Texts that are shown with their tokens. */
 const textsShown = 12;
@@ -134,13 +129,10 @@ function near({ feature, neighbours, raised, lowered }: FeaturePage, name: strin
 
 /** Its examples, each token shaded by the feature's activation there. */
 function examples({ feature, groups }: FeaturePage, { texts }: FeaturesResult): Passage {
-  const greatest = Math.max(
-    Number.MIN_VALUE,
-    ...groups.flatMap(({ examples }) => examples.map((one) => one.activation)),
-  );
+  const most = greatestActivation(groups);
   const shaded = ({ text, from, activations }: FeaturePage["groups"][number]["examples"][number]) =>
     html`<bdi class="text">${activations.map((activation, i) => {
-      const share = Math.max(0, Math.min(1, activation / greatest));
+      const share = shadeOf(activation, most);
       const token = (texts[text]?.tokens[from + i] ?? "").replace(/\s+/g, " ").slice(0, 40);
       return html`<span class="shaded" style="${new Html(`--share:${share.toFixed(3)}`)}">${token}</span>`;
     })}</bdi>`;
@@ -159,8 +151,7 @@ function examples({ feature, groups }: FeaturePage, { texts }: FeaturesResult): 
 }
 
 function strongest({ features, texts }: FeaturesResult): Figure {
-  const around = (text: number, token: number) =>
-    glimpse(texts[text]?.tokens.slice(Math.max(0, token - 8), token + 1).join("") ?? "", 80);
+  const around = (text: number, token: number) => glimpse(upTo(texts, text, token, 8).join(""), 80);
   return {
     id: "strongest-features",
     title: "Strongest features",
@@ -191,10 +182,7 @@ function strongest({ features, texts }: FeaturesResult): Figure {
 
 /** A text whose tokens are shaded by the activation of their strongest feature. */
 function tokens(text: FeaturesResult["texts"][number], index: number): Passage {
-  const greatest = Math.max(
-    Number.MIN_VALUE,
-    ...text.top.flatMap((top) => top.map(({ activation }) => activation)),
-  );
+  const most = greatest(text.top.flatMap((top) => top.map(({ activation }) => activation)));
   return {
     id: `tokens-${index}`,
     title: `Text ${index + 1}`,
@@ -202,7 +190,7 @@ function tokens(text: FeaturesResult["texts"][number], index: number): Passage {
     get body() {
       return html`<ol>${text.tokens.map((token, at) => {
         const [top] = text.top[at] ?? [];
-        const share = Math.max(0, Math.min(1, (top?.activation ?? 0) / greatest));
+        const share = shadeOf(top?.activation ?? 0, most);
         return html`<li><bdi class="text shaded" style="${new Html(`--share:${share.toFixed(3)}`)}">${glimpse(token, 40)}</bdi> <span class="number">${top === undefined ? "none" : `feature ${top.feature}, ${figureOf(top.activation)}`}</span></li>`;
       })}</ol>`;
     },

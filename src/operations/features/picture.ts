@@ -1,10 +1,11 @@
 import type { FeaturePage, FeaturesResult } from "../../contracts/index.js";
+import { greatest, greatestActivation, shadeOf, upTo } from "../../findings/features.js";
+import { percentTo, shortNumber } from "../../findings/numbers.js";
+import { oneLine, visible } from "../../findings/text.js";
 import type { Canvas } from "../../terminal/canvas.js";
-import { shortNumber } from "../../terminal/figures.js";
 import { heading, labelled } from "../../terminal/page.js";
 import { dim, inScale, magnitudeScale } from "../../terminal/paint.js";
 import { table } from "../../terminal/table.js";
-import { oneLine, visible } from "../../terminal/text.js";
 import type { Picture } from "../picture.js";
 
 /** Tokens of the first text that are listed with their features. */
@@ -28,7 +29,7 @@ export function featuresPicture(result: FeaturesResult, canvas: Canvas): string[
 /** One feature: where it is active, what it raises and lowers, and what is near it. */
 function pagePicture(page: FeaturePage, { texts, fidelity }: FeaturesResult, canvas: Canvas): string[] {
   const { feature, label, groups, histogram, raised, lowered, neighbours } = page;
-  const greatest = groups[0]?.examples[0]?.activation ?? 0;
+  const most = greatestActivation(groups);
   const row = (name: string, text: string) => labelled(name, text, canvas);
   const words = (tokens: FeaturePage["raised"]) =>
     tokens?.map(({ token, effect }) => `${visible(token)} ${shortNumber(effect)}`).join(", ") ??
@@ -38,7 +39,7 @@ function pagePicture(page: FeaturePage, { texts, fidelity }: FeaturesResult, can
       const tokens = texts[text]?.tokens.slice(from, from + activations.length) ?? [];
       const shown = tokens
         .map((piece, j) =>
-          inScale(visible(piece), (activations[j] as number) / greatest, magnitudeScale, canvas.colors),
+          inScale(visible(piece), shadeOf(activations[j] as number, most), magnitudeScale, canvas.colors),
         )
         .join("");
       return `${(i === 0 ? name : "").padEnd(10)} ${shortNumber(activation).padStart(7)}  ${String(text).padStart(4)}:${String(token).padEnd(4)} ${shown}`;
@@ -55,7 +56,7 @@ function pagePicture(page: FeaturePage, { texts, fidelity }: FeaturesResult, can
       ? [dim("It is active in no token of these texts.", canvas.colors)]
       : row(
           "Activations",
-          `0 ${sparks(histogram.map(({ tokens }) => tokens))} ${shortNumber(greatest)}, ${page.active_tokens} tokens`,
+          `0 ${sparks(histogram.map(({ tokens }) => tokens))} ${shortNumber(most)}, ${page.active_tokens} tokens`,
         )),
     ...row("Raises", words(raised)),
     ...row("Lowers", words(lowered)),
@@ -81,7 +82,7 @@ function sparks(counts: readonly number[]): string {
 }
 
 function fidelity({ fidelity, dictionary, layer, point }: FeaturesResult, canvas: Canvas): string[] {
-  const share = (value: number | null) => (value === null ? "–" : `${(value * 100).toFixed(1)} %`);
+  const share = (value: number | null) => (value === null ? "–" : percentTo(value, 1));
   const { cross_entropy: loss } = fidelity;
   const row = (label: string, text: string) => labelled(label, text, canvas);
   return [
@@ -108,10 +109,10 @@ function fidelity({ fidelity, dictionary, layer, point }: FeaturesResult, canvas
 function byToken({ texts }: FeaturesResult, canvas: Canvas): string[] {
   const [text] = texts;
   if (text === undefined) return [];
-  const greatest = Math.max(...text.top.flatMap((top) => top.map(({ activation }) => activation)), 0);
+  const most = greatest(text.top.flatMap((top) => top.map(({ activation }) => activation)));
   const rows = text.tokens.slice(0, tokensShown).map((token, index) => {
     const top = (text.top[index] ?? []).slice(0, featuresShown);
-    const share = greatest > 0 ? (top[0]?.activation ?? 0) / greatest : 0;
+    const share = shadeOf(top[0]?.activation ?? 0, most);
     return [
       String(index),
       [visible(token), (shown: string) => inScale(shown, share, magnitudeScale, canvas.colors)] as const,
@@ -133,16 +134,12 @@ function byToken({ texts }: FeaturesResult, canvas: Canvas): string[] {
 
 function strongest({ features, texts }: FeaturesResult, canvas: Canvas): string[] {
   const rows = features.map(({ feature, max, mean, frequency, text, token }) => {
-    const tokens = texts[text]?.tokens ?? [];
-    const around = tokens
-      .slice(Math.max(0, token - 6), token + 1)
-      .map(visible)
-      .join("");
+    const around = upTo(texts, text, token, 6).map(visible).join("");
     return [
       String(feature),
       shortNumber(max),
       shortNumber(mean),
-      `${(frequency * 100).toFixed(frequency < 0.1 ? 1 : 0)} %`,
+      percentTo(frequency, frequency < 0.1 ? 1 : 0),
       oneLine(around),
     ];
   });

@@ -99,12 +99,12 @@ function attentionFor({ attention, heads }: InspectOptions): object | undefined 
 /** Up to eight of the model's blocks, evenly spread. Where nobody here can count them, that is said. */
 async function spreadLayers(model: unknown, revision: unknown, quiet = false): Promise<number[] | undefined> {
   if (typeof model !== "string") return undefined;
-  const [{ blockCount }, { spread }] = await Promise.all([
+  const [{ blockCount }, findings] = await Promise.all([
     import("../../models/block-count.js"),
-    import("../../cli/layers.js"),
+    import("../../findings/layers.js"),
   ]);
   const count = await blockCount(model, typeof revision === "string" ? { revision } : {});
-  if (count !== undefined) return spread([...Array(count).keys()], limits.layers);
+  if (count !== undefined) return findings.spreadLayers(count, limits.layers);
   if (!quiet) {
     const { shown } = await import("../../contracts/validate.js");
     process.stderr.write(

@@ -1,4 +1,5 @@
-import { type Figure, percent } from "../../report/figure.js";
+import type { Figure } from "../../findings/figure.js";
+import { percent } from "../../findings/numbers.js";
 
 /** One head of one block, as it read one text. */
 export interface HeadWeights {

@@ -1,6 +1,8 @@
 import type { InspectResult } from "../../contracts/index.js";
-import { type Figure, figureOf, percent } from "../../report/figure.js";
-import { expertsStory, firstShare, visible } from "../../terminal/index.js";
+import { expertsStory, firstShare } from "../../findings/blocks.js";
+import type { Figure } from "../../findings/figure.js";
+import { figureOf, percent } from "../../findings/numbers.js";
+import { visible } from "../../findings/text.js";
 
 /** Which experts each token went to, and how evenly they were used. */
 export function routing({ routing: layers = [], tokens }: InspectResult): Figure[] {

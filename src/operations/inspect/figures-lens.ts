@@ -1,14 +1,9 @@
 import type { InspectResult, Standing } from "../../contracts/index.js";
-import { type Figure, figureOf, leastEntropy, percent, type Shade } from "../../report/figure.js";
-import {
-  answerAt,
-  followedLayers,
-  type LensReading,
-  lensReadings,
-  shortNumber,
-  viewValues,
-  visible,
-} from "../../terminal/index.js";
+import type { Figure, Shade } from "../../findings/figure.js";
+import { followedLayers, type LensReading, lensReadings, viewValues } from "../../findings/lens.js";
+import { figureOf, leastEntropy, mean, percent, shortNumber } from "../../findings/numbers.js";
+import { answerAt } from "../../findings/story.js";
+import { visible } from "../../findings/text.js";
 
 /** What the layers say of themselves, each sentence once. */
 export function notesOf(layers: InspectResult["layers"]): string[] {
@@ -119,9 +114,7 @@ export function lens(result: InspectResult): Figure[] {
 function divergenceByLayer(readings: readonly LensReading[]): Figure[] {
   const points = readings.flatMap(({ name, layers }) =>
     layers.flatMap(({ layer, divergences = [] }) =>
-      divergences.length === 0
-        ? []
-        : [{ name, layer, mean: divergences.reduce((a, b) => a + b, 0) / divergences.length }],
+      divergences.length === 0 ? [] : [{ name, layer, mean: mean(divergences) }],
     ),
   );
   if (points.length < 3) return [];

@@ -1,6 +1,8 @@
 import type { AttentionHead, Decomposition, InspectResult } from "../../contracts/index.js";
-import { type Figure, figureOf, percent, signed } from "../../report/figure.js";
-import { attentionKinds, kindsOf, total, visible } from "../../terminal/index.js";
+import { attentionKinds, kindsOf, total } from "../../findings/blocks.js";
+import type { Figure } from "../../findings/figure.js";
+import { figureOf, percent, signed } from "../../findings/numbers.js";
+import { visible } from "../../findings/text.js";
 
 /** What each head looks at: layers over heads, a picture for each of the classic kinds. */
 export function attention({ attention: heads = [], tokens }: InspectResult): Figure[] {

@@ -1,6 +1,10 @@
 import type { InspectResult } from "../../contracts/index.js";
-import { type Figure, type Findings, figureOf, percent } from "../../report/figure.js";
-import { layersByPoint, pointMeanings, shortNumber, story, visible } from "../../terminal/index.js";
+import { layersByPoint, pointMeanings } from "../../findings/blocks.js";
+import type { Figure } from "../../findings/figure.js";
+import { figureOf, percent, shortNumber } from "../../findings/numbers.js";
+import { story } from "../../findings/story.js";
+import { visible } from "../../findings/text.js";
+import type { Findings } from "../../report/parts.js";
 import { routing } from "./figures-experts.js";
 import { answerByLayer, lens, notesOf, target } from "./figures-lens.js";
 import { attention, contributions } from "./figures-within-blocks.js";

@@ -1,6 +1,14 @@
 import type { PatchSite, PatchSweepResult } from "../../contracts/index.js";
-import { type Figure, figureOf, percent } from "../../report/figure.js";
-import { type PlacedSite, patchPoints, positionName, siteSize, sitesAt } from "../../terminal/index.js";
+import type { Figure } from "../../findings/figure.js";
+import { figureOf, percent } from "../../findings/numbers.js";
+import {
+  movedBy,
+  type PlacedSite,
+  patchPoints,
+  positionName,
+  siteSize,
+  sitesAt,
+} from "../../findings/patch-sweep.js";
 
 const randomChange = "random change as long";
 
@@ -90,10 +98,6 @@ export function patchByLayer(
     },
   ];
 }
-
-type Moved = Pick<PatchSite, "recovery" | "change">;
-
-const movedBy = ({ recovery, change }: Moved, shares: boolean) => (shares ? (recovery ?? 0) : change);
 
 function intervalOf(site: PatchSite, shares: boolean) {
   return shares ? site.recovery_interval : site.change_interval;

@@ -1,6 +1,7 @@
 import type { PatchGrowth } from "../../contracts/index.js";
-import { type Figure, percent } from "../../report/figure.js";
-import { visible } from "../../terminal/text.js";
+import type { Figure } from "../../findings/figure.js";
+import { percent } from "../../findings/numbers.js";
+import { visible } from "../../findings/text.js";
 
 /**
  * The map of a sweep that runs, as far as it is computed, on the scale that it will have: a cell that is drawn keeps its

@@ -1,17 +1,21 @@
 import type { PatchSweepResult } from "../../contracts/index.js";
-import { type Cell, type Figure, type Findings, figureOf, percent, signed } from "../../report/figure.js";
+import type { Cell, Figure } from "../../findings/figure.js";
+import { figureOf, percent, signed } from "../../findings/numbers.js";
 import {
   bestOfHeads,
   type PlacedSite,
+  patchControls,
   patchPoints,
   patchStory,
   patchTokens,
   placedSites,
   positionName,
+  showsShares,
   sitesAt,
   strongestHeads,
-  visible,
-} from "../../terminal/index.js";
+} from "../../findings/patch-sweep.js";
+import { visible } from "../../findings/text.js";
+import type { Findings } from "../../report/parts.js";
 import { patchByLayer } from "./figures-by-layer.js";
 
 /** Where one state moves the answer: layers over tokens; of heads, layers over heads, and the strongest over tokens. */
@@ -25,20 +29,17 @@ export function patchSweepFindings(result: PatchSweepResult): Findings {
   const drawn: Drawn = {
     result,
     tokens: patchTokens(result),
-    shares: sites.some(({ recovery }) => recovery !== null),
+    shares: showsShares(sites),
   };
-  const base = result.direction === "denoise" ? result.corrupted : result.clean;
-  const controls = result.sites.flatMap(({ control }) =>
-    control === undefined ? [] : Math.abs(control.change),
-  );
+  const { restored, random } = patchControls(result);
   return {
     summary: [
       patchStory(result),
       `Logit difference (${of}): ${figureOf(result.clean)} in the clean run, ${figureOf(result.corrupted)} in the corrupted one.`,
-      `Controls: with a row of its own put back the patched run moves by ${figureOf(result.restored - base)}` +
-        (controls.length === 0
+      `Controls: with a row of its own put back the patched run moves by ${figureOf(restored)}` +
+        (random === undefined
           ? "."
-          : `; random changes as long as the patch's move it by at most ${figureOf(Math.max(...controls))}.`),
+          : `; random changes as long as the patch's move it by at most ${figureOf(random)}.`),
     ],
     cautions: [
       result.direction === "denoise"

@@ -1,22 +1,26 @@
 import type { PatchSweepResult } from "../../contracts/index.js";
-import { type Canvas, narrowest } from "../../terminal/canvas.js";
-import { shortNumber } from "../../terminal/figures.js";
-import { legend } from "../../terminal/legend.js";
-import { heading, labelled } from "../../terminal/page.js";
-import { bold, differenceScale, dim } from "../../terminal/paint.js";
+import { figureOf, shortNumber } from "../../findings/numbers.js";
 import {
   bestOfHeads,
   columnName,
+  movedBy,
   type PlacedSite,
+  patchControls,
   patchPoints,
   patchStory,
   patchTokens,
   placedSites,
   positionName,
+  showsShares,
   sitesAt,
   strongestHeads,
-} from "../../terminal/patch-sweep-sites.js";
-import { oneLine, visible, wrap } from "../../terminal/text.js";
+} from "../../findings/patch-sweep.js";
+import { oneLine, visible } from "../../findings/text.js";
+import { type Canvas, narrowest } from "../../terminal/canvas.js";
+import { wrap } from "../../terminal/fit.js";
+import { legend } from "../../terminal/legend.js";
+import { heading, labelled } from "../../terminal/page.js";
+import { bold, differenceScale, dim } from "../../terminal/paint.js";
 import { tokenGrid } from "../../terminal/token-grid.js";
 import type { Picture } from "../picture.js";
 import { promptPairs } from "./contract-pairs.js";
@@ -33,8 +37,8 @@ export function patchSweepPicture(
   canvas: Canvas,
 ): string[] {
   const sites = placedSites(result);
-  const shares = sites.some(({ recovery }) => recovery !== null);
-  const value = (site: PlacedSite) => (shares ? (site.recovery ?? 0) : site.change);
+  const shares = showsShares(sites);
+  const value = (site: PlacedSite) => movedBy(site, shares);
   const reach = Math.max(shares ? 1 : Number.MIN_VALUE, ...sites.map((site) => Math.abs(value(site))));
   const tokens = patchTokens(result).map(columnName);
   const points = patchPoints(result);
@@ -104,14 +108,13 @@ export function patchSweepPicture(
     "",
     ...wrap(patchStory(result), total).map((line) => bold(line, canvas.colors)),
     "",
-    ...measured(result, sites, canvas),
+    ...measured(result, canvas),
   ];
 }
 
 /** The runs by themselves, and what the controls do. */
 function measured(
   result: Omit<PatchSweepResult, "note" | "artifacts" | "provenance">,
-  sites: PlacedSite[],
   canvas: Canvas,
 ): string[] {
   const [pair] = result.pairs;
@@ -119,24 +122,19 @@ function measured(
     result.pairs.length === 1 && pair !== undefined
       ? `“${visible(pair.target_token)}” less “${visible(pair.foil_token)}”`
       : `target less foil, mean of ${result.pairs.length} pairs`;
-  const base = result.direction === "denoise" ? result.corrupted : result.clean;
-  const controls = sites.flatMap(({ control, inside }) =>
-    control === undefined || !inside ? [] : [control],
-  );
-  const strongest = controls.reduce((most, { change }) => Math.max(most, Math.abs(change)), 0);
-  const figure = (number: number) => Number(number.toPrecision(4)).toString();
+  const { restored, random } = patchControls(result);
   return [
     ...labelled(
       "Logits",
-      `${of}: clean ${figure(result.clean)}, corrupted ${figure(result.corrupted)}`,
+      `${of}: clean ${figureOf(result.clean)}, corrupted ${figureOf(result.corrupted)}`,
       canvas,
     ),
     ...labelled(
       "Controls",
-      `a row of its own put back moves the run by ${figure(result.restored - base)}` +
-        (controls.length === 0
+      `a row of its own put back moves the run by ${figureOf(restored)}` +
+        (random === undefined
           ? ""
-          : `; random changes as long as the patch's by at most ${figure(strongest)}`),
+          : `; random changes as long as the patch's by at most ${figureOf(random)}`),
       canvas,
     ),
   ];

@@ -1,4 +1,4 @@
-import { count } from "../../report/figure.js";
+import { count } from "../../findings/numbers.js";
 import { glimpse } from "../../report/markup.js";
 import { thinned, type Words } from "../words.js";
 import { promptPairs } from "./contract-pairs.js";

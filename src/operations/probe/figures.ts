@@ -1,7 +1,17 @@
 import type { ProbeResult } from "../../contracts/index.js";
-import { count, type Figure, type Findings, figureOf, type Passage, percent } from "../../report/figure.js";
+import {
+  bestLayer,
+  calibration,
+  classCounts,
+  heldOut,
+  mostWrong,
+  ofRows,
+  roc,
+} from "../../findings/classification.js";
+import type { Figure } from "../../findings/figure.js";
+import { count, figureOf, percent } from "../../findings/numbers.js";
 import { glimpse, type Html, html } from "../../report/markup.js";
-import { bestLayer, binOf, calibration, mostWrong, ofRows, roc } from "../../terminal/index.js";
+import type { Findings, Passage } from "../../report/parts.js";
 
 type Report = ProbeResult["reports"][number];
 
@@ -27,10 +37,6 @@ export function probeFindings({ reports }: ProbeResult): Findings {
       worst(sorted),
     ],
   };
-}
-
-function heldOut({ scores }: Report): Report["scores"] {
-  return scores.filter(({ split }) => split === "test");
 }
 
 /** An interval in words: as shares in percent, or with so many decimals. */
@@ -234,7 +240,7 @@ function rocCurves(reports: Report[]): Figure {
 
 function reliability(reports: Report[]): Figure {
   const bins = reports.flatMap(({ layer, brier, ...rest }) =>
-    calibration(heldOut({ layer, brier, ...rest }), calibrationBins).map((bin) => ({ ...bin, layer, brier })),
+    calibration(heldOut(rest), calibrationBins).map((bin) => ({ ...bin, layer, brier })),
   );
   return {
     id: "calibration",
@@ -296,21 +302,18 @@ function reliability(reports: Report[]): Figure {
   };
 }
 
+function scoreBins(examples: Report["scores"]) {
+  const { ones, zeros } = classCounts(examples, histogramBins);
+  return ones.map((count, bin) => ({
+    ...{ from: bin / histogramBins, to: (bin + 1) / histogramBins },
+    ...{ ones: count, zeros: zeros[bin] as number },
+  }));
+}
+
 function histogram(reports: Report[]): Figure {
   const bins = reports.flatMap(({ layer, scores }) =>
     (["train", "test"] as const).flatMap((split) =>
-      Array.from({ length: histogramBins }, (_, bin) => {
-        const inside = scores.filter((one) => one.split === split && binOf(one.score, histogramBins) === bin);
-        const ones = inside.filter(({ label }) => label === 1).length;
-        return {
-          layer,
-          split,
-          from: bin / histogramBins,
-          to: (bin + 1) / histogramBins,
-          ones,
-          zeros: inside.length - ones,
-        };
-      }),
+      scoreBins(scores.filter((one) => one.split === split)).map((bin) => ({ layer, split, ...bin })),
     ),
   );
   const filled = bins.filter(({ ones, zeros }) => ones + zeros > 0);

@@ -1,11 +1,20 @@
 import type { ProbeResult } from "../../contracts/index.js";
+import {
+  bestLayer,
+  calibration,
+  classCounts,
+  heldOut,
+  mostWrong,
+  ofRows,
+  roc,
+} from "../../findings/classification.js";
+import { oneLine } from "../../findings/text.js";
 import type { Canvas } from "../../terminal/canvas.js";
-import { bestLayer, calibration, ofRows, roc, type Scored } from "../../terminal/classification.js";
+import { wrap } from "../../terminal/fit.js";
 import { beside, heading } from "../../terminal/page.js";
 import { bold, dim, inScale, probabilityScale } from "../../terminal/paint.js";
-import { type Axis, plot, type Series } from "../../terminal/plot.js";
+import { type Axis, layerLines, plot, type Series } from "../../terminal/plot.js";
 import { type Entry, table } from "../../terminal/table.js";
-import { oneLine, wrap } from "../../terminal/text.js";
 import { layersAsked, type Picture } from "../picture.js";
 
 type Report = ProbeResult["reports"][number];
@@ -57,28 +66,15 @@ function rowTable(reports: readonly Report[], best: Report, canvas: Canvas): str
   ];
 }
 
-function heldOut({ scores }: Report): Array<Scored & { text: string }> {
-  return scores.filter(({ split }) => split === "test") as Array<Scored & { text: string }>;
-}
-
-function placeOf(index: number, count: number): number {
-  return 0.35 + 0.45 * (count < 2 ? 0.5 : index / (count - 1));
-}
-
 function rocPlot(reports: readonly Report[], canvas: Canvas): string[] {
-  const series: Series[] = reports.map((report, index) => {
-    const points = roc(heldOut(report)).map(
-      ({ falsePositiveRate, truePositiveRate }) => [falsePositiveRate, truePositiveRate] as const,
-    );
-    // Each curve is marked at a spot of its own: curves of good probes lie on each other.
-    const spot = Math.round(((index + 1) / (reports.length + 1)) * (points.length - 1));
-    return {
-      points,
-      marker: report.layer < 10 ? String(report.layer) : String.fromCharCode(87 + report.layer),
-      marked: reports.length === 1 || report.layer > 35 ? [] : [spot],
-      place: placeOf(index, reports.length),
-    };
-  });
+  const series = layerLines(
+    reports.map((report) => ({
+      layer: report.layer,
+      points: roc(heldOut(report)).map(
+        ({ falsePositiveRate, truePositiveRate }) => [falsePositiveRate, truePositiveRate] as const,
+      ),
+    })),
+  );
   const title = reports.length === 1 ? `ROC, AUROC ${(reports[0] as Report).auc.toFixed(3)}` : "ROC by layer";
   return unitSquare(title, series, "true against false positive rate; dotted: chance", canvas);
 }
@@ -104,17 +100,9 @@ const heights = " ▁▂▃▄▅▆▇█";
 
 /** Score histograms of both classes, above each other on one scale. */
 function histogram(report: Report, canvas: Canvas): string[] {
-  const examples = heldOut(report);
   const bins = Math.min(50, Math.max(10, canvas.width - 20));
-  const counts = ([0, 1] as const).map((label) => {
-    const bin = Array.from({ length: bins }, () => 0);
-    for (const example of examples) {
-      if (example.label !== label) continue;
-      const index = Math.min(bins - 1, Math.floor(example.score * bins));
-      bin[index] = (bin[index] as number) + 1;
-    }
-    return bin;
-  });
+  const { zeros, ones } = classCounts(heldOut(report), bins);
+  const counts = [zeros, ones];
   const most = Math.max(1, ...counts.flat());
   const rows = counts.map((bin, label) => {
     const line = bin.map((count) => heights[Math.ceil((count / most) * 8)]).join("");
@@ -175,10 +163,7 @@ function layerTable(reports: readonly Report[], best: Report, canvas: Canvas): s
 }
 
 function worst(report: Report, canvas: Canvas): string[] {
-  const misses = heldOut(report)
-    .map((example) => ({ ...example, miss: Math.abs(example.label - example.score) }))
-    .filter(({ miss }) => miss > 0.5)
-    .sort((a, b) => b.miss - a.miss);
+  const misses = mostWrong(heldOut(report)).filter(({ error }) => error > 0.5);
   const title = heading("Errors", `held-out examples that layer ${report.layer} gets wrong`, "", canvas);
   if (misses.length === 0) return ["", title, "none"];
   const columns = [

@@ -1,6 +1,9 @@
 import type { SaeResult } from "../../contracts/index.js";
-import { type Figure, type Findings, figureOf, type Passage, percent } from "../../report/figure.js";
+import { greatestActivation, shadeOf } from "../../findings/features.js";
+import type { Figure } from "../../findings/figure.js";
+import { figureOf, percent } from "../../findings/numbers.js";
 import { glimpse, Html, html } from "../../report/markup.js";
+import type { Findings, Passage } from "../../report/parts.js";
 
 type Report = SaeResult["reports"][number];
 
@@ -201,10 +204,7 @@ function features(reports: Report[]): Figure {
 }
 
 function topFeatures({ layer, features, training }: Report): Passage {
-  const strongest = Math.max(
-    Number.MIN_VALUE,
-    ...features.flatMap(({ examples }) => examples.map(({ activation }) => activation)),
-  );
+  const strongest = greatestActivation(features);
   return {
     id: `top-features-${layer}`,
     title: `Top examples at layer ${layer}`,
@@ -218,7 +218,7 @@ function topFeatures({ layer, features, training }: Report): Passage {
         ({ feature, mean, frequency, examples }) => html`<section class="feature">
 <h3>feature ${feature}</h3><p class="soft">active on ${percent(frequency)}, mean ${figureOf(mean)}</p>
 <ol>${examples.map(({ text, activation }) => {
-          const share = Math.max(0, Math.min(1, activation / strongest));
+          const share = shadeOf(activation, strongest);
           return html`<li><bdi class="text">${glimpse(text, 240)}</bdi> <span class="number"><span class="bar" style="${new Html(`--share:${share.toFixed(3)}`)}"></span><span>${figureOf(activation)}</span></span></li>`;
         })}</ol></section>`,
       )}</div>`;

@@ -1,11 +1,12 @@
 import type { SaeResult } from "../../contracts/index.js";
+import { percentTo, shortNumber } from "../../findings/numbers.js";
+import { oneLine } from "../../findings/text.js";
 import type { Canvas } from "../../terminal/canvas.js";
-import { shortNumber } from "../../terminal/figures.js";
+import { wrap } from "../../terminal/fit.js";
 import { heading } from "../../terminal/page.js";
 import { dim, inScale, probabilityScale } from "../../terminal/paint.js";
-import { type Axis, plot, type Series } from "../../terminal/plot.js";
+import { type Axis, layerLines, plot } from "../../terminal/plot.js";
 import { table } from "../../terminal/table.js";
-import { oneLine, wrap } from "../../terminal/text.js";
 import { layersAsked, type Picture } from "../picture.js";
 
 type Report = SaeResult["reports"][number];
@@ -44,16 +45,7 @@ export function saePicture(result: Pick<SaeResult, "reports">, total: number, ca
 function losses(reports: readonly Report[], canvas: Canvas): string[] {
   const logs = (report: Report) =>
     report.losses.map(({ step, loss }) => [step, Math.log10(Math.max(loss, 1e-12))] as const);
-  const series: Series[] = reports.map((report, index) => {
-    const points = logs(report);
-    const spot = Math.round(((index + 1) / (reports.length + 1)) * (points.length - 1));
-    return {
-      points,
-      marker: report.layer < 10 ? String(report.layer) : String.fromCharCode(87 + report.layer),
-      marked: reports.length === 1 || report.layer > 35 ? [] : [spot],
-      place: 0.35 + 0.45 * (reports.length < 2 ? 0.5 : index / (reports.length - 1)),
-    };
-  });
+  const series = layerLines(reports.map((report) => ({ layer: report.layer, points: logs(report) })));
   const all = series.flatMap(({ points }) => points);
   const [low, high] = [Math.min(...all.map(([, y]) => y)), Math.max(...all.map(([, y]) => y))];
   const last = Math.max(...all.map(([x]) => x));
@@ -90,7 +82,7 @@ function summary(reports: readonly Report[], total: number, canvas: Canvas): str
   const rows = reports.map((report) => {
     return [
       String(report.layer),
-      report.explained_variance === null ? "–" : `${(report.explained_variance * 100).toFixed(1)} %`,
+      report.explained_variance === null ? "–" : percentTo(report.explained_variance, 1),
       shortNumber(report.held_out_mse),
       shortNumber(report.train_mse),
       report.mean_active.toFixed(1),
@@ -124,7 +116,7 @@ function features(report: Report, count: number, canvas: Canvas): string[] {
     const strongest = examples[0]?.activation ?? 0;
     return (shown.length === 0 ? [undefined] : shown).map((example, index) => [
       index === 0 ? String(feature) : "",
-      index === 0 ? `${(frequency * 100).toFixed(0)} %` : "",
+      index === 0 ? percentTo(frequency, 0) : "",
       index === 0 ? shortNumber(mean) : "",
       example === undefined
         ? ""

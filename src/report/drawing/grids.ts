@@ -1,4 +1,4 @@
-import type { Chart, Figure } from "../figure.js";
+import type { Chart, Figure } from "../../findings/figure.js";
 import type { Html } from "../markup.js";
 import { axisWidth, layerAxis, layOut } from "./layers.js";
 import type { Row } from "./rows.js";

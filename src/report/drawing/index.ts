@@ -1,4 +1,4 @@
-import type { Figure } from "../figure.js";
+import type { Figure } from "../../findings/figure.js";
 import type { Html } from "../markup.js";
 import { drawBars } from "./bars.js";
 import { drawDifferences, drawTokens } from "./grids.js";

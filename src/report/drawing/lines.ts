@@ -1,4 +1,4 @@
-import type { Chart, Figure } from "../figure.js";
+import type { Chart, Figure } from "../../findings/figure.js";
 import type { Html } from "../markup.js";
 import { type Area, axisX, axisY, type Series, seriesLegend } from "./frame.js";
 import type { Row } from "./rows.js";

@@ -1,4 +1,4 @@
-import type { Cell, Figure } from "../figure.js";
+import type { Cell, Figure } from "../../findings/figure.js";
 
 /** A figure's row by the names of its columns. */
 export type Row = Readonly<Record<string, Cell>>;

@@ -1,4 +1,4 @@
-import { width as columns } from "../../terminal/index.js";
+import { width as columns } from "../../findings/text.js";
 import { Html, html } from "../markup.js";
 
 /**

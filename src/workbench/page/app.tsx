@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { percent } from "../../report/figure.js";
+import { percent } from "../../findings/numbers.js";
 import { chatSettings } from "./chat-settings.js";
 import { isGoing } from "./jobs.js";
 import { follow, usePlace, type View, views } from "./router.js";

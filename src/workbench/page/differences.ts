@@ -1,3 +1,4 @@
+import { sharedPlaces } from "../../findings/difference.js";
 import type { AnswerToken, TurnAnswer } from "../wire.js";
 
 export interface Differences {
@@ -59,7 +60,7 @@ function compare(one: TurnAnswer, other: TurnAnswer): Differences {
   while (end < most - begin && left.at(-1 - end) === right.at(-1 - end)) end += 1;
   const first = begin === left.length && begin === right.length ? undefined : begin;
   const [ours, theirs] = [left.slice(begin, left.length - end), right.slice(begin, right.length - end)];
-  const shared = ours.length * theirs.length > mostPairs ? [] : longestShared(ours, theirs);
+  const shared = ours.length * theirs.length > mostPairs ? [] : sharedPlaces(ours, theirs);
   return {
     first,
     one: without(begin, ours.length, new Set(shared.map(([at]) => at))),
@@ -74,30 +75,4 @@ function nameOf({ id, text }: AnswerToken): string {
 function without(begin: number, length: number, shared: ReadonlySet<number>): Set<number> {
   const all = Array.from({ length }, (_, at) => at);
   return new Set(all.filter((at) => !shared.has(at)).map((at) => begin + at));
-}
-
-/** Places in both of a longest common subsequence, by the table of lengths from each pair of places on. */
-function longestShared(ours: readonly string[], theirs: readonly string[]): [number, number][] {
-  const width = theirs.length + 1;
-  const lengths = new Uint16Array((ours.length + 1) * width);
-  for (let row = ours.length - 1; row >= 0; row -= 1) {
-    for (let column = theirs.length - 1; column >= 0; column -= 1) {
-      const at = row * width + column;
-      lengths[at] =
-        ours[row] === theirs[column]
-          ? (lengths[at + width + 1] as number) + 1
-          : Math.max(lengths[at + width] as number, lengths[at + 1] as number);
-    }
-  }
-  const shared: [number, number][] = [];
-  for (let [row, column] = [0, 0]; row < ours.length && column < theirs.length; ) {
-    const at = row * width + column;
-    if (ours[row] === theirs[column]) {
-      shared.push([row, column]);
-      row += 1;
-      column += 1;
-    } else if ((lengths[at + width] as number) >= (lengths[at + 1] as number)) row += 1;
-    else column += 1;
-  }
-  return shared;
 }

@@ -1,6 +1,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Config, Job, JobSummary, Operation, PatchGrowth } from "../../contracts/index.js";
-import type { Figure } from "../../report/figure.js";
+import type { Figure } from "../../findings/figure.js";
+import { spreadLayers } from "../../findings/layers.js";
 import type { CodeRequest } from "./scripts.js";
 import { call } from "./session.js";
 import { known, useTopic } from "./store.js";
@@ -163,9 +164,7 @@ export function labModel(): string {
   return known.state?.server.path ?? "demo";
 }
 
-/** Blocks of the served model, as many as a job takes, evenly, the last among them. */
-export function spreadLayers(most: number): number[] {
-  const count = known.state?.server.n_layer ?? 1;
-  if (count <= most) return Array.from({ length: count }, (_, layer) => layer);
-  return Array.from({ length: most }, (_, at) => Math.round((at * (count - 1)) / (most - 1)));
+/** Evenly spread blocks of the served model, as many as a job takes. */
+export function usualLayers(most: number): number[] {
+  return spreadLayers(known.state?.server.n_layer ?? 1, most);
 }

@@ -3,7 +3,7 @@
  * life. Pictures and raw HTML are text, and links lead nowhere; their address stands beside them.
  */
 import MarkdownIt, { type Token } from "markdown-it";
-import { visible } from "../../terminal/text.js";
+import { visible } from "../../findings/text.js";
 
 /** Longer answers stay as they came. */
 const mostCharacters = 200_000;

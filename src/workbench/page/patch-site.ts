@@ -3,8 +3,8 @@
 import type { Job, PatchSweepConfig, PatchSweepResult } from "../../contracts/index.js";
 import { readMarks } from "../../contracts/marked-text.js";
 import { type ChangedPoint, changedPoints } from "../../contracts/names.js";
+import type { Figure } from "../../findings/figure.js";
 import { promptPairs } from "../../operations/patch_sweep/contract-pairs.js";
-import type { Figure } from "../../report/figure.js";
 
 export interface Site {
   layer: number;

@@ -1,5 +1,5 @@
 /** What colours the tokens of an answer; one quantity at a time. */
-import { leastEntropy, percent } from "../../report/figure.js";
+import { leastEntropy, percent } from "../../findings/numbers.js";
 import type { AnswerToken } from "../wire.js";
 
 export const shades = ["none", "probability", "entropy"] as const;

@@ -1,4 +1,5 @@
 /** What is said of an answer's thoughts while they are folded. */
+import { meanOfKnown } from "../../findings/numbers.js";
 import { duration } from "../../terminal/spans.js";
 
 /** More parts than this are too thin to be told apart. */
@@ -15,7 +16,6 @@ export function meansOf(values: readonly (number | undefined)[], most = mostPart
   const count = Math.min(most, values.length);
   return Array.from({ length: count }, (_, part) => {
     const [from, to] = [part, part + 1].map((at) => Math.floor((at * values.length) / count));
-    const known = values.slice(from, to).filter((value) => value !== undefined);
-    return known.length === 0 ? undefined : known.reduce((sum, value) => sum + value, 0) / known.length;
+    return meanOfKnown(values.slice(from, to));
   });
 }

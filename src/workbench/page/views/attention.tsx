@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { AttentionHead, InspectResult } from "../../../contracts/index.js";
+import { visible } from "../../../findings/text.js";
 import { attentionHead } from "../../../operations/inspect/figures-attention-head.js";
-import { visible } from "../../../terminal/text.js";
 import type { HeadPicture } from "../../wire.js";
 import { select, usePlace } from "../router.js";
 import { call } from "../session.js";

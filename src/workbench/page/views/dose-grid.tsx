@@ -1,9 +1,10 @@
 import { useMemo } from "preact/hooks";
 import type { CompareConfig, CompareResult } from "../../../contracts/index.js";
 import { liveLimits } from "../../../contracts/live-limits.js";
+import type { Figure } from "../../../findings/figure.js";
+import { percent } from "../../../findings/numbers.js";
+import { visible } from "../../../findings/text.js";
 import { doseGrid, type TriedLayer } from "../../../operations/compare/figures-dose-grid.js";
-import { type Figure, percent } from "../../../report/figure.js";
-import { visible } from "../../../terminal/text.js";
 import { chatSettings } from "../chat-settings.js";
 import { isGoing, jobRequest, useAllFindings } from "../jobs.js";
 import { select, usePlace } from "../router.js";

@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { StoredDictionary, StoredLens, StoredProbe, StoredVector } from "../../../contracts/library.js";
 import type { LiveIntervention } from "../../../contracts/live.js";
+import { neutralStrength } from "../../../contracts/neutral-strength.js";
 import { firstChange } from "../first-change.js";
 import { call } from "../session.js";
 import { known, listen, useTopic } from "../store.js";
@@ -59,12 +60,12 @@ export interface Edit {
   positions: "all" | "last" | "generated" | "prompt";
 }
 
-/** How far each slider goes, and where it changes nothing. */
+/** How far each slider goes. */
 const ranges = {
-  steer: { min: -1, max: 1, neutral: 0, unit: "lengths of the row" },
-  scale: { min: 0, max: 3, neutral: 1, unit: "times the row" },
-  ablate: { min: 0, max: 1, neutral: 0, unit: "of the row taken away" },
-  project_out: { min: 0, max: 1, neutral: 0, unit: "of the direction taken out" },
+  steer: { min: -1, max: 1, unit: "lengths of the row" },
+  scale: { min: 0, max: 3, unit: "times the row" },
+  ablate: { min: 0, max: 1, unit: "of the row taken away" },
+  project_out: { min: 0, max: 1, unit: "of the direction taken out" },
 } as const;
 
 let keys = 0;
@@ -333,7 +334,7 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
         />
         <span class="soft">{range.unit}</span>
       </div>
-      {edit.strength === range.neutral && <p class="soft">This changes nothing.</p>}
+      {edit.strength === neutralStrength(edit.kind) && <p class="soft">This changes nothing.</p>}
       {edit.kind === "ablate" && edit.strength > 0.5 && edit.positions !== "prompt" && (
         <p class="soft">
           With most of a block's output gone, language breaks. At the prompt alone, or along a direction, what

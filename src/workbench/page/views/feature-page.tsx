@@ -1,6 +1,7 @@
 import type { FeaturePage, FeaturesConfig, FeaturesResult } from "../../../contracts/index.js";
-import { figureOf, percent } from "../../../report/figure.js";
-import { visible } from "../../../terminal/text.js";
+import { greatestActivation, shadeOf } from "../../../findings/features.js";
+import { figureOf, percent } from "../../../findings/numbers.js";
+import { visible } from "../../../findings/text.js";
 import { chatSettings } from "../chat-settings.js";
 import type { JobFindings } from "../jobs.js";
 import { submit } from "../jobs.js";
@@ -127,10 +128,7 @@ function Examples({
   page: FeaturePage;
   result: FeaturesResult;
 }) {
-  const greatest = Math.max(
-    Number.MIN_VALUE,
-    ...groups.flatMap(({ examples }) => examples.map(({ activation }) => activation)),
-  );
+  const most = greatestActivation(groups);
   if (groups.length === 0) return <p>It is active in none of these texts.</p>;
   return (
     <HtmlPicture
@@ -139,7 +137,7 @@ function Examples({
       numbers={() => ({ head: columnsOfExamples, rows: rowsOfExamples(groups, texts) })}
     >
       <p class="legend-line">
-        Activation: 0 <span class="ramp" /> {figureOf(greatest)}
+        Activation: 0 <span class="ramp" /> {figureOf(most)}
       </p>
       <div class="examples">
         {groups.map(({ name, examples }) => (
@@ -152,7 +150,7 @@ function Examples({
                     <bdi
                       key={at}
                       class={value > 0 ? "t shaded" : "t"}
-                      style={`--share:${Math.max(0, Math.min(1, value / greatest)).toFixed(3)}`}
+                      style={`--share:${shadeOf(value, most).toFixed(3)}`}
                       title={figureOf(value)}
                     >
                       {visible(texts[text]?.tokens[from + at] ?? "")}

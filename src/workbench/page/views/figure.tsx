@@ -1,5 +1,5 @@
 import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Figure, Shade } from "../../../report/figure.js";
+import type { Figure, Shade } from "../../../findings/figure.js";
 import { select, usePlace } from "../router.js";
 import { listen } from "../store.js";
 import { type SaveKind, SaveTools } from "./picture.js";

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
-import { figureOf, percent } from "../../../report/figure.js";
-import { visible } from "../../../terminal/text.js";
+import { figureOf, percent } from "../../../findings/numbers.js";
+import { visible } from "../../../findings/text.js";
 import type { AnswerToken, Candidate, FeatureScore, Turn } from "../../wire.js";
 import { insideNumbers } from "../chat-numbers.js";
 import type { FeatureOf } from "./edits.js";

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { InspectResult } from "../../../contracts/index.js";
 import { draft } from "../draft.js";
-import { labModel, spreadLayers, submit, useAsked } from "../jobs.js";
+import { labModel, submit, useAsked, usualLayers } from "../jobs.js";
 import { parseLayers } from "../lists.js";
 import { go, select, usePlace } from "../router.js";
 import { known, useTopic } from "../store.js";
@@ -18,7 +18,7 @@ const mostLayers = 8;
 export function InspectView({ id }: { id: string | undefined }) {
   useTopic("state");
   const [prompt, setPrompt] = useState(draft.inspect ?? "The capital of France is");
-  const [layers, setLayers] = useState(spreadLayers(mostLayers).join(", "));
+  const [layers, setLayers] = useState(usualLayers(mostLayers).join(", "));
   const [target, setTarget] = useState("");
   const [attention, setAttention] = useState(false);
   const [routing, setRouting] = useState(false);
@@ -48,7 +48,7 @@ export function InspectView({ id }: { id: string | undefined }) {
         operation: "inspect",
         model: labModel(),
         prompt,
-        layers: parseLayers(layers) ?? spreadLayers(mostLayers),
+        layers: parseLayers(layers) ?? usualLayers(mostLayers),
         ...(target === "" ? { follow_answer: true } : { target_token: target }),
         ...(lens !== "" && { lens }),
         ...(measures !== (lens !== "") && { measures }),

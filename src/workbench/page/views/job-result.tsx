@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import type { Figure } from "../../../report/figure.js";
+import type { Figure } from "../../../findings/figure.js";
 import { stageWords } from "../../../terminal/job-progress.js";
 import { extent, timeLeft, waiting } from "../job-time.js";
 import { isGoing, type JobFindings, jobRequest, useFindings, useJobSummary } from "../jobs.js";

@@ -1,4 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { parametersText } from "../../../findings/numbers.js";
 import { ago, bytes, duration } from "../../../terminal/spans.js";
 import type { DownloadStatus, LocalModel, ModelMemory, ModelOffers, ModelsHere } from "../../wire.js";
 import { select, usePlace } from "../router.js";
@@ -272,20 +273,13 @@ function wordsOf({
 }: NonNullable<LocalModel["header"]>) {
   return [
     architecture,
-    parametersOf(parameters),
+    parametersText(parameters),
     quantization,
     blocks === null ? null : `${blocks} blocks`,
     hidden === null ? null : `${hidden} wide`,
   ]
     .filter((part) => part !== null && part !== "")
     .join(", ");
-}
-
-/** `1.5 M`, `7.2 B`: as models are named. */
-function parametersOf(count: number): string {
-  const [unit, name] = count >= 1e9 ? [1e9, "B"] : [1e6, "M"];
-  const value = count / (unit as number);
-  return `${value >= 99.5 ? Math.round(value) : value.toPrecision(2)} ${name}`;
 }
 
 /** Whether something fits, in a word and never by a colour alone. */

@@ -1,6 +1,6 @@
 import type { CompareResult, PatchSweepResult } from "../../../contracts/index.js";
-import { percent } from "../../../report/figure.js";
-import { visible } from "../../../terminal/text.js";
+import { percent } from "../../../findings/numbers.js";
+import { visible } from "../../../findings/text.js";
 import type { TextTokens } from "../../wire.js";
 import { type JobFindings, submit } from "../jobs.js";
 import { effectOf, siteIn, toldOf } from "../patch-site.js";

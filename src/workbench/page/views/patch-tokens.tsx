@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { PatchSweepResult } from "../../../contracts/index.js";
-import { patchTokens } from "../../../terminal/patch-sweep-sites.js";
-import { visible } from "../../../terminal/text.js";
+import { patchTokens } from "../../../findings/patch-sweep.js";
+import { visible } from "../../../findings/text.js";
 import type { TextTokens } from "../../wire.js";
 import { type PatchForm, spansOf } from "../patch-request.js";
 import { call } from "../session.js";

@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
 import type { ProbeResult } from "../../../contracts/index.js";
-import { mostWrong } from "../../../terminal/classification.js";
+import { heldOut, mostWrong } from "../../../findings/classification.js";
 import { chatSettings } from "../chat-settings.js";
 import { type LabelledText, readExamples, withSplits } from "../examples.js";
-import { jobRequest, labModel, serverRequest, spreadLayers, submit } from "../jobs.js";
+import { jobRequest, labModel, serverRequest, submit, usualLayers } from "../jobs.js";
 import { linesOf, parseLayers } from "../lists.js";
 import { follow } from "../router.js";
 import { call } from "../session.js";
@@ -41,7 +41,7 @@ const draft: {
 export function ProbeView({ id }: { id: string | undefined }) {
   useTopic("state");
   const library = useLibrary();
-  const [layers, setLayers] = useState(spreadLayers(4).join(", "));
+  const [layers, setLayers] = useState(usualLayers(4).join(", "));
   const { problem, trying } = useTrying();
   const set = useKept(draft);
   const examples: LabelledText[] = draft.file?.examples ?? [
@@ -60,7 +60,7 @@ export function ProbeView({ id }: { id: string | undefined }) {
       const [content, { csvRows }] = await Promise.all([file.text(), import("../pictures.js")]);
       set({ file: { name: file.name, examples: readExamples(file.name, content, csvRows) } });
     });
-  const chosen = () => parseLayers(layers) ?? spreadLayers(4);
+  const chosen = () => parseLayers(layers) ?? usualLayers(4);
   const job = () => ({
     ...{ operation: "probe", model: labModel(), layers: chosen() },
     examples: withSplits(examples),
@@ -183,8 +183,9 @@ function Worst({ reports }: { reports: ProbeResult["reports"] }) {
     <section class="card" aria-label="Most wrong">
       <h2>Most wrong</h2>
       <p class="soft">The held-out texts whose score is farthest from their label.</p>
-      {reports.map(({ layer, scores }, at) => {
-        const held = mostWrong(scores.filter(({ split }) => split === "test"));
+      {reports.map((report, at) => {
+        const { layer } = report;
+        const held = mostWrong(heldOut(report));
         const wrong = held.filter(({ error }) => error > 0.5).length;
         const rows = held
           .slice(0, worstShown)

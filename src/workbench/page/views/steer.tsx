@@ -1,9 +1,9 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { StoredVector } from "../../../contracts/library.js";
-import { figureOf } from "../../../report/figure.js";
+import { figureOf } from "../../../findings/numbers.js";
 import { separation } from "../../../report/separation.js";
 import { chatSettings } from "../chat-settings.js";
-import { labModel, serverRequest, spreadLayers, submit, useAsked } from "../jobs.js";
+import { labModel, serverRequest, submit, useAsked, usualLayers } from "../jobs.js";
 import { linesOf, parseLayers } from "../lists.js";
 import { follow, select, usePlace } from "../router.js";
 import { call } from "../session.js";
@@ -38,7 +38,7 @@ export function SteerView({ id }: { id: string | undefined }) {
   const set = useKept(draft);
   const ids = gridJobs(id, query);
   useAsked("compare", id, (asked) => set(steerFormOf(asked)));
-  const usual = spreadLayers(8);
+  const usual = usualLayers(8);
   const direction = () => ({
     name: draft.name,
     positive: linesOf(draft.positive),

@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { percent } from "../../../report/figure.js";
+import { percent } from "../../../findings/numbers.js";
 import type { DoneEdit, Turn, TurnAnswer } from "../../wire.js";
 import { branchesAt, ownerOf } from "../branches.js";
 import { answerNumbers } from "../chat-numbers.js";

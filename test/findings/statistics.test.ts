@@ -1,12 +1,13 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { CompareResult, SaeResult } from "../../src/contracts/index.js";
-import { difference } from "../../src/report/difference.js";
-import { percent, signed } from "../../src/report/figure.js";
-import { type Figure, findingsOf, type ReportedJob } from "../../src/report/index.js";
-import { binOf, calibration, roc } from "../../src/terminal/index.js";
+import { binOf, calibration, roc } from "../../src/findings/classification.js";
+import { difference } from "../../src/findings/difference.js";
+import type { Figure } from "../../src/findings/figure.js";
+import { percent, signed } from "../../src/findings/numbers.js";
+import { findingsOf, type ReportedJob } from "../../src/report/index.js";
+import { compareJob, saeJob } from "../report/jobs.js";
 import { fc } from "../support/fc.js";
-import { compareJob, saeJob } from "./jobs.js";
 
 const scored = fc
   .array(

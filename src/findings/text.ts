@@ -13,6 +13,11 @@ export function width(text: string): number {
   return stringWidth(text);
 }
 
+/** What a reader takes for one character each. */
+export function graphemes(text: string): Intl.Segments {
+  return segmenter.segment(text);
+}
+
 /** Whether a text shows all that it holds: most words need no look at each character. */
 export function isPlain(text: string): boolean {
   return plain.test(text);
@@ -50,39 +55,9 @@ export function cut(text: string, columns: number): string {
   if (width(text) <= columns) return text;
   if (columns < 1) return "";
   let kept = "";
-  for (const { segment } of segmenter.segment(text)) {
+  for (const { segment } of graphemes(text)) {
     if (width(kept + segment) > columns - 1) break;
     kept += segment;
   }
   return `${kept}…`;
-}
-
-/** Exactly `columns` wide: cut or filled with spaces. */
-export function fit(text: string, columns: number, align: "left" | "right" = "left"): string {
-  const shown = cut(text, columns);
-  const fill = " ".repeat(Math.max(0, columns - width(shown)));
-  return align === "left" ? shown + fill : fill + shown;
-}
-
-/** Breaks a plain text into lines at its spaces; words wider than a line are broken between characters. */
-export function wrap(text: string, columns: number): string[] {
-  const lines: string[] = [];
-  let line = "";
-  for (const word of text.split(/\s+/).filter((part) => part !== "")) {
-    const longer = line === "" ? word : `${line} ${word}`;
-    if (width(longer) <= columns) {
-      line = longer;
-      continue;
-    }
-    if (line !== "") lines.push(line);
-    line = "";
-    for (const { segment } of segmenter.segment(word)) {
-      if (line !== "" && width(line + segment) > columns) {
-        lines.push(line);
-        line = "";
-      }
-      line += segment;
-    }
-  }
-  return line === "" ? lines : [...lines, line];
 }

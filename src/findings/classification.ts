@@ -32,6 +32,18 @@ export function ofRows<T extends { by_row?: object | undefined }>(
   );
 }
 
+/** The examples that a probe has not seen. */
+export function heldOut<E extends { split: string }>({ scores }: { scores: readonly E[] }): E[] {
+  return scores.filter(({ split }) => split === "test");
+}
+
+/** The share of pairs in which that of class 1 scores higher; ties count half. */
+export function auroc(ones: readonly number[], zeros: readonly number[]): number {
+  let above = 0;
+  for (const one of ones) for (const zero of zeros) above += one > zero ? 1 : one === zero ? 0.5 : 0;
+  return above / (ones.length * zeros.length);
+}
+
 /** Examples by how far their score is from their label, the farthest first. */
 export function mostWrong<E extends Scored>(examples: readonly E[]): (E & { error: number })[] {
   return examples
@@ -98,4 +110,15 @@ export function calibration(examples: readonly Scored[], bins = 10): Bin[] {
 /** Which of `bins` equal parts of [0, 1] a score falls into; 1 belongs to the last. */
 export function binOf(score: number, bins: number): number {
   return Math.min(bins - 1, Math.max(0, Math.floor(score * bins)));
+}
+
+/** How many examples of each class fall into each of `bins` equal parts of [0, 1]. */
+export function classCounts(examples: readonly Scored[], bins: number): { zeros: number[]; ones: number[] } {
+  const counts = { zeros: Array<number>(bins).fill(0), ones: Array<number>(bins).fill(0) };
+  for (const { label, score } of examples) {
+    const own = label === 1 ? counts.ones : counts.zeros;
+    const bin = binOf(score, bins);
+    own[bin] = (own[bin] as number) + 1;
+  }
+  return counts;
 }

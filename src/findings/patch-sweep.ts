@@ -3,7 +3,16 @@ import { visible } from "./text.js";
 
 type Sweep = Pick<
   PatchSweepResult,
-  "direction" | "layers" | "points" | "heads" | "positions" | "pairs" | "sites" | "clean" | "corrupted"
+  | "direction"
+  | "layers"
+  | "points"
+  | "heads"
+  | "positions"
+  | "pairs"
+  | "sites"
+  | "clean"
+  | "corrupted"
+  | "restored"
 >;
 
 /** What is patched of each block; block outputs alone where a result says nothing. */
@@ -59,6 +68,31 @@ export function strongestHeads<S extends PatchSite>(sites: readonly S[], most: n
     .filter((site) => siteSize(site) > 0)
     .sort((a, b) => siteSize(b) - siteSize(a))
     .slice(0, most);
+}
+
+/** Whether maps show recoveries; changes where both runs have the same logit difference. */
+export function showsShares(sites: readonly Pick<PatchSite, "recovery">[]): boolean {
+  return sites.some(({ recovery }) => recovery !== null);
+}
+
+/** What a map shows of a site, or of its control. */
+export function movedBy(
+  { recovery, change }: Pick<PatchSite, "recovery" | "change">,
+  shares: boolean,
+): number {
+  return shares ? (recovery ?? 0) : change;
+}
+
+/** How far the controls move the run: a row of its own put back, and at most a random change as long as the patch's. */
+export function patchControls(result: Sweep): { restored: number; random: number | undefined } {
+  const base = result.direction === "denoise" ? result.corrupted : result.clean;
+  const random = placedSites(result).flatMap(({ control, inside }) =>
+    control === undefined || !inside ? [] : Math.abs(control.change),
+  );
+  return {
+    restored: result.restored - base,
+    random: random.length === 0 ? undefined : Math.max(...random),
+  };
 }
 
 /** Columns in the order of the text, as indices into `positions`. */

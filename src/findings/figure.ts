@@ -1,5 +1,3 @@
-import type { Html } from "./markup.js";
-
 /** What a cell of a table can hold. */
 export type Cell = string | number | null;
 
@@ -113,57 +111,4 @@ export interface Figure {
 export interface Table {
   head: string[];
   rows: string[][];
-}
-
-/** A probability or share as a person reads it. */
-export function percent(share: number): string {
-  const value = share * 100;
-  if (value !== 0 && Math.abs(value) < 0.01) return value < 0 ? "> -0.01 %" : "< 0.01 %";
-  if (value === 0 || value === 100) return `${value} %`;
-  return `${Math.abs(value) >= 10 ? value.toFixed(1) : Number(value.toPrecision(2))} %`;
-}
-
-/**
- * The least entropy in bits that a distribution can have of which the most probable candidates are known: no token of
- * the rest is more probable than the last of them.
- */
-export function leastEntropy(probabilities: readonly number[]): number {
-  const parts = probabilities.filter((part) => part > 0);
-  const rest = 1 - parts.reduce((sum, part) => sum + part, 0);
-  const ofParts = parts.reduce((sum, part) => sum - part * Math.log2(part), 0);
-  return rest <= 0 ? ofParts : ofParts - rest * Math.log2(Math.min(rest, ...parts));
-}
-
-/** A number with 4 significant digits. */
-export function figureOf(value: number): string {
-  return Number(value.toPrecision(4)).toString();
-}
-
-/** A number with its sign. */
-export function signed(value: number, digits = 3): string {
-  const text = value.toFixed(digits);
-  return value > 0 ? `+${text}` : text.replace(/^-(0\.0*)$/, "$1");
-}
-
-/** `1 token`, `2 tokens`. */
-export function count(number: number, one: string, many = `${one}s`): string {
-  return `${number} ${number === 1 ? one : many}`;
-}
-
-/** Text beside the pictures: what is read and not drawn. */
-export interface Passage {
-  id: string;
-  title: string;
-  description: string;
-  /** Made when it is read: not every page shows passages. */
-  readonly body: Html;
-}
-
-/** What a report says about one kind of experiment. */
-export interface Findings {
-  /** The result in sentences, without judgement. */
-  summary: string[];
-  /** What it does not show. */
-  cautions: string[];
-  parts: (Figure | Passage)[];
 }

@@ -1,4 +1,4 @@
-import type { InspectLayer, InspectResult, TranslatedReading } from "../contracts/index.js";
+import type { InspectLayer, InspectResult, Standing, TranslatedReading } from "../contracts/index.js";
 import type { LensView } from "../contracts/names.js";
 
 /** What one lens reads of each block, deepest last. */
@@ -42,4 +42,15 @@ export function viewValues(
   if (view === "entropy") return found.entropies;
   if (view === "divergence") return found.divergences;
   return found.target?.map(({ rank }) => rank);
+}
+
+/** The layers that tell where the target stands at every token, not after the last token alone, as the answer's do. */
+export function followedLayers({
+  tokens,
+  layers,
+}: Pick<InspectResult, "tokens" | "layers">): (InspectLayer & { target: Standing[] })[] {
+  return layers.flatMap((found) => {
+    const { target } = found;
+    return target === undefined || target.length < tokens.length ? [] : [{ ...found, target }];
+  });
 }

@@ -1,0 +1,28 @@
+import { modelFields, placeFields, type Result } from "../operations/contracts.js";
+import { publicName } from "./public-name.js";
+
+/** A configuration without the folders of its machine. */
+export function publicConfig(config: object): Record<string, unknown> {
+  const shown: Record<string, unknown> = { ...config };
+  for (const field of [...modelFields, ...placeFields]) {
+    const value = shown[field];
+    if (typeof value === "string") shown[field] = publicName(value);
+  }
+  return shown;
+}
+
+/** A result without the folders of its machine. */
+export function publicResult<R extends Result>(result: R): R {
+  const { provenance } = result;
+  const { requested_model: model, resolved_model: resolved } = provenance;
+  const folder = "folder" in result && result.folder !== null ? { folder: publicName(result.folder) } : {};
+  return {
+    ...result,
+    ...folder,
+    provenance: {
+      ...provenance,
+      requested_model: publicName(model),
+      resolved_model: { ...resolved, path: publicName(resolved.path) },
+    },
+  };
+}

@@ -1,0 +1,74 @@
+/** A probability in three columns: `.97`, `1.0` from 0.995 on, `.00` below 0.005. */
+export function shortProbability(probability: number): string {
+  return probability >= 0.995 ? "1.0" : probability.toFixed(2).slice(1);
+}
+
+/** Three significant digits in at most five columns: `0.52`, `12.3`, `123`, `1.2k`, `3e8`. */
+export function shortNumber(value: number): string {
+  const size = Math.abs(value);
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
+  if (size === 0) return "0";
+  if (size < 0.01 || size >= 999_500) return value.toExponential(0).replace("+", "");
+  if (size < 9.995) return value.toFixed(2);
+  if (size < 99.95) return value.toFixed(1);
+  if (size < 999.5) return value.toFixed(0);
+  return `${(value / 1000).toFixed(size < 9950 ? 1 : 0)}k`;
+}
+
+/** A probability or share as a person reads it. */
+export function percent(share: number): string {
+  const value = share * 100;
+  if (value !== 0 && Math.abs(value) < 0.01) return value < 0 ? "> -0.01 %" : "< 0.01 %";
+  if (value === 0 || value === 100) return `${value} %`;
+  return `${Math.abs(value) >= 10 ? value.toFixed(1) : Number(value.toPrecision(2))} %`;
+}
+
+/**
+ * The least entropy in bits that a distribution can have of which the most probable candidates are known: no token of
+ * the rest is more probable than the last of them.
+ */
+export function leastEntropy(probabilities: readonly number[]): number {
+  const parts = probabilities.filter((part) => part > 0);
+  const rest = 1 - parts.reduce((sum, part) => sum + part, 0);
+  const ofParts = parts.reduce((sum, part) => sum - part * Math.log2(part), 0);
+  return rest <= 0 ? ofParts : ofParts - rest * Math.log2(Math.min(rest, ...parts));
+}
+
+/** A number with 4 significant digits. */
+export function figureOf(value: number): string {
+  return Number(value.toPrecision(4)).toString();
+}
+
+/** A number with its sign. */
+export function signed(value: number, digits = 3): string {
+  const text = value.toFixed(digits);
+  return value > 0 ? `+${text}` : text.replace(/^-(0\.0*)$/, "$1");
+}
+
+/** `1 token`, `2 tokens`. */
+export function count(number: number, one: string, many = `${one}s`): string {
+  return `${number} ${number === 1 ? one : many}`;
+}
+
+/** A share in percent with so many decimals, for columns of a table. */
+export function percentTo(share: number, decimals: number): string {
+  return `${(share * 100).toFixed(decimals)} %`;
+}
+
+/** The mean; not a number where there are none. */
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** The mean of those that are known; undefined where none is. */
+export function meanOfKnown(values: readonly (number | undefined)[]): number | undefined {
+  const known = values.filter((value) => value !== undefined);
+  return known.length === 0 ? undefined : mean(known);
+}
+
+/** A model's parameters as models are named: `1.5 M`, `494 M`, `7.2 B`. */
+export function parametersText(count: number): string {
+  const [unit, name] = count >= 1e9 ? [1e9, "B"] : [1e6, "M"];
+  const value = count / (unit as number);
+  return `${value >= 99.5 ? Math.round(value) : value.toPrecision(2)} ${name}`;
+}
