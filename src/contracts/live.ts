@@ -1,4 +1,5 @@
 import Type, { type Static, type TSchema } from "typebox";
+import { liveKinds } from "./interventions.js";
 import { limits } from "./limits.js";
 import { liveLimits, namePattern } from "./live-limits.js";
 
@@ -54,7 +55,7 @@ export type LiveVector = Static<typeof LiveVector>;
 
 export const LiveIntervention = Type.Object(
   {
-    kind: Type.Enum(["steer", "scale", "ablate", "patch", "project_out", "clamp"]),
+    kind: Type.Enum([...liveKinds]),
     layer: optional(Layer),
     layers: optional(Type.Array(Layer, { minItems: 1, maxItems: liveLimits.layers, uniqueItems: true })),
     vector: optional(LiveVector),

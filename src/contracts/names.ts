@@ -1,5 +1,4 @@
 // The words that experiments know, apart from the schemas: the command line names them without loading these.
-export const interventions = ["scale", "ablate", "patch", "steer", "project_out", "clamp", "swap"] as const;
 export const strengthUnits = ["unit", "vector", "row_norm"] as const;
 export const positionNames = ["last", "all", "prompt", "generated"] as const;
 export const patchDirections = ["denoise", "noise"] as const;

@@ -1,15 +1,36 @@
+import type { LiveKind } from "../contracts/interventions.js";
 import type { LiveIntervention } from "../contracts/live.js";
 import type { Edit, FeaturePlace, LivePositions } from "../native/edit.js";
 
 /** An intervention as people write it, at one layer, its vector looked up. */
-export type Written = Pick<LiveIntervention, "kind"> & {
+export type Written = { kind: LiveKind; strength: number; positions?: LivePositions | undefined } & {
   [field in "strength_unit" | "min" | "max"]?: LiveIntervention[field] | undefined;
-} & { strength: number; positions?: LivePositions | undefined };
+};
+
+type Rest = Omit<Edit, "layer" | "positions">;
+
+/** What each kind is in native's terms; {@link interventionKinds} has the formulas. */
+const edits: Record<
+  LiveKind,
+  (written: Written, along: Pick<Edit, "vector">, feature?: FeaturePlace) => Rest
+> = {
+  // These two leave a vector aside: an affine edit that carries one adds it.
+  scale: ({ strength }) => ({ scale: strength }),
+  ablate: ({ strength }) => ({ scale: 1 - strength }),
+  patch: ({ strength }, along) => ({ ...along, scale: 1 - strength, strength, unit: "vector" }),
+  steer: ({ strength, strength_unit: unit = "unit" }, along) => ({ ...along, strength, unit }),
+  project_out: ({ strength }, along) => ({ ...along, kind: "project_out", strength }),
+  clamp: ({ strength, strength_unit: unit = "unit", min, max }, along, feature) => ({
+    ...along,
+    ...(feature === undefined ? { kind: "clamp", unit } : { kind: "hold", feature }),
+    strength,
+    ...(min !== undefined && { min }),
+    ...(max !== undefined && { max }),
+  }),
+};
 
 /**
- * What an intervention of strength s does to a row h, with v for its vector and u for the unit vector along it: scale
- * s*h; ablate (1-s)*h; patch (1-s)*h + s*v; steer h + s*u, s*v or s*|h|*u by the unit; project_out h - s*(h.u)*u; clamp
- * h + s*(clip(h.u, min, max) - h.u)*u; with a feature of activation f, clamp h + s*(clip(f, min, max) - f)*v.
+ * What an intervention does to the rows of a block.
  * @param feature whose decoder row the vector is
  */
 export function editOf(
@@ -18,25 +39,6 @@ export function editOf(
   vector: Float32Array | undefined,
   feature?: FeaturePlace,
 ): Edit {
-  const { kind, strength, strength_unit: unit = "unit", positions = "all" } = written;
-  // These two leave a vector aside: an affine edit that carries one adds it.
-  if (kind === "scale") return { layer, positions, scale: strength };
-  if (kind === "ablate") return { layer, positions, scale: 1 - strength };
-  const common = { layer, positions, ...(vector && { vector }) };
-  switch (kind) {
-    case "patch":
-      return { ...common, scale: 1 - strength, strength, unit: "vector" };
-    case "steer":
-      return { ...common, strength, unit };
-    case "project_out":
-      return { ...common, kind, strength };
-    default:
-      return {
-        ...common,
-        ...(feature === undefined ? { kind: "clamp", unit } : { kind: "hold", feature }),
-        strength,
-        ...(written.min !== undefined && { min: written.min }),
-        ...(written.max !== undefined && { max: written.max }),
-      };
-  }
+  const { kind, positions = "all" } = written;
+  return { layer, positions, ...edits[kind](written, vector === undefined ? {} : { vector }, feature) };
 }

@@ -2,6 +2,7 @@ import type { McpServer } from "@modelcontextprotocol/server";
 import Type, { type Static } from "typebox";
 import { type ServingModel, TaplineError } from "../client/index.js";
 import { CaptureRequest } from "../contracts/index.js";
+import { liveKinds } from "../contracts/interventions.js";
 import { ProbeRequest, VectorRequest } from "../contracts/library.js";
 import { LiveRequest, Name } from "../contracts/live.js";
 import { mcpLimits } from "../contracts/mcp.js";
@@ -92,7 +93,7 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
     title: "Let the model answer, steered and watched",
     description:
       "The served model answers messages or continues a prompt. `tapline` changes and reads it while it writes: " +
-      "`interventions` (steer along a vector that serving_library lists, scale, ablate, patch, project_out, clamp), " +
+      `\`interventions\` (${liveKinds.join(", ")}; vectors are those that serving_library lists), ` +
       "`watch` (norms, lens, probes, projections per token), `stop_when` (a probe's bound), `pair` (also the answer " +
       "without interventions). The result has each edit's rows and lengths: a mean change of 0 did nothing. To claim an " +
       "effect, compare with `pair` and with random directions of the same length.",

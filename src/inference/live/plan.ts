@@ -1,3 +1,5 @@
+import { interventionOf, kindsThat } from "../../contracts/interventions.js";
+import { listed } from "../../contracts/listed.js";
 import type { LiveCondition, LiveIntervention, LiveRequest, LiveVector } from "../../contracts/live.js";
 import { reversedBounds, reversedRange } from "../../contracts/reversed-range.js";
 import { UserError } from "../../contracts/user-error.js";
@@ -6,8 +8,6 @@ import type { Edit, FeaturePlace } from "../../native/edit.js";
 import type { LivePlan } from "../../native/live.js";
 import { refusal } from "../check-body.js";
 import type { LiveLibrary } from "./library.js";
-
-const needsVector = new Set<string>(["steer", "patch", "project_out", "clamp"]);
 
 /**
  * Turns a request's `tapline` object into numbers: vectors and probes looked up, layers spelt out.
@@ -89,7 +89,8 @@ function checkParts({ interventions = [], watch }: LiveRequest, chat: boolean): 
 
 function checkWritten(path: string, written: LiveIntervention): void {
   const { kind, vector, strength, strength_unit: unit, min, max, layer, layers } = written;
-  if (needsVector.has(kind) !== (vector !== undefined)) {
+  const { needs, units, bounded, neutral } = interventionOf(kind);
+  if ((needs !== undefined) !== (vector !== undefined)) {
     throw refusal(
       `${path}.vector`,
       vector === undefined
@@ -100,11 +101,13 @@ function checkWritten(path: string, written: LiveIntervention): void {
   if (layer !== undefined && layers !== undefined) {
     throw refusal(`${path}.layers`, `${path}: layer and layers exclude each other.`);
   }
-  if (kind === "scale" && strength === undefined) {
-    throw refusal(`${path}.strength`, `${path}.strength is required for scale.`);
+  // One that is left out is 1, which would do nothing.
+  if (neutral === 1 && strength === undefined) {
+    throw refusal(`${path}.strength`, `${path}.strength is required for ${kind}.`);
   }
-  if (unit !== undefined && kind !== "steer" && kind !== "clamp") {
-    throw refusal(`${path}.strength_unit`, `${path}.strength_unit: ${kind} has none; steer and clamp have.`);
+  if (unit !== undefined && !units) {
+    const those = listed(kindsThat((one) => one.live && one.units));
+    throw refusal(`${path}.strength_unit`, `${path}.strength_unit: ${kind} has none; ${those} have.`);
   }
   if (unit !== undefined && hasNoUnit(written)) {
     throw refusal(
@@ -112,17 +115,18 @@ function checkWritten(path: string, written: LiveIntervention): void {
       `${path}.strength_unit has no meaning for a feature's clamp: min and max are its activation.`,
     );
   }
-  if (kind !== "clamp" && (min !== undefined || max !== undefined)) {
-    throw refusal(`${path}.min`, `${path}: min and max belong to clamp, not to ${kind}.`);
+  if (!bounded && (min !== undefined || max !== undefined)) {
+    const those = listed(kindsThat((one) => one.live && one.bounded));
+    throw refusal(`${path}.min`, `${path}: min and max belong to ${those}, not to ${kind}.`);
   }
-  if (kind === "clamp" && strength !== undefined && !(strength >= 0 && strength <= 1)) {
+  if (bounded && strength !== undefined && !(strength >= 0 && strength <= 1)) {
     throw refusal(
       `${path}.strength`,
-      `${path}.strength: from 0 to 1 for clamp, whose strength is the share of the correction; got ${strength}.`,
+      `${path}.strength: from 0 to 1 for ${kind}, whose strength is the share of the correction; got ${strength}.`,
     );
   }
-  if (kind === "clamp" && min === undefined && max === undefined) {
-    throw refusal(`${path}.min`, `${path}: a clamp needs min or max.`);
+  if (bounded && min === undefined && max === undefined) {
+    throw refusal(`${path}.min`, `${path}: a ${kind} needs min or max.`);
   }
   if (reversedBounds(min, max)) {
     throw refusal(`${path}.min`, `${path}: min (${min}) must not exceed max (${max}).`);
@@ -131,7 +135,8 @@ function checkWritten(path: string, written: LiveIntervention): void {
 
 /** A donor is put in as it is; a feature is held at an activation. */
 function hasNoUnit({ kind, vector }: LiveIntervention): boolean {
-  return kind === "patch" || (kind === "clamp" && typeof vector === "object");
+  const { needs, bounded } = interventionOf(kind);
+  return needs === "donor" || (bounded === true && typeof vector === "object");
 }
 
 async function layersOf(

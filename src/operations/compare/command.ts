@@ -11,8 +11,10 @@ import {
 } from "../../cli/experiment.js";
 import { anyLayers, layerList } from "../../cli/layers.js";
 import { integerBetween } from "../../cli/options.js";
+import { interventions, kindsThat } from "../../contracts/interventions.js";
 import { defaults, limits } from "../../contracts/limits.js";
-import { changedPoints, interventions, positionNames, strengthUnits } from "../../contracts/names.js";
+import { listed } from "../../contracts/listed.js";
+import { changedPoints, positionNames, strengthUnits } from "../../contracts/names.js";
 
 interface CompareOptions extends CommonOptions {
   intervention?: string;
@@ -64,7 +66,10 @@ export default function register(program: Command): void {
     )
     .option("--prompts <file>", "compare these prompts: a line each, JSON, JSON Lines or CSV")
     .option("--donor-prompt <text>", "for patch: the text whose activation is put in")
-    .option("--positive <text>", "for steer, project_out and clamp: the direction leads here …")
+    .option(
+      "--positive <text>",
+      `for ${listed(kindsThat(({ needs }) => needs === "direction"))}: the direction leads here …`,
+    )
     .option("--negative <text>", "… from here")
     .option(
       "--positives <file>",

@@ -1,8 +1,10 @@
 import Type, { type Static } from "typebox";
+import { interventionOf, interventions, kindsThat } from "../../contracts/interventions.js";
 import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
+import { listed } from "../../contracts/listed.js";
 import { Name } from "../../contracts/live.js";
-import { changedPoints, interventions, positionNames, strengthUnits } from "../../contracts/names.js";
+import { changedPoints, positionNames, strengthUnits } from "../../contracts/names.js";
 import { Provenance } from "../../contracts/provenance.js";
 import { artifacts, LensUsed } from "../../contracts/result-fields.js";
 import { reversedBounds, reversedRange } from "../../contracts/reversed-range.js";
@@ -16,6 +18,9 @@ import {
   text,
 } from "../../contracts/submission-fields.js";
 import type { Contract } from "../contract.js";
+
+/** Interventions along a direction between texts, in words. */
+const alongDirection = listed(kindsThat(({ needs }) => needs === "direction"));
 
 const directionTexts = (description: string) =>
   Type.Optional(
@@ -34,10 +39,9 @@ export const CompareSubmission = Type.Object(
       Type.Enum([...interventions], {
         default: defaults.intervention,
         description:
-          "How a row h of the block output changes at strength s on every forward pass: scale s*h; ablate " +
-          "(1-s)*h; patch (1-s)*h + s*donor; steer h + s*u; project_out h - s*(h.u)u; clamp " +
-          "h + s*(clip(h.u, min, max) - h.u)u, or with a feature of activation f and decoder row d h + s*(clip(f, min, max) - f)d; swap moves h to where two tokens' " +
-          "coordinates are exchanged. u is the unit direction of positive against negative.",
+          "How a row h of the block output changes at strength s on every forward pass: " +
+          `${interventions.map((kind) => interventionOf(kind).formula).join("; ")}. u is the unit direction of positive ` +
+          "against negative.",
       }),
     ),
     strengths: Type.Optional(
@@ -46,7 +50,7 @@ export const CompareSubmission = Type.Object(
         maxItems: limits.strengths,
         default: [...defaults.strengths],
         description:
-          `Neutral: 1 for scale, 0 for all others. From -${limits.strength} to ${limits.strength}; for steer in the ` +
+          `Neutral: 1 for ${listed(kindsThat(({ neutral }) => neutral === 1))}, 0 for all others. From -${limits.strength} to ${limits.strength}; for steer in the ` +
           `unit vector to ±${limits.strength_vector}, in row_norm to ±${limits.strength_row_norm}; for clamp from 0 to 1, by default ` +
           `${defaults.clamp_strengths.join(", ")}.`,
       }),
@@ -91,10 +95,8 @@ export const CompareSubmission = Type.Object(
       }),
     ),
     donor_prompt: Type.Optional(text("Donor text; required for patch.")),
-    positive: Type.Optional(
-      text("With `negative`, for steer, project_out and clamp: u is their unit difference."),
-    ),
-    negative: Type.Optional(text("With `positive`, for steer, project_out and clamp.")),
+    positive: Type.Optional(text(`With \`negative\`, for ${alongDirection}: u is their unit difference.`)),
+    negative: Type.Optional(text(`With \`positive\`, for ${alongDirection}.`)),
     positives: directionTexts("In place of `positive` and `negative`: u is the unit difference of means."),
     negatives: directionTexts("With `positives`."),
     feature: Type.Optional(
@@ -136,8 +138,8 @@ export const CompareSubmission = Type.Object(
     controls: Type.Optional(
       Type.Boolean({
         description:
-          "Also tries a random vector of the same length, drawn from `seed`, at every strength; for patch, steer, " +
-          "project_out and clamp.",
+          "Also tries a random vector of the same length, drawn from `seed`, at every strength; for " +
+          `${listed(kindsThat(({ needs }) => needs))}.`,
       }),
     ),
   },
@@ -231,8 +233,6 @@ export const CompareResult = Type.Object(
 );
 export type CompareResult = Static<typeof CompareResult>;
 
-/** Interventions along a direction between texts. */
-const alongDirection: readonly string[] = ["steer", "project_out", "clamp"];
 const strengthLimits = {
   unit: limits.strength,
   vector: limits.strength_vector,
@@ -249,23 +249,22 @@ function checkCompare(config: CompareConfig): void {
   if (config.prompt === undefined && config.prompts === undefined) {
     throw new InvalidInput("prompt", "or prompts is required.");
   }
-  if (intervention === "patch" && config.donor_prompt === undefined) {
-    throw new InvalidInput("donor_prompt", "is required for patch.");
+  const { needs, bounded } = interventionOf(intervention);
+  if (needs === "donor" && config.donor_prompt === undefined) {
+    throw new InvalidInput("donor_prompt", `is required for ${intervention}.`);
   }
-  if (intervention === "swap") checkSwap(config);
-  else refuse(config, ["swap", "lens"], "swap");
-  if (alongDirection.includes(intervention)) checkDirection(config);
-  else {
-    refuse(config, ["positives", "negatives", "feature"], "steer, project_out and clamp");
-    if (controls === true && intervention !== "patch" && intervention !== "swap") {
-      throw new InvalidInput(
-        "controls",
-        `patch, steer, project_out, clamp and swap have one, not ${intervention}.`,
-      );
-    }
+  if (needs === "tokens") checkSwap(config);
+  else refuse(config, ["swap", "lens"], (one) => one.needs === "tokens");
+  if (needs === "direction") checkDirection(config);
+  else refuse(config, ["positives", "negatives", "feature"], (one) => one.needs === "direction");
+  if (controls === true && needs === undefined) {
+    throw new InvalidInput(
+      "controls",
+      `${listed(kindsThat((one) => one.needs))} have one, not ${intervention}.`,
+    );
   }
-  if (intervention !== "clamp") refuse(config, ["min", "max"], "clamp");
-  else checkBounds(config);
+  if (bounded) checkBounds(config);
+  else refuse(config, ["min", "max"], (one) => one.bounded);
   checkStrengths(config);
   checkPositions(config);
   checkPoint(config);
@@ -289,15 +288,20 @@ function checkPoint({ point, heads, intervention }: CompareConfig): void {
   if (heads !== undefined && point !== "head_out") {
     throw new InvalidInput("heads", "are those of point head_out.");
   }
-  if (point === "head_out" && !["scale", "ablate", "patch"].includes(intervention)) {
-    throw new InvalidInput("point", `head_out is for scale, ablate and patch, not for ${intervention}.`);
+  if (point === "head_out" && !interventionOf(intervention).heads) {
+    const those = listed(kindsThat((one) => one.heads));
+    throw new InvalidInput("point", `head_out is for ${those}, not for ${intervention}.`);
   }
 }
 
-function refuse(config: CompareConfig, fields: Array<keyof CompareConfig>, whose: string): void {
+function refuse(
+  config: CompareConfig,
+  fields: Array<keyof CompareConfig>,
+  whose: Parameters<typeof kindsThat>[0],
+): void {
   for (const field of fields) {
     if (config[field] !== undefined)
-      throw new InvalidInput(field, `belongs to ${whose}, not to ${config.intervention}.`);
+      throw new InvalidInput(field, `belongs to ${listed(kindsThat(whose))}, not to ${config.intervention}.`);
   }
 }
 
@@ -312,7 +316,7 @@ function checkDirection(config: CompareConfig): void {
       if (config[field] !== undefined)
         throw new InvalidInput(field, "stands beside feature; give one or the other.");
     }
-    if (intervention === "clamp" && config.strength_unit !== undefined) {
+    if (interventionOf(intervention).bounded && config.strength_unit !== undefined) {
       throw new InvalidInput(
         "strength_unit",
         "has no meaning for a feature's clamp: min and max are its activation.",
@@ -343,27 +347,28 @@ function checkDirection(config: CompareConfig): void {
   if (shared !== -1) throw new InvalidInput(`negatives[${shared}]`, "is among positives, too.");
 }
 
-function checkBounds({ min, max }: CompareConfig): void {
-  if (min === undefined && max === undefined) throw new InvalidInput("min", "or max is required for clamp.");
+function checkBounds({ intervention, min, max }: CompareConfig): void {
+  if (min === undefined && max === undefined)
+    throw new InvalidInput("min", `or max is required for ${intervention}.`);
   if (reversedBounds(min, max)) throw new InvalidInput("min", `must not exceed max, got ${min} and ${max}.`);
 }
 
 function checkStrengths({ intervention, strength_unit: unit = "unit", strengths }: CompareConfig): void {
-  if (unit !== "unit" && intervention !== "steer" && intervention !== "clamp")
+  const { units, bounded } = interventionOf(intervention);
+  if (unit !== "unit" && !units)
     throw new InvalidInput(
       "strength_unit",
-      `${unit} has a meaning for steer and clamp, not for ${intervention}.`,
+      `${unit} has a meaning for ${listed(kindsThat((one) => one.units))}, not for ${intervention}.`,
     );
-  const most =
-    intervention === "steer" ? strengthLimits[unit] : intervention === "clamp" ? 1 : limits.strength;
-  const least = intervention === "clamp" ? 0 : -most;
+  const most = bounded ? 1 : strengthLimits[unit];
+  const least = bounded ? 0 : -most;
   for (const [index, strength] of strengths.entries()) {
     const limit = strength > most ? `at most ${most}` : strength < least ? `at least ${least}` : undefined;
     // A clamp's strength is a share of its correction: any other leaves the projection outside the bounds.
-    if (limit !== undefined && intervention === "clamp") {
+    if (limit !== undefined && bounded) {
       throw new InvalidInput(
         `strengths[${index}]`,
-        `${limit} for clamp, whose strength is the share of the correction; got ${strength}.`,
+        `${limit} for ${intervention}, whose strength is the share of the correction; got ${strength}.`,
       );
     }
     if (limit !== undefined) throw new InvalidInput(`strengths[${index}]`, `${limit}, got ${strength}.`);
@@ -383,7 +388,7 @@ export default {
     "(prompt or prompts, intervention, strengths, one layer): what an edit of a block's output changes",
   places: {},
   check(config: CompareConfig, given: Record<string, unknown>): void {
-    if (config.intervention === "clamp" && given.strengths === undefined) {
+    if (interventionOf(config.intervention).bounded && given.strengths === undefined) {
       config.strengths = [...defaults.clamp_strengths];
     }
     checkCompare(config);

@@ -1,5 +1,5 @@
 import type { CompareResult } from "../../contracts/index.js";
-import { neutralStrength } from "../../contracts/neutral-strength.js";
+import { interventionOf } from "../../contracts/interventions.js";
 import { difference } from "../../findings/difference.js";
 import {
   byPrompt,
@@ -54,7 +54,7 @@ function summary({ intervention, position, trials, layers }: CompareResult, prom
   const first = trials[0];
   const strengths = strengthsOf(prompts);
   if (first === undefined || strengths.length === 0) return ["There are no trials."];
-  const neutral = neutralStrength(intervention);
+  const neutral = interventionOf(intervention).neutral;
   const farthest = strengths.reduce((a, b) => (Math.abs(b - neutral) > Math.abs(a - neutral) ? b : a));
   const baseline = prompts.reduce((sum, { trials: [one] }) => sum + (one?.baseline_probability ?? 0), 0);
   const changed = trials.filter(
@@ -66,35 +66,14 @@ function summary({ intervention, position, trials, layers }: CompareResult, prom
       ? `the probability of “${visible(first.target_token)}”`
       : `the mean probability of the target tokens of ${prompts.length} prompts`;
   return [
-    `${sentenceOf[intervention]} ${layers === undefined || layers.length === 1 ? `layer ${first.layer}` : `layers ${layers.join(", ")}`} (${position}): at strength ${farthest}, ${whose} is ` +
+    `${interventionOf(intervention).doing} ${layers === undefined || layers.length === 1 ? `layer ${first.layer}` : `layers ${layers.join(", ")}`} (${position}): at strength ${farthest}, ${whose} is ` +
       `${percent(meanAt(prompts, farthest))}, against ${percent(baseline / prompts.length)} without the intervention. ` +
       `${changed.length} of ${count(moved.length, "continuation")} away from the neutral strength ${moved.length === 1 ? "differs" : "differ"} from the baseline's.`,
   ];
 }
 
-const sentenceOf: Record<CompareResult["intervention"], string> = {
-  scale: "Scaling the output of",
-  ablate: "Ablating the output of",
-  patch: "Patching the donor's state into",
-  steer: "Adding the steering direction to",
-  project_out: "Taking the component along the direction out of",
-  clamp: "Clamping the projection on the direction in",
-  swap: "Exchanging two tokens' coordinates in",
-};
-
-const formulas: Record<CompareResult["intervention"], string> = {
-  project_out: "h becomes h − s·(h·u)·u, with u the unit difference of the positive and the negative side",
-  clamp: "h becomes h + s·(clip(h·u, min, max) − h·u)·u, with u the unit difference of the two sides",
-  swap: "h goes s of the way to where the two tokens' coordinates are exchanged, with the values of the run without a change",
-  scale: "h becomes s·h",
-  ablate: "h becomes (1 − s)·h",
-  patch: "h becomes (1 − s)·h + s·donor",
-  steer:
-    "h becomes h + s·v, with v the difference of the positive and the negative side in the strength's unit",
-};
-
 function doseResponse({ intervention }: CompareResult, prompts: Prompt[]): Figure {
-  const neutral = neutralStrength(intervention);
+  const neutral = interventionOf(intervention).neutral;
   const points = prompts.flatMap(({ name, ...prompt }) =>
     promptCurve(prompt).map(({ strength, probability, baseline_probability, target_token }) => ({
       name,
@@ -120,7 +99,7 @@ function doseResponse({ intervention }: CompareResult, prompts: Prompt[]): Figur
     id: "dose-response",
     title: "Dose and response",
     description:
-      `The probability of the target token against the strength s of the intervention (${formulas[intervention]}), ` +
+      `The probability of the target token against the strength s of the intervention (${interventionOf(intervention).becomes}), ` +
       `${prompts.length > 1 ? "one line a prompt and their mean" : "for one prompt"}. ` +
       `At the neutral strength ${neutral} nothing is changed.`,
     chart: {
@@ -192,7 +171,7 @@ function differences({ intervention }: CompareResult, prompts: Prompt[]): Figure
     title: "Change by prompt",
     description:
       "How far the intervention moves each prompt's target probability from its baseline. " +
-      `The neutral strength is ${neutralStrength(intervention)}.`,
+      `The neutral strength is ${interventionOf(intervention).neutral}.`,
     chart: {
       kind: "differences",
       x: "strength",
@@ -288,7 +267,7 @@ function changes(prompts: Prompt[]): Figure[] {
 
 function deltaTable({ intervention }: CompareResult, prompts: Prompt[]): Passage {
   const strengths = strengthsOf(prompts);
-  const neutral = neutralStrength(intervention);
+  const neutral = interventionOf(intervention).neutral;
   return {
     id: "deltas",
     title: "Changes in figures",

@@ -1,5 +1,5 @@
 import type { CompareResult } from "../../contracts/index.js";
-import { neutralStrength } from "../../contracts/neutral-strength.js";
+import { interventionOf } from "../../contracts/interventions.js";
 import { positionText } from "../../contracts/position-text.js";
 import {
   byPrompt,
@@ -39,7 +39,7 @@ export function comparePicture(
   canvas: Canvas,
 ): string[] {
   const groups = grouped(byPrompt(result.trials));
-  const neutral = neutralStrength(result.intervention);
+  const neutral = interventionOf(result.intervention).neutral;
   const lines = [
     heading(
       "Dose-response",
@@ -244,21 +244,19 @@ export default {
     const shown = prompts.length === 1 ? oneLine(prompts[0] as string) : `${prompts.length} prompts`;
     const side = (one?: string, many?: string[]) =>
       many === undefined ? `“${oneLine(one ?? "")}”` : `the mean of ${many.length}`;
-    const direction =
-      config.feature === undefined
-        ? `from ${side(config.negative, config.negatives)} to ${side(config.positive, config.positives)}`
-        : `along feature ${config.feature[1]} of ${oneLine(String(config.feature[0]))}`;
-    const edit = {
-      scale: "scaled",
-      ablate: "ablated",
-      patch: `patched from “${oneLine(config.donor_prompt ?? "")}”`,
-      steer: `steered ${direction}`,
-      project_out: `without what leads ${direction}`,
-      swap: `with ${(config.swap ?? []).map((token) => `“${oneLine(token)}”`).join(" and ")} exchanged`,
-      clamp: `held within bounds on the way ${direction}`,
-    }[config.intervention];
+    const what = {
+      nothing: () => "",
+      donor: () => `“${oneLine(config.donor_prompt ?? "")}”`,
+      direction: () =>
+        config.feature === undefined
+          ? `from ${side(config.negative, config.negatives)} to ${side(config.positive, config.positives)}`
+          : `along feature ${config.feature[1]} of ${oneLine(String(config.feature[0]))}`,
+      tokens: () => (config.swap ?? []).map((token) => `“${oneLine(token)}”`).join(" and "),
+    };
+    const { needs = "nothing", done } = interventionOf(config.intervention);
+    const edit = done(what[needs]());
     const where = config.positions === undefined ? "the last token's" : `${positionText(config.positions)}:`;
-    const at = config.intervention === "swap" ? layersAsked(config) : `layer ${config.layers[0]}`;
+    const at = needs === "tokens" ? layersAsked(config) : `layer ${config.layers[0]}`;
     return [["Compared", `${shown}, ${where} ${at} ${edit}`]];
   },
   draw: comparePicture,

@@ -1,5 +1,5 @@
 import type { CompareConfig, CompareResult } from "../../contracts/index.js";
-import { neutralStrength } from "../../contracts/neutral-strength.js";
+import { interventionOf } from "../../contracts/interventions.js";
 import { positionText } from "../../contracts/position-text.js";
 
 /** Of a change that is shorter than this share of the row, nothing much can be expected. */
@@ -66,7 +66,7 @@ function appliesTo({ positions = "last", intervention }: CompareConfig): string 
 
 /** Strengths that are not neutral and yet change nothing, or hardly anything. */
 function faintChanges({ intervention, strengths }: CompareConfig, trials: CompareResult["trials"]): string {
-  const neutral = neutralStrength(intervention);
+  const { neutral, units, bounded } = interventionOf(intervention);
   const shares = new Map<number, number>();
   for (const { strength, change } of trials) {
     if (strength === neutral || change === undefined) continue;
@@ -79,6 +79,6 @@ function faintChanges({ intervention, strengths }: CompareConfig, trials: Compar
   const where = `At strength${faint.length === 1 ? "" : "s"} ${faint.join(", ")}`;
   if (most === 0) return `${where} the intervention changed nothing.`;
   const longer =
-    intervention === "steer" ? "; strength_unit vector or row_norm reaches further than the unit vector" : "";
+    units && !bounded ? "; strength_unit vector or row_norm reaches further than the unit vector" : "";
   return `${where} the change is less than 1 % of the row's length (at most ${(100 * most).toPrecision(2)} %), so little can follow from it${longer}.`;
 }

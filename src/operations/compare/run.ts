@@ -1,4 +1,5 @@
 import type { Change, CompareConfig, CompareResult } from "../../contracts/index.js";
+import { interventionOf } from "../../contracts/interventions.js";
 import { saidPoint } from "../../contracts/names.js";
 import { positionText } from "../../contracts/position-text.js";
 import { UserError } from "../../contracts/user-error.js";
@@ -151,8 +152,9 @@ function nameOf(config: CompareConfig, index: number): string {
  */
 async function vectorTexts(model: Model, config: CompareConfig): Promise<Int32Array[][]> {
   const sides: Array<[name: string, texts: string[]]> = [];
-  if (config.intervention === "patch") sides.push(["donor_prompt", [config.donor_prompt as string]]);
-  else if (config.feature === undefined && !["scale", "ablate", "swap"].includes(config.intervention)) {
+  const { needs } = interventionOf(config.intervention);
+  if (needs === "donor") sides.push(["donor_prompt", [config.donor_prompt as string]]);
+  else if (needs === "direction" && config.feature === undefined) {
     for (const side of ["positive", "negative"] as const) {
       const many = config[`${side}s`];
       sides.push(many === undefined ? [side, [config[side] as string]] : [`${side}s`, many]);

@@ -1,23 +1,14 @@
 import { cut } from "../../contracts/cut.js";
+import { interventionOf } from "../../contracts/interventions.js";
 import { positionText } from "../../contracts/position-text.js";
 import { count } from "../../findings/numbers.js";
 import { glimpse } from "../../report/markup.js";
 import { firstOf, type Words, whereText } from "../words.js";
 import { promptsOf } from "./contract-prompts.js";
 
-const doing = {
-  scale: "scaling",
-  ablate: "ablation",
-  patch: "patching",
-  steer: "steering",
-  project_out: "taking out a direction",
-  clamp: "clamping a projection",
-  swap: "exchanging two tokens' coordinates",
-};
-
 export default {
   heading: ({ intervention, trials }) => [
-    `What ${doing[intervention]} does to`,
+    `What ${interventionOf(intervention).noun} does to`,
     nameOf([...new Set(trials.map(({ prompt }) => prompt))]),
   ],
   subject: (config) => firstOf(promptsOf(config)),

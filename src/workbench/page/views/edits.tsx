@@ -1,7 +1,12 @@
 import { useEffect, useState } from "preact/hooks";
+import {
+  interventionKinds,
+  interventionOf,
+  type SliderKind,
+  sliderKinds,
+} from "../../../contracts/interventions.js";
 import type { StoredDictionary, StoredLens, StoredProbe, StoredVector } from "../../../contracts/library.js";
 import type { LiveIntervention } from "../../../contracts/live.js";
-import { neutralStrength } from "../../../contracts/neutral-strength.js";
 import { firstChange } from "../first-change.js";
 import { call } from "../session.js";
 import { known, listen, useTopic } from "../store.js";
@@ -51,7 +56,7 @@ export interface FeatureOf {
 export interface Edit {
   key: number;
   on: boolean;
-  kind: "steer" | "scale" | "ablate" | "project_out";
+  kind: SliderKind;
   layer: number;
   vector: string;
   /** In a vector's place. */
@@ -60,19 +65,11 @@ export interface Edit {
   positions: "all" | "last" | "generated" | "prompt";
 }
 
-/** How far each slider goes. */
-const ranges = {
-  steer: { min: -1, max: 1, unit: "lengths of the row" },
-  scale: { min: 0, max: 3, unit: "times the row" },
-  ablate: { min: 0, max: 1, unit: "of the row taken away" },
-  project_out: { min: 0, max: 1, unit: "of the direction taken out" },
-} as const;
-
 let keys = 0;
 
 export function newEdit(kind: Edit["kind"], layer: number, vector = "", feature?: FeatureOf): Edit {
   keys += 1;
-  const strength = { steer: 0.3, scale: 1.5, ablate: 0.8, project_out: 1 }[kind];
+  const { first: strength } = interventionKinds[kind].slider;
   const what = { kind, layer, vector, ...(feature !== undefined && { feature }) };
   return { key: keys, on: true, ...what, strength, positions: "all" };
 }
@@ -86,10 +83,10 @@ export function interventionsOf(edits: readonly Edit[]): LiveIntervention[] {
       layer,
       strength,
       ...(positions !== "all" && { positions }),
-      ...((kind === "steer" || kind === "project_out") && {
+      ...(interventionOf(kind).needs && {
         vector: feature === undefined ? vector : { feature: [feature.dictionary, feature.index] },
       }),
-      ...(kind === "steer" && { strength_unit: "row_norm" as const }),
+      ...(interventionOf(kind).units && { strength_unit: "row_norm" as const }),
     }));
 }
 
@@ -228,10 +225,10 @@ interface EditCardProps {
 }
 
 function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) {
-  const range = ranges[edit.kind];
+  const range = interventionKinds[edit.kind].slider;
   const names = `edit-${edit.key}`;
   const vector = vectors.find(({ name }) => name === edit.vector);
-  const usesVector = edit.kind === "steer" || edit.kind === "project_out";
+  const usesVector = interventionOf(edit.kind).needs !== undefined;
   const known = !usesVector
     ? undefined
     : edit.feature !== undefined
@@ -261,14 +258,11 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
               });
             }}
           >
-            <option value="ablate">ablate</option>
-            <option value="scale">scale</option>
-            <option value="steer" disabled={without}>
-              steer
-            </option>
-            <option value="project_out" disabled={without}>
-              project out
-            </option>
+            {sliderKinds.map((kind) => (
+              <option key={kind} value={kind} disabled={without && interventionOf(kind).needs !== undefined}>
+                {kind.replaceAll("_", " ")}
+              </option>
+            ))}
           </select>
         </label>
         {usesVector && edit.feature !== undefined && (
@@ -315,7 +309,7 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
           type="range"
           id={names}
           aria-label={`Strength of ${edit.kind} at layer ${edit.layer}`}
-          aria-valuetext={`${edit.strength} ${range.unit}`}
+          aria-valuetext={`${edit.strength} ${range.of}`}
           min={range.min}
           max={range.max}
           step={0.05}
@@ -332,9 +326,9 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
             if (Number.isFinite(strength)) onChange({ strength });
           }}
         />
-        <span class="soft">{range.unit}</span>
+        <span class="soft">{range.of}</span>
       </div>
-      {edit.strength === neutralStrength(edit.kind) && <p class="soft">This changes nothing.</p>}
+      {edit.strength === interventionOf(edit.kind).neutral && <p class="soft">This changes nothing.</p>}
       {edit.kind === "ablate" && edit.strength > 0.5 && edit.positions !== "prompt" && (
         <p class="soft">
           With most of a block's output gone, language breaks. At the prompt alone, or along a direction, what
