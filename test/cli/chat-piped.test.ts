@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { pipedChat } from "../../src/cli/chat-piped.js";
-import { ChatSession } from "../../src/cli/chat-session.js";
+import { pipedChat } from "../../src/cli/commands/chat-piped.js";
+import { ChatSession } from "../../src/cli/commands/chat-session.js";
 import { command } from "./in-process.js";
 import { Refused, standIn } from "./stand-in.js";
 

@@ -1,7 +1,7 @@
 /** A conversation: what is asked with each message, what stays of it, and what its commands change. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { type Ask, ChatSession, type ChatSettings, type Turn } from "../../src/cli/chat-session.js";
+import { type Ask, ChatSession, type ChatSettings, type Turn } from "../../src/cli/commands/chat-session.js";
 import type { ChatDelta } from "../../src/client/index.js";
 
 const none = new AbortController().signal;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { scripts } from "../../src/cli/completion-scripts.js";
+import { scripts } from "../../src/cli/commands/completion-scripts.js";
 import { command } from "./in-process.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-completion-"));

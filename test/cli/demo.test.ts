@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import type { DemoReport } from "../../src/cli/demo-run.js";
+import type { DemoReport } from "../../src/cli/commands/demo-run.js";
 import { Capabilities, CaptureResult, Job, validate } from "../../src/contracts/index.js";
 import { story } from "../../src/findings/story.js";
 import { width } from "../../src/findings/text.js";

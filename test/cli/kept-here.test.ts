@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { picture } from "../../src/cli/lens.js";
+import { picture } from "../../src/cli/commands/lens.js";
 import type { StoredDictionary, StoredLens } from "../../src/contracts/library.js";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { command } from "./in-process.js";

@@ -1,6 +1,6 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { KeyGate } from "../../src/cli/key-gate.js";
+import { KeyGate } from "../../src/cli/commands/chat-key-gate.js";
 import { fc } from "../support/fc.js";
 
 function gate() {

@@ -137,7 +137,7 @@ const onDatabase = [
 
 test("commands refuse a missing or foreign database and create nothing", async () => {
   const { Command } = await import("commander");
-  const { registerStudies } = await import("../../src/cli/studies.js");
+  const { registerStudies } = await import("../../src/cli/commands/studies.js");
   const program = new Command();
   registerStudies(program);
   const names = program.commands[0]?.commands.map((one) => one.name()) ?? [];

@@ -7,8 +7,11 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { answers } from "../../src/cli/answers.js";
 import { Claims } from "../../src/cli/claims.js";
+import { demoPicture } from "../../src/cli/commands/demo-picture.js";
+import { jobFile } from "../../src/cli/commands/report.js";
+import { serveReport } from "../../src/cli/commands/serve-report.js";
+import { safeLines } from "../../src/cli/commands/study-client.js";
 import { printJob } from "../../src/cli/conduct.js";
-import { demoPicture } from "../../src/cli/demo-picture.js";
 import { editorCommand } from "../../src/cli/editor.js";
 import { exitCodeOf, sentenceOf, UsageError } from "../../src/cli/exit-code.js";
 import { layerList } from "../../src/cli/layers.js";
@@ -25,12 +28,9 @@ import {
   shareList,
 } from "../../src/cli/options.js";
 import { shortPath, unwritable, watchOutput } from "../../src/cli/output.js";
-import { jobFile } from "../../src/cli/report.js";
 import { makeFolder } from "../../src/cli/run-experiment.js";
-import { serveReport } from "../../src/cli/serve-report.js";
 import { origin } from "../../src/cli/service-address.js";
 import { stopSignal } from "../../src/cli/stop-signal.js";
-import { safeLines } from "../../src/cli/study-client.js";
 import { TaplineError, TimeoutError } from "../../src/client/errors.js";
 import { Transport } from "../../src/client/transport.js";
 import { InvalidInput } from "../../src/contracts/invalid-input.js";

@@ -1,7 +1,7 @@
 /** Studies as the terminal shows them, whole: by hand, and safe whatever their authors wrote. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { discussionText, pageText, studyText } from "../../src/cli/study-text.js";
+import { discussionText, pageText, studyText } from "../../src/cli/commands/study-text.js";
 import type { Discussion, StudyEnvelope, StudyPage } from "../../src/contracts/studies/index.js";
 
 const canvas = { width: 60, colors: "none" } as const;

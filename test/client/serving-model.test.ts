@@ -1,6 +1,6 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { findExecution } from "../../src/cli/find-execution.js";
+import { findExecution } from "../../src/cli/commands/executions-find.js";
 import { events } from "../../src/client/event-stream.js";
 import { ServingModel, TaplineError } from "../../src/client/index.js";
 import { Transport } from "../../src/client/transport.js";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { newLink, openWorkbench } from "../../src/cli/workbench-run.js";
+import { newLink, openWorkbench } from "../../src/cli/commands/workbench-run.js";
 import { type Seen, scripted, sendJson } from "../client/scripted.js";
 import { hostile, inspectJob } from "../report/jobs.js";
 import { aroundBrowser, inBrowser } from "../support/browser.js";

@@ -8,7 +8,7 @@ import {
   promptOf,
   run,
   withPrompt,
-} from "../../cli/experiment.js";
+} from "../../cli/operation-command.js";
 import { anyLayers, layerList } from "../../cli/layers.js";
 import { integerBetween } from "../../cli/options.js";
 import { interventions, kindsThat } from "../../contracts/interventions.js";

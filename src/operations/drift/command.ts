@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { type CommonOptions, examples, experiment, run } from "../../cli/experiment.js";
+import { type CommonOptions, examples, experiment, run } from "../../cli/operation-command.js";
 
 interface DriftOptions extends CommonOptions {
   other?: string;

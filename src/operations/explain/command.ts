@@ -9,7 +9,7 @@ import {
   promptOf,
   run,
   withPrompt,
-} from "../../cli/experiment.js";
+} from "../../cli/operation-command.js";
 import { integerBetween } from "../../cli/options.js";
 import { defaults, limits } from "../../contracts/limits.js";
 

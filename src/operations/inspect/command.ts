@@ -9,7 +9,7 @@ import {
   promptOf,
   run,
   withPrompt,
-} from "../../cli/experiment.js";
+} from "../../cli/operation-command.js";
 import { anyLayers, layerList } from "../../cli/layers.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { innerPoints, type LensView, lensViews } from "../../contracts/names.js";

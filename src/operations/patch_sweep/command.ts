@@ -7,7 +7,7 @@ import {
   pointList,
   promptOf,
   run,
-} from "../../cli/experiment.js";
+} from "../../cli/operation-command.js";
 import { anyLayers } from "../../cli/layers.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { alignedPositions, changedPoints, patchDirections, spanMarks } from "../../contracts/names.js";

@@ -1,0 +1,66 @@
+import type { Command } from "commander";
+import { UserError } from "../../contracts/user-error.js";
+import { layerList } from "../layers.js";
+import { endBy, stopSignal } from "../stop-signal.js";
+
+interface DemoCommandOptions {
+  model: string;
+  prompt: string;
+  question: string;
+  layers?: number[];
+  out: string;
+  json?: boolean;
+}
+
+export function registerDemo(program: Command): void {
+  program
+    .command("demo")
+    .description(
+      "Start both services on free ports, ask the model, look inside it while it answers, and end.",
+    )
+    .option("--model <model>", "demo, a .gguf file, or a directory that holds one model", "demo")
+    .option("--prompt <text>", "raw text to look into", "The capital of France is")
+    .option("--question <text>", "what to ask in the model's chat template", "What is the capital of France?")
+    .option(
+      "--layers <list>",
+      "blocks to inspect, as 0,3,7 or 0-7 (default: up to 8, evenly spread)",
+      layerList,
+    )
+    .option("--out <directory>", "where activations and report are written", "tapline-demo")
+    .option("--json", "print everything as JSON, for programs")
+    .action(runDemoCommand);
+}
+
+async function runDemoCommand(options: DemoCommandOptions): Promise<void> {
+  const stop = new AbortController();
+  void stopSignal().then((signal) => stop.abort(signal));
+  const [
+    { runDemo },
+    { demoPicture },
+    { print, printJson },
+    { canvasOf, ProgressLine },
+    { TaplineError, TimeoutError },
+  ] = await Promise.all([
+    import("./demo-run.js"),
+    import("./demo-picture.js"),
+    import("../output.js"),
+    import("../../terminal/index.js"),
+    import("../../client/index.js"),
+  ]);
+  const progress = new ProgressLine(process.stderr);
+  try {
+    const { report, unwritten } = await runDemo({
+      ...options,
+      signal: stop.signal,
+      onStage: (stage) => progress.show(stage),
+    });
+    progress.clear();
+    await (options.json ? printJson(report) : print(demoPicture(report, canvasOf(process.stdout))));
+    if (unwritten !== undefined) throw unwritten;
+  } catch (error) {
+    progress.clear();
+    if (stop.signal.aborted) return endBy(stop.signal.reason);
+    if (error instanceof TaplineError || error instanceof TimeoutError) throw new UserError(error.message);
+    throw error;
+  }
+}

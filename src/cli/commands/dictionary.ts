@@ -1,0 +1,112 @@
+import { type Command, Option } from "commander";
+import type { StoredDictionary } from "../../contracts/library.js";
+import { limits } from "../../contracts/limits.js";
+import { type BlockPoint, blockPoints } from "../../contracts/names.js";
+import { checkName, hereCommand, registerKeptHere, withHub } from "../kept-here.js";
+import { integerBetween } from "../options.js";
+
+interface AddOptions {
+  json?: boolean;
+  layer?: number;
+  point?: BlockPoint;
+  k?: number;
+  revision?: string;
+}
+
+/** `tapline dictionary`: published sparse dictionaries, kept by name for `tapline features` and `compare`. */
+export function registerDictionary(program: Command): void {
+  const dictionary = program
+    .command("dictionary")
+    .description("Sparse dictionaries by name: add a published one, list, show, remove.");
+  hereCommand(
+    dictionary,
+    "add",
+    "Keep a published dictionary: its folder or file of weights, here or on the hub.",
+  )
+    .argument("<name>", "letters, digits, dots, dashes")
+    .argument("<place>", "a path, or owner/name/folder of the hub")
+    .option(
+      "--layer <number>",
+      "block that it reads, where its files do not say",
+      integerBetween(0, limits.layer_index),
+    )
+    .addOption(
+      new Option(
+        "--point <point>",
+        "what of that block, where its files do not say (default: block_out)",
+      ).choices(blockPoints),
+    )
+    .option(
+      "--k <number>",
+      "features that stay active, where its files do not say",
+      integerBetween(1, limits.feature_index),
+    )
+    .option("--revision <revision>", "branch, tag or commit of the hub (default: main)")
+    .addHelpText(
+      "after",
+      `
+Layouts: SAELens, Gemma Scope 1 and 2, Llama Scope, sparsify,
+dictionary_learning, Qwen-Scope, Goodfire, and what tapline sae writes.
+
+Examples:
+  tapline dictionary add mine tapline-sae-1a2b3c4d/sae-layer-5.safetensors
+  tapline dictionary add gemma --layer 20 \\
+    google/gemma-scope-2b-pt-res/layer_20/width_16k/average_l0_71`,
+    )
+    .action(add);
+  registerKeptHere<StoredDictionary>(dictionary, {
+    noun: "dictionary",
+    plural: "dictionaries",
+    open,
+    line: ({ features, n_embd, layer, point, activation, layout }) =>
+      `${point === "block_out" ? "" : `${point} of `}block ${layer}, ${features} features, width ${n_embd}, ${activation} (${layout})`,
+    picture,
+  });
+}
+
+async function open() {
+  const [{ Dictionaries }, { taplineHome }] = await Promise.all([
+    import("../../library/index.js"),
+    import("../../files/home.js"),
+  ]);
+  return new Dictionaries(taplineHome());
+}
+
+async function add(
+  name: string,
+  place: string,
+  { layer, point, k, revision, json }: AddOptions,
+): Promise<void> {
+  await checkName(name);
+  const [dictionaries, { print, printJson }] = await Promise.all([open(), import("../output.js")]);
+  const stored = await withHub(revision, (fromHub) =>
+    dictionaries.add(name, place, { layer, point, k }, fromHub),
+  );
+  if (stored === undefined) return;
+  return json ? printJson(stored) : print(picture(stored));
+}
+
+function picture(stored: StoredDictionary): string {
+  const {
+    name,
+    sha256,
+    features,
+    n_embd,
+    layer,
+    point,
+    activation,
+    k,
+    layout,
+    hook,
+    trained_on,
+    notes,
+    source,
+  } = stored;
+  return [
+    `${name}  ${sha256.slice(0, 16)}`,
+    `${features} features of ${n_embd} values, ${activation}${k === null ? "" : ` (k = ${k})`}, from ${layout}`,
+    `reads ${point === "block_out" ? "the output" : point} of block ${layer}${hook === null ? "" : ` (${hook})`}${trained_on === null ? "" : ` of ${trained_on}`}`,
+    ...(source == null ? [] : [`from ${source}`]),
+    ...notes,
+  ].join("\n");
+}

@@ -1,0 +1,71 @@
+import type { Command } from "commander";
+import { limits, ports } from "../../contracts/limits.js";
+import type { RpcServer } from "../../models/rpc.js";
+import { deviceNames, rpcHelp, rpcServers } from "../model-options.js";
+import { integerBetween } from "../options.js";
+import { stopSignal } from "../stop-signal.js";
+
+interface LabCommandOptions {
+  port: number;
+  home?: string;
+  queue: number;
+  rpc?: RpcServer[];
+  gpuLayers?: number;
+  device?: string[];
+  force?: boolean;
+}
+
+export function registerLab(program: Command): void {
+  program
+    .command("lab")
+    .description(
+      "Serve isolated experiments: inspect, compare, probe, sae, features, extract, drift, patch_sweep, explain.",
+    )
+    .option("--port <number>", "port on 127.0.0.1; 0 takes any free one", integerBetween(0, 65535), ports.lab)
+    .option("--home <directory>", "where jobs are kept (default: $TAPLINE_HOME or ~/.tapline)")
+    .option(
+      "--queue <number>",
+      "waiting places beside the running job",
+      integerBetween(0, limits.queue_capacity),
+      0,
+    )
+    .option("--rpc <servers>", rpcHelp, rpcServers)
+    .option(
+      "--gpu-layers <number>",
+      "blocks kept on GPUs (default: as many as their free memory takes)",
+      integerBetween(0, 100_000),
+    )
+    .option(
+      "--device <names>",
+      "GPUs that may hold blocks, as tapline doctor names them; none: the processor only (default: all)",
+      deviceNames,
+    )
+    .option("--force", "load models that do not seem to fit into memory")
+    .action(runLab);
+}
+
+async function runLab(options: LabCommandOptions): Promise<void> {
+  const stopped = stopSignal();
+  const [{ startLab, taplineHome }, { backendInfo }] = await Promise.all([
+    import("../../lab/index.js"),
+    import("../../native/index.js"),
+  ]);
+  const lab = await startLab({
+    port: options.port,
+    home: taplineHome(options.home),
+    queueCapacity: options.queue,
+    backend: backendInfo().backend,
+    load: {
+      rpc: options.rpc,
+      force: options.force,
+      gpuLayers: options.gpuLayers,
+      devices: options.device,
+    },
+  });
+  try {
+    process.stdout.write(`tapline lab is ready at ${lab.url} (jobs in ${lab.folder})\n`);
+    await stopped;
+  } finally {
+    await lab.close();
+  }
+}

@@ -1,0 +1,206 @@
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { readPublished } from "../../client/published-study.js";
+import { writeWhole } from "../../client/whole-file.js";
+import type { Job, Result } from "../../contracts/index.js";
+import { UserError } from "../../contracts/user-error.js";
+import { figureOf } from "../../findings/numbers.js";
+import {
+  type Asked,
+  assemble,
+  type Compared,
+  compareFigures,
+  type Evidence,
+  faultsOf,
+  isPublicModel,
+  jobEvidence,
+  methodText,
+  outcomeOf,
+  reproductionWords,
+  requestsIn,
+  usualTolerances,
+} from "../../study/index.js";
+import { ProgressLine } from "../../terminal/index.js";
+import { UsageError } from "../exit-code.js";
+import { type LabSession, openLab } from "../lab-session.js";
+import { print, printJson, shortPath } from "../output.js";
+import { makeFolder, runJob } from "../run-experiment.js";
+import { endBy, stoppable } from "../stop-signal.js";
+import { researchClient, safeLines } from "./study-client.js";
+
+export interface StudyOptions {
+  model?: string;
+  lab?: string;
+  out?: string;
+  yes?: boolean;
+  draft?: boolean;
+  json?: boolean;
+  quiet?: boolean;
+}
+
+/**
+ * Repeats a published study: reads it, shows what would run, and after a yes runs its Lab requests, compares figure by
+ * figure, and makes the draft of the reproduction. @returns whether every figure held
+ */
+export async function reproduceStudy(address: string, options: StudyOptions): Promise<{ held: boolean }> {
+  const signal = stoppable();
+  const published = await readPublished(address, { signal });
+  const { asked, refused } = requestsIn(published.package);
+  const repeatable = asked.filter(({ original }) => original !== null);
+  if (repeatable.length === 0) {
+    throw new UserError(
+      "The study has no Lab request with its result in a form that could be run again (blocks tapline-request and tapline-result); nothing was run.",
+    );
+  }
+  const left = [
+    ...refused.map((why) => `A request that is not a valid one: ${why}`),
+    ...asked
+      .filter(({ original }) => original === null)
+      .map((one) => `${one.request.operation} without its result.`),
+  ].map((line) => safeLines(line).join(" "));
+  const models = modelsOf(repeatable, options.model);
+  await show(published.package.title, repeatable, models, left, options);
+  if (!(options.yes ?? (await confirmed(signal)))) {
+    throw new UserError("Nothing was run.");
+  }
+  const line = new ProgressLine(options.quiet ? { write: () => {} } : process.stderr);
+  const folder = await makeFolder(resolve(options.out ?? `tapline-reproduce-${published.id.slice(0, 8)}`));
+  let session: LabSession | undefined;
+  try {
+    session = await openLab(options.lab, () => line.show("starting a Lab for the occasion"));
+    const evidence: Evidence[] = [];
+    const compared: Compared[] = [];
+    for (const [at, one] of repeatable.entries()) {
+      const job = await run(session, one, models[at] as string, signal, (stage) =>
+        line.show(`${at + 1}/${repeatable.length}: ${one.request.operation} ${stage}`),
+      );
+      evidence.push(jobEvidence(job));
+      const { operation, result } = one.original as NonNullable<Asked["original"]>;
+      const figures = compareFigures(operation, result, job.result as Result);
+      const which = repeatable.length > 1 ? `${at + 1}. ${operation}: ` : "";
+      compared.push(...figures.map((figure) => ({ ...figure, title: which + figure.title })));
+    }
+    line.clear();
+    const outcome = outcomeOf(compared);
+    const words = reproductionWords(
+      {
+        study: published.id,
+        version: published.version,
+        package_sha256: published.package_sha256,
+        address: `${new URL(address).origin}/studies/${published.id}/v/${published.version}`,
+        content: published.package,
+        outcome,
+        compared,
+        tolerances: usualTolerances,
+        left,
+      },
+      methodText(evidence),
+    );
+    const made = assemble(words, evidence);
+    const [fault] = faultsOf(made);
+    if (fault !== undefined) throw new UserError(`The draft cannot be made: ${fault}`);
+    const file = join(folder.path, "study.json");
+    await writeWhole(file, [made.bytes]);
+    const saved = options.draft ? await save(made.bytes) : null;
+    if (options.json) await printJson({ outcome, figures: compared, file, draft: saved });
+    else await print(picture(outcome, compared, file, saved?.review_url).join("\n"));
+    return { held: outcome === "held" };
+  } catch (error) {
+    line.clear();
+    await folder.undo();
+    if (signal.aborted) {
+      await session?.close();
+      session = undefined;
+      endBy(signal.reason);
+    }
+    throw error;
+  } finally {
+    await session?.close();
+  }
+}
+
+/** @throws UsageError where a model lay on the author's machine and none is named here */
+function modelsOf(asked: readonly Asked[], named: string | undefined): string[] {
+  return asked.map(({ request }) => {
+    if (named !== undefined) return named;
+    if (isPublicModel(request.model)) return request.model;
+    const [shown] = safeLines(request.model);
+    throw new UsageError(`The study ran on ${shown}, a file of its author's; name yours with --model.`);
+  });
+}
+
+async function show(
+  title: string,
+  asked: readonly Asked[],
+  models: readonly string[],
+  left: readonly string[],
+  { json, yes }: StudyOptions,
+): Promise<void> {
+  const lines = [
+    ...safeLines(title.replace(/\s+/g, " ")),
+    "",
+    "Would run in your Lab, and nothing else; the texts are its author's:",
+    ...asked.flatMap(({ request }, at) => [
+      `  ${at + 1}. ${request.operation} on ${models[at]}`,
+      ...safeLines(JSON.stringify({ ...request, operation: undefined, model: undefined })).map(
+        (line) => `     ${line}`,
+      ),
+    ]),
+    ...(left.length === 0 ? [] : ["", "Left out:", ...left.map((line) => `  ${line}`)]),
+    "",
+  ];
+  const text = lines.map((line) => `${line}\n`).join("");
+  // Whoever says yes beforehand and wants JSON gets JSON alone.
+  if (!(json && yes)) process.stderr.write(text);
+}
+
+async function confirmed(signal: AbortSignal): Promise<boolean> {
+  if (!process.stdin.isTTY) {
+    throw new UsageError("Nothing is run without a yes: ask in a terminal, or with --yes.");
+  }
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await terminal.question("Run this? [y/N] ", { signal })).trim());
+  } finally {
+    terminal.close();
+  }
+}
+
+async function run(
+  { lab }: LabSession,
+  { request }: Asked,
+  model: string,
+  signal: AbortSignal,
+  onStage: (stage: string) => void,
+): Promise<Job> {
+  signal.throwIfAborted();
+  onStage("");
+  const { operation, model: _, ...settings } = request;
+  return runJob(lab, { operation, model, settings }, signal, onStage);
+}
+
+async function save(bytes: Buffer): Promise<{ id: string; review_url: string }> {
+  return (await researchClient()).savePrivateDraft(bytes);
+}
+
+function picture(
+  outcome: string,
+  compared: readonly Compared[],
+  file: string,
+  review: string | undefined,
+): string[] {
+  return [
+    ...compared.map(({ title, values, within, held, worst }) => {
+      const far =
+        worst === null
+          ? ""
+          : `; ${worst.what}: ${figureOf(worst.before)} there, ${figureOf(worst.after)} here`;
+      return `${held ? "held   " : "differs"}  ${title}: ${within} of ${values} values within tolerance${held ? "" : far}`;
+    }),
+    "",
+    `Outcome: ${outcome}. The draft is in ${shortPath(file)}; look it through, and write what it means.`,
+    ...(review === undefined
+      ? ["Save it as a private draft with: tapline study draft"]
+      : safeLines(`Saved as a private draft; review and publish it at ${review}`)),
+  ];
+}

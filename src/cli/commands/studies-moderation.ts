@@ -1,0 +1,252 @@
+import { type Command, InvalidArgumentError } from "commander";
+import { lineOf } from "../../contracts/hidden.js";
+import { UserError } from "../../contracts/user-error.js";
+import type { Store } from "../../studies/store/store.js";
+import { integerBetween } from "../options.js";
+
+/** Which database a command of `tapline studies` works on. */
+export interface DatabaseOptions {
+  config?: string;
+  data?: string;
+}
+
+interface Reasoned extends DatabaseOptions {
+  reason: string;
+  version?: number;
+}
+
+type WithStore = (options: DatabaseOptions, work: (store: Store) => Promise<void>) => Promise<void>;
+
+const roles = ["agent", "publisher", "moderator"] as const;
+type Role = (typeof roles)[number];
+
+/** `tapline studies approve`, `remove`, `suspend` and the rest: what an operator does about people and what they published. */
+export function registerModeration(
+  command: (name: string, description: string) => Command,
+  withStore: WithStore,
+): void {
+  const who = "an address, github:login, issuer#subject, @handle or account id";
+  command("approve", `Let somebody create tokens ("agent"), publish or moderate: ${who}.`)
+    .argument("<role>", roles.join(", "), parseRole)
+    .argument("<identity>")
+    .action(async (role: Role, identity: string, options: DatabaseOptions) => {
+      const { approve } = await import("../../studies/store/approvals.js");
+      await withStore(options, (store) => approve(store, role, identity));
+      console.log(`${identity} is approved as ${role}.`);
+    });
+  command("disapprove", "Take an approval back, effective at once; an agent's tokens are revoked.")
+    .argument("<role>", roles.join(", "), parseRole)
+    .argument("<identity>")
+    .action(async (role: Role, identity: string, options: DatabaseOptions) => {
+      const { disapprove } = await import("../../studies/store/approvals.js");
+      await withStore(options, async (store) => {
+        if (!(await disapprove(store, role, identity)))
+          throw new UserError(`${identity} was not approved as ${role}.`);
+      });
+      console.log(`${identity} is no longer approved as ${role}.`);
+    });
+
+  const versioned = (one: Command) =>
+    one.option("--version-number <n>", "one version alone", integerBetween(1, 999_999_999));
+  const reasoned = (one: Command) =>
+    one.requiredOption("--reason <text>", "why, as readers will see", parseReason);
+  reasoned(
+    versioned(command("remove", "Take a published study, or one version, down.").argument("<study>")),
+  ).action(async (study: string, options: Reasoned & { versionNumber?: number }) => {
+    const { remove } = await import("../../studies/store/moderation.js");
+    await withStore(options, async (store) => {
+      const target = { studyId: study.toLowerCase(), version: options.versionNumber ?? null };
+      done(await remove(store, "operator", target, options.reason), `study ${study}`);
+    });
+    console.log(`${study} is removed.`);
+  });
+  versioned(command("reinstate", "Publish again what was removed.").argument("<study>")).action(
+    async (study: string, options: DatabaseOptions & { versionNumber?: number }) => {
+      const { reinstate } = await import("../../studies/store/moderation.js");
+      await withStore(options, async (store) => {
+        const target = { studyId: study.toLowerCase(), version: options.versionNumber ?? null };
+        done(await reinstate(store, "operator", target), `study ${study}`);
+      });
+      console.log(`${study} is published again.`);
+    },
+  );
+  reasoned(command("hide", "Hide a comment from readers.").argument("<comment>")).action(
+    async (comment: string, options: Reasoned) => {
+      const { setCommentHidden } = await import("../../studies/store/moderation.js");
+      await withStore(options, async (store) => {
+        const id = comment.toLowerCase();
+        found(await setCommentHidden(store, "operator", id, options.reason), `comment ${comment}`);
+      });
+      console.log(`${comment} is hidden.`);
+    },
+  );
+  command("show", "Show a hidden comment again.")
+    .argument("<comment>")
+    .action(async (comment: string, options: DatabaseOptions) => {
+      const { setCommentHidden } = await import("../../studies/store/moderation.js");
+      await withStore(options, async (store) => {
+        found(await setCommentHidden(store, "operator", comment.toLowerCase(), null), `comment ${comment}`);
+      });
+      console.log(`${comment} is shown again.`);
+    });
+  reasoned(command("erase", "Erase a comment's text for good.").argument("<comment>")).action(
+    async (comment: string, options: Reasoned) => {
+      const { eraseComment } = await import("../../studies/store/moderation.js");
+      await withStore(options, async (store) => {
+        const id = comment.toLowerCase();
+        found(await eraseComment(store, "operator", id, options.reason), `comment ${comment}`);
+      });
+      console.log(`${comment} is erased.`);
+    },
+  );
+  reasoned(
+    command(
+      "suspend",
+      `Suspend an account: its tokens and sessions end at once. The account: ${who}.`,
+    ).argument("<account>"),
+  ).action(async (account: string, options: Reasoned) => {
+    const [{ accountNamed }, { suspend }] = await Promise.all([
+      import("../../studies/store/accounts.js"),
+      import("../../studies/store/moderation.js"),
+    ]);
+    await withStore(options, async (store) => {
+      const person = await accountNamed(store.db, account);
+      done(await suspend(store, "operator", person, options.reason), `account ${account}`);
+    });
+    console.log(`${account} is suspended.`);
+  });
+  command("unsuspend", "Let a suspended account sign in again.")
+    .argument("<account>")
+    .action(async (account: string, options: DatabaseOptions) => {
+      const [{ accountNamed }, { unsuspend }] = await Promise.all([
+        import("../../studies/store/accounts.js"),
+        import("../../studies/store/moderation.js"),
+      ]);
+      await withStore(options, async (store) => {
+        const person = await accountNamed(store.db, account);
+        done(await unsuspend(store, "operator", person), `account ${account}`);
+      });
+      console.log(`${account} is no longer suspended.`);
+    });
+  command(
+    "export-account",
+    `Write what an account wrote, and what is kept about it, into an archive, for who cannot sign in. The account: ${who}.`,
+  )
+    .argument("<account>")
+    .argument("<file.tar>")
+    .action(async (account: string, file: string, options: DatabaseOptions) => {
+      const [{ accountNamed }, { personalFiles }, { tar }, { audit, asOperator }, { writeWhole }] =
+        await Promise.all([
+          import("../../studies/store/accounts.js"),
+          import("../../studies/personal/export.js"),
+          import("../../studies/personal/tar.js"),
+          import("../../studies/store/audit.js"),
+          import("../../client/whole-file.js"),
+        ]);
+      await withStore(options, async (store) => {
+        const { id } = await accountNamed(store.db, account);
+        const now = await asOperator(store, async (trx, at) => {
+          await audit(trx, at, { actor: "operator", action: "account.export", target: id });
+          return at;
+        });
+        await writeWhole(file, tar(personalFiles(store, id), now));
+      });
+      console.log(`${file} holds what ${account} wrote.`);
+    });
+  command(
+    "delete-account",
+    `Delete an account for good, for who cannot sign in; what it published stays under nobody's name. The account: ${who}.`,
+  )
+    .argument("<account>")
+    .option("--yes", "do it; without it, only what would go is printed")
+    .action(async (account: string, options: DatabaseOptions & { yes?: boolean }) => {
+      const [{ accountNamed }, { deleteAccountOf, deletedName, whatLeaves }] = await Promise.all([
+        import("../../studies/store/accounts.js"),
+        import("../../studies/store/deletion.js"),
+      ]);
+      await withStore(options, async (store) => {
+        const person = await accountNamed(store.db, account);
+        const { studies, comments, votes, drafts, tokens } = await whatLeaves(store, person.id);
+        if (options.yes) await deleteAccountOf(store, person);
+        const [goes, stays] = options.yes ? ["Gone", "Stay"] : ["Would go", "Would stay"];
+        console.log(`${goes}: name, address and handle of ${account}, drafts ${drafts}, tokens ${tokens}.`);
+        console.log(
+          `${stays} under "${deletedName}": studies ${studies}, comments ${comments}, votes ${votes}.`,
+        );
+        if (!options.yes) console.log("Nothing was deleted; --yes does it.");
+      });
+    });
+  command("reports", "List reports and appeals that wait.").action(async (options: DatabaseOptions) => {
+    const [{ openReports }, { openAppeals }] = await Promise.all([
+      import("../../studies/store/reports.js"),
+      import("../../studies/store/appeals.js"),
+    ]);
+    await withStore(options, async (store) => {
+      const reports = await openReports(store);
+      for (const { id, study_id, comment_id, reporter, created_at, reason } of reports) {
+        const what = comment_id === null ? `study ${study_id}` : `comment ${comment_id} on ${study_id}`;
+        console.log([time(created_at), `report ${id}`, what, `@${reporter}`, lineOf(reason)].join("  "));
+      }
+      const appeals = await openAppeals(store);
+      for (const { id, study_id, handle, created_at, body } of appeals) {
+        const what = study_id === null ? "suspension" : `removal of ${study_id}`;
+        console.log([time(created_at), `appeal ${id}`, what, `@${handle}`, lineOf(body)].join("  "));
+      }
+      if (reports.length + appeals.length === 0) console.log("Nothing waits.");
+    });
+  });
+  command("dismiss", "Close a report or an appeal about which nothing is to be done.")
+    .argument("<report>")
+    .action(async (id: string, options: DatabaseOptions) => {
+      const [{ dismissReport }, { dismissAppeal }] = await Promise.all([
+        import("../../studies/store/reports.js"),
+        import("../../studies/store/appeals.js"),
+      ]);
+      await withStore(options, async (store) => {
+        const closed =
+          (await dismissReport(store, "operator", id.toLowerCase())) ||
+          (await dismissAppeal(store, "operator", id.toLowerCase()));
+        found(closed || null, `open report ${id}`);
+      });
+      console.log(`Report ${id} is closed.`);
+    });
+  command("audit", "Print what people and operators did, the newest first.")
+    .option("--target <id>", "of one study, comment, token, account or report")
+    .option("--limit <n>", "how many (1 to 10,000)", integerBetween(1, 10_000), 100)
+    .action(async (options: DatabaseOptions & { target?: string; limit: number }) => {
+      const { readAudit } = await import("../../studies/store/audit.js");
+      await withStore(options, async (store) => {
+        for (const { at, actor, handle, action, target, detail } of await readAudit(store, options)) {
+          const person = handle === null ? actor : `@${handle}`;
+          console.log([time(at), person, action, lineOf(target), lineOf(detail ?? "")].join("  ").trimEnd());
+        }
+      });
+    });
+}
+
+function time(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+function done(changed: "changed" | "missing" | "already" | "moderator", what: string): void {
+  if (changed === "missing") throw new UserError(`There is no ${what}.`);
+  if (changed !== "changed")
+    throw new UserError(`The ${what} is in that state already, or has no such version.`);
+}
+
+function found(result: string | true | null, what: string): void {
+  if (result === null) throw new UserError(`There is no ${what}, or it is in that state already.`);
+}
+
+function parseRole(text: string): string {
+  if (!(roles as readonly string[]).includes(text))
+    throw new InvalidArgumentError(`It is ${roles.join(", ")}.`);
+  return text;
+}
+
+function parseReason(text: string): string {
+  const length = [...text].length;
+  if (text.trim() === "" || length > 1000)
+    throw new InvalidArgumentError(`It has 1 to 1000 characters, not ${length}.`);
+  return text;
+}

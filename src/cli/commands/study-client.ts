@@ -1,0 +1,45 @@
+import type { ResearchClient } from "../../client/index.js";
+import { hiddenCharacters } from "../../contracts/hidden.js";
+import { researchEnvironment as names } from "../../contracts/research.js";
+import { UsageError } from "../exit-code.js";
+import { print } from "../output.js";
+
+/** What a help text says about reaching the studies service. */
+export const environmentHelp = `
+Environment:
+  ${names.url}      https address of the studies service
+  ${names.token}    token from its page Agent access
+  ${names.caFile}  PEM file to trust in place of the system's authorities`;
+
+/** The client that the environment describes. @throws UsageError where it describes none */
+export async function researchClient(): Promise<ResearchClient> {
+  const { ResearchClient, ResearchError } = await import("../../client/index.js");
+  try {
+    return new ResearchClient();
+  } catch (error) {
+    throw error instanceof ResearchError ? new UsageError(error.message) : error;
+  }
+}
+
+/**
+ * Text of other people as lines that are safe to write to a terminal: characters that would move the cursor, start
+ * an escape sequence or hide are written as <U+202E>.
+ */
+export function safeLines(text: string): string[] {
+  return text.split(/\r\n|\n/).map((line) =>
+    line
+      .replace(/\t/g, "  ")
+      .replace(/\r/g, "<U+000D>")
+      .replace(hiddenCharacters, (character) => {
+        const code = (character.codePointAt(0) as number).toString(16).toUpperCase();
+        return `<U+${code.padStart(4, "0")}>`;
+      }),
+  );
+}
+
+/** JSON that is exact and still safe in a terminal: hidden characters stand as JSON's own escapes. */
+export function printStudyJson(value: unknown): Promise<void> {
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  const text = JSON.stringify(value, null, 2);
+  return print(text.replace(hiddenCharacters, (character) => character.split("").map(escaped).join("")));
+}

@@ -1,0 +1,64 @@
+import type { Command } from "commander";
+import { ports } from "../../contracts/limits.js";
+import { UsageError } from "../exit-code.js";
+import { modelHelp } from "../model-options.js";
+import { integerBetween } from "../options.js";
+import { origin } from "../service-address.js";
+import { endBy, stopSignal } from "../stop-signal.js";
+
+interface WorkbenchCommandOptions {
+  model?: string;
+  port: number;
+  url?: string;
+  lab?: string;
+  open: boolean;
+  link?: boolean;
+}
+
+export function registerWorkbench(program: Command): void {
+  program
+    .command("workbench")
+    .description("A page on this machine to look, steer and patch in; starts the services it needs.")
+    .argument("[model]", "the same as --model")
+    .option("-m, --model <model>", `${modelHelp} (default: what is served, or demo)`)
+    .option(
+      "--port <number>",
+      "port on 127.0.0.1; 0 takes any free one",
+      integerBetween(0, 65535),
+      ports.workbench,
+    )
+    .option("--url <url>", "address or port of a running tapline serve", origin)
+    .option("--lab <url>", "address or port of a running Lab", origin)
+    .option("--no-open", "print the link and open no browser")
+    .option("--link", "print another link of a workbench that runs")
+    .action(runWorkbench);
+}
+
+async function runWorkbench(named: string | undefined, options: WorkbenchCommandOptions): Promise<void> {
+  if (named !== undefined && options.model !== undefined) {
+    throw new UsageError("Name the model once: as an argument or with --model.");
+  }
+  const model = named ?? options.model;
+  if (model !== undefined && options.url !== undefined) {
+    throw new UsageError("--url names a server, which has its model; leave --model out.");
+  }
+  const { newLink, openWorkbench } = await import("./workbench-run.js");
+  if (options.link === true) {
+    process.stdout.write(`${await newLink(options.port)}\n`);
+    return;
+  }
+  const stop = new AbortController();
+  const stopped = stopSignal();
+  void stopped.then((signal) => stop.abort(signal));
+  try {
+    const bench = await openWorkbench({ ...options, model, signal: stop.signal });
+    try {
+      await Promise.race([stopped, bench.ended]);
+    } finally {
+      await bench.close();
+    }
+  } catch (error) {
+    if (stop.signal.aborted) return endBy(stop.signal.reason);
+    throw error;
+  }
+}
