@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { UsageError } from "../../cli/exit-code.js";
+import { anyLayers, layerList } from "../../cli/layers.js";
 import {
   aNumber,
   type CommonOptions,
@@ -9,7 +10,6 @@ import {
   run,
   withPrompt,
 } from "../../cli/operation-command.js";
-import { anyLayers, layerList } from "../../cli/layers.js";
 import { integerBetween } from "../../cli/options.js";
 import { interventions, kindsThat } from "../../contracts/interventions.js";
 import { defaults, limits } from "../../contracts/limits.js";

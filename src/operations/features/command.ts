@@ -1,7 +1,14 @@
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
 import { UsageError } from "../../cli/exit-code.js";
-import { type CommonOptions, examples, experiment, promptOf, run, withPrompt } from "../../cli/operation-command.js";
+import {
+  type CommonOptions,
+  examples,
+  experiment,
+  promptOf,
+  run,
+  withPrompt,
+} from "../../cli/operation-command.js";
 import { integerBetween } from "../../cli/options.js";
 import { defaults, limits } from "../../contracts/limits.js";
 

@@ -1,4 +1,5 @@
 import { type Command, Option } from "commander";
+import { anyLayers } from "../../cli/layers.js";
 import {
   type CommonOptions,
   examples,
@@ -8,7 +9,6 @@ import {
   promptOf,
   run,
 } from "../../cli/operation-command.js";
-import { anyLayers } from "../../cli/layers.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { alignedPositions, changedPoints, patchDirections, spanMarks } from "../../contracts/names.js";
 

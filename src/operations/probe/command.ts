@@ -1,5 +1,11 @@
 import { type Command, Option } from "commander";
-import { type CommonOptions, examples, experiment, readPointOption, run } from "../../cli/operation-command.js";
+import {
+  type CommonOptions,
+  examples,
+  experiment,
+  readPointOption,
+  run,
+} from "../../cli/operation-command.js";
 import { textRows } from "../../contracts/names.js";
 
 interface ProbeOptions extends CommonOptions {

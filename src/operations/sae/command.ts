@@ -1,7 +1,13 @@
 import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { UsageError } from "../../cli/exit-code.js";
-import { type CommonOptions, examples, experiment, readPointOption, run } from "../../cli/operation-command.js";
+import {
+  type CommonOptions,
+  examples,
+  experiment,
+  readPointOption,
+  run,
+} from "../../cli/operation-command.js";
 import { integerBetween } from "../../cli/options.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { type BlockPoint, saeArchitectures, textRows } from "../../contracts/names.js";
