@@ -9,6 +9,7 @@ import type {
   PatchSweepResult,
 } from "../contracts/index.js";
 import { version } from "../contracts/version.js";
+import { withAxes } from "../findings/axes.js";
 import type { Figure } from "../findings/figure.js";
 import { count } from "../findings/numbers.js";
 import { findingsOf } from "./findings.js";
@@ -31,13 +32,8 @@ export async function renderReport(given: ReportedJob): Promise<string> {
   const scripts = [...(await chartLibraries()), await pageScript()];
   const data = {
     name: `tapline-${job.operation}${job.id === undefined ? "" : `-${job.id.slice(0, 8)}`}`,
-    figures: figures.map(({ id, title, chart, columns, rows, details }) => ({
-      id,
-      title,
-      chart,
-      columns,
-      rows,
-      details,
+    figures: figures.map(withAxes).map(({ id, title, chart, axes, columns, rows, details }) => ({
+      ...{ id, title, chart, axes, columns, rows, details },
     })),
     job,
   };
