@@ -1,4 +1,5 @@
 /** What the axes of each kind of chart reach over: numbers by hand. */
+import { readdirSync, readFileSync } from "node:fs";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { axesOf, type Row, withAxes } from "../../src/findings/axes.js";
@@ -142,6 +143,16 @@ test("a figure that goes to a page takes its axes along", () => {
     columns: ["n", "v"].map((name) => ({ name, label: name })),
   };
   assert.equal(withAxes(figure).axes, { x: [0, 4] });
+});
+
+test("drawers take ranges from here and find none of their own", () => {
+  const report = new URL("../../src/report/", import.meta.url);
+  for (const folder of ["page/", "drawing/"]) {
+    for (const name of readdirSync(new URL(folder, report))) {
+      const text = readFileSync(new URL(folder + name, report), "utf8");
+      assert.not.match(text, /d3\.(extent|max|min|quantile|groups)\b/, name);
+    }
+  }
 });
 
 test.run();
