@@ -11,7 +11,7 @@ import { cutText, textWidth } from "./text.js";
 export function drawBars(figure, rows, { width, theme }) {
   const { label, value, axis } = figure.chart;
   const most = width * 0.45;
-  const widest = Math.max(...rows.map((row) => textWidth(String(row[label]), 12)));
+  const widest = Math.max(0, ...rows.map((row) => textWidth(String(row[label]), 12)));
   const marginLeft = Math.min(most, widest) + 14;
   // Two tokens can look the same; each bar has its own place.
   const names = rows.map((row) => cutText(String(row[label]), 12, most));
