@@ -7,7 +7,7 @@ import type { Result } from "./results.js";
 export const modelFields = ["model", "other", "verbaliser"] as const;
 export const placeFields = ["data", "from", "out", "labels"] as const;
 
-/** A model, file or folder without the folders it is in; hub ids stay as they are. */
+/** A model, file or folder as others may read it: where it lies on its machine stays there. Ids of a hub are no places. */
 export function publicName(name: string): string {
   if (!/^(?:[/\\~.]|[A-Za-z]:[/\\])/.test(name)) return name;
   return name.split(/[/\\]/).findLast((part) => part !== "") ?? "a model";
