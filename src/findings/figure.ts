@@ -112,3 +112,15 @@ export interface Table {
   head: string[];
   rows: string[][];
 }
+
+/** Columns and rows of a figure from records: each column with its label, and with what it has of a record. */
+export function dataOf<T>(
+  records: readonly T[],
+  columns: { [name: string]: readonly [label: string, of: (record: T) => Cell] },
+): Pick<Figure, "columns" | "rows"> {
+  const named = Object.entries(columns);
+  return {
+    columns: named.map(([name, [label]]) => ({ name, label })),
+    rows: records.map((record) => named.map(([, [, of]]) => of(record))),
+  };
+}

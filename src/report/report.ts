@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { version } from "../contracts/version.js";
+import { withAxes } from "../findings/axes.js";
 import type { Figure } from "../findings/figure.js";
 import { findingsOf, wordsOf } from "../operations/figures.js";
 import { type ReportedJob, withoutFolders } from "./job.js";
@@ -21,13 +22,8 @@ export async function renderReport(given: ReportedJob): Promise<string> {
   const scripts = [...(await chartLibraries()), await pageScript()];
   const data = {
     name: `tapline-${job.operation}${job.id === undefined ? "" : `-${job.id.slice(0, 8)}`}`,
-    figures: figures.map(({ id, title, chart, columns, rows, details }) => ({
-      id,
-      title,
-      chart,
-      columns,
-      rows,
-      details,
+    figures: figures.map(withAxes).map(({ id, title, chart, axes, columns, rows, details }) => ({
+      ...{ id, title, chart, axes, columns, rows, details },
     })),
     job,
   };

@@ -1,5 +1,5 @@
 import type { VectorLayer } from "../contracts/library.js";
-import type { Figure } from "../findings/figure.js";
+import { dataOf, type Figure } from "../findings/figure.js";
 import { figureOf } from "../findings/numbers.js";
 
 /** Intervals of a histogram. */
@@ -56,15 +56,14 @@ export function separation(name: string, layers: readonly VectorLayer[]): Figure
       sides,
       fitted: true,
     },
-    columns: [
-      { name: "layer", label: "layer" },
-      { name: "title", label: "AUROC, shuffled" },
-      { name: "from", label: "from" },
-      { name: "to", label: "to" },
-      { name: "up", label: sides.up },
-      { name: "down", label: sides.down },
-    ],
-    rows: bins.map(({ layer, title, from, to, up, down }) => [layer, title, from, to, up, down]),
+    ...dataOf(bins, {
+      layer: ["layer", (one) => one.layer],
+      title: ["AUROC, shuffled", (one) => one.title],
+      from: ["from", (one) => one.from],
+      to: ["to", (one) => one.to],
+      up: [sides.up, (one) => one.up],
+      down: [sides.down, (one) => one.down],
+    }),
     details: bins.map(
       ({ title, from, to, up, down }) =>
         `${title}\n${figureOf(from)} to ${figureOf(to)}\n${sides.up}: ${up}, ${sides.down}: ${down}`,

@@ -94,8 +94,8 @@ test("a logarithmic axis of small numbers, and of a single one; one number that 
   assert.equal(ticksOf([0.001, 0.1]), ["0.001", "0.01", "0.1"]);
   assert.equal(ticksOf([0.5, 1, 20]), ["1", "10"]);
   assert.equal(ticksOf([0, 1]), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
-  // Around 0.02, one less and one more: from a twentieth of the upper end to a tenth above it.
-  assert.equal(ticksOf([0.02]), ["0.1", "1"]);
+  // Around 0.02, half and twice as much: a single power of ten is between 0.01 and 0.04.
+  assert.equal(ticksOf([0.02]), ["0.01"]);
 });
 
 test("points get their names where no other is within eleven pixels above or below", () => {

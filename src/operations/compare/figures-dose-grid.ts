@@ -1,6 +1,7 @@
 import type { CompareResult } from "../../contracts/index.js";
 import type { Trial } from "../../findings/dose.js";
 import type { Figure } from "../../findings/figure.js";
+import { dataOf } from "../../findings/figure.js";
 import { count, meanOfKnown, percent, signed } from "../../findings/numbers.js";
 import { visible } from "../../findings/text.js";
 
@@ -67,21 +68,17 @@ export function doseGrid(tried: readonly TriedLayer[]): Figure[] {
         legend: "change of the target's probability",
         least: reach,
       },
-      columns: [
-        { name: "layer", label: "layer" },
-        { name: "strength", label: "strength" },
-        { name: "column", label: "column" },
-        { name: "change", label: "change of the target's probability" },
-        { name: "probability", label: "probability" },
-        { name: "baseline", label: "without the change" },
-        { name: "differ", label: "answers that differ" },
-        { name: "prompts", label: "prompts" },
-        { name: "inside", label: "compared" },
-      ],
-      rows: values.map(({ layer, strength, column, change, probability, baseline, differ, trials }) => [
-        ...[layer, strength, column, change ?? null, probability ?? null, baseline ?? null],
-        ...[differ, trials.length, 1],
-      ]),
+      ...dataOf(values, {
+        layer: ["layer", (one) => one.layer],
+        strength: ["strength", (one) => one.strength],
+        column: ["column", (one) => one.column],
+        change: ["change of the target's probability", (one) => one.change ?? null],
+        probability: ["probability", (one) => one.probability ?? null],
+        baseline: ["without the change", (one) => one.baseline ?? null],
+        differ: ["answers that differ", (one) => one.differ],
+        prompts: ["prompts", ({ trials }) => trials.length],
+        inside: ["compared", () => 1],
+      }),
       details: values.map(({ layer, strength, change, probability, baseline, differ, trials }) =>
         [
           `layer ${layer}, strength ${strength}`,

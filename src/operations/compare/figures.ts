@@ -11,6 +11,7 @@ import {
   strengthsOf,
 } from "../../findings/dose.js";
 import type { Figure } from "../../findings/figure.js";
+import { dataOf } from "../../findings/figure.js";
 import { count, figureOf, percent, signed } from "../../findings/numbers.js";
 import { visible } from "../../findings/text.js";
 import { glimpse, type Html, html } from "../../report/markup.js";
@@ -114,20 +115,13 @@ function doseResponse({ intervention }: CompareResult, prompts: Prompt[]): Figur
       mark: { x: neutral, label: "neutral" },
       dots: true,
     },
-    columns: [
-      { name: "prompt", label: "prompt" },
-      { name: "strength", label: "strength" },
-      { name: "probability", label: "probability" },
-      { name: "baseline", label: "baseline probability" },
-      { name: "target", label: "target token" },
-    ],
-    rows: all.map(({ name, strength, probability, baseline, target }) => [
-      name,
-      strength,
-      probability,
-      baseline,
-      target,
-    ]),
+    ...dataOf(all, {
+      prompt: ["prompt", (one) => one.name],
+      strength: ["strength", (one) => one.strength],
+      probability: ["probability", (one) => one.probability],
+      baseline: ["baseline probability", (one) => one.baseline],
+      target: ["target token", (one) => one.target],
+    }),
     details: all.map(({ name, strength, probability, target, baseline }) =>
       [
         name,
@@ -230,22 +224,14 @@ function changes(prompts: Prompt[]): Figure[] {
         yAxis: "length of the change / length of the row",
         dots: true,
       },
-      columns: [
-        { name: "prompt", label: "prompt" },
-        { name: "strength", label: "strength" },
-        { name: "share", label: "share of the row's length" },
-        { name: "length", label: "length of the change" },
-        { name: "row_length", label: "length of the row" },
-        { name: "rows", label: "changed rows" },
-      ],
-      rows: points.map(({ name, strength, share, length, row_length, rows }) => [
-        name,
-        strength,
-        share,
-        length,
-        row_length,
-        rows,
-      ]),
+      ...dataOf(points, {
+        prompt: ["prompt", (one) => one.name],
+        strength: ["strength", (one) => one.strength],
+        share: ["share of the row's length", (one) => one.share],
+        length: ["length of the change", (one) => one.length],
+        row_length: ["length of the row", (one) => one.row_length],
+        rows: ["changed rows", (one) => one.rows],
+      }),
       details: points.map(
         ({ name, strength, share, length, row_length, rows }) =>
           `${name}\nstrength ${strength}\n${percent(share)} of the row's length\n${figureOf(length)} of ${figureOf(row_length)}\n${count(rows, "row")}`,

@@ -1,5 +1,6 @@
 import type { DriftResult, Measured } from "../../contracts/index.js";
 import type { Figure } from "../../findings/figure.js";
+import { dataOf } from "../../findings/figure.js";
 import { count, figureOf } from "../../findings/numbers.js";
 import type { Findings } from "../../report/parts.js";
 
@@ -74,14 +75,13 @@ function byLayer({ layers }: DriftResult): Figure {
       interval: { low: "low", high: "high" },
       dots: true,
     },
-    columns: [
-      { name: "measure", label: "measure" },
-      { name: "layer", label: "layer" },
-      { name: "value", label: "value" },
-      { name: "low", label: "low" },
-      { name: "high", label: "high" },
-    ],
-    rows: points.map(({ name, layer, value, low, high }) => [name, layer, value, low, high]),
+    ...dataOf(points, {
+      measure: ["measure", (one) => one.name],
+      layer: ["layer", (one) => one.layer],
+      value: ["value", (one) => one.value],
+      low: ["low", (one) => one.low],
+      high: ["high", (one) => one.high],
+    }),
     details: points.map((point) => `layer ${point.layer}\n${point.name} ${shown(point)}`),
     table: {
       head: ["layer", ...measures.map(([, name]) => name)],
@@ -112,13 +112,12 @@ function artefacts({ dictionary, probe, vector }: DriftResult): Figure[] {
       description:
         "The same measurement in both models, with 95 % bootstrap intervals over texts in the table.",
       chart: { kind: "bars", label: "name", value: "value", axis: "share" },
-      columns: [
-        { name: "name", label: "name" },
-        { name: "value", label: "value" },
-        { name: "low", label: "low" },
-        { name: "high", label: "high" },
-      ],
-      rows: bars.map(({ name, value, low, high }) => [name, value, low, high]),
+      ...dataOf(bars, {
+        name: ["name", (one) => one.name],
+        value: ["value", (one) => one.value],
+        low: ["low", (one) => one.low],
+        high: ["high", (one) => one.high],
+      }),
       details: bars.map((bar) => `${bar.name}\n${shown(bar)}`),
       table: {
         head: ["measurement", "value", "low", "high"],

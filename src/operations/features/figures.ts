@@ -1,6 +1,7 @@
 import type { FeaturePage, FeaturesResult } from "../../contracts/index.js";
 import { greatest, greatestActivation, shadeOf, upTo } from "../../findings/features.js";
 import type { Figure } from "../../findings/figure.js";
+import { dataOf } from "../../findings/figure.js";
 import { count, figureOf, percent, signed } from "../../findings/numbers.js";
 import { visible } from "../../findings/text.js";
 import { glimpse, Html, html } from "../../report/markup.js";
@@ -56,11 +57,10 @@ function histogram({ feature, histogram, active_tokens }: FeaturePage, name: str
     title: `${name}: activations`,
     description: `The ${count(active_tokens, "token")} of these texts in which it is active, by activation.`,
     chart: { kind: "bars", label: "from", value: "tokens", axis: "tokens" },
-    columns: [
-      { name: "from", label: "activation from" },
-      { name: "tokens", label: "tokens" },
-    ],
-    rows: histogram.map(({ least, tokens }) => [figureOf(least), tokens]),
+    ...dataOf(histogram, {
+      from: ["activation from", ({ least }) => figureOf(least)],
+      tokens: ["tokens", (one) => one.tokens],
+    }),
     details: histogram.map(({ least, tokens }) => `${count(tokens, "token")} from ${figureOf(least)} on`),
     table: {
       head: ["activation from", "tokens"],
@@ -79,12 +79,11 @@ function named(page: FeaturePage, name: string, way: "raises" | "lowers"): Figur
       title: `${name}: tokens that it ${way}`,
       description: `The tokens whose logits the decoder row by itself makes ${way === "raises" ? "largest" : "smallest"}, less the mean of all.`,
       chart: { kind: "bars", label: "token", value: "effect", axis: "logit less the mean of all" },
-      columns: [
-        { name: "token", label: "token" },
-        { name: "token_id", label: "token id" },
-        { name: "effect", label: "logit less the mean of all" },
-      ],
-      rows: tokens.map(({ token, token_id, effect }) => [visible(token), token_id, effect]),
+      ...dataOf(tokens, {
+        token: ["token", ({ token }) => visible(token)],
+        token_id: ["token id", (one) => one.token_id],
+        effect: ["logit less the mean of all", (one) => one.effect],
+      }),
       details: tokens.map(
         ({ token, token_id, effect }) => `${visible(token)} (id ${token_id})\n${signed(effect)}`,
       ),
@@ -157,12 +156,11 @@ function strongest({ features, texts }: FeaturesResult): Figure {
     title: "Strongest features",
     description: "The features that become strongest anywhere in the texts, by their greatest activation.",
     chart: { kind: "bars", label: "feature", value: "max", axis: "greatest activation" },
-    columns: [
-      { name: "feature", label: "feature" },
-      { name: "max", label: "greatest activation" },
-      { name: "frequency", label: "share of tokens" },
-    ],
-    rows: features.map(({ feature, max, frequency }) => [`feature ${feature}`, max, frequency]),
+    ...dataOf(features, {
+      feature: ["feature", ({ feature }) => `feature ${feature}`],
+      max: ["greatest activation", (one) => one.max],
+      frequency: ["share of tokens", (one) => one.frequency],
+    }),
     details: features.map(
       ({ feature, max, frequency, text, token }) =>
         `feature ${feature}\n${figureOf(max)} after ${around(text, token)}\nactive on ${percent(frequency)}`,

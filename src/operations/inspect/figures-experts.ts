@@ -1,6 +1,7 @@
 import type { InspectResult } from "../../contracts/index.js";
 import { expertsStory, firstShare } from "../../findings/blocks.js";
 import type { Figure } from "../../findings/figure.js";
+import { dataOf } from "../../findings/figure.js";
 import { figureOf, percent } from "../../findings/numbers.js";
 import { visible } from "../../findings/text.js";
 
@@ -32,22 +33,14 @@ export function routing({ routing: layers = [], tokens }: InspectResult): Figure
         legend: "the first expert's share of the weights",
         scale: "probability",
       },
-      columns: [
-        { name: "layer", label: "layer" },
-        { name: "position", label: "position" },
-        { name: "input", label: "input token" },
-        { name: "expert", label: "first expert" },
-        { name: "share", label: "its share of the weights" },
-        { name: "experts", label: "all experts" },
-      ],
-      rows: cells.map(({ layer, position, chosen, share }) => [
-        layer,
-        position,
-        visible(tokens[position] as string),
-        String(chosen[0]),
-        share,
-        chosen.join(" "),
-      ]),
+      ...dataOf(cells, {
+        layer: ["layer", (one) => one.layer],
+        position: ["position", (one) => one.position],
+        input: ["input token", (one) => visible(tokens[one.position] as string)],
+        expert: ["first expert", ({ chosen }) => String(chosen[0])],
+        share: ["its share of the weights", (one) => one.share],
+        experts: ["all experts", ({ chosen }) => chosen.join(" ")],
+      }),
       details: cells.map(
         ({ layer, position, chosen, weights }) =>
           `layer ${layer}, ${visible(tokens[position] as string)} (token ${position})\n` +
@@ -75,13 +68,12 @@ export function routing({ routing: layers = [], tokens }: InspectResult): Figure
         legend: "share of the choices",
         scale: "amount",
       },
-      columns: [
-        { name: "layer", label: "layer" },
-        { name: "position", label: "expert" },
-        { name: "share", label: "share" },
-        { name: "shown", label: "share, as shown" },
-      ],
-      rows: uses.map(({ layer, expert, share }) => [layer, expert, share, percent(share)]),
+      ...dataOf(uses, {
+        layer: ["layer", (one) => one.layer],
+        position: ["expert", ({ expert }) => expert],
+        share: ["share", (one) => one.share],
+        shown: ["share, as shown", ({ share }) => percent(share)],
+      }),
       details: uses.map(
         ({ layer, expert, share }) => `layer ${layer}, expert ${expert}\n${percent(share)} of all choices`,
       ),

@@ -1,5 +1,6 @@
 import type { InspectResult, Standing } from "../../contracts/index.js";
 import type { Figure, Shade } from "../../findings/figure.js";
+import { dataOf } from "../../findings/figure.js";
 import { followedLayers, type LensReading, lensReadings, viewValues } from "../../findings/lens.js";
 import { figureOf, leastEntropy, mean, percent, shortNumber } from "../../findings/numbers.js";
 import { answerAt } from "../../findings/story.js";
@@ -137,12 +138,11 @@ function divergenceByLayer(readings: readonly LensReading[]): Figure[] {
         steps: true,
         dots: true,
       },
-      columns: [
-        { name: "layer", label: "layer" },
-        { name: "lens", label: "lens" },
-        { name: "divergence", label: "KL to the output" },
-      ],
-      rows: points.map(({ name, layer, mean }) => [layer, name, mean]),
+      ...dataOf(points, {
+        layer: ["layer", (one) => one.layer],
+        lens: ["lens", (one) => one.name],
+        divergence: ["KL to the output", (one) => one.mean],
+      }),
       details: points.map(({ name, layer, mean }) => `${name}, layer ${layer}\n${figureOf(mean)} nats`),
       table: {
         head: ["layer", ...names],
@@ -275,22 +275,14 @@ export function target(result: InspectResult): Figure[] {
         legend: `probability of ${named} in the lens`,
         scale: "probability",
       },
-      columns: [
-        { name: "layer", label: "layer" },
-        { name: "position", label: "position" },
-        { name: "input", label: "input token" },
-        { name: "probability", label: "probability" },
-        { name: "rank", label: "rank" },
-        { name: "shown", label: "rank, as shown" },
-      ],
-      rows: cells.map(({ layer, position, probability, rank, shown }) => [
-        layer,
-        position,
-        visible(tokens[position] as string),
-        probability,
-        rank,
-        shown,
-      ]),
+      ...dataOf(cells, {
+        layer: ["layer", (one) => one.layer],
+        position: ["position", (one) => one.position],
+        input: ["input token", (one) => visible(tokens[one.position] as string)],
+        probability: ["probability", (one) => one.probability],
+        rank: ["rank", (one) => one.rank],
+        shown: ["rank, as shown", (one) => one.shown],
+      }),
       details: cells.map(
         ({ layer, position, probability, rank }) =>
           `layer ${layer}, after ${visible(tokens[position] as string)} (token ${position})\n${named}  rank ${rank}, ${percent(probability)}`,
@@ -356,20 +348,13 @@ export function answerByLayer(result: InspectResult): Figure[] {
         emphasis: "the model's answer",
         dots: true,
       },
-      columns: [
-        { name: "layer", label: "layer" },
-        { name: "series", label: "line" },
-        { name: "token", label: "token" },
-        { name: "probability", label: "probability" },
-        { name: "rank", label: "rank" },
-      ],
-      rows: points.map(({ layer, series, candidate, rank }) => [
-        layer,
-        series,
-        visible(candidate.token),
-        candidate.probability,
-        rank,
-      ]),
+      ...dataOf(points, {
+        layer: ["layer", (one) => one.layer],
+        series: ["line", (one) => one.series],
+        token: ["token", ({ candidate }) => visible(candidate.token)],
+        probability: ["probability", ({ candidate }) => candidate.probability],
+        rank: ["rank", (one) => one.rank],
+      }),
       details: points.map(
         ({ layer, series, candidate, rank }) =>
           `layer ${layer}, ${series}\n${visible(candidate.token)}  rank ${rank}, ${percent(candidate.probability)}`,

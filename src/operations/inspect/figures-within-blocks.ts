@@ -1,6 +1,7 @@
 import type { AttentionHead, Decomposition, InspectResult } from "../../contracts/index.js";
 import { attentionKinds, kindsOf, total } from "../../findings/blocks.js";
 import type { Figure } from "../../findings/figure.js";
+import { dataOf } from "../../findings/figure.js";
 import { figureOf, percent, signed } from "../../findings/numbers.js";
 import { visible } from "../../findings/text.js";
 
@@ -27,20 +28,13 @@ export function attention({ attention: heads = [], tokens }: InspectResult): Fig
       legend: "share of the attention",
       scale: "probability",
     },
-    columns: [
-      { name: "layer", label: "layer" },
-      { name: "position", label: "column" },
-      { name: "head", label: "head" },
-      { name: "share", label: "share" },
-      { name: "shown", label: "share, as shown" },
-    ],
-    rows: heads.map((head) => [
-      head.layer,
-      numbers.indexOf(head.head),
-      head.head,
-      head[kind],
-      (head[kind] ?? 0).toFixed(2),
-    ]),
+    ...dataOf(heads, {
+      layer: ["layer", (one) => one.layer],
+      position: ["column", ({ head }) => numbers.indexOf(head)],
+      head: ["head", (one) => one.head],
+      share: ["share", (head) => head[kind]],
+      shown: ["share, as shown", (head) => (head[kind] ?? 0).toFixed(2)],
+    }),
     details: heads.map(
       (head) =>
         `layer ${head.layer}, head ${head.head}\n${attentionKinds[kind]}: ${percent(head[kind] ?? 0)}\nthe last token reads ${read(head)}`,
@@ -83,20 +77,13 @@ export function contributions(found: Decomposition | undefined): Figure[] {
         legend: "contribution to the logit",
         least: 0,
       },
-      columns: [
-        { name: "layer", label: "layer" },
-        { name: "column", label: "column" },
-        { name: "part", label: "part of the block" },
-        { name: "contribution", label: "contribution" },
-        { name: "inside", label: "is one" },
-      ],
-      rows: cells.map(({ layer, part, column, contribution }) => [
-        layer,
-        column,
-        names[part],
-        contribution,
-        1,
-      ]),
+      ...dataOf(cells, {
+        layer: ["layer", (one) => one.layer],
+        column: ["column", (one) => one.column],
+        part: ["part of the block", ({ part }) => names[part]],
+        contribution: ["contribution", (one) => one.contribution],
+        inside: ["is one", () => 1],
+      }),
       details: cells.map(
         ({ layer, part, contribution }) =>
           `layer ${layer}, ${names[part]}\n${signed(contribution)} of ${figureOf(logit)}`,

@@ -1,6 +1,7 @@
 import type { InspectResult } from "../../contracts/index.js";
 import { layersByPoint, pointMeanings } from "../../findings/blocks.js";
 import type { Figure } from "../../findings/figure.js";
+import { dataOf } from "../../findings/figure.js";
 import { figureOf, percent, shortNumber } from "../../findings/numbers.js";
 import { story } from "../../findings/story.js";
 import { visible } from "../../findings/text.js";
@@ -68,20 +69,13 @@ function normsOf(
       legend: id === "norms" ? "L2 norm of the block output" : "L2 norm",
       scale: "magnitude",
     },
-    columns: [
-      { name: "layer", label: "layer" },
-      { name: "position", label: "position" },
-      { name: "input", label: "input token" },
-      { name: "norm", label: "norm" },
-      { name: "shown", label: "norm, as shown" },
-    ],
-    rows: cells.map(({ layer, position, norm }) => [
-      layer,
-      position,
-      visible(tokens[position] as string),
-      norm,
-      shortNumber(norm),
-    ]),
+    ...dataOf(cells, {
+      layer: ["layer", (one) => one.layer],
+      position: ["position", (one) => one.position],
+      input: ["input token", (one) => visible(tokens[one.position] as string)],
+      norm: ["norm", (one) => one.norm],
+      shown: ["norm, as shown", (one) => shortNumber(one.norm)],
+    }),
     details: cells.map(
       ({ layer, position, norm }) =>
         `layer ${layer}, ${visible(tokens[position] as string)} (token ${position})\nnorm ${figureOf(norm)}`,
@@ -101,12 +95,11 @@ function nextTokens({ next_tokens: candidates }: InspectResult): Figure {
     title: "Next token",
     description: "What the model itself would say after the last token: its most probable candidates.",
     chart: { kind: "bars", label: "token", value: "probability", axis: "probability", domain: [0, 1] },
-    columns: [
-      { name: "token", label: "token" },
-      { name: "token_id", label: "token id" },
-      { name: "probability", label: "probability" },
-    ],
-    rows: candidates.map(({ token, token_id, probability }) => [visible(token), token_id, probability]),
+    ...dataOf(candidates, {
+      token: ["token", ({ token }) => visible(token)],
+      token_id: ["token id", (one) => one.token_id],
+      probability: ["probability", (one) => one.probability],
+    }),
     details: candidates.map(
       ({ token, token_id, probability }) => `${visible(token)} (id ${token_id})\n${percent(probability)}`,
     ),

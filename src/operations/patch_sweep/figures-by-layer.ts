@@ -1,5 +1,6 @@
 import type { PatchSite, PatchSweepResult } from "../../contracts/index.js";
 import type { Figure } from "../../findings/figure.js";
+import { dataOf } from "../../findings/figure.js";
 import { figureOf, percent } from "../../findings/numbers.js";
 import {
   movedBy,
@@ -65,18 +66,14 @@ export function patchByLayer(
         emphasis: points[0] as string,
         ...(intervals && { interval: { low: "low", high: "high" } }),
       },
-      columns: [
-        { name: "layer", label: "layer" },
-        { name: "what", label: "what is put in" },
-        { name: "value", label: shares ? "recovery" : "change of the logit difference" },
-        { name: "low", label: "95 % from" },
-        { name: "high", label: "95 % to" },
-        { name: "where", label: "where" },
-      ],
-      rows: found.map(({ layer, series, value, low, high, where }) => [
-        ...[layer, series, value, low ?? null, high ?? null],
-        where,
-      ]),
+      ...dataOf(found, {
+        layer: ["layer", (one) => one.layer],
+        what: ["what is put in", ({ series }) => series],
+        value: [shares ? "recovery" : "change of the logit difference", (one) => one.value],
+        low: ["95 % from", (one) => one.low ?? null],
+        high: ["95 % to", (one) => one.high ?? null],
+        where: ["where", (one) => one.where],
+      }),
       details: found.map((one) =>
         [
           `${one.series}, layer ${one.layer}`,

@@ -1,5 +1,6 @@
 import type { PatchGrowth } from "../../contracts/index.js";
 import type { Figure } from "../../findings/figure.js";
+import { dataOf } from "../../findings/figure.js";
 import { percent } from "../../findings/numbers.js";
 import { visible } from "../../findings/text.js";
 
@@ -37,17 +38,13 @@ export function growingPatchMap(growth: PatchGrowth): Figure {
       legend: "recovery",
       least: 1,
     },
-    columns: [
-      { name: "layer", label: "layer" },
-      { name: "position", label: "position" },
-      { name: "column", label: "column" },
-      { name: "recovery", label: "recovery" },
-      { name: "inside", label: "changes anything" },
-    ],
-    rows: cells.map(({ layer, position, column, value }) => [
-      ...[layer, position, column, value],
-      value === 0 ? 0 : 1,
-    ]),
+    ...dataOf(cells, {
+      layer: ["layer", (one) => one.layer],
+      position: ["position", (one) => one.position],
+      column: ["column", (one) => one.column],
+      recovery: ["recovery", ({ value }) => value],
+      inside: ["changes anything", ({ value }) => (value === 0 ? 0 : 1)],
+    }),
     details: cells.map(({ layer, position, column, value }) => {
       const [above, below] = here(column);
       return [

@@ -9,6 +9,7 @@ import {
   roc,
 } from "../../findings/classification.js";
 import type { Figure } from "../../findings/figure.js";
+import { dataOf } from "../../findings/figure.js";
 import { count, figureOf, percent } from "../../findings/numbers.js";
 import { glimpse, type Html, html } from "../../report/markup.js";
 import type { Findings, Passage } from "../../report/parts.js";
@@ -149,14 +150,13 @@ function byLayer(reports: Report[]): Figure {
       dots: true,
       interval: { low: "low", high: "high" },
     },
-    columns: [
-      { name: "layer", label: "layer" },
-      { name: "measure", label: "measure" },
-      { name: "value", label: "value" },
-      { name: "low", label: "95 % from" },
-      { name: "high", label: "95 % to" },
-    ],
-    rows: points.map(({ layer, name, value, low, high }) => [layer, name, value, low ?? null, high ?? null]),
+    ...dataOf(points, {
+      layer: ["layer", (one) => one.layer],
+      measure: ["measure", (one) => one.name],
+      value: ["value", (one) => one.value],
+      low: ["95 % from", (one) => one.low ?? null],
+      high: ["95 % to", (one) => one.high ?? null],
+    }),
     details: points.map((point) => {
       const interval = between(point);
       const line = `layer ${point.layer}\n${point.name}  ${point.value.toFixed(3)}`;
@@ -209,18 +209,12 @@ function rocCurves(reports: Report[]): Figure {
       // Curves of good probes lie on each other.
       ...(reports.length > 3 ? { panel: { column: "layer", label: "" } } : {}),
     },
-    columns: [
-      { name: "layer", label: "layer (AUROC)" },
-      { name: "false_positive_rate", label: "false positive rate" },
-      { name: "true_positive_rate", label: "true positive rate" },
-      { name: "threshold", label: "threshold" },
-    ],
-    rows: points.map(({ name, falsePositiveRate, truePositiveRate, threshold }) => [
-      name,
-      falsePositiveRate,
-      truePositiveRate,
-      Number.isFinite(threshold) ? threshold : null,
-    ]),
+    ...dataOf(points, {
+      layer: ["layer (AUROC)", (one) => one.name],
+      false_positive_rate: ["false positive rate", (one) => one.falsePositiveRate],
+      true_positive_rate: ["true positive rate", (one) => one.truePositiveRate],
+      threshold: ["threshold", ({ threshold }) => (Number.isFinite(threshold) ? threshold : null)],
+    }),
     details: points.map(
       ({ name, falsePositiveRate, truePositiveRate, threshold }) =>
         `${name}\nscore ${Number.isFinite(threshold) ? `at least ${figureOf(threshold)}` : "above all"}\n` +
@@ -263,22 +257,14 @@ function reliability(reports: Report[]): Figure {
       panel: { column: "layer", label: "layer" },
       dots: true,
     },
-    columns: [
-      { name: "layer", label: "layer" },
-      { name: "from", label: "bin from" },
-      { name: "to", label: "bin to" },
-      { name: "examples", label: "examples" },
-      { name: "mean_score", label: "mean score" },
-      { name: "positive_share", label: "share of class 1" },
-    ],
-    rows: bins.map(({ layer, from, to, size, meanScore, positiveShare }) => [
-      layer,
-      from,
-      to,
-      size,
-      meanScore,
-      positiveShare,
-    ]),
+    ...dataOf(bins, {
+      layer: ["layer", (one) => one.layer],
+      from: ["bin from", (one) => one.from],
+      to: ["bin to", (one) => one.to],
+      examples: ["examples", (one) => one.size],
+      mean_score: ["mean score", (one) => one.meanScore],
+      positive_share: ["share of class 1", (one) => one.positiveShare],
+    }),
     details: bins.map(
       ({ layer, from, to, size, meanScore, positiveShare }) =>
         `layer ${layer}, scores ${from.toFixed(1)} to ${to.toFixed(1)}\n` +
@@ -332,15 +318,14 @@ function histogram(reports: Report[]): Figure {
       axis: "score",
       panels: ["layer", "split"],
     },
-    columns: [
-      { name: "layer", label: "layer" },
-      { name: "split", label: "split" },
-      { name: "from", label: "score from" },
-      { name: "to", label: "score to" },
-      { name: "class_1", label: "examples of class 1" },
-      { name: "class_0", label: "examples of class 0" },
-    ],
-    rows: filled.map(({ layer, split, from, to, ones, zeros }) => [layer, split, from, to, ones, zeros]),
+    ...dataOf(filled, {
+      layer: ["layer", (one) => one.layer],
+      split: ["split", (one) => one.split],
+      from: ["score from", (one) => one.from],
+      to: ["score to", (one) => one.to],
+      class_1: ["examples of class 1", ({ ones }) => ones],
+      class_0: ["examples of class 0", ({ zeros }) => zeros],
+    }),
     details: filled.map(
       ({ layer, split, from, to, ones, zeros }) =>
         `layer ${layer}, ${split}\nscore ${from.toFixed(2)} to ${to.toFixed(2)}\nclass 1: ${ones}, class 0: ${zeros}`,

@@ -1,6 +1,7 @@
 import type { SaeResult } from "../../contracts/index.js";
 import { greatestActivation, shadeOf } from "../../findings/features.js";
 import type { Figure } from "../../findings/figure.js";
+import { dataOf } from "../../findings/figure.js";
 import { figureOf, percent } from "../../findings/numbers.js";
 import { glimpse, Html, html } from "../../report/markup.js";
 import type { Findings, Passage } from "../../report/parts.js";
@@ -56,12 +57,11 @@ function densities(reports: Report[]): Figure {
       yAxis: "features",
       logarithmic: false,
     },
-    columns: [
-      { name: "layer", label: "layer" },
-      { name: "share", label: "share of rows, power of ten" },
-      { name: "features", label: "features" },
-    ],
-    rows: bins.map(({ layer, share, count }) => [layerName(layer), Math.log10(share), count]),
+    ...dataOf(bins, {
+      layer: ["layer", (one) => layerName(one.layer)],
+      share: ["share of rows, power of ten", (one) => Math.log10(one.share)],
+      features: ["features", (one) => one.count],
+    }),
     details: bins.map(
       ({ layer, share, count }) => `layer ${layer}\n${count} features from ${percent(share)} on`,
     ),
@@ -90,12 +90,11 @@ function losses(reports: Report[]): Figure {
       yAxis: "loss",
       logarithmic: positive,
     },
-    columns: [
-      { name: "layer", label: "layer" },
-      { name: "step", label: "step" },
-      { name: "loss", label: "loss" },
-    ],
-    rows: points.map(({ layer, step, loss }) => [layerName(layer), step, loss]),
+    ...dataOf(points, {
+      layer: ["layer", (one) => layerName(one.layer)],
+      step: ["step", (one) => one.step],
+      loss: ["loss", (one) => one.loss],
+    }),
     details: points.map(({ layer, step, loss }) => `layer ${layer}, step ${step}\nloss ${figureOf(loss)}`),
     table: {
       head: ["layer", "step", "loss"],
@@ -126,12 +125,11 @@ function quality(reports: Report[]): Figure {
       axis: "share",
       domain: [Math.min(0, ...bars.map(({ value }) => value)), 1],
     },
-    columns: [
-      { name: "layer", label: "layer" },
-      { name: "measure", label: "measure" },
-      { name: "value", label: "value" },
-    ],
-    rows: bars.map((bar) => [bar.layer, name(bar), bar.value]),
+    ...dataOf(bars, {
+      layer: ["layer", (one) => one.layer],
+      measure: ["measure", name],
+      value: ["value", (one) => one.value],
+    }),
     details: bars.map((bar) => `${layerName(bar.layer)}\n${bar.measure}  ${percent(bar.value)}`),
     table: {
       head: ["layer", "explained variance", "held-out MSE", "training MSE", "active a text", "dead"],
@@ -172,20 +170,13 @@ function features(reports: Report[]): Figure {
       xAxis: "share of texts on which it is active",
       yAxis: "mean activation",
     },
-    columns: [
-      { name: "layer", label: "layer" },
-      { name: "feature", label: "feature" },
-      { name: "frequency", label: "frequency" },
-      { name: "mean", label: "mean activation" },
-      { name: "example", label: "top example" },
-    ],
-    rows: points.map(({ layer, feature, mean, frequency, example }) => [
-      layerName(layer),
-      feature,
-      frequency,
-      mean,
-      example,
-    ]),
+    ...dataOf(points, {
+      layer: ["layer", (one) => layerName(one.layer)],
+      feature: ["feature", (one) => one.feature],
+      frequency: ["frequency", (one) => one.frequency],
+      mean: ["mean activation", (one) => one.mean],
+      example: ["top example", (one) => one.example],
+    }),
     details: points.map(
       ({ layer, feature, mean, frequency, example }) =>
         `layer ${layer}, feature ${feature}\nactive on ${percent(frequency)}, mean ${figureOf(mean)}\n${example}`,

@@ -1,7 +1,7 @@
+import { axesOf, type Row } from "../../findings/axes.js";
 import type { Chart, Figure } from "../../findings/figure.js";
 import type { Html } from "../markup.js";
 import { axisX } from "./frame.js";
-import type { Row } from "./rows.js";
 import { linear, ticks } from "./scale.js";
 import { box, cutText, label, line, svg, textWidth } from "./svg.js";
 
@@ -13,10 +13,10 @@ export function drawBars(figure: Figure, chart: Bars, rows: readonly Row[], widt
   const most = width * 0.45;
   const left = Math.min(most, Math.max(...names.map(textWidth))) + 12;
   const values = rows.map((row) => Number(row[chart.value]));
-  const [low, high] = chart.domain ?? [Math.min(0, ...values), Math.max(0, ...values)];
+  const { x: domain } = axesOf(chart, rows);
   const area = { left, right: width - 54, top: 6, bottom: rows.length * 26 + 8 };
-  const x = linear([low, high === low ? low + 1 : high], [area.left, area.right]);
-  const at = ticks([low, high], Math.max(1, Math.floor((area.right - left) / 70)));
+  const x = linear(domain, [area.left, area.right]);
+  const at = ticks(domain, Math.max(1, Math.floor((area.right - left) / 70)));
   return [
     svg(width, area.bottom + 38, figure.title, [
       ...at.map((value) => line(x(value), area.top, x(value), area.bottom, "grid")),

@@ -1,8 +1,8 @@
+import { axesOf, type Row, type ShadeAxis } from "../../findings/axes.js";
 import type { Chart, Figure } from "../../findings/figure.js";
 import type { Html } from "../markup.js";
 import { axisWidth, layerAxis, layOut } from "./layers.js";
-import type { Row } from "./rows.js";
-import { extent, linear, logarithmic, quantile } from "./scale.js";
+import { linear, logarithmic } from "./scale.js";
 import { box, cutText, label, svg, textWidth } from "./svg.js";
 
 type Tokens = Extract<Chart, { kind: "tokens" }>;
@@ -18,20 +18,22 @@ const sizes = { leastCell: 64, widestCell: 150 };
 /** Layers over tokens, the deepest on top; long texts continue in another picture below, like lines. */
 export function drawTokens(figure: Figure, chart: Tokens, rows: readonly Row[], width: number): Html[] {
   const { panel } = chart;
-  const share = shareOf(chart, rows);
+  const axes = axesOf(chart, rows);
+  const shade = axes.shades[chart.value] as ShadeAxis;
+  const given = { width, layers: axes.layers, share: shareOf(chart.value, shade) };
   const drawn =
     panel === undefined
-      ? tokenPictures(figure, chart, rows, { width, share, name: "" })
+      ? tokenPictures(figure, chart, rows, { ...given, name: "" })
       : [...new Set(rows.map((row) => String(row[panel])))].flatMap((name) => {
           const own = rows.filter((row) => row[panel] === name);
-          return tokenPictures(figure, chart, own, { width, share, name });
+          return tokenPictures(figure, chart, own, { ...given, name });
         });
-  const ends = legendEnds(chart, rows);
-  return [rampLegend(chart.legend, ends, width), ...drawn];
+  return [rampLegend(chart.legend, legendEnds(chart.scale, shade), width), ...drawn];
 }
 
 interface TokenPictures {
   width: number;
+  layers: number[];
   share: (row: Row) => number | null;
   /** Above each picture; empty: none. */
   name: string;
@@ -41,10 +43,10 @@ function tokenPictures(
   figure: Figure,
   chart: Tokens,
   rows: readonly Row[],
-  { width, share, name }: TokenPictures,
+  { width, layers, share, name }: TokenPictures,
 ): Html[] {
   const { tokens } = chart;
-  const { layers, pictures, cell } = layOut(rows, tokens.length, width, sizes);
+  const { pictures, cell } = layOut(tokens.length, width, sizes);
   const byPicture = new Map<number, Row[]>();
   for (const row of rows) {
     const picture = Math.floor(Number(row.position) / (pictures[0]?.count ?? 1));
@@ -85,32 +87,14 @@ function tokenPictures(
 }
 
 /** Where a row's value lies between the ends of the shades; null where it has none. */
-function shareOf({ value, scale }: Tokens, rows: readonly Row[]): (row: Row) => number | null {
-  const known = rows.flatMap((row) => (row[value] === null ? [] : [Number(row[value])]));
-  const domain = ends(scale, known);
-  const log = scale === "magnitude" && domain[0] > 0;
-  const place = log ? logarithmic(domain, [0, shades]) : linear(domain, [0, shades]);
+function shareOf(value: string, axis: ShadeAxis): (row: Row) => number | null {
+  const range = axis.reversed ? ([shades, 0] as const) : ([0, shades] as const);
+  const place = axis.logarithmic ? logarithmic(axis.domain, range) : linear(axis.domain, range);
   return (row) => (row[value] === null ? null : clamped(place(Number(row[value]))));
 }
 
-function ends(scale: Tokens["scale"], values: readonly number[]): [number, number] {
-  if (scale === "probability") return [0, 1];
-  if (scale === "amount") {
-    // One outlier does not make all others look the same.
-    const most = quantile(values, 0.99);
-    return [0, most > 0 ? most : 1];
-  }
-  const [low, high] = extent(values);
-  // A logarithm needs positive numbers, and a scale two different ends.
-  return low > 0 ? [low, high] : [0, Math.max(high, 1)];
-}
-
-function legendEnds({ value, scale }: Tokens, rows: readonly Row[]): [string, string] {
+function legendEnds(scale: Tokens["scale"], { domain: [low, high] }: ShadeAxis): [string, string] {
   if (scale === "probability") return ["0 %", "100 %"];
-  const [low, high] = ends(
-    scale,
-    rows.flatMap((row) => (row[value] === null ? [] : [Number(row[value])])),
-  );
   return [String(Number(low.toPrecision(3))), String(Number(high.toPrecision(3)))];
 }
 
@@ -166,11 +150,9 @@ export function drawDifferences(
   rows: readonly Row[],
   width: number,
 ): Html[] {
-  const names = [...new Set(rows.map((row) => String(row[chart.y])))];
-  const columns = [...new Set(rows.map((row) => Number(row[chart.x])))].sort((a, b) => a - b);
+  const { names, columns, reach } = axesOf(chart, rows);
   const most = width * 0.42;
   const left = Math.min(most, Math.max(...names.map(textWidth))) + 12;
-  const reach = Math.max(0.01, ...rows.map((row) => Math.abs(Number(row[chart.value]))));
   const cell = Math.min(110, (width - left - 8) / columns.length);
   const height = names.length * cellHeight;
   const said = String(Number(reach.toPrecision(2)));

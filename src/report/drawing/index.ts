@@ -1,10 +1,10 @@
+import { rowsOf } from "../../findings/axes.js";
 import type { Figure } from "../../findings/figure.js";
 import type { Html } from "../markup.js";
 import { drawBars } from "./bars.js";
 import { drawDifferences, drawTokens } from "./grids.js";
 import { drawLines } from "./lines.js";
 import { drawMirror, drawScatter } from "./points.js";
-import { rowsOf } from "./rows.js";
 import { drawSites } from "./sites.js";
 
 /** Marks of one picture; a figure with more rows has its table alone. */

@@ -1,22 +1,19 @@
 import type { Html } from "../markup.js";
-import type { Row } from "./rows.js";
 import { label } from "./svg.js";
 
 /** Pixels for the layers' names, left of their grid. */
 export const axisWidth = 40;
 
 /**
- * How layers over columns are laid out, the deepest layer on top: columns that do not fit go on in another picture below,
+ * How layers over columns are laid out: columns that do not fit go on in another picture below,
  * like lines.
  * @returns the pictures by their first column and how many they have, and how wide a cell is
  */
 export function layOut(
-  rows: readonly Row[],
   columns: number,
   width: number,
   { leastCell, widestCell }: { leastCell: number; widestCell: number },
-): { layers: number[]; pictures: { first: number; count: number }[]; cell: number } {
-  const layers = [...new Set(rows.map((row) => Number(row.layer)))].sort((a, b) => b - a);
+): { pictures: { first: number; count: number }[]; cell: number } {
   const room = Math.max(leastCell, width - axisWidth - 4);
   const length = Math.ceil(columns / Math.max(1, Math.floor(room / leastCell)));
   const most = Math.ceil(columns / length);
@@ -24,7 +21,7 @@ export function layOut(
     const first = picture * most;
     return { first, count: Math.min(columns - first, most) };
   });
-  return { layers, pictures, cell: Math.min(widestCell, room / most) };
+  return { pictures, cell: Math.min(widestCell, room / most) };
 }
 
 /** The names of the layers, beside their cells. @param named what a row is, where it is no layer */

@@ -1,31 +1,26 @@
+import { axesOf, type Row } from "../../findings/axes.js";
 import type { Chart, Figure } from "../../findings/figure.js";
 import type { Html } from "../markup.js";
 import { type Area, axisX, axisY, type Series, seriesLegend } from "./frame.js";
-import type { Row } from "./rows.js";
-import { extent, linear, logarithmic, powers, ticks } from "./scale.js";
+import { linear, logarithmic, powers, ticks } from "./scale.js";
 import { box, cutText, dot, label, line, path, seriesKinds, svg } from "./svg.js";
 
 type Lines = Extract<Chart, { kind: "lines" }>;
 
 /** Lines and dots, a line a series; with `panel`, a small picture for each of its values. */
 export function drawLines(figure: Figure, chart: Lines, rows: readonly Row[], width: number): Html[] {
-  const names = [...new Set(rows.map((row) => String(row[chart.series])))];
+  const axes = axesOf(chart, rows);
   const of = (name: string) => rows.filter((row) => String(row[chart.series]) === name);
   if (chart.panel !== undefined) {
     const { label: word } = chart.panel;
-    const across = Math.max(1, Math.min(names.length, Math.floor(width / 230)));
+    const across = Math.max(1, Math.min(axes.series.length, Math.floor(width / 230)));
     const each = Math.min(360, Math.floor((width - (across - 1) * 10) / across));
-    return names.map((name) => {
+    return axes.series.map(({ name }) => {
       const title = `${word} ${name}`.trim();
       return onePicture(figure.title, chart, of(name), [{ name, place: 0 }], each, title);
     });
   }
-  const others = names.filter((name) => name !== chart.emphasis);
-  const series = names.map((name): Series => {
-    if (name === chart.emphasis) return { name, place: 0, wide: true, dots: chart.dots };
-    const place = others.indexOf(name) + (chart.emphasis === undefined ? 0 : 1);
-    return { name, place: place % seriesKinds, dots: chart.dots };
-  });
+  const series = axes.series.map((one): Series => ({ ...one, dots: chart.dots }));
   const legend = series.length > 1 ? [seriesLegend(series, width)] : [];
   return [...legend, onePicture(figure.title, chart, rows, series, width)];
 }
@@ -44,26 +39,19 @@ function onePicture(
   const top = part === undefined && chart.mark === undefined ? 26 : 42;
   const area: Area = { left: 50, right: wide - 16, top, bottom: height - 38 };
   const known = rows.filter((row) => row[chart.x] !== null && row[chart.y] !== null);
-  const [xs, ys] = [known.map((row) => Number(row[chart.x])), known.map((row) => Number(row[chart.y]))];
+  const { x: xDomain, y: yDomain, logarithmic: log, steps, series: places } = axesOf(chart, rows);
   const inset = chart.size === undefined ? 6 : 12;
   const across = [area.left + inset, area.right - inset] as const;
-  const steps = [...new Set(xs)].sort((a, b) => a - b);
-  const xDomain = chart.xDomain ?? extent(xs);
   const x = chart.steps
     ? (value: number) => linear([0, Math.max(1, steps.length - 1)], across)(steps.indexOf(value))
     : linear(xDomain, across);
-  const log = chart.logarithmic === true && ys.every((value) => value > 0) && ys.length > 0;
-  const reach = extent(ys);
-  const yDomain: [number, number] =
-    chart.yDomain ?? (log ? positive(reach) : [Math.min(0, reach[0]), reach[1]]);
   const vertical = [area.bottom, area.top] as const;
   const y = log ? logarithmic(yDomain, vertical) : linear(yDomain, vertical);
   // Between two layers there is none, so no step is less than 1.
-  const whole = chart.xDomain === undefined && xs.every(Number.isInteger);
+  const whole = chart.xDomain === undefined && steps.every(Number.isInteger);
   const room = Math.max(2, Math.floor(wide / 80));
   const xTicks = ticks(xDomain, whole ? Math.min(room, xDomain[1] - xDomain[0]) : room);
-  const largest =
-    chart.size === undefined ? 1 : Math.max(1, ...known.map((row) => Number(row[chart.size as string])));
+  const largest = Math.max(...places.map((one) => one.largest));
   // Strong lines are drawn last, on top.
   const drawn = series.toSorted((a, b) => Number(a.wide ?? false) - Number(b.wide ?? false));
   return svg(wide, height, part === undefined ? title : `${title}: ${part}`, [
@@ -121,9 +109,4 @@ function intervals(
       const at = x(Number(row[xName])) + place * 4;
       return line(at, y(Number(row[interval.low])), at, y(Number(row[interval.high])), kind);
     });
-}
-
-/** A domain above 0, a little wider than the numbers. */
-function positive([low, high]: [number, number]): [number, number] {
-  return low > 0 ? [low * 0.9, high * 1.1] : [high / 20, high * 1.1];
 }

@@ -1,8 +1,8 @@
+import { axesOf, type Row } from "../../findings/axes.js";
 import type { Chart, Figure } from "../../findings/figure.js";
 import type { Html } from "../markup.js";
 import { axisX, axisY, seriesLegend } from "./frame.js";
-import type { Row } from "./rows.js";
-import { extent, linear, ticks } from "./scale.js";
+import { linear, ticks } from "./scale.js";
 import { box, dot, label, line, svg, textWidth } from "./svg.js";
 
 type Scatter = Extract<Chart, { kind: "scatter" }>;
@@ -10,16 +10,15 @@ type Mirror = Extract<Chart, { kind: "mirror" }>;
 
 /** Single points, with their names where there is room beside them. */
 export function drawScatter(figure: Figure, chart: Scatter, rows: readonly Row[], width: number): Html[] {
-  const names = [...new Set(rows.map((row) => String(row[chart.series])))];
+  const axes = axesOf(chart, rows);
   const height = Math.min(400, Math.round(width * 0.5) + 80);
   const area = { left: 52, right: width - 28, top: 28, bottom: height - 38 };
-  const x = linear([0, 1], [area.left + 4, area.right]);
-  const top = Math.max(0, extent(rows.map((row) => Number(row[chart.y])))[1]) || 1;
-  const y = linear([0, top], [area.bottom, area.top]);
+  const x = linear(axes.x, [area.left + 4, area.right]);
+  const y = linear(axes.y, [area.bottom, area.top]);
   const points = rows.map((row) => ({
     x: x(Number(row[chart.x])),
     y: y(Number(row[chart.y])),
-    place: names.indexOf(String(row[chart.series])),
+    place: axes.series.find(({ name }) => name === String(row[chart.series]))?.place ?? 0,
     name: String(row[chart.label]),
   }));
   const taken = points.map((point) => ({ left: point.x - 5, right: point.x + 5, y: point.y }));
@@ -36,12 +35,12 @@ export function drawScatter(figure: Figure, chart: Scatter, rows: readonly Row[]
     }
     return [];
   });
-  const series = names.map((name, place) => ({ name, place, dots: true, lines: false }));
+  const series = axes.series.map((one) => ({ ...one, dots: true, lines: false }));
   return [
-    ...(names.length > 1 ? [seriesLegend(series, width)] : []),
+    ...(series.length > 1 ? [seriesLegend(series, width)] : []),
     svg(width, height, figure.title, [
-      ...axisY(area, y, ticks([0, top], 5), chart.yAxis),
-      ...axisX(area, x, ticks([0, 1], 5), chart.xAxis),
+      ...axisY(area, y, ticks(axes.y, 5), chart.yAxis),
+      ...axisX(area, x, ticks(axes.x, 5), chart.xAxis),
       ...points.map((point) => dot(point.x, point.y, point.place, 4.5)),
       ...named,
     ]),
@@ -50,25 +49,21 @@ export function drawScatter(figure: Figure, chart: Scatter, rows: readonly Row[]
 
 /** Counts of two classes, one above the line and one below; a small picture for each combination of panels. */
 export function drawMirror(figure: Figure, chart: Mirror, rows: readonly Row[], width: number): Html[] {
-  const nameOf = (row: Row) =>
-    chart.panels
-      .map((name) => (typeof row[name] === "number" ? `${name} ${row[name]}` : String(row[name])))
-      .join(", ");
-  const groups = grouped(rows, nameOf);
-  const most = Math.max(1, Math.min(groups.size, Math.floor(width / 230)));
+  const { panels, sides } = axesOf(chart, rows);
+  const most = Math.max(1, Math.min(panels.length, Math.floor(width / 230)));
   const across = most > 2 ? most - (most % 2) : most;
   const each = Math.min(360, Math.floor((width - (across - 1) * 10) / across));
   const legend = seriesLegend(
     [
-      { name: "class 1 (above)", place: 0, wide: true },
-      { name: "class 0 (below)", place: 1, wide: true },
+      { name: `${sides.up} (above)`, place: 0, wide: true },
+      { name: `${sides.down} (below)`, place: 1, wide: true },
     ],
     width,
   );
-  const pictures = [...groups].map(([name, own]) => {
+  const pictures = panels.map(({ name, rows: places, x: domain, reach }) => {
+    const own = places.map((at) => rows[at] as Row);
     const area = { left: 34, right: each - 10, top: 26, bottom: 156 };
-    const reach = Math.max(1, ...own.flatMap((row) => [Number(row[chart.up]), Number(row[chart.down])]));
-    const x = linear([0, 1], [area.left, area.right]);
+    const x = linear(domain, [area.left, area.right]);
     const y = linear([-reach, reach], [area.bottom, area.top]);
     const bar = (row: Row, from: number, to: number, kind: string) => {
       const [left, right] = [x(Number(row[chart.from])), x(Number(row[chart.to]))];
@@ -77,7 +72,7 @@ export function drawMirror(figure: Figure, chart: Mirror, rows: readonly Row[], 
     return svg(each, 194, `${figure.title}: ${name}`, [
       label(name, { x: 0, y: 14, kind: "ink name" }),
       ...axisY(area, y, [-reach, 0, reach], "", (value) => String(Math.abs(value))),
-      ...axisX(area, x, [0, 0.5, 1], chart.axis),
+      ...axisX(area, x, ticks(domain, 2), chart.axis),
       ...own.flatMap((row) => [
         bar(row, 0, Number(row[chart.up]), "f0"),
         bar(row, -Number(row[chart.down]), 0, "f1"),
@@ -86,14 +81,4 @@ export function drawMirror(figure: Figure, chart: Mirror, rows: readonly Row[], 
     ]);
   });
   return [legend, ...pictures];
-}
-
-function grouped(rows: readonly Row[], nameOf: (row: Row) => string): Map<string, Row[]> {
-  const groups = new Map<string, Row[]>();
-  for (const row of rows) {
-    const own = groups.get(nameOf(row));
-    if (own === undefined) groups.set(nameOf(row), [row]);
-    else own.push(row);
-  }
-  return groups;
 }

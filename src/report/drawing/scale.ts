@@ -11,25 +11,6 @@ export function logarithmic(domain: readonly [number, number], range: readonly [
   return (value) => scale(Math.log(value));
 }
 
-/** Least and greatest of numbers; a single one gets room on both sides, and none are 0 and 1. */
-export function extent(values: readonly number[]): [number, number] {
-  let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-  for (const value of values) {
-    if (value < low) low = value;
-    if (value > high) high = value;
-  }
-  if (low > high) return [0, 1];
-  return low === high ? [low - 1, high + 1] : [low, high];
-}
-
-/** The number below which such a share of others lies, linear between the two nearest; 0 of none. */
-export function quantile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const place = share * (sorted.length - 1);
-  const below = sorted[Math.max(0, Math.floor(place))] ?? 0;
-  return below + (place % 1) * ((sorted[Math.ceil(place)] ?? below) - below);
-}
-
 /** Round numbers in a domain, about so many: multiples of 1, 2 or 5 times a power of ten. */
 export function ticks([low, high]: readonly [number, number], about: number): number[] {
   const rough = (high - low) / Math.max(1, about);

@@ -1,8 +1,8 @@
+import { axesOf, type Row } from "../../findings/axes.js";
 import type { Chart, Figure } from "../../findings/figure.js";
 import type { Html } from "../markup.js";
 import { cellText, clamped, differenceLegend, shades } from "./grids.js";
 import { axisWidth, layerAxis, layOut } from "./layers.js";
-import type { Row } from "./rows.js";
 import { box, cutText, label, svg } from "./svg.js";
 
 type Sites = Extract<Chart, { kind: "sites" }>;
@@ -13,8 +13,8 @@ const sizes = { leastCell: 48, widestCell: 110 };
 /** Differences around 0 of layers over the tokens of two prompts, which stand below each other; faint where nothing can change. */
 export function drawSites(figure: Figure, chart: Sites, rows: readonly Row[], width: number): Html[] {
   const { columns, value, rows: named } = chart;
-  const { layers, pictures, cell } = layOut(rows, columns.length, width, sizes);
-  const reach = Math.max(chart.least, 1e-9, ...rows.map((row) => Math.abs(Number(row[value] ?? 0))));
+  const { layers, reach } = axesOf(chart, rows);
+  const { pictures, cell } = layOut(columns.length, width, sizes);
   const height = layers.length * cellHeight;
   const cellsOf = (first: number, count: number) =>
     rows.flatMap((row) => {

@@ -9,9 +9,9 @@ import { cutText, textWidth } from "./text.js";
  * @returns {Drawn}
  */
 export function drawBars(figure, rows, { width, theme }) {
-  const { label, value, axis, domain } = figure.chart;
+  const { label, value, axis } = figure.chart;
   const most = width * 0.45;
-  const widest = Math.max(...rows.map((row) => textWidth(String(row[label]), 12)));
+  const widest = Math.max(0, ...rows.map((row) => textWidth(String(row[label]), 12)));
   const marginLeft = Math.min(most, widest) + 14;
   // Two tokens can look the same; each bar has its own place.
   const names = rows.map((row) => cutText(String(row[label]), 12, most));
@@ -24,7 +24,7 @@ export function drawBars(figure, rows, { width, theme }) {
     marginRight: 52,
     marginTop: 6,
     marginBottom: 36,
-    x: { domain, label: axis, labelArrow: "none" },
+    x: { domain: figure.axes.x, label: axis, labelArrow: "none" },
     y: { type: "band", domain: rows.map(({ row }) => row), padding: 0.2 },
     marks: [
       Plot.gridX({ stroke: theme.line, strokeOpacity: 1, ticks }),

@@ -13,11 +13,10 @@ import { readableOn } from "./theme.js";
  */
 export function drawDifferences(figure, rows, { width, theme }) {
   const { x, y, value, xAxis, legend } = figure.chart;
-  const names = [...new Set(rows.map((row) => String(row[y])))];
-  const columns = [...new Set(rows.map((row) => Number(row[x])))].sort((a, b) => a - b);
+  const { names, columns, reach } = figure.axes;
   const most = width * 0.42;
-  const marginLeft = Math.min(most, Math.max(...names.map((name) => textWidth(name, 12)))) + 14;
-  const reach = Math.max(0.01, ...rows.map((row) => Math.abs(Number(row[value]))));
+  const marginLeft =
+    Math.min(most, Math.max(...names.map((/** @type {string} */ name) => textWidth(name, 12)))) + 14;
   const color = differenceColor(reach, theme);
   const shade = Plot.scale({ color });
   const fill = (/** @type {Row} */ row) => shade.apply(row[value]);

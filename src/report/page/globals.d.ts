@@ -29,6 +29,8 @@ interface PageFigure {
   title: string;
   // biome-ignore lint/suspicious/noExplicitAny: one of the charts of ../figure.ts, told apart by `kind`
   chart: any;
+  // biome-ignore lint/suspicious/noExplicitAny: those of the chart, of ../../findings/axes.ts
+  axes: any;
   columns: { name: string; label: string }[];
   rows: (string | number | null)[][];
   details: string[];

@@ -1,21 +1,19 @@
 /**
- * How layers over columns are laid out, the deepest layer on top: columns that do not fit go on in another picture below,
+ * How layers over columns are laid out: columns that do not fit go on in another picture below,
  * like lines.
- * @param {Row[]} rows
  * @param {number} count of columns
  * @param {number} width
  * @param {{ axisWidth: number, leastCell: number, widestCell: number }} sizes
- * @returns {{ layers: number[], lines: number[][], cell: number }} the columns of each picture, and how wide a cell is
+ * @returns {{ lines: number[][], cell: number }} the columns of each picture, and how wide a cell is
  */
-export function layOut(rows, count, width, { axisWidth, leastCell, widestCell }) {
-  const layers = [...new Set(rows.map(({ layer }) => Number(layer)))].sort((a, b) => b - a);
+export function layOut(count, width, { axisWidth, leastCell, widestCell }) {
   const room = Math.max(leastCell, width - axisWidth - 4);
   const pictures = Math.ceil(count / Math.max(1, Math.floor(room / leastCell)));
   const perLine = Math.ceil(count / pictures);
   const lines = Array.from({ length: pictures }, (_, line) =>
     d3.range(line * perLine, Math.min(count, (line + 1) * perLine)),
   );
-  return { layers, lines, cell: Math.min(widestCell, room / perLine) };
+  return { lines, cell: Math.min(widestCell, room / perLine) };
 }
 
 /**

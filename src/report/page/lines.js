@@ -9,24 +9,23 @@ import { seriesLegend, symbols } from "./legend.js";
  * @returns {Drawn}
  */
 export function drawLines(figure, rows, space) {
-  const { chart } = figure;
+  const { axes, chart } = figure;
   const { width, theme } = space;
-  const names = [...new Set(rows.map((row) => String(row[chart.series])))];
   if (chart.panel !== undefined) {
-    const each = panelWidth(width, names.length);
+    const each = panelWidth(width, axes.series.length);
     return {
-      panels: names.map((name) =>
+      panels: axes.series.map((/** @type {SeriesPlace} */ { name, largest }) =>
         onePanel(
           figure,
           rows.filter((row) => String(row[chart.series]) === name),
-          [{ name, color: /** @type {string} */ (theme.series[0]), symbol: "circle", wide: false }],
+          [{ name, color: /** @type {string} */ (theme.series[0]), symbol: "circle", wide: false, largest }],
           { width: each, theme },
           `${chart.panel.label} ${name}`.trim(),
         ),
       ),
     };
   }
-  const series = styles(names, chart.emphasis, theme);
+  const series = styles(axes.series, theme);
   return {
     legend: seriesLegend(
       series.map((one) => (chart.dots ? one : { ...one, symbol: undefined })),
@@ -48,28 +47,28 @@ export function panelWidth(width, count, together = 1) {
   return Math.min(360, Math.floor((width - (across - 1) * 10) / across));
 }
 
+/** @typedef {{ name: string, place: number, wide: boolean, largest: number }} SeriesPlace */
+
 /**
- * The emphasised series is the strongest; with many, colours would say nothing, so the others step back.
- * @param {string[]} names
- * @param {string | undefined} emphasis
+ * With many series, colours would say nothing, so all but the strongest step back.
+ * @param {SeriesPlace[]} series
  * @param {Theme} theme
  */
-export function styles(names, emphasis, theme) {
-  const others = names.filter((name) => name !== emphasis);
-  return names.map((name) => {
-    if (name === emphasis)
-      return { name, color: /** @type {string} */ (theme.series[0]), symbol: "circle", wide: true };
-    const place = others.indexOf(name) + (emphasis === undefined ? 0 : 1);
-    const crowded = names.length > theme.series.length;
-    const color = crowded ? theme.soft : /** @type {string} */ (theme.series[place % theme.series.length]);
-    return { name, color, symbol: symbols[place % symbols.length], wide: false };
-  });
+export function styles(series, theme) {
+  const crowded = series.length > theme.series.length;
+  return series.map(({ name, place, wide, largest }) => ({
+    name,
+    color: /** @type {string} */ (crowded && !wide ? theme.soft : theme.series[place % theme.series.length]),
+    symbol: symbols[place % symbols.length],
+    wide,
+    largest,
+  }));
 }
 
 /**
  * @param {PageFigure} figure
  * @param {Row[]} rows
- * @param {{name: string, color: string, symbol?: string, wide: boolean}[]} series
+ * @param {{name: string, color: string, symbol?: string, wide: boolean, largest: number}[]} series
  * @param {Space} space
  * @param {string} [part]
  * @returns {Panel}
@@ -84,7 +83,6 @@ function onePanel(figure, rows, series, { width, theme }, part) {
     xDomain,
     yDomain,
     steps,
-    logarithmic,
     mark,
     diagonal,
     size,
@@ -93,8 +91,8 @@ function onePanel(figure, rows, series, { width, theme }, part) {
   } = figure.chart;
   const square = xDomain !== undefined && yDomain !== undefined;
   const wide = square ? Math.min(width, 440) : width;
-  const values = [...new Set(rows.map((row) => Number(row[x])))].sort((a, b) => a - b);
-  const largest = size === undefined ? 1 : d3.max(rows, (/** @type {Row} */ row) => row[size]);
+  const { x: across, y: upwards, steps: values, logarithmic } = figure.axes;
+  const largest = Math.max(...series.map((one) => one.largest));
   // Strong lines are drawn last, on top.
   const drawn = [...series].sort((a, b) => Number(a.wide) - Number(b.wide));
   const plot = Plot.plot({
@@ -109,8 +107,8 @@ function onePanel(figure, rows, series, { width, theme }, part) {
     inset: size === undefined ? 0 : radius(largest, largest),
     x: steps
       ? { type: "point", domain: values, label: xAxis, padding: 0.3 }
-      : { label: xAxis, domain: xDomain ?? extent(values), labelArrow: "none" },
-    y: { label: yAxis, domain: yDomain, type: logarithmic ? "log" : "linear", labelArrow: "none" },
+      : { label: xAxis, domain: across, labelArrow: "none" },
+    y: { label: yAxis, domain: upwards, type: logarithmic ? "log" : "linear", labelArrow: "none" },
     marks: [
       Plot.gridY({ stroke: theme.line, strokeOpacity: 1, ticks: logarithmic ? 4 : 5 }),
       Plot.axisX({
@@ -226,10 +224,4 @@ function intervals(own, { low, high }, x, color, series, name) {
  */
 function radius(value, largest) {
   return 2 + 7 * Math.sqrt(Number(value) / largest);
-}
-
-/** A single value gets room on both sides. @param {number[]} values */
-function extent(values) {
-  const [low, high] = d3.extent(values);
-  return low === high ? [low - 1, high + 1] : [low, high];
 }

@@ -2,7 +2,7 @@ import { frame, panel, tip } from "./frame.js";
 import { seriesLegend } from "./legend.js";
 import { panelWidth } from "./lines.js";
 
-const at = (/** @type {string} */ name) => (/** @type {Row} */ row) => row[name];
+/** @typedef {{ name: string, rows: number[], x: [number, number], reach: number }} MirrorPanel */
 
 /**
  * Histograms of two classes, one above the line and one below; a small picture for each combination of panels.
@@ -13,26 +13,20 @@ const at = (/** @type {string} */ name) => (/** @type {Row} */ row) => row[name]
  */
 export function drawMirror(figure, rows, space) {
   const { width, theme } = space;
-  const { from, to, up, down, axis, panels, sides, fitted } = figure.chart;
+  const { from, to, up, down, axis } = figure.chart;
+  const { sides, panels } = figure.axes;
   const [above, below] = /** @type {[string, string]} */ ([theme.series[0], theme.series[1]]);
-  const groups = d3.groups(rows, (/** @type {Row} */ row) =>
-    panels
-      .map((/** @type {string} */ name) =>
-        typeof row[name] === "number" ? `${name} ${row[name]}` : row[name],
-      )
-      .join(", "),
-  );
-  const each = panelWidth(width, groups.length, 2);
+  const each = panelWidth(width, panels.length, 2);
   return {
     legend: seriesLegend(
       [
-        { name: `${sides?.up ?? "class 1"} (above)`, color: above, wide: true },
-        { name: `${sides?.down ?? "class 0"} (below)`, color: below, wide: true },
+        { name: `${sides.up} (above)`, color: above, wide: true },
+        { name: `${sides.down} (below)`, color: below, wide: true },
       ],
       space,
     ),
-    panels: groups.map((/** @type {[string, Row[]]} */ [name, own]) => {
-      const reach = Math.max(...own.map((row) => Math.max(Number(row[up]), Number(row[down]))));
+    panels: panels.map((/** @type {MirrorPanel} */ { name, rows: places, x, reach }) => {
+      const own = places.map((at) => /** @type {Row} */ (rows[at]));
       const plot = Plot.plot({
         ...frame(figure, theme, name),
         width: each,
@@ -41,7 +35,7 @@ export function drawMirror(figure, rows, space) {
         marginLeft: 36,
         marginRight: 10,
         marginBottom: 34,
-        x: { domain: fitted ? [d3.min(own, at(from)), d3.max(own, at(to))] : [0, 1] },
+        x: { domain: x },
         y: { domain: [-reach, reach] },
         marks: [
           Plot.axisX({ label: axis, labelArrow: "none", tickSize: 0, fill: theme.soft, ticks: 3 }),

@@ -6,7 +6,7 @@ const mostPixels = 120_000_000;
 
 /**
  * @param {string} kind
- * @param {PageFigure} figure
+ * @param {Omit<PageFigure, "axes">} figure
  * @param {HTMLElement} container
  * @param {Theme} theme
  * @param {string} name
@@ -48,7 +48,7 @@ export async function savePicture(kind, { svg, width, height }, name) {
 
 /**
  * One picture of title, legend and all panels, as they stand on the page.
- * @param {PageFigure} figure
+ * @param {Omit<PageFigure, "axes">} figure
  * @param {HTMLElement} container
  * @param {Theme} theme
  */
@@ -124,7 +124,7 @@ function set(element, attributes) {
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
 }
 
-/** @param {PageFigure} figure */
+/** @param {Omit<PageFigure, "axes">} figure */
 function csv({ columns, rows }) {
   return csvText(
     columns.map(({ label }) => label),

@@ -16,11 +16,11 @@ const margin = { left: 52, right: 30, top: 28, bottom: 38 };
 export function drawScatter(figure, rows, space) {
   const { width, theme } = space;
   const { x, y, series: by, label, xAxis, yAxis } = figure.chart;
-  const series = styles([...new Set(rows.map((row) => String(row[by])))], undefined, theme);
+  const { axes } = figure;
+  const series = styles(axes.series, theme);
   const height = Math.min(420, Math.round(width * 0.5) + 80);
-  const across = d3.scaleLinear([0, 1], [margin.left, width - margin.right]);
-  const highest = d3.max(rows, (/** @type {Row} */ row) => row[y]) || 1;
-  const down = d3.scaleLinear([0, highest], [height - margin.bottom, margin.top]).nice(6);
+  const across = d3.scaleLinear(axes.x, [margin.left, width - margin.right]);
+  const down = d3.scaleLinear(axes.y, [height - margin.bottom, margin.top]).nice(6);
   const names = spots(
     rows.map((row) => ({ row, name: String(row[label]), x: across(row[x]), y: down(row[y]) })),
     { left: margin.left, right: width - 2, top: 2, bottom: height - margin.bottom },

@@ -16,9 +16,9 @@ const sizes = { axisWidth: 44, leastCell: 46, widestCell: 110 };
  * @returns {Drawn}
  */
 export function drawSites(figure, rows, { width, theme }) {
-  const { columns, value, legend, least, rows: named } = figure.chart;
-  const { layers, lines, cell } = layOut(rows, columns.length, width, sizes);
-  const reach = Math.max(least, 1e-9, ...rows.map((row) => Math.abs(Number(row[value] ?? 0))));
+  const { columns, value, legend, rows: named } = figure.chart;
+  const { layers, reach } = figure.axes;
+  const { lines, cell } = layOut(columns.length, width, sizes);
   const color = differenceColor(reach, theme);
   const shade = Plot.scale({ color });
   const fill = (/** @type {Row} */ row) => shade.apply(Number(row[value] ?? 0));

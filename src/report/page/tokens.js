@@ -18,8 +18,9 @@ export function drawTokens(figure, rows, { width, theme }) {
   const { tokens, value, label, scale, legend, down, panel: parts } = figure.chart;
   const titles = parts === undefined ? [""] : [...new Set(rows.map((row) => String(row[parts])))];
   const axisWidth = down === undefined ? sizes.axisWidth : namesWidth(down, width);
-  const { layers, lines, cell } = layOut(rows, tokens.length, width, { ...sizes, axisWidth });
-  const color = colors(numbersOf(rows, value), scale, theme);
+  const { layers, shades } = figure.axes;
+  const { lines, cell } = layOut(tokens.length, width, { ...sizes, axisWidth });
+  const color = colors(shades[value], scale, theme);
   const shade = Plot.scale({ color });
   const fill = (/** @type {Row} */ row) => (row[value] === null ? theme.card : shade.apply(row[value]));
   const text = (/** @type {Row} */ row) => cutText(String(row[label] ?? ""), 12, cell - 6);
@@ -70,14 +71,6 @@ export function drawTokens(figure, rows, { width, theme }) {
 }
 
 /**
- * @param {Row[]} rows
- * @param {string} column
- */
-function numbersOf(rows, column) {
-  return rows.flatMap(({ [column]: value }) => (typeof value === "number" ? [value] : []));
-}
-
-/**
  * How much room names of rows get beside their grid.
  * @param {string[]} names
  * @param {number} width
@@ -102,38 +95,18 @@ function namesAxis(names, room, theme) {
 
 /**
  * The colours of a map's values, as a scale of Plot.
- * @param {number[]} values
+ * @param {{ domain: number[], logarithmic: boolean, reversed: boolean }} axis
  * @param {string} scale
  * @param {Theme} theme
  */
-export function colors(values, scale, theme) {
-  const interpolate = d3.interpolateLab(...theme.ramp);
-  if (scale === "probability") {
-    return { type: "linear", domain: [0, 1], interpolate, tickFormat: ".0%", ticks: 5 };
-  }
-  const [low = 0, high = 1] = d3.extent(values);
-  if (scale === "rank") {
-    const strongest = (/** @type {number} */ share) => interpolate(1 - share);
-    return {
-      type: "log",
-      domain: [1, Math.max(high, 10)],
-      interpolate: strongest,
-      ticks: 4,
-      tickFormat: "~s",
-    };
-  }
-  if (scale === "amount") {
-    // One outlier does not make all others look the same.
-    const most = d3.quantile(values, 0.99) ?? 0;
-    return { type: "linear", domain: [0, most > 0 ? most : 1], interpolate, clamp: true, ticks: 5 };
-  }
-  // A logarithm needs positive numbers, and a scale two different ends.
-  if (!(low > 0)) return { type: "linear", domain: [0, Math.max(high, 1)], interpolate };
+export function colors({ domain, logarithmic, reversed }, scale, theme) {
+  const [none, all] = theme.ramp;
   return {
-    type: "log",
-    domain: high > low ? [low, high] : [low / 2, low * 2],
-    interpolate,
-    ticks: 4,
-    tickFormat: "~s",
+    type: logarithmic ? "log" : "linear",
+    domain,
+    interpolate: reversed ? d3.interpolateLab(all, none) : d3.interpolateLab(none, all),
+    ...(logarithmic && { tickFormat: "~s", ticks: 4 }),
+    ...(scale === "probability" && { tickFormat: ".0%", ticks: 5 }),
+    ...(scale === "amount" && { clamp: true, ticks: 5 }),
   };
 }

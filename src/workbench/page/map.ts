@@ -2,10 +2,14 @@
  * Large maps of cells, on a canvas: only what is in its window is drawn, so that 256 tokens and 24 layers cost what 20
  * and 24 do. Smaller ones, and what is saved, are the report's own SVG.
  */
+import { axesOf, rowsOf, type ShadeAxis } from "../../findings/axes.js";
+import type { Chart, Figure } from "../../findings/figure.js";
 import { rampLegend } from "../../report/page/legend.js";
 import { cutText, font } from "../../report/page/text.js";
 import { readableOn } from "../../report/page/theme.js";
 import { colors, namesWidth } from "../../report/page/tokens.js";
+
+export type TokenFigure = Figure & { chart: Extract<Chart, { kind: "tokens" }> };
 
 /** Pixels: of a cell with words in it and of one without, and of what stands beside and below them. */
 const sizes = { worded: 62, wordedHeight: 28, bare: 22, axis: 44, below: 26, tallBelow: 96, strip: 3 };
@@ -40,12 +44,14 @@ interface Cells {
  */
 export function openMap(
   box: HTMLElement,
-  figure: PageFigure,
+  figure: TokenFigure,
   { first, names, heard }: { first: Theme; names: Record<string, string>; heard: Heard },
 ): CellMap {
+  const { chart } = figure;
+  const axis = axesOf(chart, rowsOf(figure)).shades[chart.value] as ShadeAxis;
   const cells = cellsOf(figure);
   const { columns, down } = cells;
-  const worded = figure.chart.down === undefined;
+  const worded = chart.down === undefined;
   const [width, height] = worded ? [sizes.worded, sizes.wordedHeight] : [sizes.bare, sizes.bare];
   const left = worded ? sizes.axis : namesWidth(down, box.clientWidth);
   const below = worded ? sizes.below : sizes.tallBelow;
@@ -290,10 +296,9 @@ export function openMap(
     draw(now) {
       theme = now;
       cut = new Map();
-      const numbers = cells.values.filter((value) => !Number.isNaN(value));
-      const color = colors([...numbers], figure.chart.scale, theme);
+      const color = colors(axis, chart.scale, theme);
       shade = shading(color);
-      legend.replaceChildren(rampLegend({ ...color, label: figure.chart.legend }, theme));
+      legend.replaceChildren(rampLegend({ ...color, label: chart.legend }, theme));
       paint();
     },
     close() {
@@ -306,7 +311,7 @@ export function openMap(
   return map;
 }
 
-function cellsOf({ chart, columns: named, rows }: PageFigure): Cells {
+function cellsOf({ chart, columns: named, rows }: TokenFigure): Cells {
   const column = (name: string) => named.findIndex((one) => one.name === name);
   const [layer, position, value, label] = ["layer", "position", chart.value, chart.label].map(column) as [
     number,
@@ -314,9 +319,9 @@ function cellsOf({ chart, columns: named, rows }: PageFigure): Cells {
     number,
     number,
   ];
-  const columns = chart.tokens as string[];
+  const columns = chart.tokens;
   const layers = [...new Set(rows.map((row) => Number(row[layer])))].sort((a, b) => b - a);
-  const down = (chart.down as string[] | undefined) ?? layers.map((one) => String(one));
+  const down = chart.down ?? layers.map((one) => String(one));
   const lines = new Map(
     chart.down === undefined ? layers.map((one, at) => [one, at]) : down.map((_, at) => [at, at]),
   );

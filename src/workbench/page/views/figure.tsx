@@ -1,5 +1,6 @@
 import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Figure, Shade } from "../../../findings/figure.js";
+import type { TokenFigure } from "../map.js";
 import { select, usePlace } from "../router.js";
 import { listen } from "../store.js";
 import { type SaveKind, SaveTools } from "./picture.js";
@@ -60,14 +61,14 @@ export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) 
     const { draw, save, theme } = await import("../pictures.js");
     const shown = chart.current as HTMLElement;
     const file = `${name}-${figure.id}`;
-    if (!large || kind === "csv") return save(kind, figure as PageFigure, shown, theme(), file);
+    if (!large || kind === "csv") return save(kind, figure, shown, theme(), file);
     // What is saved is whole, beside the page.
     const aside = document.createElement("div");
     aside.className = "chart aside";
     aside.style.width = `${shown.clientWidth}px`;
     document.body.append(aside);
-    fill(aside, draw(figure as PageFigure, { width: shown.clientWidth, theme: theme() }));
-    await save(kind, figure as PageFigure, aside, theme(), file).finally(() => aside.remove());
+    fill(aside, draw(figure, { width: shown.clientWidth, theme: theme() }));
+    await save(kind, figure, aside, theme(), file).finally(() => aside.remove());
   };
   return (
     <figure class="card picture" aria-labelledby={title}>
@@ -150,7 +151,7 @@ function asMap({ container, say, figure, names, picked, signal, pictures }: Canv
     }, 150);
   };
   const heard = { at, pick: picked };
-  const map = openMap(container, figure as PageFigure, { first: theme(), names, heard });
+  const map = openMap(container, figure as TokenFigure, { first: theme(), names, heard });
   container.prepend(map.legend);
   signal.addEventListener("abort", () => {
     clearTimeout(telling);
@@ -164,7 +165,7 @@ function asDrawing({ container, say, figure, picked, signal, pictures }: Canvas)
   const { draw, stepWithKeys, theme } = pictures;
   let [panels, width]: [Panel[], number] = [[], 0];
   const show = () => {
-    const drawn = draw(figure as PageFigure, { width: Math.max(240, container.clientWidth), theme: theme() });
+    const drawn = draw(figure, { width: Math.max(240, container.clientWidth), theme: theme() });
     panels = drawn.panels;
     fill(container, drawn);
   };

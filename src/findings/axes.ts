@@ -1,0 +1,193 @@
+import type { Cell, Chart, Figure, Shade } from "./figure.js";
+
+/** A figure's row by the names of its columns. */
+export type Row = Readonly<Record<string, Cell>>;
+
+export type Span = [low: number, high: number];
+
+/** How values become shades: straight or by the logarithm; `reversed` where the least is the strongest. */
+export interface ShadeAxis {
+  domain: Span;
+  logarithmic: boolean;
+  reversed: boolean;
+}
+
+/** A line of a picture: its place among the colours and shapes, and whether it is drawn stronger than the others. */
+export interface SeriesPlace {
+  name: string;
+  place: number;
+  wide: boolean;
+}
+
+type Kind<K extends Chart["kind"]> = Extract<Chart, { kind: K }>;
+
+/** What a chart's axes reach over: every drawer takes them from here, so that they show the same. */
+export type Axes = { [K in Chart["kind"]]: ReturnType<(typeof axes)[K]> };
+
+const axes = {
+  /** The deepest layer on top; a shade for everything that can colour the map, by its column. */
+  tokens(chart: Kind<"tokens">, rows: readonly Row[]) {
+    const shades = [chart, ...(chart.shades ?? [])].map(({ value, scale }): [string, ShadeAxis] => [
+      value,
+      shadeAxis(scale, numbers(rows, value)),
+    ]);
+    return { layers: layersOf(rows), shades: Object.fromEntries(shades) };
+  },
+  bars({ value, domain }: Kind<"bars">, rows: readonly Row[]) {
+    const [low, high] = domain ?? extent([0, ...numbers(rows, value)]);
+    return { x: [low, high === low ? low + 1 : high] as Span };
+  },
+  /** The ends of intervals are inside, too. A logarithm needs numbers above 0. Dots are sized by their own series' largest. */
+  lines(chart: Kind<"lines">, rows: readonly Row[]) {
+    const known = rows.filter((row) => row[chart.x] !== null && row[chart.y] !== null);
+    const { interval, size } = chart;
+    const [xs, ys] = [numbers(known, chart.x), numbers(known, chart.y)];
+    const ends =
+      interval === undefined ? [] : [interval.low, interval.high].flatMap((end) => numbers(known, end));
+    const logarithmic = chart.logarithmic === true && ys.length > 0 && ys.every((value) => value > 0);
+    const largestOf = (name: string) =>
+      size === undefined
+        ? 1
+        : Math.max(
+            1,
+            ...numbers(
+              known.filter((row) => String(row[chart.series]) === name),
+              size,
+            ),
+          );
+    return {
+      x: chart.xDomain ?? spanOf(xs),
+      y: chart.yDomain ?? spanOf([...ys, ...ends], logarithmic),
+      logarithmic,
+      steps: distinct(xs),
+      series: seriesPlaces(namesOf(rows, chart.series), chart.emphasis).map((one) => ({
+        ...one,
+        largest: largestOf(one.name),
+      })),
+    };
+  },
+  sites({ value, least }: Kind<"sites">, rows: readonly Row[]) {
+    return { layers: layersOf(rows), reach: reachOf(numbers(rows, value), Math.max(least, 1e-9)) };
+  },
+  differences({ x, y, value }: Kind<"differences">, rows: readonly Row[]) {
+    return {
+      columns: distinct(numbers(rows, x)),
+      names: namesOf(rows, y),
+      reach: reachOf(numbers(rows, value), 0.01),
+    };
+  },
+  /** A picture for each combination of panels, and what the two sides are called. */
+  mirror({ from, to, up, down, panels, sides, fitted }: Kind<"mirror">, rows: readonly Row[]) {
+    const nameOf = (row: Row) =>
+      panels.map((name) => (typeof row[name] === "number" ? `${name} ${row[name]}` : row[name])).join(", ");
+    const grouped = new Map<string, number[]>();
+    for (const [at, row] of rows.entries()) {
+      const own = grouped.get(nameOf(row));
+      if (own === undefined) grouped.set(nameOf(row), [at]);
+      else own.push(at);
+    }
+    return {
+      sides: { up: sides?.up ?? "class 1", down: sides?.down ?? "class 0" },
+      panels: [...grouped].map(([name, places]) => {
+        const own = places.map((at) => rows[at] as Row);
+        const x: Span = fitted ? extent([...numbers(own, from), ...numbers(own, to)]) : [0, 1];
+        return { name, rows: places, x, reach: reachOf([...numbers(own, up), ...numbers(own, down)], 1) };
+      }),
+    };
+  },
+  scatter({ y, series }: Kind<"scatter">, rows: readonly Row[]) {
+    return {
+      x: [0, 1] as Span,
+      y: [0, Math.max(0, ...numbers(rows, y)) || 1] as Span,
+      series: seriesPlaces(namesOf(rows, series)),
+    };
+  },
+};
+
+/** The axes of a figure, by the kind of its chart. */
+export function axesOf<K extends Chart["kind"]>(chart: Kind<K>, rows: readonly Row[]): Axes[K] {
+  const of = axes[chart.kind] as (chart: Kind<K>, rows: readonly Row[]) => Axes[K];
+  return of(chart, rows);
+}
+
+export function rowsOf({ columns, rows }: Pick<Figure, "columns" | "rows">): Row[] {
+  return rows.map((cells) =>
+    Object.fromEntries(columns.map(({ name }, index) => [name, cells[index] ?? null])),
+  );
+}
+
+/** A figure as a page draws it, with its axes. */
+export function withAxes<F extends Figure>(figure: F): F & { axes: Axes[Chart["kind"]] } {
+  return { ...figure, axes: axesOf(figure.chart, rowsOf(figure)) };
+}
+
+function shadeAxis(scale: Shade["scale"], values: readonly number[]): ShadeAxis {
+  const straight = (high: number) => ({ domain: [0, high] as Span, logarithmic: false, reversed: false });
+  if (scale === "probability") return straight(1);
+  // One outlier does not make all others look the same.
+  if (scale === "amount") return straight(quantile(values, 0.99) || 1);
+  const [low, high] = extent(values);
+  if (scale === "rank") return { domain: [1, Math.max(high, 10)], logarithmic: true, reversed: true };
+  return low > 0 && low <= high
+    ? { domain: spanOf(values, true), logarithmic: true, reversed: false }
+    : straight(Math.max(high, 1));
+}
+
+/** The emphasised series comes first among the colours. */
+function seriesPlaces(names: readonly string[], emphasis?: string): SeriesPlace[] {
+  const others = names.filter((name) => name !== emphasis);
+  return names.map((name) =>
+    name === emphasis
+      ? { name, place: 0, wide: true }
+      : { name, place: others.indexOf(name) + (emphasis === undefined ? 0 : 1), wide: false },
+  );
+}
+
+/** Least and greatest of numbers; a single one gets room on both sides, and none are 0 and 1. */
+function spanOf(values: readonly number[], logarithmic = false): Span {
+  const [low, high] = extent(values);
+  if (low > high) return [0, 1];
+  if (low < high) return [low, high];
+  return logarithmic ? [low / 2, high * 2] : [low - 1, high + 1];
+}
+
+/** Least and greatest, however many there are; of none, the least is above the greatest. */
+function extent(values: readonly number[]): Span {
+  let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const value of values) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return [low, high];
+}
+
+/** How far differences go from 0 to either side, and at least so far. */
+function reachOf(values: readonly number[], least: number): number {
+  return values.reduce((reach, value) => Math.max(reach, Math.abs(value)), least);
+}
+
+/** The number below which such a share of others lies, linear between the two nearest; 0 of none. */
+function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const place = share * (sorted.length - 1);
+  const below = sorted[Math.max(0, Math.floor(place))] ?? 0;
+  return below + (place % 1) * ((sorted[Math.ceil(place)] ?? below) - below);
+}
+
+function layersOf(rows: readonly Row[]): number[] {
+  return distinct(rows.map(({ layer }) => Number(layer))).reverse();
+}
+
+function namesOf(rows: readonly Row[], column: string): string[] {
+  return [...new Set(rows.map((row) => String(row[column])))];
+}
+
+function numbers(rows: readonly Row[], column: string): number[] {
+  return rows.flatMap(({ [column]: value }) =>
+    value === null || value === undefined ? [] : [Number(value)],
+  );
+}
+
+function distinct(values: readonly number[]): number[] {
+  return [...new Set(values)].sort((a, b) => a - b);
+}
