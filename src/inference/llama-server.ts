@@ -1,7 +1,7 @@
 import { clientGone, createRouter, HttpError, type Routes } from "../http/index.js";
 import type { EngineRoute } from "../native/engine.js";
+import { servingDocument } from "./endpoints.js";
 import { completeNatively, infill } from "./generate.js";
-import { servingDocument } from "./openapi.js";
 import { wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
 

@@ -12,8 +12,8 @@ import {
 } from "../contracts/index.js";
 import { modelPoints } from "../contracts/names.js";
 import { createRouter, HttpError, type Routes, readJson, sendFile } from "../http/index.js";
+import { openApiDocument } from "./endpoints.js";
 import type { Lab } from "./lab.js";
-import { openApiDocument } from "./openapi.js";
 
 /** The routes under /lab/v1. */
 export function labRoutes(lab: Lab, backend: string): Routes {

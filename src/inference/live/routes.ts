@@ -3,7 +3,7 @@ import type { Static, TSchema } from "typebox";
 import { ProbeRequest, VectorRequest } from "../../contracts/library.js";
 import { liveLimits } from "../../contracts/live-limits.js";
 import { checked, clientGone, createRouter, HttpError, type Routes, readJson } from "../../http/index.js";
-import { keptRoutes, refusing } from "../../library/routes.js";
+import { keptRoutes, refusing } from "../../library/endpoints.js";
 import { NativeError } from "../../native/index.js";
 import { isServed } from "../generate.js";
 import type { InferenceService } from "../service.js";

@@ -9,7 +9,6 @@ import { isSecure } from "../http/transport.js";
 import { isDisabled, logFault, type Service } from "../service.js";
 import type { Credential } from "../store/admission.js";
 import { AccountSuspended } from "../store/store.js";
-import { authenticate, revoked } from "./authenticate.js";
 import {
   createEndpoint,
   discussionEndpoint,
@@ -17,8 +16,9 @@ import {
   listEndpoint,
   studyEndpoint,
   versionEndpoint,
-} from "./endpoints.js";
-import { openApi } from "./openapi.js";
+} from "./answers.js";
+import { authenticate, revoked } from "./authenticate.js";
+import { openApi } from "./endpoints.js";
 import { setQuotaHeaders } from "./quota-headers.js";
 
 type Found = { endpoints: Endpoint[]; segment: string; version: string } | "openapi" | null;

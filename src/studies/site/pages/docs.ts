@@ -1,5 +1,5 @@
 import { errorCodes, studyLimits } from "../../../contracts/studies/index.js";
-import { openApi } from "../../api/openapi.js";
+import { openApi } from "../../api/endpoints.js";
 import { type Html, html } from "../html.js";
 import { page } from "../layout.js";
 import type { Visit } from "../visit.js";

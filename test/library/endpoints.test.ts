@@ -6,8 +6,8 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { createApp, createRouter, type Listening, listen } from "../../src/http/index.js";
+import { keptRoutes } from "../../src/library/endpoints.js";
 import { Probes, Vectors } from "../../src/library/index.js";
-import { keptRoutes } from "../../src/library/routes.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
 import { send } from "../support/request.js";
 
