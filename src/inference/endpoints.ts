@@ -1,8 +1,9 @@
-import Type, { type TSchema } from "typebox";
+import Type, { type Static, type TSchema } from "typebox";
 import { Capabilities, CaptureRequest, CaptureResult } from "../contracts/capture.js";
 import {
   ChatCountRequest,
-  ChatRequest,
+  type ChatRequest,
+  ChatRequest as ChatSchema,
   CompletionRequest,
   DetokenizeRequest,
   EmbeddingRequest,
@@ -16,13 +17,53 @@ import { version } from "../contracts/index.js";
 import { inferenceLimits } from "../contracts/inference-limits.js";
 import { ErrorBody } from "../contracts/job.js";
 import { ProbeRequest, StoredProbe, StoredVector, VectorRequest } from "../contracts/library.js";
-import { libraryPaths } from "../contracts/library-paths.js";
+import { limits } from "../contracts/limits.js";
 import { llamaServerPaths } from "../contracts/llama-server.js";
 import { CountRequest, MessagesRequest } from "../contracts/messages.js";
 import { withReferences } from "../contracts/openapi.js";
 import { ResponsesCountRequest, ResponsesRequest } from "../contracts/responses.js";
+import {
+  type Unsupported,
+  unsupportedInChat,
+  unsupportedInCompletions,
+  unsupportedInMessages,
+  unsupportedInNative,
+  unsupportedInResponses,
+} from "../contracts/unsupported.js";
+import {
+  type Answered,
+  checked,
+  type Endpoint,
+  HttpError,
+  pathsOf,
+  type RouteContext,
+  readJson,
+  within,
+} from "../http/index.js";
+import { keptEndpoints } from "../library/endpoints.js";
+import { executionEndpoints } from "../requests/index.js";
+import {
+  capabilities,
+  count,
+  embed,
+  metrics,
+  modelNamed,
+  modelObject,
+  passedOn,
+  properties,
+  told,
+} from "./answers.js";
+import { checkMessages, checkTokens, checkTools } from "./check-body.js";
+import { chatOfCount } from "./forms/messages-request.js";
+import { chatOfResponses } from "./forms/responses-request.js";
+import { chat, complete, completeNatively, isServed, messages, readBody, responses } from "./generate.js";
+import { forgetRows, listRows, making, rowFeatures, rowFile } from "./live/answers.js";
+import { makeProbe } from "./live/make-probe.js";
+import { makeVector } from "./live/make-vector.js";
+import type { InferenceService } from "./service.js";
 
 type Json = Record<string, unknown>;
+type Own = Endpoint<InferenceService>;
 
 /** What /v1 answers when it refuses. */
 const OpenAiError = Type.Object(
@@ -51,92 +92,251 @@ const LlamaServerError = Type.Object(
 );
 const ofLlamaServer = new Set<string>([...llamaServerPaths.asked, ...llamaServerPaths.told]);
 
-/** Every endpoint that takes a body: its schema is the one that validates it. */
-const bodies: readonly [path: string, operationId: string, summary: string, schema: TSchema][] = [
-  ["/v1/chat/completions", "chat", "Chat; streams with `stream`", ChatRequest],
-  ["/v1/chat/completions/input_tokens", "countChat", "How many tokens a chat's prompt has", ChatCountRequest],
-  ["/v1/responses", "respond", "OpenAI's Responses; nothing is stored", ResponsesRequest],
-  ["/v1/responses/input_tokens", "countResponse", "How many tokens its prompt has", ResponsesCountRequest],
-  ["/v1/messages", "message", "Anthropic's Messages", MessagesRequest],
-  ["/v1/messages/count_tokens", "countMessage", "How many tokens its prompt has", CountRequest],
-  ["/v1/completions", "complete", "Text that goes on", CompletionRequest],
-  ["/v1/embeddings", "embed", "Embeddings, and how they are pooled", EmbeddingRequest],
-  ["/v1/rerank", "rerank", "Documents by how well they answer a query", RerankRequest],
-  ["/completion", "completeNatively", "llama-server's own completion", NativeCompletionRequest],
-  ["/infill", "infill", "Text between two texts", InfillRequest],
-  ["/tokenize", "tokenize", "The tokens of a text", TokenizeRequest],
-  ["/detokenize", "detokenize", "The text of tokens", DetokenizeRequest],
-  ["/apply-template", "applyTemplate", "A chat as the template writes it", TemplateRequest],
-  ["/lab/activations", "captureActivations", "Measure the resident model directly", CaptureRequest],
-  ["/lab/vectors", "makeVector", "A vector from texts, into the library", VectorRequest],
-  ["/lab/probes", "makeProbe", "A probe from texts, into the library", ProbeRequest],
-];
-
-const questions: readonly [path: string, operationId: string, summary: string][] = [
-  ["/v1/models", "listModels", "The model that is served"],
-  ["/health", "health", "Whether it serves"],
-  ["/props", "properties", "llama-server's properties"],
-  ["/slots", "slots", "What each slot does"],
-  ["/lora-adapters", "adapters", "The LoRA adapters and their scales"],
-  ["/stats", "stats", "Counts, speeds, percentiles"],
-  ["/lab/capabilities", "getCapabilities", "What can be captured"],
-  ["/lab/captures", "listCaptures", "The rows that requests kept"],
-];
-
-/** Answers that have a schema here; the others have their API's shape. */
-const answers: Readonly<Record<string, TSchema>> = {
-  "/lab/activations": CaptureResult,
-  "/lab/capabilities": Capabilities,
-  "/lab/vectors": StoredVector,
-  "/lab/probes": StoredProbe,
-};
-
-/** Rows that a request kept. */
-function capturePaths(refused: (path: string, description: string) => Json): Record<string, Json> {
-  const path = "/lab/captures/{id}";
-  const file = { description: "The rows.", content: { "application/octet-stream": {} } };
-  const absent = refused(path, "There is none of that id; the oldest make room for new ones.");
-  return {
-    [path]: {
-      parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
-      get: {
-        operationId: "getCapture",
-        summary: "Kept rows as safetensors, or as npz",
-        parameters: [
-          { name: "format", in: "query", required: false, schema: { enum: ["safetensors", "npz"] } },
-        ],
-        responses: { 200: file, 404: absent },
-      },
-      delete: {
-        operationId: "deleteCapture",
-        summary: "Forget kept rows",
-        responses: { 200: { description: "Forgotten." }, 404: absent },
-      },
-    },
-    [`${path}/features`]: {
-      parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
-      get: {
-        operationId: "getCaptureFeatures",
-        summary: "Which features of a dictionary are active in kept rows",
-        parameters: [
-          { name: "dictionary", in: "query", required: true, schema: { type: "string" } },
-          { name: "top", in: "query", required: false, schema: { type: "integer", default: 10 } },
-        ],
-        responses: {
-          200: {
-            description: "The strongest of each row.",
-            content: { "application/json": { schema: { type: "object" } } },
-          },
-          400: refused(path, "No dictionary is named, or it does not fit the model or the rows."),
-          404: absent,
-        },
-      },
-    },
-  };
+function refused(path: string, description: string): Answered {
+  const own = ofLlamaServer.has(path) ? LlamaServerError : ErrorBody;
+  return { description, json: path.startsWith("/v1/") ? OpenAiError : own };
 }
 
-/** What a request makes is new. */
-const made = new Set(["/lab/vectors", "/lab/probes"]);
+/** Answers that have no schema here have their API's shape. */
+const answered = (json: TSchema | object = { type: "object" }): Answered => ({
+  description: "The answer.",
+  json,
+});
+
+type Answer<Rest extends unknown[] = []> = (
+  service: InferenceService,
+  ctx: RouteContext,
+  ...rest: Rest
+) => unknown;
+
+/** An endpoint that takes a body: its schema is the one that validates it. */
+function posts(
+  path: string,
+  [operationId, summary, json]: readonly [operationId: string, summary: string, body: TSchema],
+  answer: Answer,
+  { also = [], success = { 200: answered() } }: { also?: string[]; success?: Record<number, Answered> } = {},
+): Own {
+  const answers = {
+    ...success,
+    400: refused(path, "A field outside its limits; the sentence names it, the limit and the value."),
+    503: refused(path, "Too many requests wait; Retry-After says when to come back."),
+  };
+  return { method: "post", path, also, operationId, summary, body: { json }, answers, answer };
+}
+
+/** The same of the OpenAI-style endpoints and llama-server's. */
+function asks<S extends TSchema>(
+  path: string,
+  said: readonly [operationId: string, summary: string, body: S],
+  answer: Answer<[body: Static<S>]>,
+  unsupported?: Unsupported,
+  also?: string[],
+): Own {
+  const read: Answer = async (service, ctx) =>
+    answer(service, ctx, await readBody(service, ctx, said[2], unsupported));
+  return posts(path, said, read, { also });
+}
+
+function tells(
+  path: string,
+  operationId: string,
+  summary: string,
+  answer: Answer,
+  { also = [], json }: { also?: string[]; json?: TSchema } = {},
+): Own {
+  const answers = { 200: answered(json), 403: refused(path, "Not for whoever asks.") };
+  return { method: "get", path, also, operationId, summary, answers, answer };
+}
+
+const rowsPath = "/lab/captures/{id}";
+const rows = {
+  path: rowsPath,
+  shared: { parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }] },
+};
+const absent = refused(rowsPath, "There is none of that id; the oldest make room for new ones.");
+
+const readOnly = (path: string): Own => ({
+  method: "post",
+  path,
+  unlisted: "a refusal",
+  answer() {
+    throw new HttpError(405, `${path} is read only here.`, { headers: { Allow: "GET, HEAD" } });
+  },
+});
+
+/** Every endpoint of the inference server. */
+export const inferenceEndpoints: readonly Own[] = [
+  ...within(keptEndpoints, (service: InferenceService) => ({
+    ...service.library,
+    // What is sent to this port is for the model that it serves.
+    async modelNamed(named: string | undefined) {
+      const { model } = service.library;
+      if (named === undefined || isServed(service, named)) return model;
+      throw new HttpError(400, `model: ${model.id} is served here, not ${named.slice(0, 200)}.`);
+    },
+  })),
+  {
+    ...rows,
+    method: "get",
+    operationId: "getCapture",
+    summary: "Kept rows as safetensors, or as npz",
+    parameters: [{ name: "format", in: "query", required: false, schema: { enum: ["safetensors", "npz"] } }],
+    answers: { 200: { description: "The rows.", bytes: true }, 404: absent },
+    answer: rowFile,
+  },
+  {
+    ...rows,
+    method: "delete",
+    operationId: "deleteCapture",
+    summary: "Forget kept rows",
+    answers: { 200: { description: "Forgotten." }, 404: absent },
+    answer: forgetRows,
+  },
+  {
+    ...rows,
+    path: `${rowsPath}/features`,
+    method: "get",
+    operationId: "getCaptureFeatures",
+    summary: "Which features of a dictionary are active in kept rows",
+    parameters: [
+      { name: "dictionary", in: "query", required: true, schema: { type: "string" } },
+      { name: "top", in: "query", required: false, schema: { type: "integer", default: 10 } },
+    ],
+    answers: {
+      200: { description: "The strongest of each row.", json: { type: "object" } },
+      400: refused(rowsPath, "No dictionary is named, or it does not fit the model or the rows."),
+      404: absent,
+    },
+    answer: rowFeatures,
+  },
+  asks("/v1/chat/completions", ["chat", "Chat; streams with `stream`", ChatSchema], chat, unsupportedInChat),
+  asks(
+    "/v1/chat/completions/input_tokens",
+    ["countChat", "How many tokens a chat's prompt has", ChatCountRequest],
+    (service, ctx, body) => countOpenAi(service, ctx, body),
+    unsupportedInChat,
+  ),
+  asks(
+    "/v1/responses",
+    ["respond", "OpenAI's Responses; nothing is stored", ResponsesRequest],
+    responses,
+    unsupportedInResponses,
+  ),
+  asks(
+    "/v1/responses/input_tokens",
+    ["countResponse", "How many tokens its prompt has", ResponsesCountRequest],
+    (service, ctx, body) => countOpenAi(service, ctx, chatOfResponses(body)),
+    unsupportedInResponses,
+  ),
+  asks("/v1/messages", ["message", "Anthropic's Messages", MessagesRequest], messages, unsupportedInMessages),
+  asks(
+    "/v1/messages/count_tokens",
+    ["countMessage", "How many tokens its prompt has", CountRequest],
+    (service, ctx, body) => count(service, ctx, chatOfCount(body)),
+    unsupportedInMessages,
+  ),
+  asks(
+    "/v1/completions",
+    ["complete", "Text that goes on", CompletionRequest],
+    complete,
+    unsupportedInCompletions,
+  ),
+  asks("/v1/embeddings", ["embed", "Embeddings, and how they are pooled", EmbeddingRequest], embed),
+  asks(
+    "/v1/rerank",
+    ["rerank", "Documents by how well they answer a query", RerankRequest],
+    (service, ctx, body) => passedOn(service, ctx, "rerank", body),
+    {},
+    ["/v1/reranking"],
+  ),
+  asks(
+    "/completion",
+    ["completeNatively", "llama-server's own completion", NativeCompletionRequest],
+    completeNatively("native-completion"),
+    unsupportedInNative,
+    ["/completions"],
+  ),
+  asks(
+    "/infill",
+    ["infill", "Text between two texts", InfillRequest],
+    completeNatively("infill"),
+    unsupportedInNative,
+  ),
+  asks("/tokenize", ["tokenize", "The tokens of a text", TokenizeRequest], (service, ctx, body) =>
+    passedOn(service, ctx, "tokenize", body),
+  ),
+  asks("/detokenize", ["detokenize", "The text of tokens", DetokenizeRequest], (service, ctx, body) => {
+    checkTokens(service.engine.info, body.tokens);
+    return passedOn(service, ctx, "detokenize", body);
+  }),
+  asks(
+    "/apply-template",
+    ["applyTemplate", "A chat as the template writes it", TemplateRequest],
+    (service, ctx, body) => {
+      checkMessages(body.messages);
+      checkTools(body, service.engine.info.templateCapabilities);
+      return passedOn(service, ctx, "apply-template", body);
+    },
+  ),
+  posts(
+    "/lab/activations",
+    ["captureActivations", "Measure the resident model directly", CaptureRequest],
+    async ({ captures }, ctx) => {
+      const body = await readJson(ctx, { limit: limits.capture_body_bytes });
+      return captures.run(checked(CaptureRequest, body) as CaptureRequest);
+    },
+    { success: { 200: answered(CaptureResult) } },
+  ),
+  posts(
+    "/lab/vectors",
+    ["makeVector", "A vector from texts, into the library", VectorRequest],
+    making(VectorRequest, makeVector),
+    { success: { 201: answered(StoredVector) } },
+  ),
+  posts(
+    "/lab/probes",
+    ["makeProbe", "A probe from texts, into the library", ProbeRequest],
+    making(ProbeRequest, makeProbe),
+    { success: { 201: answered(StoredProbe) } },
+  ),
+  tells("/v1/models", "listModels", "The model that is served", (service) => ({
+    object: "list",
+    data: [modelObject(service)],
+  })),
+  {
+    method: "get",
+    // A hub id has a slash; some clients write it as it is.
+    path: "/v1/models/{*id}",
+    unlisted: "one path takes no slashes in OpenAPI",
+    answer: (service, { params }) => modelNamed(service, params.id as string),
+  },
+  tells("/health", "health", "Whether it serves", () => ({ status: "ok" }), { also: ["/v1/health"] }),
+  tells("/props", "properties", "llama-server's properties", properties),
+  tells("/slots", "slots", "What each slot does", (service, ctx) => told(service, ctx, "slots")),
+  tells("/lora-adapters", "adapters", "The LoRA adapters and their scales", (service, ctx) =>
+    told(service, ctx, "adapters"),
+  ),
+  readOnly("/props"),
+  readOnly("/lora-adapters"),
+  tells("/stats", "stats", "Counts, speeds, percentiles", async ({ stats, engine, rows: kept }) =>
+    stats.report(engine.info, await engine.metrics(), kept),
+  ),
+  { method: "get", path: "/metrics", unlisted: "Prometheus' own format", answer: metrics },
+  tells("/lab/capabilities", "getCapabilities", "What can be captured", capabilities, { json: Capabilities }),
+  tells("/lab/captures", "listCaptures", "The rows that requests kept", listRows),
+  ...within(executionEndpoints, ({ executions }: InferenceService) => executions),
+  {
+    method: "get",
+    path: "/openapi.json",
+    unlisted: "the description itself",
+    answer: (_, ctx) => servingDocument(`http://${ctx.host}`),
+  },
+];
+
+/** OpenAI's answers say what they are, Anthropic's do not. */
+async function countOpenAi(service: InferenceService, ctx: RouteContext, body: ChatRequest) {
+  return { ...(await count(service, ctx, body)), object: "response.input_tokens" };
+}
 
 /**
  * The OpenAPI 3.1 description of what `tapline serve` takes, made from the schemas that validate it.
@@ -144,41 +344,7 @@ const made = new Set(["/lab/vectors", "/lab/probes"]);
  */
 export function servingDocument(origin: string): Json {
   const components: Json = {};
-  const content = (schema: TSchema | Json) => ({
-    "application/json": { schema: withReferences(schema, components) },
-  });
-  const answered = (path: string) => ({
-    description: "The answer.",
-    content: content(answers[path] ?? { type: "object" }),
-  });
-  const refused = (path: string, description: string) => ({
-    description,
-    content: content(
-      path.startsWith("/v1/") ? OpenAiError : ofLlamaServer.has(path) ? LlamaServerError : ErrorBody,
-    ),
-  });
-  const taking = bodies.map(([path, operationId, summary, schema]) => {
-    const responses = {
-      [made.has(path) ? 201 : 200]: answered(path),
-      400: refused(path, "A field outside its limits; the sentence names it, the limit and the value."),
-      503: refused(path, "Too many requests wait; Retry-After says when to come back."),
-    };
-    const post = {
-      operationId,
-      summary,
-      requestBody: { required: true, content: content(schema) },
-      responses,
-    };
-    return [path, { post }];
-  });
-  const telling = questions.map(([path, operationId, summary]) => {
-    const responses = { 200: answered(path), 403: refused(path, "Not for whoever asks.") };
-    return [path, { get: { operationId, summary, responses } }];
-  });
-  const paths: Record<string, Json> = { ...libraryPaths(components), ...capturePaths(refused) };
-  for (const [path, methods] of [...taking, ...telling]) {
-    paths[path as string] = { ...paths[path as string], ...(methods as Json) };
-  }
+  const paths = pathsOf(inferenceEndpoints, (schema) => withReferences(schema, components));
   return {
     openapi: "3.1.1",
     info: {

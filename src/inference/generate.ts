@@ -1,25 +1,16 @@
 import type { Context } from "koa";
 import type { Static, TSchema } from "typebox";
-import {
-  type ChatRequest,
-  ChatRequest as ChatSchema,
-  type CompletionRequest,
-  CompletionRequest as CompletionSchema,
-  InfillRequest as InfillSchema,
-  NativeCompletionRequest as NativeSchema,
+import type {
+  ChatRequest,
+  CompletionRequest,
+  InfillRequest,
+  NativeCompletionRequest,
 } from "../contracts/chat.js";
 import { inferenceLimits } from "../contracts/inference-limits.js";
 import type { LiveRequest } from "../contracts/live.js";
-import { MessagesRequest as MessagesSchema } from "../contracts/messages.js";
-import { ResponsesRequest as ResponsesSchema } from "../contracts/responses.js";
-import {
-  type Unsupported,
-  unsupportedInChat,
-  unsupportedInCompletions,
-  unsupportedInMessages,
-  unsupportedInNative,
-  unsupportedInResponses,
-} from "../contracts/unsupported.js";
+import type { MessagesRequest } from "../contracts/messages.js";
+import type { ResponsesRequest } from "../contracts/responses.js";
+import type { Unsupported } from "../contracts/unsupported.js";
 import { clientGone, HttpError, readJson } from "../http/index.js";
 import { NativeError } from "../native/index.js";
 import type { Outcome } from "../requests/index.js";
@@ -70,21 +61,26 @@ export function isServed({ engine, aliases }: InferenceService, model: string): 
 }
 
 /** `POST /v1/chat/completions` */
-export async function chat(service: InferenceService, ctx: Context): Promise<void> {
-  const body = await readBody(service, ctx, ChatSchema, unsupportedInChat);
+export async function chat(service: InferenceService, ctx: Context, body: ChatRequest): Promise<void> {
   await generateChat(service, ctx, body, body);
 }
 
 /** `POST /v1/responses` */
-export async function responses(service: InferenceService, ctx: Context): Promise<void> {
-  const body = await readBody(service, ctx, ResponsesSchema, unsupportedInResponses);
+export async function responses(
+  service: InferenceService,
+  ctx: Context,
+  body: ResponsesRequest,
+): Promise<void> {
   const form = new ResponsesForm(body, service.engine.info.id);
   await generateChat(service, ctx, body, withUsage(chatOfResponses(body)), form);
 }
 
 /** `POST /v1/messages` */
-export async function messages(service: InferenceService, ctx: Context): Promise<void> {
-  const body = await readBody(service, ctx, MessagesSchema, unsupportedInMessages);
+export async function messages(
+  service: InferenceService,
+  ctx: Context,
+  body: MessagesRequest,
+): Promise<void> {
   const request = withUsage(chatOfMessages(body));
   // A stream begins with the prompt's length, which the engine tells only at its end.
   const tokens = body.stream === true ? await countTokens(service, request, clientGone(ctx).signal) : 0;
@@ -93,8 +89,11 @@ export async function messages(service: InferenceService, ctx: Context): Promise
 }
 
 /** `POST /v1/completions` */
-export async function complete(service: InferenceService, ctx: Context): Promise<void> {
-  const { echo, best_of, ...body } = await readBody(service, ctx, CompletionSchema, unsupportedInCompletions);
+export async function complete(
+  service: InferenceService,
+  ctx: Context,
+  { echo, best_of, ...body }: CompletionRequest,
+): Promise<void> {
   checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
   const perPrompt = body.n_cmpl ?? body.n ?? 1;
   if (best_of !== undefined && best_of !== perPrompt) {
@@ -113,20 +112,17 @@ export async function complete(service: InferenceService, ctx: Context): Promise
   await generate(service, ctx, "completion", body, request, null, rewritten ? form : undefined);
 }
 
-/** `POST /completion`, llama-server's own. */
-export async function completeNatively(service: InferenceService, ctx: Context): Promise<void> {
-  const body = await readBody(service, ctx, NativeSchema, unsupportedInNative);
-  checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
-  const form = asksForNothing(body) ? new SilentForm() : undefined;
-  await generate(service, ctx, "native-completion", body, normalise(service, body), null, form);
-}
-
-/** `POST /infill` */
-export async function infill(service: InferenceService, ctx: Context): Promise<void> {
-  const body = await readBody(service, ctx, InfillSchema, unsupportedInNative);
-  checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
-  const form = asksForNothing(body) ? new SilentForm() : undefined;
-  await generate(service, ctx, "infill", body, normalise(service, body), null, form);
+/** llama-server's own: `POST /completion`, `POST /infill`. */
+export function completeNatively(route: "native-completion" | "infill") {
+  return async (
+    service: InferenceService,
+    ctx: Context,
+    body: NativeCompletionRequest | InfillRequest,
+  ): Promise<void> => {
+    checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
+    const form = asksForNothing(body) ? new SilentForm() : undefined;
+    await generate(service, ctx, route, body, normalise(service, body), null, form);
+  };
 }
 
 /** How many tokens a chat's prompt has, as the template writes it. */

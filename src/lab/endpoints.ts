@@ -4,6 +4,7 @@ import {
   Capabilities,
   CaptureRequest,
   CaptureResult,
+  checkSubmission,
   Deleted,
   ErrorBody,
   Job,
@@ -11,14 +12,36 @@ import {
   jobIdPattern,
   LabHealth,
   limits,
+  operations,
   ports,
   Submission,
   version,
 } from "../contracts/index.js";
-import { largePaths, libraryPaths } from "../contracts/library-paths.js";
+import { modelPoints } from "../contracts/names.js";
 import { withReferences } from "../contracts/openapi.js";
+import {
+  type Answered,
+  accepted,
+  checked,
+  type Described,
+  type Endpoint,
+  pathsOf,
+  readJson,
+  sendFile,
+  within,
+} from "../http/index.js";
+import type { Lab } from "./lab.js";
+import { type LabLibrary, libraryEndpoints } from "./library.js";
 
 type Json = Record<string, unknown>;
+
+/** What the endpoints answer from. */
+export interface LabParts {
+  lab: Lab;
+  /** What this build computes with. */
+  backend: string;
+  library: LabLibrary;
+}
 
 const errorTexts: Record<number, string> = {
   400: `Invalid JSON, a body over ${limits.job_body_bytes} bytes, or invalid parameters.`,
@@ -30,6 +53,178 @@ const errorTexts: Record<number, string> = {
   416: "The range lies outside the file.",
 };
 
+const json = (description: string, schema: TSchema | object): Answered => ({ description, json: schema });
+const file = (description: string): Answered => ({ description, bytes: true });
+const errors = (...statuses: number[]): Record<number, Answered> =>
+  Object.fromEntries(statuses.map((status) => [status, json(errorTexts[status] as string, ErrorBody)]));
+
+const id = {
+  name: "id",
+  in: "path",
+  required: true,
+  schema: { type: "string", pattern: jobIdPattern },
+  description: "Job id.",
+};
+const artifact = {
+  name: "name",
+  in: "path",
+  required: true,
+  schema: { type: "string" },
+  description: "A name that the result lists under `artifacts`.",
+};
+const bounds = { limit: limits.job_body_bytes };
+
+const ownEndpoints: readonly Endpoint<LabParts>[] = [
+  {
+    method: "get",
+    path: "/lab/v1/health",
+    operationId: "getHealth",
+    tags: ["lab"],
+    summary: "Service capabilities and limits",
+    answers: { 200: json("Capabilities.", LabHealth), ...errors(403) },
+    answer: ({ lab, backend }): LabHealth => ({
+      status: "ok",
+      api_version: 1,
+      version,
+      operations: [...operations],
+      points: [...modelPoints],
+      limits,
+      active_job: lab.activeJob,
+      queued: lab.queued,
+      queue_capacity: lab.queueCapacity,
+      backend,
+    }),
+  },
+  {
+    method: "get",
+    path: "/lab/v1/openapi.json",
+    operationId: "getDescription",
+    tags: ["lab"],
+    summary: "This description",
+    answers: { 200: json("An OpenAPI 3.1 document.", { type: "object" }), ...errors(403) },
+    answer: (_, ctx) => openApiDocument(`http://${ctx.host}`),
+  },
+  {
+    method: "post",
+    path: "/lab/v1/jobs",
+    operationId: "submitJob",
+    tags: ["jobs"],
+    summary: "Submit an experiment",
+    description: "Acceptance is not completion: poll the job until its status is a last one.",
+    body: { json: Submission },
+    answers: { 202: json("Accepted; job metadata.", Job), ...errors(400, 403, 409) },
+    async answer({ lab }, ctx) {
+      const given = await readJson(ctx, bounds);
+      return lab.submit(accepted(() => checkSubmission(given)));
+    },
+  },
+  {
+    method: "get",
+    path: "/lab/v1/jobs",
+    operationId: "listJobs",
+    tags: ["jobs"],
+    summary: `The newest ${limits.job_list} jobs`,
+    answers: { 200: json("Summaries, newest first.", JobList), ...errors(403) },
+    answer: ({ lab }) => ({ jobs: lab.list() }),
+  },
+  {
+    method: "get",
+    path: "/lab/v1/jobs/{id}",
+    shared: { parameters: [id] },
+    operationId: "getJob",
+    tags: ["jobs"],
+    summary: "One job with its configuration and result or error",
+    answers: { 200: json("The job.", Job), ...errors(403, 404) },
+    answer: ({ lab }, { params }): Promise<Job> => lab.get(params.id as string),
+  },
+  {
+    method: "delete",
+    path: "/lab/v1/jobs/{id}",
+    operationId: "deleteJob",
+    tags: ["jobs"],
+    summary: "Delete a finished job with its artifacts",
+    answers: { 200: json("Deleted.", Deleted), ...errors(403, 404, 409) },
+    async answer({ lab }, { params }) {
+      await lab.remove(params.id as string);
+      return { deleted: true };
+    },
+  },
+  {
+    method: "post",
+    path: "/lab/v1/jobs/{id}/cancel",
+    shared: { parameters: [id] },
+    operationId: "cancelJob",
+    tags: ["jobs"],
+    summary: "Cancel a job; a finished one stays as it is",
+    body: { json: CancelBody, optional: true },
+    answers: { 200: json("Job metadata.", Job), ...errors(400, 403, 404) },
+    async answer({ lab }, ctx) {
+      checked(CancelBody, await readJson(ctx, { ...bounds, optional: true }));
+      return lab.cancel(ctx.params.id as string);
+    },
+  },
+  {
+    method: "get",
+    path: "/lab/v1/jobs/{id}/artifacts/{name}",
+    shared: { parameters: [id, artifact] },
+    operationId: "getArtifact",
+    tags: ["jobs"],
+    summary: "One binary file of a completed job",
+    parameters: [
+      {
+        name: "Range",
+        in: "header",
+        required: false,
+        schema: { type: "string" },
+        description: "One byte range, such as `bytes=0-1023`.",
+      },
+    ],
+    answers: {
+      200: file("The whole file."),
+      206: file("The range asked for."),
+      304: { description: "The file is the one that If-None-Match names." },
+      ...errors(403, 404, 416),
+    },
+    answer: ({ lab }, ctx) => sendFile(ctx, lab.artifact(ctx.params.id as string, ctx.params.name as string)),
+  },
+];
+
+/** Every endpoint of the Lab. */
+export const labEndpoints: readonly Endpoint<LabParts>[] = [
+  ...ownEndpoints,
+  ...within(libraryEndpoints, ({ library }: LabParts) => library).map((one) => ({
+    ...one,
+    tags: ["library"],
+  })),
+];
+
+const servers = [
+  { url: `http://127.0.0.1:${ports.inference}`, description: "The inference server, on its default port." },
+];
+
+/** What the inference server answers below /lab, for who reads of measurements here. */
+const resident: readonly Described[] = [
+  {
+    method: "get",
+    path: "/lab/capabilities",
+    shared: { servers },
+    operationId: "getCapabilities",
+    tags: ["resident"],
+    summary: "The resident model's identity, support and limits",
+    answers: { 200: json("Capabilities.", Capabilities), ...errors(403) },
+  },
+  {
+    method: "post",
+    path: "/lab/activations",
+    shared: { servers },
+    operationId: "captureActivations",
+    tags: ["resident"],
+    summary: "Measure the resident model directly",
+    body: { json: CaptureRequest },
+    answers: { 200: json("The measurement; not a job.", CaptureResult), ...errors(400, 403, 408, 409) },
+  },
+];
+
 /**
  * The OpenAPI 3.1 description of the research endpoints, made from the schemas that validate them. It also
  * describes the resident paths of the inference server, which have their own server URL.
@@ -37,150 +232,9 @@ const errorTexts: Record<number, string> = {
  */
 export function openApiDocument(origin: string): Json {
   const components: Json = {};
-  const ref = (schema: TSchema) => withReferences(schema, components);
-  const json = (description: string, schema: TSchema) => ({
-    description,
-    content: { "application/json": { schema: ref(schema) } },
-  });
-  const body = (schema: TSchema, required = true) => ({
-    required,
-    content: { "application/json": { schema: ref(schema) } },
-  });
-  const errors = (...statuses: number[]) =>
-    Object.fromEntries(statuses.map((status) => [status, json(errorTexts[status] as string, ErrorBody)]));
-  const id = {
-    name: "id",
-    in: "path",
-    required: true,
-    schema: { type: "string", pattern: jobIdPattern },
-    description: "Job id.",
-  };
-  const inferenceServer = [
-    { url: `http://127.0.0.1:${ports.inference}`, description: "The inference server, on its default port." },
-  ];
-
-  const paths = {
-    "/lab/v1/health": {
-      get: {
-        operationId: "getHealth",
-        tags: ["lab"],
-        summary: "Service capabilities and limits",
-        responses: { 200: json("Capabilities.", LabHealth), ...errors(403) },
-      },
-    },
-    "/lab/v1/openapi.json": {
-      get: {
-        operationId: "getDescription",
-        tags: ["lab"],
-        summary: "This description",
-        responses: {
-          200: {
-            description: "An OpenAPI 3.1 document.",
-            content: { "application/json": { schema: { type: "object" } } },
-          },
-          ...errors(403),
-        },
-      },
-    },
-    "/lab/v1/jobs": {
-      post: {
-        operationId: "submitJob",
-        tags: ["jobs"],
-        summary: "Submit an experiment",
-        description: "Acceptance is not completion: poll the job until its status is a last one.",
-        requestBody: body(Submission),
-        responses: { 202: json("Accepted; job metadata.", Job), ...errors(400, 403, 409) },
-      },
-      get: {
-        operationId: "listJobs",
-        tags: ["jobs"],
-        summary: `The newest ${limits.job_list} jobs`,
-        responses: { 200: json("Summaries, newest first.", JobList), ...errors(403) },
-      },
-    },
-    "/lab/v1/jobs/{id}": {
-      parameters: [id],
-      get: {
-        operationId: "getJob",
-        tags: ["jobs"],
-        summary: "One job with its configuration and result or error",
-        responses: { 200: json("The job.", Job), ...errors(403, 404) },
-      },
-      delete: {
-        operationId: "deleteJob",
-        tags: ["jobs"],
-        summary: "Delete a finished job with its artifacts",
-        responses: { 200: json("Deleted.", Deleted), ...errors(403, 404, 409) },
-      },
-    },
-    "/lab/v1/jobs/{id}/cancel": {
-      parameters: [id],
-      post: {
-        operationId: "cancelJob",
-        tags: ["jobs"],
-        summary: "Cancel a job; a finished one stays as it is",
-        requestBody: body(CancelBody, false),
-        responses: { 200: json("Job metadata.", Job), ...errors(400, 403, 404) },
-      },
-    },
-    "/lab/v1/jobs/{id}/artifacts/{name}": {
-      parameters: [
-        id,
-        {
-          name: "name",
-          in: "path",
-          required: true,
-          schema: { type: "string" },
-          description: "A name that the result lists under `artifacts`.",
-        },
-      ],
-      get: {
-        operationId: "getArtifact",
-        tags: ["jobs"],
-        summary: "One binary file of a completed job",
-        parameters: [
-          {
-            name: "Range",
-            in: "header",
-            required: false,
-            schema: { type: "string" },
-            description: "One byte range, such as `bytes=0-1023`.",
-          },
-        ],
-        responses: {
-          200: { description: "The whole file.", content: { "application/octet-stream": {} } },
-          206: { description: "The range asked for.", content: { "application/octet-stream": {} } },
-          304: { description: "The file is the one that If-None-Match names." },
-          ...errors(403, 404, 416),
-        },
-      },
-    },
-    ...libraryPaths(components, { tags: ["library"] }),
-    ...largePaths(components, { tags: ["library"] }),
-    "/lab/capabilities": {
-      servers: inferenceServer,
-      get: {
-        operationId: "getCapabilities",
-        tags: ["resident"],
-        summary: "The resident model's identity, support and limits",
-        responses: { 200: json("Capabilities.", Capabilities), ...errors(403) },
-      },
-    },
-    "/lab/activations": {
-      servers: inferenceServer,
-      post: {
-        operationId: "captureActivations",
-        tags: ["resident"],
-        summary: "Measure the resident model directly",
-        requestBody: body(CaptureRequest),
-        responses: { 200: json("The measurement; not a job.", CaptureResult), ...errors(400, 403, 408, 409) },
-      },
-    },
-  };
-
+  const paths = pathsOf([...labEndpoints, ...resident], (schema) => withReferences(schema, components));
   const submission = components.Submission as Json;
   submission.discriminator = operationDiscriminator(submission.anyOf as { $ref: string }[]);
-
   return {
     openapi: "3.1.1",
     info: {

@@ -1,11 +1,21 @@
 import type { Context } from "koa";
 import Type, { type Static, type TSchema } from "typebox";
+import { ErrorBody } from "../contracts/job.js";
+import { StoredProbe, StoredVector } from "../contracts/library.js";
 import { limits } from "../contracts/limits.js";
 import { Name } from "../contracts/live.js";
 import { liveLimits, vectorFormats } from "../contracts/live-limits.js";
 import { UserError } from "../contracts/user-error.js";
 import { FormatError } from "../formats/format-error.js";
-import { checked, HttpError, type Routes, readBytes } from "../http/index.js";
+import {
+  type Answered,
+  checked,
+  type Endpoint,
+  HttpError,
+  type Operation,
+  type Parameter,
+  readBytes,
+} from "../http/index.js";
 import type { Dictionaries } from "./dictionaries.js";
 import { type FileForm, type Reading, readProbe, readVector, writeProbe, writeVector } from "./files.js";
 import type { ModelIdentity } from "./identity.js";
@@ -17,78 +27,229 @@ import type { Vectors } from "./vectors.js";
 export interface Kept {
   vectors: Vectors;
   probes: Probes;
+  /**
+   * Looks up the model that a file is kept for.
+   * @param named what the request calls it
+   * @returns nothing where the file itself has to say it
+   * @throws HttpError, UserError
+   */
+  modelNamed(named: string | undefined): Promise<ModelIdentity | undefined>;
 }
 
-/**
- * Looks up the model that a file is kept for.
- * @param named what the request calls it
- * @returns nothing where the file itself has to say it
- * @throws HttpError, UserError
- */
-export type ModelNamed = (named: string | undefined) => Promise<ModelIdentity | undefined>;
+const query = (name: string, schema: object, description: string): Parameter => ({
+  name,
+  in: "query",
+  required: false,
+  schema,
+  description,
+});
+
+const claims = [
+  query(
+    "layer",
+    { type: "integer", minimum: 0, maximum: limits.layer_index },
+    "The layer of a file that does not say it, as the file's own project counts.",
+  ),
+  query(
+    "model",
+    { type: "string" },
+    "The model that a file without one belongs to; on the inference port the served one.",
+  ),
+  query("restamp", { const: "1" }, "Take a file that says that it belongs to another model."),
+];
+
+const foreignClaims = [
+  query("format", { enum: vectorFormats }, "Whose PyTorch file it is: what its rows are, it does not say."),
+  query("entry", { type: "string" }, "Which vector of a capping file."),
+];
+
+const Forgotten = Type.Object({ deleted: Type.Literal(true) });
+
+const known = (stored: TSchema): Answered => ({ description: "What is known of it.", json: stored });
+
+const refusals = {
+  400: "A file, a layer or a model that does not fit; the sentence says which and the numbers.",
+  403: "Not a program on this machine: LAN and browser requests are refused.",
+  404: "There is none of that name.",
+};
+
+function refused(...statuses: (keyof typeof refusals)[]): Record<number, Answered> {
+  return Object.fromEntries(
+    statuses.map((status) => [status, { description: refusals[status], json: ErrorBody }]),
+  );
+}
 
 /** Vectors and probes by name: the list, one of them, its file, a new one from a file, its end. */
-export function keptRoutes(router: Routes, { vectors, probes }: Kept, modelNamed: ModelNamed): void {
-  shelfRoutes(router, "vector", "vectors", vectors, inForm(vectors, writeVector));
-  shelfRoutes(router, "probe", "probes", probes, inForm(probes, writeProbe));
-  const put = (noun: string, keep: (name: string, bytes: Buffer, reading: Reading) => Promise<unknown>) =>
-    router.put(`/lab/${noun}s/:name`, async (ctx) => {
-      const name = nameOf(ctx.params);
-      const claims = claimsOf(ctx, noun);
-      const bytes = await readBytes(ctx, liveLimits.file_bytes);
-      ctx.body = await refusing(async () => {
-        const model = await modelNamed(asked(ctx, "model", ModelName));
-        return keep(name, bytes, { ...claims, model });
-      });
-    });
-  put("vector", async (name, bytes, reading) => {
-    const { layers, model, note } = await readVector(bytes, reading);
-    return vectors.put(name, layers, model, { note });
-  });
-  put("probe", async (name, bytes, reading) => {
-    const { layer, probe, model, ...said } = readProbe(bytes, reading);
-    return probes.put(name, layer, probe, model, said);
+export const keptEndpoints: readonly Endpoint<Kept>[] = [
+  ...filesEndpoints({
+    noun: "vector",
+    title: "Vector",
+    stored: StoredVector,
+    forms: ["json", "safetensors", "gguf"],
+    parameters: [...claims, ...foreignClaims],
+    kept: ({ vectors }) => vectors,
+    write: writeVector,
+    async keep({ vectors }, name, bytes, reading) {
+      const { layers, model, note } = await readVector(bytes, reading);
+      return vectors.put(name, layers, model, { note });
+    },
+  }),
+  ...filesEndpoints({
+    noun: "probe",
+    title: "Probe",
+    stored: StoredProbe,
+    forms: ["json", "safetensors"],
+    parameters: claims,
+    kept: ({ probes }) => probes,
+    write: writeProbe,
+    async keep({ probes }, name, bytes, reading) {
+      const { layer, probe, model, ...said } = readProbe(bytes, reading);
+      return probes.put(name, layer, probe, model, said);
+    },
+  }),
+];
+
+/** Things of one kind, small enough that their files pass through the service. */
+interface Files extends Pick<Shelf<Kept>, "noun" | "title" | "stored"> {
+  /** What one can be asked for in. */
+  forms: readonly string[];
+  /** What may be said of a file in its address. */
+  parameters: readonly Parameter[];
+  kept(service: Kept): Vectors | Probes;
+  write(file: Shelved, form: FileForm): Buffer;
+  keep(service: Kept, name: string, bytes: Buffer, reading: Reading): Promise<unknown>;
+}
+
+function filesEndpoints({ forms, parameters, kept, write, keep, ...shelf }: Files): Endpoint<Kept>[] {
+  const { noun, stored } = shelf;
+  return shelfEndpoints({
+    ...shelf,
+    plural: `${noun}s`,
+    titles: `${shelf.title}s`,
+    what: `${noun}s`,
+    kept,
+    get: {
+      summary: `One ${noun}, or its file`,
+      parameters: [query("format", { enum: forms }, "json: what is known of it; else the file.")],
+      answers: { 200: { ...known(stored), bytes: true }, ...refused(400, 403, 404) },
+      read: (service, name, ctx) => inForm(kept(service), write, name, ctx),
+    },
+    put: {
+      summary: `Keep a ${noun}'s file, in place of one of that name`,
+      description: `At most ${liveLimits.file_bytes} bytes.`,
+      parameters,
+      body: { bytes: true },
+      async keep(service, name, ctx) {
+        const claimed = claimsOf(ctx, noun);
+        const bytes = await readBytes(ctx, liveLimits.file_bytes);
+        return refusing(async () => {
+          const model = await service.modelNamed(asked(ctx, "model", ModelName));
+          return keep(service, name, bytes, { ...claimed, model });
+        });
+      },
+    },
   });
 }
 
-/**
- * What is kept under names: the list, one of them, its end.
- * @param read what the answer to one of them is; what is known of it unless told otherwise
- */
-export function shelfRoutes(
-  router: Routes,
-  noun: string,
-  plural: string,
-  kept: Pick<Vectors | Probes | Dictionaries | Lenses, "list" | "get" | "remove">,
-  read: (name: string, ctx: Context) => Promise<unknown> = (name) => kept.get(name),
-): void {
-  const path = `/lab/${plural}`;
-  router.get(path, async (ctx) => {
-    ctx.body = { [plural]: await kept.list() };
-  });
-  router.get(`${path}/:name`, async (ctx) => {
-    const name = nameOf(ctx.params);
-    ctx.body = await found(() => read(name, ctx));
-  });
-  router.delete(`${path}/:name`, async (ctx) => {
-    const name = nameOf(ctx.params);
-    if (!(await kept.remove(name))) throw new HttpError(404, `There is no ${noun} named ${name}.`);
-    ctx.body = { deleted: true };
-  });
+/** Things of one kind that are kept under names. */
+interface Shelf<Service> {
+  noun: string;
+  plural: string;
+  /** The noun and its plural as operations' ids have them. */
+  title: string;
+  titles: string;
+  /** What is kept, in the summary of the list. */
+  what: string;
+  stored: TSchema;
+  kept(service: Service): Pick<Vectors | Probes | Dictionaries | Lenses, "list" | "get" | "remove">;
+  /** What the answer to one of them is. */
+  get?: Pick<Operation, "summary" | "parameters" | "answers"> & Reads<Service>;
+  put: Pick<Operation, "summary" | "description" | "parameters" | "body"> & Keeps<Service>;
+}
+
+interface Reads<Service> {
+  read(service: Service, name: string, ctx: Context): Promise<unknown>;
+}
+
+interface Keeps<Service> {
+  keep(service: Service, name: string, ctx: Context): Promise<unknown>;
+}
+
+/** What is kept under names: the list, one of them, a new one, its end. */
+export function shelfEndpoints<Service>(shelf: Shelf<Service>): Endpoint<Service>[] {
+  const { noun, plural, title, titles, stored, kept } = shelf;
+  const list = `/lab/${plural}`;
+  const path = `${list}/{name}`;
+  const shared = {
+    parameters: [{ name: "name", in: "path", required: true, schema: Name, description: "Its name." }],
+  };
+  const { read, ...get }: NonNullable<typeof shelf.get> = shelf.get ?? {
+    summary: `One ${noun}`,
+    answers: { 200: known(stored), ...refused(403, 404) },
+    read: (service, name) => kept(service).get(name),
+  };
+  const { keep, ...put } = shelf.put;
+  return [
+    {
+      method: "get",
+      path: list,
+      operationId: `list${titles}`,
+      summary: `The ${shelf.what} that are kept`,
+      answers: {
+        200: { description: "All of them.", json: Type.Object({ [plural]: Type.Array(stored) }) },
+        ...refused(403),
+      },
+      answer: async (service) => ({ [plural]: await kept(service).list() }),
+    },
+    {
+      method: "get",
+      path,
+      shared,
+      operationId: `get${title}`,
+      ...get,
+      async answer(service, ctx) {
+        const name = nameOf(ctx.params);
+        return found(() => read(service, name, ctx));
+      },
+    },
+    {
+      method: "put",
+      path,
+      operationId: `put${title}`,
+      ...put,
+      answers: { 200: known(stored), ...refused(400, 403) },
+      answer: (service, ctx) => keep(service, nameOf(ctx.params), ctx),
+    },
+    {
+      method: "delete",
+      path,
+      operationId: `delete${title}`,
+      summary: `Forget a ${noun}`,
+      answers: { 200: { description: "Forgotten.", json: Forgotten }, ...refused(403, 404) },
+      async answer(service, ctx) {
+        const name = nameOf(ctx.params);
+        if (await kept(service).remove(name)) return { deleted: true };
+        throw new HttpError(404, `There is no ${noun} named ${name}.`);
+      },
+    },
+  ];
 }
 
 /** What is known of a thing, or its file in the form that the request names. */
-function inForm(kept: Vectors | Probes, write: (file: Shelved, form: FileForm) => Buffer) {
-  return async (name: string, ctx: Context): Promise<unknown> => {
-    const form = formOf(ctx.query.format);
-    const known = await kept.file(name);
-    if (form === undefined) return kept.get(name);
-    return refusing(async () => write(known, form));
-  };
+async function inForm(
+  kept: Vectors | Probes,
+  write: (file: Shelved, form: FileForm) => Buffer,
+  name: string,
+  ctx: Context,
+): Promise<unknown> {
+  const form = formOf(ctx.query.format);
+  const file = await kept.file(name);
+  if (form === undefined) return kept.get(name);
+  return refusing(async () => write(file, form));
 }
 
 /** The name in a path, checked. */
-export function nameOf(params: unknown): string {
+function nameOf(params: unknown): string {
   return checked(Type.Object({ name: Name }), { name: (params as { name: string }).name }).name;
 }
 

@@ -1,20 +1,28 @@
-import { createRouter, HttpError, type Routes } from "../http/index.js";
+import { type Endpoint, HttpError } from "../http/index.js";
 import type { ExecutionRecorder } from "./recorder.js";
 
+const unlisted = "an inspector for people: records take no schema";
+
 /** What requests did: the list, one record, forgetting. Programs on this machine only: guard it with localAccess. */
-export function executionRoutes(executions: ExecutionRecorder): Routes {
-  const router = createRouter();
-  router.get("/executions", (ctx) => {
-    ctx.body = executions.list();
-  });
-  router.get("/executions/:id", (ctx) => {
-    const execution = executions.find(ctx.params.id as string);
-    if (execution === undefined) throw new HttpError(404, "There is no such execution.");
-    ctx.body = execution;
-  });
-  router.delete("/executions", (ctx) => {
-    executions.clear();
-    ctx.body = { cleared: true };
-  });
-  return router;
-}
+export const executionEndpoints: readonly Endpoint<ExecutionRecorder>[] = [
+  { method: "get", path: "/executions", unlisted, answer: (executions) => executions.list() },
+  {
+    method: "get",
+    path: "/executions/{id}",
+    unlisted,
+    answer(executions, { params }) {
+      const execution = executions.find(params.id as string);
+      if (execution === undefined) throw new HttpError(404, "There is no such execution.");
+      return execution;
+    },
+  },
+  {
+    method: "delete",
+    path: "/executions",
+    unlisted,
+    answer(executions) {
+      executions.clear();
+      return { cleared: true };
+    },
+  },
+];

@@ -1,4 +1,4 @@
-export { executionRoutes } from "./endpoints.js";
+export { executionEndpoints } from "./endpoints.js";
 export { Histogram, percentiles } from "./histogram.js";
 export {
   ExecutionRecorder,

@@ -2,7 +2,6 @@ import type { Context } from "koa";
 import type {
   Discussion,
   DraftCreated,
-  Scope,
   StudyEnvelope,
   StudyPage,
   StudySummary,
@@ -46,118 +45,88 @@ export interface Answer {
   resource: string | null;
 }
 
-export interface Endpoint {
-  method: "GET" | "POST";
-  /** Name in activity records. */
-  action: string;
-  scope: Scope;
-  /**
-   * @param segment the path's id, unchecked
-   * @param version the path's version, unchecked
-   */
-  answer(
-    service: Service,
-    ctx: Context,
-    admitted: Admitted,
-    segment: string,
-    version: string,
-  ): Promise<Answer>;
-}
+/** What answers once a request is admitted. @param segments what varies in the path, as it stands there */
+export type Respond = (
+  service: Service,
+  ctx: Context,
+  admitted: Admitted,
+  segments: readonly string[],
+) => Promise<Answer>;
 
-export const listEndpoint: Endpoint = {
-  method: "GET",
-  action: "studies.list",
-  scope: "public:read",
-  async answer(service, ctx, { counters }) {
-    const parameters = parseQuery(ctx.querystring, ["q", "limit", "offset", ...studyFilterNames]);
-    const q = searchParameter(parameters);
-    const limit = integerParameter(parameters, "limit", {
-      minimum: 1,
-      maximum: studyLimits.list_limit,
-      otherwise: studyLimits.list_limit_default,
+export const list: Respond = async (service, ctx, { counters }) => {
+  const parameters = parseQuery(ctx.querystring, ["q", "limit", "offset", ...studyFilterNames]);
+  const q = searchParameter(parameters);
+  const limit = integerParameter(parameters, "limit", {
+    minimum: 1,
+    maximum: studyLimits.list_limit,
+    otherwise: studyLimits.list_limit_default,
+  });
+  const offset = offsetParameter(parameters);
+  const { filters, order } = narrowingParameters(parameters);
+  const key = `${limit} ${offset} ${order} ${filterKey(filters)} ${words(q).join(" ")}`;
+  const body = await service.lists.get(counters.generation, key, async () => {
+    const { rows, total, exact } = await listStudies(service.store, q, limit, offset, counters, {
+      filters,
+      order,
     });
-    const offset = offsetParameter(parameters);
-    const { filters, order } = narrowingParameters(parameters);
-    const key = `${limit} ${offset} ${order} ${filterKey(filters)} ${words(q).join(" ")}`;
-    const body = await service.lists.get(counters.generation, key, async () => {
-      const { rows, total, exact } = await listStudies(service.store, q, limit, offset, counters, {
-        filters,
-        order,
-      });
-      const page: StudyPage = {
-        items: rows.map(summaryOf),
-        total,
-        total_is_exact: exact,
-        limit,
-        offset,
-        next_offset: nextOffset(offset, limit, total),
-      };
-      return Buffer.from(JSON.stringify(page));
-    });
-    return { status: 200, body, shared: true, resource: null };
-  },
-};
-
-export const createEndpoint: Endpoint = {
-  method: "POST",
-  action: "drafts.create",
-  scope: "drafts:write",
-  async answer(service, ctx, { credential }) {
-    parseQuery(ctx.querystring, []);
-    const key = readIdempotencyKey(ctx);
-    const { bytes, study } = await readPackage(ctx);
-    const saved = await saveDraft(service.store, credential, bytes, study.title, key);
-    if (saved.outcome === "exhausted") {
-      throw new ApiError(
-        "draft_quota",
-        `The account's ${studyLimits.drafts} drafts in 24 hours are used up; wait ${saved.retryAfter} s.`,
-        { headers: { "Retry-After": String(saved.retryAfter) } },
-      );
-    }
-    if (saved.outcome === "key_reused") {
-      throw new ApiError("idempotency_key_reused", "This Idempotency-Key came with another body before.", {
-        field: "Idempotency-Key",
-      });
-    }
-    if (saved.outcome === "deleted") {
-      throw new ApiError(
-        "draft_deleted",
-        "The draft of this Idempotency-Key was deleted by its owner; another key saves it anew.",
-        { field: "Idempotency-Key" },
-      );
-    }
-    const created: DraftCreated = {
-      id: saved.id,
-      review_url: draftUrl(service, saved.id),
-      package_sha256: saved.sha256,
-      expires_at: null,
+    const page: StudyPage = {
+      items: rows.map(summaryOf),
+      total,
+      total_is_exact: exact,
+      limit,
+      offset,
+      next_offset: nextOffset(offset, limit, total),
     };
-    return { status: 201, body: Buffer.from(JSON.stringify(created)), resource: saved.id };
-  },
+    return Buffer.from(JSON.stringify(page));
+  });
+  return { status: 200, body, shared: true, resource: null };
 };
 
-export const studyEndpoint: Endpoint = {
-  method: "GET",
-  action: "studies.read",
-  scope: "public:read",
-  async answer(service, ctx, { credential }, segment) {
-    const id = idParameter(segment);
-    parseQuery(ctx.querystring, []);
-    const found = await readForToken(service.store, id, credential.tokenId);
-    return envelope(service, found);
-  },
+export const create: Respond = async (service, ctx, { credential }) => {
+  parseQuery(ctx.querystring, []);
+  const key = readIdempotencyKey(ctx);
+  const { bytes, study } = await readPackage(ctx);
+  const saved = await saveDraft(service.store, credential, bytes, study.title, key);
+  if (saved.outcome === "exhausted") {
+    throw new ApiError(
+      "draft_quota",
+      `The account's ${studyLimits.drafts} drafts in 24 hours are used up; wait ${saved.retryAfter} s.`,
+      { headers: { "Retry-After": String(saved.retryAfter) } },
+    );
+  }
+  if (saved.outcome === "key_reused") {
+    throw new ApiError("idempotency_key_reused", "This Idempotency-Key came with another body before.", {
+      field: "Idempotency-Key",
+    });
+  }
+  if (saved.outcome === "deleted") {
+    throw new ApiError(
+      "draft_deleted",
+      "The draft of this Idempotency-Key was deleted by its owner; another key saves it anew.",
+      { field: "Idempotency-Key" },
+    );
+  }
+  const created: DraftCreated = {
+    id: saved.id,
+    review_url: draftUrl(service, saved.id),
+    package_sha256: saved.sha256,
+    expires_at: null,
+  };
+  return { status: 201, body: Buffer.from(JSON.stringify(created)), resource: saved.id };
 };
 
-export const versionEndpoint: Endpoint = {
-  method: "GET",
-  action: "studies.version",
-  scope: "public:read",
-  async answer(service, ctx, _admitted, segment, versionText) {
-    const id = idParameter(segment);
-    const version = versionParameter(versionText);
-    parseQuery(ctx.querystring, []);
-    return envelope(service, await readStudyVersion(service.store, id, version), `?version=${version}`);
-  },
+export const study: Respond = async (service, ctx, { credential }, [segment = ""]) => {
+  const id = idParameter(segment);
+  parseQuery(ctx.querystring, []);
+  const found = await readForToken(service.store, id, credential.tokenId);
+  return envelope(service, found);
+};
+
+export const version: Respond = async (service, ctx, _admitted, [segment = "", versionText = ""]) => {
+  const id = idParameter(segment);
+  const number = versionParameter(versionText);
+  parseQuery(ctx.querystring, []);
+  return envelope(service, await readStudyVersion(service.store, id, number), `?version=${number}`);
 };
 
 function envelope(service: Service, found: Readable | undefined, query = ""): Answer {
@@ -194,38 +163,33 @@ function goneError({ standing, at, reason }: Gone): ApiError {
   return new ApiError(standing, `This was ${who} on ${day}.`, { field: "id", reason });
 }
 
-export const discussionEndpoint: Endpoint = {
-  method: "GET",
-  action: "studies.discussion",
-  scope: "public:read",
-  async answer(service, ctx, _admitted, segment) {
-    const id = idParameter(segment);
-    const offset = offsetParameter(parseQuery(ctx.querystring, ["offset"]));
-    const study = await findStudy(service.store, id);
-    if (study === undefined) throw notFound();
-    const gone = await goneOf(service.store, study);
-    if (gone !== null) throw goneError(gone);
-    const limit = studyLimits.discussion_page;
-    const comments = await readComments(service.store, id, offset, limit);
-    const discussion: Discussion = {
-      study_id: id,
-      offset,
-      limit,
-      next_offset: nextOffset(offset, limit, study.comment_count),
-      total: study.comment_count,
-      upvotes: study.upvotes,
-      comments: comments.map((comment) => ({
-        id: comment.id,
-        parent_id: comment.parent_id,
-        author: authorOf(comment.author, comment.handle),
-        created_at: isoTime(comment.created_at),
-        ...(comment.edited_at === null ? {} : { edited_at: isoTime(comment.edited_at) }),
-        body: comment.hidden === null ? comment.body : "",
-        ...(comment.hidden === null ? {} : { state: comment.hidden }),
-      })),
-    };
-    return { status: 200, body: Buffer.from(JSON.stringify(discussion)), shared: true, resource: id };
-  },
+export const discussion: Respond = async (service, ctx, _admitted, [segment = ""]) => {
+  const id = idParameter(segment);
+  const offset = offsetParameter(parseQuery(ctx.querystring, ["offset"]));
+  const study = await findStudy(service.store, id);
+  if (study === undefined) throw notFound();
+  const gone = await goneOf(service.store, study);
+  if (gone !== null) throw goneError(gone);
+  const limit = studyLimits.discussion_page;
+  const comments = await readComments(service.store, id, offset, limit);
+  const discussion: Discussion = {
+    study_id: id,
+    offset,
+    limit,
+    next_offset: nextOffset(offset, limit, study.comment_count),
+    total: study.comment_count,
+    upvotes: study.upvotes,
+    comments: comments.map((comment) => ({
+      id: comment.id,
+      parent_id: comment.parent_id,
+      author: authorOf(comment.author, comment.handle),
+      created_at: isoTime(comment.created_at),
+      ...(comment.edited_at === null ? {} : { edited_at: isoTime(comment.edited_at) }),
+      body: comment.hidden === null ? comment.body : "",
+      ...(comment.hidden === null ? {} : { state: comment.hidden }),
+    })),
+  };
+  return { status: 200, body: Buffer.from(JSON.stringify(discussion)), shared: true, resource: id };
 };
 
 function summaryOf(row: StudyRow): StudySummary {

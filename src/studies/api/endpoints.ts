@@ -7,6 +7,7 @@ import {
   DraftCreated,
   Entry,
   ErrorBody,
+  type Scope,
   Settings,
   StudyEnvelope,
   StudyModel,
@@ -17,6 +18,8 @@ import {
   studyLimits,
   Uuid,
 } from "../../contracts/studies/index.js";
+import { type Answered, type Described, pathsOf } from "../../http/endpoints.js";
+import { create, discussion, list, type Respond, study, version } from "./answers.js";
 
 const schemas: TSchema[] = [
   StudyPackage,
@@ -36,15 +39,16 @@ const schemas: TSchema[] = [
 
 const nameOf = (schema: TSchema) => (schema as { title?: string }).title as string;
 const names = new Set(schemas.map(nameOf));
-const refTo = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 
 /** A schema in which others that have a name of their own are referred to by it. */
-function withReferences(value: unknown, root = true): unknown {
-  if (Array.isArray(value)) return value.map((item) => withReferences(item, false));
+function withReferences(value: unknown, root = false): unknown {
+  if (Array.isArray(value)) return value.map((item) => withReferences(item));
   if (typeof value !== "object" || value === null) return value;
   const { title, type } = value as { title?: unknown; type?: unknown };
-  if (!root && typeof title === "string" && type === "object" && names.has(title)) return refTo(title);
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withReferences(item, false)]));
+  if (!root && typeof title === "string" && type === "object" && names.has(title)) {
+    return { $ref: `#/components/schemas/${title}` };
+  }
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withReferences(item)]));
 }
 
 const quotaHeaders = Object.fromEntries(
@@ -65,25 +69,23 @@ const retryAfter = {
   "Retry-After": { description: "Seconds; waiting them suffices.", schema: { type: "integer", minimum: 1 } },
 };
 
-function answer(description: string, schema: string, headers: object = {}) {
-  return {
-    description,
-    headers: { ...quotaHeaders, ...headers },
-    content: { "application/json": { schema: refTo(schema) } },
-  };
-}
+const answer = (description: string, json: TSchema, headers: object = {}): Answered => ({
+  description,
+  headers: { ...quotaHeaders, ...headers },
+  json,
+});
 
 const refusals = {
-  "400": answer("The parameters or the body are not valid; `field` says where.", "Error"),
-  "401": answer("The token is missing, invalid, expired or revoked.", "Error"),
-  "403": answer("The token lacks the scope, or the request comes from a browser.", "Error"),
-  "404": answer("There is no such study, or it is not accessible with this token.", "Error"),
-  "429": answer("A quota is used up.", "Error", retryAfter),
-  "503": answer("The service is unavailable or switched off.", "Error", retryAfter),
+  400: answer("The parameters or the body are not valid; `field` says where.", ErrorBody),
+  401: answer("The token is missing, invalid, expired or revoked.", ErrorBody),
+  403: answer("The token lacks the scope, or the request comes from a browser.", ErrorBody),
+  404: answer("There is no such study, or it is not accessible with this token.", ErrorBody),
+  429: answer("A quota is used up.", ErrorBody, retryAfter),
+  503: answer("The service is unavailable or switched off.", ErrorBody, retryAfter),
 };
 
 const gone = {
-  "410": answer("It was withdrawn by its author or removed by a moderator; `reason` says why.", "Error"),
+  410: answer("It was withdrawn by its author or removed by a moderator; `reason` says why.", ErrorBody),
 };
 const id = { name: "id", in: "path", required: true, description: "Id of the study.", schema: Uuid };
 const offset = {
@@ -93,8 +95,136 @@ const offset = {
   schema: { type: "integer", minimum: 0, maximum: studyLimits.offset, default: 0 },
 };
 
+export type ApiEndpoint = Described & {
+  description: string;
+  /** Name in activity records. */
+  action: string;
+  scope: Scope;
+  respond: Respond;
+};
+
+/** Every endpoint that takes a token. */
+export const apiEndpoints: readonly ApiEndpoint[] = [
+  {
+    method: "get",
+    path: "/api/v1/studies",
+    operationId: "listStudies",
+    summary: "List or search published studies",
+    description:
+      "Scope public:read. Newest publication first. With `q`, all its words must occur in title, question, " +
+      "hypothesis, method, finding, limitations or model name, case and accents folded, the last word as a " +
+      "prefix; matches in the title come first, then those in title, question or model name, then the rest.",
+    parameters: [
+      {
+        name: "q",
+        in: "query",
+        description: "Words to search for.",
+        schema: { type: "string", maxLength: studyLimits.q },
+      },
+      {
+        name: "limit",
+        in: "query",
+        description: "Size of the page.",
+        schema: {
+          type: "integer",
+          minimum: 1,
+          maximum: studyLimits.list_limit,
+          default: studyLimits.list_limit_default,
+        },
+      },
+      offset,
+      ...Object.entries(studyFilters).map(([name, { description, schema }]) => ({
+        name,
+        in: "query",
+        description,
+        schema,
+      })),
+    ],
+    answers: { 200: answer("A page of studies.", StudyPage, checksum), ...refusals },
+    action: "studies.list",
+    scope: "public:read",
+    respond: list,
+  },
+  {
+    method: "post",
+    path: "/api/v1/studies",
+    operationId: "saveDraft",
+    summary: "Save a private draft",
+    description:
+      "Scope drafts:write. Never publishes: the draft is reviewed and published by a person at `review_url`. " +
+      "At most 10 in any 24 hours an account.",
+    parameters: [
+      {
+        name: "Idempotency-Key",
+        in: "header",
+        description: "Within 24 hours, the same key and body give the same draft again.",
+        schema: { type: "string", minLength: 1, maxLength: studyLimits.idempotency_key },
+      },
+    ],
+    body: { json: StudyPackage },
+    answers: {
+      201: answer("The draft was saved.", DraftCreated, checksum),
+      ...refusals,
+      410: answer("The draft of this Idempotency-Key was deleted by its owner.", ErrorBody),
+    },
+    action: "drafts.create",
+    scope: "drafts:write",
+    respond: create,
+  },
+  {
+    method: "get",
+    path: "/api/v1/studies/{id}",
+    operationId: "getStudy",
+    summary: "Read one study",
+    description:
+      "Scope public:read. A published study, a draft that this very token created, or the version that a draft became.",
+    parameters: [id],
+    answers: {
+      200: answer("The study with its package.", StudyEnvelope, checksum),
+      ...refusals,
+      ...gone,
+    },
+    action: "studies.read",
+    scope: "public:read",
+    respond: study,
+  },
+  {
+    method: "get",
+    path: "/api/v1/studies/{id}/versions/{version}",
+    operationId: "getStudyVersion",
+    summary: "Read one version of a study",
+    description: "Scope public:read. Older versions stay as they were published.",
+    parameters: [
+      id,
+      {
+        name: "version",
+        in: "path",
+        required: true,
+        description: "Number of the version.",
+        schema: { type: "integer", minimum: 1 },
+      },
+    ],
+    answers: { 200: answer("That version.", StudyEnvelope, checksum), ...refusals, ...gone },
+    action: "studies.version",
+    scope: "public:read",
+    respond: version,
+  },
+  {
+    method: "get",
+    path: "/api/v1/studies/{id}/discussion",
+    operationId: "getDiscussion",
+    summary: "Read a study's discussion",
+    description: "Scope public:read. 50 comments a page, in thread order.",
+    parameters: [id, offset],
+    answers: { 200: answer("A page of comments.", Discussion, checksum), ...refusals, ...gone },
+    action: "studies.discussion",
+    scope: "public:read",
+    respond: discussion,
+  },
+];
+
 /** The API's description, OpenAPI 3.1.0, made from the schemas that requests are checked with. */
-export function openApi(origin: string): OpenApi {
+export function openApi(origin: string) {
   return {
     openapi: "3.1.0",
     info: {
@@ -108,107 +238,7 @@ export function openApi(origin: string): OpenApi {
     },
     servers: [{ url: origin }],
     security: [{ token: [] }],
-    paths: {
-      "/api/v1/studies": {
-        get: {
-          operationId: "listStudies",
-          summary: "List or search published studies",
-          description:
-            "Scope public:read. Newest publication first. With `q`, all its words must occur in title, question, " +
-            "hypothesis, method, finding, limitations or model name, case and accents folded, the last word as a " +
-            "prefix; matches in the title come first, then those in title, question or model name, then the rest.",
-          parameters: [
-            {
-              name: "q",
-              in: "query",
-              description: "Words to search for.",
-              schema: { type: "string", maxLength: studyLimits.q },
-            },
-            {
-              name: "limit",
-              in: "query",
-              description: "Size of the page.",
-              schema: {
-                type: "integer",
-                minimum: 1,
-                maximum: studyLimits.list_limit,
-                default: studyLimits.list_limit_default,
-              },
-            },
-            offset,
-            ...Object.entries(studyFilters).map(([name, { description, schema }]) => ({
-              name,
-              in: "query",
-              description,
-              schema,
-            })),
-          ],
-          responses: { "200": answer("A page of studies.", "StudyPage", checksum), ...refusals },
-        },
-        post: {
-          operationId: "saveDraft",
-          summary: "Save a private draft",
-          description:
-            "Scope drafts:write. Never publishes: the draft is reviewed and published by a person at `review_url`. " +
-            "At most 10 in any 24 hours an account.",
-          parameters: [
-            {
-              name: "Idempotency-Key",
-              in: "header",
-              description: "Within 24 hours, the same key and body give the same draft again.",
-              schema: { type: "string", minLength: 1, maxLength: studyLimits.idempotency_key },
-            },
-          ],
-          requestBody: { required: true, content: { "application/json": { schema: refTo("StudyPackage") } } },
-          responses: {
-            "201": answer("The draft was saved.", "DraftCreated", checksum),
-            ...refusals,
-            "410": answer("The draft of this Idempotency-Key was deleted by its owner.", "Error"),
-          },
-        },
-      },
-      "/api/v1/studies/{id}": {
-        get: {
-          operationId: "getStudy",
-          summary: "Read one study",
-          description:
-            "Scope public:read. A published study, a draft that this very token created, or the version that a draft became.",
-          parameters: [id],
-          responses: {
-            "200": answer("The study with its package.", "StudyEnvelope", checksum),
-            ...refusals,
-            ...gone,
-          },
-        },
-      },
-      "/api/v1/studies/{id}/versions/{version}": {
-        get: {
-          operationId: "getStudyVersion",
-          summary: "Read one version of a study",
-          description: "Scope public:read. Older versions stay as they were published.",
-          parameters: [
-            id,
-            {
-              name: "version",
-              in: "path",
-              required: true,
-              description: "Number of the version.",
-              schema: { type: "integer", minimum: 1 },
-            },
-          ],
-          responses: { "200": answer("That version.", "StudyEnvelope", checksum), ...refusals, ...gone },
-        },
-      },
-      "/api/v1/studies/{id}/discussion": {
-        get: {
-          operationId: "getDiscussion",
-          summary: "Read a study's discussion",
-          description: "Scope public:read. 50 comments a page, in thread order.",
-          parameters: [id, offset],
-          responses: { "200": answer("A page of comments.", "Discussion", checksum), ...refusals, ...gone },
-        },
-      },
-    },
+    paths: pathsOf(apiEndpoints, withReferences),
     components: {
       securitySchemes: {
         token: {
@@ -217,26 +247,7 @@ export function openApi(origin: string): OpenApi {
           description: "A token from the website's Agent access page.",
         },
       },
-      schemas: Object.fromEntries(schemas.map((schema) => [nameOf(schema), withReferences(schema)])),
+      schemas: Object.fromEntries(schemas.map((schema) => [nameOf(schema), withReferences(schema, true)])),
     },
   };
-}
-
-/** As far as this program looks into it. */
-export interface OpenApi {
-  openapi: string;
-  info: { title: string; version: string; description: string; license: object };
-  servers: { url: string }[];
-  security: object[];
-  paths: Record<string, Record<string, Operation>>;
-  components: { securitySchemes: object; schemas: Record<string, unknown> };
-}
-
-export interface Operation {
-  operationId: string;
-  summary: string;
-  description: string;
-  parameters?: { name: string; in: string; required?: boolean; description: string; schema: unknown }[];
-  requestBody?: unknown;
-  responses: Record<string, { description: string }>;
 }

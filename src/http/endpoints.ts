@@ -1,0 +1,127 @@
+import type { TSchema } from "typebox";
+import { createRouter, type RouteContext, type Routes } from "./app.js";
+
+/** What a body holds: JSON of a schema, a file's bytes, or either. */
+interface Content {
+  json?: TSchema | object;
+  bytes?: true;
+}
+
+export interface Answered extends Content {
+  description: string;
+  headers?: object;
+}
+
+/** A parameter as OpenAPI has it. */
+export interface Parameter {
+  name: string;
+  in: string;
+  required?: boolean;
+  description?: string;
+  schema: object;
+}
+
+/** What the OpenAPI document says of an endpoint. */
+export interface Operation {
+  operationId: string;
+  tags?: readonly string[];
+  summary: string;
+  description?: string;
+  parameters?: readonly Parameter[];
+  body?: Content & { optional?: boolean };
+  answers: Readonly<Record<number, Answered>>;
+  /** What the methods of the path have in common. */
+  shared?: { parameters?: readonly Parameter[]; servers?: readonly object[] };
+}
+
+/** An operation, and where it is. */
+export type Described = Operation & { method: "get" | "post" | "put" | "delete"; path: string };
+
+/**
+ * One endpoint of a service: its route, and its part of the OpenAPI document. One that the document leaves out says why.
+ * Paths are OpenAPI's, `/jobs/{id}`; `{*id}` takes slashes, too.
+ */
+export type Endpoint<Service> = (Described | (Pick<Described, "method" | "path"> & { unlisted: string })) & {
+  /** Further paths that answer the same; the document has the first one only. */
+  also?: readonly string[];
+  /** @returns the body of the first status in `answers`, or nothing where it has answered itself */
+  answer(service: Service, ctx: RouteContext): unknown;
+};
+
+/** The routes of endpoints, in their order. */
+export function routesOf<Service>(endpoints: readonly Endpoint<Service>[], service: Service): Routes {
+  const router = createRouter();
+  for (const endpoint of endpoints) {
+    const [status] = "answers" in endpoint ? Object.keys(endpoint.answers) : [200];
+    const answer = async (ctx: RouteContext) => {
+      const body = await endpoint.answer(service, ctx);
+      if (body === undefined) return;
+      ctx.status = Number(status);
+      ctx.body = body;
+    };
+    for (const path of [endpoint.path, ...(endpoint.also ?? [])]) {
+      const pattern = path.replace(/\{(\*?)(\w+)\}/g, (_, wild, name) => `${wild || ":"}${name}`);
+      router[endpoint.method](pattern, answer);
+    }
+  }
+  return router;
+}
+
+/** The endpoints of a part of a service as those of the whole. */
+export function within<Whole, Part>(
+  endpoints: readonly Endpoint<Part>[],
+  part: (whole: Whole) => Part,
+): Endpoint<Whole>[] {
+  return endpoints.map((one) => ({ ...one, answer: (whole, ctx) => one.answer(part(whole), ctx) }));
+}
+
+/**
+ * The `paths` of an OpenAPI document.
+ * @param refer writes a schema, or a reference to it
+ */
+export function pathsOf(
+  endpoints: readonly (Described | { unlisted: string })[],
+  refer: (schema: unknown) => unknown,
+): Record<string, Record<string, unknown>> {
+  const content = ({ json, bytes }: Content) => ({
+    ...(json && { "application/json": { schema: refer(json) } }),
+    ...(bytes && { "application/octet-stream": {} }),
+  });
+  const answered = ({ description, headers, ...held }: Answered) => ({
+    description,
+    ...(headers && { headers }),
+    ...((held.json || held.bytes) && { content: content(held) }),
+  });
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const endpoint of endpoints) {
+    if ("unlisted" in endpoint) continue;
+    const {
+      method,
+      path,
+      shared = {},
+      operationId,
+      tags,
+      summary,
+      description,
+      parameters,
+      body,
+      answers,
+    } = endpoint;
+    paths[path] = {
+      ...paths[path],
+      ...(refer(shared) as object),
+      [method]: {
+        operationId,
+        ...(tags && { tags }),
+        summary,
+        ...(description && { description }),
+        ...(parameters && { parameters: refer(parameters) }),
+        ...(body && { requestBody: { required: !body.optional, content: content(body) } }),
+        responses: Object.fromEntries(
+          Object.entries(answers).map(([status, answer]) => [status, answered(answer)]),
+        ),
+      },
+    };
+  }
+  return paths;
+}

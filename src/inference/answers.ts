@@ -1,0 +1,130 @@
+import type { Context } from "koa";
+import type { Capabilities } from "../contracts/capture.js";
+import type { ChatRequest, EmbeddingRequest } from "../contracts/chat.js";
+import { limits } from "../contracts/limits.js";
+import { clientGone, HttpError } from "../http/index.js";
+import type { EngineRoute } from "../native/engine.js";
+import { refusal } from "./check-body.js";
+import { countTokens, isServed } from "./generate.js";
+import { prometheusText } from "./prometheus.js";
+import { wholeBody } from "./reply.js";
+import type { InferenceService } from "./service.js";
+
+/** The served model, as OpenAI's clients know one. */
+export function modelObject({ engine: { info }, aliases, startedAt }: InferenceService) {
+  return {
+    id: info.id,
+    object: "model",
+    created: startedAt,
+    owned_by: "tapline",
+    ...(aliases.length > 1 && { aliases }),
+    meta: {
+      architecture: info.architecture,
+      quantization: info.quantization,
+      n_vocab: info.nVocab,
+      n_ctx: info.slotContext,
+      n_ctx_train: info.nCtxTrain,
+      n_embd: info.nEmbd,
+      n_layer: info.nLayer,
+      n_params: info.nParams,
+      pooling: info.embeddings ? info.pooling : undefined,
+      size: info.bytes,
+    },
+  };
+}
+
+export function modelNamed(service: InferenceService, id: string) {
+  if (isServed(service, id)) return modelObject(service);
+  throw new HttpError(404, `The model ${id} is not served here.`, {
+    param: "model",
+    code: "model_not_found",
+  });
+}
+
+/** What the resident model's captures are like. */
+export function capabilities({
+  engine: { info },
+  library,
+  backend,
+  captures,
+}: InferenceService): Capabilities {
+  return {
+    serving_activations: info.captures,
+    model: info.id,
+    fingerprint: library.model.fingerprint,
+    max_layers: limits.capture_layers,
+    max_input_tokens: limits.capture_input_tokens,
+    n_layer: info.nLayer,
+    n_embd: info.nEmbd,
+    architecture: info.architecture,
+    backend: backend.backend,
+    points: [...info.points],
+    pending: captures.pending,
+  };
+}
+
+/** The server's numbers for Prometheus. */
+export async function metrics({ stats, engine }: InferenceService, ctx: Context): Promise<string> {
+  const text = prometheusText(stats, engine.info, await engine.metrics());
+  ctx.set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
+  return text;
+}
+
+/** What the engine tells of itself. */
+export async function told(service: InferenceService, ctx: Context, route: EngineRoute) {
+  return JSON.parse(wholeBody(await service.engine.request(route, {}, clientGone(ctx).signal)));
+}
+
+/** llama-server's properties, with the defaults that requests get here. */
+export async function properties(service: InferenceService, ctx: Context) {
+  const props = await told(service, ctx, "properties");
+  Object.assign(props.default_generation_settings.params, service.sampling);
+  return props;
+}
+
+/** `POST /v1/embeddings` */
+export async function embed(
+  service: InferenceService,
+  ctx: Context,
+  { dimensions, ...body }: EmbeddingRequest,
+): Promise<string> {
+  const { info } = service.engine;
+  if (!info.embeddings) throw new HttpError(400, "Embeddings are off; start the server with --embeddings.");
+  if (dimensions !== undefined && dimensions !== info.nEmbd) {
+    throw refusal("dimensions", `dimensions: this model's embeddings have ${info.nEmbd}, got ${dimensions}.`);
+  }
+  return passedOn(service, ctx, "embeddings", body);
+}
+
+/** How many tokens the prompt of a chat has. */
+export async function count(service: InferenceService, ctx: Context, chat: ChatRequest) {
+  return { input_tokens: await admitted(service, ctx, (signal) => countTokens(service, chat, signal)) };
+}
+
+/** The engine's answer to a body, as it is. */
+export async function passedOn(
+  service: InferenceService,
+  ctx: Context,
+  route: EngineRoute,
+  body: object,
+): Promise<string> {
+  const answer = await admitted(service, ctx, async (signal) =>
+    wholeBody(await service.engine.request(route, body, signal)),
+  );
+  ctx.type = "application/json";
+  return answer;
+}
+
+/** Does one request's work when there is room, until its client goes away. */
+async function admitted<T>(
+  service: InferenceService,
+  ctx: Context,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const leave = service.admission.enter();
+  try {
+    return await work(clientGone(ctx).signal);
+  } finally {
+    leave();
+  }
+}
