@@ -2,23 +2,30 @@ import type { TSchema } from "typebox";
 import { createRouter, type RouteContext, type Routes } from "./app.js";
 
 /** What a body holds: JSON of a schema, a file's bytes, or either. */
-interface Content {
-  json?: TSchema | object;
-  bytes?: true;
-}
+type Content = { json?: object; bytes?: true };
 
-export interface Answered extends Content {
-  description: string;
-  headers?: object;
-}
+export type Answered = Content & { description: string; headers?: object };
 
 /** A parameter as OpenAPI has it. */
-export interface Parameter {
+export type Parameter = {
   name: string;
   in: string;
   required?: boolean;
   description?: string;
   schema: object;
+};
+
+/** One of a path is required, others are not. */
+export function parameter(place: string, name: string, schema: object, description?: string): Parameter {
+  return { name, in: place, required: place === "path", schema, ...(description && { description }) };
+}
+
+export const json = (description: string, schema: object): Answered => ({ description, json: schema });
+
+/** Refusals of one shape, by what each status says. */
+export function refusals<Status extends number>(texts: Record<Status, string>, schema: TSchema) {
+  return (...statuses: Status[]): Record<number, Answered> =>
+    Object.fromEntries(statuses.map((status) => [status, json(texts[status], schema)]));
 }
 
 /** What the OpenAPI document says of an endpoint. */

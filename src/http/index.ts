@@ -13,9 +13,12 @@ export {
   type Answered,
   type Described,
   type Endpoint,
+  json,
   type Operation,
   type Parameter,
+  parameter,
   pathsOf,
+  refusals,
   routesOf,
   within,
 } from "./endpoints.js";

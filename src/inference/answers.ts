@@ -1,11 +1,29 @@
 import type { Context } from "koa";
-import type { Capabilities } from "../contracts/capture.js";
-import type { ChatRequest, EmbeddingRequest } from "../contracts/chat.js";
+import { type Capabilities, CaptureRequest } from "../contracts/capture.js";
+import {
+  ChatCountRequest,
+  type ChatRequest,
+  DetokenizeRequest,
+  EmbeddingRequest,
+  RerankRequest,
+  TemplateRequest,
+  TokenizeRequest,
+} from "../contracts/chat.js";
 import { limits } from "../contracts/limits.js";
-import { clientGone, HttpError } from "../http/index.js";
+import { CountRequest } from "../contracts/messages.js";
+import { ResponsesCountRequest } from "../contracts/responses.js";
+import {
+  unsupportedInChat,
+  unsupportedInMessages,
+  unsupportedInResponses,
+} from "../contracts/unsupported.js";
+import { checked, clientGone, HttpError, readJson } from "../http/index.js";
 import type { EngineRoute } from "../native/engine.js";
-import { refusal } from "./check-body.js";
-import { countTokens, isServed } from "./generate.js";
+import { isServed, type Taking, taking } from "./body.js";
+import { checkMessages, checkTokens, checkTools, refusal } from "./check-body.js";
+import { chatOfCount } from "./forms/messages-request.js";
+import { chatOfResponses } from "./forms/responses-request.js";
+import { countTokens } from "./generate.js";
 import { prometheusText } from "./prometheus.js";
 import { wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
@@ -83,26 +101,67 @@ export async function properties(service: InferenceService, ctx: Context) {
 }
 
 /** `POST /v1/embeddings` */
-export async function embed(
-  service: InferenceService,
-  ctx: Context,
-  { dimensions, ...body }: EmbeddingRequest,
-): Promise<string> {
+export const embed = taking(EmbeddingRequest, {}, (service, ctx, { dimensions, ...body }) => {
   const { info } = service.engine;
   if (!info.embeddings) throw new HttpError(400, "Embeddings are off; start the server with --embeddings.");
   if (dimensions !== undefined && dimensions !== info.nEmbd) {
     throw refusal("dimensions", `dimensions: this model's embeddings have ${info.nEmbd}, got ${dimensions}.`);
   }
   return passedOn(service, ctx, "embeddings", body);
-}
+});
 
-/** How many tokens the prompt of a chat has. */
-export async function count(service: InferenceService, ctx: Context, chat: ChatRequest) {
+/** `POST /v1/rerank`: how well each document answers a query, best first. */
+export const rerank = taking(RerankRequest, {}, (service, ctx, body) =>
+  passedOn(service, ctx, "rerank", body),
+);
+
+export const tokenize = taking(TokenizeRequest, {}, (service, ctx, body) =>
+  passedOn(service, ctx, "tokenize", body),
+);
+
+export const detokenize = taking(DetokenizeRequest, {}, (service, ctx, body) => {
+  checkTokens(service.engine.info, body.tokens);
+  return passedOn(service, ctx, "detokenize", body);
+});
+
+export const applyTemplate = taking(TemplateRequest, {}, (service, ctx, body) => {
+  checkMessages(body.messages);
+  checkTools(body, service.engine.info.templateCapabilities);
+  return passedOn(service, ctx, "apply-template", body);
+});
+
+/** How many tokens prompts have. OpenAI's answers say what they are, Anthropic's do not. */
+export const countChat = taking(ChatCountRequest, unsupportedInChat, async (service, ctx, body) => ({
+  ...(await count(service, ctx, body)),
+  object: "response.input_tokens",
+}));
+export const countResponse = taking(
+  ResponsesCountRequest,
+  unsupportedInResponses,
+  async (service, ctx, body) => ({
+    ...(await count(service, ctx, chatOfResponses(body))),
+    object: "response.input_tokens",
+  }),
+);
+export const countMessage = taking(CountRequest, unsupportedInMessages, (service, ctx, body) =>
+  count(service, ctx, chatOfCount(body)),
+);
+
+async function count(service: InferenceService, ctx: Context, chat: ChatRequest) {
   return { input_tokens: await admitted(service, ctx, (signal) => countTokens(service, chat, signal)) };
 }
 
+/** `POST /lab/activations` */
+export const capture: Taking = {
+  schema: CaptureRequest,
+  async answer({ captures }, ctx) {
+    const body = await readJson(ctx, { limit: limits.capture_body_bytes });
+    return captures.run(checked(CaptureRequest, body) as CaptureRequest);
+  },
+};
+
 /** The engine's answer to a body, as it is. */
-export async function passedOn(
+async function passedOn(
   service: InferenceService,
   ctx: Context,
   route: EngineRoute,

@@ -1,65 +1,34 @@
-import Type, { type Static, type TSchema } from "typebox";
-import { Capabilities, CaptureRequest, CaptureResult } from "../contracts/capture.js";
-import {
-  ChatCountRequest,
-  type ChatRequest,
-  ChatRequest as ChatSchema,
-  CompletionRequest,
-  DetokenizeRequest,
-  EmbeddingRequest,
-  InfillRequest,
-  NativeCompletionRequest,
-  RerankRequest,
-  TemplateRequest,
-  TokenizeRequest,
-} from "../contracts/chat.js";
+import Type, { type TSchema } from "typebox";
+import { Capabilities, CaptureResult } from "../contracts/capture.js";
 import { version } from "../contracts/index.js";
 import { inferenceLimits } from "../contracts/inference-limits.js";
 import { ErrorBody } from "../contracts/job.js";
-import { ProbeRequest, StoredProbe, StoredVector, VectorRequest } from "../contracts/library.js";
-import { limits } from "../contracts/limits.js";
+import { StoredProbe, StoredVector } from "../contracts/library.js";
 import { llamaServerPaths } from "../contracts/llama-server.js";
-import { CountRequest, MessagesRequest } from "../contracts/messages.js";
 import { withReferences } from "../contracts/openapi.js";
-import { ResponsesCountRequest, ResponsesRequest } from "../contracts/responses.js";
-import {
-  type Unsupported,
-  unsupportedInChat,
-  unsupportedInCompletions,
-  unsupportedInMessages,
-  unsupportedInNative,
-  unsupportedInResponses,
-} from "../contracts/unsupported.js";
-import {
-  type Answered,
-  checked,
-  type Endpoint,
-  HttpError,
-  pathsOf,
-  type RouteContext,
-  readJson,
-  within,
-} from "../http/index.js";
+import { type Answered, type Endpoint, HttpError, json, parameter, pathsOf, within } from "../http/index.js";
 import { keptEndpoints } from "../library/endpoints.js";
 import { executionEndpoints } from "../requests/index.js";
 import {
+  applyTemplate,
   capabilities,
-  count,
+  capture,
+  countChat,
+  countMessage,
+  countResponse,
+  detokenize,
   embed,
   metrics,
   modelNamed,
   modelObject,
-  passedOn,
   properties,
+  rerank,
+  tokenize,
   told,
 } from "./answers.js";
-import { checkMessages, checkTokens, checkTools } from "./check-body.js";
-import { chatOfCount } from "./forms/messages-request.js";
-import { chatOfResponses } from "./forms/responses-request.js";
-import { chat, complete, completeNatively, isServed, messages, readBody, responses } from "./generate.js";
-import { forgetRows, listRows, making, rowFeatures, rowFile } from "./live/answers.js";
-import { makeProbe } from "./live/make-probe.js";
-import { makeVector } from "./live/make-vector.js";
+import { isServed, type Taking } from "./body.js";
+import { chat, complete, completeNatively, infill, messages, responses } from "./generate.js";
+import { forgetRows, listRows, newProbe, newVector, rowFeatures, rowFile } from "./live/answers.js";
 import type { InferenceService } from "./service.js";
 
 type Json = Record<string, unknown>;
@@ -94,26 +63,18 @@ const ofLlamaServer = new Set<string>([...llamaServerPaths.asked, ...llamaServer
 
 function refused(path: string, description: string): Answered {
   const own = ofLlamaServer.has(path) ? LlamaServerError : ErrorBody;
-  return { description, json: path.startsWith("/v1/") ? OpenAiError : own };
+  return json(description, path.startsWith("/v1/") ? OpenAiError : own);
 }
 
 /** Answers that have no schema here have their API's shape. */
-const answered = (json: TSchema | object = { type: "object" }): Answered => ({
-  description: "The answer.",
-  json,
-});
-
-type Answer<Rest extends unknown[] = []> = (
-  service: InferenceService,
-  ctx: RouteContext,
-  ...rest: Rest
-) => unknown;
+const answered = (schema: object = { type: "object" }) => json("The answer.", schema);
 
 /** An endpoint that takes a body: its schema is the one that validates it. */
 function posts(
   path: string,
-  [operationId, summary, json]: readonly [operationId: string, summary: string, body: TSchema],
-  answer: Answer,
+  operationId: string,
+  summary: string,
+  { schema, answer }: Taking,
   { also = [], success = { 200: answered() } }: { also?: string[]; success?: Record<number, Answered> } = {},
 ): Own {
   const answers = {
@@ -121,37 +82,24 @@ function posts(
     400: refused(path, "A field outside its limits; the sentence names it, the limit and the value."),
     503: refused(path, "Too many requests wait; Retry-After says when to come back."),
   };
-  return { method: "post", path, also, operationId, summary, body: { json }, answers, answer };
-}
-
-/** The same of the OpenAI-style endpoints and llama-server's. */
-function asks<S extends TSchema>(
-  path: string,
-  said: readonly [operationId: string, summary: string, body: S],
-  answer: Answer<[body: Static<S>]>,
-  unsupported?: Unsupported,
-  also?: string[],
-): Own {
-  const read: Answer = async (service, ctx) =>
-    answer(service, ctx, await readBody(service, ctx, said[2], unsupported));
-  return posts(path, said, read, { also });
+  return { method: "post", path, also, operationId, summary, body: { json: schema }, answers, answer };
 }
 
 function tells(
   path: string,
   operationId: string,
   summary: string,
-  answer: Answer,
-  { also = [], json }: { also?: string[]; json?: TSchema } = {},
+  answer: Own["answer"],
+  { also = [], schema }: { also?: string[]; schema?: TSchema } = {},
 ): Own {
-  const answers = { 200: answered(json), 403: refused(path, "Not for whoever asks.") };
+  const answers = { 200: answered(schema), 403: refused(path, "Not for whoever asks.") };
   return { method: "get", path, also, operationId, summary, answers, answer };
 }
 
 const rowsPath = "/lab/captures/{id}";
 const rows = {
   path: rowsPath,
-  shared: { parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }] },
+  shared: { parameters: [parameter("path", "id", { type: "string" })] },
 };
 const absent = refused(rowsPath, "There is none of that id; the oldest make room for new ones.");
 
@@ -180,7 +128,7 @@ export const inferenceEndpoints: readonly Own[] = [
     method: "get",
     operationId: "getCapture",
     summary: "Kept rows as safetensors, or as npz",
-    parameters: [{ name: "format", in: "query", required: false, schema: { enum: ["safetensors", "npz"] } }],
+    parameters: [parameter("query", "format", { enum: ["safetensors", "npz"] })],
     answers: { 200: { description: "The rows.", bytes: true }, 404: absent },
     answer: rowFile,
   },
@@ -199,106 +147,43 @@ export const inferenceEndpoints: readonly Own[] = [
     operationId: "getCaptureFeatures",
     summary: "Which features of a dictionary are active in kept rows",
     parameters: [
-      { name: "dictionary", in: "query", required: true, schema: { type: "string" } },
-      { name: "top", in: "query", required: false, schema: { type: "integer", default: 10 } },
+      { ...parameter("query", "dictionary", { type: "string" }), required: true },
+      parameter("query", "top", { type: "integer", default: 10 }),
     ],
     answers: {
-      200: { description: "The strongest of each row.", json: { type: "object" } },
+      200: json("The strongest of each row.", { type: "object" }),
       400: refused(rowsPath, "No dictionary is named, or it does not fit the model or the rows."),
       404: absent,
     },
     answer: rowFeatures,
   },
-  asks("/v1/chat/completions", ["chat", "Chat; streams with `stream`", ChatSchema], chat, unsupportedInChat),
-  asks(
-    "/v1/chat/completions/input_tokens",
-    ["countChat", "How many tokens a chat's prompt has", ChatCountRequest],
-    (service, ctx, body) => countOpenAi(service, ctx, body),
-    unsupportedInChat,
-  ),
-  asks(
-    "/v1/responses",
-    ["respond", "OpenAI's Responses; nothing is stored", ResponsesRequest],
-    responses,
-    unsupportedInResponses,
-  ),
-  asks(
-    "/v1/responses/input_tokens",
-    ["countResponse", "How many tokens its prompt has", ResponsesCountRequest],
-    (service, ctx, body) => countOpenAi(service, ctx, chatOfResponses(body)),
-    unsupportedInResponses,
-  ),
-  asks("/v1/messages", ["message", "Anthropic's Messages", MessagesRequest], messages, unsupportedInMessages),
-  asks(
-    "/v1/messages/count_tokens",
-    ["countMessage", "How many tokens its prompt has", CountRequest],
-    (service, ctx, body) => count(service, ctx, chatOfCount(body)),
-    unsupportedInMessages,
-  ),
-  asks(
-    "/v1/completions",
-    ["complete", "Text that goes on", CompletionRequest],
-    complete,
-    unsupportedInCompletions,
-  ),
-  asks("/v1/embeddings", ["embed", "Embeddings, and how they are pooled", EmbeddingRequest], embed),
-  asks(
-    "/v1/rerank",
-    ["rerank", "Documents by how well they answer a query", RerankRequest],
-    (service, ctx, body) => passedOn(service, ctx, "rerank", body),
-    {},
-    ["/v1/reranking"],
-  ),
-  asks(
-    "/completion",
-    ["completeNatively", "llama-server's own completion", NativeCompletionRequest],
-    completeNatively("native-completion"),
-    unsupportedInNative,
-    ["/completions"],
-  ),
-  asks(
-    "/infill",
-    ["infill", "Text between two texts", InfillRequest],
-    completeNatively("infill"),
-    unsupportedInNative,
-  ),
-  asks("/tokenize", ["tokenize", "The tokens of a text", TokenizeRequest], (service, ctx, body) =>
-    passedOn(service, ctx, "tokenize", body),
-  ),
-  asks("/detokenize", ["detokenize", "The text of tokens", DetokenizeRequest], (service, ctx, body) => {
-    checkTokens(service.engine.info, body.tokens);
-    return passedOn(service, ctx, "detokenize", body);
+  posts("/v1/chat/completions", "chat", "Chat; streams with `stream`", chat),
+  posts("/v1/chat/completions/input_tokens", "countChat", "How many tokens a chat's prompt has", countChat),
+  posts("/v1/responses", "respond", "OpenAI's Responses; nothing is stored", responses),
+  posts("/v1/responses/input_tokens", "countResponse", "How many tokens its prompt has", countResponse),
+  posts("/v1/messages", "message", "Anthropic's Messages", messages),
+  posts("/v1/messages/count_tokens", "countMessage", "How many tokens its prompt has", countMessage),
+  posts("/v1/completions", "complete", "Text that goes on", complete),
+  posts("/v1/embeddings", "embed", "Embeddings, and how they are pooled", embed),
+  posts("/v1/rerank", "rerank", "Documents by how well they answer a query", rerank, {
+    also: ["/v1/reranking"],
   }),
-  asks(
-    "/apply-template",
-    ["applyTemplate", "A chat as the template writes it", TemplateRequest],
-    (service, ctx, body) => {
-      checkMessages(body.messages);
-      checkTools(body, service.engine.info.templateCapabilities);
-      return passedOn(service, ctx, "apply-template", body);
-    },
-  ),
-  posts(
-    "/lab/activations",
-    ["captureActivations", "Measure the resident model directly", CaptureRequest],
-    async ({ captures }, ctx) => {
-      const body = await readJson(ctx, { limit: limits.capture_body_bytes });
-      return captures.run(checked(CaptureRequest, body) as CaptureRequest);
-    },
-    { success: { 200: answered(CaptureResult) } },
-  ),
-  posts(
-    "/lab/vectors",
-    ["makeVector", "A vector from texts, into the library", VectorRequest],
-    making(VectorRequest, makeVector),
-    { success: { 201: answered(StoredVector) } },
-  ),
-  posts(
-    "/lab/probes",
-    ["makeProbe", "A probe from texts, into the library", ProbeRequest],
-    making(ProbeRequest, makeProbe),
-    { success: { 201: answered(StoredProbe) } },
-  ),
+  posts("/completion", "completeNatively", "llama-server's own completion", completeNatively, {
+    also: ["/completions"],
+  }),
+  posts("/infill", "infill", "Text between two texts", infill),
+  posts("/tokenize", "tokenize", "The tokens of a text", tokenize),
+  posts("/detokenize", "detokenize", "The text of tokens", detokenize),
+  posts("/apply-template", "applyTemplate", "A chat as the template writes it", applyTemplate),
+  posts("/lab/activations", "captureActivations", "Measure the resident model directly", capture, {
+    success: { 200: answered(CaptureResult) },
+  }),
+  posts("/lab/vectors", "makeVector", "A vector from texts, into the library", newVector, {
+    success: { 201: answered(StoredVector) },
+  }),
+  posts("/lab/probes", "makeProbe", "A probe from texts, into the library", newProbe, {
+    success: { 201: answered(StoredProbe) },
+  }),
   tells("/v1/models", "listModels", "The model that is served", (service) => ({
     object: "list",
     data: [modelObject(service)],
@@ -322,7 +207,9 @@ export const inferenceEndpoints: readonly Own[] = [
     stats.report(engine.info, await engine.metrics(), kept),
   ),
   { method: "get", path: "/metrics", unlisted: "Prometheus' own format", answer: metrics },
-  tells("/lab/capabilities", "getCapabilities", "What can be captured", capabilities, { json: Capabilities }),
+  tells("/lab/capabilities", "getCapabilities", "What can be captured", capabilities, {
+    schema: Capabilities,
+  }),
   tells("/lab/captures", "listCaptures", "The rows that requests kept", listRows),
   ...within(executionEndpoints, ({ executions }: InferenceService) => executions),
   {
@@ -332,11 +219,6 @@ export const inferenceEndpoints: readonly Own[] = [
     answer: (_, ctx) => servingDocument(`http://${ctx.host}`),
   },
 ];
-
-/** OpenAI's answers say what they are, Anthropic's do not. */
-async function countOpenAi(service: InferenceService, ctx: RouteContext, body: ChatRequest) {
-  return { ...(await count(service, ctx, body)), object: "response.input_tokens" };
-}
 
 /**
  * The OpenAPI 3.1 description of what `tapline serve` takes, made from the schemas that validate it.

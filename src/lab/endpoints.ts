@@ -1,4 +1,3 @@
-import type { TSchema } from "typebox";
 import {
   CancelBody,
   Capabilities,
@@ -25,8 +24,11 @@ import {
   checked,
   type Described,
   type Endpoint,
+  json,
+  parameter,
   pathsOf,
   readJson,
+  refusals,
   sendFile,
   within,
 } from "../http/index.js";
@@ -43,35 +45,21 @@ export interface LabParts {
   library: LabLibrary;
 }
 
-const errorTexts: Record<number, string> = {
-  400: `Invalid JSON, a body over ${limits.job_body_bytes} bytes, or invalid parameters.`,
-  403: "Not a program on this machine: LAN and browser requests are refused.",
-  404: "No such job, artifact or route.",
-  405: "The route exists and accepts other methods.",
-  408: `The capture waited ${limits.capture_queue_seconds} seconds and expired.`,
-  409: "Busy, or the job is in a state that does not allow this.",
-  416: "The range lies outside the file.",
-};
+const errors = refusals(
+  {
+    400: `Invalid JSON, a body over ${limits.job_body_bytes} bytes, or invalid parameters.`,
+    403: "Not a program on this machine: LAN and browser requests are refused.",
+    404: "No such job, artifact or route.",
+    408: `The capture waited ${limits.capture_queue_seconds} seconds and expired.`,
+    409: "Busy, or the job is in a state that does not allow this.",
+    416: "The range lies outside the file.",
+  },
+  ErrorBody,
+);
 
-const json = (description: string, schema: TSchema | object): Answered => ({ description, json: schema });
 const file = (description: string): Answered => ({ description, bytes: true });
-const errors = (...statuses: number[]): Record<number, Answered> =>
-  Object.fromEntries(statuses.map((status) => [status, json(errorTexts[status] as string, ErrorBody)]));
-
-const id = {
-  name: "id",
-  in: "path",
-  required: true,
-  schema: { type: "string", pattern: jobIdPattern },
-  description: "Job id.",
-};
-const artifact = {
-  name: "name",
-  in: "path",
-  required: true,
-  schema: { type: "string" },
-  description: "A name that the result lists under `artifacts`.",
-};
+const id = parameter("path", "id", { type: "string", pattern: jobIdPattern }, "Job id.");
+const text = { type: "string" };
 const bounds = { limit: limits.job_body_bytes };
 
 const ownEndpoints: readonly Endpoint<LabParts>[] = [
@@ -166,19 +154,13 @@ const ownEndpoints: readonly Endpoint<LabParts>[] = [
   {
     method: "get",
     path: "/lab/v1/jobs/{id}/artifacts/{name}",
-    shared: { parameters: [id, artifact] },
+    shared: {
+      parameters: [id, parameter("path", "name", text, "A name that the result lists under `artifacts`.")],
+    },
     operationId: "getArtifact",
     tags: ["jobs"],
     summary: "One binary file of a completed job",
-    parameters: [
-      {
-        name: "Range",
-        in: "header",
-        required: false,
-        schema: { type: "string" },
-        description: "One byte range, such as `bytes=0-1023`.",
-      },
-    ],
+    parameters: [parameter("header", "Range", text, "One byte range, such as `bytes=0-1023`.")],
     answers: {
       200: file("The whole file."),
       206: file("The range asked for."),

@@ -41,8 +41,6 @@ export const largeEndpoints: readonly Endpoint<LargeThings>[] = [
   ...shelfEndpoints<LargeThings>({
     noun: "dictionary",
     plural: "dictionaries",
-    title: "Dictionary",
-    titles: "Dictionaries",
     what: "sparse dictionaries",
     stored: StoredDictionary,
     kept: ({ dictionaries }) => dictionaries,
@@ -54,8 +52,6 @@ export const largeEndpoints: readonly Endpoint<LargeThings>[] = [
   ...shelfEndpoints<LargeThings>({
     noun: "lens",
     plural: "lenses",
-    title: "Lens",
-    titles: "Lenses",
     what: "lenses that translate",
     stored: StoredLens,
     kept: ({ lenses }) => lenses,
@@ -72,7 +68,7 @@ function putting<S extends typeof DictionaryRequest | typeof LensRequest>(
     summary: `Keep a published ${kind} from a folder or the hub, in place of one of that name`,
     description: "Answers when it is kept; what the hub has is downloaded into the shared cache first.",
     body: { json: schema },
-    async keep(things: LargeThings, name: string, ctx: Context) {
+    async answer(things: LargeThings, name: string, ctx: Context) {
       const request = checked(schema, await readJson(ctx, { limit: limits.job_body_bytes }));
       return things.take(ctx, { kind, name, revision: request.revision, ...taskOf(request) });
     },

@@ -8,13 +8,15 @@ import { liveLimits, vectorFormats } from "../contracts/live-limits.js";
 import { UserError } from "../contracts/user-error.js";
 import { FormatError } from "../formats/format-error.js";
 import {
-  type Answered,
   checked,
   type Endpoint,
   HttpError,
+  json,
   type Operation,
   type Parameter,
+  parameter,
   readBytes,
+  refusals,
 } from "../http/index.js";
 import type { Dictionaries } from "./dictionaries.js";
 import { type FileForm, type Reading, readProbe, readVector, writeProbe, writeVector } from "./files.js";
@@ -36,54 +38,43 @@ export interface Kept {
   modelNamed(named: string | undefined): Promise<ModelIdentity | undefined>;
 }
 
-const query = (name: string, schema: object, description: string): Parameter => ({
-  name,
-  in: "query",
-  required: false,
-  schema,
-  description,
-});
-
+const whole = { type: "integer", minimum: 0, maximum: limits.layer_index };
+const text = { type: "string" };
 const claims = [
-  query(
+  parameter(
+    "query",
     "layer",
-    { type: "integer", minimum: 0, maximum: limits.layer_index },
+    whole,
     "The layer of a file that does not say it, as the file's own project counts.",
   ),
-  query(
+  parameter(
+    "query",
     "model",
-    { type: "string" },
+    text,
     "The model that a file without one belongs to; on the inference port the served one.",
   ),
-  query("restamp", { const: "1" }, "Take a file that says that it belongs to another model."),
+  parameter("query", "restamp", { const: "1" }, "Take a file that says that it belongs to another model."),
 ];
-
+const whose = "Whose PyTorch file it is: what its rows are, it does not say.";
 const foreignClaims = [
-  query("format", { enum: vectorFormats }, "Whose PyTorch file it is: what its rows are, it does not say."),
-  query("entry", { type: "string" }, "Which vector of a capping file."),
+  parameter("query", "format", { enum: vectorFormats }, whose),
+  parameter("query", "entry", text, "Which vector of a capping file."),
 ];
 
-const Forgotten = Type.Object({ deleted: Type.Literal(true) });
-
-const known = (stored: TSchema): Answered => ({ description: "What is known of it.", json: stored });
-
-const refusals = {
-  400: "A file, a layer or a model that does not fit; the sentence says which and the numbers.",
-  403: "Not a program on this machine: LAN and browser requests are refused.",
-  404: "There is none of that name.",
-};
-
-function refused(...statuses: (keyof typeof refusals)[]): Record<number, Answered> {
-  return Object.fromEntries(
-    statuses.map((status) => [status, { description: refusals[status], json: ErrorBody }]),
-  );
-}
+const known = (stored: TSchema) => json("What is known of it.", stored);
+const refused = refusals(
+  {
+    400: "A file, a layer or a model that does not fit; the sentence says which and the numbers.",
+    403: "Not a program on this machine: LAN and browser requests are refused.",
+    404: "There is none of that name.",
+  },
+  ErrorBody,
+);
 
 /** Vectors and probes by name: the list, one of them, its file, a new one from a file, its end. */
 export const keptEndpoints: readonly Endpoint<Kept>[] = [
   ...filesEndpoints({
     noun: "vector",
-    title: "Vector",
     stored: StoredVector,
     forms: ["json", "safetensors", "gguf"],
     parameters: [...claims, ...foreignClaims],
@@ -96,7 +87,6 @@ export const keptEndpoints: readonly Endpoint<Kept>[] = [
   }),
   ...filesEndpoints({
     noun: "probe",
-    title: "Probe",
     stored: StoredProbe,
     forms: ["json", "safetensors"],
     parameters: claims,
@@ -110,7 +100,9 @@ export const keptEndpoints: readonly Endpoint<Kept>[] = [
 ];
 
 /** Things of one kind, small enough that their files pass through the service. */
-interface Files extends Pick<Shelf<Kept>, "noun" | "title" | "stored"> {
+interface Files {
+  noun: string;
+  stored: TSchema;
   /** What one can be asked for in. */
   forms: readonly string[];
   /** What may be said of a file in its address. */
@@ -120,26 +112,24 @@ interface Files extends Pick<Shelf<Kept>, "noun" | "title" | "stored"> {
   keep(service: Kept, name: string, bytes: Buffer, reading: Reading): Promise<unknown>;
 }
 
-function filesEndpoints({ forms, parameters, kept, write, keep, ...shelf }: Files): Endpoint<Kept>[] {
-  const { noun, stored } = shelf;
+function filesEndpoints({ noun, stored, forms, parameters, kept, write, keep }: Files): Endpoint<Kept>[] {
+  const format = parameter("query", "format", { enum: forms }, "json: what is known of it; else the file.");
   return shelfEndpoints({
-    ...shelf,
-    plural: `${noun}s`,
-    titles: `${shelf.title}s`,
-    what: `${noun}s`,
+    noun,
+    stored,
     kept,
     get: {
       summary: `One ${noun}, or its file`,
-      parameters: [query("format", { enum: forms }, "json: what is known of it; else the file.")],
+      parameters: [format],
       answers: { 200: { ...known(stored), bytes: true }, ...refused(400, 403, 404) },
-      read: (service, name, ctx) => inForm(kept(service), write, name, ctx),
+      answer: (service, name, ctx) => inForm(kept(service), write, name, ctx),
     },
     put: {
       summary: `Keep a ${noun}'s file, in place of one of that name`,
       description: `At most ${liveLimits.file_bytes} bytes.`,
       parameters,
       body: { bytes: true },
-      async keep(service, name, ctx) {
+      async answer(service, name, ctx) {
         const claimed = claimsOf(ctx, noun);
         const bytes = await readBytes(ctx, liveLimits.file_bytes);
         return refusing(async () => {
@@ -151,81 +141,70 @@ function filesEndpoints({ forms, parameters, kept, write, keep, ...shelf }: File
   });
 }
 
+/** What is said of one thing, and what answers of it. */
+type OfOne<Service, Fields extends keyof Operation> = Pick<Operation, "summary" | "parameters" | Fields> & {
+  answer(service: Service, name: string, ctx: Context): Promise<unknown>;
+};
+
 /** Things of one kind that are kept under names. */
 interface Shelf<Service> {
   noun: string;
-  plural: string;
-  /** The noun and its plural as operations' ids have them. */
-  title: string;
-  titles: string;
-  /** What is kept, in the summary of the list. */
-  what: string;
+  plural?: string;
+  /** What is kept, in the summary of the list, where the plural does not say it. */
+  what?: string;
   stored: TSchema;
   kept(service: Service): Pick<Vectors | Probes | Dictionaries | Lenses, "list" | "get" | "remove">;
-  /** What the answer to one of them is. */
-  get?: Pick<Operation, "summary" | "parameters" | "answers"> & Reads<Service>;
-  put: Pick<Operation, "summary" | "description" | "parameters" | "body"> & Keeps<Service>;
-}
-
-interface Reads<Service> {
-  read(service: Service, name: string, ctx: Context): Promise<unknown>;
-}
-
-interface Keeps<Service> {
-  keep(service: Service, name: string, ctx: Context): Promise<unknown>;
+  get?: OfOne<Service, "answers">;
+  put: OfOne<Service, "description" | "body">;
 }
 
 /** What is kept under names: the list, one of them, a new one, its end. */
 export function shelfEndpoints<Service>(shelf: Shelf<Service>): Endpoint<Service>[] {
-  const { noun, plural, title, titles, stored, kept } = shelf;
+  const { noun, plural = `${noun}s`, what = plural, stored, kept, put } = shelf;
   const list = `/lab/${plural}`;
   const path = `${list}/{name}`;
-  const shared = {
-    parameters: [{ name: "name", in: "path", required: true, schema: Name, description: "Its name." }],
-  };
-  const { read, ...get }: NonNullable<typeof shelf.get> = shelf.get ?? {
+  const id = (verb: string, thing = noun) => `${verb}${thing.charAt(0).toUpperCase()}${thing.slice(1)}`;
+  const get: OfOne<Service, "answers"> = shelf.get ?? {
     summary: `One ${noun}`,
     answers: { 200: known(stored), ...refused(403, 404) },
-    read: (service, name) => kept(service).get(name),
+    answer: (service, name) => kept(service).get(name),
   };
-  const { keep, ...put } = shelf.put;
+  const all = json("All of them.", Type.Object({ [plural]: Type.Array(stored) }));
+  const forgotten = json("Forgotten.", Type.Object({ deleted: Type.Literal(true) }));
   return [
     {
       method: "get",
       path: list,
-      operationId: `list${titles}`,
-      summary: `The ${shelf.what} that are kept`,
-      answers: {
-        200: { description: "All of them.", json: Type.Object({ [plural]: Type.Array(stored) }) },
-        ...refused(403),
-      },
+      operationId: id("list", plural),
+      summary: `The ${what} that are kept`,
+      answers: { 200: all, ...refused(403) },
       answer: async (service) => ({ [plural]: await kept(service).list() }),
     },
     {
       method: "get",
       path,
-      shared,
-      operationId: `get${title}`,
+      shared: { parameters: [parameter("path", "name", Name, "Its name.")] },
+      operationId: id("get"),
       ...get,
       async answer(service, ctx) {
         const name = nameOf(ctx.params);
-        return found(() => read(service, name, ctx));
+        return found(() => get.answer(service, name, ctx));
       },
     },
     {
       method: "put",
       path,
-      operationId: `put${title}`,
+      operationId: id("put"),
       ...put,
       answers: { 200: known(stored), ...refused(400, 403) },
-      answer: (service, ctx) => keep(service, nameOf(ctx.params), ctx),
+      answer: (service, ctx) => put.answer(service, nameOf(ctx.params), ctx),
     },
     {
       method: "delete",
       path,
-      operationId: `delete${title}`,
+      operationId: id("delete"),
       summary: `Forget a ${noun}`,
-      answers: { 200: { description: "Forgotten.", json: Forgotten }, ...refused(403, 404) },
+      answers: { 200: forgotten, ...refused(403, 404) },
       async answer(service, ctx) {
         const name = nameOf(ctx.params);
         if (await kept(service).remove(name)) return { deleted: true };

@@ -714,8 +714,8 @@ export const planted: readonly Planted[] = [
   {
     what: "a file is looked for outside the library",
     file: "src/library/endpoints.ts",
-    from: "const name = nameOf(ctx.params);\n    ctx.body = await found",
-    to: "const name = (ctx.params as unknown as { name: string }).name;\n    ctx.body = await found",
+    from: "const name = nameOf(ctx.params);\n        return found",
+    to: "const name = (ctx.params as unknown as { name: string }).name;\n        return found",
     tests: ["library/endpoints"],
   },
   {

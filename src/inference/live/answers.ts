@@ -1,33 +1,36 @@
-import type { Context } from "koa";
 import type { Static, TSchema } from "typebox";
-import type { StoredProbe, StoredVector } from "../../contracts/library.js";
+import { ProbeRequest, VectorRequest } from "../../contracts/library.js";
 import { liveLimits } from "../../contracts/live-limits.js";
 import { checked, clientGone, HttpError, type RouteContext, readJson } from "../../http/index.js";
 import { refusing } from "../../library/endpoints.js";
 import type { Engine } from "../../native/engine.js";
 import { NativeError } from "../../native/index.js";
+import type { Taking } from "../body.js";
 import type { InferenceService } from "../service.js";
 import type { LiveLibrary } from "./library.js";
+import { makeProbe } from "./make-probe.js";
+import { makeVector } from "./make-vector.js";
 import { captureFeatures, mostFeatures } from "./row-features.js";
 import { captureNpz, captureSafetensors } from "./row-store.js";
 
 /** Makes something from texts, on the resident model, and keeps it under a name. */
-export function making<S extends TSchema>(
+function making<S extends TSchema>(
   schema: S,
-  make: (
-    engine: Engine,
-    library: LiveLibrary,
-    body: Static<S>,
-    signal: AbortSignal,
-  ) => Promise<StoredVector | StoredProbe>,
-) {
-  return async ({ engine, library }: InferenceService, ctx: Context) => {
-    const body = checked(schema, await readJson(ctx, { limit: liveLimits.file_bytes }));
-    const { captures, noCaptureReason } = engine.info;
-    if (!captures) throw new HttpError(400, noCaptureReason);
-    return refusing(() => make(engine, library, body, clientGone(ctx).signal).catch(theirs));
+  make: (engine: Engine, library: LiveLibrary, body: Static<S>, signal: AbortSignal) => Promise<object>,
+): Taking {
+  return {
+    schema,
+    async answer({ engine, library }, ctx) {
+      const body = checked(schema, await readJson(ctx, { limit: liveLimits.file_bytes }));
+      const { captures, noCaptureReason } = engine.info;
+      if (!captures) throw new HttpError(400, noCaptureReason);
+      return refusing(() => make(engine, library, body, clientGone(ctx).signal).catch(theirs));
+    },
   };
 }
+
+export const newVector = making(VectorRequest, makeVector);
+export const newProbe = making(ProbeRequest, makeProbe);
 
 /** Rows that requests asked to keep. */
 export function listRows({ rows }: InferenceService) {
