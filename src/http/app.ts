@@ -1,5 +1,5 @@
 import Router from "@koa/router";
-import Koa, { type Context, type Middleware } from "koa";
+import Koa, { type Context, type Middleware, type Next } from "koa";
 import { type ErrorBody, HttpError, isDisconnect, plainErrorBody, toHttpError } from "./errors.js";
 
 /** What a route is asked, and answers into. */
@@ -10,7 +10,7 @@ export type RouteContext = Context & {
   captures: string[];
 };
 
-type Route = (path: string, answer: (ctx: RouteContext) => unknown) => unknown;
+type Route = (path: string, answer: (ctx: RouteContext, next: Next) => unknown) => unknown;
 
 /** Routes of a service. */
 export interface Routes {
