@@ -41,14 +41,14 @@ export interface Operation {
   shared?: { parameters?: readonly Parameter[]; servers?: readonly object[] };
 }
 
-/** An operation, and where it is. */
-export type Described = Operation & { method: "get" | "post" | "put" | "delete"; path: string };
+/** Method and path: `GET /jobs/{id}`, as OpenAPI has it; `{*id}` takes slashes, too. */
+type Place = { at: `${"GET" | "POST" | "PUT" | "DELETE"} ${string}` };
 
-/**
- * One endpoint of a service: its route, and its part of the OpenAPI document. One that the document leaves out says why.
- * Paths are OpenAPI's, `/jobs/{id}`; `{*id}` takes slashes, too.
- */
-export type Endpoint<Service> = (Described | (Pick<Described, "method" | "path"> & { unlisted: string })) & {
+/** An operation, and where it is. */
+export type Described = Operation & Place;
+
+/** One endpoint of a service: its route, and its part of the OpenAPI document. One that the document leaves out says why. */
+export type Endpoint<Service> = (Described | (Place & { unlisted: string })) & {
   /** Further paths that answer the same; the document has the first one only. */
   also?: readonly string[];
   /** @returns the body of the first status in `answers`, or nothing where it has answered itself */
@@ -66,12 +66,19 @@ export function routesOf<Service>(endpoints: readonly Endpoint<Service>[], servi
       ctx.status = Number(status);
       ctx.body = body;
     };
-    for (const path of [endpoint.path, ...(endpoint.also ?? [])]) {
-      const pattern = path.replace(/\{(\*?)(\w+)\}/g, (_, wild, name) => `${wild || ":"}${name}`);
-      router[endpoint.method](pattern, answer);
+    const [method, place] = placeOf(endpoint);
+    for (const path of [place, ...(endpoint.also ?? [])]) {
+      router[method](
+        path.replace(/\{(\*?)(\w+)\}/g, (_, wild, name) => `${wild || ":"}${name}`),
+        answer,
+      );
     }
   }
   return router;
+}
+
+function placeOf({ at }: Place): [method: "get" | "post" | "put" | "delete", path: string] {
+  return at.replace(/^\w+/, (method) => method.toLowerCase()).split(" ") as ReturnType<typeof placeOf>;
 }
 
 /** The endpoints of a part of a service as those of the whole. */
@@ -102,18 +109,8 @@ export function pathsOf(
   const paths: Record<string, Record<string, unknown>> = {};
   for (const endpoint of endpoints) {
     if ("unlisted" in endpoint) continue;
-    const {
-      method,
-      path,
-      shared = {},
-      operationId,
-      tags,
-      summary,
-      description,
-      parameters,
-      body,
-      answers,
-    } = endpoint;
+    const [method, path] = placeOf(endpoint);
+    const { shared = {}, operationId, tags, summary, description, parameters, body, answers } = endpoint;
     paths[path] = {
       ...paths[path],
       ...(refer(shared) as object),

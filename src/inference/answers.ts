@@ -130,25 +130,21 @@ export const applyTemplate = taking(TemplateRequest, {}, (service, ctx, body) =>
   return passedOn(service, ctx, "apply-template", body);
 });
 
-/** How many tokens prompts have. OpenAI's answers say what they are, Anthropic's do not. */
-export const countChat = taking(ChatCountRequest, unsupportedInChat, async (service, ctx, body) => ({
-  ...(await count(service, ctx, body)),
-  object: "response.input_tokens",
-}));
-export const countResponse = taking(
-  ResponsesCountRequest,
-  unsupportedInResponses,
-  async (service, ctx, body) => ({
-    ...(await count(service, ctx, chatOfResponses(body))),
-    object: "response.input_tokens",
-  }),
+// How many tokens prompts have. OpenAI's answers say what they are, Anthropic's do not.
+const object = "response.input_tokens";
+export const countChat = taking(ChatCountRequest, unsupportedInChat, (service, ctx, body) =>
+  count(service, ctx, body, { object }),
+);
+export const countResponse = taking(ResponsesCountRequest, unsupportedInResponses, (service, ctx, body) =>
+  count(service, ctx, chatOfResponses(body), { object }),
 );
 export const countMessage = taking(CountRequest, unsupportedInMessages, (service, ctx, body) =>
   count(service, ctx, chatOfCount(body)),
 );
 
-async function count(service: InferenceService, ctx: Context, chat: ChatRequest) {
-  return { input_tokens: await admitted(service, ctx, (signal) => countTokens(service, chat, signal)) };
+async function count(service: InferenceService, ctx: Context, chat: ChatRequest, more = {}) {
+  const input_tokens = await admitted(service, ctx, (signal) => countTokens(service, chat, signal));
+  return { input_tokens, ...more };
 }
 
 /** `POST /lab/activations` */

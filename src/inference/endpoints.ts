@@ -82,7 +82,7 @@ function posts(
     400: refused(path, "A field outside its limits; the sentence names it, the limit and the value."),
     503: refused(path, "Too many requests wait; Retry-After says when to come back."),
   };
-  return { method: "post", path, also, operationId, summary, body: { json: schema }, answers, answer };
+  return { at: `POST ${path}`, also, operationId, summary, body: { json: schema }, answers, answer };
 }
 
 function tells(
@@ -93,19 +93,17 @@ function tells(
   { also = [], schema }: { also?: string[]; schema?: TSchema } = {},
 ): Own {
   const answers = { 200: answered(schema), 403: refused(path, "Not for whoever asks.") };
-  return { method: "get", path, also, operationId, summary, answers, answer };
+  return { at: `GET ${path}`, also, operationId, summary, answers, answer };
 }
 
 const rowsPath = "/lab/captures/{id}";
 const rows = {
-  path: rowsPath,
   shared: { parameters: [parameter("path", "id", { type: "string" })] },
 };
 const absent = refused(rowsPath, "There is none of that id; the oldest make room for new ones.");
 
 const readOnly = (path: string): Own => ({
-  method: "post",
-  path,
+  at: `POST ${path}`,
   unlisted: "a refusal",
   answer() {
     throw new HttpError(405, `${path} is read only here.`, { headers: { Allow: "GET, HEAD" } });
@@ -125,7 +123,7 @@ export const inferenceEndpoints: readonly Own[] = [
   })),
   {
     ...rows,
-    method: "get",
+    at: `GET ${rowsPath}`,
     operationId: "getCapture",
     summary: "Kept rows as safetensors, or as npz",
     parameters: [parameter("query", "format", { enum: ["safetensors", "npz"] })],
@@ -134,7 +132,7 @@ export const inferenceEndpoints: readonly Own[] = [
   },
   {
     ...rows,
-    method: "delete",
+    at: `DELETE ${rowsPath}`,
     operationId: "deleteCapture",
     summary: "Forget kept rows",
     answers: { 200: { description: "Forgotten." }, 404: absent },
@@ -142,8 +140,7 @@ export const inferenceEndpoints: readonly Own[] = [
   },
   {
     ...rows,
-    path: `${rowsPath}/features`,
-    method: "get",
+    at: `GET ${rowsPath}/features`,
     operationId: "getCaptureFeatures",
     summary: "Which features of a dictionary are active in kept rows",
     parameters: [
@@ -189,9 +186,8 @@ export const inferenceEndpoints: readonly Own[] = [
     data: [modelObject(service)],
   })),
   {
-    method: "get",
     // A hub id has a slash; some clients write it as it is.
-    path: "/v1/models/{*id}",
+    at: "GET /v1/models/{*id}",
     unlisted: "one path takes no slashes in OpenAPI",
     answer: (service, { params }) => modelNamed(service, params.id as string),
   },
@@ -206,15 +202,14 @@ export const inferenceEndpoints: readonly Own[] = [
   tells("/stats", "stats", "Counts, speeds, percentiles", async ({ stats, engine, rows: kept }) =>
     stats.report(engine.info, await engine.metrics(), kept),
   ),
-  { method: "get", path: "/metrics", unlisted: "Prometheus' own format", answer: metrics },
+  { at: "GET /metrics", unlisted: "Prometheus' own format", answer: metrics },
   tells("/lab/capabilities", "getCapabilities", "What can be captured", capabilities, {
     schema: Capabilities,
   }),
   tells("/lab/captures", "listCaptures", "The rows that requests kept", listRows),
   ...within(executionEndpoints, ({ executions }: InferenceService) => executions),
   {
-    method: "get",
-    path: "/openapi.json",
+    at: "GET /openapi.json",
     unlisted: "the description itself",
     answer: (_, ctx) => servingDocument(`http://${ctx.host}`),
   },

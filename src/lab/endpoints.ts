@@ -64,8 +64,7 @@ const bounds = { limit: limits.job_body_bytes };
 
 const ownEndpoints: readonly Endpoint<LabParts>[] = [
   {
-    method: "get",
-    path: "/lab/v1/health",
+    at: "GET /lab/v1/health",
     operationId: "getHealth",
     tags: ["lab"],
     summary: "Service capabilities and limits",
@@ -84,8 +83,7 @@ const ownEndpoints: readonly Endpoint<LabParts>[] = [
     }),
   },
   {
-    method: "get",
-    path: "/lab/v1/openapi.json",
+    at: "GET /lab/v1/openapi.json",
     operationId: "getDescription",
     tags: ["lab"],
     summary: "This description",
@@ -93,8 +91,7 @@ const ownEndpoints: readonly Endpoint<LabParts>[] = [
     answer: (_, ctx) => openApiDocument(`http://${ctx.host}`),
   },
   {
-    method: "post",
-    path: "/lab/v1/jobs",
+    at: "POST /lab/v1/jobs",
     operationId: "submitJob",
     tags: ["jobs"],
     summary: "Submit an experiment",
@@ -107,8 +104,7 @@ const ownEndpoints: readonly Endpoint<LabParts>[] = [
     },
   },
   {
-    method: "get",
-    path: "/lab/v1/jobs",
+    at: "GET /lab/v1/jobs",
     operationId: "listJobs",
     tags: ["jobs"],
     summary: `The newest ${limits.job_list} jobs`,
@@ -116,8 +112,7 @@ const ownEndpoints: readonly Endpoint<LabParts>[] = [
     answer: ({ lab }) => ({ jobs: lab.list() }),
   },
   {
-    method: "get",
-    path: "/lab/v1/jobs/{id}",
+    at: "GET /lab/v1/jobs/{id}",
     shared: { parameters: [id] },
     operationId: "getJob",
     tags: ["jobs"],
@@ -126,8 +121,7 @@ const ownEndpoints: readonly Endpoint<LabParts>[] = [
     answer: ({ lab }, { params }): Promise<Job> => lab.get(params.id as string),
   },
   {
-    method: "delete",
-    path: "/lab/v1/jobs/{id}",
+    at: "DELETE /lab/v1/jobs/{id}",
     operationId: "deleteJob",
     tags: ["jobs"],
     summary: "Delete a finished job with its artifacts",
@@ -138,8 +132,7 @@ const ownEndpoints: readonly Endpoint<LabParts>[] = [
     },
   },
   {
-    method: "post",
-    path: "/lab/v1/jobs/{id}/cancel",
+    at: "POST /lab/v1/jobs/{id}/cancel",
     shared: { parameters: [id] },
     operationId: "cancelJob",
     tags: ["jobs"],
@@ -152,8 +145,7 @@ const ownEndpoints: readonly Endpoint<LabParts>[] = [
     },
   },
   {
-    method: "get",
-    path: "/lab/v1/jobs/{id}/artifacts/{name}",
+    at: "GET /lab/v1/jobs/{id}/artifacts/{name}",
     shared: {
       parameters: [id, parameter("path", "name", text, "A name that the result lists under `artifacts`.")],
     },
@@ -187,8 +179,7 @@ const servers = [
 /** What the inference server answers below /lab, for who reads of measurements here. */
 const resident: readonly Described[] = [
   {
-    method: "get",
-    path: "/lab/capabilities",
+    at: "GET /lab/capabilities",
     shared: { servers },
     operationId: "getCapabilities",
     tags: ["resident"],
@@ -196,8 +187,7 @@ const resident: readonly Described[] = [
     answers: { 200: json("Capabilities.", Capabilities), ...errors(403) },
   },
   {
-    method: "post",
-    path: "/lab/activations",
+    at: "POST /lab/activations",
     shared: { servers },
     operationId: "captureActivations",
     tags: ["resident"],

@@ -29,8 +29,7 @@ export const libraryEndpoints: readonly Endpoint<LabLibrary>[] = [
   ...within(largeEndpoints, ({ large }: LabLibrary) => large),
   ...["vector", "probe"].map(
     (noun): Endpoint<LabLibrary> => ({
-      method: "post",
-      path: `/lab/${noun}s`,
+      at: `POST /lab/${noun}s`,
       unlisted: "a refusal that says where one is made",
       answer() {
         throw new HttpError(

@@ -173,16 +173,14 @@ export function shelfEndpoints<Service>(shelf: Shelf<Service>): Endpoint<Service
   const forgotten = json("Forgotten.", Type.Object({ deleted: Type.Literal(true) }));
   return [
     {
-      method: "get",
-      path: list,
+      at: `GET ${list}`,
       operationId: id("list", plural),
       summary: `The ${what} that are kept`,
       answers: { 200: all, ...refused(403) },
       answer: async (service) => ({ [plural]: await kept(service).list() }),
     },
     {
-      method: "get",
-      path,
+      at: `GET ${path}`,
       shared: { parameters: [parameter("path", "name", Name, "Its name.")] },
       operationId: id("get"),
       ...get,
@@ -192,16 +190,14 @@ export function shelfEndpoints<Service>(shelf: Shelf<Service>): Endpoint<Service
       },
     },
     {
-      method: "put",
-      path,
+      at: `PUT ${path}`,
       operationId: id("put"),
       ...put,
       answers: { 200: known(stored), ...refused(400, 403) },
       answer: (service, ctx) => put.answer(service, nameOf(ctx.params), ctx),
     },
     {
-      method: "delete",
-      path,
+      at: `DELETE ${path}`,
       operationId: id("delete"),
       summary: `Forget a ${noun}`,
       answers: { 200: forgotten, ...refused(403, 404) },

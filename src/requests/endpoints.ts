@@ -5,10 +5,9 @@ const unlisted = "an inspector for people: records take no schema";
 
 /** What requests did: the list, one record, forgetting. Programs on this machine only: guard it with localAccess. */
 export const executionEndpoints: readonly Endpoint<ExecutionRecorder>[] = [
-  { method: "get", path: "/executions", unlisted, answer: (executions) => executions.list() },
+  { at: "GET /executions", unlisted, answer: (executions) => executions.list() },
   {
-    method: "get",
-    path: "/executions/{id}",
+    at: "GET /executions/{id}",
     unlisted,
     answer(executions, { params }) {
       const execution = executions.find(params.id as string);
@@ -17,8 +16,7 @@ export const executionEndpoints: readonly Endpoint<ExecutionRecorder>[] = [
     },
   },
   {
-    method: "delete",
-    path: "/executions",
+    at: "DELETE /executions",
     unlisted,
     answer(executions) {
       executions.clear();

@@ -72,8 +72,7 @@ for (const { service, stack, document, unlisted, elsewhere } of [
 const Sum = Type.Object({ sum: Type.Integer() }, { title: "Sum" });
 const endpoints: Endpoint<{ base: number }>[] = [
   {
-    method: "post",
-    path: "/sums/{left}",
+    at: "POST /sums/{left}",
     also: ["/old/{left}"],
     shared: { parameters: [parameter("path", "left", { type: "string" })] },
     operationId: "add",
@@ -84,8 +83,7 @@ const endpoints: Endpoint<{ base: number }>[] = [
     answer: ({ base }, { params, query }) => ({ sum: base + Number(params.left) + Number(query.right) }),
   },
   {
-    method: "get",
-    path: "/sums/{left}",
+    at: "GET /sums/{left}",
     operationId: "file",
     summary: "A file",
     answers: { 200: { description: "Bytes.", bytes: true } },
@@ -94,7 +92,7 @@ const endpoints: Endpoint<{ base: number }>[] = [
       ctx.body = Buffer.from("ab");
     },
   },
-  { method: "get", path: "/any/{*rest}", unlisted: "it has slashes", answer: (_, { params }) => params },
+  { at: "GET /any/{*rest}", unlisted: "it has slashes", answer: (_, { params }) => params },
 ];
 
 test("an entry is a route: parameters, further paths, and the status that it is described with", async () => {

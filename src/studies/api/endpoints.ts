@@ -106,8 +106,7 @@ export type ApiEndpoint = Described & {
 /** Every endpoint that takes a token. */
 export const apiEndpoints: readonly ApiEndpoint[] = [
   {
-    method: "get",
-    path: "/api/v1/studies",
+    at: "GET /api/v1/studies",
     operationId: "listStudies",
     summary: "List or search published studies",
     description:
@@ -146,8 +145,7 @@ export const apiEndpoints: readonly ApiEndpoint[] = [
     respond: list,
   },
   {
-    method: "post",
-    path: "/api/v1/studies",
+    at: "POST /api/v1/studies",
     operationId: "saveDraft",
     summary: "Save a private draft",
     description:
@@ -172,8 +170,7 @@ export const apiEndpoints: readonly ApiEndpoint[] = [
     respond: create,
   },
   {
-    method: "get",
-    path: "/api/v1/studies/{id}",
+    at: "GET /api/v1/studies/{id}",
     operationId: "getStudy",
     summary: "Read one study",
     description:
@@ -189,8 +186,7 @@ export const apiEndpoints: readonly ApiEndpoint[] = [
     respond: study,
   },
   {
-    method: "get",
-    path: "/api/v1/studies/{id}/versions/{version}",
+    at: "GET /api/v1/studies/{id}/versions/{version}",
     operationId: "getStudyVersion",
     summary: "Read one version of a study",
     description: "Scope public:read. Older versions stay as they were published.",
@@ -210,8 +206,7 @@ export const apiEndpoints: readonly ApiEndpoint[] = [
     respond: version,
   },
   {
-    method: "get",
-    path: "/api/v1/studies/{id}/discussion",
+    at: "GET /api/v1/studies/{id}/discussion",
     operationId: "getDiscussion",
     summary: "Read a study's discussion",
     description: "Scope public:read. 50 comments a page, in thread order.",

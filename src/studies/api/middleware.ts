@@ -18,20 +18,21 @@ import { setQuotaHeaders } from "./quota-headers.js";
 /** The API's routes: paths match exactly as they stand, without case or trailing slash rules. */
 export function apiRoutes(service: Service): Routes {
   const description = Buffer.from(JSON.stringify(openApi(service.origin)));
-  const endpoints: Endpoint<Service>[] = apiEndpoints.map((endpoint) => ({
-    ...endpoint,
-    answer: (_, ctx) => respond(service, endpoint, ctx),
-  }));
-  endpoints.push({
-    method: "get",
-    path: "/api/v1/openapi.json",
+  const endpoints = apiEndpoints.map(
+    (endpoint): Endpoint<Service> => ({
+      ...endpoint,
+      answer: (_, ctx) => respond(service, endpoint, ctx),
+    }),
+  );
+  const own: Endpoint<Service> = {
+    at: "GET /api/v1/openapi.json",
     unlisted: "the description itself, which needs no token",
     answer(_, ctx) {
       checkSecure(service, ctx);
       return send(ctx, 200, description, true);
     },
-  });
-  return routesOf(endpoints, service);
+  };
+  return routesOf([...endpoints, own], service);
 }
 
 /** Answers requests under /api, refusals included; others go on. */

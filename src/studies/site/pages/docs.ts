@@ -17,7 +17,7 @@ ${studyLimits.requests} requests in any 60 seconds; <code>RateLimit-Remaining</c
 <pre tabindex="0" role="region" aria-label="Example">curl -H "Authorization: Bearer $AGENT_RESEARCH_TOKEN" "${visit.service.origin}/api/v1/studies?q=refusal&amp;limit=5"</pre>
 ${apiEndpoints.map(
   (operation) => html`<section class="card"><h2 id="${operation.operationId}">${operation.summary}</h2>
-<p><code>${operation.method.toUpperCase()} ${operation.path}</code></p><p>${coded(operation.description)}</p>
+<p><code>${operation.at}</code></p><p>${coded(operation.description)}</p>
 ${
   operation.parameters === undefined || operation.parameters.length === 0
     ? null
