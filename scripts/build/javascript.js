@@ -20,8 +20,11 @@ if (!(process.argv.includes("--changed") && isCompiled())) {
     stdio: "inherit",
     shell: process.platform === "win32",
   });
-  if (error !== undefined)
-    console.error(`tapline: tsc did not run (${error.message}); npm run build does it.`);
+  if (error !== undefined) {
+    console.error(
+      `tapline: tsc did not run (${error.message}); \`npm ci\` without --omit=dev installs it, \`npm run build\` runs it.`,
+    );
+  }
   process.exitCode = status ?? 1;
   if (status === 0) {
     await joinTypebox(join(root, "dist"));

@@ -248,9 +248,8 @@ function mainPackage(packages, work, out) {
   const optionalDependencies = Object.fromEntries(packages.map(({ name, version }) => [name, version]));
   // What compiles src/ has done it: npm never runs `prepare` of a tarball.
   const { prepare: _, ...scripts } = main.scripts;
-  const { typescript: __, ...dependencies } = main.dependencies;
   const files = [...main.files, "prebuilt.json"];
-  const packed = { ...main, scripts, dependencies, optionalDependencies, files };
+  const packed = { ...main, scripts, optionalDependencies, files };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(packed, null, 2)}\n`);
   writeFileSync(join(folder, "prebuilt.json"), `${JSON.stringify({ packages }, null, 2)}\n`);
   pack(folder, out);

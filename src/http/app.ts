@@ -1,11 +1,16 @@
 import Router from "@koa/router";
-import Koa, { type Context, type Middleware } from "koa";
+import Koa, { type Context, type Middleware, type Next } from "koa";
 import { type ErrorBody, HttpError, isDisconnect, plainErrorBody, toHttpError } from "./errors.js";
 
 /** What a route is asked, and answers into. */
-export type RouteContext = Context & { params: Record<string, string> };
+export type RouteContext = Context & {
+  /** What stands in the path, decoded. */
+  params: Record<string, string>;
+  /** The same as it stands there, in order. */
+  captures: string[];
+};
 
-type Route = (path: string, answer: (ctx: RouteContext) => unknown) => unknown;
+type Route = (path: string, answer: (ctx: RouteContext, next: Next) => unknown) => unknown;
 
 /** Routes of a service. */
 export interface Routes {
@@ -74,10 +79,15 @@ function answerErrors(errorBodyAt: (path: string) => ErrorBody, log: (line: stri
   };
 }
 
+/** The methods that a path has, where none of its routes answered. */
+export function methodsOf(ctx: Context): string[] {
+  const matched: { methods: string[] }[] = ctx.matched ?? [];
+  return [...new Set(matched.flatMap((layer) => layer.methods))].sort();
+}
+
 /** Reached only when no route answered. */
 const refuseUnrouted: Middleware = (ctx) => {
-  const matched: { methods: string[] }[] = ctx.matched ?? [];
-  const methods = [...new Set(matched.flatMap((layer) => layer.methods))].sort();
+  const methods = methodsOf(ctx);
   if (methods.length === 0) throw new HttpError(404, `There is nothing at ${ctx.path}.`);
   throw new HttpError(405, `${ctx.path} accepts ${methods.join(", ")}, not ${ctx.method}.`, {
     headers: { Allow: methods.join(", ") },

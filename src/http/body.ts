@@ -74,8 +74,13 @@ export function readBytes(ctx: Pick<Context, "req">, limit: number): Promise<Buf
 
 /** A value as its schema says. @throws HttpError 400 */
 export function checked<S extends TSchema>(schema: S, value: unknown): Static<S> {
+  return accepted(() => validate(schema, value));
+}
+
+/** What a check of input lets through. @throws HttpError 400 with the sentence of the check */
+export function accepted<T>(check: () => T): T {
   try {
-    return validate(schema, value);
+    return check();
   } catch (error) {
     throw error instanceof InvalidInput ? new HttpError(400, error.message) : error;
   }

@@ -1,7 +1,27 @@
 export { apiKeyCheck, keyAccess } from "./api-key.js";
-export { type AppOptions, createApp, createRouter, type RouteContext, type Routes } from "./app.js";
-export { type BodyOptions, checked, readBytes, readJson } from "./body.js";
+export {
+  type AppOptions,
+  createApp,
+  createRouter,
+  methodsOf,
+  type RouteContext,
+  type Routes,
+} from "./app.js";
+export { accepted, type BodyOptions, checked, readBytes, readJson } from "./body.js";
 export { clientGone } from "./client-gone.js";
+export {
+  type Answered,
+  type Described,
+  type Endpoint,
+  json,
+  type Operation,
+  type Parameter,
+  parameter,
+  pathsOf,
+  refusals,
+  routesOf,
+  within,
+} from "./endpoints.js";
 export {
   type ErrorBody,
   errorBodyAt,

@@ -54,9 +54,9 @@ export async function sendFile(ctx: Context, path: string): Promise<void> {
   }
 }
 
-function matchesEtag(header: string, etag: string): boolean {
-  if (header.trim() === "*") return true;
-  return header.split(",").some((candidate) => candidate.trim().replace(/^W\//, "") === etag);
+/** Whether an `If-None-Match` names what a client would get. */
+export function matchesEtag(header: string, etag: string): boolean {
+  return header.split(",").some((one) => one.trim() === "*" || one.trim().replace(/^W\//, "") === etag);
 }
 
 /**

@@ -7,22 +7,16 @@ import {
   HttpError,
   keyAccess,
   localAccess,
-  type Routes,
   remoteFault,
+  routesOf,
   sharedAccess,
   underPath,
 } from "../http/index.js";
 import { NativeError } from "../native/index.js";
-import { executionRoutes } from "../requests/index.js";
+import { inferenceEndpoints } from "./endpoints.js";
 import { servingErrorBody } from "./error-body.js";
 import { forPages } from "./for-pages.js";
-import { insideRoutes } from "./inside.js";
-import { libraryRoutes } from "./live/routes.js";
-import { llamaServerRoutes } from "./llama-server.js";
 import type { InferenceService } from "./service.js";
-import { statusRoutes } from "./status.js";
-import { textRoutes } from "./text.js";
-import { v1Routes } from "./v1.js";
 
 const inside = underPath("/lab", "/executions");
 const open = underPath("/health", "/v1/health");
@@ -44,23 +38,10 @@ export function inferenceApp(service: InferenceService, log?: (line: string) => 
       countRefusals(service),
       answerForEngine,
     ],
-    routers: inferenceRoutes(service),
+    routers: [routesOf(inferenceEndpoints, service)],
     errorBodyAt: servingErrorBody,
     ...(log === undefined ? {} : { log }),
   });
-}
-
-/** Every route of the inference server. */
-export function inferenceRoutes(service: InferenceService): Routes[] {
-  return [
-    v1Routes(service),
-    llamaServerRoutes(service),
-    textRoutes(service),
-    statusRoutes(service),
-    insideRoutes(service),
-    libraryRoutes(service),
-    executionRoutes(service.executions),
-  ];
 }
 
 function greeting({ engine: { info }, aliases }: InferenceService): FrontPage {

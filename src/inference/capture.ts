@@ -6,10 +6,10 @@ import type { InferenceService } from "./service.js";
 
 /** Runs captures of the resident model: one at a time, each waiting for its turn for a limited time. */
 export class Captures {
-  readonly #service: InferenceService;
+  readonly #service: Omit<InferenceService, "captures">;
   #pending = false;
 
-  constructor(service: InferenceService) {
+  constructor(service: Omit<InferenceService, "captures">) {
     this.#service = service;
   }
 

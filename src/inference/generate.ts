@@ -1,36 +1,28 @@
 import type { Context } from "koa";
-import type { Static, TSchema } from "typebox";
 import {
   type ChatRequest,
   ChatRequest as ChatSchema,
   type CompletionRequest,
   CompletionRequest as CompletionSchema,
-  InfillRequest as InfillSchema,
-  NativeCompletionRequest as NativeSchema,
+  InfillRequest,
+  NativeCompletionRequest,
 } from "../contracts/chat.js";
 import { inferenceLimits } from "../contracts/inference-limits.js";
 import type { LiveRequest } from "../contracts/live.js";
-import { MessagesRequest as MessagesSchema } from "../contracts/messages.js";
-import { ResponsesRequest as ResponsesSchema } from "../contracts/responses.js";
+import { MessagesRequest } from "../contracts/messages.js";
+import { ResponsesRequest } from "../contracts/responses.js";
 import {
-  type Unsupported,
   unsupportedInChat,
   unsupportedInCompletions,
   unsupportedInMessages,
   unsupportedInNative,
   unsupportedInResponses,
 } from "../contracts/unsupported.js";
-import { clientGone, HttpError, readJson } from "../http/index.js";
+import { clientGone } from "../http/index.js";
 import { NativeError } from "../native/index.js";
 import type { Outcome } from "../requests/index.js";
-import {
-  checkBody,
-  checkContinued,
-  checkGeneration,
-  checkMessages,
-  checkTools,
-  refusal,
-} from "./check-body.js";
+import { taking } from "./body.js";
+import { checkContinued, checkGeneration, checkMessages, checkTools, refusal } from "./check-body.js";
 import { CompletionForm } from "./forms/completion.js";
 import type { AnswerForm, ChatAnswer } from "./forms/form.js";
 import { MessagesForm } from "./forms/messages-answer.js";
@@ -42,59 +34,29 @@ import { openLive } from "./live/request.js";
 import { sendStream, wholeBody, withoutLoneTag } from "./reply.js";
 import type { InferenceService } from "./service.js";
 
-/** Reads and checks a body of the OpenAI-style endpoints, and that it asks for the served model. */
-export async function readBody<S extends TSchema>(
-  service: InferenceService,
-  ctx: Context,
-  schema: S,
-  unsupported: Unsupported = {},
-): Promise<Static<S>> {
-  const body = checkBody(schema, await readJson(ctx, { limit: inferenceLimits.body_bytes }), unsupported);
-  const { model } = body as { model?: string };
-  if (model !== undefined && !isServed(service, model)) {
-    throw new HttpError(
-      404,
-      `The model ${model.slice(0, 200)} is not served here; ${service.engine.info.id} is.`,
-      {
-        param: "model",
-        code: "model_not_found",
-      },
-    );
-  }
-  return body;
-}
-
-/** Whether a name is the served model's id or one of its other names. */
-export function isServed({ engine, aliases }: InferenceService, model: string): boolean {
-  return model === engine.info.id || aliases.includes(model);
-}
-
 /** `POST /v1/chat/completions` */
-export async function chat(service: InferenceService, ctx: Context): Promise<void> {
-  const body = await readBody(service, ctx, ChatSchema, unsupportedInChat);
-  await generateChat(service, ctx, body, body);
-}
+export const chat = taking(ChatSchema, unsupportedInChat, (service, ctx, body) =>
+  generateChat(service, ctx, body, body),
+);
 
 /** `POST /v1/responses` */
-export async function responses(service: InferenceService, ctx: Context): Promise<void> {
-  const body = await readBody(service, ctx, ResponsesSchema, unsupportedInResponses);
+export const responses = taking(ResponsesRequest, unsupportedInResponses, (service, ctx, body) => {
   const form = new ResponsesForm(body, service.engine.info.id);
-  await generateChat(service, ctx, body, withUsage(chatOfResponses(body)), form);
-}
+  return generateChat(service, ctx, body, withUsage(chatOfResponses(body)), form);
+});
 
 /** `POST /v1/messages` */
-export async function messages(service: InferenceService, ctx: Context): Promise<void> {
-  const body = await readBody(service, ctx, MessagesSchema, unsupportedInMessages);
+export const messages = taking(MessagesRequest, unsupportedInMessages, async (service, ctx, body) => {
   const request = withUsage(chatOfMessages(body));
   // A stream begins with the prompt's length, which the engine tells only at its end.
   const tokens = body.stream === true ? await countTokens(service, request, clientGone(ctx).signal) : 0;
   const form = new MessagesForm(service.engine.info.id, body.stop_sequences ?? [], tokens);
   await generateChat(service, ctx, body, request, form);
-}
+});
 
 /** `POST /v1/completions` */
-export async function complete(service: InferenceService, ctx: Context): Promise<void> {
-  const { echo, best_of, ...body } = await readBody(service, ctx, CompletionSchema, unsupportedInCompletions);
+export const complete = taking(CompletionSchema, unsupportedInCompletions, async (service, ctx, asked) => {
+  const { echo, best_of, ...body } = asked;
   checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
   const perPrompt = body.n_cmpl ?? body.n ?? 1;
   if (best_of !== undefined && best_of !== perPrompt) {
@@ -111,22 +73,27 @@ export async function complete(service: InferenceService, ctx: Context): Promise
   };
   const request = normalise(service, body);
   await generate(service, ctx, "completion", body, request, null, rewritten ? form : undefined);
-}
+});
 
 /** `POST /completion`, llama-server's own. */
-export async function completeNatively(service: InferenceService, ctx: Context): Promise<void> {
-  const body = await readBody(service, ctx, NativeSchema, unsupportedInNative);
-  checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
-  const form = asksForNothing(body) ? new SilentForm() : undefined;
-  await generate(service, ctx, "native-completion", body, normalise(service, body), null, form);
-}
+export const completeNatively = taking(NativeCompletionRequest, unsupportedInNative, (service, ctx, body) =>
+  generatePlainly(service, ctx, "native-completion", body),
+);
 
 /** `POST /infill` */
-export async function infill(service: InferenceService, ctx: Context): Promise<void> {
-  const body = await readBody(service, ctx, InfillSchema, unsupportedInNative);
+export const infill = taking(InfillRequest, unsupportedInNative, (service, ctx, body) =>
+  generatePlainly(service, ctx, "infill", body),
+);
+
+async function generatePlainly(
+  service: InferenceService,
+  ctx: Context,
+  route: "native-completion" | "infill",
+  body: NativeCompletionRequest | InfillRequest,
+): Promise<void> {
   checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
   const form = asksForNothing(body) ? new SilentForm() : undefined;
-  await generate(service, ctx, "infill", body, normalise(service, body), null, form);
+  await generate(service, ctx, route, body, normalise(service, body), null, form);
 }
 
 /** How many tokens a chat's prompt has, as the template writes it. */

@@ -4,6 +4,7 @@ import type { Engine } from "../native/engine.js";
 import type { BackendInfo } from "../native/index.js";
 import { ExecutionRecorder } from "../requests/index.js";
 import { Admission } from "./admission.js";
+import { Captures } from "./capture.js";
 import type { LiveLibrary } from "./live/library.js";
 import { RowStore } from "./live/row-store.js";
 import { PromptScores } from "./prompt-scores.js";
@@ -21,6 +22,8 @@ export interface InferenceService {
   readonly drafts: boolean;
   /** Vectors and probes that requests name. */
   readonly library: LiveLibrary;
+  /** Captures of the resident model. */
+  readonly captures: Captures;
   /** Rows that requests asked to keep. */
   readonly rows: RowStore;
   readonly apiKey: string | undefined;
@@ -50,7 +53,7 @@ export type ServiceParts = Pick<
   };
 
 export function createService(parts: ServiceParts, defaultCaptureWaitMs: number): InferenceService {
-  return {
+  const service: Omit<InferenceService, "captures"> = {
     engine: parts.engine,
     backend: parts.backend,
     resolved: parts.resolved,
@@ -70,4 +73,5 @@ export function createService(parts: ServiceParts, defaultCaptureWaitMs: number)
     startedAt: Math.floor(Date.now() / 1000),
     captureWaitMs: parts.captureWaitMs ?? defaultCaptureWaitMs,
   };
+  return Object.assign(service, { captures: new Captures(service) });
 }

@@ -1,48 +1,78 @@
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { DictionaryRequest, LensRequest } from "../contracts/library.js";
+import type { Context } from "koa";
+import type { Static } from "typebox";
+import { DictionaryRequest, LensRequest, StoredDictionary, StoredLens } from "../contracts/library.js";
 import { limits } from "../contracts/limits.js";
-import { checked, clientGone, HttpError, type Routes, readJson } from "../http/index.js";
+import { checked, clientGone, type Endpoint, HttpError, readJson } from "../http/index.js";
+import { shelfEndpoints } from "../library/endpoints.js";
 import { Dictionaries } from "../library/index.js";
 import { Lenses } from "../library/lenses.js";
-import { nameOf, shelfRoutes } from "../library/routes.js";
 import { lensPlace } from "../models/resolve.js";
 import { SerialQueue } from "../native/serial.js";
 import type { LibraryTask, Taken } from "./library-process.js";
+
+/** Dictionaries and lenses that are kept, and the turns in which new ones are read. */
+export class LargeThings {
+  readonly dictionaries: Dictionaries;
+  readonly lenses: Lenses;
+  // One at a time: each may need as much memory as its file has bytes.
+  readonly #turns = new SerialQueue("library");
+  readonly #home: string;
+
+  constructor(home: string) {
+    this.#home = home;
+    this.dictionaries = new Dictionaries(home);
+    this.lenses = new Lenses(home);
+  }
+
+  /** Until its client goes away. */
+  take(ctx: Context, task: Omit<LibraryTask, "home">): Promise<object> {
+    const { signal } = clientGone(ctx);
+    return this.#turns.run(() => take({ home: this.#home, ...task }, signal));
+  }
+}
 
 /**
  * Sparse dictionaries and lenses by name, on the Lab's port: the list, one of them, a new one from a folder or the hub, its
  * end.
  */
-export function largeRoutes(router: Routes, home: string): void {
-  // One at a time: each may need as much memory as its file has bytes.
-  const turns = new SerialQueue("library");
-  shelfRoutes(router, "dictionary", "dictionaries", new Dictionaries(home));
-  router.put("/lab/dictionaries/:name", async (ctx) => {
-    const name = nameOf(ctx.params);
-    const { from, layer, point, k, revision } = checked(
-      DictionaryRequest,
-      await readJson(ctx, { limit: limits.job_body_bytes }),
-    );
-    const { signal } = clientGone(ctx);
-    const task = {
-      kind: "dictionary",
-      home,
-      name,
+export const largeEndpoints: readonly Endpoint<LargeThings>[] = [
+  ...shelfEndpoints<LargeThings>({
+    noun: "dictionary",
+    plural: "dictionaries",
+    what: "sparse dictionaries",
+    stored: StoredDictionary,
+    kept: ({ dictionaries }) => dictionaries,
+    put: putting("dictionary", DictionaryRequest, ({ from, layer, point, k }) => ({
       place: from,
       claims: { layer, point, k },
-      revision,
-    } as const;
-    ctx.body = await turns.run(() => take(task, signal));
-  });
-  shelfRoutes(router, "lens", "lenses", new Lenses(home));
-  router.put("/lab/lenses/:name", async (ctx) => {
-    const name = nameOf(ctx.params);
-    const { from, revision } = checked(LensRequest, await readJson(ctx, { limit: limits.job_body_bytes }));
-    const { signal } = clientGone(ctx);
-    const task = { kind: "lens", home, name, place: lensPlace(from), revision } as const;
-    ctx.body = await turns.run(() => take(task, signal));
-  });
+    })),
+  }),
+  ...shelfEndpoints<LargeThings>({
+    noun: "lens",
+    plural: "lenses",
+    what: "lenses that translate",
+    stored: StoredLens,
+    kept: ({ lenses }) => lenses,
+    put: putting("lens", LensRequest, ({ from }) => ({ place: lensPlace(from) })),
+  }),
+];
+
+function putting<S extends typeof DictionaryRequest | typeof LensRequest>(
+  kind: LibraryTask["kind"],
+  schema: S,
+  taskOf: (request: Static<S>) => Pick<LibraryTask, "place" | "claims">,
+) {
+  return {
+    summary: `Keep a published ${kind} from a folder or the hub, in place of one of that name`,
+    description: "Answers when it is kept; what the hub has is downloaded into the shared cache first.",
+    body: { json: schema },
+    async answer(things: LargeThings, name: string, ctx: Context) {
+      const request = checked(schema, await readJson(ctx, { limit: limits.job_body_bytes }));
+      return things.take(ctx, { kind, name, revision: request.revision, ...taskOf(request) });
+    },
+  };
 }
 
 // The same file beside this one, from src/ under tsx and from dist/.

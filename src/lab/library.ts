@@ -1,34 +1,47 @@
 import { ports } from "../contracts/index.js";
 import { UserError } from "../contracts/user-error.js";
 import { FormatError } from "../formats/format-error.js";
-import { createRouter, HttpError, type Routes } from "../http/index.js";
+import { type Endpoint, HttpError, within } from "../http/index.js";
+import { type Kept, keptEndpoints } from "../library/endpoints.js";
 import { type ModelIdentity, modelFingerprint, Probes, Vectors } from "../library/index.js";
-import { keptRoutes } from "../library/routes.js";
 import { readGgufHeader } from "../models/gguf-header.js";
 import { modelHere } from "../models/resolve.js";
-import { largeRoutes } from "./large-things.js";
+import { LargeThings, largeEndpoints } from "./large-things.js";
+
+/** What the library's endpoints answer from. */
+export interface LabLibrary {
+  kept: Kept;
+  large: LargeThings;
+}
+
+export function openLibrary(home: string): LabLibrary {
+  const modelNamed: Kept["modelNamed"] = async (named) =>
+    named === undefined ? undefined : identityOf(named);
+  return {
+    kept: { vectors: new Vectors(home), probes: new Probes(home), modelNamed },
+    large: new LargeThings(home),
+  };
+}
 
 /** The user's library on the Lab's port: what is kept, without a model that could make something new. */
-export function libraryRoutes(home: string): Routes {
-  const router = createRouter();
-  const library = { vectors: new Vectors(home), probes: new Probes(home) };
-  keptRoutes(router, library, async (named) => (named === undefined ? undefined : identityOf(named)));
-  largeRoutes(router, home);
-  for (const [noun, plural] of [
-    ["vector", "vectors"],
-    ["probe", "probes"],
-  ] as const) {
-    router.post(`/lab/${plural}`, () => {
-      throw new HttpError(
-        405,
-        `A ${noun} is made from texts where a model is resident: POST /lab/${plural} to tapline serve (port ` +
-          `${ports.inference}); the Lab keeps files: PUT /lab/${plural}/NAME.`,
-        { headers: { Allow: "GET" } },
-      );
-    });
-  }
-  return router;
-}
+export const libraryEndpoints: readonly Endpoint<LabLibrary>[] = [
+  ...within(keptEndpoints, ({ kept }: LabLibrary) => kept),
+  ...within(largeEndpoints, ({ large }: LabLibrary) => large),
+  ...["vector", "probe"].map(
+    (noun): Endpoint<LabLibrary> => ({
+      at: `POST /lab/${noun}s`,
+      unlisted: "a refusal that says where one is made",
+      answer() {
+        throw new HttpError(
+          405,
+          `A ${noun} is made from texts where a model is resident: POST /lab/${noun}s to tapline serve (port ` +
+            `${ports.inference}); the Lab keeps files: PUT /lab/${noun}s/NAME.`,
+          { headers: { Allow: "GET" } },
+        );
+      },
+    }),
+  ),
+];
 
 /**
  * A model on this machine as stored things know it.

@@ -1,8 +1,16 @@
 import { operations, version } from "../contracts/index.js";
-import { createApp, type FrontPage, frontPage, type Listening, listen, localAccess } from "../http/index.js";
+import {
+  createApp,
+  type FrontPage,
+  frontPage,
+  type Listening,
+  listen,
+  localAccess,
+  routesOf,
+} from "../http/index.js";
+import { labEndpoints } from "./endpoints.js";
 import { Lab, type LabOptions } from "./lab.js";
-import { libraryRoutes } from "./library.js";
-import { labRoutes } from "./routes.js";
+import { openLibrary } from "./library.js";
 
 export interface LabServiceOptions extends LabOptions {
   /** 0 takes any free port. */
@@ -25,9 +33,10 @@ export async function startLab(options: LabServiceOptions): Promise<LabService> 
   const lab = await Lab.open(options);
   let http: Listening;
   try {
+    const library = openLibrary(options.library ?? options.home);
     const app = createApp({
       before: [frontPage(() => greeting(options.backend)), localAccess()],
-      routers: [labRoutes(lab, options.backend), libraryRoutes(options.library ?? options.home)],
+      routers: [routesOf(labEndpoints, { lab, backend: options.backend, library })],
       ...(options.log === undefined ? {} : { log: options.log }),
     });
     http = await listen(app, { port: options.port });

@@ -1,3 +1,4 @@
+export { executionEndpoints } from "./endpoints.js";
 export { Histogram, percentiles } from "./histogram.js";
 export {
   ExecutionRecorder,
@@ -5,4 +6,3 @@ export {
   type ExecutionTrace,
   type Outcome,
 } from "./recorder.js";
-export { executionRoutes } from "./routes.js";

@@ -10,10 +10,11 @@ import {
   HttpError,
   keyAccess,
   localAccess,
+  routesOf,
   sharedAccess,
   underPath,
 } from "../http/index.js";
-import { executionRoutes } from "../requests/index.js";
+import { executionEndpoints } from "../requests/index.js";
 import type { ModelObject } from "./backend.js";
 import { cameBack, unavailable } from "./forward.js";
 import { isComingBack, withVia } from "./headers.js";
@@ -39,7 +40,7 @@ export function routerApp(service: RouterService, log: (line: string) => void): 
       v1Routes(service),
       toldRoutes(service),
       statusRoutes(service),
-      executionRoutes(service.executions),
+      routesOf(executionEndpoints, service.executions),
     ],
     errorBodyAt,
     log,

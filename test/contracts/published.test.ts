@@ -9,9 +9,9 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { contracts as contractsOf, operations } from "../../src/contracts/index.js";
-import { servingDocument } from "../../src/inference/openapi.js";
-import { openApiDocument } from "../../src/lab/openapi.js";
-import { openApi } from "../../src/studies/api/openapi.js";
+import { servingDocument } from "../../src/inference/endpoints.js";
+import { openApiDocument } from "../../src/lab/endpoints.js";
+import { openApi } from "../../src/studies/api/endpoints.js";
 
 const recorded = fileURLToPath(new URL("./fixtures/published.txt", import.meta.url));
 const contracts = fileURLToPath(new URL("../../src/contracts", import.meta.url));

@@ -6,11 +6,10 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { disguisedLiveField, liveFieldFault } from "../../src/contracts/live-field.js";
 import { forwardedPaths } from "../../src/contracts/router.js";
-import type { Routes } from "../../src/http/index.js";
-import { inferenceRoutes } from "../../src/inference/app.js";
+import { type Routes, routesOf } from "../../src/http/index.js";
+import { inferenceEndpoints } from "../../src/inference/endpoints.js";
+import { type LabParts, labEndpoints } from "../../src/lab/endpoints.js";
 import { startLab } from "../../src/lab/index.js";
-import { libraryRoutes } from "../../src/lab/library.js";
-import { labRoutes } from "../../src/lab/routes.js";
 import { stand } from "../inference/support/stand.js";
 import { cast } from "../router/support/cast.js";
 import { messages } from "../router/support/routing.js";
@@ -56,7 +55,7 @@ const unread = ["/lab/vectors", "/lab/probes", "/lab/vectors/:name", "/lab/probe
 
 test("every POST route of the inference server acts on tapline or refuses it", async () => {
   const { service, post, asked } = await stand({ embeddings: true });
-  const paths = taking(inferenceRoutes(service), "POST");
+  const paths = taking([routesOf(inferenceEndpoints, service)], "POST");
   for (const path of [...acting, ...Object.keys(required).filter((path) => paths.includes(path))]) {
     assert.ok(paths.includes(path), path);
   }
@@ -102,7 +101,7 @@ test("every POST route of the Lab refuses it", async () => {
   let refused = 0;
   try {
     // Made only to be listed: no route is asked.
-    const routes = [labRoutes({} as Parameters<typeof labRoutes>[0], "cpu"), libraryRoutes(home)];
+    const routes = [routesOf(labEndpoints, {} as LabParts)];
     for (const method of ["POST", "PUT"]) {
       for (const path of taking(routes, method)) {
         if (unread.includes(path)) continue;

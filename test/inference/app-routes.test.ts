@@ -1,7 +1,7 @@
 /** Every route of the serving port, and who may use it: on a stand-in for the engine. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { servingDocument } from "../../src/inference/openapi.js";
+import { servingDocument } from "../../src/inference/endpoints.js";
 import type { EngineMetrics } from "../../src/native/engine.js";
 import { NativeError } from "../../src/native/index.js";
 import { until } from "../support/until.js";

@@ -394,7 +394,7 @@ test("what watched probes say is counted, of whole answers and of streams, where
 
 test("what is sent to this port is for the model that it serves, by any of its names", async () => {
   const put: unknown[] = [];
-  const vectors = { put: async (...given: unknown[]) => void put.push(given[2]) };
+  const vectors = { put: async (...given: unknown[]) => put.push(given[2]) && null };
   const { send } = await stand({}, { ...withLibrary({ vectors }), aliases: ["m", "other"] });
   const { encodeSafetensors } = await import("../../src/formats/safetensors.js");
   const file = encodeSafetensors({ layer_1: { shape: [2], data: Float32Array.of(1, 2) } }, {});

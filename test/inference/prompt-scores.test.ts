@@ -2,7 +2,7 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { HttpError } from "../../src/http/index.js";
-import { servingDocument } from "../../src/inference/openapi.js";
+import { servingDocument } from "../../src/inference/endpoints.js";
 import { PromptScores } from "../../src/inference/prompt-scores.js";
 import type { Engine } from "../../src/native/engine.js";
 import { NativeError } from "../../src/native/index.js";

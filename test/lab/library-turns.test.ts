@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { createApp, createRouter, type Listening, listen } from "../../src/http/index.js";
-import { largeRoutes } from "../../src/lab/large-things.js";
+import { createApp, type Listening, listen, routesOf } from "../../src/http/index.js";
+import { LargeThings, largeEndpoints } from "../../src/lab/large-things.js";
 import { until } from "../support/until.js";
 
 /** What the Lab holds of a process; the test says when it answers, and when it ends. */
@@ -46,8 +46,7 @@ test.after(() => {
 test.before.each(async () => {
   readers.length = 0;
   arrived = 0;
-  const router = createRouter();
-  largeRoutes(router, home);
+  const router = routesOf(largeEndpoints, new LargeThings(home));
   service = await listen(createApp({ routers: [router], log: () => {} }), { port: 0, graceMs: 0 });
   service.server.on("request", (request) => {
     if (request.method === "PUT") request.once("end", () => arrived++);

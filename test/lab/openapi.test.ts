@@ -1,7 +1,7 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { contracts, limits } from "../../src/contracts/index.js";
-import { openApiDocument } from "../../src/lab/openapi.js";
+import { openApiDocument } from "../../src/lab/endpoints.js";
 import { assertLinted } from "../support/lint-openapi.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: a JSON document

@@ -713,17 +713,17 @@ export const planted: readonly Planted[] = [
   },
   {
     what: "a file is looked for outside the library",
-    file: "src/library/routes.ts",
-    from: "const name = nameOf(ctx.params);\n    ctx.body = await found",
-    to: "const name = (ctx.params as unknown as { name: string }).name;\n    ctx.body = await found",
-    tests: ["library/routes"],
+    file: "src/library/endpoints.ts",
+    from: "const name = nameOf(ctx.params);\n        return found",
+    to: "const name = (ctx.params as unknown as { name: string }).name;\n        return found",
+    tests: ["library/endpoints"],
   },
   {
     what: "restamp=0 is a yes",
-    file: "src/library/routes.ts",
+    file: "src/library/endpoints.ts",
     from: 'value === "" || value === "1"',
     to: 'value === "" || value === "0" || value === "1"',
-    tests: ["library/routes"],
+    tests: ["library/endpoints"],
   },
   {
     what: "a shuffle leaves nothing where it was",

@@ -3,8 +3,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { createApp } from "../../src/http/index.js";
-import { ExecutionRecorder, executionRoutes, Histogram, percentiles } from "../../src/requests/index.js";
+import { createApp, routesOf } from "../../src/http/index.js";
+import { ExecutionRecorder, executionEndpoints, Histogram, percentiles } from "../../src/requests/index.js";
 
 function begin(recorder = new ExecutionRecorder(), input: unknown = {}) {
   const start = {
@@ -390,7 +390,7 @@ test("records are listed, read by their id and forgotten at their addresses", as
   const recorder = new ExecutionRecorder();
   const { trace } = begin(recorder);
   trace.ended("completed");
-  const app = createApp({ routers: [executionRoutes(recorder)] });
+  const app = createApp({ routers: [routesOf(executionEndpoints, recorder)] });
   const server = createServer(app.callback());
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const at = `http://127.0.0.1:${(server.address() as AddressInfo).port}/executions`;

@@ -1,5 +1,5 @@
 /** What the website answers as a whole: pages that everybody may read, and what goes wrong. On SQLite. */
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { join } from "node:path";
@@ -118,16 +118,17 @@ test("what goes wrong on a page is told by its kind, and only real faults are wr
       log: (line: string) => log.push(line),
       ...change,
     }) as unknown as Service;
+  let fault: unknown;
+  const fail = () => Promise.reject(fault);
+  routes.push(["GET", "/fault", fail], ["POST", "/fault", fail]);
   const site = makeSite(serviceOf());
+  routes.splice(-2);
   const nowhere = () => assert.unreachable();
   const ask = async (method: string, path: string, by = site) => {
     const ctx = contextOf(method, path);
     await by(ctx as never, nowhere as never);
     return ctx;
   };
-  let fault: unknown;
-  const path = /^\/fault$/;
-  routes.push(["GET", path, () => Promise.reject(fault)], ["POST", path, () => Promise.reject(fault)]);
   const failing = async (error: unknown) => {
     fault = error;
     const ctx = await ask("GET", "/fault");
@@ -163,9 +164,32 @@ test("what goes wrong on a page is told by its kind, and only real faults are wr
   assert.equal(log, [], "who went away is no fault");
   assert.equal(await failing(new Error("broken")), unavailable);
   assert.is(log.length, 1);
-  routes.splice(-2);
 
   assert.is((await ask("GET", "/nothing")).status, 404);
+  // Paths count as they stand: by case, to their end, undecoded; a part that has a shape is there in that shape alone.
+  const [none, there] = [randomUUID(), "/sign-in"];
+  for (const [path, status] of [
+    [there, 200],
+    ["/Sign-in", 404],
+    ["/sign-in/", 404],
+    ["/%73ign-in", 404],
+    [`/studies/${none}`, 405],
+    [`/studies/${none}/v/1`, 405],
+    [`/studies/${none}/v/1a`, 404],
+    [`/studies/${none}/v/1/cite.bib`, 405],
+    [`/studies/${none}/v/1/cite.B`, 404],
+    ["/authors/a_b-c", 405],
+    ["/authors/a%20b", 404],
+    ["/sitemap-1.xml", 405],
+    ["/sitemap-0.xml", 404],
+    ["/sitemap-10000.xml", 404],
+    ["/notifications/feed/a_-.atom", 405],
+    ["/notifications/feed/a.b.atom", 404],
+  ] as const) {
+    assert.is((await ask(path.toLowerCase().startsWith(there) ? "GET" : "PUT", path)).status, status, path);
+  }
+  assert.is((await ask("GET", "/sitemap-1a.xml")).status, 404);
+  assert.match(String((await ask("GET", `/studies/%3${none.slice(1)}`)).body), "There is no such page.");
   const wrong = await ask("DELETE", "/agents");
   assert.equal([wrong.status, wrong.response.get("Allow")], [405, "GET, POST"]);
   assert.match(String(wrong.body), "This address accepts GET, POST only.");

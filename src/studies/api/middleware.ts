@@ -2,6 +2,8 @@ import { createHash, randomUUID } from "node:crypto";
 import { Readable } from "node:stream";
 import type { Context, Middleware } from "koa";
 import { constantRequestId, type ErrorBody } from "../../contracts/studies/index.js";
+import { methodsOf, type RouteContext, type Routes } from "../../http/app.js";
+import { type Endpoint, routesOf } from "../../http/endpoints.js";
 import { isDisconnect } from "../../http/errors.js";
 import { ApiError } from "../api-error.js";
 import { answeredAsKnown, etagOf, pack, sendPacked, wantsGzip } from "../http/conditional.js";
@@ -10,76 +12,68 @@ import { isDisabled, logFault, type Service } from "../service.js";
 import type { Credential } from "../store/admission.js";
 import { AccountSuspended } from "../store/store.js";
 import { authenticate, revoked } from "./authenticate.js";
-import {
-  createEndpoint,
-  discussionEndpoint,
-  type Endpoint,
-  listEndpoint,
-  studyEndpoint,
-  versionEndpoint,
-} from "./endpoints.js";
-import { openApi } from "./openapi.js";
+import { type ApiEndpoint, apiEndpoints, openApi } from "./endpoints.js";
 import { setQuotaHeaders } from "./quota-headers.js";
 
-type Found = { endpoints: Endpoint[]; segment: string; version: string } | "openapi" | null;
-
-/** Everything under /api: paths match exactly as they stand, without decoding, case or trailing slash rules. */
-function route(path: string): Found {
-  if (path === "/api/v1/openapi.json") return "openapi";
-  const match = /^\/api\/v1\/studies(?:\/([^/]+)(?:(\/discussion)|\/versions\/([^/]+))?)?$/.exec(path);
-  if (match === null) return null;
-  const [, segment = "", discussion, version = ""] = match;
-  if (segment === "") return { endpoints: [listEndpoint, createEndpoint], segment, version };
-  const plain = discussion === undefined ? studyEndpoint : discussionEndpoint;
-  return { endpoints: [version === "" ? plain : versionEndpoint], segment, version };
+/** The API's routes: paths match exactly as they stand, without case or trailing slash rules. */
+export function apiRoutes(service: Service): Routes {
+  const description = Buffer.from(JSON.stringify(openApi(service.origin)));
+  const endpoints = apiEndpoints.map(
+    (endpoint): Endpoint<Service> => ({
+      ...endpoint,
+      answer: (_, ctx) => respond(service, endpoint, ctx),
+    }),
+  );
+  const own: Endpoint<Service> = {
+    at: "GET /api/v1/openapi.json",
+    unlisted: "the description itself, which needs no token",
+    answer(_, ctx) {
+      checkSecure(service, ctx);
+      return send(ctx, 200, description, true);
+    },
+  };
+  return routesOf([...endpoints, own], service);
 }
 
 /** Answers requests under /api, refusals included; others go on. */
 export function api(service: Service): Middleware {
-  const description = Buffer.from(JSON.stringify(openApi(service.origin)));
+  const routes = apiRoutes(service).routes();
   return async (ctx, next) => {
     if (ctx.path !== "/api" && !ctx.path.startsWith("/api/")) return next();
-    const requestId = randomUUID();
-    const record: { endpoint?: Endpoint; credential?: Credential; resource: string | null } = {
-      resource: null,
-    };
     ctx.set("Cache-Control", "no-store");
     ctx.set("X-Content-Type-Options", "nosniff");
     setQuotaHeaders(ctx as Context);
-    try {
-      const found = route(ctx.path);
-      if (found === null) throw new ApiError("not_found", "The API has no such path.");
-      const methods = found === "openapi" ? ["GET"] : found.endpoints.map(({ method }) => method);
-      const method = ctx.method === "HEAD" ? "GET" : ctx.method;
-      if (!methods.some((accepted) => accepted === method)) throw wrongMethod(methods);
-      if (!isSecure(service, ctx as Context)) {
-        throw new ApiError("https_required", "The API answers over HTTPS only.");
-      }
-      if (found === "openapi") {
-        await send(ctx as Context, 200, description, true);
-        return;
-      }
-      if (isDisabled(service)) {
-        throw new ApiError("disabled", "The API is switched off for the moment; the website is not.", {
-          headers: { "Retry-After": "60" },
-        });
-      }
-      const endpoint = found.endpoints.find((candidate) => candidate.method === method) as Endpoint;
-      record.endpoint = endpoint;
-      record.resource = resourceOf(found.segment);
-      const admitted = await authenticate(service, ctx as Context, endpoint.scope, (credential) => {
-        record.credential = credential;
-      });
-      const answer = await endpoint.answer(service, ctx as Context, admitted, found.segment, found.version);
-      record.resource = answer.resource;
-      await send(ctx as Context, answer.status, answer.body, answer.shared);
-    } catch (error) {
-      await refuse(service, ctx as Context, requestId, error);
-    }
-    if (record.endpoint && record.credential) {
-      service.activity.record(record.credential.tokenId, record.endpoint.action, ctx.status, record.resource);
-    }
+    await refusing(service, ctx as Context, () =>
+      routes(ctx, async () => {
+        throw unrouted(methodsOf(ctx as Context));
+      }),
+    );
   };
+}
+
+/** Admits a request to an endpoint, answers it, and writes down that it was made. */
+async function respond(service: Service, endpoint: ApiEndpoint, ctx: RouteContext): Promise<void> {
+  let resource = resourceOf(ctx.captures[0] ?? "");
+  let credential: Credential | undefined;
+  await refusing(service, ctx, async () => {
+    checkSecure(service, ctx);
+    if (isDisabled(service)) {
+      throw new ApiError("disabled", "The API is switched off for the moment; the website is not.", {
+        headers: { "Retry-After": "60" },
+      });
+    }
+    const admitted = await authenticate(service, ctx, endpoint.scope, (found) => {
+      credential = found;
+    });
+    const answer = await endpoint.respond(service, ctx, admitted, ctx.captures);
+    resource = answer.resource;
+    await send(ctx, answer.status, answer.body, answer.shared);
+  });
+  if (credential) service.activity.record(credential.tokenId, endpoint.action, ctx.status, resource);
+}
+
+function checkSecure(service: Service, ctx: Context): void {
+  if (!isSecure(service, ctx)) throw new ApiError("https_required", "The API answers over HTTPS only.");
 }
 
 /** @param shared whether every token gets the same, so that it may be compressed */
@@ -107,36 +101,41 @@ async function send(
   ctx.length = parts.reduce((length, part) => length + part.length, 0);
 }
 
-async function refuse(service: Service, ctx: Context, requestId: string, error: unknown): Promise<void> {
-  let refusal: ApiError;
-  if (error instanceof ApiError) {
-    refusal = error;
-  } else if (error instanceof AccountSuspended) {
-    // Between the token's check and the write.
-    refusal = revoked(service);
-  } else {
-    if (!isDisconnect(error)) logFault(service, requestId, error);
-    refusal = new ApiError(
-      "unavailable",
-      "The service cannot answer just now; whether a write happened is open.",
-      {
-        headers: { "Retry-After": "5" },
-      },
-    );
+/** Does what answers a request, and says why it was not done. */
+async function refusing(service: Service, ctx: Context, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    const requestId = randomUUID();
+    const { message, code, field, reason, headers, status } = refusalOf(service, requestId, error);
+    ctx.set(headers);
+    const body: ErrorBody = {
+      error: message,
+      code,
+      ...(field === undefined ? {} : { field }),
+      ...(reason === undefined ? {} : { reason }),
+      request_id: code === "not_found" ? constantRequestId : requestId,
+    };
+    await send(ctx, status, Buffer.from(JSON.stringify(body)));
   }
-  ctx.set(refusal.headers);
-  const body: ErrorBody = {
-    error: refusal.message,
-    code: refusal.code,
-    ...(refusal.field === undefined ? {} : { field: refusal.field }),
-    ...(refusal.reason === undefined ? {} : { reason: refusal.reason }),
-    request_id: refusal.code === "not_found" ? constantRequestId : requestId,
-  };
-  await send(ctx, refusal.status, Buffer.from(JSON.stringify(body)));
 }
 
-function wrongMethod(methods: string[]): ApiError {
-  const allowed = methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
+function refusalOf(service: Service, requestId: string, error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  // Between the token's check and the write.
+  if (error instanceof AccountSuspended) return revoked(service);
+  if (!isDisconnect(error)) logFault(service, requestId, error);
+  return new ApiError(
+    "unavailable",
+    "The service cannot answer just now; whether a write happened is open.",
+    { headers: { "Retry-After": "5" } },
+  );
+}
+
+/** @param methods that the path has */
+function unrouted(methods: string[]): ApiError {
+  if (methods.length === 0) return new ApiError("not_found", "The API has no such path.");
+  const allowed = methods.join(", ");
   return new ApiError("method_not_allowed", `This path accepts ${allowed}.`, { headers: { Allow: allowed } });
 }
 

@@ -1,6 +1,7 @@
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import type { Context } from "koa";
+import { matchesEtag } from "../../http/send-file.js";
 
 const compress = promisify(gzip);
 const expand = promisify(gunzip);
@@ -33,10 +34,7 @@ export async function pack(body: Buffer, hash: string): Promise<Packed> {
 export function answeredAsKnown(ctx: Context, etag: string): boolean {
   ctx.set("ETag", etag);
   ctx.vary("Accept-Encoding");
-  const known = ctx
-    .get("If-None-Match")
-    .split(",")
-    .some((one) => one.trim() === "*" || one.trim().replace(/^W\//, "") === etag);
+  const known = matchesEtag(ctx.get("If-None-Match"), etag);
   if (known) ctx.status = 304;
   return known;
 }

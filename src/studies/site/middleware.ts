@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Context, Middleware } from "koa";
+import { createRouter } from "../../http/app.js";
 import { isDisconnect } from "../../http/errors.js";
 import { isSecure } from "../http/transport.js";
 import { logFault, type Service } from "../service.js";
@@ -66,79 +67,114 @@ import { NeedsSignIn, SiteError, seeOther, startVisit, type Visit } from "./visi
 type Handler = (visit: Visit, ...parts: (string | undefined)[]) => void | Promise<void>;
 
 /** Every page: method, path with the parts that vary, what answers; what a public page reads from its query. */
-export const routes: [method: "GET" | "POST", path: RegExp, handler: Handler, parameters?: Parameters][] = [
-  ["GET", /^\/$/, (visit) => feed(visit, "new"), listParameters],
-  ["GET", /^\/top$/, (visit) => feed(visit, "top"), pageParameters],
-  ["GET", /^\/reproduced$/, (visit) => feed(visit, "reproduced"), pageParameters],
-  ["GET", /^\/studies\/([^/]+)$/, study, studyParameters],
-  ["GET", /^\/studies\/([^/]+)\/package\.json$/, downloadStudy, versionParameters],
-  ["GET", /^\/studies\/([^/]+)\/changes$/, changes, changeParameters],
-  ["GET", /^\/studies\/([^/]+)\/v\/(\d+)$/, study, studyParameters],
-  ["GET", /^\/studies\/([^/]+)\/v\/(\d+)\/package\.json$/, downloadStudy],
-  ["GET", /^\/studies\/([^/]+)\/v\/(\d+)\/cite\.([a-z]+)$/, cite],
-  ["GET", /^\/feed\.atom$/, (visit) => feedAtom(visit), searchParameters],
-  ["GET", /^\/authors\/([\w-]+)$/, author, listParameters],
-  ["GET", /^\/authors\/([\w-]+)\/feed\.atom$/, authorAtom],
-  ["GET", /^\/sitemap\.xml$/, (visit) => sitemap(visit)],
-  ["GET", /^\/sitemap-([1-9]\d{0,3})\.xml$/, sitemapPart],
-  ["GET", /^\/robots\.txt$/, (visit) => robots(visit)],
-  ["GET", /^\/\.well-known\/security\.txt$/, (visit) => securityText(visit)],
-  ["POST", /^\/studies\/([^/]+)\/comments$/, postComment],
-  ["POST", /^\/studies\/([^/]+)\/upvote$/, postUpvote],
-  ["POST", /^\/studies\/([^/]+)\/withdraw$/, postWithdraw],
-  ["POST", /^\/studies\/([^/]+)\/remove$/, postRemove],
-  ["POST", /^\/studies\/([^/]+)\/reinstate$/, postReinstate],
-  ["POST", /^\/studies\/([^/]+)\/report$/, postReport],
-  ["GET", /^\/comments\/([^/]+)$/, comment],
-  ["POST", /^\/comments\/([^/]+)\/edit$/, postEditComment],
-  ["POST", /^\/comments\/([^/]+)\/delete$/, postDeleteComment],
-  ["POST", /^\/comments\/([^/]+)\/report$/, postReportComment],
-  ["POST", /^\/comments\/([^/]+)\/hide$/, postHideComment],
-  ["POST", /^\/comments\/([^/]+)\/show$/, postShowComment],
-  ["POST", /^\/comments\/([^/]+)\/erase$/, postEraseComment],
-  ["POST", /^\/studies\/([^/]+)\/appeal$/, postAppealStudy],
-  ["POST", /^\/appeal$/, (visit) => postAppeal(visit)],
-  ["POST", /^\/appeals\/([^/]+)\/dismiss$/, postDismissAppeal],
-  ["GET", /^\/moderation$/, moderation],
-  ["GET", /^\/moderation\/log$/, moderationLog],
-  ["GET", /^\/moderation\/account$/, moderatedAccount],
-  ["POST", /^\/reports\/([^/]+)\/dismiss$/, postDismiss],
-  ["POST", /^\/accounts\/([^/]+)\/suspend$/, postSuspend],
-  ["POST", /^\/accounts\/([^/]+)\/reinstate$/, postUnsuspend],
-  ["GET", /^\/sign-in$/, signIn],
-  ["POST", /^\/sign-in\/([a-z]+)$/, postSignIn],
-  ["GET", /^\/sign-in\/([a-z]+)\/callback$/, signInCallback],
-  ["POST", /^\/sign-out$/, postSignOut],
-  ["GET", /^\/drafts$/, drafts],
-  ["GET", /^\/drafts\/([^/]+)$/, review],
-  ["GET", /^\/drafts\/([^/]+)\/package\.json$/, downloadDraft],
-  ["POST", /^\/drafts\/([^/]+)\/publish$/, postPublish],
-  ["POST", /^\/drafts\/([^/]+)\/delete$/, postDelete],
-  ["GET", /^\/agents$/, (visit) => agents(visit)],
-  ["POST", /^\/agents$/, postToken],
-  ["GET", /^\/agents\/([^/]+)$/, agent],
-  ["POST", /^\/agents\/([^/]+)\/revoke$/, postRevoke],
-  ["GET", /^\/notifications$/, notifications],
-  ["POST", /^\/notifications\/read$/, postReadAll],
-  ["POST", /^\/notifications\/([^/]+)\/read$/, postRead],
-  ["POST", /^\/notifications\/feed$/, postFeed],
-  ["POST", /^\/notifications\/feed\/end$/, postEndFeed],
-  ["GET", /^\/notifications\/feed\/([\w-]+)\.atom$/, privateFeed],
-  ["GET", /^\/account$/, account],
-  ["POST", /^\/account\/export$/, postExport],
-  ["GET", /^\/account\/delete$/, leave],
-  ["POST", /^\/account\/delete$/, postLeave],
-  ["POST", /^\/account\/sessions\/end-others$/, postEndOthers],
-  ["POST", /^\/account\/sessions\/([^/]+)\/end$/, postEndSession],
-  ["GET", /^\/docs$/, docs],
+export const routes: [method: "GET" | "POST", path: string, handler: Handler, parameters?: Parameters][] = [
+  ["GET", "/", (visit) => feed(visit, "new"), listParameters],
+  ["GET", "/top", (visit) => feed(visit, "top"), pageParameters],
+  ["GET", "/reproduced", (visit) => feed(visit, "reproduced"), pageParameters],
+  ["GET", "/studies/:id", study, studyParameters],
+  ["GET", "/studies/:id/package.json", downloadStudy, versionParameters],
+  ["GET", "/studies/:id/changes", changes, changeParameters],
+  ["GET", "/studies/:id/v/:version", study, studyParameters],
+  ["GET", "/studies/:id/v/:version/package.json", downloadStudy],
+  ["GET", "/studies/:id/v/:version/cite.:ending", cite],
+  ["GET", "/feed.atom", (visit) => feedAtom(visit), searchParameters],
+  ["GET", "/authors/:handle", author, listParameters],
+  ["GET", "/authors/:handle/feed.atom", authorAtom],
+  ["GET", "/sitemap.xml", (visit) => sitemap(visit)],
+  ["GET", "/sitemap-:part.xml", sitemapPart],
+  ["GET", "/robots.txt", (visit) => robots(visit)],
+  ["GET", "/.well-known/security.txt", (visit) => securityText(visit)],
+  ["POST", "/studies/:id/comments", postComment],
+  ["POST", "/studies/:id/upvote", postUpvote],
+  ["POST", "/studies/:id/withdraw", postWithdraw],
+  ["POST", "/studies/:id/remove", postRemove],
+  ["POST", "/studies/:id/reinstate", postReinstate],
+  ["POST", "/studies/:id/report", postReport],
+  ["GET", "/comments/:id", comment],
+  ["POST", "/comments/:id/edit", postEditComment],
+  ["POST", "/comments/:id/delete", postDeleteComment],
+  ["POST", "/comments/:id/report", postReportComment],
+  ["POST", "/comments/:id/hide", postHideComment],
+  ["POST", "/comments/:id/show", postShowComment],
+  ["POST", "/comments/:id/erase", postEraseComment],
+  ["POST", "/studies/:id/appeal", postAppealStudy],
+  ["POST", "/appeal", (visit) => postAppeal(visit)],
+  ["POST", "/appeals/:id/dismiss", postDismissAppeal],
+  ["GET", "/moderation", moderation],
+  ["GET", "/moderation/log", moderationLog],
+  ["GET", "/moderation/account", moderatedAccount],
+  ["POST", "/reports/:id/dismiss", postDismiss],
+  ["POST", "/accounts/:id/suspend", postSuspend],
+  ["POST", "/accounts/:id/reinstate", postUnsuspend],
+  ["GET", "/sign-in", signIn],
+  ["POST", "/sign-in/:provider", postSignIn],
+  ["GET", "/sign-in/:provider/callback", signInCallback],
+  ["POST", "/sign-out", postSignOut],
+  ["GET", "/drafts", drafts],
+  ["GET", "/drafts/:id", review],
+  ["GET", "/drafts/:id/package.json", downloadDraft],
+  ["POST", "/drafts/:id/publish", postPublish],
+  ["POST", "/drafts/:id/delete", postDelete],
+  ["GET", "/agents", (visit) => agents(visit)],
+  ["POST", "/agents", postToken],
+  ["GET", "/agents/:id", agent],
+  ["POST", "/agents/:id/revoke", postRevoke],
+  ["GET", "/notifications", notifications],
+  ["POST", "/notifications/read", postReadAll],
+  ["POST", "/notifications/:id/read", postRead],
+  ["POST", "/notifications/feed", postFeed],
+  ["POST", "/notifications/feed/end", postEndFeed],
+  ["GET", "/notifications/feed/:secret.atom", privateFeed],
+  ["GET", "/account", account],
+  ["POST", "/account/export", postExport],
+  ["GET", "/account/delete", leave],
+  ["POST", "/account/delete", postLeave],
+  ["POST", "/account/sessions/end-others", postEndOthers],
+  ["POST", "/account/sessions/:id/end", postEndSession],
+  ["GET", "/docs", docs],
 ];
+
+/** What of a path varies in another way than up to the next slash. */
+const shapes: Record<string, RegExp> = {
+  version: /^\d+$/,
+  ending: /^[a-z]+$/,
+  handle: /^[\w-]+$/,
+  part: /^[1-9]\d{0,3}$/,
+  provider: /^[a-z]+$/,
+  secret: /^[\w-]+$/,
+};
+
+/** @param parts what stands in a path for its names, in order */
+function fits(path: string, parts: readonly string[]): boolean {
+  const names = [...path.matchAll(/:(\w+)/g)];
+  return names.every(([, name], at) => shapes[name as string]?.test(parts[at] as string) ?? true);
+}
 
 /** No script (pages with code name theirs, see `page`), no other host, no framing; forms go home only. */
 const policy =
   "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
+const forGood = "public, max-age=31536000, immutable";
+const aDay = "public, max-age=86400";
+const assets: Record<string, [type: string, cacheControl: string, body: string]> = {
+  [stylePath]: ["text/css; charset=utf-8", forGood, style],
+  [copyScriptPath]: ["text/javascript; charset=utf-8", forGood, copyScript],
+  "/favicon.svg": ["image/svg+xml", aDay, icon],
+  "/favicon.ico": ["image/svg+xml", aDay, icon],
+};
+
 /** The website. */
 export function site(service: Service): Middleware {
+  const router = createRouter();
+  for (const [method, path, handler, parameters = {}] of routes) {
+    router[method === "GET" ? "get" : "post"](path, async (ctx, next) => {
+      if (!fits(path, ctx.captures)) return next();
+      const visit: Visit = ctx.state.visit;
+      const make = async () => handler(visit, ...ctx.captures);
+      await (isPublic(visit) ? answerPublic(visit, parameters, make) : make());
+    });
+  }
+  const answer = router.routes();
   return async (ctx) => {
     ctx.set("Content-Security-Policy", policy);
     ctx.set("X-Frame-Options", "DENY");
@@ -156,51 +192,36 @@ export function site(service: Service): Middleware {
     if (new URL(service.origin).hostname !== "localhost") {
       ctx.set("Strict-Transport-Security", "max-age=31536000");
     }
-    if (ctx.path === stylePath) {
-      ctx.set("Content-Type", "text/css; charset=utf-8");
-      ctx.set("Cache-Control", "public, max-age=31536000, immutable");
-      ctx.body = style;
-      return;
-    }
-    if (ctx.path === copyScriptPath) {
-      ctx.set("Content-Type", "text/javascript; charset=utf-8");
-      ctx.set("Cache-Control", "public, max-age=31536000, immutable");
-      ctx.body = copyScript;
-      return;
-    }
-    if (ctx.path === "/favicon.svg" || ctx.path === "/favicon.ico") {
-      ctx.set("Content-Type", "image/svg+xml");
-      ctx.set("Cache-Control", "public, max-age=86400");
-      ctx.body = icon;
+    const asset = assets[ctx.path];
+    if (asset !== undefined) {
+      const [type, kept, body] = asset;
+      ctx.set("Content-Type", type);
+      ctx.set("Cache-Control", kept);
+      ctx.body = body;
       return;
     }
     const visit: Visit = { service, ctx: ctx as Context, session: null, csrf: "" };
     try {
       Object.assign(visit, await startVisit(service, ctx as Context));
-      await answer(visit);
+      ctx.state.visit = visit;
+      await answer(ctx, refuseUnrouted(ctx as Context));
     } catch (error) {
       fail(visit, error);
     }
   };
 }
 
-async function answer(visit: Visit): Promise<void> {
-  const { ctx } = visit;
-  const method = ctx.method === "HEAD" ? "GET" : ctx.method;
-  const allowed: string[] = [];
-  for (const [accepted, path, handler, parameters = {}] of routes) {
-    const match = path.exec(ctx.path);
-    if (match === null) continue;
-    if (accepted === method) {
-      const make = async () => handler(visit, ...match.slice(1));
-      await (isPublic(visit) ? answerPublic(visit, parameters, make) : make());
-      return;
-    }
-    allowed.push(accepted);
-  }
-  if (allowed.length === 0) throw new SiteError(404, "There is no such page.");
-  ctx.set("Allow", allowed.join(", "));
-  throw new SiteError(405, `This address accepts ${allowed.join(", ")} only.`);
+function refuseUnrouted(ctx: Context) {
+  return async () => {
+    const matched: { path: string; methods: string[]; captures(path: string): string[] }[] = ctx.matched;
+    const fitting = matched.filter((layer) => fits(layer.path, layer.captures(ctx.path)));
+    const allowed = fitting
+      .flatMap(({ methods }) => methods.filter((method) => method !== "HEAD"))
+      .join(", ");
+    if (allowed === "") throw new SiteError(404, "There is no such page.");
+    ctx.set("Allow", allowed);
+    throw new SiteError(405, `This address accepts ${allowed} only.`);
+  };
 }
 
 const titles: Record<number, string> = {

@@ -37,8 +37,8 @@ export class SiteError extends Error {
 }
 
 export async function startVisit(service: Service, ctx: Context): Promise<Visit> {
-  const secret = readCookie(ctx, sessionCookie);
-  const session = secret === null ? null : await findSession(service.store, secret);
+  const secret = ctx.cookies.get(sessionCookie);
+  const session = secret === undefined ? null : await findSession(service.store, secret);
   const csrf = session === null ? "" : csrfOf(secret as string);
   return { service, ctx, session, csrf };
 }
@@ -47,15 +47,10 @@ function csrfOf(sessionSecret: string): string {
   return createHmac("sha256", sessionSecret).update("form").digest("base64url");
 }
 
-export function readCookie(ctx: Context, name: string): string | null {
-  for (const pair of (ctx.req.headers.cookie ?? "").split(";")) {
-    const equals = pair.indexOf("=");
-    if (equals !== -1 && pair.slice(0, equals).trim() === name) return pair.slice(equals + 1).trim();
-  }
-  return null;
-}
-
-/** Cookies go to this origin alone, over HTTPS, never to scripts. Lax, because providers send people back here. */
+/**
+ * Cookies go to this origin alone, over HTTPS, never to scripts. Lax, because providers send people back here. Written
+ * here, because Koa's own have no Max-Age, and refuse to be secure behind a proxy that ends TLS.
+ */
 export function setCookie(ctx: Context, name: string, value: string, maxAge: number): void {
   ctx.append("Set-Cookie", `${name}=${value}; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=${maxAge}`);
 }
@@ -88,10 +83,29 @@ function duration(seconds: number): string {
 
 /**
  * Reads a posted form. Refuses forms that another site sent: by the browser's own word, and by the session's
- * token where there is a session.
+ * token.
+ * @returns the form, and the session that sent it
  */
-export async function readForm(visit: Visit, anonymous = false): Promise<URLSearchParams> {
-  const { ctx, service, csrf } = visit;
+export async function readForm(visit: Visit): Promise<Session & { form: URLSearchParams }> {
+  const form = await readAnyForm(visit);
+  if (visit.session === null) throw new SiteError(403, "Your session has ended; sign in and try again.");
+  if (!equal(form.get("csrf") ?? "", visit.csrf)) {
+    throw new SiteError(403, "This form is too old, or was not made for you; load its page again.");
+  }
+  return { ...visit.session, form };
+}
+
+/** The same of moderators; everybody else has no such form. */
+export async function readModeratorForm(
+  visit: Visit,
+): Promise<{ form: URLSearchParams; actor: { accountId: string } }> {
+  const { form } = await readForm(visit);
+  return { form, actor: { accountId: requireModerator(visit).account.id } };
+}
+
+/** A form that needs no session: only the browser says that it is of this site. */
+export async function readAnyForm(visit: Visit): Promise<URLSearchParams> {
+  const { ctx, service } = visit;
   const { origin, "sec-fetch-site": fetchSite } = ctx.req.headers;
   if ((origin !== undefined && origin !== service.origin) || (fetchSite ?? "same-origin") !== "same-origin") {
     throw new SiteError(403, "This form was sent by another site, so nothing was done.");
@@ -105,14 +119,7 @@ export async function readForm(visit: Visit, anonymous = false): Promise<URLSear
       throw new SiteError(400, "The form is too large, or did not arrive whole.");
     throw error;
   });
-  const form = new URLSearchParams(bytes.toString("utf8"));
-  if (!anonymous) {
-    if (visit.session === null) throw new SiteError(403, "Your session has ended; sign in and try again.");
-    if (!equal(form.get("csrf") ?? "", csrf)) {
-      throw new SiteError(403, "This form is too old, or was not made for you; load its page again.");
-    }
-  }
-  return form;
+  return new URLSearchParams(bytes.toString("utf8"));
 }
 
 function equal(a: string, b: string): boolean {

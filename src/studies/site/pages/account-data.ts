@@ -22,8 +22,7 @@ import {
  * only they may know with what others could make them write.
  */
 export async function postExport(visit: Visit): Promise<void> {
-  await readForm(visit);
-  const { account } = requireSession(visit);
+  const { account } = await readForm(visit);
   await countVisit(visit, "export");
   const { ctx, service } = visit;
   const accountId = account.id;
@@ -70,8 +69,7 @@ export async function leave(visit: Visit): Promise<void> {
 }
 
 export async function postLeave(visit: Visit): Promise<void> {
-  const form = await readForm(visit);
-  const { account } = requireSession(visit);
+  const { form, account } = await readForm(visit);
   const typed = (form.get("handle") ?? "").trim().replace(/^@/, "").toLowerCase();
   if (typed !== account.handle) {
     throw new SiteError(400, "That is not your handle, so nothing was deleted.");

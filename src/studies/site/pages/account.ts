@@ -30,22 +30,19 @@ ${sessions.length < 2 ? null : html`<form method="post" action="/account/session
 }
 
 export async function postEndSession(visit: Visit, idText: string | undefined): Promise<void> {
-  await readForm(visit);
-  const { account: person } = requireSession(visit);
+  const { account: person } = await readForm(visit);
   await endSessions(visit.service.store, person.id, { id: idOf(idText) });
   seeOther(visit.ctx, "/account");
 }
 
 export async function postEndOthers(visit: Visit): Promise<void> {
-  await readForm(visit);
-  const { account: person, id } = requireSession(visit);
+  const { account: person, id } = await readForm(visit);
   await endSessions(visit.service.store, person.id, { except: id });
   seeOther(visit.ctx, "/account");
 }
 
 export async function postSignOut(visit: Visit): Promise<void> {
-  await readForm(visit);
-  const { account: person, id } = requireSession(visit);
+  const { account: person, id } = await readForm(visit);
   await endSessions(visit.service.store, person.id, { id });
   setCookie(visit.ctx, sessionCookie, "", 0);
   seeOther(visit.ctx, "/");

@@ -9,6 +9,7 @@ import {
   withdraw,
 } from "../../store/moderation.js";
 import { report } from "../../store/reports.js";
+import type { Store } from "../../store/store.js";
 import type { Gone, StudyRow } from "../../store/studies.js";
 import { type Html, html } from "../html.js";
 import { csrfField, reasonField, when } from "../layout.js";
@@ -17,9 +18,8 @@ import {
   countVisit,
   idOf,
   readForm,
+  readModeratorForm,
   reasonOf,
-  requireModerator,
-  requireSession,
   SiteError,
   seeOther,
   type Visit,
@@ -144,26 +144,22 @@ function settled(visit: Visit, studyId: string, changed: "changed" | "missing" |
 
 export async function postWithdraw(visit: Visit, idText: string | undefined): Promise<void> {
   const id = idOf(idText);
-  const form = await readForm(visit);
-  const { account } = requireSession(visit);
+  const { form, account } = await readForm(visit);
   const reason = reasonOf(form);
   settled(visit, id, await withdraw(visit.service.store, account.id, targetOf(id, form), reason));
 }
 
 export async function postRemove(visit: Visit, idText: string | undefined): Promise<void> {
   const id = idOf(idText);
-  const form = await readForm(visit);
-  const { account } = requireModerator(visit);
+  const { form, actor } = await readModeratorForm(visit);
   const reason = reasonOf(form);
-  const actor = { accountId: account.id };
   settled(visit, id, await remove(visit.service.store, actor, targetOf(id, form), reason));
 }
 
 export async function postReinstate(visit: Visit, idText: string | undefined): Promise<void> {
   const id = idOf(idText);
-  const form = await readForm(visit);
-  const { account } = requireModerator(visit);
-  settled(visit, id, await reinstate(visit.service.store, { accountId: account.id }, targetOf(id, form)));
+  const { form, actor } = await readModeratorForm(visit);
+  settled(visit, id, await reinstate(visit.service.store, actor, targetOf(id, form)));
 }
 
 export async function postReport(visit: Visit, idText: string | undefined): Promise<void> {
@@ -180,8 +176,7 @@ async function sendReport(
   visit: Visit,
   target: { studyId: string; commentId: string | null },
 ): Promise<void> {
-  const form = await readForm(visit);
-  const { account } = requireSession(visit);
+  const { form, account } = await readForm(visit);
   await countVisit(visit, "report");
   const reason = reasonOf(form);
   if ((await report(visit.service.store, account.id, target, reason)) === "missing") {
@@ -197,33 +192,28 @@ function backTo(visit: Visit, studyId: string, commentId: string | null): void {
 
 export async function postDeleteComment(visit: Visit, idText: string | undefined): Promise<void> {
   const id = idOf(idText);
-  await readForm(visit);
-  const { account } = requireSession(visit);
+  const { account } = await readForm(visit);
   const study = await deleteComment(visit.service.store, account.id, id);
   if (study === null) throw new SiteError(404, "There is no such comment of yours.");
   backTo(visit, study, id);
 }
 
+type Sent = Awaited<ReturnType<typeof readModeratorForm>>;
+
 /** A moderator's change of a comment. */
-function moderated(change: (visit: Visit, id: string, form: URLSearchParams) => Promise<string | null>) {
+function moderated(change: (store: Store, id: string, sent: Sent) => Promise<string | null>) {
   return async (visit: Visit, idText: string | undefined): Promise<void> => {
     const id = idOf(idText);
-    const form = await readForm(visit);
-    requireModerator(visit);
-    const study = await change(visit, id, form);
+    const study = await change(visit.service.store, id, await readModeratorForm(visit));
     if (study === null) throw new SiteError(409, "That is so already, or there is no such comment.");
     backTo(visit, study, id);
   };
 }
 
-const actorOf = (visit: Visit) => ({ accountId: requireModerator(visit).account.id });
-
-export const postHideComment = moderated((visit, id, form) =>
-  setCommentHidden(visit.service.store, actorOf(visit), id, reasonOf(form)),
+export const postHideComment = moderated((store, id, { actor, form }) =>
+  setCommentHidden(store, actor, id, reasonOf(form)),
 );
-export const postShowComment = moderated((visit, id) =>
-  setCommentHidden(visit.service.store, actorOf(visit), id, null),
-);
-export const postEraseComment = moderated((visit, id, form) =>
-  eraseComment(visit.service.store, actorOf(visit), id, reasonOf(form)),
+export const postShowComment = moderated((store, id, { actor }) => setCommentHidden(store, actor, id, null));
+export const postEraseComment = moderated((store, id, { actor, form }) =>
+  eraseComment(store, actor, id, reasonOf(form)),
 );

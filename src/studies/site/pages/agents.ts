@@ -71,8 +71,7 @@ function createForm(visit: Visit): Html {
 }
 
 export async function postToken(visit: Visit): Promise<void> {
-  const form = await readForm(visit);
-  const { account } = requireSession(visit);
+  const { form, account } = await readForm(visit);
   const { store } = visit.service;
   if (!(await isApproved(store, account, "agent"))) {
     throw new SiteError(
@@ -126,8 +125,7 @@ ${token.state === "active" ? revokeForm(visit, token) : null}
 }
 
 export async function postRevoke(visit: Visit, idText: string | undefined): Promise<void> {
-  await readForm(visit);
-  const { account } = requireSession(visit);
+  const { account } = await readForm(visit);
   await revokeToken(visit.service.store, account.id, idOf(idText));
   seeOther(visit.ctx, "/agents");
 }

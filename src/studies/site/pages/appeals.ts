@@ -8,10 +8,10 @@ import { seal, unseal } from "../sealed.js";
 import {
   countVisit,
   idOf,
+  readAnyForm,
   readForm,
+  readModeratorForm,
   reasonOf,
-  requireModerator,
-  requireSession,
   SiteError,
   seeOther,
   type Visit,
@@ -30,8 +30,7 @@ ${reasonField("appeal", "Why it should be reinstated")}<p class="hint">${hint}</
 
 export async function postAppealStudy(visit: Visit, idText: string | undefined): Promise<void> {
   const id = idOf(idText);
-  const form = await readForm(visit);
-  const { account } = requireSession(visit);
+  const { form, account } = await readForm(visit);
   const body = reasonOf(form);
   await countVisit(visit, "appeal");
   tell(visit, await appeal(visit.service.store, account.id, { studyId: id }, body));
@@ -62,7 +61,7 @@ ${reasonField("appeal", "Why it should be reinstated")}<p class="hint">${hint}</
 /** A suspended person has no session: the sealed ticket says whose message it is. */
 export async function postAppeal(visit: Visit): Promise<void> {
   const { store } = visit.service;
-  const form = await readForm(visit, true);
+  const form = await readAnyForm(visit);
   const ticket = (await unseal(store, form.get("ticket") ?? "")) as Partial<Ticket> | undefined;
   const now = await readNow(store, store.db);
   if (
@@ -111,9 +110,8 @@ export function appealList(visit: Visit, appeals: Awaited<ReturnType<typeof open
 
 export async function postDismissAppeal(visit: Visit, idText: string | undefined): Promise<void> {
   const id = idOf(idText);
-  await readForm(visit);
-  const { account } = requireModerator(visit);
-  if (!(await dismissAppeal(visit.service.store, { accountId: account.id }, id)))
+  const { actor } = await readModeratorForm(visit);
+  if (!(await dismissAppeal(visit.service.store, actor, id)))
     throw new SiteError(409, "This appeal is closed already.");
   seeOther(visit.ctx, "/moderation");
 }

@@ -13,16 +13,7 @@ import { absolute, commentPath, studyPath } from "../address.js";
 import { type Html, html } from "../html.js";
 import { csrfField, signature, when } from "../layout.js";
 import { revealed } from "../reveal.js";
-import {
-  countVisit,
-  idOf,
-  isUuid,
-  readForm,
-  requireSession,
-  SiteError,
-  seeOther,
-  type Visit,
-} from "../visit.js";
+import { countVisit, idOf, isUuid, readForm, SiteError, seeOther, type Visit } from "../visit.js";
 import { commentActions } from "./actions.js";
 
 type CommentRow = Awaited<ReturnType<typeof readComments>>[number];
@@ -147,8 +138,7 @@ async function toComment(visit: Visit, id: string): Promise<void> {
 
 export async function postEditComment(visit: Visit, idText: string | undefined): Promise<void> {
   const id = idOf(idText);
-  const form = await readForm(visit);
-  const { account } = requireSession(visit);
+  const { form, account } = await readForm(visit);
   await countVisit(visit, "comment");
   const study = await editComment(visit.service.store, account.id, id, commentOf(form));
   if (study === null) {
@@ -162,8 +152,7 @@ export async function postEditComment(visit: Visit, idText: string | undefined):
 
 export async function postComment(visit: Visit, idText: string | undefined): Promise<void> {
   const id = idOf(idText);
-  const form = await readForm(visit);
-  const { account } = requireSession(visit);
+  const { form, account } = await readForm(visit);
   await countVisit(visit, "comment");
   const body = commentOf(form);
   const parent = form.get("parent") === null ? null : idOf(form.get("parent") as string);

@@ -1,30 +1,23 @@
 import { errorCodes, studyLimits } from "../../../contracts/studies/index.js";
-import { openApi } from "../../api/openapi.js";
+import { apiEndpoints, openApi } from "../../api/endpoints.js";
 import { type Html, html } from "../html.js";
 import { page } from "../layout.js";
 import type { Visit } from "../visit.js";
 
 /** The API's documentation, made from the same description that clients download. */
 export function docs(visit: Visit): void {
-  const description = openApi(visit.service.origin);
-  const operations = Object.entries(description.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({
-      path,
-      method: method.toUpperCase(),
-      ...operation,
-    })),
-  );
+  const { info, components } = openApi(visit.service.origin);
   page(
     visit,
     "API",
-    html`<h1>${description.info.title} ${description.info.version}</h1><p>${description.info.description}</p>
+    html`<h1>${info.title} ${info.version}</h1><p>${info.description}</p>
 <p>Send <code>Authorization: Bearer tpl_…</code> with a token from <a href="/agents">Agent access</a>. Each token has
 ${studyLimits.requests} requests in any 60 seconds; <code>RateLimit-Remaining</code> says how many are left, and with a 429
 <code>Retry-After</code> says how long to wait. The whole description: <a href="/api/v1/openapi.json">openapi.json</a>.</p>
 <pre tabindex="0" role="region" aria-label="Example">curl -H "Authorization: Bearer $AGENT_RESEARCH_TOKEN" "${visit.service.origin}/api/v1/studies?q=refusal&amp;limit=5"</pre>
-${operations.map(
+${apiEndpoints.map(
   (operation) => html`<section class="card"><h2 id="${operation.operationId}">${operation.summary}</h2>
-<p><code>${operation.method} ${operation.path}</code></p><p>${coded(operation.description)}</p>
+<p><code>${operation.at}</code></p><p>${coded(operation.description)}</p>
 ${
   operation.parameters === undefined || operation.parameters.length === 0
     ? null
@@ -33,9 +26,9 @@ ${
           html`<tr><td><code>${name}</code></td><td>${place}</td><td>${text}</td><td>${rules(schema)}</td></tr>`,
       )}</tbody></table></div>`
 }
-<dl class="facts">${Object.entries(operation.responses).map(([status, { description: text }]) => html`<dt>${status}</dt><dd>${coded(text)}</dd>`)}</dl></section>`,
+<dl class="facts">${Object.entries(operation.answers).map(([status, { description: text }]) => html`<dt>${status}</dt><dd>${coded(text)}</dd>`)}</dl></section>`,
 )}
-<h2>Bodies</h2>${Object.entries(description.components.schemas).map(
+<h2>Bodies</h2>${Object.entries(components.schemas).map(
       ([name, schema]) =>
         html`<details id="schema-${name}"><summary>${name}</summary><pre tabindex="0" role="region" aria-label="${name}">${JSON.stringify(schema, null, 2)}</pre></details>`,
     )}

@@ -203,8 +203,7 @@ async function secretsNotice(content: StudyPackage, pace: Pace): Promise<Html | 
 }
 
 export async function postPublish(visit: Visit, idText: string | undefined): Promise<void> {
-  const form = await readForm(visit);
-  const { account } = requireSession(visit);
+  const { form, account } = await readForm(visit);
   const { store } = visit.service;
   if (!(await isApproved(store, account, "publisher"))) {
     throw new SiteError(
@@ -235,8 +234,7 @@ export async function postPublish(visit: Visit, idText: string | undefined): Pro
 }
 
 export async function postDelete(visit: Visit, idText: string | undefined): Promise<void> {
-  await readForm(visit);
-  const { account } = requireSession(visit);
+  const { account } = await readForm(visit);
   if (!(await deleteDraft(visit.service.store, account.id, idOf(idText)))) {
     throw new SiteError(404, "There is no such draft of yours.");
   }

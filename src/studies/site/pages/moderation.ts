@@ -8,7 +8,15 @@ import { firstCharacters } from "../../text/display.js";
 import { html } from "../html.js";
 import { counted, csrfField, page, reasonField, signature, when } from "../layout.js";
 import { Reveal, revealed } from "../reveal.js";
-import { idOf, readForm, reasonOf, requireModerator, SiteError, seeOther, type Visit } from "../visit.js";
+import {
+  idOf,
+  readModeratorForm,
+  reasonOf,
+  requireModerator,
+  SiteError,
+  seeOther,
+  type Visit,
+} from "../visit.js";
 import { appealList } from "./appeals.js";
 
 const shownOfComment = 500;
@@ -109,9 +117,8 @@ function logTable(log: Awaited<ReturnType<typeof readAudit>>) {
 
 export async function postDismiss(visit: Visit, idText: string | undefined): Promise<void> {
   const id = idOf(idText);
-  await readForm(visit);
-  const { account } = requireModerator(visit);
-  if (!(await dismissReport(visit.service.store, { accountId: account.id }, id))) {
+  const { actor } = await readModeratorForm(visit);
+  if (!(await dismissReport(visit.service.store, actor, id))) {
     throw new SiteError(409, "The report is closed already, or there is none.");
   }
   seeOther(visit.ctx, "/moderation");
@@ -119,18 +126,16 @@ export async function postDismiss(visit: Visit, idText: string | undefined): Pro
 
 export async function postSuspend(visit: Visit, idText: string | undefined): Promise<void> {
   const id = idOf(idText);
-  const form = await readForm(visit);
-  const { account } = requireModerator(visit);
-  const changed = await suspend(visit.service.store, { accountId: account.id }, { id }, reasonOf(form));
+  const { form, actor } = await readModeratorForm(visit);
+  const changed = await suspend(visit.service.store, actor, { id }, reasonOf(form));
   if (changed === "moderator") throw new SiteError(403, "Moderators are suspended by the operator only.");
   await toAccount(visit, id, changed);
 }
 
 export async function postUnsuspend(visit: Visit, idText: string | undefined): Promise<void> {
   const id = idOf(idText);
-  await readForm(visit);
-  const { account } = requireModerator(visit);
-  await toAccount(visit, id, await unsuspend(visit.service.store, { accountId: account.id }, { id }));
+  const { actor } = await readModeratorForm(visit);
+  await toAccount(visit, id, await unsuspend(visit.service.store, actor, { id }));
 }
 
 async function toAccount(visit: Visit, id: string, changed: string): Promise<void> {

@@ -137,8 +137,7 @@ ${excerpt === null || excerpt === "" ? null : html`<p class="snippet" dir="auto"
 }
 
 export async function postReadAll(visit: Visit): Promise<void> {
-  const form = await readForm(visit);
-  const { account } = requireSession(visit);
+  const { form, account } = await readForm(visit);
   const until = /^\d{1,15}$/.exec(form.get("until") ?? "")?.[0];
   if (until === undefined) throw new SiteError(400, "This form does not say up to when.");
   await setAllRead(visit.service.store, account.id, Number(until));
@@ -146,8 +145,7 @@ export async function postReadAll(visit: Visit): Promise<void> {
 }
 
 export async function postRead(visit: Visit, idText: string | undefined): Promise<void> {
-  const form = await readForm(visit);
-  const { account } = requireSession(visit);
+  const { form, account } = await readForm(visit);
   if (!(await setRead(visit.service.store, account.id, idOf(idText), form.get("read") !== "no")))
     throw new SiteError(404, "There is no such notification of yours.");
   seeOther(visit.ctx, "/notifications");
@@ -155,16 +153,14 @@ export async function postRead(visit: Visit, idText: string | undefined): Promis
 
 /** Gives the feed an address, another one where it has one: the former is nobody's then. */
 export async function postFeed(visit: Visit): Promise<void> {
-  await readForm(visit);
-  const { account } = requireSession(visit);
+  const { account } = await readForm(visit);
   const secret = randomBytes(32).toString("base64url");
   await setFeed(visit.service.store, account.id, sha256Hex(secret));
   await show(visit, absolute(visit.service, `/notifications/feed/${secret}.atom`));
 }
 
 export async function postEndFeed(visit: Visit): Promise<void> {
-  await readForm(visit);
-  const { account } = requireSession(visit);
+  const { account } = await readForm(visit);
   await setFeed(visit.service.store, account.id, null);
   seeOther(visit.ctx, "/notifications#feed");
 }

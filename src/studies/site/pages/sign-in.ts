@@ -9,8 +9,7 @@ import { page } from "../layout.js";
 import { seal, unseal } from "../sealed.js";
 import {
   countVisit,
-  readCookie,
-  readForm,
+  readAnyForm,
   SiteError,
   safeReturn,
   seeOther,
@@ -62,7 +61,7 @@ interface Away {
 export async function postSignIn(visit: Visit, key: string | undefined): Promise<void> {
   const { ctx, service } = visit;
   const provider = providerOf(visit, key);
-  const form = await readForm(visit, true);
+  const form = await readAnyForm(visit);
   await countVisit(visit, "sign-in");
   const { url, secrets } = await provider.begin(callbackOf(visit, provider)).catch((error) => {
     const line = `sign-in provider ${provider.key} is not reachable: ${(error as Error).name}`;
@@ -103,10 +102,10 @@ async function comesBackFirst(visit: Visit, away: Away): Promise<boolean> {
 export async function signInCallback(visit: Visit, key: string | undefined): Promise<void> {
   const { ctx, service } = visit;
   const provider = providerOf(visit, key);
-  const ticket = readCookie(ctx, signInCookie);
+  const ticket = ctx.cookies.get(signInCookie);
   setCookie(ctx, signInCookie, "", 0);
   const now = await readNow(service.store, service.store.db);
-  const away = ticket === null ? undefined : ((await unseal(service.store, ticket)) as Away | undefined);
+  const away = ticket === undefined ? undefined : ((await unseal(service.store, ticket)) as Away | undefined);
   if (
     away === undefined ||
     away.provider !== provider.key ||

@@ -18,7 +18,7 @@ import { codeBlock } from "../markdown/render.js";
 import { Outline } from "../outline.js";
 import { Pace } from "../pace.js";
 import { Reveal, revealed } from "../reveal.js";
-import { countVisit, idOf, readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
+import { countVisit, idOf, readForm, SiteError, seeOther, type Visit } from "../visit.js";
 import { abstractView, contentsView, isLong } from "./abstract.js";
 import { goneNotice, studyActions } from "./actions.js";
 import { citableOf, citeForms } from "./cite.js";
@@ -156,8 +156,7 @@ function upvoteForm(visit: Visit, { id, upvotes, account_id, listed }: StudyRow,
 
 export async function postUpvote(visit: Visit, idText: string | undefined): Promise<void> {
   const id = idOf(idText);
-  const form = await readForm(visit);
-  const { account } = requireSession(visit);
+  const { form, account } = await readForm(visit);
   await countVisit(visit, "vote");
   const voted = await setUpvote(visit.service.store, account.id, id, form.get("wanted") !== "no");
   if (voted === "no_study") throw new SiteError(404, "There is no such study.");

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
-import { createApp, createRouter, type Listening, listen } from "../../src/http/index.js";
+import { createApp, type Listening, listen, routesOf } from "../../src/http/index.js";
+import { keptEndpoints } from "../../src/library/endpoints.js";
 import { Probes, Vectors } from "../../src/library/index.js";
-import { keptRoutes } from "../../src/library/routes.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
 import { send } from "../support/request.js";
 
@@ -16,10 +16,14 @@ const named: (string | undefined)[] = [];
 const model = { id: "m", fingerprint: "f".repeat(64), nEmbd: 2, nLayer: 256 };
 let service: Listening;
 test.before(async () => {
-  const router = createRouter();
-  keptRoutes(router, { vectors: new Vectors(home), probes: new Probes(home) }, async (name) => {
+  const modelNamed = async (name: string | undefined) => {
     named.push(name);
     return model;
+  };
+  const router = routesOf(keptEndpoints, {
+    vectors: new Vectors(home),
+    probes: new Probes(home),
+    modelNamed,
   });
   service = await listen(createApp({ routers: [router] }), { port: 0 });
 });

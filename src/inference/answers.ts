@@ -1,0 +1,185 @@
+import type { Context } from "koa";
+import { type Capabilities, CaptureRequest } from "../contracts/capture.js";
+import {
+  ChatCountRequest,
+  type ChatRequest,
+  DetokenizeRequest,
+  EmbeddingRequest,
+  RerankRequest,
+  TemplateRequest,
+  TokenizeRequest,
+} from "../contracts/chat.js";
+import { limits } from "../contracts/limits.js";
+import { CountRequest } from "../contracts/messages.js";
+import { ResponsesCountRequest } from "../contracts/responses.js";
+import {
+  unsupportedInChat,
+  unsupportedInMessages,
+  unsupportedInResponses,
+} from "../contracts/unsupported.js";
+import { checked, clientGone, HttpError, readJson } from "../http/index.js";
+import type { EngineRoute } from "../native/engine.js";
+import { isServed, type Taking, taking } from "./body.js";
+import { checkMessages, checkTokens, checkTools, refusal } from "./check-body.js";
+import { chatOfCount } from "./forms/messages-request.js";
+import { chatOfResponses } from "./forms/responses-request.js";
+import { countTokens } from "./generate.js";
+import { prometheusText } from "./prometheus.js";
+import { wholeBody } from "./reply.js";
+import type { InferenceService } from "./service.js";
+
+/** The served model, as OpenAI's clients know one. */
+export function modelObject({ engine: { info }, aliases, startedAt }: InferenceService) {
+  return {
+    id: info.id,
+    object: "model",
+    created: startedAt,
+    owned_by: "tapline",
+    ...(aliases.length > 1 && { aliases }),
+    meta: {
+      architecture: info.architecture,
+      quantization: info.quantization,
+      n_vocab: info.nVocab,
+      n_ctx: info.slotContext,
+      n_ctx_train: info.nCtxTrain,
+      n_embd: info.nEmbd,
+      n_layer: info.nLayer,
+      n_params: info.nParams,
+      pooling: info.embeddings ? info.pooling : undefined,
+      size: info.bytes,
+    },
+  };
+}
+
+export function modelNamed(service: InferenceService, id: string) {
+  if (isServed(service, id)) return modelObject(service);
+  throw new HttpError(404, `The model ${id} is not served here.`, {
+    param: "model",
+    code: "model_not_found",
+  });
+}
+
+/** What the resident model's captures are like. */
+export function capabilities({
+  engine: { info },
+  library,
+  backend,
+  captures,
+}: InferenceService): Capabilities {
+  return {
+    serving_activations: info.captures,
+    model: info.id,
+    fingerprint: library.model.fingerprint,
+    max_layers: limits.capture_layers,
+    max_input_tokens: limits.capture_input_tokens,
+    n_layer: info.nLayer,
+    n_embd: info.nEmbd,
+    architecture: info.architecture,
+    backend: backend.backend,
+    points: [...info.points],
+    pending: captures.pending,
+  };
+}
+
+/** The server's numbers for Prometheus. */
+export async function metrics({ stats, engine }: InferenceService, ctx: Context): Promise<string> {
+  const text = prometheusText(stats, engine.info, await engine.metrics());
+  ctx.set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
+  return text;
+}
+
+/** What the engine tells of itself. */
+export async function told(service: InferenceService, ctx: Context, route: EngineRoute) {
+  return JSON.parse(wholeBody(await service.engine.request(route, {}, clientGone(ctx).signal)));
+}
+
+/** llama-server's properties, with the defaults that requests get here. */
+export async function properties(service: InferenceService, ctx: Context) {
+  const props = await told(service, ctx, "properties");
+  Object.assign(props.default_generation_settings.params, service.sampling);
+  return props;
+}
+
+/** `POST /v1/embeddings` */
+export const embed = taking(EmbeddingRequest, {}, (service, ctx, { dimensions, ...body }) => {
+  const { info } = service.engine;
+  if (!info.embeddings) throw new HttpError(400, "Embeddings are off; start the server with --embeddings.");
+  if (dimensions !== undefined && dimensions !== info.nEmbd) {
+    throw refusal("dimensions", `dimensions: this model's embeddings have ${info.nEmbd}, got ${dimensions}.`);
+  }
+  return passedOn(service, ctx, "embeddings", body);
+});
+
+/** `POST /v1/rerank`: how well each document answers a query, best first. */
+export const rerank = taking(RerankRequest, {}, (service, ctx, body) =>
+  passedOn(service, ctx, "rerank", body),
+);
+
+export const tokenize = taking(TokenizeRequest, {}, (service, ctx, body) =>
+  passedOn(service, ctx, "tokenize", body),
+);
+
+export const detokenize = taking(DetokenizeRequest, {}, (service, ctx, body) => {
+  checkTokens(service.engine.info, body.tokens);
+  return passedOn(service, ctx, "detokenize", body);
+});
+
+export const applyTemplate = taking(TemplateRequest, {}, (service, ctx, body) => {
+  checkMessages(body.messages);
+  checkTools(body, service.engine.info.templateCapabilities);
+  return passedOn(service, ctx, "apply-template", body);
+});
+
+// How many tokens prompts have. OpenAI's answers say what they are, Anthropic's do not.
+const object = "response.input_tokens";
+export const countChat = taking(ChatCountRequest, unsupportedInChat, (service, ctx, body) =>
+  count(service, ctx, body, { object }),
+);
+export const countResponse = taking(ResponsesCountRequest, unsupportedInResponses, (service, ctx, body) =>
+  count(service, ctx, chatOfResponses(body), { object }),
+);
+export const countMessage = taking(CountRequest, unsupportedInMessages, (service, ctx, body) =>
+  count(service, ctx, chatOfCount(body)),
+);
+
+async function count(service: InferenceService, ctx: Context, chat: ChatRequest, more = {}) {
+  const input_tokens = await admitted(service, ctx, (signal) => countTokens(service, chat, signal));
+  return { input_tokens, ...more };
+}
+
+/** `POST /lab/activations` */
+export const capture: Taking = {
+  schema: CaptureRequest,
+  async answer({ captures }, ctx) {
+    const body = await readJson(ctx, { limit: limits.capture_body_bytes });
+    return captures.run(checked(CaptureRequest, body) as CaptureRequest);
+  },
+};
+
+/** The engine's answer to a body, as it is. */
+async function passedOn(
+  service: InferenceService,
+  ctx: Context,
+  route: EngineRoute,
+  body: object,
+): Promise<string> {
+  const answer = await admitted(service, ctx, async (signal) =>
+    wholeBody(await service.engine.request(route, body, signal)),
+  );
+  ctx.type = "application/json";
+  return answer;
+}
+
+/** Does one request's work when there is room, until its client goes away. */
+async function admitted<T>(
+  service: InferenceService,
+  ctx: Context,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const leave = service.admission.enter();
+  try {
+    return await work(clientGone(ctx).signal);
+  } finally {
+    leave();
+  }
+}
