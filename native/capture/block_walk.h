@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "capture/ways.h"
+#include "capture/graph_paths.h"
 
 namespace tapline {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "capture/ways.h"
+#include "capture/graph_paths.h"
 
 namespace tapline {
 

@@ -62,7 +62,7 @@ void PromptScorer::prepare(size_t tokens) {
   options.n_ctx = static_cast<uint32_t>(std::min<size_t>(size, std::max<size_t>(n_ctx_, tokens)));
   options.n_threads = threads_;
   context_.reset();  // before there are two
-  context_ = std::make_unique<Context>(model_, options);
+  context_ = std::make_unique<Passes>(model_, options);
   if (!context_->causal()) {
     context_.reset();
     throw Error(

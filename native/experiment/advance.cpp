@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "experiment/context.h"
+#include "experiment/passes.h"
 #include "experiment/token_batch.h"
 
 namespace tapline {
@@ -35,7 +35,7 @@ bool spoiled(const std::vector<float>& logits) {
 
 }  // namespace
 
-Context::Mark Context::mark() {
+Passes::Mark Passes::mark() {
   Mark mark{n_past_, {}};
   const ModelInfo& info = model_->info();
   if (n_past_ == 0 || !(info.hybrid || info.recurrent)) return mark;
@@ -47,7 +47,7 @@ Context::Mark Context::mark() {
   return mark;
 }
 
-void Context::back_to(const Mark& mark) {
+void Passes::back_to(const Mark& mark) {
   llama_memory_t memory = llama_get_memory(ctx_);
   if (memory == nullptr) return;
   if (mark.n_past == 0) {
@@ -63,7 +63,7 @@ void Context::back_to(const Mark& mark) {
   throw Error(ErrorCode::kInternal, "The memory of a sequence could not be set back.");
 }
 
-AttentionReader Context::attention_reader(const AttentionRequest& request, size_t tokens) const {
+AttentionReader Passes::attention_reader(const AttentionRequest& request, size_t tokens) const {
   check_layers(request.layers);
   std::vector<LayerAttention> layers;
   for (const int layer : request.layers) {
@@ -92,7 +92,7 @@ AttentionReader Context::attention_reader(const AttentionRequest& request, size_
   return {std::move(layers), tokens, causal()};
 }
 
-RoutingReader Context::routing_reader(const std::vector<int>& layers, size_t tokens) const {
+RoutingReader Passes::routing_reader(const std::vector<int>& layers, size_t tokens) const {
   check_layers(layers);
   std::vector<LayerRouting> wanted;
   for (const int layer : layers) {
@@ -102,7 +102,7 @@ RoutingReader Context::routing_reader(const std::vector<int>& layers, size_t tok
   return {std::move(wanted), tokens, n_past_};
 }
 
-void Context::check_scored(const AdvanceRequest& request) const {
+void Passes::check_scored(const AdvanceRequest& request) const {
   if (request.scored.size() != request.tokens.size()) {
     throw Error(ErrorCode::kInvalidArgument, std::to_string(request.scored.size()) +
                                                  " scored tokens were given for " +
@@ -120,7 +120,7 @@ void Context::check_scored(const AdvanceRequest& request) const {
   }
 }
 
-void Context::score(const AdvanceRequest& request, AdvanceResult& result) {
+void Passes::score(const AdvanceRequest& request, AdvanceResult& result) {
   std::vector<const float*> rows(request.scored.size(), nullptr);
   for (size_t i = 0; i < rows.size(); ++i) {
     if (request.scored[i] < 0) continue;
@@ -135,7 +135,7 @@ void Context::score(const AdvanceRequest& request, AdvanceResult& result) {
   result.scored_top_log_probabilities = std::move(scores.top_log_probabilities);
 }
 
-AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken& cancel) {
+AdvanceResult Passes::advance(const AdvanceRequest& request, const CancelToken& cancel) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const ModelInfo& info = model_->info();
   const std::vector<Place> wanted = check_places(request.layers, request.points);

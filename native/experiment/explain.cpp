@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "capture/weight_row.h"
-#include "experiment/context.h"
 #include "experiment/next_token.h"
+#include "experiment/passes.h"
 #include "experiment/token_batch.h"
 
 namespace tapline {
@@ -41,14 +41,14 @@ struct Places {
 
 }  // namespace
 
-const float* Context::logits_of(size_t batch_row) {
+const float* Passes::logits_of(size_t batch_row) {
   const float* logits = llama_get_logits_ith(ctx_, static_cast<int32_t>(batch_row));
   if (logits == nullptr) throw Error(ErrorCode::kUnsupportedArchitecture, "The model computes no logits.");
   return logits;
 }
 
-const float* Context::type(const std::vector<llama_token>& tokens, uint32_t position, bool output,
-                           const CancelToken& cancel) {
+const float* Passes::type(const std::vector<llama_token>& tokens, uint32_t position, bool output,
+                          const CancelToken& cancel) {
   TokenBatch batch(n_batch_);
   for (size_t i = 0; i < tokens.size(); ++i) {
     const bool last = i + 1 == tokens.size();
@@ -61,8 +61,7 @@ const float* Context::type(const std::vector<llama_token>& tokens, uint32_t posi
   return nullptr;
 }
 
-const float* Context::fill(const Filling& filling, uint32_t position, bool output,
-                           const CancelToken& cancel) {
+const float* Passes::fill(const Filling& filling, uint32_t position, bool output, const CancelToken& cancel) {
   if (filling.row.empty()) {
     if (filling.token < 0) return nullptr;
     return type({filling.token}, position, output, cancel);
@@ -80,7 +79,7 @@ const float* Context::fill(const Filling& filling, uint32_t position, bool outpu
 }
 
 /// A token, what stands for another one, and a third token: the logits behind both.
-EmbeddingInput Context::prove_embedding_input(const CancelToken& cancel) {
+EmbeddingInput Passes::prove_embedding_input(const CancelToken& cancel) {
   const ModelInfo& info = model_->info();
   const std::string subject = "The architecture '" + info.architecture + "'";
   if (!causal() || info.has_encoder)
@@ -125,7 +124,7 @@ EmbeddingInput Context::prove_embedding_input(const CancelToken& cancel) {
   return found;
 }
 
-EmbeddingInput Context::embedding_input(const CancelToken& cancel) {
+EmbeddingInput Passes::embedding_input(const CancelToken& cancel) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!embedding_input_) {
     embedding_input_ = std::make_unique<EmbeddingInput>(prove_embedding_input(cancel));
@@ -134,7 +133,7 @@ EmbeddingInput Context::embedding_input(const CancelToken& cancel) {
   return *embedding_input_;
 }
 
-void Context::check_explain(const ExplainRequest& request) const {
+void Passes::check_explain(const ExplainRequest& request) const {
   model_->check_tokens(request.before);
   model_->check_tokens(request.after);
   const auto width = static_cast<size_t>(model_->info().n_embd);
@@ -176,8 +175,8 @@ void Context::check_explain(const ExplainRequest& request) const {
                 "Drawn tokens need a temperature above 0 and a number from 0 to below 1 each.");
 }
 
-std::vector<Explanation> Context::explain(const ExplainRequest& request, const CancelToken& cancel,
-                                          const std::function<void(size_t, size_t)>& progress) {
+std::vector<Explanation> Passes::explain(const ExplainRequest& request, const CancelToken& cancel,
+                                         const std::function<void(size_t, size_t)>& progress) {
   const EmbeddingInput input = embedding_input(cancel);
   const std::lock_guard<std::mutex> lock(mutex_);
   check_explain(request);

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "base/counted_rows.h"
-#include "experiment/context.h"
 #include "experiment/layer_order.h"
+#include "experiment/passes.h"
 #include "experiment/token_batch.h"
 
 namespace tapline {
@@ -102,8 +102,8 @@ class RowsForMeans {
 
 }  // namespace
 
-FeatureResult Context::features(const FeatureRequest& request, const CancelToken& cancel,
-                                const std::function<void(size_t, size_t)>& progress) {
+FeatureResult Passes::features(const FeatureRequest& request, const CancelToken& cancel,
+                               const std::function<void(size_t, size_t)>& progress) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto width = static_cast<size_t>(model_->info().n_embd);
   const size_t total = request.sequences.size();

@@ -10,13 +10,13 @@
 #include <string>
 #include <utility>
 
-#include "experiment/context.h"
+#include "experiment/passes.h"
 #include "experiment/token_batch.h"
 
 namespace tapline {
 
 /// What one of the two prompts does by itself.
-struct Context::PatchRun {
+struct Passes::PatchRun {
   std::vector<llama_token> tokens;
   std::vector<int> positions;  // of the sites, in the order asked for
   std::vector<float> states;   // place by place, [positions, width of the place]
@@ -25,7 +25,7 @@ struct Context::PatchRun {
 };
 
 /// One row of the run that is changed, in a sequence of its own.
-struct Context::PatchSite {
+struct Passes::PatchSite {
   enum class Change : uint8_t {
     kDonor,   // the other run's row in its place
     kRandom,  // as far as that one, in a random direction
@@ -37,7 +37,7 @@ struct Context::PatchSite {
 };
 
 /// Everything that is known once both prompts have been computed.
-struct Context::PatchPlan {
+struct Passes::PatchPlan {
   /// A place, which part of its rows is put in, and where the states of a run have it.
   struct Part {
     PatchPlace at;
@@ -110,7 +110,7 @@ llama_token most_likely(const std::vector<float>& logits) {
 }  // namespace
 
 /// Computes a prompt in one pass, whose logits are the same bits as those of any pass that captures nothing.
-void Context::patch_run(PatchRun& run, const PatchPlan& plan, const CancelToken& cancel) {
+void Passes::patch_run(PatchRun& run, const PatchPlan& plan, const CancelToken& cancel) {
   run.states.assign(plan.numbers, 0);
   run.seen.assign(plan.parts.size() * plan.positions, false);
   constexpr size_t kNone = std::numeric_limits<size_t>::max();
@@ -159,15 +159,15 @@ void Context::patch_run(PatchRun& run, const PatchPlan& plan, const CancelToken&
 }
 
 /// Whether the memory still has every cell of a sequence's beginning when its end has been computed.
-bool Context::shares_prefixes(size_t n_tokens) const {
+bool Passes::shares_prefixes(size_t n_tokens) const {
   const ModelInfo& info = model_->info();
   return !info.hybrid && !info.recurrent && (info.n_swa == 0 || n_tokens <= static_cast<size_t>(info.n_swa));
 }
 
 /// Computes the sites in batches: each is a sequence that has the run's K/V up to its position and goes on
 /// alone from there.
-void Context::patch_sites(const PatchPlan& plan, const CancelToken& cancel,
-                          const std::function<void(size_t)>& advanced) {
+void Passes::patch_sites(const PatchPlan& plan, const CancelToken& cancel,
+                         const std::function<void(size_t)>& advanced) {
   const std::vector<llama_token>& tokens = plan.base.tokens;
   const size_t n = tokens.size();
   const size_t most_rows = std::min<size_t>(n_batch_, n_ctx_ - n);
@@ -234,7 +234,7 @@ void Context::patch_sites(const PatchPlan& plan, const CancelToken& cancel,
   }
 }
 
-void Context::check_patch_sweep(const PatchSweepRequest& request) const {
+void Passes::check_patch_sweep(const PatchSweepRequest& request) const {
   const ModelInfo& info = model_->info();
   const size_t n = std::max(request.clean.size(), request.corrupted.size());
   if (!causal()) {
@@ -261,7 +261,7 @@ void Context::check_patch_sweep(const PatchSweepRequest& request) const {
 }
 
 /// Where the places are in rows and in states. Throws where the model has one of them not.
-void Context::plan_places(PatchPlan& plan, const std::vector<PatchPlace>& places) const {
+void Passes::plan_places(PatchPlan& plan, const std::vector<PatchPlace>& places) const {
   std::set<PatchPlace> seen;
   for (const PatchPlace& at : places) {
     check_layers({at.place.layer});
@@ -276,8 +276,8 @@ void Context::plan_places(PatchPlan& plan, const std::vector<PatchPlace>& places
   }
 }
 
-PatchSweepResult Context::patch_sweep(const PatchSweepRequest& request, const CancelToken& cancel,
-                                      const PatchProgress& progress) {
+PatchSweepResult Passes::patch_sweep(const PatchSweepRequest& request, const CancelToken& cancel,
+                                     const PatchProgress& progress) {
   const std::lock_guard<std::mutex> lock(mutex_);
   check_patch_sweep(request);
   PatchPlan plan;
@@ -346,7 +346,7 @@ PatchSweepResult Context::patch_sweep(const PatchSweepRequest& request, const Ca
 
 /// What has to be computed: not where nothing reads a row (in the last block, before the last token), nor
 /// where both runs have the same bits, which they do up to where the prompts part.
-void Context::add_sites(PatchPlan& plan, PatchSweepResult& result) const {
+void Passes::add_sites(PatchPlan& plan, PatchSweepResult& result) const {
   const size_t all_places = plan.parts.size();
   std::vector<size_t> ascending(plan.positions);
   std::iota(ascending.begin(), ascending.end(), size_t{0});

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "capture/softmax.h"
-#include "experiment/context.h"
 #include "experiment/next_token.h"
+#include "experiment/passes.h"
 #include "experiment/token_batch.h"
 
 namespace tapline {
@@ -28,7 +28,7 @@ bool all_neutral(const EditPlan& plan) {
 }  // namespace
 
 /// One sequence that is being generated.
-struct Context::LiveRow {
+struct Passes::LiveRow {
   size_t trial = 0;
   size_t row = 0;  // 0 is the baseline, r is distinct plan r - 1
   llama_seq_id sequence = 0;
@@ -38,7 +38,7 @@ struct Context::LiveRow {
 };
 
 /// The plans that really have to be computed, and what every prompt did under each of them.
-struct Context::SweepState {
+struct Passes::SweepState {
   const SweepRequest& request;
   std::vector<const EditPlan*> distinct;
   std::vector<size_t> row_of;  // for each requested plan, 0 for the baseline or 1 + index in `distinct`
@@ -123,8 +123,8 @@ struct Context::SweepState {
   }
 };
 
-std::vector<SweepTrial> Context::sweep(const SweepRequest& request, const CancelToken& cancel,
-                                       const std::function<void(size_t, size_t)>& progress) {
+std::vector<SweepTrial> Passes::sweep(const SweepRequest& request, const CancelToken& cancel,
+                                      const std::function<void(size_t, size_t)>& progress) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const ModelInfo& info = model_->info();
   if (!causal()) {
@@ -188,7 +188,7 @@ std::vector<SweepTrial> Context::sweep(const SweepRequest& request, const Cancel
 /// Computes every prompt but its last token for every row. What rows have in common, up to the first token
 /// that one of them edits, is computed once: a row leaves the baseline's sequence where it becomes another
 /// one. (Part of a sequence could not be copied later: recurrent and sliding memories have forgotten it.)
-void Context::prefill(SweepState& state, size_t first_prompt, size_t n_prompts, const CancelToken& cancel) {
+void Passes::prefill(SweepState& state, size_t first_prompt, size_t n_prompts, const CancelToken& cancel) {
   TokenBatch batch(n_batch_);
   BatchEdits edits;
   const size_t most_outputs = rows_by_logits(model_->info().n_vocab);
@@ -247,8 +247,8 @@ void Context::prefill(SweepState& state, size_t first_prompt, size_t n_prompts, 
   flush();
 }
 
-void Context::sweep_chunk(SweepState& state, size_t first_prompt, size_t n_prompts,
-                          const CancelToken& cancel) {
+void Passes::sweep_chunk(SweepState& state, size_t first_prompt, size_t n_prompts,
+                         const CancelToken& cancel) {
   clear_memory();
   prefill(state, first_prompt, n_prompts, cancel);
   std::vector<LiveRow> live;
@@ -273,7 +273,7 @@ void Context::sweep_chunk(SweepState& state, size_t first_prompt, size_t n_promp
 }
 
 /// Computes one row from the beginning of its prompt, without sharing anything.
-void Context::sweep_alone(SweepState& state, size_t prompt, size_t row, const CancelToken& cancel) {
+void Passes::sweep_alone(SweepState& state, size_t prompt, size_t row, const CancelToken& cancel) {
   SweepRow& out = state.rows[prompt][row];
   out = {};
   out.effects.resize(state.plan_of(row).size());
@@ -299,7 +299,7 @@ void Context::sweep_alone(SweepState& state, size_t prompt, size_t row, const Ca
 }
 
 /// Generates all rows in lockstep, each behind its prompt.
-void Context::generate(SweepState& state, std::vector<LiveRow> live, const CancelToken& cancel) {
+void Passes::generate(SweepState& state, std::vector<LiveRow> live, const CancelToken& cancel) {
   const SweepRequest& request = state.request;
   const int n_vocab = model_->info().n_vocab;
   // One row a batch is slow, and right where llama.cpp mixes sequences up.

@@ -40,14 +40,14 @@ std::vector<Point> point_list(const Napi::Value& value) {
 struct CreateContext {
   std::shared_ptr<Model> model;
   ContextOptions options;
-  std::shared_ptr<Context> context;
+  std::shared_ptr<Passes> context;
 
-  void execute(const CancelToken&) { context = std::make_shared<Context>(model, options); }
+  void execute(const CancelToken&) { context = std::make_shared<Passes>(model, options); }
   Napi::Value result(Napi::Env env) { return ContextObject::wrap(env, std::move(context)); }
 };
 
 struct Advance {
-  std::shared_ptr<Context> context;
+  std::shared_ptr<Passes> context;
   AdvanceRequest request;
   AdvanceResult outcome;
 
@@ -100,7 +100,7 @@ struct Advance {
 };
 
 struct Features {
-  std::shared_ptr<Context> context;
+  std::shared_ptr<Passes> context;
   FeatureRequest request;
   Progress progress;
   FeatureResult outcome;
@@ -120,7 +120,7 @@ struct Features {
 };
 
 struct Sweep {
-  std::shared_ptr<Context> context;
+  std::shared_ptr<Passes> context;
   SweepRequest request;
   Progress progress;
   std::vector<SweepTrial> trials;
@@ -148,7 +148,7 @@ struct Sweep {
 };
 
 struct PatchSweep {
-  std::shared_ptr<Context> context;
+  std::shared_ptr<Passes> context;
   PatchSweepRequest request;
   Progress progress;
   PatchSweepResult outcome;
@@ -183,7 +183,7 @@ struct PatchSweep {
 };
 
 struct AskEmbeddingInput {
-  std::shared_ptr<Context> context;
+  std::shared_ptr<Passes> context;
   EmbeddingInput found;
 
   void execute(const CancelToken& cancel) { found = context->embedding_input(cancel); }
@@ -197,7 +197,7 @@ struct AskEmbeddingInput {
 };
 
 struct Explain {
-  std::shared_ptr<Context> context;
+  std::shared_ptr<Passes> context;
   ExplainRequest request;
   Progress progress;
   std::vector<Explanation> outcome;
@@ -221,7 +221,7 @@ struct Explain {
 };
 
 struct Direct {
-  std::shared_ptr<Context> context;
+  std::shared_ptr<Passes> context;
   std::vector<float> state;
   llama_token token = -1;
   LogitDirection outcome;
@@ -236,7 +236,7 @@ struct Direct {
 };
 
 struct LensLogits {
-  std::shared_ptr<Context> context;
+  std::shared_ptr<Passes> context;
   std::vector<float> rows;
   std::vector<float> logits;
 
@@ -245,7 +245,7 @@ struct LensLogits {
 };
 
 struct ReadLens {
-  std::shared_ptr<Context> context;
+  std::shared_ptr<Passes> context;
   LensRequest request;
   std::vector<LensReading> readings;
 
@@ -262,13 +262,13 @@ struct ReadLens {
 };
 
 struct Forget {
-  std::shared_ptr<Context> context;
+  std::shared_ptr<Passes> context;
 
   void execute(const CancelToken&) { context->reset(); }
   Napi::Value result(Napi::Env env) { return env.Undefined(); }
 };
 
-Napi::Object describe(const Context& context, Napi::Env env) {
+Napi::Object describe(const Passes& context, Napi::Env env) {
   const ResidualStream& stream = context.stream();
   Napi::Object out = Napi::Object::New(env);
   out.Set("nCtx", context.n_ctx());

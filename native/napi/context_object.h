@@ -2,13 +2,13 @@
 
 #include <memory>
 
-#include "experiment/context.h"
+#include "experiment/passes.h"
 #include "napi/handle.h"
 
 namespace tapline {
 
 /// JavaScript's handle of an experiment context.
-class ContextObject : public HandleObject<ContextObject, Context> {
+class ContextObject : public HandleObject<ContextObject, Passes> {
  public:
   static constexpr napi_type_tag kTag = {0x7461706c696e6502, 0x636f6e7465787401};
   static constexpr const char* kWhat = "context";

@@ -125,14 +125,14 @@ struct SweepTrial {
 };
 
 /// One llama_context with a tap on its blocks: experiments on a model, isolated from whatever else uses the
-/// same weights. Calls are serialised; a Context never touches another context's K/V cache.
-class Context : public Counted<Context> {
+/// same weights. Calls are serialised; a Passes never touches another context's K/V cache.
+class Passes : public Counted<Passes> {
  public:
   /// Throws kOutOfMemory when the context does not fit.
-  Context(std::shared_ptr<Model> model, const ContextOptions& options);
-  ~Context();
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
+  Passes(std::shared_ptr<Model> model, const ContextOptions& options);
+  ~Passes();
+  Passes(const Passes&) = delete;
+  Passes& operator=(const Passes&) = delete;
 
   const ResidualStream& stream() const { return stream_; }
   uint32_t n_ctx() const { return n_ctx_; }
@@ -229,7 +229,7 @@ class Context : public Counted<Context> {
   void clear_memory();
   /// Of an operation with sequences of its own: forgets them, however it ends.
   struct Forgetting {
-    Context& context;
+    Passes& context;
     ~Forgetting() { context.clear_memory(); }
   };
   /// Where the context's sequence stands, to come back to; recurrent states are copied, K/V stays where it

@@ -1,4 +1,4 @@
-#include "capture/ways.h"
+#include "capture/graph_paths.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "experiment/context.h"
+#include "experiment/passes.h"
 
 #include <algorithm>
 #include <string>
@@ -37,7 +37,7 @@ bool aborted(void* data) {
 
 }  // namespace
 
-Context::Context(std::shared_ptr<Model> model, const ContextOptions& options) : model_(std::move(model)) {
+Passes::Passes(std::shared_ptr<Model> model, const ContextOptions& options) : model_(std::move(model)) {
   check_option("Tokens of a context", options.n_ctx, 1, 1U << 20U);
   check_option("Tokens of a batch", options.n_batch, 0, 1U << 20U);
   check_option("Sequences of a context", options.n_seq_max, 0, llama_max_parallel_sequences());
@@ -86,9 +86,9 @@ Context::Context(std::shared_ptr<Model> model, const ContextOptions& options) : 
   tap_.describe(&stream_);
 }
 
-Context::~Context() = default;
+Passes::~Passes() = default;
 
-std::vector<int> Context::check_layers(const std::vector<int>& layers) const {
+std::vector<int> Passes::check_layers(const std::vector<int>& layers) const {
   if (!layers.empty() && !stream_.supported) throw Error(ErrorCode::kUnsupportedArchitecture, stream_.reason);
   std::vector<int> sorted = layers;
   std::sort(sorted.begin(), sorted.end());
@@ -100,25 +100,25 @@ std::vector<int> Context::check_layers(const std::vector<int>& layers) const {
   return sorted;
 }
 
-void Context::check_point(Point point) const {
+void Passes::check_point(Point point) const {
   const BlockPoints::Found& found = stream_.points.at(point);
   if (!found.supported) throw Error(ErrorCode::kUnsupportedArchitecture, found.reason);
 }
 
-void Context::check_changeable(Point point) {
+void Passes::check_changeable(Point point) {
   if (Place{0, point}.is_vector()) return;
   throw Error(ErrorCode::kInvalidArgument,
               std::string("The point ") + name_of(point) + " is no vector a token and cannot be changed.");
 }
 
-void Context::check_hidden(Point point) const {
+void Passes::check_hidden(Point point) const {
   check_point(point);
   if (Place{0, point}.is_vector() && point != Point::kHeadOut) return;
   throw Error(ErrorCode::kInvalidArgument,
               std::string(name_of(point)) + " is no vector of the hidden size, which is wanted here.");
 }
 
-const Site& Context::check_place(Place place) const {
+const Site& Passes::check_place(Place place) const {
   check_point(place.point);
   const BlockPoints::Found& found = stream_.points.at(place.point);
   const Site& site = stream_.points.site(place);
@@ -128,15 +128,15 @@ const Site& Context::check_place(Place place) const {
                                                        found.without[static_cast<size_t>(place.layer)] + ".");
 }
 
-void Context::check_head(Place place, int head, const Site& site) {
+void Passes::check_head(Place place, int head, const Site& site) {
   if (head < 0 || (place.point == Point::kHeadOut && head < site.heads)) return;
   throw Error(ErrorCode::kInvalidArgument,
               "Head " + std::to_string(head) + " does not exist at " + place.text(false) + "; " +
                   (site.heads > 0 ? "there are " + std::to_string(site.heads) + "." : "there are no heads."));
 }
 
-std::vector<Place> Context::check_places(const std::vector<int>& layers,
-                                         const std::vector<Point>& points) const {
+std::vector<Place> Passes::check_places(const std::vector<int>& layers,
+                                        const std::vector<Point>& points) const {
   check_layers(layers);
   std::vector<Place> places;
   for (const Point point : points) {
@@ -158,12 +158,12 @@ std::vector<Place> Context::check_places(const std::vector<int>& layers,
   return places;
 }
 
-void Context::check_tokens(const std::vector<llama_token>& tokens) const {
+void Passes::check_tokens(const std::vector<llama_token>& tokens) const {
   if (tokens.empty()) throw Error(ErrorCode::kInvalidArgument, "There are no tokens to compute.");
   model_->check_tokens(tokens);
 }
 
-void Context::check_edits(const EditPlan& plan) const {
+void Passes::check_edits(const EditPlan& plan) const {
   for (const Edit& edit : plan) {
     check_layers({edit.layer});
     const Site& site = check_place(edit.place());
@@ -177,15 +177,15 @@ void Context::check_edits(const EditPlan& plan) const {
   }
 }
 
-void Context::run_edited(const TokenBatch& batch, const BatchEdits& edits, const CancelToken& cancel) {
+void Passes::run_edited(const TokenBatch& batch, const BatchEdits& edits, const CancelToken& cancel) {
   std::vector<TapPoint> points;
   for (const auto& [place, rows] : edits.by_place())
     points.push_back({place.layer, /*read=*/false, &rows, place.point});
   run_tapped(batch, std::move(points), /*leave_early=*/false, nullptr, cancel);
 }
 
-void Context::run_tapped(const TokenBatch& batch, std::vector<TapPoint> points, bool leave_early,
-                         const BlockTap::Sink& sink, const CancelToken& cancel) {
+void Passes::run_tapped(const TokenBatch& batch, std::vector<TapPoint> points, bool leave_early,
+                        const BlockTap::Sink& sink, const CancelToken& cancel) {
   const std::vector<MicroBatch> micros =
       plan_micro_batches(batch.raw, split_kind(model_->info()), llama_n_ubatch(ctx_), llama_n_rs_seq(ctx_));
   try {
@@ -206,9 +206,9 @@ void Context::run_tapped(const TokenBatch& batch, std::vector<TapPoint> points, 
 
 /// Leaving a micro-batch ends llama_decode, so each gets one of its own. llama.cpp computes the same ones:
 /// each holds equally many of the next tokens of its sequences.
-void Context::decode_each(const TokenBatch& batch, const std::vector<MicroBatch>& micros,
-                          const std::vector<TapPoint>& points, const BlockTap::Sink& sink,
-                          const CancelToken& cancel) {
+void Passes::decode_each(const TokenBatch& batch, const std::vector<MicroBatch>& micros,
+                         const std::vector<TapPoint>& points, const BlockTap::Sink& sink,
+                         const CancelToken& cancel) {
   for (const MicroBatch& micro : micros) {
     TokenBatch part(micro.rows.size());
     for (const int row : micro.rows) {
@@ -221,7 +221,7 @@ void Context::decode_each(const TokenBatch& batch, const std::vector<MicroBatch>
   }
 }
 
-void Context::decode(const llama_batch& batch, const CancelToken& cancel) {
+void Passes::decode(const llama_batch& batch, const CancelToken& cancel) {
   abort_ = cancel;
   int status = 0;
   try {
@@ -243,7 +243,7 @@ void Context::decode(const llama_batch& batch, const CancelToken& cancel) {
   tap_.check_met();
 }
 
-void Context::clear_memory() {
+void Passes::clear_memory() {
   // A cell that is free keeps its numbers, and those of a cell that nobody may attend to are multiplied by
   // zero: what is finite is gone by that, NaN and infinity are not.
   if (llama_memory_t memory = llama_get_memory(ctx_)) llama_memory_clear(memory, /*data=*/doubtful_);
@@ -252,7 +252,7 @@ void Context::clear_memory() {
   depth_ = model_->info().n_layer;
 }
 
-LogitDirection Context::logit_direction(const std::vector<float>& state, llama_token token) const {
+LogitDirection Passes::logit_direction(const std::vector<float>& state, llama_token token) const {
   if (!stream_.supported) throw Error(ErrorCode::kUnsupportedArchitecture, stream_.reason);
   model_->check_tokens({token});
   if (state.size() != static_cast<size_t>(model_->info().n_embd)) {
@@ -262,7 +262,7 @@ LogitDirection Context::logit_direction(const std::vector<float>& state, llama_t
   return tapline::logit_direction(stream_.lens, state, token);
 }
 
-std::vector<float> Context::lens_logits(const std::vector<float>& rows) {
+std::vector<float> Passes::lens_logits(const std::vector<float>& rows) {
   const auto width = static_cast<size_t>(model_->info().n_embd);
   if (!stream_.lens.supported) throw Error(ErrorCode::kUnsupportedArchitecture, stream_.lens.reason);
   if (rows.empty() || rows.size() % width != 0) {
@@ -275,7 +275,7 @@ std::vector<float> Context::lens_logits(const std::vector<float>& rows) {
   return logits;
 }
 
-std::vector<LensReading> Context::read_lens(LensRequest request, const CancelToken& cancel) {
+std::vector<LensReading> Passes::read_lens(LensRequest request, const CancelToken& cancel) {
   const auto width = static_cast<size_t>(model_->info().n_embd);
   if (!stream_.lens.supported) throw Error(ErrorCode::kUnsupportedArchitecture, stream_.lens.reason);
   if (request.places.empty() || request.top < 1)
@@ -299,12 +299,12 @@ std::vector<LensReading> Context::read_lens(LensRequest request, const CancelTok
   return lens().read(std::move(request), cancel);
 }
 
-void Context::reset() {
+void Passes::reset() {
   const std::lock_guard<std::mutex> lock(mutex_);
   clear_memory();
 }
 
-LogitLens& Context::lens() {
+LogitLens& Passes::lens() {
   if (!lens_) {
     const ModelInfo& info = model_->info();
     lens_ =
