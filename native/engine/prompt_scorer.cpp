@@ -37,11 +37,11 @@ ScoreResult PromptScorer::run(GenerationLoop& loop, const ScoreRequest& request,
           if (done == 0) prepare(count);
           const size_t rows = std::min<size_t>(context_->n_batch(), count - 1 - done);
           const auto first = request.tokens.begin() + static_cast<std::ptrdiff_t>(done);
-          AdvanceRequest advance;
-          advance.tokens.assign(first, first + static_cast<std::ptrdiff_t>(rows));
-          advance.scored.assign(first + 1, first + 1 + static_cast<std::ptrdiff_t>(rows));
-          advance.scored_top = result.top;
-          add(context_->advance(advance, CancelToken()), result);
+          AdvanceRequest pass;
+          pass.tokens.assign(first, first + static_cast<std::ptrdiff_t>(rows));
+          pass.scored.assign(first + 1, first + 1 + static_cast<std::ptrdiff_t>(rows));
+          pass.scored_top = result.top;
+          add(advance(*context_, pass, CancelToken()), result);
           done += rows;
         },
         cancel);

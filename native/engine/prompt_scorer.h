@@ -6,7 +6,7 @@
 
 #include "base/cancel.h"
 #include "engine/generation_loop.h"
-#include "experiment/passes.h"
+#include "experiment/advance.h"
 
 namespace tapline {
 

@@ -8,7 +8,7 @@
 #include "base/cancel.h"
 #include "base/counted_rows.h"
 #include "engine/generation_loop.h"
-#include "experiment/passes.h"
+#include "experiment/advance.h"
 
 namespace tapline {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "base/error.h"
+#include "experiment/checks.h"
 #include "ggml-backend.h"
 
 namespace tapline {
@@ -33,9 +33,29 @@ double number_at(const ggml_tensor* t, size_t i, size_t j, size_t k) {
 
 }  // namespace
 
-AttentionReader::AttentionReader(std::vector<LayerAttention> layers, size_t tokens, bool causal)
-    : layers_(std::move(layers)), tokens_(tokens), causal_(causal) {
-  for (LayerAttention& layer : layers_) layer.weights.resize(layer.heads.size() * tokens * tokens);
+AttentionReader::AttentionReader(Passes& passes, const AttentionRequest& request, size_t tokens)
+    : tokens_(tokens), causal_(passes.causal()) {
+  check_layers(passes, request.layers);
+  for (const int layer : request.layers) {
+    const Site& site = check_place(passes, {layer, Point::kAttention});
+    if (request.prove) check_place(passes, {layer, Point::kHeadOut});
+    std::vector<int> heads = request.heads;
+    for (int head = 0; request.heads.empty() && head < site.heads; ++head) heads.push_back(head);
+    for (const int head : heads) {
+      if (head >= 0 && head < site.heads) continue;
+      throw Error(ErrorCode::kInvalidArgument, "Head " + std::to_string(head) + " does not exist: block " +
+                                                   std::to_string(layer) + " has " +
+                                                   std::to_string(site.heads) + " heads, 0 to " +
+                                                   std::to_string(site.heads - 1) + ".");
+    }
+    check_distinct(heads, [](int head) { return "Head " + std::to_string(head); });
+    std::vector<float> weights(heads.size() * tokens * tokens);
+    layers_.push_back({layer, std::move(heads), std::move(weights)});
+  }
+  if (!layers_.empty() && passes.sequence().n_past > 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "Attention is read of a text in one pass, from its beginning; reset before.");
+  }
 }
 
 void AttentionReader::take(const TappedRows& tapped) {

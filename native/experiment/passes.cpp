@@ -5,8 +5,6 @@
 #include <thread>
 #include <utility>
 
-#include "experiment/token_batch.h"
-
 namespace tapline {
 
 namespace {
@@ -81,111 +79,22 @@ Passes::Passes(std::shared_ptr<Model> model, const ContextOptions& options) : mo
   }
   n_ctx_ = llama_n_ctx(ctx_);
   n_batch_ = llama_n_batch(ctx_);
-  depth_ = info.n_layer;
+  sequence_.depth = info.n_layer;
   stream_ = find_residual_stream(ctx_, params, *model_);
   tap_.describe(&stream_);
 }
 
 Passes::~Passes() = default;
 
-std::vector<int> Passes::check_layers(const std::vector<int>& layers) const {
-  if (!layers.empty() && !stream_.supported) throw Error(ErrorCode::kUnsupportedArchitecture, stream_.reason);
-  std::vector<int> sorted = layers;
-  std::sort(sorted.begin(), sorted.end());
-  for (size_t i = 0; i < sorted.size(); ++i) {
-    model_->check_layer(sorted[i]);
-    if (i > 0 && sorted[i] == sorted[i - 1])
-      throw Error(ErrorCode::kInvalidArgument, "Layer " + std::to_string(sorted[i]) + " is listed twice.");
-  }
-  return sorted;
-}
-
-void Passes::check_point(Point point) const {
-  const BlockPoints::Found& found = stream_.points.at(point);
-  if (!found.supported) throw Error(ErrorCode::kUnsupportedArchitecture, found.reason);
-}
-
-void Passes::check_changeable(Point point) {
-  if (Place{0, point}.is_vector()) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              std::string("The point ") + name_of(point) + " is no vector a token and cannot be changed.");
-}
-
-void Passes::check_hidden(Point point) const {
-  check_point(point);
-  if (Place{0, point}.is_vector() && point != Point::kHeadOut) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              std::string(name_of(point)) + " is no vector of the hidden size, which is wanted here.");
-}
-
-const Site& Passes::check_place(Place place) const {
-  check_point(place.point);
-  const BlockPoints::Found& found = stream_.points.at(place.point);
-  const Site& site = stream_.points.site(place);
-  if (site.node >= 0) return site;
-  throw Error(ErrorCode::kUnsupportedArchitecture, "Block " + std::to_string(place.layer) + " has no " +
-                                                       name_of(place.point) + ": it " +
-                                                       found.without[static_cast<size_t>(place.layer)] + ".");
-}
-
-void Passes::check_head(Place place, int head, const Site& site) {
-  if (head < 0 || (place.point == Point::kHeadOut && head < site.heads)) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              "Head " + std::to_string(head) + " does not exist at " + place.text(false) + "; " +
-                  (site.heads > 0 ? "there are " + std::to_string(site.heads) + "." : "there are no heads."));
-}
-
-std::vector<Place> Passes::check_places(const std::vector<int>& layers,
-                                        const std::vector<Point>& points) const {
-  check_layers(layers);
-  std::vector<Place> places;
-  for (const Point point : points) {
-    if (!layers.empty()) check_point(point);
-    if (std::count(points.begin(), points.end(), point) > 1)
-      throw Error(ErrorCode::kInvalidArgument,
-                  std::string("The point ") + name_of(point) + " is listed twice.");
-  }
-  for (const int layer : layers) {
-    for (const Point point : points) {
-      check_place({layer, point});
-      if (!Place{layer, point}.is_vector()) {
-        throw Error(ErrorCode::kInvalidArgument, std::string("The point ") + name_of(point) +
-                                                     " is no vector a token and has a request of its own.");
-      }
-      places.push_back({layer, point});
-    }
-  }
-  return places;
-}
-
-void Passes::check_tokens(const std::vector<llama_token>& tokens) const {
-  if (tokens.empty()) throw Error(ErrorCode::kInvalidArgument, "There are no tokens to compute.");
-  model_->check_tokens(tokens);
-}
-
-void Passes::check_edits(const EditPlan& plan) const {
-  for (const Edit& edit : plan) {
-    check_layers({edit.layer});
-    const Site& site = check_place(edit.place());
-    check_changeable(edit.point);
-    for (const int head : edit.heads) {
-      check_head(edit.place(), head, site);
-      if (std::count(edit.heads.begin(), edit.heads.end(), head) > 1)
-        throw Error(ErrorCode::kInvalidArgument, "An edit lists head " + std::to_string(head) + " twice.");
-    }
-    check_vector(edit, edit.width_of(static_cast<size_t>(site.width), site.heads));
-  }
-}
-
-void Passes::run_edited(const TokenBatch& batch, const BatchEdits& edits, const CancelToken& cancel) {
+void Passes::run(const TokenBatch& batch, const BatchEdits& edits, const CancelToken& cancel) {
   std::vector<TapPoint> points;
   for (const auto& [place, rows] : edits.by_place())
     points.push_back({place.layer, /*read=*/false, &rows, place.point});
-  run_tapped(batch, std::move(points), /*leave_early=*/false, nullptr, cancel);
+  run(batch, std::move(points), /*leave_early=*/false, nullptr, cancel);
 }
 
-void Passes::run_tapped(const TokenBatch& batch, std::vector<TapPoint> points, bool leave_early,
-                        const BlockTap::Sink& sink, const CancelToken& cancel) {
+void Passes::run(const TokenBatch& batch, std::vector<TapPoint> points, bool leave_early,
+                 const BlockTap::Sink& sink, const CancelToken& cancel) {
   const std::vector<MicroBatch> micros =
       plan_micro_batches(batch.raw, split_kind(model_->info()), llama_n_ubatch(ctx_), llama_n_rs_seq(ctx_));
   try {
@@ -197,11 +106,35 @@ void Passes::run_tapped(const TokenBatch& batch, std::vector<TapPoint> points, b
     }
   } catch (...) {
     tap_.disarm();
-    doubtful_ = true;
+    taint();
     clear_memory();  // part of the pass may be in the cache, whatever its numbers
     throw;
   }
   tap_.disarm();
+}
+
+void Passes::run(const RowBatch& batch, const CancelToken& cancel) {
+  taint();
+  try {
+    decode(batch.raw, cancel);
+  } catch (...) {
+    clear_memory();
+    throw;
+  }
+}
+
+void Passes::add(TokenBatch& batch, const llama_token* tokens, size_t count, size_t position,
+                 llama_seq_id sequence, bool answer) const {
+  for (size_t i = 0; i < count; ++i) {
+    batch.add(tokens[i], static_cast<uint32_t>(position + i), sequence,
+              answer && (i + 1 == count || stream_.heads_every_row));
+  }
+}
+
+const float* Passes::logits(size_t batch_row) {
+  const float* logits = llama_get_logits_ith(ctx_, static_cast<int32_t>(batch_row));
+  if (logits == nullptr) throw Error(ErrorCode::kUnsupportedArchitecture, "The model computes no logits.");
+  return logits;
 }
 
 /// Leaving a micro-batch ends llama_decode, so each gets one of its own. llama.cpp computes the same ones:
@@ -226,7 +159,7 @@ void Passes::decode(const llama_batch& batch, const CancelToken& cancel) {
   int status = 0;
   try {
     status = llama_decode(ctx_, batch);
-  } catch (const BlockTap::Left&) {
+  } catch (const BlockTap::EarlyExit&) {
     // as far as was wanted
   } catch (...) {
     llama_synchronize(ctx_);  // what other devices still copy must not meet the next pass
@@ -240,75 +173,58 @@ void Passes::decode(const llama_batch& batch, const CancelToken& cancel) {
   if (status != 0)
     throw Error(ErrorCode::kCompute,
                 "The forward pass failed (llama_decode: " + std::to_string(status) + ").");
-  tap_.check_met();
+  tap_.check_complete();
 }
 
 void Passes::clear_memory() {
   // A cell that is free keeps its numbers, and those of a cell that nobody may attend to are multiplied by
   // zero: what is finite is gone by that, NaN and infinity are not.
-  if (llama_memory_t memory = llama_get_memory(ctx_)) llama_memory_clear(memory, /*data=*/doubtful_);
-  doubtful_ = false;
-  n_past_ = 0;
-  depth_ = model_->info().n_layer;
-}
-
-LogitDirection Passes::logit_direction(const std::vector<float>& state, llama_token token) const {
-  if (!stream_.supported) throw Error(ErrorCode::kUnsupportedArchitecture, stream_.reason);
-  model_->check_tokens({token});
-  if (state.size() != static_cast<size_t>(model_->info().n_embd)) {
-    throw Error(ErrorCode::kInvalidArgument, "A state has " + std::to_string(model_->info().n_embd) +
-                                                 " values, got " + std::to_string(state.size()) + ".");
-  }
-  return tapline::logit_direction(stream_.lens, state, token);
-}
-
-std::vector<float> Passes::lens_logits(const std::vector<float>& rows) {
-  const auto width = static_cast<size_t>(model_->info().n_embd);
-  if (!stream_.lens.supported) throw Error(ErrorCode::kUnsupportedArchitecture, stream_.lens.reason);
-  if (rows.empty() || rows.size() % width != 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                std::to_string(rows.size()) + " values are no rows of " + std::to_string(width) + ".");
-  }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<float> logits;
-  lens().logits(rows.data(), rows.size() / width, logits);
-  return logits;
-}
-
-std::vector<LensReading> Passes::read_lens(LensRequest request, const CancelToken& cancel) {
-  const auto width = static_cast<size_t>(model_->info().n_embd);
-  if (!stream_.lens.supported) throw Error(ErrorCode::kUnsupportedArchitecture, stream_.lens.reason);
-  if (request.places.empty() || request.top < 1)
-    throw Error(ErrorCode::kInvalidArgument, "A lens reads at least one place, and its best token.");
-  const size_t count = request.places.front().states.size();
-  const auto odd = [&](const std::vector<float>& rows) { return rows.size() != count; };
-  if (count == 0 || count % width != 0 || (!request.output.empty() && odd(request.output)) ||
-      (!request.targets.empty() && request.targets.size() != count / width) ||
-      std::any_of(request.places.begin(), request.places.end(),
-                  [&](const LensRows& place) { return odd(place.states); })) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "A lens reads as many rows of " + std::to_string(width) + " values of every place.");
-  }
-  for (const int32_t target : request.targets) {
-    if (target >= model_->info().n_vocab)
-      throw Error(ErrorCode::kInvalidArgument, "The lens's target " + std::to_string(target) +
-                                                   " is outside the vocabulary of " +
-                                                   std::to_string(model_->info().n_vocab) + " tokens.");
-  }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return lens().read(std::move(request), cancel);
+  if (memory() != nullptr) llama_memory_clear(memory(), /*data=*/tainted_);
+  tainted_ = false;
+  sequence_ = {0, info().n_layer};
 }
 
 void Passes::reset() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto locked = lock();
   clear_memory();
 }
 
+bool Passes::keeps_beginnings(size_t n_tokens) const {
+  return !info().hybrid && !info().recurrent &&
+         (info().n_swa == 0 || n_tokens <= static_cast<size_t>(info().n_swa));
+}
+
+Passes::Checkpoint Passes::checkpoint() const {
+  Checkpoint checkpoint{sequence_.n_past, {}};
+  if (sequence_.n_past == 0 || !(info().hybrid || info().recurrent)) return checkpoint;
+  checkpoint.recurrent.resize(llama_state_seq_get_size_ext(ctx_, 0, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY));
+  const size_t written = llama_state_seq_get_data_ext(
+      ctx_, checkpoint.recurrent.data(), checkpoint.recurrent.size(), 0, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY);
+  if (written != checkpoint.recurrent.size())
+    throw Error(ErrorCode::kInternal, "The recurrent state of a sequence could not be copied.");
+  return checkpoint;
+}
+
+void Passes::restore(const Checkpoint& checkpoint) {
+  if (memory() == nullptr) return;
+  if (checkpoint.n_past == 0) {
+    llama_memory_clear(memory(), /*data=*/false);
+    return;
+  }
+  const bool restored =
+      checkpoint.recurrent.empty() ||
+      llama_state_seq_set_data_ext(ctx_, checkpoint.recurrent.data(), checkpoint.recurrent.size(), 0,
+                                   LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) == checkpoint.recurrent.size();
+  if (restored && llama_memory_seq_rm(memory(), 0, static_cast<llama_pos>(checkpoint.n_past), -1)) return;
+  clear_memory();
+  throw Error(ErrorCode::kInternal, "The memory of a sequence could not be set back.");
+}
+
 LogitLens& Passes::lens() {
+  if (!stream_.lens.supported) throw Error(ErrorCode::kUnsupportedArchitecture, stream_.lens.reason);
   if (!lens_) {
-    const ModelInfo& info = model_->info();
-    lens_ =
-        std::make_unique<LogitLens>(model_->handle(), stream_.lens, info.n_embd, info.n_vocab, n_threads_);
+    lens_ = std::make_unique<LogitLens>(model_->handle(), stream_.lens, info().n_embd, info().n_vocab,
+                                        n_threads_);
   }
   return *lens_;
 }

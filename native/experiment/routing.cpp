@@ -4,15 +4,18 @@
 #include <cmath>
 #include <string>
 
-#include "base/error.h"
+#include "experiment/checks.h"
 
 namespace tapline {
 
-RoutingReader::RoutingReader(std::vector<LayerRouting> layers, size_t tokens, size_t first)
-    : layers_(std::move(layers)), first_(first) {
-  for (LayerRouting& layer : layers_) {
-    layer.chosen.assign(tokens * static_cast<size_t>(layer.used), -1);
-    layer.weights.resize(layer.chosen.size());
+RoutingReader::RoutingReader(Passes& passes, const std::vector<int>& layers, size_t tokens)
+    : first_(passes.sequence().n_past) {
+  check_layers(passes, layers);
+  for (const int layer : layers) {
+    const Site& site = check_place(passes, {layer, Point::kRouter});
+    const size_t count = tokens * static_cast<size_t>(site.width);
+    layers_.push_back(
+        {layer, site.experts, site.width, std::vector<int32_t>(count, -1), std::vector<float>(count)});
   }
 }
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "experiment/passes.h"
+#include "capture/edit.h"
 #include "napi/setup.h"
 
 namespace tapline {
