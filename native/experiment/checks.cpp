@@ -66,8 +66,8 @@ std::vector<Place> check_places(const Passes& passes, const std::vector<int>& la
 
 const Site& check_changeable(const Passes& passes, Place place, const std::vector<int>& heads) {
   check_layers(passes, {place.layer});
-  const Site& site = check_place(passes, place);
   if (!place.is_vector()) invalid(point_name(place.point) + " is no vector a token and cannot be changed.");
+  const Site& site = check_place(passes, place);
   for (const int head : heads) {
     if (head < 0 || (place.point == Point::kHeadOut && head < site.heads)) continue;
     invalid("Head " + std::to_string(head) + " does not exist at " + place.text(/*first_word=*/false) + "; " +
