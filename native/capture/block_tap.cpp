@@ -57,8 +57,8 @@ void BlockTap::check() const {
 
 void BlockTap::check_complete() const {
   if (batch_ < 0 || next_ >= points_.size()) return;
-  throw Error(ErrorCode::kInternal,
-              points_[next_].point.place().text() + " was not met in the compute graph of this pass.");
+  throw_error(ErrorCode::kInternal, points_[next_].point.place().text(),
+              " was not met in the compute graph of this pass.");
 }
 
 bool BlockTap::on_node(ggml_tensor* t, bool ask, void* user_data) {
@@ -183,22 +183,20 @@ void BlockTap::take(ggml_tensor* t) {
 
   if (count > 0) {
     // Values that the host cannot reach are fetched, and what was edited of them goes back in one piece.
-    const bool host = ggml_backend_buffer_is_host(t->view_src != nullptr ? t->view_src->buffer : t->buffer);
-    auto* values = static_cast<float*>(t->data);
-    if (!host) {
-      staging_.resize(count * width);
-      values = staging_.data();
-      ggml_backend_tensor_get(t, values, 0, count * width * sizeof(float));
-    }
+    float* values = readable(t);
     if (point.read && sink_) sink_({point.layer, values, indices, count, point.point, width, 1, t});
     if (point.edits != nullptr) {
       const auto [first, rows] = edit(*point.edits, *indices, values, here);
-      if (!host && rows > 0) {
+      if (values != t->data && rows > 0) {
         ggml_backend_tensor_set(t, values + first * width, first * width * sizeof(float),
                                 rows * width * sizeof(float));
       }
     }
   }
+  finish_point();
+}
+
+void BlockTap::finish_point() {
   ++next_;
   if (next_ == points_.size() && leave_early_) throw EarlyExit();
 }
@@ -218,9 +216,9 @@ bool BlockTap::in_order() {
   return false;
 }
 
-const float* BlockTap::readable(const ggml_tensor* t) {
+float* BlockTap::readable(const ggml_tensor* t) {
   if (ggml_backend_buffer_is_host(t->view_src != nullptr ? t->view_src->buffer : t->buffer))
-    return static_cast<const float*>(t->data);
+    return static_cast<float*>(t->data);
   staging_.resize(static_cast<size_t>(ggml_nelements(t)));
   ggml_backend_tensor_get(t, staging_.data(), 0, ggml_nbytes(t));
   return staging_.data();
@@ -248,8 +246,7 @@ void BlockTap::take_routing(const ArmedPoint& here, ggml_tensor* t) {
     }
     sink_({here.point.layer, readable(t), indices, count, Point::kRouter, used, 1, t, experts_.data()});
   }
-  ++next_;
-  if (next_ == points_.size() && leave_early_) throw EarlyExit();
+  finish_point();
 }
 
 /// One row a head and token, over the cells of the memory.
@@ -263,8 +260,7 @@ void BlockTap::take_attention(const ArmedPoint& here, ggml_tensor* t) {
     sink_({here.point.layer, readable(t), &batch.rows, batch.rows.size(), Point::kAttention,
            static_cast<size_t>(t->ne[0]), static_cast<size_t>(here.heads), t});
   }
-  ++next_;
-  if (next_ == points_.size() && leave_early_) throw EarlyExit();
+  finish_point();
 }
 
 }  // namespace tapline

@@ -106,6 +106,7 @@ class BlockTap {
   /// edited and the number of rows from there to the last one.
   std::pair<size_t, size_t> edit(const std::vector<RowEdit>& edits, const std::vector<int>& indices,
                                  float* values, const ArmedPoint& here);
+  void finish_point();
   void take_attention(const ArmedPoint& here, ggml_tensor* t);
   void take_routing(const ArmedPoint& here, ggml_tensor* t);
   /// The batch indices of so many rows of the micro-batch: all of its tokens', or those of its outputs alone,
@@ -113,8 +114,8 @@ class BlockTap {
   const std::vector<int>* rows_of(size_t count) const;
   /// Fails where the graph reads other tokens than were planned.
   bool in_order();
-  /// A tensor's numbers, where the host can read them.
-  const float* readable(const ggml_tensor* t);
+  /// A contiguous tensor's numbers, where the host can read them.
+  float* readable(const ggml_tensor* t);
   void look_for_positions(const ggml_tensor* node);
   void fail(const std::string& sentence);
 

@@ -18,8 +18,8 @@ namespace {
 void check_finite(const LayerStates& layer, size_t first) {
   for (size_t row = 0; row < layer.norms.size(); ++row) {
     if (std::isfinite(layer.norms[row])) continue;
-    throw Error(ErrorCode::kCompute, Place{layer.layer, layer.point}.text() + " is not finite at token " +
-                                         std::to_string(first + row) + "; the model file may be damaged.");
+    throw_error(ErrorCode::kCompute, Place{layer.layer, layer.point}.text(), " is not finite at token ",
+                first + row, "; the model file may be damaged.");
   }
 }
 
@@ -39,26 +39,20 @@ uint32_t check_request(Passes& passes, const AdvanceRequest& request) {
   const uint32_t n_past = passes.sequence().n_past;
   check_tokens(passes, request.tokens);
   const auto n = static_cast<uint32_t>(request.tokens.size());
-  if (n > passes.n_batch()) {
-    throw Error(ErrorCode::kTokenLimit, "A pass takes at most " + std::to_string(passes.n_batch()) +
-                                            " tokens, got " + std::to_string(n) + ".");
-  }
-  if (n_past + n > passes.n_ctx()) {
-    throw Error(ErrorCode::kTokenLimit, "The context holds " + std::to_string(passes.n_ctx()) + " tokens; " +
-                                            std::to_string(n_past) + " are there and " + std::to_string(n) +
-                                            " more were given.");
-  }
+  if (n > passes.n_batch())
+    throw_error(ErrorCode::kTokenLimit, "A pass takes at most ", passes.n_batch(), " tokens, got ", n, ".");
+  if (n_past + n > passes.n_ctx())
+    throw_error(ErrorCode::kTokenLimit, "The context holds ", passes.n_ctx(), " tokens; ", n_past,
+                " are there and ", n, " more were given.");
   if (!passes.causal() && n_past > 0) {
     throw Error(ErrorCode::kInvalidArgument,
                 "This architecture attends in both directions, so a text is one pass.");
   }
   check_in_vocabulary(passes, "The lens's target", {request.lens_target});
   if (request.scored.empty()) return n;
-  if (request.scored.size() != n) {
-    throw Error(ErrorCode::kInvalidArgument, std::to_string(request.scored.size()) +
-                                                 " scored tokens were given for " + std::to_string(n) +
-                                                 " tokens.");
-  }
+  if (request.scored.size() != n)
+    throw_error(ErrorCode::kInvalidArgument, request.scored.size(), " scored tokens were given for ", n,
+                " tokens.");
   if (request.next_top > 0 || request.keep_logits)
     throw Error(ErrorCode::kInvalidArgument, "A pass that scores tokens gives no other answer.");
   check_in_vocabulary(passes, "The scored token", request.scored);
@@ -107,11 +101,9 @@ class Advance {
     last_rows_ = (request_.all_rows || !request_.routing.empty()) && n_ > 1 && at_the_end_;
     leave_early_ = deepest >= 0 && !wants_head_ && (at_the_end_ || request_.early_exit);
     depth_ = leave_early_ ? deepest + 1 : last_layer + 1;
-    if (depth_ > sequence_.depth) {
-      throw Error(ErrorCode::kInvalidArgument, "The earlier tokens were computed through block " +
-                                                   std::to_string(sequence_.depth - 1) +
-                                                   " only; reset before going deeper.");
-    }
+    if (depth_ > sequence_.depth)
+      throw_error(ErrorCode::kInvalidArgument, "The earlier tokens were computed through block ",
+                  sequence_.depth - 1, " only; reset before going deeper.");
   }
 
   void add_tokens() {

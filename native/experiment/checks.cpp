@@ -4,8 +4,9 @@ namespace tapline {
 
 namespace {
 
-[[noreturn]] void invalid(const std::string& sentence) {
-  throw Error(ErrorCode::kInvalidArgument, sentence);
+template <class... Parts>
+[[noreturn]] void invalid(const Parts&... parts) {
+  throw_error(ErrorCode::kInvalidArgument, parts...);
 }
 
 std::string point_name(Point point) {
@@ -32,7 +33,7 @@ std::vector<int> check_layers(const Passes& passes, const std::vector<int>& laye
 void check_hidden(const Passes& passes, Point point) {
   check_point(passes, point);
   if (Place{0, point}.is_vector() && point != Point::kHeadOut) return;
-  invalid(std::string(name_of(point)) + " is no vector of the hidden size, which is wanted here.");
+  invalid(name_of(point), " is no vector of the hidden size, which is wanted here.");
 }
 
 const Site& check_place(const Passes& passes, Place place) {
@@ -40,9 +41,8 @@ const Site& check_place(const Passes& passes, Place place) {
   const BlockPoints& points = passes.stream().points;
   const Site& site = points.site(place);
   if (site.node >= 0) return site;
-  throw Error(ErrorCode::kUnsupportedArchitecture,
-              "Block " + std::to_string(place.layer) + " has no " + name_of(place.point) + ": it " +
-                  points.at(place.point).without[static_cast<size_t>(place.layer)] + ".");
+  throw_error(ErrorCode::kUnsupportedArchitecture, "Block ", place.layer, " has no ", name_of(place.point),
+              ": it ", points.at(place.point).without[static_cast<size_t>(place.layer)], ".");
 }
 
 std::vector<Place> check_places(const Passes& passes, const std::vector<int>& layers,
@@ -57,7 +57,7 @@ std::vector<Place> check_places(const Passes& passes, const std::vector<int>& la
     for (const Point point : points) {
       check_place(passes, {layer, point});
       if (!Place{layer, point}.is_vector())
-        invalid(point_name(point) + " is no vector a token and has a request of its own.");
+        invalid(point_name(point), " is no vector a token and has a request of its own.");
       places.push_back({layer, point});
     }
   }
@@ -66,12 +66,12 @@ std::vector<Place> check_places(const Passes& passes, const std::vector<int>& la
 
 const Site& check_changeable(const Passes& passes, Place place, const std::vector<int>& heads) {
   check_layers(passes, {place.layer});
-  if (!place.is_vector()) invalid(point_name(place.point) + " is no vector a token and cannot be changed.");
+  if (!place.is_vector()) invalid(point_name(place.point), " is no vector a token and cannot be changed.");
   const Site& site = check_place(passes, place);
   for (const int head : heads) {
     if (head < 0 || (place.point == Point::kHeadOut && head < site.heads)) continue;
-    invalid("Head " + std::to_string(head) + " does not exist at " + place.text(/*first_word=*/false) + "; " +
-            (site.heads > 0 ? "there are " + std::to_string(site.heads) + "." : "there are no heads."));
+    invalid("Head ", head, " does not exist at ", place.text(/*first_word=*/false), "; there are ",
+            site.heads > 0 ? std::to_string(site.heads) : "no heads", ".");
   }
   return site;
 }
@@ -81,7 +81,7 @@ void check_edits(const Passes& passes, const EditPlan& plan) {
     const Site& site = check_changeable(passes, edit.place(), edit.heads);
     for (const int head : edit.heads) {
       if (std::count(edit.heads.begin(), edit.heads.end(), head) > 1)
-        invalid("An edit lists head " + std::to_string(head) + " twice.");
+        invalid("An edit lists head ", head, " twice.");
     }
     check_vector(edit, edit.width_of(static_cast<size_t>(site.width), site.heads));
   }
@@ -96,8 +96,7 @@ void check_in_vocabulary(const Passes& passes, const std::string& what,
                          const std::vector<llama_token>& tokens) {
   for (const llama_token token : tokens) {
     if (token < passes.info().n_vocab) continue;
-    invalid(what + " " + std::to_string(token) + " is outside the vocabulary of " +
-            std::to_string(passes.info().n_vocab) + " tokens.");
+    invalid(what, " ", token, " is outside the vocabulary of ", passes.info().n_vocab, " tokens.");
   }
 }
 
@@ -109,8 +108,8 @@ void check_targets(const Passes& passes, const std::vector<llama_token>& tokens)
 
 void check_causal(const Passes& passes) {
   if (passes.causal()) return;
-  throw Error(ErrorCode::kUnsupportedArchitecture,
-              "The architecture '" + passes.info().architecture + "' does not generate text token by token.");
+  throw_error(ErrorCode::kUnsupportedArchitecture, "The architecture '", passes.info().architecture,
+              "' does not generate text token by token.");
 }
 
 }  // namespace tapline

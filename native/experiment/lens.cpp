@@ -12,10 +12,8 @@ std::vector<float> lens_logits(Passes& passes, const std::vector<float>& rows) {
   const auto locked = passes.lock();
   LogitLens& lens = passes.lens();
   const auto width = static_cast<size_t>(passes.info().n_embd);
-  if (rows.empty() || rows.size() % width != 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                std::to_string(rows.size()) + " values are no rows of " + std::to_string(width) + ".");
-  }
+  if (rows.empty() || rows.size() % width != 0)
+    throw_error(ErrorCode::kInvalidArgument, rows.size(), " values are no rows of ", width, ".");
   std::vector<float> logits;
   lens.logits(rows.data(), rows.size() / width, logits);
   return logits;
@@ -33,11 +31,21 @@ std::vector<LensReading> read_lens(Passes& passes, LensRequest request, const Ca
       (!request.targets.empty() && request.targets.size() != count / width) ||
       std::any_of(request.places.begin(), request.places.end(),
                   [&](const LensRows& place) { return odd(place.states); })) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "A lens reads as many rows of " + std::to_string(width) + " values of every place.");
+    throw_error(ErrorCode::kInvalidArgument, "A lens reads as many rows of ", width,
+                " values of every place.");
   }
   check_in_vocabulary(passes, "The lens's target", request.targets);
   return lens.read(std::move(request), cancel);
+}
+
+LogitDirection logit_direction(const Passes& passes, const std::vector<float>& state, llama_token token) {
+  const ResidualStream& stream = passes.stream();
+  if (!stream.supported) throw Error(ErrorCode::kUnsupportedArchitecture, stream.reason);
+  passes.model().check_tokens({token});
+  if (state.size() != static_cast<size_t>(passes.info().n_embd))
+    throw_error(ErrorCode::kInvalidArgument, "A state has ", passes.info().n_embd, " values, got ",
+                state.size(), ".");
+  return logit_direction(stream.lens, state, token);
 }
 
 }  // namespace tapline

@@ -25,8 +25,7 @@ SplitKind split_kind(const ModelInfo& info) {
 /// TypeScript has validated; beyond these, llama.cpp would abort the process or ask for all memory.
 void check_option(const char* what, int64_t value, int64_t least, int64_t most) {
   if (value >= least && value <= most) return;
-  throw Error(ErrorCode::kInvalidArgument, std::string(what) + " must be " + std::to_string(least) + " to " +
-                                               std::to_string(most) + ", got " + std::to_string(value) + ".");
+  throw_error(ErrorCode::kInvalidArgument, what, " must be ", least, " to ", most, ", got ", value, ".");
 }
 
 bool aborted(void* data) {
@@ -72,11 +71,9 @@ Passes::Passes(std::shared_ptr<Model> model, const ContextOptions& options) : mo
   params.abort_callback_data = &abort_;
   owner_.reset(llama_init_from_model(model_->handle(), params));
   ctx_ = owner_.get();
-  if (ctx_ == nullptr) {
-    throw Error(ErrorCode::kOutOfMemory, "A context of " + std::to_string(options.n_ctx) + " tokens for '" +
-                                             info.path +
-                                             "' could not be created; there may be too little memory.");
-  }
+  if (ctx_ == nullptr)
+    throw_error(ErrorCode::kOutOfMemory, "A context of ", options.n_ctx, " tokens for '", info.path,
+                "' could not be created; there may be too little memory.");
   n_ctx_ = llama_n_ctx(ctx_);
   n_batch_ = llama_n_batch(ctx_);
   sequence_.depth = info.n_layer;
@@ -167,12 +164,8 @@ void Passes::decode(const llama_batch& batch, const CancelToken& cancel) {
   }
   llama_synchronize(ctx_);
   cancel.check();
-  if (status == 1) {
-    throw Error(ErrorCode::kTokenLimit, "The context of " + std::to_string(n_ctx_) + " tokens is full.");
-  }
-  if (status != 0)
-    throw Error(ErrorCode::kCompute,
-                "The forward pass failed (llama_decode: " + std::to_string(status) + ").");
+  if (status == 1) throw_error(ErrorCode::kTokenLimit, "The context of ", n_ctx_, " tokens is full.");
+  if (status != 0) throw_error(ErrorCode::kCompute, "The forward pass failed (llama_decode: ", status, ").");
   tap_.check_complete();
 }
 

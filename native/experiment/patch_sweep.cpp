@@ -52,10 +52,8 @@ struct PatchPlan {
   size_t positions = 0;                                  // how many
   size_t numbers = 0;                                    // of a run's states
   std::vector<std::shared_ptr<const Direction>> random;  // one a place, or none
-  std::vector<double> lengths;                           // of the changes, [places, positions]
-  llama_token target = -1;
-  llama_token foil = -1;
-  std::vector<PatchSite> sites;  // ascending by position
+  std::vector<PatchSite> sites;                          // ascending by position
+  PatchSweepResult result;
 
   int position_of(const PatchSite& site) const { return base.positions[site.at % positions]; }
   const Part& part_of(size_t at) const { return parts[at / positions]; }
@@ -76,7 +74,7 @@ struct PatchPlan {
     if (site.change == PatchSite::Change::kRandom) {
       edit.direction = random[site.at / positions];
       edit.unit = StrengthUnit::kUnit;
-      edit.strength = static_cast<float>(lengths[site.at]);
+      edit.strength = static_cast<float>(result.change_length[site.at]);
       return edit;
     }
     const float* values = row(site.change == PatchSite::Change::kOwn ? base : donor, site.at);
@@ -84,15 +82,14 @@ struct PatchPlan {
     edit.direction = std::make_shared<const Direction>(std::vector<float>(values, values + part.width));
     return edit;
   }
-  double difference(const float* logits) const { return double(logits[target]) - logits[foil]; }
+  double difference(const float* logits) const { return double(logits[result.target]) - logits[result.foil]; }
 };
 
 void check_token_places(const std::vector<int>& positions, size_t n) {
   for (const int position : positions) {
     if (position >= 0 && static_cast<size_t>(position) < n) continue;
-    throw Error(ErrorCode::kInvalidArgument, "Position " + std::to_string(position) +
-                                                 " does not exist; the prompt has " + std::to_string(n) +
-                                                 " tokens, 0 to " + std::to_string(n - 1) + ".");
+    throw_error(ErrorCode::kInvalidArgument, "Position ", position, " does not exist; the prompt has ", n,
+                " tokens, 0 to ", n - 1, ".");
   }
   check_distinct(positions, [](int position) { return "Position " + std::to_string(position); });
 }
@@ -153,7 +150,7 @@ void compute_run(Passes& passes, PatchRun& run, const PatchPlan& plan, const Can
 /// Computes the sites in batches: each is a sequence that has the run's K/V up to its position and goes on
 /// alone from there.
 void compute_sites(Passes& passes, const PatchPlan& plan, const CancelToken& cancel,
-                   const std::function<void(size_t)>& advanced) {
+                   const PatchProgress& progress) {
   const std::vector<llama_token>& tokens = plan.base.tokens;
   const size_t n = tokens.size();
   const size_t most_rows = std::min<size_t>(passes.n_batch(), passes.n_ctx() - n);
@@ -207,12 +204,19 @@ void compute_sites(Passes& passes, const PatchPlan& plan, const CancelToken& can
       *site.answer = plan.difference(passes.logits(answers[i]));
       llama_memory_seq_rm(memory, static_cast<llama_seq_id>(1 + i), -1, -1);
       if (std::isfinite(*site.answer)) continue;
-      throw Error(ErrorCode::kCompute, "With " + plan.part_of(site.at).at.place.text(/*first_word=*/false) +
-                                           " patched at token " + std::to_string(plan.position_of(site)) +
-                                           " the model's logits are not finite.");
+      throw_error(ErrorCode::kCompute, "With ", plan.part_of(site.at).at.place.text(/*first_word=*/false),
+                  " patched at token ", plan.position_of(site), " the model's logits are not finite.");
     }
     first += answers.size();
-    advanced(first);
+    progress(first, plan.sites.size(), [&] {
+      PatchGrowth growth{plan.result.clean, plan.result.corrupted, plan.result.patched};
+      for (size_t i = first; i < plan.sites.size(); ++i) {
+        const PatchSite& site = plan.sites[i];
+        if (site.change == PatchSite::Change::kDonor)
+          growth.patched[site.at] = std::numeric_limits<double>::quiet_NaN();
+      }
+      return growth;
+    });
   }
 }
 
@@ -221,13 +225,10 @@ void check_request(const Passes& passes, const PatchSweepRequest& request) {
   check_causal(passes);
   check_tokens(passes, request.clean);
   check_tokens(passes, request.corrupted);
-  if (n > passes.n_batch() || 2 * n > passes.n_ctx() || passes.n_seq_max() < 2) {
-    throw Error(ErrorCode::kTokenLimit,
-                "Patching prompts of " + std::to_string(n) + " tokens takes a context of " +
-                    std::to_string(2 * n) + " and batches of " + std::to_string(n) +
-                    " in two sequences or more; this one has " + std::to_string(passes.n_ctx()) + ", " +
-                    std::to_string(passes.n_batch()) + " and " + std::to_string(passes.n_seq_max()) + ".");
-  }
+  if (n > passes.n_batch() || 2 * n > passes.n_ctx() || passes.n_seq_max() < 2)
+    throw_error(ErrorCode::kTokenLimit, "Patching prompts of ", n, " tokens takes a context of ", 2 * n,
+                " and batches of ", n, " in two sequences or more; this one has ", passes.n_ctx(), ", ",
+                passes.n_batch(), " and ", passes.n_seq_max(), ".");
   if (request.places.empty() || request.clean_positions.empty())
     throw Error(ErrorCode::kInvalidArgument, "A patch sweep needs layers, points and positions.");
   if (request.clean_positions.size() != request.corrupted_positions.size())
@@ -243,7 +244,7 @@ void plan_places(const Passes& passes, PatchPlan& plan, const std::vector<PatchP
   for (const PatchPlace& at : places) {
     const Site& site = check_changeable(passes, at.place, {at.head});
     if (!seen.insert(at).second)
-      throw Error(ErrorCode::kInvalidArgument, "What is patched lists " + at.place.text(false) + " twice.");
+      throw_error(ErrorCode::kInvalidArgument, "What is patched lists ", at.place.text(false), " twice.");
     const auto [begin, width] = part_of_row(at.head, static_cast<size_t>(site.width), site.heads);
     plan.parts.push_back({at, begin, width, plan.numbers});
     plan.numbers += plan.positions * width;
@@ -252,7 +253,8 @@ void plan_places(const Passes& passes, PatchPlan& plan, const std::vector<PatchP
 
 /// What has to be computed: not where nothing reads a row (in the last block, before the last token), nor
 /// where both runs have the same bits, which they do up to where the prompts part.
-void add_sites(PatchPlan& plan, PatchSweepResult& result) {
+void add_sites(PatchPlan& plan) {
+  PatchSweepResult& result = plan.result;
   const size_t all_places = plan.parts.size();
   std::vector<size_t> ascending(plan.positions);
   std::iota(ascending.begin(), ascending.end(), size_t{0});
@@ -267,7 +269,7 @@ void add_sites(PatchPlan& plan, PatchSweepResult& result) {
       const float* theirs = plan.row(plan.donor, at);
       std::vector<float> apart(width);
       for (size_t i = 0; i < width; ++i) apart[i] = theirs[i] - mine[i];
-      plan.lengths[at] = row_length(apart.data(), width);
+      result.change_length[at] = row_length(apart.data(), width);
       result.row_length[at] = row_length(mine, width);
       if (std::equal(mine, mine + width, theirs)) continue;
       plan.sites.push_back({at, PatchSite::Change::kDonor, &result.patched[at]});
@@ -293,11 +295,9 @@ PatchSweepResult patch_sweep(Passes& passes, const PatchSweepRequest& request, c
   plan.positions = request.clean_positions.size();
   plan_places(passes, plan, request.places);
   const size_t wanted = plan.numbers / plan.positions;
-  if (!request.controls.empty() && request.controls.size() != wanted) {
-    throw Error(ErrorCode::kInvalidArgument, "The control directions have " +
-                                                 std::to_string(request.controls.size()) + " values; " +
-                                                 std::to_string(wanted) + " are needed.");
-  }
+  if (!request.controls.empty() && request.controls.size() != wanted)
+    throw_error(ErrorCode::kInvalidArgument, "The control directions have ", request.controls.size(),
+                " values; ", wanted, " are needed.");
   PatchRun& clean = request.denoise ? plan.donor : plan.base;
   PatchRun& corrupted = request.denoise ? plan.base : plan.donor;
   clean.tokens = request.clean;
@@ -308,9 +308,9 @@ PatchSweepResult patch_sweep(Passes& passes, const PatchSweepRequest& request, c
   compute_run(passes, plan.donor, plan, cancel);
   compute_run(passes, plan.base, plan, cancel);  // stays in the memory
 
-  PatchSweepResult result;
-  plan.target = result.target = request.target >= 0 ? request.target : most_likely(clean.logits);
-  plan.foil = result.foil = request.foil >= 0 ? request.foil : most_likely(corrupted.logits);
+  PatchSweepResult& result = plan.result;
+  result.target = request.target >= 0 ? request.target : most_likely(clean.logits);
+  result.foil = request.foil >= 0 ? request.foil : most_likely(corrupted.logits);
   result.clean = plan.difference(clean.logits.data());
   result.corrupted = plan.difference(corrupted.logits.data());
   if (!std::isfinite(result.clean) || !std::isfinite(result.corrupted))
@@ -321,32 +321,19 @@ PatchSweepResult patch_sweep(Passes& passes, const PatchSweepRequest& request, c
   result.patched.assign(all, untouched);
   result.control.assign(request.controls.empty() ? 0 : all, untouched);
   result.row_length.assign(all, std::numeric_limits<double>::quiet_NaN());
-  plan.lengths = result.row_length;
+  result.change_length = result.row_length;
   result.restored = untouched;
   for (const PatchPlan::Part& part : plan.parts) {
     if (request.controls.empty()) break;
     const float* values = request.controls.data() + part.states / plan.positions;
     plan.random.push_back(std::make_shared<const Direction>(std::vector<float>(values, values + part.width)));
   }
-  add_sites(plan, result);
-  result.change_length = plan.lengths;
+  add_sites(plan);
   result.computed_sites = static_cast<int64_t>(plan.sites.size());
   for (const PatchSite& site : plan.sites)
     result.computed_tokens += static_cast<int64_t>(plan.tokens_of(site));
-  if (!plan.sites.empty()) {
-    compute_sites(passes, plan, cancel, [&](size_t done) {
-      progress(done, plan.sites.size(), [&] {
-        PatchGrowth growth{result.clean, result.corrupted, result.patched};
-        for (size_t left = done; left < plan.sites.size(); ++left) {
-          const PatchSite& site = plan.sites[left];
-          if (site.change == PatchSite::Change::kDonor)
-            growth.patched[site.at] = std::numeric_limits<double>::quiet_NaN();
-        }
-        return growth;
-      });
-    });
-  }
-  return result;
+  if (!plan.sites.empty()) compute_sites(passes, plan, cancel, progress);
+  return std::move(result);
 }
 
 }  // namespace tapline

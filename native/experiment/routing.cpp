@@ -40,13 +40,12 @@ void RoutingReader::check(const LayerRouting& layer, size_t token) const {
       "block " + std::to_string(layer.layer) + " at token " + std::to_string(first_ + token);
   for (size_t i = 0; i < used; ++i) {
     if (!std::isfinite(layer.weights[token * used + i]))
-      throw Error(ErrorCode::kCompute,
-                  "The weight of an expert of " + where + " is not finite; the model file may be damaged.");
+      throw_error(ErrorCode::kCompute, "The weight of an expert of ", where,
+                  " is not finite; the model file may be damaged.");
     const bool there = chosen[i] >= 0 && chosen[i] < layer.experts;
     if (there && std::count(chosen, chosen + used, chosen[i]) == 1) continue;
-    throw Error(ErrorCode::kInternal, "The router of " + where + " chose expert " +
-                                          std::to_string(chosen[i]) +
-                                          (there ? " twice." : " of " + std::to_string(layer.experts) + "."));
+    throw_error(ErrorCode::kInternal, "The router of ", where, " chose expert ", chosen[i],
+                (there ? " twice." : " of " + std::to_string(layer.experts) + "."));
   }
 }
 

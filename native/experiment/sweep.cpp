@@ -62,12 +62,10 @@ class Sweep {
     // More rows at once than 128 gain nothing.
     const size_t most_rows =
         std::min({most_outputs_, size_t{128}, size_t{passes_.n_seq_max()}, size_t{passes_.n_batch()}});
-    if (rows_a_prompt() > most_rows) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  "A prompt with " + std::to_string(request_.plans.size()) + " plans of edits needs " +
-                      std::to_string(rows_a_prompt()) + " sequences; this context computes " +
-                      std::to_string(most_rows) + " at once.");
-    }
+    if (rows_a_prompt() > most_rows)
+      throw_error(ErrorCode::kInvalidArgument, "A prompt with ", request_.plans.size(),
+                  " plans of edits needs ", rows_a_prompt(), " sequences; this context computes ", most_rows,
+                  " at once.");
     const Passes::ClearAtEnd clear{passes_};
     for (size_t first = 0; first < n_prompts;) {
       size_t end = first;
@@ -75,11 +73,9 @@ class Sweep {
       while (end < n_prompts && (end + 1 - first) * rows_a_prompt() <= most_rows &&
              cells + cells_of(end) <= passes_.n_ctx())
         cells += cells_of(end++);
-      if (end == first) {
-        throw Error(ErrorCode::kTokenLimit,
-                    "A prompt with its continuations needs " + std::to_string(cells_of(first)) +
-                        " tokens; the context holds " + std::to_string(passes_.n_ctx()) + ".");
-      }
+      if (end == first)
+        throw_error(ErrorCode::kTokenLimit, "A prompt with its continuations needs ", cells_of(first),
+                    " tokens; the context holds ", passes_.n_ctx(), ".");
       compute(first, end);
       first = end;
       done_ = first * positions_a_prompt_;

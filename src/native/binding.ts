@@ -20,15 +20,12 @@ export interface NativeContext {
     lensSupported: boolean;
     lensReason: string;
     tensorNames: string[];
-    points: {
-      point: Point;
-      supported: boolean;
-      reason: string;
-      layers: Int32Array;
-      widths: Int32Array;
-      heads: Int32Array;
-      experts: Int32Array;
-    }[];
+    points: Array<
+      { point: Point; supported: boolean; reason: string } & Record<
+        "layers" | "widths" | "heads" | "experts",
+        Int32Array
+      >
+    >;
     parallel: boolean;
     normed: boolean;
     scaled: boolean;

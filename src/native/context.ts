@@ -4,8 +4,7 @@ import { advance } from "./experiments/advance.js";
 import type { Passes } from "./experiments/experiment.js";
 import { embeddingInput, explain } from "./experiments/explain.js";
 import { features } from "./experiments/features.js";
-import { lensLogits, readLens } from "./experiments/lens.js";
-import { logitDirection } from "./experiments/logit-direction.js";
+import { lensLogits, logitDirection, readLens } from "./experiments/lens.js";
 import { patchSweep } from "./experiments/patch-sweep.js";
 import { sweep } from "./experiments/sweep.js";
 import type { Point } from "./points.js";
@@ -91,7 +90,7 @@ export class Context {
 
   /** @internal Use Model.createContext(). */
   constructor(native: NativeContext, hidden: number, onClosed: () => void) {
-    const info = native.info;
+    const { supported, reason, sidePath, tensorNames, lensSupported, lensReason, ...info } = native.info;
     this.#onClosed = onClosed;
     this.#native = native;
     type Method = (request: object) => Promise<never>;
@@ -104,13 +103,8 @@ export class Context {
     this.nCtx = info.nCtx;
     this.nBatch = info.nBatch;
     this.causal = info.causal;
-    this.blockOutputs = {
-      supported: info.supported,
-      reason: info.reason,
-      sidePath: info.sidePath,
-      tensorNames: info.tensorNames,
-    };
-    this.lens = { supported: info.lensSupported, reason: info.lensReason };
+    this.blockOutputs = { supported, reason, sidePath, tensorNames };
+    this.lens = { supported: lensSupported, reason: lensReason };
     const found = info.points.map(
       ({ point, layers, widths, heads, experts, ...support }): [Point, PointSupport] => [
         point,

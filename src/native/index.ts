@@ -24,27 +24,15 @@ export {
 } from "./dictionary-trainer.js";
 export type { Edit, EditEffect, FeaturePlace, Positions, StrengthUnit } from "./edit.js";
 export { NativeError, type NativeErrorCode, nativeErrorCodes } from "./error.js";
-export type {
-  AdvanceRequest,
-  AdvanceResult,
-  AttentionRequest,
-  LayerAttention,
-  LayerCapture,
-  LayerRouting,
-} from "./experiments/advance.js";
+export type * from "./experiments/advance.js";
 export type { TopTokens } from "./experiments/experiment.js";
-export type { EmbeddingInput, ExplainRequest, Explanation, Filling } from "./experiments/explain.js";
-export type { FeatureRequest } from "./experiments/features.js";
-export type { LensReading, LensRequest, TranslatorPlaces } from "./experiments/lens.js";
-export {
-  type PatchGrowth,
-  type PatchPlace,
-  type PatchSweep,
-  type PatchSweepRequest,
-  patchCells,
-  patchPlaces,
-} from "./experiments/patch-sweep.js";
-export { type SweepRequest, type SweepRow, type SweepTrial, sweepCells } from "./experiments/sweep.js";
+export type * from "./experiments/explain.js";
+export type * from "./experiments/features.js";
+export type * from "./experiments/lens.js";
+export type * from "./experiments/patch-sweep.js";
+export { patchCells, patchPlaces } from "./experiments/patch-sweep.js";
+export type * from "./experiments/sweep.js";
+export { sweepCells } from "./experiments/sweep.js";
 export { addonFiles, addonInUse } from "./load.js";
 export {
   connectRemotes,

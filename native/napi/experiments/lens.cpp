@@ -56,4 +56,15 @@ Napi::Value experiments::lens_logits(const ContextCall& call) {
                [](Napi::Env env, std::vector<float>& logits) { return hand_over(env, std::move(logits)); });
 }
 
+Napi::Value experiments::logit_direction(const ContextCall& call) {
+  auto compute = [state = float_list(call.options.Get("state")),
+                  token = int_field(call.options, "token", -1)](Passes& passes, const CancelToken&,
+                                                                Progress&) {
+    return tapline::logit_direction(passes, state, token);
+  };
+  return start(call, std::move(compute), [](Napi::Env env, const LogitDirection& found) {
+    return object_of(env, "direction", to_js(env, found.direction), "constant", found.constant);
+  });
+}
+
 }  // namespace tapline
