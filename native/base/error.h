@@ -32,4 +32,21 @@ class Error : public std::runtime_error {
   ErrorCode code_;
 };
 
+inline const std::string& part_of_sentence(const std::string& part) {
+  return part;
+}
+inline std::string part_of_sentence(const char* part) {
+  return part;
+}
+template <class Number>
+std::string part_of_sentence(Number part) {
+  return std::to_string(part);
+}
+
+/// Throws an Error whose sentence is the texts and numbers one after the other.
+template <class... Parts>
+[[noreturn]] void throw_error(ErrorCode code, const Parts&... parts) {
+  throw Error(code, (std::string() + ... + part_of_sentence(parts)));
+}
+
 }  // namespace tapline

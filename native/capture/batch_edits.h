@@ -29,16 +29,16 @@ class BatchEdits {
   template <class Acts>
   void add(const EditPlan& plan, std::vector<EditEffect>& effects, int batch_index, const Acts& acts) {
     for (size_t i = 0; i < plan.size(); ++i) {
-      if (acts(i)) by_place_[plan[i].place().met()].push_back({batch_index, &plan[i], &effects[i]});
+      if (acts(i)) by_place_[plan[i].place().computed_at()].push_back({batch_index, &plan[i], &effects[i]});
     }
   }
   void clear() { by_place_.clear(); }
 
-  /// By the places where tensors are met; of one row's edits at a place, in the order of their plan.
+  /// By the places where tensors are computed; of one row's edits at a place, in the order of their plan.
   const std::map<Place, std::vector<RowEdit>>& by_place() const { return by_place_; }
   /// Null where a place has none.
   const std::vector<RowEdit>* at(Place place) const {
-    const auto found = by_place_.find(place.met());
+    const auto found = by_place_.find(place.computed_at());
     return found == by_place_.end() ? nullptr : &found->second;
   }
 

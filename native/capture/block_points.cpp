@@ -18,15 +18,15 @@ bool numbered(const char* name) {
 }
 
 /// The nearest node, this one or before it, that has a name of its own; no anchor where there is none.
-Site site_of(const GraphView& graph, const Stop& stop) {
+Site site_of(const GraphView& graph, const TracedNode& traced) {
   Site site;
-  site.node = stop.node;
-  site.route = stop.route;
-  for (int i = stop.node; i >= 0; --i) {
+  site.node = traced.node;
+  site.route = traced.route;
+  for (int i = traced.node; i >= 0; --i) {
     const char* name = graph.node(i)->name;
     if (name[0] == '\0' || numbered(name) || graph.find(name) != i) continue;
     site.anchor = name;
-    site.behind = stop.node - i;
+    site.offset = traced.node - i;
     break;
   }
   return site;
@@ -50,7 +50,7 @@ class PointSearch {
     place(Point::kBlockOut, {to, {}}, block);
     place_experts(find_experts(graph_, from, {to, {}}));
     // The first block's input is where its walk ends.
-    const Stop input = from < 0 ? parts.in : Stop{from, {}};
+    const TracedNode input = from < 0 ? parts.in : TracedNode{from, {}};
     if (input.node >= 0) {
       place(Point::kBlockIn, input, block);
     } else {
@@ -97,23 +97,23 @@ class PointSearch {
   }
 
   /// A point of rows of n_embd, which every block has or none.
-  void place(Point point, const Stop& stop, const std::string& block) {
+  void place(Point point, const TracedNode& traced, const std::string& block) {
     BlockPoints::Found& found = points_.at(point);
     if (!found.supported) return;
-    const ggml_tensor* t = graph_.node(stop.node);
+    const ggml_tensor* t = graph_.node(traced.node);
     const bool rows = t->type == GGML_TYPE_F32 && t->ne[0] == n_embd_ && ggml_is_contiguous(t);
     if (!rows) return refuse(point, block + "'s tensor does not hold one vector a token");
-    Site site = site_of(graph_, stop);
+    Site site = site_of(graph_, traced);
     if (site.anchor.empty()) return refuse(point, block + "'s tensor has no name, and none before it has");
     site.width = n_embd_;
     found.sites.push_back(std::move(site));
   }
 
   /// A point that single blocks may be without: this one where it has no node, and then for that reason.
-  Site& place_or_not(Point point, const Stop& stop, std::string why) {
+  Site& place_or_not(Point point, const TracedNode& traced, std::string why) {
     Site site;
-    if (stop.node >= 0) {
-      site = site_of(graph_, stop);
+    if (traced.node >= 0) {
+      site = site_of(graph_, traced);
       why = site.anchor.empty() ? "has no name there, nor before" : "";
       if (site.anchor.empty()) site.node = -1;
     }
@@ -124,10 +124,11 @@ class PointSearch {
   }
 
   void place_heads(const Heads& heads) {
-    const auto one = [&](Point point, const Stop& stop, const char* lacking) {
-      const ggml_tensor* t = stop.node < 0 ? nullptr : graph_.node(stop.node);
+    const auto one = [&](Point point, const TracedNode& traced, const char* lacking) {
+      const ggml_tensor* t = traced.node < 0 ? nullptr : graph_.node(traced.node);
       const bool readable = t != nullptr && t->type == GGML_TYPE_F32 && ggml_is_contiguous(t);
-      Site& site = place_or_not(point, readable ? stop : Stop{}, heads.why.empty() ? lacking : heads.why);
+      Site& site =
+          place_or_not(point, readable ? traced : TracedNode{}, heads.why.empty() ? lacking : heads.why);
       if (site.node < 0) return;
       site.heads = heads.count;
       site.width = static_cast<int>(t->ne[0]);
@@ -146,8 +147,8 @@ class PointSearch {
 
   /// What is done to what the halves add, before it is added.
   void note_halves(const Block& parts) {
-    for (const Stop* stop : {&parts.attn, &parts.ffn}) {
-      const ggml_tensor* t = graph_.node(stop->node);
+    for (const TracedNode* traced : {&parts.attn, &parts.ffn}) {
+      const ggml_tensor* t = graph_.node(traced->node);
       while (t->op == GGML_OP_GET_ROWS || t->op == GGML_OP_RESHAPE) t = t->src[0];
       points_.scaled = points_.scaled || t->op == GGML_OP_SCALE;
       points_.normed = points_.normed || is_norm(t) ||

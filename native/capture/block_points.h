@@ -16,7 +16,7 @@ namespace tapline {
 /// block's output.
 struct Site {
   std::string anchor;  // name of a node that occurs once
-  int behind = 0;      // nodes from there
+  int offset = 0;      // nodes from there
   int node = -1;       // in the graph in which it was found; places are met in this order; -1: none here
   int width = 0;       // numbers of a token; of the router, the experts that are chosen for one
   int heads = 0;       // of attention and of what heads read

@@ -13,17 +13,18 @@ void BlockTap::arm(std::vector<TapPoint> points, bool leave_early, const std::ve
                    Sink sink, const CancelToken& cancel) {
   points_.clear();
   for (const TapPoint& point : points) {
-    points_.push_back(meeting(point, /*silent=*/false));
+    points_.push_back(armed_point(point, /*proof_only=*/false));
     if (point.point == Point::kBlockOut) continue;
     // Where the block ends, its points are proven.
     const auto ends = [&](const TapPoint& other) { return other.place() == Place{point.layer}; };
-    const bool met =
+    const bool ends_armed =
         std::any_of(points.begin(), points.end(), ends) ||
-        std::any_of(points_.begin(), points_.end(), [&](const Meeting& m) { return ends(m.point); });
-    if (!met) points_.push_back(meeting({point.layer, /*read=*/false, nullptr}, /*silent=*/true));
+        std::any_of(points_.begin(), points_.end(), [&](const ArmedPoint& m) { return ends(m.point); });
+    if (!ends_armed)
+      points_.push_back(armed_point({point.layer, /*read=*/false, nullptr}, /*proof_only=*/true));
   }
   std::stable_sort(points_.begin(), points_.end(),
-                   [](const Meeting& a, const Meeting& b) { return a.node < b.node; });
+                   [](const ArmedPoint& a, const ArmedPoint& b) { return a.node < b.node; });
   leave_early_ = leave_early && !points_.empty();
   batches_ = rows;
   sink_ = std::move(sink);
@@ -36,9 +37,9 @@ void BlockTap::arm(std::vector<TapPoint> points, bool leave_early, const std::ve
   failure_.clear();
 }
 
-BlockTap::Meeting BlockTap::meeting(const TapPoint& point, bool silent) const {
+BlockTap::ArmedPoint BlockTap::armed_point(const TapPoint& point, bool proof_only) const {
   const Site& site = stream_->points.site(point.place());
-  return {point, site.anchor.c_str(), site.behind, site.node, silent, site.width, site.heads};
+  return {point, site.anchor.c_str(), site.offset, site.node, proof_only, site.width, site.heads};
 }
 
 void BlockTap::disarm() {
@@ -54,10 +55,10 @@ void BlockTap::check() const {
   if (!failure_.empty()) throw Error(ErrorCode::kInternal, failure_);
 }
 
-void BlockTap::check_met() const {
+void BlockTap::check_complete() const {
   if (batch_ < 0 || next_ >= points_.size()) return;
-  throw Error(ErrorCode::kInternal,
-              points_[next_].point.place().text() + " was not met in the compute graph of this pass.");
+  throw_error(ErrorCode::kInternal, points_[next_].point.place().text(),
+              " was not met in the compute graph of this pass.");
 }
 
 bool BlockTap::on_node(ggml_tensor* t, bool ask, void* user_data) {
@@ -75,21 +76,21 @@ bool BlockTap::wants(const ggml_tensor* t) {
   if (next_ >= points_.size()) return false;
   if (shared_ && seen_positions_.empty()) look_for_positions(t);
   for (; anchored_ < points_.size() && std::strcmp(t->name, points_[anchored_].anchor) == 0; ++anchored_)
-    points_[anchored_].due = asked_ + points_[anchored_].behind;
+    points_[anchored_].due = asked_ + points_[anchored_].offset;
   if (points_[next_].due != asked_) return false;
-  Meeting& here = points_[next_];
+  ArmedPoint& here = points_[next_];
   here.tensor = t;
   if (here.point.point == Point::kBlockOut) prove(here, t);
   // A pass ends behind the block that was computed, even where only its beginning was read.
-  if (next_ >= points_.size() || !here.silent || (leave_early_ && next_ + 1 == points_.size()))
+  if (next_ >= points_.size() || !here.proof_only || (leave_early_ && next_ + 1 == points_.size()))
     return next_ < points_.size();
   ++next_;
   return false;
 }
 
-/// Whether everything that was met in a block is what its output is made of.
-void BlockTap::prove(const Meeting& output, const ggml_tensor* t) {
-  for (const Meeting& inner : points_) {
+/// Whether everything that was reached in a block is what its output is made of.
+void BlockTap::prove(const ArmedPoint& output, const ggml_tensor* t) {
+  for (const ArmedPoint& inner : points_) {
     if (inner.point.layer != output.point.layer || inner.point.point == Point::kBlockOut) continue;
     const ggml_tensor* there = follow(t, stream_->points.site(inner.point.place()).route);
     const bool copied = there != nullptr && inner.tensor != nullptr && there->op == GGML_OP_NONE &&
@@ -103,11 +104,11 @@ void BlockTap::prove(const Meeting& output, const ggml_tensor* t) {
 
 void BlockTap::begin_micro_batch(const ggml_tensor* first_node) {
   ++batch_;
-  if (batch_ > 0 && !shared_ && next_ < points_.size()) check_met();
+  if (batch_ > 0 && !shared_ && next_ < points_.size()) check_complete();
   next_ = failure_.empty() ? 0 : points_.size();
   anchored_ = 0;
   asked_ = 0;
-  for (Meeting& point : points_) {
+  for (ArmedPoint& point : points_) {
     point.tensor = nullptr;
     point.due = -1;
   }
@@ -141,7 +142,7 @@ void BlockTap::fail(const std::string& sentence) {
 }
 
 std::pair<size_t, size_t> BlockTap::edit(const std::vector<RowEdit>& edits, const std::vector<int>& indices,
-                                         float* values, const Meeting& here) {
+                                         float* values, const ArmedPoint& here) {
   const int most = *std::max_element(indices.begin(), indices.end());
   row_at_.assign(static_cast<size_t>(most) + 1, -1);
   for (size_t row = 0; row < indices.size(); ++row)
@@ -162,7 +163,7 @@ std::pair<size_t, size_t> BlockTap::edit(const std::vector<RowEdit>& edits, cons
 }
 
 void BlockTap::take(ggml_tensor* t) {
-  const Meeting& here = points_[next_];
+  const ArmedPoint& here = points_[next_];
   const TapPoint point = here.point;
   if (batch_ < 0 || static_cast<size_t>(batch_) >= batches_->size()) {
     return fail("The compute graph ran another number of micro-batches than planned.");
@@ -182,24 +183,22 @@ void BlockTap::take(ggml_tensor* t) {
 
   if (count > 0) {
     // Values that the host cannot reach are fetched, and what was edited of them goes back in one piece.
-    const bool host = ggml_backend_buffer_is_host(t->view_src != nullptr ? t->view_src->buffer : t->buffer);
-    auto* values = static_cast<float*>(t->data);
-    if (!host) {
-      staging_.resize(count * width);
-      values = staging_.data();
-      ggml_backend_tensor_get(t, values, 0, count * width * sizeof(float));
-    }
+    float* values = readable(t);
     if (point.read && sink_) sink_({point.layer, values, indices, count, point.point, width, 1, t});
     if (point.edits != nullptr) {
       const auto [first, rows] = edit(*point.edits, *indices, values, here);
-      if (!host && rows > 0) {
+      if (values != t->data && rows > 0) {
         ggml_backend_tensor_set(t, values + first * width, first * width * sizeof(float),
                                 rows * width * sizeof(float));
       }
     }
   }
+  finish_point();
+}
+
+void BlockTap::finish_point() {
   ++next_;
-  if (next_ == points_.size() && leave_early_) throw Left();
+  if (next_ == points_.size() && leave_early_) throw EarlyExit();
 }
 
 const std::vector<int>* BlockTap::rows_of(size_t count) const {
@@ -217,9 +216,9 @@ bool BlockTap::in_order() {
   return false;
 }
 
-const float* BlockTap::readable(const ggml_tensor* t) {
+float* BlockTap::readable(const ggml_tensor* t) {
   if (ggml_backend_buffer_is_host(t->view_src != nullptr ? t->view_src->buffer : t->buffer))
-    return static_cast<const float*>(t->data);
+    return static_cast<float*>(t->data);
   staging_.resize(static_cast<size_t>(ggml_nelements(t)));
   ggml_backend_tensor_get(t, staging_.data(), 0, ggml_nbytes(t));
   return staging_.data();
@@ -227,7 +226,7 @@ const float* BlockTap::readable(const ggml_tensor* t) {
 
 /// The weights of each token's experts, and from where they were read the experts themselves. Of a row of ids
 /// only the best are read: where a device chooses in one step, the others are never computed.
-void BlockTap::take_routing(const Meeting& here, ggml_tensor* t) {
+void BlockTap::take_routing(const ArmedPoint& here, ggml_tensor* t) {
   const Site& site = stream_->points.site(here.point.place());
   const ggml_tensor* sorted = follow(t, site.choice);
   const auto count = static_cast<size_t>(t->ne[2]);
@@ -247,12 +246,11 @@ void BlockTap::take_routing(const Meeting& here, ggml_tensor* t) {
     }
     sink_({here.point.layer, readable(t), indices, count, Point::kRouter, used, 1, t, experts_.data()});
   }
-  ++next_;
-  if (next_ == points_.size() && leave_early_) throw Left();
+  finish_point();
 }
 
 /// One row a head and token, over the cells of the memory.
-void BlockTap::take_attention(const Meeting& here, ggml_tensor* t) {
+void BlockTap::take_attention(const ArmedPoint& here, ggml_tensor* t) {
   const MicroBatch& batch = (*batches_)[static_cast<size_t>(batch_)];
   const bool fits = t->type == GGML_TYPE_F32 && ggml_is_contiguous(t) && t->ne[2] == here.heads &&
                     t->ne[1] == static_cast<int64_t>(batch.rows.size()) && t->ne[3] == 1;
@@ -262,8 +260,7 @@ void BlockTap::take_attention(const Meeting& here, ggml_tensor* t) {
     sink_({here.point.layer, readable(t), &batch.rows, batch.rows.size(), Point::kAttention,
            static_cast<size_t>(t->ne[0]), static_cast<size_t>(here.heads), t});
   }
-  ++next_;
-  if (next_ == points_.size() && leave_early_) throw Left();
+  finish_point();
 }
 
 }  // namespace tapline

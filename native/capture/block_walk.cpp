@@ -37,14 +37,14 @@ bool mixes_tokens(const GraphView& graph, int index) {
 
 /// Two summands.
 struct Sum {
-  Stop one;
-  Stop other;
+  TracedNode one;
+  TracedNode other;
 };
 
 /// A sum, read as the stream and what is added to it.
 struct Addition {
-  Stop trunk;
-  Stop branch;
+  TracedNode trunk;
+  TracedNode branch;
 };
 
 class BlockWalk {
@@ -58,7 +58,7 @@ class BlockWalk {
         flows_(flow(from)) {}
 
   Block walk() const {
-    const Stop out = rest_of({to_, {}});
+    const TracedNode out = rest_of({to_, {}});
     const auto last = addition(out);
     const auto first = last ? addition(last->trunk) : std::nullopt;
     const char* const more = "changes the residual stream by more than what two halves add";
@@ -76,7 +76,7 @@ class BlockWalk {
   }
 
  private:
-  static Block refused(const char* why, const Stop& in = {}) { return {in, {}, {}, {}, why}; }
+  static Block refused(const char* why, const TracedNode& in = {}) { return {in, {}, {}, {}, why}; }
 
   bool flows(int node) const {
     return node >= begin() && node <= to_ && flows_[static_cast<size_t>(node - begin())];
@@ -101,21 +101,21 @@ class BlockWalk {
   }
 
   /// The node whose rows these are, without what only picks or reshapes rows.
-  Stop rest_of(Stop stop) const {
-    while (stop.node >= 0) {
-      const ggml_tensor* t = graph_.node(stop.node);
+  TracedNode rest_of(TracedNode traced) const {
+    while (traced.node >= 0) {
+      const ggml_tensor* t = graph_.node(traced.node);
       const bool keeps = t->op == GGML_OP_RESHAPE || t->op == GGML_OP_VIEW || t->op == GGML_OP_CONT ||
                          t->op == GGML_OP_GET_ROWS;
       if (!keeps || t->src[0] == nullptr || t->src[0]->ne[0] != n_embd_) break;
-      Stop next = stop.source(graph_, 0);
+      TracedNode next = traced.source(graph_, 0);
       if (!flows(next.node)) break;
-      stop = std::move(next);
+      traced = std::move(next);
     }
-    return stop;
+    return traced;
   }
 
   /// Both operands of a sum of rows, as they stand there; nothing for any other node.
-  std::optional<Sum> operands(const Stop& sum) const {
+  std::optional<Sum> operands(const TracedNode& sum) const {
     if (sum.node < 0) return std::nullopt;
     const ggml_tensor* t = graph_.node(sum.node);
     if (t->op != GGML_OP_ADD || t->src[0] == nullptr || t->src[1] == nullptr) return std::nullopt;
@@ -133,11 +133,11 @@ class BlockWalk {
   }
 
   /// Of a sum, the stream that is added to and what is added, which is computed from it, as everything is.
-  std::optional<Addition> addition(const Stop& sum) const {
+  std::optional<Addition> addition(const TracedNode& sum) const {
     const auto both = operands(sum);
     if (!both) return std::nullopt;
     for (const auto& [one, branch] : {*both, Sum{both->other, both->one}}) {
-      Stop trunk = rest_of(one);
+      TracedNode trunk = rest_of(one);
       if (is_trunk(trunk.node)) return Addition{trunk, branch};
     }
     return std::nullopt;
@@ -162,7 +162,7 @@ class BlockWalk {
 
   /// A block whose output is its input and two summands that are both computed from that, in any order of the
   /// sums.
-  Block parallel(const Stop& out) const {
+  Block parallel(const TracedNode& out) const {
     const auto both = operands(out);
     if (!both) return refused("does not end with an addition to the residual stream");
     for (const auto& [sum, other] : {*both, Sum{both->other, both->one}}) {
@@ -173,12 +173,12 @@ class BlockWalk {
     return refused("is not its input and what two halves add to it, one of which mixes tokens");
   }
 
-  std::optional<Block> of_summands(const std::array<Stop, 3>& summands) const {
+  std::optional<Block> of_summands(const std::array<TracedNode, 3>& summands) const {
     for (size_t i = 0; i < summands.size(); ++i) {
-      const Stop start = rest_of(summands[i]);
+      const TracedNode start = rest_of(summands[i]);
       if (!is_start(start.node)) continue;
-      const Stop& one = summands[(i + 1) % 3];
-      const Stop& two = summands[(i + 2) % 3];
+      const TracedNode& one = summands[(i + 1) % 3];
+      const TracedNode& two = summands[(i + 2) % 3];
       const bool first = mixes(start.node, one.node);
       if (first == mixes(start.node, two.node)) continue;
       return Block{start, first ? one : two, {}, first ? two : one, ""};

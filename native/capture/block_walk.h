@@ -2,16 +2,16 @@
 
 #include <string>
 
-#include "capture/ways.h"
+#include "capture/graph_paths.h"
 
 namespace tapline {
 
 /// What one block adds to the residual stream.
 struct Block {
-  Stop in;    // the stream that is added to; of a block that is not proven, no node where that is unknown
-  Stop attn;  // what its first half adds
-  Stop mid;   // the stream between the halves; no node: they are parallel
-  Stop ffn;   // what its second half adds
+  TracedNode in;  // the stream that is added to; of a block that is not proven, no node where that is unknown
+  TracedNode attn;  // what its first half adds
+  TracedNode mid;   // the stream between the halves; no node: they are parallel
+  TracedNode ffn;   // what its second half adds
   std::string why;  // it is not proven to be its input and what its halves add; empty where it is
 };
 

@@ -92,10 +92,9 @@ void check_vector(const Edit& edit, size_t width) {
     throw Error(ErrorCode::kInvalidArgument, "An edit of a projection needs a vector.");
   }
   if (edit.direction->values.size() == width) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              "An edit's vector has " + std::to_string(edit.direction->values.size()) + " values; " +
-                  (edit.point == Point::kHeadOut ? "there are " : "the hidden size is ") +
-                  std::to_string(width) + ".");
+  throw_error(ErrorCode::kInvalidArgument, "An edit's vector has ", edit.direction->values.size(),
+              " values; ", (edit.point == Point::kHeadOut ? "there are " : "the hidden size is "), width,
+              ".");
 }
 
 RowChange Edit::apply_to(float* row, size_t row_width, int row_heads, std::vector<float>& scratch) const {

@@ -8,12 +8,12 @@ namespace {
 
 class ExpertSearch {
  public:
-  ExpertSearch(const GraphView& graph, int from, const Stop& output)
-      : graph_(graph), from_(from), ways_(graph, from, output) {}
+  ExpertSearch(const GraphView& graph, int from, const TracedNode& output)
+      : graph_(graph), from_(from), paths_(graph, from, output) {}
 
   Experts find() {
-    for (int i = ways_.first(); i <= ways_.last(); ++i) {
-      if (!ways_.reached(i) || graph_.node(i)->op != GGML_OP_MUL_MAT_ID) continue;
+    for (int i = paths_.first(); i <= paths_.last(); ++i) {
+      if (!paths_.reached(i) || graph_.node(i)->op != GGML_OP_MUL_MAT_ID) continue;
       const int ids = graph_.index_of(graph_.node(i)->src[2]);
       if (ids <= from_) continue;  // an adapter's, which no token chooses
       if (ids_ >= 0 && ids != ids_) return refused("chooses experts more than once");
@@ -28,8 +28,8 @@ class ExpertSearch {
                       ids->ne[1] == sorted->ne[1] && ids->nb[1] == sorted->nb[1];
     if (!best) return refused("chooses experts by something else than the best of a row of scores");
     Experts experts;
-    for (int i = ways_.first(); i <= ways_.last(); ++i) {
-      if (!ways_.reached(i) || graph_.node(i)->op != GGML_OP_MUL) continue;
+    for (int i = paths_.first(); i <= paths_.last(); ++i) {
+      if (!paths_.reached(i) || graph_.node(i)->op != GGML_OP_MUL) continue;
       for (uint8_t operand = 0; operand < 2; ++operand) {
         const ggml_tensor* weights = graph_.node(i)->src[operand];
         const ggml_tensor* weighed = graph_.node(i)->src[1 - operand];
@@ -37,7 +37,7 @@ class ExpertSearch {
         auto choice = way_to_choice(weights);
         if (choice.empty()) continue;
         if (experts.weights.node >= 0) return refused("weighs its experts more than once");
-        experts.weights = ways_.stop(i).source(graph_, operand);
+        experts.weights = paths_.trace(i).source(graph_, operand);
         experts.choice = std::move(choice);
       }
     }
@@ -75,7 +75,7 @@ class ExpertSearch {
                           t->op == GGML_OP_RESHAPE;
       if (!passes) break;
     }
-    for (int i = product + 1; i <= ways_.last(); ++i) {
+    for (int i = product + 1; i <= paths_.last(); ++i) {
       if (picks(graph_.node(i)) && graph_.index_of(graph_.node(i)->src[1]) == product) return true;
     }
     return false;
@@ -112,13 +112,13 @@ class ExpertSearch {
 
   const GraphView& graph_;
   int from_;
-  Ways ways_;
+  GraphPaths paths_;
   int ids_ = -1;  // the node of the chosen experts' ids
 };
 
 }  // namespace
 
-Experts find_experts(const GraphView& graph, int from, const Stop& output) {
+Experts find_experts(const GraphView& graph, int from, const TracedNode& output) {
   return ExpertSearch(graph, from, output).find();
 }
 

@@ -13,8 +13,7 @@ namespace tapline {
 namespace {
 
 [[noreturn]] void refuse(const std::string& why) {
-  throw Error(ErrorCode::kUnsupportedArchitecture,
-              "The logit has no direct contributions here: " + why + ".");
+  throw_error(ErrorCode::kUnsupportedArchitecture, "The logit has no direct contributions here: ", why, ".");
 }
 
 std::vector<double> row_of(const ggml_tensor* weight, int64_t row, int64_t count) {

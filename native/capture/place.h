@@ -35,8 +35,8 @@ struct Place {
   int layer = 0;
   Point point = Point::kBlockOut;
 
-  /// The place where the same tensor is met: a block's input is the output of the block before it.
-  Place met() const {
+  /// The place where the same tensor is computed: a block's input is the output of the block before it.
+  Place computed_at() const {
     return point == Point::kBlockIn && layer > 0 ? Place{layer - 1, Point::kBlockOut} : *this;
   }
   /// Whether there is one vector a token here, of n_embd numbers or of the heads' own.

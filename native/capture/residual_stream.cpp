@@ -149,7 +149,7 @@ void keep_places_of(const GraphView& real, const std::string& subject, BlockPoin
       if (site.node < 0) continue;
       const int anchor = real.find(site.anchor);
       there = there && anchor >= 0;
-      site.node = anchor + site.behind;
+      site.node = anchor + site.offset;
     }
     if (!found.supported || there) continue;
     found = {};

@@ -37,11 +37,11 @@ ScoreResult PromptScorer::run(GenerationLoop& loop, const ScoreRequest& request,
           if (done == 0) prepare(count);
           const size_t rows = std::min<size_t>(context_->n_batch(), count - 1 - done);
           const auto first = request.tokens.begin() + static_cast<std::ptrdiff_t>(done);
-          AdvanceRequest advance;
-          advance.tokens.assign(first, first + static_cast<std::ptrdiff_t>(rows));
-          advance.scored.assign(first + 1, first + 1 + static_cast<std::ptrdiff_t>(rows));
-          advance.scored_top = result.top;
-          add(context_->advance(advance, CancelToken()), result);
+          AdvanceRequest pass;
+          pass.tokens.assign(first, first + static_cast<std::ptrdiff_t>(rows));
+          pass.scored.assign(first + 1, first + 1 + static_cast<std::ptrdiff_t>(rows));
+          pass.scored_top = result.top;
+          add(advance(*context_, pass, CancelToken()), result);
           done += rows;
         },
         cancel);
@@ -62,7 +62,7 @@ void PromptScorer::prepare(size_t tokens) {
   options.n_ctx = static_cast<uint32_t>(std::min<size_t>(size, std::max<size_t>(n_ctx_, tokens)));
   options.n_threads = threads_;
   context_.reset();  // before there are two
-  context_ = std::make_unique<Context>(model_, options);
+  context_ = std::make_unique<Passes>(model_, options);
   if (!context_->causal()) {
     context_.reset();
     throw Error(

@@ -6,7 +6,7 @@
 
 #include "base/cancel.h"
 #include "engine/generation_loop.h"
-#include "experiment/context.h"
+#include "experiment/advance.h"
 
 namespace tapline {
 
@@ -45,7 +45,7 @@ class PromptScorer {
   std::shared_ptr<Model> model_;
   const uint32_t n_ctx_;
   const int threads_;
-  std::unique_ptr<Context> context_;
+  std::unique_ptr<Passes> context_;
 };
 
 }  // namespace tapline

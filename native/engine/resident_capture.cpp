@@ -57,12 +57,12 @@ void ResidentCapture::forward(const CaptureRequest& request, CaptureResult& resu
   const size_t chunk = context_.n_batch();
   for (size_t start = 0; start < result.tokens.size(); start += chunk) {
     const size_t end = std::min(result.tokens.size(), start + chunk);
-    AdvanceRequest advance;
-    advance.tokens.assign(result.tokens.begin() + start, result.tokens.begin() + end);
-    advance.layers = request.layers;
-    advance.keep_states = request.state != KeptState::kNone;
-    if (end == result.tokens.size()) advance.next_top = request.next_top;
-    AdvanceResult part = context_.advance(advance, CancelToken());
+    AdvanceRequest pass;
+    pass.tokens.assign(result.tokens.begin() + start, result.tokens.begin() + end);
+    pass.layers = request.layers;
+    pass.keep_states = request.state != KeptState::kNone;
+    if (end == result.tokens.size()) pass.next_top = request.next_top;
+    AdvanceResult part = advance(context_, pass, CancelToken());
     keep_state(request, part, result);
     if (start == 0) {
       result.layers = std::move(part.layers);

@@ -8,7 +8,7 @@
 #include "base/cancel.h"
 #include "base/counted_rows.h"
 #include "engine/generation_loop.h"
-#include "experiment/context.h"
+#include "experiment/advance.h"
 
 namespace tapline {
 
@@ -58,7 +58,7 @@ class ResidentCapture {
   void take_means(CaptureResult& result);
 
   std::shared_ptr<Model> model_;
-  Context context_;
+  Passes context_;
 };
 
 }  // namespace tapline

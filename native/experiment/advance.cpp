@@ -1,3 +1,5 @@
+#include "experiment/advance.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -6,8 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "experiment/context.h"
-#include "experiment/token_batch.h"
+#include "experiment/checks.h"
 
 namespace tapline {
 
@@ -17,8 +18,8 @@ namespace {
 void check_finite(const LayerStates& layer, size_t first) {
   for (size_t row = 0; row < layer.norms.size(); ++row) {
     if (std::isfinite(layer.norms[row])) continue;
-    throw Error(ErrorCode::kCompute, Place{layer.layer, layer.point}.text() + " is not finite at token " +
-                                         std::to_string(first + row) + "; the model file may be damaged.");
+    throw_error(ErrorCode::kCompute, Place{layer.layer, layer.point}.text(), " is not finite at token ",
+                first + row, "; the model file may be damaged.");
   }
 }
 
@@ -33,270 +34,249 @@ bool spoiled(const std::vector<float>& logits) {
                      [](float logit) { return !(logit <= std::numeric_limits<float>::max()); });
 }
 
-}  // namespace
-
-Context::Mark Context::mark() {
-  Mark mark{n_past_, {}};
-  const ModelInfo& info = model_->info();
-  if (n_past_ == 0 || !(info.hybrid || info.recurrent)) return mark;
-  mark.recurrent.resize(llama_state_seq_get_size_ext(ctx_, 0, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY));
-  const size_t written = llama_state_seq_get_data_ext(ctx_, mark.recurrent.data(), mark.recurrent.size(), 0,
-                                                      LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY);
-  if (written != mark.recurrent.size())
-    throw Error(ErrorCode::kInternal, "The recurrent state of a sequence could not be copied.");
-  return mark;
-}
-
-void Context::back_to(const Mark& mark) {
-  llama_memory_t memory = llama_get_memory(ctx_);
-  if (memory == nullptr) return;
-  if (mark.n_past == 0) {
-    llama_memory_clear(memory, /*data=*/false);
-    return;
-  }
-  const bool restored =
-      mark.recurrent.empty() ||
-      llama_state_seq_set_data_ext(ctx_, mark.recurrent.data(), mark.recurrent.size(), 0,
-                                   LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) == mark.recurrent.size();
-  if (restored && llama_memory_seq_rm(memory, 0, static_cast<llama_pos>(mark.n_past), -1)) return;
-  clear_memory();
-  throw Error(ErrorCode::kInternal, "The memory of a sequence could not be set back.");
-}
-
-AttentionReader Context::attention_reader(const AttentionRequest& request, size_t tokens) const {
-  check_layers(request.layers);
-  std::vector<LayerAttention> layers;
-  for (const int layer : request.layers) {
-    const Site& site = check_place({layer, Point::kAttention});
-    if (request.prove) check_place({layer, Point::kHeadOut});
-    LayerAttention found;
-    found.layer = layer;
-    found.heads = request.heads;
-    for (int head = 0; request.heads.empty() && head < site.heads; ++head) found.heads.push_back(head);
-    for (const int head : found.heads) {
-      if (head < 0 || head >= site.heads) {
-        throw Error(ErrorCode::kInvalidArgument, "Head " + std::to_string(head) + " does not exist: block " +
-                                                     std::to_string(layer) + " has " +
-                                                     std::to_string(site.heads) + " heads, 0 to " +
-                                                     std::to_string(site.heads - 1) + ".");
-      }
-      if (std::count(found.heads.begin(), found.heads.end(), head) > 1)
-        throw Error(ErrorCode::kInvalidArgument, "Head " + std::to_string(head) + " is listed twice.");
-    }
-    layers.push_back(std::move(found));
-  }
-  if (!layers.empty() && n_past_ > 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "Attention is read of a text in one pass, from its beginning; reset before.");
-  }
-  return {std::move(layers), tokens, causal()};
-}
-
-RoutingReader Context::routing_reader(const std::vector<int>& layers, size_t tokens) const {
-  check_layers(layers);
-  std::vector<LayerRouting> wanted;
-  for (const int layer : layers) {
-    const Site& site = check_place({layer, Point::kRouter});
-    wanted.push_back({layer, site.experts, site.width, {}, {}});
-  }
-  return {std::move(wanted), tokens, n_past_};
-}
-
-void Context::check_scored(const AdvanceRequest& request) const {
-  if (request.scored.size() != request.tokens.size()) {
-    throw Error(ErrorCode::kInvalidArgument, std::to_string(request.scored.size()) +
-                                                 " scored tokens were given for " +
-                                                 std::to_string(request.tokens.size()) + " tokens.");
-  }
-  if (request.next_top > 0 || request.keep_logits) {
-    throw Error(ErrorCode::kInvalidArgument, "A pass that scores tokens gives no other answer.");
-  }
-  for (const llama_token token : request.scored) {
-    if (token >= model_->info().n_vocab) {
-      throw Error(ErrorCode::kInvalidArgument, "The scored token " + std::to_string(token) +
-                                                   " is outside the vocabulary of " +
-                                                   std::to_string(model_->info().n_vocab) + " tokens.");
-    }
-  }
-}
-
-void Context::score(const AdvanceRequest& request, AdvanceResult& result) {
-  std::vector<const float*> rows(request.scored.size(), nullptr);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (request.scored[i] < 0) continue;
-    rows[i] = llama_get_logits_ith(ctx_, static_cast<int32_t>(i));
-    if (rows[i] == nullptr) throw Error(ErrorCode::kUnsupportedArchitecture, "The model computes no logits.");
-  }
-  TokenScores scores =
-      score_tokens(rows, model_->info().n_vocab, request.scored, request.scored_top, *row_threads_);
-  for (const double score : scores.log_probabilities) doubtful_ = doubtful_ || !std::isfinite(score);
-  result.log_probabilities = std::move(scores.log_probabilities);
-  result.scored_top_ids = std::move(scores.top_ids);
-  result.scored_top_log_probabilities = std::move(scores.top_log_probabilities);
-}
-
-AdvanceResult Context::advance(const AdvanceRequest& request, const CancelToken& cancel) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const ModelInfo& info = model_->info();
-  const std::vector<Place> wanted = check_places(request.layers, request.points);
-  check_tokens(request.tokens);
+/// Throws where the sequence cannot take the tokens. Returns their number.
+uint32_t check_request(Passes& passes, const AdvanceRequest& request) {
+  const uint32_t n_past = passes.sequence().n_past;
+  check_tokens(passes, request.tokens);
   const auto n = static_cast<uint32_t>(request.tokens.size());
-  if (n > n_batch_) {
-    throw Error(ErrorCode::kTokenLimit, "A pass takes at most " + std::to_string(n_batch_) + " tokens, got " +
-                                            std::to_string(n) + ".");
-  }
-  if (n_past_ + n > n_ctx_) {
-    throw Error(ErrorCode::kTokenLimit, "The context holds " + std::to_string(n_ctx_) + " tokens; " +
-                                            std::to_string(n_past_) + " are there and " + std::to_string(n) +
-                                            " more were given.");
-  }
-  const bool bidirectional = !causal();
-  if (bidirectional && n_past_ > 0) {
+  if (n > passes.n_batch())
+    throw_error(ErrorCode::kTokenLimit, "A pass takes at most ", passes.n_batch(), " tokens, got ", n, ".");
+  if (n_past + n > passes.n_ctx())
+    throw_error(ErrorCode::kTokenLimit, "The context holds ", passes.n_ctx(), " tokens; ", n_past,
+                " are there and ", n, " more were given.");
+  if (!passes.causal() && n_past > 0) {
     throw Error(ErrorCode::kInvalidArgument,
                 "This architecture attends in both directions, so a text is one pass.");
   }
+  check_in_vocabulary(passes, "The lens's target", {request.lens_target});
+  if (request.scored.empty()) return n;
+  if (request.scored.size() != n)
+    throw_error(ErrorCode::kInvalidArgument, request.scored.size(), " scored tokens were given for ", n,
+                " tokens.");
+  if (request.next_top > 0 || request.keep_logits)
+    throw Error(ErrorCode::kInvalidArgument, "A pass that scores tokens gives no other answer.");
+  check_in_vocabulary(passes, "The scored token", request.scored);
+  return n;
+}
 
-  if (request.lens_target >= info.n_vocab) {
-    throw Error(ErrorCode::kInvalidArgument, "The lens's target " + std::to_string(request.lens_target) +
-                                                 " is outside the vocabulary of " +
-                                                 std::to_string(info.n_vocab) + " tokens.");
-  }
-  const bool scores = !request.scored.empty();
-  if (scores) check_scored(request);
-  const bool wants_head = request.next_top > 0 || request.keep_logits || scores;
-  int deepest = -1;
-  for (const Place& place : wanted) deepest = std::max(deepest, place.met().layer);
-  AttentionReader attention = attention_reader(request.attention, n);
-  for (const int layer : request.attention.layers) deepest = std::max(deepest, layer);
-  RoutingReader routing = routing_reader(request.routing, n);
-  for (const int layer : request.routing) deepest = std::max(deepest, layer);
-  const bool at_the_end = deepest == info.n_layer - 1;
-  const bool last_rows = (request.all_rows || !request.routing.empty()) && n > 1 && at_the_end;
-  // Asking for the outputs of all rows changes the shapes that the last block computes with, and with them
-  // the last bits of the answer. So where an answer is wanted, the pass is the one that captures nothing, and
-  // rows of the last block that it has dropped are computed by a second one.
-  const bool every_output = bidirectional || (last_rows && !wants_head);
-  const bool leave_early = deepest >= 0 && !wants_head && (at_the_end || request.early_exit);
-  const int depth = leave_early ? deepest + 1 : info.n_layer;
-  if (depth > depth_) {
-    throw Error(ErrorCode::kInvalidArgument, "The earlier tokens were computed through block " +
-                                                 std::to_string(depth_ - 1) +
-                                                 " only; reset before going deeper.");
-  }
+class Advance {
+ public:
+  Advance(Passes& passes, const AdvanceRequest& request, const CancelToken& cancel)
+      : passes_(passes),
+        request_(request),
+        cancel_(cancel),
+        places_(check_places(passes, request.layers, request.points)),
+        n_(check_request(passes, request)),
+        attention_(passes, request.attention, n_),
+        routing_(passes, request.routing, n_),
+        batch_(n_) {}
 
-  TokenBatch batch(n);
-  for (uint32_t i = 0; i < n; ++i) {
-    const bool wanted = (i + 1 == n || stream_.heads_every_row) && (wants_head || at_the_end);
-    const bool scored = scores && request.scored[i] >= 0;
-    batch.add(request.tokens[i], n_past_ + i, 0, every_output || wanted || scored);
-  }
-  check_edits(request.edits);
-  for (const Edit& edit : request.edits) {
-    if (std::find(wanted.begin(), wanted.end(), edit.place()) == wanted.end())
-      throw Error(ErrorCode::kInvalidArgument, "An edited layer must be among the layers.");
+  AdvanceResult run() {
+    choose();
+    add_tokens();
+    arm();
+    const Passes::Checkpoint before = last_rows_ && wants_head_ ? passes_.checkpoint() : Passes::Checkpoint{};
+    forward();
+    repeat(before);
+    sequence_.n_past += n_;
+    sequence_.depth = depth_;
+    find_next();
+    read_lens();
+    result_.attention = attention_.result();
+    result_.routing = routing_.result();
+    return std::move(result_);
   }
 
-  AdvanceResult result;
-  result.effects.resize(request.edits.size());
-  BatchEdits edits;
-  for (uint32_t i = 0; i < n; ++i) {
-    edits.add(request.edits, result.effects, static_cast<int>(i), static_cast<int32_t>(n_past_ + i),
-              static_cast<int32_t>(n_past_ + n));
+ private:
+  /// Whether there is a second pass, and where the first one ends.
+  void choose() {
+    const int last_layer = passes_.info().n_layer - 1;
+    int deepest = -1;
+    for (const Place& place : places_) deepest = std::max(deepest, place.computed_at().layer);
+    for (const std::vector<int>* layers : {&request_.attention.layers, &request_.routing}) {
+      for (const int layer : *layers) deepest = std::max(deepest, layer);
+    }
+    wants_head_ = request_.next_top > 0 || request_.keep_logits || !request_.scored.empty();
+    at_the_end_ = deepest == last_layer;
+    last_rows_ = (request_.all_rows || !request_.routing.empty()) && n_ > 1 && at_the_end_;
+    leave_early_ = deepest >= 0 && !wants_head_ && (at_the_end_ || request_.early_exit);
+    depth_ = leave_early_ ? deepest + 1 : last_layer + 1;
+    if (depth_ > sequence_.depth)
+      throw_error(ErrorCode::kInvalidArgument, "The earlier tokens were computed through block ",
+                  sequence_.depth - 1, " only; reset before going deeper.");
   }
-  std::vector<TapPoint> points;
-  const size_t rows = request.all_rows ? n : 1;
-  // Where only norms are wanted, nothing is copied.
-  const bool needs_states = request.keep_states || request.lens_top > 0;
-  std::map<Place, size_t> taken;  // rows of each place where a tensor is met
-  for (const Place& place : wanted) {
-    const auto width = static_cast<size_t>(stream_.points.site(place).width);
-    std::vector<float> states(needs_states ? rows * width : 0);
-    result.layers.push_back(
-        {place.layer, place.point, rows, width, std::move(states), std::vector<float>(rows), {}});
-    const Place met = place.met();
-    if (taken.emplace(met, 0).second) points.push_back({met.layer, true, edits.at(met), met.point});
+
+  void add_tokens() {
+    // Asking for the outputs of all rows changes the shapes that the last block computes with, and with them
+    // the last bits of the answer. So where an answer is wanted, the pass is the one that captures nothing,
+    // and rows of the last block that it has dropped are computed by a second one.
+    const bool every_output = !passes_.causal() || (last_rows_ && !wants_head_);
+    for (uint32_t i = 0; i < n_; ++i) {
+      const bool answers = (i + 1 == n_ || passes_.stream().heads_every_row) && (wants_head_ || at_the_end_);
+      const bool scored = !request_.scored.empty() && request_.scored[i] >= 0;
+      batch_.add(request_.tokens[i], sequence_.n_past + i, 0, every_output || answers || scored);
+    }
   }
-  for (const int layer : request.attention.layers) {
-    points.push_back({layer, true, nullptr, Point::kAttention});
-    if (request.attention.prove && taken.emplace(Place{layer, Point::kHeadOut}, 0).second)
-      points.push_back({layer, true, nullptr, Point::kHeadOut});
+
+  /// What is read and changed at which points.
+  void arm() {
+    check_edits(passes_, request_.edits);
+    for (const Edit& edit : request_.edits) {
+      if (std::find(places_.begin(), places_.end(), edit.place()) == places_.end())
+        throw Error(ErrorCode::kInvalidArgument, "An edited layer must be among the layers.");
+    }
+    result_.effects.resize(request_.edits.size());
+    for (uint32_t i = 0; i < n_; ++i) {
+      edits_.add(request_.edits, result_.effects, static_cast<int>(i),
+                 static_cast<int32_t>(sequence_.n_past + i), static_cast<int32_t>(sequence_.n_past + n_));
+    }
+    for (const Place& place : places_) {
+      const auto width = static_cast<size_t>(passes_.stream().points.site(place).width);
+      std::vector<float> states(needs_states_ ? rows_ * width : 0);
+      result_.layers.push_back(
+          {place.layer, place.point, rows_, width, std::move(states), std::vector<float>(rows_), {}});
+      read(place.computed_at());
+    }
+    for (const int layer : request_.attention.layers) {
+      read({layer, Point::kAttention});
+      if (request_.attention.prove) read({layer, Point::kHeadOut});
+    }
+    for (const int layer : request_.routing) read({layer, Point::kRouter});
   }
-  for (const int layer : request.routing) points.push_back({layer, true, nullptr, Point::kRouter});
-  bool second = false;
-  const auto take = [&](LayerStates& layer, const TappedRows& tapped) {
+
+  void read(Place place) {
+    if (taken_.emplace(place, 0).second)
+      points_.push_back({place.layer, /*read=*/true, edits_.at(place), place.point});
+  }
+
+  void run_pass(bool leave_early) {
+    passes_.run(
+        batch_, points_, leave_early, [this](const TappedRows& tapped) { take(tapped); }, cancel_);
+  }
+
+  void forward() {
+    if (!request_.edits.empty()) passes_.taint();
+    run_pass(leave_early_);
+    // The head's numbers are llama.cpp's until the next pass.
+    if (!request_.scored.empty()) return score();
+    if (!wants_head_) return;
+    const float* logits = passes_.logits(n_ - 1);
+    result_.logits.assign(logits, logits + passes_.info().n_vocab);
+    if (spoiled(result_.logits)) passes_.taint();
+  }
+
+  /// Computes the rows of the last block that the first pass has dropped.
+  void repeat(const Passes::Checkpoint& before) {
+    const auto dropped = [&](const TapPoint& point) { return taken_[point.place()] < n_; };
+    if (!last_rows_ || std::none_of(points_.begin(), points_.end(), dropped)) return;
+    passes_.restore(before);
+    std::fill_n(batch_.raw.logits, n_, int8_t{1});
+    for (TapPoint& point : points_) point.read = dropped(point);
+    repeating_ = true;
+    result_.effects.assign(request_.edits.size(), {});  // this pass has the last block's other rows, too
+    run_pass(/*leave_early=*/true);
+  }
+
+  void take(const TappedRows& tapped) {
+    taken_[tapped.place()] += tapped.count;
+    const bool proof = tapped.point == Point::kHeadOut && request_.attention.prove && !repeating_;
+    if (tapped.point == Point::kAttention || proof) attention_.take(tapped);
+    if (tapped.point == Point::kRouter) routing_.take(tapped);
+    for (LayerStates& layer : result_.layers) {
+      if (Place{layer.layer, layer.point}.computed_at() == tapped.place()) copy(tapped, layer);
+    }
+  }
+
+  void copy(const TappedRows& tapped, LayerStates& layer) const {
     for (size_t row = 0; row < tapped.count; ++row) {
       const auto index = static_cast<size_t>((*tapped.indices)[row]);
-      if (!request.all_rows && index + 1 != n) continue;
-      if (second && index + 1 == n) continue;  // the answering row is the first pass's
-      const size_t target = request.all_rows ? index : 0;
-      const size_t width = layer.width;
-      const float* values = tapped.values + row * width;
-      layer.norms[target] = static_cast<float>(row_length(values, width));
-      if (needs_states) std::copy_n(values, width, layer.states.data() + target * width);
+      const bool last = index + 1 == n_;
+      // The row with the answer is the first pass's.
+      if (last ? repeating_ : !request_.all_rows) continue;
+      const size_t target = request_.all_rows ? index : 0;
+      const float* values = tapped.values + row * layer.width;
+      layer.norms[target] = static_cast<float>(row_length(values, layer.width));
+      if (needs_states_) std::copy_n(values, layer.width, layer.states.data() + target * layer.width);
     }
-  };
-  const auto sink = [&](const TappedRows& tapped) {
-    taken[tapped.place()] += tapped.count;
-    const bool proof = tapped.point == Point::kHeadOut && request.attention.prove && !second;
-    if (tapped.point == Point::kAttention || proof) attention.take(tapped);
-    if (tapped.point == Point::kRouter) routing.take(tapped);
-    for (LayerStates& layer : result.layers) {
-      if (Place{layer.layer, layer.point}.met() == tapped.place()) take(layer, tapped);
-    }
-  };
+  }
 
-  const Mark before = last_rows && wants_head ? mark() : Mark{};
-  doubtful_ = doubtful_ || !request.edits.empty();
-  run_tapped(batch, points, leave_early, sink, cancel);
-  // The head's numbers are llama.cpp's until the next pass.
-  if (scores) {
-    score(request, result);
-  } else if (wants_head) {
-    const float* logits = llama_get_logits_ith(ctx_, static_cast<int32_t>(n) - 1);
-    if (logits == nullptr) throw Error(ErrorCode::kUnsupportedArchitecture, "The model computes no logits.");
-    result.logits.assign(logits, logits + info.n_vocab);
-    doubtful_ = doubtful_ || spoiled(result.logits);
-  }
-  const auto dropped = [&](const TapPoint& point) { return taken[point.place()] < n; };
-  if (last_rows && std::any_of(points.begin(), points.end(), dropped)) {
-    back_to(before);
-    std::fill_n(batch.raw.logits, n, int8_t{1});
-    for (TapPoint& point : points) point.read = dropped(point);
-    second = true;
-    result.effects.assign(request.edits.size(), {});  // this pass has the last block's other rows, too
-    run_tapped(batch, points, /*leave_early=*/true, sink, cancel);
-  }
-  n_past_ += n;
-  depth_ = depth;
-  try {
-    for (const LayerStates& layer : result.layers) check_finite(layer, n_past_ - rows);
-    if (request.next_top > 0)
-      result.next =
-          top_tokens(result.logits.data(), 1, info.n_vocab, request.next_top, nullptr, *row_threads_);
-  } catch (...) {
-    doubtful_ = true;
-    clear_memory();
-    throw;
-  }
-  if (!request.keep_logits) std::vector<float>().swap(result.logits);
-  std::vector<int32_t> targets;
-  if (request.lens_target >= 0) {
-    targets.assign(rows, request.lens_target);
-  } else if (request.lens_answer && request.next_top > 0) {
-    targets.assign(rows, -1);
-    targets.back() = result.next.ids.front();
-  }
-  for (LayerStates& layer : result.layers) {
-    cancel.check();
-    if (request.lens_top > 0 && stream_.lens.supported && in_stream(layer.point)) {
-      layer.lens =
-          lens().top(layer.states.data(), rows, request.lens_top, targets.empty() ? nullptr : targets.data());
+  void score() {
+    std::vector<const float*> rows(n_, nullptr);
+    for (size_t i = 0; i < n_; ++i) {
+      if (request_.scored[i] >= 0) rows[i] = passes_.logits(i);
     }
-    if (!request.keep_states) std::vector<float>().swap(layer.states);
+    TokenScores scores = score_tokens(rows, passes_.info().n_vocab, request_.scored, request_.scored_top,
+                                      passes_.row_threads());
+    for (const double score : scores.log_probabilities) {
+      if (!std::isfinite(score)) passes_.taint();
+    }
+    result_.log_probabilities = std::move(scores.log_probabilities);
+    result_.scored_top_ids = std::move(scores.top_ids);
+    result_.scored_top_log_probabilities = std::move(scores.top_log_probabilities);
   }
-  result.attention = attention.result();
-  result.routing = routing.result();
-  return result;
+
+  void find_next() {
+    try {
+      for (const LayerStates& layer : result_.layers) check_finite(layer, sequence_.n_past - rows_);
+      if (request_.next_top > 0) {
+        result_.next = top_tokens(result_.logits.data(), 1, passes_.info().n_vocab, request_.next_top,
+                                  nullptr, passes_.row_threads());
+      }
+    } catch (...) {
+      passes_.taint();
+      passes_.clear_memory();
+      throw;
+    }
+    if (!request_.keep_logits) std::vector<float>().swap(result_.logits);
+  }
+
+  void read_lens() {
+    std::vector<llama_token> targets;
+    if (request_.lens_target >= 0) {
+      targets.assign(rows_, request_.lens_target);
+    } else if (request_.lens_answer && request_.next_top > 0) {
+      targets.assign(rows_, -1);
+      targets.back() = result_.next.ids.front();
+    }
+    for (LayerStates& layer : result_.layers) {
+      cancel_.check();
+      if (request_.lens_top > 0 && passes_.stream().lens.supported && in_stream(layer.point)) {
+        layer.lens = passes_.lens().top(layer.states.data(), rows_, request_.lens_top,
+                                        targets.empty() ? nullptr : targets.data());
+      }
+      if (!request_.keep_states) std::vector<float>().swap(layer.states);
+    }
+  }
+
+  Passes& passes_;
+  const AdvanceRequest& request_;
+  const CancelToken& cancel_;
+  Passes::Sequence& sequence_ = passes_.sequence();
+  const std::vector<Place> places_;
+  const uint32_t n_;
+  const size_t rows_ = request_.all_rows ? n_ : 1;
+  /// Where only norms are wanted, nothing is copied.
+  const bool needs_states_ = request_.keep_states || request_.lens_top > 0;
+  AttentionReader attention_;
+  RoutingReader routing_;
+  TokenBatch batch_;
+  BatchEdits edits_;
+  std::vector<TapPoint> points_;
+  std::map<Place, size_t> taken_;  // rows of each place where a tensor is computed
+  AdvanceResult result_;
+  bool wants_head_ = false;
+  bool at_the_end_ = false;  // the last block is read
+  bool last_rows_ = false;   // of more tokens than the last
+  bool leave_early_ = false;
+  bool repeating_ = false;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+AdvanceResult advance(Passes& passes, const AdvanceRequest& request, const CancelToken& cancel) {
+  const auto locked = passes.lock();
+  return Advance(passes, request, cancel).run();
 }
 
 }  // namespace tapline

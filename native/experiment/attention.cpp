@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "base/error.h"
+#include "experiment/checks.h"
 #include "ggml-backend.h"
 
 namespace tapline {
@@ -33,9 +33,27 @@ double number_at(const ggml_tensor* t, size_t i, size_t j, size_t k) {
 
 }  // namespace
 
-AttentionReader::AttentionReader(std::vector<LayerAttention> layers, size_t tokens, bool causal)
-    : layers_(std::move(layers)), tokens_(tokens), causal_(causal) {
-  for (LayerAttention& layer : layers_) layer.weights.resize(layer.heads.size() * tokens * tokens);
+AttentionReader::AttentionReader(Passes& passes, const AttentionRequest& request, size_t tokens)
+    : tokens_(tokens), causal_(passes.causal()) {
+  check_layers(passes, request.layers);
+  for (const int layer : request.layers) {
+    const Site& site = check_place(passes, {layer, Point::kAttention});
+    if (request.prove) check_place(passes, {layer, Point::kHeadOut});
+    std::vector<int> heads = request.heads;
+    for (int head = 0; request.heads.empty() && head < site.heads; ++head) heads.push_back(head);
+    for (const int head : heads) {
+      if (head >= 0 && head < site.heads) continue;
+      throw_error(ErrorCode::kInvalidArgument, "Head ", head, " does not exist: block ", layer, " has ",
+                  site.heads, " heads, 0 to ", site.heads - 1, ".");
+    }
+    check_distinct(heads, [](int head) { return "Head " + std::to_string(head); });
+    std::vector<float> weights(heads.size() * tokens * tokens);
+    layers_.push_back({layer, std::move(heads), std::move(weights)});
+  }
+  if (!layers_.empty() && passes.sequence().n_past > 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "Attention is read of a text in one pass, from its beginning; reset before.");
+  }
 }
 
 void AttentionReader::take(const TappedRows& tapped) {
@@ -44,11 +62,9 @@ void AttentionReader::take(const TappedRows& tapped) {
   if (found == layers_.end()) return;
   if (tapped.point == Point::kHeadOut) return prove(*found, tapped);
   const size_t cells = tapped.width;
-  if (tapped.count != tokens_ || cells < tokens_) {
-    throw Error(ErrorCode::kInternal, "The attention of block " + std::to_string(tapped.layer) +
-                                          " was computed over " + std::to_string(cells) + " cells for " +
-                                          std::to_string(tapped.count) + " tokens.");
-  }
+  if (tapped.count != tokens_ || cells < tokens_)
+    throw_error(ErrorCode::kInternal, "The attention of block ", tapped.layer, " was computed over ", cells,
+                " cells for ", tapped.count, " tokens.");
   const bool sinks = tapped.tensor->src[2] != nullptr;
   for (size_t h = 0; h < found->heads.size(); ++h) {
     const auto head = static_cast<size_t>(found->heads[h]);
@@ -67,12 +83,12 @@ void AttentionReader::check_row(const float* row, size_t token, size_t cells, bo
   const std::string where =
       "The attention of block " + std::to_string(layer) + " at token " + std::to_string(token);
   if (!std::isfinite(sum))
-    throw Error(ErrorCode::kCompute, where + " is not finite; the model file may be damaged.");
+    throw_error(ErrorCode::kCompute, where, " is not finite; the model file may be damaged.");
   if (sum > 1 + kSumTolerance || (!sinks && sum < 1 - kSumTolerance))
-    throw Error(ErrorCode::kInternal, where + " sums to " + std::to_string(sum) + ", not to 1.");
+    throw_error(ErrorCode::kInternal, where, " sums to ", sum, ", not to 1.");
   const size_t end = causal_ ? token + 1 : tokens_;
   const bool later = std::any_of(row + end, row + cells, [](float weight) { return weight != 0; });
-  if (later) throw Error(ErrorCode::kInternal, where + " reads what it cannot see.");
+  if (later) throw_error(ErrorCode::kInternal, where, " reads what it cannot see.");
 }
 
 /// `tapped.tensor` is what brings the heads' outputs side by side: CONT(PERMUTE(values x weights)).

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "capture/block_tap.h"
+#include "experiment/passes.h"
 
 namespace tapline {
 
@@ -24,12 +24,13 @@ struct LayerAttention {
   double apart = 0;            // with `prove`: the product's relative L2 distance from what the heads read
 };
 
-/// Takes the attention out of a pass over a whole text, and looks whether it can be any: each row sums to 1,
+/// Takes the attention out of a pass over a whole text, and checks that it can be one: each row sums to 1,
 /// or to less where a model lets its tokens read a sink, and none reads a cell without a token, or in a
 /// causal model a later one.
 class AttentionReader {
  public:
-  AttentionReader(std::vector<LayerAttention> layers, size_t tokens, bool causal);
+  /// Throws where a layer keeps no attention, or has no such head, and where the text has begun before.
+  AttentionReader(Passes& passes, const AttentionRequest& request, size_t tokens);
 
   /// Rows of Point::kAttention, then, where it is to be proven, of Point::kHeadOut. Throws kCompute,
   /// kInternal.

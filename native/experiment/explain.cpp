@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "capture/weight_row.h"
-#include "experiment/context.h"
+#include "experiment/checks.h"
 #include "experiment/next_token.h"
-#include "experiment/token_batch.h"
 
 namespace tapline {
 
@@ -23,80 +22,49 @@ bool aborts(const Model& model) {
   return glm && llama_model_rope_type(model.handle()) != LLAMA_ROPE_TYPE_MROPE;
 }
 
-bool all_finite(const std::vector<float>& values) {
-  return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
-}
-
-/// Where the prompt's own tokens lie in a sequence.
-struct Places {
-  explicit Places(const ExplainRequest& request, const Filling& filling)
-      : filled(static_cast<uint32_t>(request.before.size())),
-        after(filled + (filling.row.empty() && filling.token < 0 ? 0 : 1)),
-        answer(after + static_cast<uint32_t>(request.after.size())) {}
-
-  uint32_t filled;
-  uint32_t after;
-  uint32_t answer;
-};
-
-}  // namespace
-
-const float* Context::logits_of(size_t batch_row) {
-  const float* logits = llama_get_logits_ith(ctx_, static_cast<int32_t>(batch_row));
-  if (logits == nullptr) throw Error(ErrorCode::kUnsupportedArchitecture, "The model computes no logits.");
-  return logits;
-}
-
-const float* Context::type(const std::vector<llama_token>& tokens, uint32_t position, bool output,
-                           const CancelToken& cancel) {
-  TokenBatch batch(n_batch_);
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    const bool last = i + 1 == tokens.size();
-    batch.add(tokens[i], position + static_cast<uint32_t>(i), 0, output && (last || stream_.heads_every_row));
-    if (batch.size() < n_batch_ && !last) continue;
-    run_edited(batch, {}, cancel);
-    if (last && output) return logits_of(batch.size() - 1);
+/// Continues sequence 0 after its first `position` tokens; the next one's logits, where wanted.
+const float* compute_tokens(Passes& passes, const std::vector<llama_token>& tokens, size_t position,
+                            bool answer, const CancelToken& cancel) {
+  TokenBatch batch(passes.n_batch());
+  for (size_t i = 0; i < tokens.size(); i += batch.size()) {
+    const size_t count = std::min<size_t>(tokens.size() - i, passes.n_batch());
+    const bool last = i + count == tokens.size();
     batch.clear();
+    passes.add(batch, &tokens[i], count, position + i, 0, answer && last);
+    passes.run(batch, {}, cancel);
+    if (last && answer) return passes.logits(count - 1);
   }
   return nullptr;
 }
 
-const float* Context::fill(const Filling& filling, uint32_t position, bool output,
-                           const CancelToken& cancel) {
-  if (filling.row.empty()) {
-    if (filling.token < 0) return nullptr;
-    return type({filling.token}, position, output, cancel);
-  }
-  const RowBatch batch(filling.row, static_cast<size_t>(llama_model_n_embd_inp(model_->handle())), position,
-                       0, output);
-  doubtful_ = true;
-  try {
-    decode(batch.raw, cancel);
-  } catch (...) {
-    clear_memory();
-    throw;
-  }
-  return output ? logits_of(0) : nullptr;
+const float* compute_filling(Passes& passes, const Filling& filling, size_t position, bool answer,
+                             const CancelToken& cancel) {
+  if (filling.empty()) return nullptr;
+  if (filling.row.empty()) return compute_tokens(passes, {filling.token}, position, answer, cancel);
+  const auto width = static_cast<size_t>(llama_model_n_embd_inp(passes.model().handle()));
+  passes.run(RowBatch(filling.row, width, static_cast<uint32_t>(position), 0, answer), cancel);
+  return answer ? passes.logits(0) : nullptr;
 }
 
-/// A token, what stands for another one, and a third token: the logits behind both.
-EmbeddingInput Context::prove_embedding_input(const CancelToken& cancel) {
-  const ModelInfo& info = model_->info();
+/// A token, what stands for another one, and a third token: the logits after both.
+EmbeddingInput prove(Passes& passes, const CancelToken& cancel) {
+  const ModelInfo& info = passes.info();
   const std::string subject = "The architecture '" + info.architecture + "'";
-  if (!causal() || info.has_encoder)
+  if (!passes.causal() || info.has_encoder)
     return {false, subject + " does not generate text token by token, so that it has no words for a row."};
-  if (aborts(*model_)) return {false, subject + " takes tokens only: llama.cpp has no rows in their place."};
-  const ggml_tensor* embeddings = model_->tensor("token_embd.weight");
+  if (aborts(passes.model()))
+    return {false, subject + " takes tokens only: llama.cpp has no rows in their place."};
+  const ggml_tensor* embeddings = passes.model().tensor("token_embd.weight");
   if (embeddings == nullptr || info.n_vocab < 8)
     return {false, subject + " has no matrix of token embeddings."};
   const auto vocabulary = static_cast<size_t>(info.n_vocab);
   const auto logits = [&](const Filling& filling) {
-    clear_memory();
+    passes.clear_memory();
     std::vector<float> found;
     const auto keep = [&](const float* row) { found.insert(found.end(), row, row + vocabulary); };
-    type({info.n_vocab / 5}, 0, /*output=*/false, cancel);
-    keep(fill(filling, 1, /*output=*/true, cancel));
-    keep(type({info.n_vocab / 7}, 2, /*output=*/true, cancel));
+    compute_tokens(passes, {info.n_vocab / 5}, 0, /*answer=*/false, cancel);
+    keep(compute_filling(passes, filling, 1, /*answer=*/true, cancel));
+    keep(compute_tokens(passes, {info.n_vocab / 7}, 2, /*answer=*/true, cancel));
     return found;
   };
   EmbeddingInput found{true, {}, 1};
@@ -125,46 +93,37 @@ EmbeddingInput Context::prove_embedding_input(const CancelToken& cancel) {
   return found;
 }
 
-EmbeddingInput Context::embedding_input(const CancelToken& cancel) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!embedding_input_) {
-    embedding_input_ = std::make_unique<EmbeddingInput>(prove_embedding_input(cancel));
-    clear_memory();
-  }
-  return *embedding_input_;
+bool all_finite(const std::vector<float>& values) {
+  return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
 }
 
-void Context::check_explain(const ExplainRequest& request) const {
-  model_->check_tokens(request.before);
-  model_->check_tokens(request.after);
-  const auto width = static_cast<size_t>(model_->info().n_embd);
+void check_request(const Passes& passes, const ExplainRequest& request) {
+  passes.model().check_tokens(request.before);
+  passes.model().check_tokens(request.after);
+  const auto width = static_cast<size_t>(passes.info().n_embd);
   size_t filled = 0;
   for (const Filling& filling : request.fillings) {
-    if (!filling.row.empty() || filling.token >= 0) filled = 1;
+    if (!filling.empty()) filled = 1;
     if (filling.row.empty()) {
-      if (filling.token >= 0) model_->check_tokens({filling.token});
+      if (filling.token >= 0) passes.model().check_tokens({filling.token});
       continue;
     }
-    if (filling.row.size() != width) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  "A row of " + std::to_string(filling.row.size()) +
-                      " values cannot stand for a token's embedding, which has " + std::to_string(width) +
-                      ".");
-    }
+    if (filling.row.size() != width)
+      throw_error(ErrorCode::kInvalidArgument, "A row of ", filling.row.size(),
+                  " values cannot stand for a token's embedding, which has ", width, ".");
     if (!all_finite(filling.row)) throw Error(ErrorCode::kInvalidArgument, "A row's values must be finite.");
   }
   if (request.fillings.empty() || request.max_tokens < 1 || request.samples < 1)
     throw Error(ErrorCode::kInvalidArgument, "An explanation is of at least one row, in at least one token.");
   const bool nothing = std::any_of(request.fillings.begin(), request.fillings.end(),
-                                   [](const Filling& one) { return one.row.empty() && one.token < 0; });
+                                   [](const Filling& one) { return one.empty(); });
   if (nothing && request.after.empty())
     throw Error(ErrorCode::kInvalidArgument, "Where nothing stands in the place, tokens must follow it.");
   const size_t total =
       request.before.size() + filled + request.after.size() + static_cast<size_t>(request.max_tokens);
-  if (total > n_ctx_) {
-    throw Error(ErrorCode::kTokenLimit, "A prompt with its answer needs " + std::to_string(total) +
-                                            " tokens; the context holds " + std::to_string(n_ctx_) + ".");
-  }
+  if (total > passes.n_ctx())
+    throw_error(ErrorCode::kTokenLimit, "A prompt with its answer needs ", total,
+                " tokens; the context holds ", passes.n_ctx(), ".");
   const size_t wanted = request.draws.empty()
                             ? 0
                             : static_cast<size_t>(request.samples) * static_cast<size_t>(request.max_tokens);
@@ -176,74 +135,109 @@ void Context::check_explain(const ExplainRequest& request) const {
                 "Drawn tokens need a temperature above 0 and a number from 0 to below 1 each.");
 }
 
-std::vector<Explanation> Context::explain(const ExplainRequest& request, const CancelToken& cancel,
-                                          const std::function<void(size_t, size_t)>& progress) {
-  const EmbeddingInput input = embedding_input(cancel);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  check_explain(request);
-  if (!input.supported) throw Error(ErrorCode::kUnsupportedArchitecture, input.reason);
-  const int n_vocab = model_->info().n_vocab;
-  const auto most = static_cast<size_t>(request.max_tokens);
-  const auto samples = static_cast<size_t>(request.samples);
-  const size_t total = request.fillings.size() * samples * most;
-  size_t done = 0;
-  const Forgetting forgetting{*this};
-  clear_memory();
-  // What is behind a place is forgotten again for the next filling, or sample. Recurrent states and sliding
-  // windows have forgotten what was before it, too, so that there the prompt is computed once more.
-  const bool rewinds = shares_prefixes(request.before.size() + 1 + request.after.size() + most);
-  bool begun = false;
-  const auto back_to = [&](uint32_t position) {
-    llama_memory_t memory = llama_get_memory(ctx_);
-    if (begun && rewinds && position > 0 &&
-        llama_memory_seq_rm(memory, 0, static_cast<llama_pos>(position), -1))
-      return true;
-    clear_memory();
-    return false;
-  };
+/// Answers one filling after another in one sequence.
+class Explain {
+ public:
+  Explain(Passes& passes, const ExplainRequest& request, const CancelToken& cancel,
+          const CountProgress& progress)
+      : passes_(passes), request_(request), cancel_(cancel), progress_(progress) {}
 
-  std::vector<Explanation> explanations;
-  for (const Filling& filling : request.fillings) {
-    const Places places(request, filling);
-    const auto prompt = [&](bool from_place) {
-      if (!from_place) type(request.before, 0, /*output=*/false, cancel);
-      begun = true;
-      const float* at_place = fill(filling, places.filled, request.after.empty(), cancel);
-      return request.after.empty() ? at_place : type(request.after, places.after, /*output=*/true, cancel);
-    };
-    const float* row = prompt(back_to(places.filled));
-    const std::vector<float> first(row, row + n_vocab);
-    Explanation found;
-    for (size_t sample = 0; sample < samples; ++sample) {
-      if (sample > 0 && !back_to(places.answer)) prompt(/*from_place=*/false);
-      Answer answer;
-      const float* logits = first.data();
-      const double* draws = request.draws.empty() ? nullptr : request.draws.data() + sample * most;
-      for (;;) {
-        const size_t n = answer.tokens.size();
-        const llama_token token = draws == nullptr
-                                      ? most_probable(logits, n_vocab)
-                                      : drawn_token(logits, n_vocab, request.temperature, draws[n]);
-        if (token < 0) {
-          doubtful_ = true;
-          throw Error(ErrorCode::kCompute,
-                      "The logits are not finite: the row is too long, or the model file is damaged.");
-        }
-        answer.ended = llama_vocab_is_eog(model_->vocab(), token);
-        if (answer.ended) break;
-        answer.tokens.push_back(token);
-        if (progress) progress(++done, total);
-        if (answer.tokens.size() == most) break;
-        logits = type({token}, places.answer + static_cast<uint32_t>(n), /*output=*/true, cancel);
+  std::vector<Explanation> run() {
+    const Passes::ClearAtEnd clear{passes_};
+    passes_.clear_memory();
+    std::vector<Explanation> explanations;
+    for (const Filling& filling : request_.fillings) {
+      const size_t place = request_.before.size();
+      const size_t end = place + (filling.empty() ? 0 : 1) + request_.after.size();
+      const float* row = compute_prompt(filling, rewind(place));
+      const std::vector<float> first(row, row + passes_.info().n_vocab);
+      Explanation found;
+      for (size_t sample = 0; sample < samples_; ++sample) {
+        if (sample > 0 && !rewind(end)) compute_prompt(filling, /*begun=*/false);
+        found.answers.push_back(answer(first.data(), sample, end));
+        done_ = (explanations.size() * samples_ + sample + 1) * most_;
+        progress_(done_, total_);
       }
-      done = (explanations.size() * samples + sample + 1) * most;
-      if (progress) progress(done, total);
-      found.answers.push_back(std::move(answer));
+      if (request_.keep_logits) found.logits = first;
+      explanations.push_back(std::move(found));
     }
-    if (request.keep_logits) found.logits = first;
-    explanations.push_back(std::move(found));
+    return explanations;
   }
-  return explanations;
+
+ private:
+  /// Forgets what is after a position again, for the next filling or sample. Whether that could be done:
+  /// where what was before it is forgotten, too, the prompt is computed once more.
+  bool rewind(size_t position) {
+    if (begun_ && rewinds_ && position > 0 &&
+        llama_memory_seq_rm(passes_.memory(), 0, static_cast<llama_pos>(position), -1))
+      return true;
+    passes_.clear_memory();
+    return false;
+  }
+
+  /// The prompt's next logits; with `begun`, the memory has what is before the place.
+  const float* compute_prompt(const Filling& filling, bool begun) {
+    const size_t place = request_.before.size();
+    if (!begun) compute_tokens(passes_, request_.before, 0, /*answer=*/false, cancel_);
+    begun_ = true;
+    const float* at_place = compute_filling(passes_, filling, place, request_.after.empty(), cancel_);
+    if (request_.after.empty()) return at_place;
+    return compute_tokens(passes_, request_.after, place + (filling.empty() ? 0 : 1), /*answer=*/true,
+                          cancel_);
+  }
+
+  Answer answer(const float* logits, size_t sample, size_t position) {
+    const int n_vocab = passes_.info().n_vocab;
+    const double* draws = request_.draws.empty() ? nullptr : request_.draws.data() + sample * most_;
+    Answer answer;
+    for (;;) {
+      const size_t n = answer.tokens.size();
+      const llama_token token = draws == nullptr
+                                    ? most_probable(logits, n_vocab)
+                                    : drawn_token(logits, n_vocab, request_.temperature, draws[n]);
+      if (token < 0) {
+        passes_.taint();
+        throw Error(ErrorCode::kCompute,
+                    "The logits are not finite: the row is too long, or the model file is damaged.");
+      }
+      answer.ended = llama_vocab_is_eog(passes_.model().vocab(), token);
+      if (answer.ended) return answer;
+      answer.tokens.push_back(token);
+      progress_(++done_, total_);
+      if (answer.tokens.size() == most_) return answer;
+      logits = compute_tokens(passes_, {token}, position + n, /*answer=*/true, cancel_);
+    }
+  }
+
+  Passes& passes_;
+  const ExplainRequest& request_;
+  const CancelToken& cancel_;
+  const CountProgress& progress_;
+  const size_t most_ = static_cast<size_t>(request_.max_tokens);
+  const size_t samples_ = static_cast<size_t>(request_.samples);
+  const size_t total_ = request_.fillings.size() * samples_ * most_;
+  const bool rewinds_ = passes_.keeps_beginnings(request_.before.size() + 1 + request_.after.size() + most_);
+  bool begun_ = false;
+  size_t done_ = 0;  // tokens of answers
+};
+
+}  // namespace
+
+EmbeddingInput embedding_input(Passes& passes, const CancelToken& cancel) {
+  const auto locked = passes.lock();
+  return passes.once([&] {
+    const Passes::ClearAtEnd clear{passes};
+    return prove(passes, cancel);
+  });
+}
+
+std::vector<Explanation> explain(Passes& passes, const ExplainRequest& request, const CancelToken& cancel,
+                                 const CountProgress& progress) {
+  const EmbeddingInput input = embedding_input(passes, cancel);
+  const auto locked = passes.lock();
+  check_request(passes, request);
+  if (!input.supported) throw Error(ErrorCode::kUnsupportedArchitecture, input.reason);
+  return Explain(passes, request, cancel, progress).run();
 }
 
 }  // namespace tapline

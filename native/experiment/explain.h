@@ -1,11 +1,9 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "llama.h"
+#include "experiment/passes.h"
 
 namespace tapline {
 
@@ -23,6 +21,8 @@ struct EmbeddingInput {
 struct Filling {
   std::vector<float> row;  // [n_embd]
   llama_token token = -1;
+
+  bool empty() const { return row.empty() && token < 0; }
 };
 
 /// A prompt with one marked place, and what is put there in turn. Each filling is answered as if it were the
@@ -48,5 +48,16 @@ struct Explanation {
   std::vector<float> logits;  // [n_vocab]; empty unless kept
   std::vector<Answer> answers;
 };
+
+/// Whether, and how, rows can stand where tokens' embeddings do. Found out once; forgets the context's
+/// sequence then.
+EmbeddingInput embedding_input(Passes& passes, const CancelToken& cancel);
+
+/// What the model says to a prompt in which a row stands in a token's embedding's place: the tokens before
+/// it, the row and the tokens after it, each a pass of its own, then its own tokens one by one. The context
+/// needs the prompt's tokens, one more, and `max_tokens`. Forgets the context's sequence. `progress` counts
+/// tokens of answers. Throws kUnsupportedArchitecture where embedding_input() says no.
+std::vector<Explanation> explain(Passes& passes, const ExplainRequest& request, const CancelToken& cancel,
+                                 const CountProgress& progress);
 
 }  // namespace tapline

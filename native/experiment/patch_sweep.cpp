@@ -10,13 +10,14 @@
 #include <string>
 #include <utility>
 
-#include "experiment/context.h"
-#include "experiment/token_batch.h"
+#include "experiment/checks.h"
 
 namespace tapline {
 
+namespace {
+
 /// What one of the two prompts does by itself.
-struct Context::PatchRun {
+struct PatchRun {
   std::vector<llama_token> tokens;
   std::vector<int> positions;  // of the sites, in the order asked for
   std::vector<float> states;   // place by place, [positions, width of the place]
@@ -25,7 +26,7 @@ struct Context::PatchRun {
 };
 
 /// One row of the run that is changed, in a sequence of its own.
-struct Context::PatchSite {
+struct PatchSite {
   enum class Change : uint8_t {
     kDonor,   // the other run's row in its place
     kRandom,  // as far as that one, in a random direction
@@ -37,7 +38,7 @@ struct Context::PatchSite {
 };
 
 /// Everything that is known once both prompts have been computed.
-struct Context::PatchPlan {
+struct PatchPlan {
   /// A place, which part of its rows is put in, and where the states of a run have it.
   struct Part {
     PatchPlace at;
@@ -51,10 +52,8 @@ struct Context::PatchPlan {
   size_t positions = 0;                                  // how many
   size_t numbers = 0;                                    // of a run's states
   std::vector<std::shared_ptr<const Direction>> random;  // one a place, or none
-  std::vector<double> lengths;                           // of the changes, [places, positions]
-  llama_token target = -1;
-  llama_token foil = -1;
-  std::vector<PatchSite> sites;  // ascending by position
+  std::vector<PatchSite> sites;                          // ascending by position
+  PatchSweepResult result;
 
   int position_of(const PatchSite& site) const { return base.positions[site.at % positions]; }
   const Part& part_of(size_t at) const { return parts[at / positions]; }
@@ -75,7 +74,7 @@ struct Context::PatchPlan {
     if (site.change == PatchSite::Change::kRandom) {
       edit.direction = random[site.at / positions];
       edit.unit = StrengthUnit::kUnit;
-      edit.strength = static_cast<float>(lengths[site.at]);
+      edit.strength = static_cast<float>(result.change_length[site.at]);
       return edit;
     }
     const float* values = row(site.change == PatchSite::Change::kOwn ? base : donor, site.at);
@@ -83,50 +82,42 @@ struct Context::PatchPlan {
     edit.direction = std::make_shared<const Direction>(std::vector<float>(values, values + part.width));
     return edit;
   }
-  double difference(const float* logits) const { return double(logits[target]) - logits[foil]; }
+  double difference(const float* logits) const { return double(logits[result.target]) - logits[result.foil]; }
 };
 
-namespace {
-
-/// Refuses duplicates and what a prompt of `n` tokens does not have.
-void check_token_places(std::vector<int> positions, size_t n) {
-  std::sort(positions.begin(), positions.end());
-  for (size_t i = 0; i < positions.size(); ++i) {
-    if (positions[i] < 0 || static_cast<size_t>(positions[i]) >= n) {
-      throw Error(ErrorCode::kInvalidArgument, "Position " + std::to_string(positions[i]) +
-                                                   " does not exist; the prompt has " + std::to_string(n) +
-                                                   " tokens, 0 to " + std::to_string(n - 1) + ".");
-    }
-    if (i > 0 && positions[i] == positions[i - 1])
-      throw Error(ErrorCode::kInvalidArgument,
-                  "Position " + std::to_string(positions[i]) + " is listed twice.");
+void check_token_places(const std::vector<int>& positions, size_t n) {
+  for (const int position : positions) {
+    if (position >= 0 && static_cast<size_t>(position) < n) continue;
+    throw_error(ErrorCode::kInvalidArgument, "Position ", position, " does not exist; the prompt has ", n,
+                " tokens, 0 to ", n - 1, ".");
   }
+  check_distinct(positions, [](int position) { return "Position " + std::to_string(position); });
 }
 
 llama_token most_likely(const std::vector<float>& logits) {
   return static_cast<llama_token>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
-}  // namespace
-
 /// Computes a prompt in one pass, whose logits are the same bits as those of any pass that captures nothing.
-void Context::patch_run(PatchRun& run, const PatchPlan& plan, const CancelToken& cancel) {
+void compute_run(Passes& passes, PatchRun& run, const PatchPlan& plan, const CancelToken& cancel) {
+  passes.clear_memory();
+  passes.taint();
   run.states.assign(plan.numbers, 0);
   run.seen.assign(plan.parts.size() * plan.positions, false);
   constexpr size_t kNone = std::numeric_limits<size_t>::max();
   std::vector<size_t> column_of(run.tokens.size(), kNone);
   for (size_t column = 0; column < run.positions.size(); ++column)
     column_of[static_cast<size_t>(run.positions[column])] = column;
-  // What the last block computes for a token that nobody reads there, nobody reads.
-  const Place end{model_->info().n_layer - 1};
+  // What the last block computes for a token whose output is not computed reaches nothing.
+  const Place end{passes.info().n_layer - 1};
   std::vector<bool> read(plan.positions, false);
   const auto within_last = [&](const Place& place) {
     return place.layer == end.layer && place.point != Point::kBlockIn && !(place == end);
   };
-  std::map<Place, std::vector<size_t>> parts_at;  // by the places where tensors are met
+  std::map<Place, std::vector<size_t>> parts_at;  // by the places where tensors are computed
   for (size_t part = 0; part < plan.parts.size(); ++part) {
     const Place& place = plan.parts[part].at.place;
-    parts_at[place.met()].push_back(part);
+    parts_at[place.computed_at()].push_back(part);
     if (within_last(place)) parts_at[end];
   }
   std::vector<TapPoint> points;
@@ -147,39 +138,31 @@ void Context::patch_run(PatchRun& run, const PatchPlan& plan, const CancelToken&
   };
   const size_t n = run.tokens.size();
   TokenBatch batch(n);
-  for (size_t i = 0; i < n; ++i)
-    batch.add(run.tokens[i], static_cast<uint32_t>(i), 0, i + 1 == n || stream_.heads_every_row);
-  run_tapped(batch, std::move(points), /*leave_early=*/false, sink, cancel);
+  passes.add(batch, run.tokens.data(), n, 0, 0, /*answer=*/true);
+  passes.run(batch, std::move(points), /*leave_early=*/false, sink, cancel);
   for (size_t at = 0; at < run.seen.size(); ++at) {
     if (within_last(plan.part_of(at).at.place) && !read[at % plan.positions]) run.seen[at] = false;
   }
-  const float* logits = llama_get_logits_ith(ctx_, static_cast<int32_t>(n) - 1);
-  if (logits == nullptr) throw Error(ErrorCode::kUnsupportedArchitecture, "The model computes no logits.");
-  run.logits.assign(logits, logits + model_->info().n_vocab);
-}
-
-/// Whether the memory still has every cell of a sequence's beginning when its end has been computed.
-bool Context::shares_prefixes(size_t n_tokens) const {
-  const ModelInfo& info = model_->info();
-  return !info.hybrid && !info.recurrent && (info.n_swa == 0 || n_tokens <= static_cast<size_t>(info.n_swa));
+  const float* logits = passes.logits(n - 1);
+  run.logits.assign(logits, logits + passes.info().n_vocab);
 }
 
 /// Computes the sites in batches: each is a sequence that has the run's K/V up to its position and goes on
 /// alone from there.
-void Context::patch_sites(const PatchPlan& plan, const CancelToken& cancel,
-                          const std::function<void(size_t)>& advanced) {
+void compute_sites(Passes& passes, const PatchPlan& plan, const CancelToken& cancel,
+                   const PatchProgress& progress) {
   const std::vector<llama_token>& tokens = plan.base.tokens;
   const size_t n = tokens.size();
-  const size_t most_rows = std::min<size_t>(n_batch_, n_ctx_ - n);
-  const size_t most_sites = stream_.packs_sequences ? n_seq_max_ - 1 : 1;
-  const bool partly = shares_prefixes(n);
-  llama_memory_t memory = llama_get_memory(ctx_);
+  const size_t most_rows = std::min<size_t>(passes.n_batch(), passes.n_ctx() - n);
+  const size_t most_sites = passes.stream().packs_sequences ? passes.n_seq_max() - 1 : 1;
+  const bool partly = passes.keeps_beginnings(n);
+  llama_memory_t memory = passes.memory();
   size_t there = n;  // tokens of the run that the memory holds
   if (!partly) {
     // Recurrent states and sliding windows have forgotten the beginning, so the run is computed once more,
     // up to each position in turn.
-    clear_memory();
-    doubtful_ = true;
+    passes.clear_memory();
+    passes.taint();
     there = 0;
   }
   TokenBatch batch(most_rows);
@@ -187,15 +170,15 @@ void Context::patch_sites(const PatchPlan& plan, const CancelToken& cancel,
     const int from = plan.position_of(plan.sites[first]);
     if (there < static_cast<size_t>(from)) {
       batch.clear();
-      for (; there < static_cast<size_t>(from); ++there)
-        batch.add(tokens[there], static_cast<uint32_t>(there), 0, /*output=*/false);
-      run_edited(batch, {}, cancel);
+      passes.add(batch, &tokens[there], static_cast<size_t>(from) - there, there, 0, /*answer=*/false);
+      passes.run(batch, {}, cancel);
+      there = static_cast<size_t>(from);
     }
     batch.clear();
     BatchEdits edits;
     std::vector<EditPlan> plans(most_sites);
     std::vector<std::vector<EditEffect>> effects(most_sites, std::vector<EditEffect>(1));
-    std::vector<int32_t> answers;  // the batch's rows that tell each site's logits
+    std::vector<size_t> answers;  // the batch's rows that have each site's logits
     while (answers.size() < most_sites && first + answers.size() < plan.sites.size()) {
       const size_t count = answers.size();
       const PatchSite& site = plan.sites[first + count];
@@ -211,142 +194,67 @@ void Context::patch_sites(const PatchPlan& plan, const CancelToken& cancel,
       plans[count].push_back(plan.edit_of(site));
       edits.add(plans[count], effects[count], static_cast<int>(batch.size()) + position - begin,
                 [](size_t) { return true; });
-      for (auto i = static_cast<size_t>(begin); i < n; ++i) {
-        batch.add(tokens[i], static_cast<uint32_t>(i), sequence, i + 1 == n || stream_.heads_every_row);
-      }
-      answers.push_back(static_cast<int32_t>(batch.size()) - 1);
+      const auto start = static_cast<size_t>(begin);
+      passes.add(batch, &tokens[start], n - start, start, sequence, /*answer=*/true);
+      answers.push_back(batch.size() - 1);
     }
-    run_edited(batch, edits, cancel);
+    passes.run(batch, edits, cancel);
     for (size_t i = 0; i < answers.size(); ++i) {
       const PatchSite& site = plan.sites[first + i];
-      const float* logits = llama_get_logits_ith(ctx_, answers[i]);
-      if (logits == nullptr)
-        throw Error(ErrorCode::kUnsupportedArchitecture, "The model computes no logits.");
-      *site.answer = plan.difference(logits);
+      *site.answer = plan.difference(passes.logits(answers[i]));
       llama_memory_seq_rm(memory, static_cast<llama_seq_id>(1 + i), -1, -1);
       if (std::isfinite(*site.answer)) continue;
-      throw Error(ErrorCode::kCompute, "With " + plan.part_of(site.at).at.place.text(/*first_word=*/false) +
-                                           " patched at token " + std::to_string(plan.position_of(site)) +
-                                           " the model's logits are not finite.");
+      throw_error(ErrorCode::kCompute, "With ", plan.part_of(site.at).at.place.text(/*first_word=*/false),
+                  " patched at token ", plan.position_of(site), " the model's logits are not finite.");
     }
     first += answers.size();
-    advanced(first);
+    progress(first, plan.sites.size(), [&] {
+      PatchGrowth growth{plan.result.clean, plan.result.corrupted, plan.result.patched};
+      for (size_t i = first; i < plan.sites.size(); ++i) {
+        const PatchSite& site = plan.sites[i];
+        if (site.change == PatchSite::Change::kDonor)
+          growth.patched[site.at] = std::numeric_limits<double>::quiet_NaN();
+      }
+      return growth;
+    });
   }
 }
 
-void Context::check_patch_sweep(const PatchSweepRequest& request) const {
-  const ModelInfo& info = model_->info();
+void check_request(const Passes& passes, const PatchSweepRequest& request) {
   const size_t n = std::max(request.clean.size(), request.corrupted.size());
-  if (!causal()) {
-    throw Error(ErrorCode::kUnsupportedArchitecture,
-                "The architecture '" + info.architecture + "' does not generate text token by token.");
-  }
-  check_tokens(request.clean);
-  check_tokens(request.corrupted);
-  if (n > n_batch_ || 2 * n > n_ctx_ || n_seq_max_ < 2) {
-    throw Error(ErrorCode::kTokenLimit,
-                "Patching prompts of " + std::to_string(n) + " tokens takes a context of " +
-                    std::to_string(2 * n) + " and batches of " + std::to_string(n) +
-                    " in two sequences or more; this one has " + std::to_string(n_ctx_) + ", " +
-                    std::to_string(n_batch_) + " and " + std::to_string(n_seq_max_) + ".");
-  }
+  check_causal(passes);
+  check_tokens(passes, request.clean);
+  check_tokens(passes, request.corrupted);
+  if (n > passes.n_batch() || 2 * n > passes.n_ctx() || passes.n_seq_max() < 2)
+    throw_error(ErrorCode::kTokenLimit, "Patching prompts of ", n, " tokens takes a context of ", 2 * n,
+                " and batches of ", n, " in two sequences or more; this one has ", passes.n_ctx(), ", ",
+                passes.n_batch(), " and ", passes.n_seq_max(), ".");
   if (request.places.empty() || request.clean_positions.empty())
     throw Error(ErrorCode::kInvalidArgument, "A patch sweep needs layers, points and positions.");
   if (request.clean_positions.size() != request.corrupted_positions.size())
     throw Error(ErrorCode::kInvalidArgument, "A patch sweep needs as many positions in both prompts.");
   check_token_places(request.clean_positions, request.clean.size());
   check_token_places(request.corrupted_positions, request.corrupted.size());
-  if (request.target >= info.n_vocab || request.foil >= info.n_vocab)
-    throw Error(ErrorCode::kInvalidArgument, "A target token is outside the vocabulary.");
+  check_targets(passes, {request.target, request.foil});
 }
 
 /// Where the places are in rows and in states. Throws where the model has one of them not.
-void Context::plan_places(PatchPlan& plan, const std::vector<PatchPlace>& places) const {
+void plan_places(const Passes& passes, PatchPlan& plan, const std::vector<PatchPlace>& places) {
   std::set<PatchPlace> seen;
   for (const PatchPlace& at : places) {
-    check_layers({at.place.layer});
-    check_changeable(at.place.point);
-    const Site& site = check_place(at.place);
-    check_head(at.place, at.head, site);
+    const Site& site = check_changeable(passes, at.place, {at.head});
     if (!seen.insert(at).second)
-      throw Error(ErrorCode::kInvalidArgument, "What is patched lists " + at.place.text(false) + " twice.");
+      throw_error(ErrorCode::kInvalidArgument, "What is patched lists ", at.place.text(false), " twice.");
     const auto [begin, width] = part_of_row(at.head, static_cast<size_t>(site.width), site.heads);
     plan.parts.push_back({at, begin, width, plan.numbers});
     plan.numbers += plan.positions * width;
   }
 }
 
-PatchSweepResult Context::patch_sweep(const PatchSweepRequest& request, const CancelToken& cancel,
-                                      const PatchProgress& progress) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  check_patch_sweep(request);
-  PatchPlan plan;
-  plan.positions = request.clean_positions.size();
-  plan_places(plan, request.places);
-  const size_t wanted = plan.numbers / plan.positions;
-  if (!request.controls.empty() && request.controls.size() != wanted) {
-    throw Error(ErrorCode::kInvalidArgument, "The control directions have " +
-                                                 std::to_string(request.controls.size()) + " values; " +
-                                                 std::to_string(wanted) + " are needed.");
-  }
-  PatchRun& clean = request.denoise ? plan.donor : plan.base;
-  PatchRun& corrupted = request.denoise ? plan.base : plan.donor;
-  clean.tokens = request.clean;
-  clean.positions = request.clean_positions;
-  corrupted.tokens = request.corrupted;
-  corrupted.positions = request.corrupted_positions;
-  const Forgetting forgetting{*this};
-  for (PatchRun* run : {&plan.donor, &plan.base}) {  // the latter stays in the memory
-    clear_memory();
-    doubtful_ = true;
-    patch_run(*run, plan, cancel);
-  }
-
-  PatchSweepResult result;
-  plan.target = result.target = request.target >= 0 ? request.target : most_likely(clean.logits);
-  plan.foil = result.foil = request.foil >= 0 ? request.foil : most_likely(corrupted.logits);
-  result.clean = plan.difference(clean.logits.data());
-  result.corrupted = plan.difference(corrupted.logits.data());
-  if (!std::isfinite(result.clean) || !std::isfinite(result.corrupted))
-    throw Error(ErrorCode::kCompute, "The model's logits are not finite; the model file may be damaged.");
-
-  const double untouched = request.denoise ? result.corrupted : result.clean;
-  const size_t all = plan.parts.size() * plan.positions;
-  result.patched.assign(all, untouched);
-  result.control.assign(request.controls.empty() ? 0 : all, untouched);
-  result.row_length.assign(all, std::numeric_limits<double>::quiet_NaN());
-  plan.lengths = result.row_length;
-  result.restored = untouched;
-  for (const PatchPlan::Part& part : plan.parts) {
-    if (request.controls.empty()) break;
-    const float* values = request.controls.data() + part.states / plan.positions;
-    plan.random.push_back(std::make_shared<const Direction>(std::vector<float>(values, values + part.width)));
-  }
-  add_sites(plan, result);
-  result.change_length = plan.lengths;
-  result.computed_sites = static_cast<int64_t>(plan.sites.size());
-  for (const PatchSite& site : plan.sites)
-    result.computed_tokens += static_cast<int64_t>(plan.tokens_of(site));
-  if (!plan.sites.empty()) {
-    patch_sites(plan, cancel, [&](size_t done) {
-      if (!progress) return;
-      progress(done, plan.sites.size(), [&] {
-        PatchGrowth growth{result.clean, result.corrupted, result.patched};
-        for (size_t left = done; left < plan.sites.size(); ++left) {
-          const PatchSite& site = plan.sites[left];
-          if (site.change == PatchSite::Change::kDonor)
-            growth.patched[site.at] = std::numeric_limits<double>::quiet_NaN();
-        }
-        return growth;
-      });
-    });
-  }
-  return result;
-}
-
 /// What has to be computed: not where nothing reads a row (in the last block, before the last token), nor
 /// where both runs have the same bits, which they do up to where the prompts part.
-void Context::add_sites(PatchPlan& plan, PatchSweepResult& result) const {
+void add_sites(PatchPlan& plan) {
+  PatchSweepResult& result = plan.result;
   const size_t all_places = plan.parts.size();
   std::vector<size_t> ascending(plan.positions);
   std::iota(ascending.begin(), ascending.end(), size_t{0});
@@ -361,7 +269,7 @@ void Context::add_sites(PatchPlan& plan, PatchSweepResult& result) const {
       const float* theirs = plan.row(plan.donor, at);
       std::vector<float> apart(width);
       for (size_t i = 0; i < width; ++i) apart[i] = theirs[i] - mine[i];
-      plan.lengths[at] = row_length(apart.data(), width);
+      result.change_length[at] = row_length(apart.data(), width);
       result.row_length[at] = row_length(mine, width);
       if (std::equal(mine, mine + width, theirs)) continue;
       plan.sites.push_back({at, PatchSite::Change::kDonor, &result.patched[at]});
@@ -375,6 +283,57 @@ void Context::add_sites(PatchPlan& plan, PatchSweepResult& result) const {
   const size_t at = (all_places - 1) / 2 * plan.positions + position;
   if (plan.base.seen[at])
     plan.sites.insert(plan.sites.begin(), {at, PatchSite::Change::kOwn, &result.restored});
+}
+
+}  // namespace
+
+PatchSweepResult patch_sweep(Passes& passes, const PatchSweepRequest& request, const CancelToken& cancel,
+                             const PatchProgress& progress) {
+  const auto locked = passes.lock();
+  check_request(passes, request);
+  PatchPlan plan;
+  plan.positions = request.clean_positions.size();
+  plan_places(passes, plan, request.places);
+  const size_t wanted = plan.numbers / plan.positions;
+  if (!request.controls.empty() && request.controls.size() != wanted)
+    throw_error(ErrorCode::kInvalidArgument, "The control directions have ", request.controls.size(),
+                " values; ", wanted, " are needed.");
+  PatchRun& clean = request.denoise ? plan.donor : plan.base;
+  PatchRun& corrupted = request.denoise ? plan.base : plan.donor;
+  clean.tokens = request.clean;
+  clean.positions = request.clean_positions;
+  corrupted.tokens = request.corrupted;
+  corrupted.positions = request.corrupted_positions;
+  const Passes::ClearAtEnd clear{passes};
+  compute_run(passes, plan.donor, plan, cancel);
+  compute_run(passes, plan.base, plan, cancel);  // stays in the memory
+
+  PatchSweepResult& result = plan.result;
+  result.target = request.target >= 0 ? request.target : most_likely(clean.logits);
+  result.foil = request.foil >= 0 ? request.foil : most_likely(corrupted.logits);
+  result.clean = plan.difference(clean.logits.data());
+  result.corrupted = plan.difference(corrupted.logits.data());
+  if (!std::isfinite(result.clean) || !std::isfinite(result.corrupted))
+    throw Error(ErrorCode::kCompute, "The model's logits are not finite; the model file may be damaged.");
+
+  const double untouched = request.denoise ? result.corrupted : result.clean;
+  const size_t all = plan.parts.size() * plan.positions;
+  result.patched.assign(all, untouched);
+  result.control.assign(request.controls.empty() ? 0 : all, untouched);
+  result.row_length.assign(all, std::numeric_limits<double>::quiet_NaN());
+  result.change_length = result.row_length;
+  result.restored = untouched;
+  for (const PatchPlan::Part& part : plan.parts) {
+    if (request.controls.empty()) break;
+    const float* values = request.controls.data() + part.states / plan.positions;
+    plan.random.push_back(std::make_shared<const Direction>(std::vector<float>(values, values + part.width)));
+  }
+  add_sites(plan);
+  result.computed_sites = static_cast<int64_t>(plan.sites.size());
+  for (const PatchSite& site : plan.sites)
+    result.computed_tokens += static_cast<int64_t>(plan.tokens_of(site));
+  if (!plan.sites.empty()) compute_sites(passes, plan, cancel, progress);
+  return std::move(result);
 }
 
 }  // namespace tapline

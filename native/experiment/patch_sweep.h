@@ -5,8 +5,7 @@
 #include <tuple>
 #include <vector>
 
-#include "capture/place.h"
-#include "llama.h"
+#include "experiment/passes.h"
 
 namespace tapline {
 
@@ -44,7 +43,7 @@ struct PatchGrowth {
   std::vector<double> patched;  // as in the result; NaN where it is still to be computed
 };
 
-/// Hears how many sites of how many are done; the last argument makes what is known of them when it is
+/// Called with how many sites of how many are done; the last argument makes what is known of them when it is
 /// called.
 using PatchProgress = std::function<void(size_t, size_t, const std::function<PatchGrowth()>&)>;
 
@@ -64,5 +63,15 @@ struct PatchSweepResult {
   int64_t computed_sites = 0;         // the others change nothing, by construction
   int64_t computed_tokens = 0;        // that these took, without the two runs themselves
 };
+
+/// Puts single rows of one prompt's blocks, or single heads' parts of them, into the run of another prompt, a
+/// site at a time: what does the model answer then? Both prompts are computed once. A site at token p has the
+/// run's K/V before p and computes the tokens from p on, in batches of many sites. Where that would change
+/// nothing, because nothing reads the row or because both runs hold the same bits there, the answer is the
+/// run's own. The context needs twice the prompt's tokens, batches of at least the prompt's, and two
+/// sequences; more of each lets more sites share a batch. Forgets the context's sequence. `progress` counts
+/// the sites that are computed.
+PatchSweepResult patch_sweep(Passes& passes, const PatchSweepRequest& request, const CancelToken& cancel,
+                             const PatchProgress& progress);
 
 }  // namespace tapline

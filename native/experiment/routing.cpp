@@ -4,15 +4,18 @@
 #include <cmath>
 #include <string>
 
-#include "base/error.h"
+#include "experiment/checks.h"
 
 namespace tapline {
 
-RoutingReader::RoutingReader(std::vector<LayerRouting> layers, size_t tokens, size_t first)
-    : layers_(std::move(layers)), first_(first) {
-  for (LayerRouting& layer : layers_) {
-    layer.chosen.assign(tokens * static_cast<size_t>(layer.used), -1);
-    layer.weights.resize(layer.chosen.size());
+RoutingReader::RoutingReader(Passes& passes, const std::vector<int>& layers, size_t tokens)
+    : first_(passes.sequence().n_past) {
+  check_layers(passes, layers);
+  for (const int layer : layers) {
+    const Site& site = check_place(passes, {layer, Point::kRouter});
+    const size_t count = tokens * static_cast<size_t>(site.width);
+    layers_.push_back(
+        {layer, site.experts, site.width, std::vector<int32_t>(count, -1), std::vector<float>(count)});
   }
 }
 
@@ -37,13 +40,12 @@ void RoutingReader::check(const LayerRouting& layer, size_t token) const {
       "block " + std::to_string(layer.layer) + " at token " + std::to_string(first_ + token);
   for (size_t i = 0; i < used; ++i) {
     if (!std::isfinite(layer.weights[token * used + i]))
-      throw Error(ErrorCode::kCompute,
-                  "The weight of an expert of " + where + " is not finite; the model file may be damaged.");
+      throw_error(ErrorCode::kCompute, "The weight of an expert of ", where,
+                  " is not finite; the model file may be damaged.");
     const bool there = chosen[i] >= 0 && chosen[i] < layer.experts;
     if (there && std::count(chosen, chosen + used, chosen[i]) == 1) continue;
-    throw Error(ErrorCode::kInternal, "The router of " + where + " chose expert " +
-                                          std::to_string(chosen[i]) +
-                                          (there ? " twice." : " of " + std::to_string(layer.experts) + "."));
+    throw_error(ErrorCode::kInternal, "The router of ", where, " chose expert ", chosen[i],
+                (there ? " twice." : " of " + std::to_string(layer.experts) + "."));
   }
 }
 

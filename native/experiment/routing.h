@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "capture/block_tap.h"
+#include "experiment/passes.h"
 
 namespace tapline {
 
@@ -18,12 +18,12 @@ struct LayerRouting {
   std::vector<float> weights;   // [tokens, used], as the graph multiplies by them
 };
 
-/// Takes the routing of some layers out of a pass, and looks whether it can be any: of each token as many
+/// Takes the routing of some layers out of a pass, and checks that it can be one: of each token as many
 /// experts as were said, all of them there and none twice, with finite weights.
 class RoutingReader {
  public:
-  /// `first` is the place in its text of the first token.
-  RoutingReader(std::vector<LayerRouting> layers, size_t tokens, size_t first);
+  /// Throws where a layer has no router.
+  RoutingReader(Passes& passes, const std::vector<int>& layers, size_t tokens);
 
   /// Rows of Point::kRouter. A token's row that comes again, from a second pass, changes nothing. Throws
   /// kCompute, kInternal.
@@ -34,7 +34,7 @@ class RoutingReader {
   void check(const LayerRouting& layer, size_t token) const;
 
   std::vector<LayerRouting> layers_;
-  size_t first_;
+  size_t first_;  // token of the text
 };
 
 }  // namespace tapline

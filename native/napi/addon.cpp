@@ -66,7 +66,7 @@ Napi::Value alive(const Napi::CallbackInfo& info) {
   Napi::Object out = Napi::Object::New(info.Env());
   const auto tell = [&](const char* name, int64_t count) { out.Set(name, static_cast<double>(count)); };
   tell("models", tapline::Model::alive());
-  tell("contexts", tapline::Context::alive());
+  tell("contexts", tapline::Passes::alive());
   tell("engines", tapline::Engine::alive());
   tell("handles", tapline::EngineHandle::alive());
   tell("operations", tapline::Task::alive());

@@ -2,13 +2,13 @@
 
 #include <memory>
 
-#include "experiment/context.h"
+#include "napi/experiments/experiment.h"
 #include "napi/handle.h"
 
 namespace tapline {
 
-/// JavaScript's handle of an experiment context.
-class ContextObject : public HandleObject<ContextObject, Context> {
+/// JavaScript's handle of a context: its experiments, each from its own file in experiments/.
+class ContextObject : public HandleObject<ContextObject, Passes> {
  public:
   static constexpr napi_type_tag kTag = {0x7461706c696e6502, 0x636f6e7465787401};
   static constexpr const char* kWhat = "context";
@@ -22,15 +22,8 @@ class ContextObject : public HandleObject<ContextObject, Context> {
   static Napi::Value create(Napi::Env env, std::shared_ptr<Model> model, const Napi::Object& options);
 
  private:
-  Napi::Value advance(const Napi::CallbackInfo& info);
-  Napi::Value features(const Napi::CallbackInfo& info);
-  Napi::Value sweep(const Napi::CallbackInfo& info);
-  Napi::Value patch_sweep(const Napi::CallbackInfo& info);
-  Napi::Value embedding_input(const Napi::CallbackInfo& info);
-  Napi::Value explain(const Napi::CallbackInfo& info);
-  Napi::Value logit_direction(const Napi::CallbackInfo& info);
-  Napi::Value lens_logits(const Napi::CallbackInfo& info);
-  Napi::Value read_lens(const Napi::CallbackInfo& info);
+  template <Experiment* experiment>
+  Napi::Value start(const Napi::CallbackInfo& info);
   Napi::Value reset(const Napi::CallbackInfo& info);
 };
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "experiment/context.h"
+#include "experiment/passes.h"
 #include "napi/setup.h"
 
 namespace tapline {

@@ -2,103 +2,13 @@
  * The addon as native/napi/ exports it, one to one. Everything here is plain data; validation, promises that
  * wait for each other and friendly types are the business of model.ts and context.ts.
  */
-import type { EditEffect } from "./edit.js";
 import type { Point } from "./points.js";
 
 export interface NativeCancelToken {
   cancel(): void;
 }
 
-export interface NativeTop {
-  k: number;
-  tokenIds: Int32Array;
-  probabilities: Float32Array;
-  /** [rows], of the lens's targets: 0 where a row has none. */
-  targetProbabilities?: Float32Array;
-  /** [rows]; 1 is the most probable token, ties by token id; 0 where a row has no target. */
-  targetRanks?: Int32Array;
-}
-
-export interface NativeReading extends NativeTop {
-  /** [rows], nats. */
-  entropies?: Float32Array;
-  /** [rows], nats: KL of the model's output from what the lens reads. */
-  divergences?: Float32Array;
-}
-
-export interface NativeLayer {
-  layer: number;
-  point: Point;
-  rows: number;
-  width: number;
-  norms: Float32Array;
-  states?: Float32Array;
-  lens?: NativeTop;
-}
-
-export interface NativeAttention {
-  layer: number;
-  heads: Int32Array;
-  weights: Float32Array;
-  apart: number;
-}
-
-export interface NativeRouting {
-  layer: number;
-  experts: number;
-  used: number;
-  chosen: Int32Array;
-  weights: Float32Array;
-}
-
-export interface NativeAdvanceResult {
-  attention?: NativeAttention[];
-  routing?: NativeRouting[];
-  layers: NativeLayer[];
-  next?: NativeTop;
-  logits?: Float32Array;
-  logProbabilities?: Float64Array;
-  effects?: EditEffect[];
-}
-
-export interface NativeSweepRow {
-  probability: number;
-  continuation: Int32Array;
-  finite: boolean;
-  effects: EditEffect[];
-}
-
-export interface NativeSweepTrial {
-  target: number;
-  baseline: NativeSweepRow;
-  rows: NativeSweepRow[];
-}
-
-export interface NativePatchSweep {
-  target: number;
-  foil: number;
-  clean: number;
-  corrupted: number;
-  restored: number;
-  patched: Float64Array;
-  control?: Float64Array;
-  changeLength: Float64Array;
-  rowLength: Float64Array;
-  computedSites: number;
-  computedTokens: number;
-}
-
-export interface NativeEmbeddingInput {
-  supported: boolean;
-  reason: string;
-  tokenScale: number;
-}
-
-export interface NativeExplanation {
-  logits?: Float32Array;
-  answers: Array<{ tokens: Int32Array; ended: boolean }>;
-}
-
+/** Its experiments are methods, too: each file of experiments/ knows its own. */
 export interface NativeContext {
   readonly info: {
     nCtx: number;
@@ -110,28 +20,16 @@ export interface NativeContext {
     lensSupported: boolean;
     lensReason: string;
     tensorNames: string[];
-    points: {
-      point: Point;
-      supported: boolean;
-      reason: string;
-      layers: Int32Array;
-      widths: Int32Array;
-      heads: Int32Array;
-      experts: Int32Array;
-    }[];
+    points: Array<
+      { point: Point; supported: boolean; reason: string } & Record<
+        "layers" | "widths" | "heads" | "experts",
+        Int32Array
+      >
+    >;
     parallel: boolean;
     normed: boolean;
     scaled: boolean;
   };
-  advance(request: object): Promise<NativeAdvanceResult>;
-  features(request: object): Promise<Array<{ layer: number; states: Float32Array; excluded: ExcludedRows }>>;
-  sweep(request: object): Promise<NativeSweepTrial[]>;
-  patchSweep(request: object): Promise<NativePatchSweep>;
-  embeddingInput(request: object): Promise<NativeEmbeddingInput>;
-  explain(request: object): Promise<NativeExplanation[]>;
-  lensLogits(request: object): Promise<Float32Array>;
-  readLens(request: object): Promise<NativeReading[]>;
-  logitDirection(request: object): Promise<{ direction: Float64Array; constant: number }>;
   reset(): Promise<void>;
   close(): Promise<void>;
 }

@@ -20,6 +20,12 @@ export function checkLayers(layers: unknown): void {
   for (const layer of layers) checkInteger("A layer", layer ?? null, -greatest);
 }
 
+/** The ids as the addon wants them. */
+export function tokenIds(value: unknown): Int32Array {
+  if (value instanceof Int32Array) return value;
+  throw invalid("Token ids must be an Int32Array.");
+}
+
 function shown(value: unknown): string {
   return typeof value === "string" ? JSON.stringify(value) : String(value);
 }

@@ -1,7 +1,6 @@
 import type { ExcludedRows, NativeCancelToken } from "./binding.js";
 import { cancellable } from "./cancel.js";
-import { checkInteger, checkLayers } from "./check.js";
-import { tokenIds } from "./context.js";
+import { checkInteger, checkLayers, tokenIds } from "./check.js";
 import { NativeError } from "./error.js";
 import { type KeptRows, type LivePlan, nativeLivePlan } from "./live.js";
 import { binding } from "./load.js";

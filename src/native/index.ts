@@ -3,37 +3,7 @@ import type { BackendInfo } from "./binding.js";
 import { binding } from "./load.js";
 
 export type { Backend, BackendInfo, Device, DeviceMemory, ModelInfo } from "./binding.js";
-export {
-  type AdvanceRequest,
-  type AdvanceResult,
-  type AttentionRequest,
-  Context,
-  type ContextOptions,
-  type EmbeddingInput,
-  type ExplainRequest,
-  type Explanation,
-  type FeatureRequest,
-  type Filling,
-  type LayerAttention,
-  type LayerCapture,
-  type LayerRouting,
-  type LensReading,
-  type LensRequest,
-  type PatchGrowth,
-  type PatchPlace,
-  type PatchSweep,
-  type PatchSweepRequest,
-  type PointSupport,
-  patchCells,
-  patchPlaces,
-  type Support,
-  type SweepRequest,
-  type SweepRow,
-  type SweepTrial,
-  sweepCells,
-  type TopTokens,
-  type TranslatorPlaces,
-} from "./context.js";
+export { Context, type ContextOptions, type PointSupport, type Support } from "./context.js";
 export {
   type DictionaryPlaces,
   decodeRows,
@@ -54,6 +24,15 @@ export {
 } from "./dictionary-trainer.js";
 export type { Edit, EditEffect, FeaturePlace, Positions, StrengthUnit } from "./edit.js";
 export { NativeError, type NativeErrorCode, nativeErrorCodes } from "./error.js";
+export type * from "./experiments/advance.js";
+export type { TopTokens } from "./experiments/experiment.js";
+export type * from "./experiments/explain.js";
+export type * from "./experiments/features.js";
+export type * from "./experiments/lens.js";
+export type * from "./experiments/patch-sweep.js";
+export { patchCells, patchPlaces } from "./experiments/patch-sweep.js";
+export type * from "./experiments/sweep.js";
+export { sweepCells } from "./experiments/sweep.js";
 export { addonFiles, addonInUse } from "./load.js";
 export {
   connectRemotes,

@@ -1,7 +1,7 @@
 import type { ModelInfo, NativeModel } from "./binding.js";
 import { cancellable } from "./cancel.js";
-import { checkInteger, invalid } from "./check.js";
-import { Context, type ContextOptions, tokenIds } from "./context.js";
+import { checkInteger, invalid, tokenIds } from "./check.js";
+import { Context, type ContextOptions } from "./context.js";
 import { NativeError } from "./error.js";
 import { binding } from "./load.js";
 import { threadsFor } from "./threads.js";

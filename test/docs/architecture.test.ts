@@ -122,7 +122,8 @@ test("every folder of src/ has its arrows, and imports follow them", () => {
 test("native/ includes along its arrows, and only napi/ knows JavaScript", () => {
   const native = join(root, "native");
   for (const [folder, allowed] of Object.entries(nativeArrows)) {
-    for (const name of readdirSync(join(native, folder))) {
+    for (const name of readdirSync(join(native, folder), { recursive: true, encoding: "utf8" })) {
+      if (!/\.(cpp|h)$/.test(name)) continue;
       const text = readFileSync(join(native, folder, name), "utf8");
       for (const [, included] of text.matchAll(/#include "(?:\.\.\/)?([a-z]+)\//g)) {
         const known = included === folder || !(included! in nativeArrows) || allowed.includes(included!);

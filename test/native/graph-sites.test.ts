@@ -131,9 +131,9 @@ test("a node is met by its own name, or by the nearest before it that occurs onc
     const { points } = await graph.points(graph.add("out", mid, "mlp"));
     const [site] = points.mid.sites;
     // "attn" is the node before it.
-    assert.equal([site?.anchor, site?.behind], ["attn", 1], called);
+    assert.equal([site?.anchor, site?.offset], ["attn", 1], called);
     const [own] = points.ffn_out.sites;
-    assert.equal([own?.anchor, own?.behind], ["mlp", 0]);
+    assert.equal([own?.anchor, own?.offset], ["mlp", 0]);
   }
 });
 

@@ -127,7 +127,7 @@ class Graph {
     const ggml_tensor* chosen = site.choice.empty() ? nullptr : tapline::follow(there, site.choice);
     std::cout << "{\"node\":\"" << view.node(site.node)->name << "\",\"reached\":\""
               << (there == nullptr ? "" : there->name) << "\",\"anchor\":\"" << site.anchor
-              << "\",\"behind\":" << site.behind << ",\"width\":" << site.width << ",\"heads\":" << site.heads
+              << "\",\"offset\":" << site.offset << ",\"width\":" << site.width << ",\"heads\":" << site.heads
               << ",\"experts\":" << site.experts << ",\"chosen\":\""
               << (chosen == nullptr ? "" : chosen->name) << "\"}";
   }

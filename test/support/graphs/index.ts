@@ -10,7 +10,7 @@ export interface FoundSite {
   reached: string;
   /** The node by whose name it is met, so many nodes before it. */
   anchor: string;
-  behind: number;
+  offset: number;
   width: number;
   heads: number;
   experts: number;

@@ -1,16 +1,16 @@
-#include "capture/ways.h"
+#include "capture/graph_paths.h"
 
 #include <algorithm>
 
 namespace tapline {
 
-Stop Stop::source(const GraphView& graph, uint8_t operand) const {
-  Stop next{graph.index_of(graph.node(node)->src[operand]), route};
+TracedNode TracedNode::source(const GraphView& graph, uint8_t operand) const {
+  TracedNode next{graph.index_of(graph.node(node)->src[operand]), route};
   next.route.push_back(operand);
   return next;
 }
 
-Ways::Ways(const GraphView& graph, int from, const Stop& end)
+GraphPaths::GraphPaths(const GraphView& graph, int from, const TracedNode& end)
     : graph_(graph), from_(from), end_(end), parents_(static_cast<size_t>(end.node + 1), {-1, 0}) {
   for (int i = end.node; i > from_; --i) {
     if (!reached(i)) continue;
@@ -22,8 +22,8 @@ Ways::Ways(const GraphView& graph, int from, const Stop& end)
   }
 }
 
-Stop Ways::stop(int node) const {
-  Stop found{node, {}};
+TracedNode GraphPaths::trace(int node) const {
+  TracedNode found{node, {}};
   for (int i = node; i != end_.node; i = parents_[static_cast<size_t>(i)].first)
     found.route.push_back(parents_[static_cast<size_t>(i)].second);
   std::reverse(found.route.begin(), found.route.end());
@@ -31,7 +31,7 @@ Stop Ways::stop(int node) const {
   return found;
 }
 
-int Ways::reader(int node, ggml_op op, int operand) const {
+int GraphPaths::reader(int node, ggml_op op, int operand) const {
   int found = -1;
   for (int i = node + 1; node >= 0 && i <= end_.node; ++i) {
     const ggml_tensor* t = graph_.node(i);

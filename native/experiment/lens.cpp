@@ -1,0 +1,51 @@
+#include "experiment/lens.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "experiment/checks.h"
+
+namespace tapline {
+
+std::vector<float> lens_logits(Passes& passes, const std::vector<float>& rows) {
+  const auto locked = passes.lock();
+  LogitLens& lens = passes.lens();
+  const auto width = static_cast<size_t>(passes.info().n_embd);
+  if (rows.empty() || rows.size() % width != 0)
+    throw_error(ErrorCode::kInvalidArgument, rows.size(), " values are no rows of ", width, ".");
+  std::vector<float> logits;
+  lens.logits(rows.data(), rows.size() / width, logits);
+  return logits;
+}
+
+std::vector<LensReading> read_lens(Passes& passes, LensRequest request, const CancelToken& cancel) {
+  const auto locked = passes.lock();
+  LogitLens& lens = passes.lens();
+  const auto width = static_cast<size_t>(passes.info().n_embd);
+  if (request.places.empty() || request.top < 1)
+    throw Error(ErrorCode::kInvalidArgument, "A lens reads at least one place, and its best token.");
+  const size_t count = request.places.front().states.size();
+  const auto odd = [&](const std::vector<float>& rows) { return rows.size() != count; };
+  if (count == 0 || count % width != 0 || (!request.output.empty() && odd(request.output)) ||
+      (!request.targets.empty() && request.targets.size() != count / width) ||
+      std::any_of(request.places.begin(), request.places.end(),
+                  [&](const LensRows& place) { return odd(place.states); })) {
+    throw_error(ErrorCode::kInvalidArgument, "A lens reads as many rows of ", width,
+                " values of every place.");
+  }
+  check_in_vocabulary(passes, "The lens's target", request.targets);
+  return lens.read(std::move(request), cancel);
+}
+
+LogitDirection logit_direction(const Passes& passes, const std::vector<float>& state, llama_token token) {
+  const ResidualStream& stream = passes.stream();
+  if (!stream.supported) throw Error(ErrorCode::kUnsupportedArchitecture, stream.reason);
+  passes.model().check_tokens({token});
+  if (state.size() != static_cast<size_t>(passes.info().n_embd))
+    throw_error(ErrorCode::kInvalidArgument, "A state has ", passes.info().n_embd, " values, got ",
+                state.size(), ".");
+  return logit_direction(stream.lens, state, token);
+}
+
+}  // namespace tapline

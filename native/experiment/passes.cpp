@@ -1,0 +1,225 @@
+#include "experiment/passes.h"
+
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace tapline {
+
+namespace {
+
+/// Batch size by default: enough rows to use the machine, few enough that their logits stay within 160 MiB
+/// when the last block has to compute every row. A prompt that one batch holds is not split: the rest of a
+/// split one, a few rows, would cost as much time as many.
+uint32_t default_batch(int n_vocab, uint32_t n_ctx) {
+  const auto by_logits = static_cast<uint32_t>((40 << 20) / std::max(1, n_vocab));
+  return std::min(n_ctx, std::clamp<uint32_t>(by_logits, 64, 256));
+}
+
+SplitKind split_kind(const ModelInfo& info) {
+  if (info.hybrid) return SplitKind::kEqual;
+  return info.recurrent ? SplitKind::kEqualAscending : SplitKind::kInOrder;
+}
+
+/// TypeScript has validated; beyond these, llama.cpp would abort the process or ask for all memory.
+void check_option(const char* what, int64_t value, int64_t least, int64_t most) {
+  if (value >= least && value <= most) return;
+  throw_error(ErrorCode::kInvalidArgument, what, " must be ", least, " to ", most, ", got ", value, ".");
+}
+
+bool aborted(void* data) {
+  return static_cast<CancelToken*>(data)->cancelled();
+}
+
+}  // namespace
+
+Passes::Passes(std::shared_ptr<Model> model, const ContextOptions& options) : model_(std::move(model)) {
+  check_option("Tokens of a context", options.n_ctx, 1, 1U << 20U);
+  check_option("Tokens of a batch", options.n_batch, 0, 1U << 20U);
+  check_option("Sequences of a context", options.n_seq_max, 0, llama_max_parallel_sequences());
+  check_option("Threads of a context", options.n_threads, 0, GGML_MAX_N_THREADS);
+  const ModelInfo& info = model_->info();
+  n_threads_ = options.n_threads > 0 ? options.n_threads
+                                     : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  n_seq_max_ = std::max(1U, options.n_seq_max);
+  // A model that attends in both directions takes a text as one pass, however long.
+  const bool whole_text = llama_model_is_diffusion(model_->handle());
+  const uint32_t wanted = options.n_batch > 0 ? options.n_batch : default_batch(info.n_vocab, options.n_ctx);
+  n_batch_ = whole_text ? options.n_ctx : std::min(wanted, options.n_ctx);
+  llama_context_params params = llama_context_default_params();
+  params.n_ctx = options.n_ctx;
+  params.n_batch = n_batch_;
+  params.n_ubatch = n_batch_;
+  params.n_seq_max = n_seq_max_;
+  row_threads_.emplace(n_threads_);
+  params.n_threads = n_threads_;
+  params.n_threads_batch = n_threads_;
+  params.kv_unified = true;  // sequences share one cache, so a batch keeps its order
+  // Weights in F32 are there for exact readings: K and V in F16 move a real model's block outputs by 6e-4
+  // (L2), and llama.cpp's flash attention casts both to F16 whatever the cache holds.
+  if (llama_model_ftype(model_->handle()) == LLAMA_FTYPE_ALL_F32) {
+    params.type_k = params.type_v = GGML_TYPE_F32;
+    params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+  }
+  // Flash attention keeps no weights.
+  if (options.keep_attention) params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+  params.no_perf = true;
+  params.cb_eval = BlockTap::on_node;
+  params.cb_eval_user_data = &tap_;
+  params.abort_callback = aborted;
+  params.abort_callback_data = &abort_;
+  owner_.reset(llama_init_from_model(model_->handle(), params));
+  ctx_ = owner_.get();
+  if (ctx_ == nullptr)
+    throw_error(ErrorCode::kOutOfMemory, "A context of ", options.n_ctx, " tokens for '", info.path,
+                "' could not be created; there may be too little memory.");
+  n_ctx_ = llama_n_ctx(ctx_);
+  n_batch_ = llama_n_batch(ctx_);
+  sequence_.depth = info.n_layer;
+  stream_ = find_residual_stream(ctx_, params, *model_);
+  tap_.describe(&stream_);
+}
+
+Passes::~Passes() = default;
+
+void Passes::run(const TokenBatch& batch, const BatchEdits& edits, const CancelToken& cancel) {
+  std::vector<TapPoint> points;
+  for (const auto& [place, rows] : edits.by_place())
+    points.push_back({place.layer, /*read=*/false, &rows, place.point});
+  run(batch, std::move(points), /*leave_early=*/false, nullptr, cancel);
+}
+
+void Passes::run(const TokenBatch& batch, std::vector<TapPoint> points, bool leave_early,
+                 const BlockTap::Sink& sink, const CancelToken& cancel) {
+  const std::vector<MicroBatch> micros =
+      plan_micro_batches(batch.raw, split_kind(model_->info()), llama_n_ubatch(ctx_), llama_n_rs_seq(ctx_));
+  try {
+    if (leave_early && micros.size() > 1) {
+      decode_each(batch, micros, points, sink, cancel);
+    } else {
+      tap_.arm(std::move(points), leave_early, &micros, sink, cancel);
+      decode(batch.raw, cancel);
+    }
+  } catch (...) {
+    tap_.disarm();
+    taint();
+    clear_memory();  // part of the pass may be in the cache, whatever its numbers
+    throw;
+  }
+  tap_.disarm();
+}
+
+void Passes::run(const RowBatch& batch, const CancelToken& cancel) {
+  taint();
+  try {
+    decode(batch.raw, cancel);
+  } catch (...) {
+    clear_memory();
+    throw;
+  }
+}
+
+void Passes::add(TokenBatch& batch, const llama_token* tokens, size_t count, size_t position,
+                 llama_seq_id sequence, bool answer) const {
+  for (size_t i = 0; i < count; ++i) {
+    batch.add(tokens[i], static_cast<uint32_t>(position + i), sequence,
+              answer && (i + 1 == count || stream_.heads_every_row));
+  }
+}
+
+const float* Passes::logits(size_t batch_row) {
+  const float* logits = llama_get_logits_ith(ctx_, static_cast<int32_t>(batch_row));
+  if (logits == nullptr) throw Error(ErrorCode::kUnsupportedArchitecture, "The model computes no logits.");
+  return logits;
+}
+
+/// Leaving a micro-batch ends llama_decode, so each gets one of its own. llama.cpp computes the same ones:
+/// each holds equally many of the next tokens of its sequences.
+void Passes::decode_each(const TokenBatch& batch, const std::vector<MicroBatch>& micros,
+                         const std::vector<TapPoint>& points, const BlockTap::Sink& sink,
+                         const CancelToken& cancel) {
+  for (const MicroBatch& micro : micros) {
+    TokenBatch part(micro.rows.size());
+    for (const int row : micro.rows) {
+      part.add(batch.raw.token[row], static_cast<uint32_t>(batch.raw.pos[row]), batch.raw.seq_id[row][0],
+               batch.raw.logits[row] != 0);
+    }
+    const std::vector<MicroBatch> one{micro};
+    tap_.arm(points, /*leave_early=*/true, &one, sink, cancel);
+    decode(part.raw, cancel);
+  }
+}
+
+void Passes::decode(const llama_batch& batch, const CancelToken& cancel) {
+  abort_ = cancel;
+  int status = 0;
+  try {
+    status = llama_decode(ctx_, batch);
+  } catch (const BlockTap::EarlyExit&) {
+    // as far as was wanted
+  } catch (...) {
+    llama_synchronize(ctx_);  // what other devices still copy must not meet the next pass
+    throw;
+  }
+  llama_synchronize(ctx_);
+  cancel.check();
+  if (status == 1) throw_error(ErrorCode::kTokenLimit, "The context of ", n_ctx_, " tokens is full.");
+  if (status != 0) throw_error(ErrorCode::kCompute, "The forward pass failed (llama_decode: ", status, ").");
+  tap_.check_complete();
+}
+
+void Passes::clear_memory() {
+  // A cell that is free keeps its numbers, and those of a cell that nobody may attend to are multiplied by
+  // zero: what is finite is gone by that, NaN and infinity are not.
+  if (memory() != nullptr) llama_memory_clear(memory(), /*data=*/tainted_);
+  tainted_ = false;
+  sequence_ = {0, info().n_layer};
+}
+
+void Passes::reset() {
+  const auto locked = lock();
+  clear_memory();
+}
+
+bool Passes::keeps_beginnings(size_t n_tokens) const {
+  return !info().hybrid && !info().recurrent &&
+         (info().n_swa == 0 || n_tokens <= static_cast<size_t>(info().n_swa));
+}
+
+Passes::Checkpoint Passes::checkpoint() const {
+  Checkpoint checkpoint{sequence_.n_past, {}};
+  if (sequence_.n_past == 0 || !(info().hybrid || info().recurrent)) return checkpoint;
+  checkpoint.recurrent.resize(llama_state_seq_get_size_ext(ctx_, 0, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY));
+  const size_t written = llama_state_seq_get_data_ext(
+      ctx_, checkpoint.recurrent.data(), checkpoint.recurrent.size(), 0, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY);
+  if (written != checkpoint.recurrent.size())
+    throw Error(ErrorCode::kInternal, "The recurrent state of a sequence could not be copied.");
+  return checkpoint;
+}
+
+void Passes::restore(const Checkpoint& checkpoint) {
+  if (memory() == nullptr) return;
+  if (checkpoint.n_past == 0) {
+    llama_memory_clear(memory(), /*data=*/false);
+    return;
+  }
+  const bool restored =
+      checkpoint.recurrent.empty() ||
+      llama_state_seq_set_data_ext(ctx_, checkpoint.recurrent.data(), checkpoint.recurrent.size(), 0,
+                                   LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) == checkpoint.recurrent.size();
+  if (restored && llama_memory_seq_rm(memory(), 0, static_cast<llama_pos>(checkpoint.n_past), -1)) return;
+  clear_memory();
+  throw Error(ErrorCode::kInternal, "The memory of a sequence could not be set back.");
+}
+
+LogitLens& Passes::lens() {
+  if (!stream_.lens.supported) throw Error(ErrorCode::kUnsupportedArchitecture, stream_.lens.reason);
+  if (!lens_) {
+    lens_ = std::make_unique<LogitLens>(model_->handle(), stream_.lens, info().n_embd, info().n_vocab,
+                                        n_threads_);
+  }
+  return *lens_;
+}
+
+}  // namespace tapline

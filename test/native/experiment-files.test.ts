@@ -1,0 +1,77 @@
+/** An experiment is its own files in three folders, and what all of them share: none of them knows another one. */
+import { readdirSync, readFileSync } from "node:fs";
+import { basename, extname } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+
+const root = new URL("../../", import.meta.url);
+const native = "native/experiment/";
+const napi = "native/napi/experiments/";
+const typescript = "src/native/experiments/";
+/** What every experiment may use, by folder. */
+const shared = {
+  [native]: ["passes", "checks", "token_batch", "next_token"],
+  [napi]: ["experiment"],
+  [typescript]: ["experiment"],
+};
+/** A pass reads these two along with block outputs. */
+const readers = ["attention", "routing"];
+
+/** Each file's name without its extension, and the names that it includes or imports from `pattern`. */
+function uses(folder: string, pattern: RegExp): [name: string, used: string[]][] {
+  return readdirSync(new URL(folder, root)).map((file) => {
+    const text = readFileSync(new URL(folder + file, root), "utf8");
+    const used = [...text.matchAll(pattern)].map(([, name]) => name as string);
+    return [basename(file, extname(file)), used.filter((name) => name !== basename(file, extname(file)))];
+  });
+}
+
+test("experiments use what all of them share, and no other experiment", () => {
+  for (const [folder, pattern] of [
+    [native, /#include "experiment\/(\w+)\.h"/g],
+    [napi, /#include "napi\/experiments\/(\w+)\.h"/g],
+    [typescript, /from "\.\/([\w-]+)\.js"/g],
+  ] as const) {
+    const files = uses(folder, pattern);
+    assert.ok(files.length > 5, folder);
+    for (const [name, used] of files) {
+      const allowed: string[] = [...shared[folder], ...(name === "advance" ? readers : [])];
+      assert.equal(
+        used.filter((one) => !allowed.includes(one)),
+        [],
+        folder + name,
+      );
+    }
+  }
+});
+
+test("what experiments share knows none of them", () => {
+  for (const [name, used] of uses(native, /#include "experiment\/(\w+)\.h"/g)) {
+    if (!shared[native].includes(name)) continue;
+    assert.equal(
+      used.filter((one) => !shared[native].includes(one)),
+      [],
+      name,
+    );
+  }
+  for (const folder of [napi, typescript]) {
+    for (const [name, used] of uses(folder, /["/]experiments?\/(\w+)\.(?:h|js)"/g)) {
+      if (name === "experiment") assert.equal(used, folder === napi ? ["passes"] : [], folder);
+    }
+  }
+});
+
+test("each experiment has its own files on all three sides of the boundary", () => {
+  const names = (folder: string, besides: string[]) =>
+    [...new Set(uses(folder, /$^/g).map(([name]) => name.replace("-", "_")))]
+      .filter((name) => !besides.includes(name))
+      .sort();
+  const expected = names(native, [...shared[native], ...readers]);
+  assert.equal(names(napi, shared[napi]), expected);
+  assert.equal(names(typescript, shared[typescript]), expected);
+  for (const [name, used] of uses(napi, /#include "experiment\/(\w+)\.h"/g)) {
+    if (name !== "experiment") assert.equal(used, [], name);
+  }
+});
+
+test.run();
