@@ -3,7 +3,8 @@ import Type, { type Static } from "typebox";
 import { type ServingModel, TaplineError } from "../client/index.js";
 import { CaptureRequest } from "../contracts/index.js";
 import { ProbeRequest, VectorRequest } from "../contracts/library.js";
-import { LiveRequest, Name } from "../contracts/live.js";
+import { limits } from "../contracts/limits.js";
+import { LiveIntervention, LiveRequest, Name } from "../contracts/live.js";
 import { mcpLimits } from "../contracts/mcp.js";
 import { excerpt } from "./excerpt.js";
 import { anObject, objects } from "./listed.js";
@@ -42,12 +43,14 @@ const GenerateInput = Type.Object(
     temperature: Type.Optional(
       Type.Number({ minimum: 0, maximum: 2, description: "0: always the most probable token." }),
     ),
-    seed: Type.Optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647 })),
+    seed: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.seed })),
     thinking: Type.Optional(Type.Boolean({ description: "Of a chat whose template knows thinking." })),
     tapline: Type.Optional(LiveRequest),
   },
   closed,
 );
+
+const kindsBesideSteer = LiveIntervention.properties.kind.enum.filter((kind) => kind !== "steer").join(", ");
 
 const VectorInput = Type.Object({ ...VectorRequest.properties, replace }, closed);
 const ProbeInput = Type.Object({ ...ProbeRequest.properties, replace }, closed);
@@ -92,7 +95,7 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
     title: "Let the model answer, steered and watched",
     description:
       "The served model answers messages or continues a prompt. `tapline` changes and reads it while it writes: " +
-      "`interventions` (steer along a vector that serving_library lists, scale, ablate, patch, project_out, clamp), " +
+      `\`interventions\` (steer along a vector that serving_library lists, ${kindsBesideSteer}), ` +
       "`watch` (norms, lens, probes, projections per token), `stop_when` (a probe's bound), `pair` (also the answer " +
       "without interventions). The result has each edit's rows and lengths: a mean change of 0 did nothing. To claim an " +
       "effect, compare with `pair` and with random directions of the same length.",

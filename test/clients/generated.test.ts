@@ -6,6 +6,8 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { generated } from "../../scripts/generate/packages.js";
 import { type Module, pythonModule } from "../../scripts/generate/typed-dicts.js";
+import { defaults, limits, ports } from "../../src/contracts/limits.js";
+import { studyLimits } from "../../src/contracts/studies/limits.js";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const modules = Object.entries(generated());
@@ -16,6 +18,32 @@ for (const [path, text] of modules) {
     assert.ok(same, `${path} differs from the schemas; run \`npm run generate\` and commit the result.`);
   });
 }
+
+test("defaults and limits in the clients' signatures and docstrings are those of the contracts", () => {
+  const [tapline, research] = modules.map(([path]) => root + path.replace("types.py", "")) as [
+    string,
+    string,
+  ];
+  const lab = [`"http://127.0.0.1:${ports.lab}"`, `timeout: float = ${limits.worker_deadline_seconds}`];
+  const grouped = String(studyLimits.package_bytes).replace(/\B(?=(\d{3})+$)/g, "_");
+  const said: Record<string, string[]> = {
+    [`${tapline}_lab.py`]: [...lab, `at most ${limits.job_list}, newest first`],
+    [`${tapline}_async.py`]: [...lab, `at most ${limits.job_list}, newest first`],
+    [`${tapline}_serving.py`]: [
+      `port: int = ${ports.inference}`,
+      `max_input_tokens: int = ${defaults.capture_input_tokens}`,
+      `to ${limits.capture_layers} distinct`,
+    ],
+    [`${research}_client.py`]: [
+      `_PACKAGE_BYTES = ${grouped}`,
+      `1 to ${studyLimits.list_limit} (${studyLimits.list_limit_default} unless given)`,
+    ],
+  };
+  for (const [file, texts] of Object.entries(said)) {
+    const source = readFileSync(file, "utf8");
+    for (const text of texts) assert.ok(source.includes(text), `${file} lacks ${text}`);
+  }
+});
 
 const nothing = { description: "Made for a test.", words: {}, names: {}, types: {} };
 const made = (module: Partial<Module>) => pythonModule({ ...nothing, schemas: [], ...module });

@@ -57,7 +57,7 @@ class TestSettings(unittest.TestCase):
         for lab in (Lab, AsyncLab):
             signatures = [inspect.signature(one) for one in typing.get_overloads(lab.submit)]
             given = {one.parameters["operation"].annotation: one.return_annotation for one in signatures}
-            expected = {f'Literal["{name}"]': f"Job[{result}]" for name, result in self.results.items()}
+            expected = {f"Literal[{name!r}]": f"Job[{result}]" for name, result in self.results.items()}
             self.assertEqual(given, {**expected, "str": "Job[Any]"})
 
 
