@@ -97,12 +97,14 @@ export function pythonModule({ description, schemas, words, names, types }: Modu
         description: ownDescription(of),
         required: schema.required?.includes(field) ?? false,
       }));
-    const title = schema.title === undefined ? undefined : (named(names, schema.title) ?? schema.title);
-    const name = title ?? named(names, place) ?? likeTitled(schema) ?? parted(place);
+    const known = schema.title === undefined && names[place] === undefined ? likeTitled(schema) : schema;
+    const title = known?.title;
+    const name =
+      title === undefined ? (named(names, place) ?? parted(place)) : (named(names, title) ?? title);
     const found = classes.get(name);
     const made = fields(name);
     if (found === undefined) {
-      const about = schema.title === undefined ? "" : (schema.description ?? "");
+      const about = title === undefined ? "" : (known?.description ?? "");
       classes.set(name, { fields: made, text: classText(name, about, made) });
     } else if (shape(found.fields) !== shape(made)) {
       throw new Error(`Two objects are called ${name}, and have different fields.`);
@@ -110,9 +112,9 @@ export function pythonModule({ description, schemas, words, names, types }: Modu
     return name;
   }
 
-  /** The name of an object with a title whose very fields these are, such as Excluded. */
-  function likeTitled({ properties }: Schema): string | undefined {
-    return titled.find((one) => JSON.stringify(one.properties) === JSON.stringify(properties))?.title;
+  /** The object with a title whose very fields these are, such as Excluded. */
+  function likeTitled({ properties }: Schema): Schema | undefined {
+    return titled.find((one) => JSON.stringify(one.properties) === JSON.stringify(properties));
   }
 
   const titled = schemas.flatMap((schema) => titledIn(schema as Schema));

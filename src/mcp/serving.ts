@@ -4,7 +4,7 @@ import { type ServingModel, TaplineError } from "../client/index.js";
 import { CaptureRequest } from "../contracts/index.js";
 import { ProbeRequest, VectorRequest } from "../contracts/library.js";
 import { limits } from "../contracts/limits.js";
-import { LiveIntervention, LiveRequest, Name } from "../contracts/live.js";
+import { LiveRequest, Name } from "../contracts/live.js";
 import { mcpLimits } from "../contracts/mcp.js";
 import { excerpt } from "./excerpt.js";
 import { anObject, objects } from "./listed.js";
@@ -50,8 +50,6 @@ const GenerateInput = Type.Object(
   closed,
 );
 
-const kindsBesideSteer = LiveIntervention.properties.kind.enum.filter((kind) => kind !== "steer").join(", ");
-
 const VectorInput = Type.Object({ ...VectorRequest.properties, replace }, closed);
 const ProbeInput = Type.Object({ ...ProbeRequest.properties, replace }, closed);
 const Kind = Type.Enum(["vector", "probe"]);
@@ -95,7 +93,7 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
     title: "Let the model answer, steered and watched",
     description:
       "The served model answers messages or continues a prompt. `tapline` changes and reads it while it writes: " +
-      `\`interventions\` (steer along a vector that serving_library lists, ${kindsBesideSteer}), ` +
+      "`interventions` (steer along a vector that serving_library lists, scale, ablate, patch, project_out, clamp), " +
       "`watch` (norms, lens, probes, projections per token), `stop_when` (a probe's bound), `pair` (also the answer " +
       "without interventions). The result has each edit's rows and lengths: a mean change of 0 did nothing. To claim an " +
       "effect, compare with `pair` and with random directions of the same length.",

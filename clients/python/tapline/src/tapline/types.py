@@ -590,6 +590,8 @@ class ProbeRows(TypedDict):
 
 
 class Excluded(TypedDict):
+    """Activations that were left out."""
+
     bos: int
     """Activations of BOS tokens."""
     outliers: int
