@@ -12,7 +12,7 @@ import type {
   SaeExample,
   SubmissionOf,
 } from "../contracts/index.js";
-import type { DictionaryRequest, StoredDictionary, StoredLens } from "../contracts/library.js";
+import type { DictionaryRequest, LensRequest, StoredDictionary, StoredLens } from "../contracts/library.js";
 import { limits, ports } from "../contracts/limits.js";
 import type { ArtifactArray } from "./arrays.js";
 import { TaplineError, TimeoutError } from "./errors.js";
@@ -233,7 +233,7 @@ export class Lab {
   addLens(
     name: string,
     from: string,
-    settings: { revision?: string } = {},
+    settings: Omit<LensRequest, "from"> = {},
     options: CallOptions = {},
   ): Promise<StoredLens> {
     return this.#adding.json(lensPath(name), { ...options, method: "PUT", body: { from, ...settings } });

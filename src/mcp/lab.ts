@@ -8,6 +8,7 @@ import {
   contracts,
   InvalidInput,
   jobIdPattern,
+  limits,
   type Operation,
   operations,
   terminalStatuses,
@@ -76,7 +77,11 @@ const JobInput = Type.Object(
 const JobsInput = Type.Object(
   {
     limit: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 100, description: "At most this many of the newest 100." }),
+      Type.Integer({
+        minimum: 1,
+        maximum: limits.job_list,
+        description: `At most this many of the newest ${limits.job_list}.`,
+      }),
     ),
   },
   closed,

@@ -225,7 +225,8 @@ function addDraftTool(server: McpServer, client: ResearchClient): void {
     title: "Save a private draft",
     description:
       "Saves a study package as a private draft. It publishes nothing: a person opens `review_url`, signed in, " +
-      "reads and publishes there. At most 10 drafts in any 24 hours. Leave out secrets and personal data, and say " +
+      `reads and publishes there. At most ${studyLimits.drafts} drafts in any ${studyLimits.draft_window_ms / 3_600_000} hours. ` +
+      "Leave out secrets and personal data, and say " +
       "in `omissions` what was left out. Tell the person the review_url.",
     input: DraftInput as TSchema & typeof DraftInput,
     output: resultSchema({ draft: loose(DraftCreated) }),

@@ -4,6 +4,7 @@ import { type ServingModel, TaplineError } from "../client/index.js";
 import { CaptureRequest } from "../contracts/index.js";
 import { liveKinds } from "../contracts/interventions.js";
 import { ProbeRequest, VectorRequest } from "../contracts/library.js";
+import { limits } from "../contracts/limits.js";
 import { LiveRequest, Name } from "../contracts/live.js";
 import { mcpLimits } from "../contracts/mcp.js";
 import { excerpt } from "./excerpt.js";
@@ -43,7 +44,7 @@ const GenerateInput = Type.Object(
     temperature: Type.Optional(
       Type.Number({ minimum: 0, maximum: 2, description: "0: always the most probable token." }),
     ),
-    seed: Type.Optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647 })),
+    seed: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.seed })),
     thinking: Type.Optional(Type.Boolean({ description: "Of a chat whose template knows thinking." })),
     tapline: Type.Optional(LiveRequest),
   },

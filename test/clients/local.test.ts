@@ -1,33 +1,38 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { TSchema } from "typebox";
 import { test } from "uvu";
 import {
   Capabilities,
   CaptureResult,
-  CompareResult,
-  InspectResult,
+  contracts,
+  ExtractExample,
   JobSummary,
   LabHealth,
+  operations,
   ProbeExample,
-  ProbeResult,
+  PromptPair,
   SaeExample,
-  SaeResult,
 } from "../../src/contracts/index.js";
 import { startLocal } from "./support/services.js";
 import { pythonSuite } from "./support/suite.js";
 
+const titled = (schema: TSchema) => [(schema as { title?: string }).title, schema];
+const submissionsAndResults = operations.flatMap((operation) => {
+  const { submission, result } = contracts[operation];
+  return [titled(submission), titled(result)];
+});
 const schemas = {
+  ...Object.fromEntries(submissionsAndResults),
   Capabilities,
   CaptureResult,
-  CompareResult,
+  ExtractExample,
   Health: LabHealth,
-  InspectResult,
   JobSummary,
   ProbeExample,
-  ProbeResult,
+  PromptPair,
   SaeExample,
-  SaeResult,
 };
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-clients-"));

@@ -6,6 +6,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { ResearchClient } from "../../src/client/index.js";
+import { operations } from "../../src/contracts/index.js";
 import { type ResearchService, startResearch } from "../client/research-service.js";
 import { command, open } from "./session.js";
 
@@ -88,6 +89,14 @@ test("the configuration starts both servers, with exactly the tools that the pag
     await mcp.close();
     assert.is(mcp.stderr(), "");
   }
+});
+
+test("the page names the operations that lab_submit starts", () => {
+  const [, named] = /^\| `lab_submit` +\| starts an experiment: (.*?) +\|$/m.exec(page) as unknown as [
+    string,
+    string,
+  ];
+  assert.equal(named.split(/, | or /), operations);
 });
 
 async function shell(line: string, env: NodeJS.ProcessEnv = environment) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unittest
+from pathlib import Path
 
 import agent_research.types
 from typed import TypesFollowSchemas
@@ -10,3 +11,4 @@ from typed import TypesFollowSchemas
 
 class TestTypes(TypesFollowSchemas, unittest.TestCase):
     types = agent_research.types
+    published = Path(__file__).parents[1] / "fixtures/agent_research.txt"

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import types
 import typing
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 
 class TypesFollowSchemas:
-    """Mixed into a TestCase: the TypedDicts of `types` against the schemas in the file TAPLINE_TEST_SCHEMAS."""
+    """Mixed into a TestCase: the TypedDicts of `types` against the schemas in the file TAPLINE_TEST_SCHEMAS, and against
+    the names and fields that programs imported when these types were written by hand (`published`)."""
 
     types: ModuleType
+    published: Path
+
+    def test_published_types_have_not_changed(self: Any) -> None:
+        with self.published.open(encoding="utf8") as file:
+            published = dict(line.rstrip("\n").split(": ", 1) for line in file)
+        self.assertGreater(len(published), 0)
+        now = described(self.types)
+        changed = {name: now.get(name) for name, then in published.items() if not _kept(then, now.get(name, ""))}
+        self.assertEqual(changed, {})
 
     def test_types_are_the_schemas(self: Any) -> None:
         with open(os.environ["TAPLINE_TEST_SCHEMAS"], encoding="utf8") as file:
@@ -23,22 +36,53 @@ class TypesFollowSchemas:
                 self.assertEqual(differences(getattr(self.types, name), schema, name), [])
 
 
+def described(module: ModuleType) -> dict[str, str]:
+    """What each alias of a module and each field of its TypedDicts is; a field that may be absent begins with "?"."""
+    found: dict[str, str] = {}
+    for name, value in vars(module).items():
+        if typing.is_typeddict(value) and not name.startswith("_"):
+            for field, hint in typing.get_type_hints(value).items():
+                found[f"{name}.{field}"] = ("?" if field in value.__optional_keys__ else "") + _text(hint)
+        elif typing.get_origin(value) is typing.Literal:
+            found[name] = _text(value)
+    return found
+
+
+def _kept(then: str, now: str) -> bool:
+    """Whether a type is what it was; a list of words may have become longer."""
+    literals = re.compile(r"Literal\[[^]]*]")
+    words = [set(re.findall(r"'[^']*'|\d+", " ".join(literals.findall(text)))) for text in (then, now)]
+    return literals.sub("", then) == literals.sub("", now) and words[0] <= words[1]
+
+
+def _text(hint: Any) -> str:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return f"Literal{list(arguments)}"
+    if origin in (list, dict):
+        return f"{origin.__name__}[{', '.join(map(_text, arguments))}]"
+    if arguments:
+        return " | ".join(map(_text, arguments))
+    return "None" if hint is type(None) else str(hint.__name__)
+
+
 def differences(hint: Any, schema: dict[str, Any], place: str) -> list[str]:
     """Where a type and a schema say different things; empty where they agree."""
     if typing.is_typeddict(hint):
         return _of_objects(hint, schema, place)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     options = schema.get("anyOf")
-    if type(None) in arguments:
-        if options is None or {"type": "null"} not in [{"type": o.get("type")} for o in options]:
-            return [f"{place}: may be None, which the schema does not know"]
-        inner = [option for option in options if option.get("type") != "null"]
-        rest = [argument for argument in arguments if argument is not type(None)]
-        return differences(rest[0], inner[0], place)
+    if origin in (typing.Union, types.UnionType):
+        if options is None or len(options) != len(arguments):
+            return [f"{place}: {hint} in Python, which the schema does not know"]
+        # What may be null is so last in Python.
+        ordered = sorted(options, key=lambda option: option.get("type") == "null")
+        return [fault for pair in zip(arguments, ordered) for fault in differences(*pair, place)]
     if origin is list:
         if schema.get("type") != "array":
             return [f"{place}: is no array in the schema"]
-        return differences(arguments[0], schema["items"], f"{place}[]")
+        items = schema["items"] if isinstance(schema["items"], list) else [schema["items"]]
+        return [fault for item in items for fault in differences(arguments[0], item, f"{place}[]")]
     if origin is dict:
         return [] if schema.get("type") == "object" else [f"{place}: is no object in the schema"]
     if origin is typing.Literal:

@@ -108,7 +108,8 @@ class Lab:
 
         Settings: target_token, whose probability and rank the lens then tells at every token, or follow_answer,
         those of the model's own answer after the last token; lens, a stored one that is read beside the logit lens;
-        measures, entropy and KL to the model's output.
+        measures, entropy and KL to the model's output; points, inside the blocks; attention (a dictionary with layers
+        and heads), routing (of experts) and decompose (one logit into what each block adds).
         """
         return self.submit("inspect", model, prompt=prompt, **settings)
 
@@ -117,8 +118,8 @@ class Lab:
 
         Settings: intervention (scale, ablate, patch, steer, project_out, clamp, swap), strengths, strength_unit (unit,
         vector, row_norm), positions (last, all, prompt, generated, or ranges), target_token, prompts (a list),
-        donor_prompt, positive and negative (or positives and negatives, lists), min, max, point, heads, controls,
-        swap (two tokens) and lens.
+        donor_prompt, positive and negative (or positives and negatives, lists, or feature: a dictionary's name and an
+        index), min, max, point, heads, controls, swap (two tokens) and lens.
         """
         return self.submit("compare", model, prompt=prompt, **settings)
 

@@ -1,0 +1,90 @@
+/** The Python packages' types: which schemas are in them, and the names that the contracts have no title for. */
+
+import { Capabilities, CaptureResult } from "../../src/contracts/capture.js";
+import { LabHealth } from "../../src/contracts/health.js";
+import { JobSummary, statuses } from "../../src/contracts/job.js";
+import { blockPoints, changedPoints, modelPoints } from "../../src/contracts/names.js";
+import { licenses } from "../../src/contracts/studies/licenses.js";
+import { StudyPackage } from "../../src/contracts/studies/package.js";
+import { DraftCreated, StudyEnvelope, StudyPage } from "../../src/contracts/studies/responses.js";
+import { contracts, operations } from "../../src/operations/contracts.js";
+import { type Module, pythonModule } from "./typed-dicts.js";
+
+const source = "Generated from src/contracts and src/operations by `npm run generate`.";
+
+const tapline: Module = {
+  description: `What the services accept and answer, for type checkers: each is a plain dictionary.\n\n${source}\n`,
+  schemas: [
+    LabHealth,
+    JobSummary,
+    ...operations.flatMap((operation) => [contracts[operation].submission, contracts[operation].result]),
+    Capabilities,
+    CaptureResult,
+  ],
+  words: {
+    Operation: operations,
+    Status: statuses,
+    Split: ["train", "test"],
+    BlockPoint: blockPoints,
+    ChangedPoint: changedPoints,
+    ModelPoint: modelPoints,
+  },
+  // A title in the contracts would be a name in the OpenAPI document, too.
+  names: {
+    LabHealth: "Health",
+    "Provenance.resolved_model": "ResolvedModel",
+    "Provenance.weights": "WeightFile",
+    "InspectResult.layers": "InspectLayer",
+    "InspectResult.lens": "InspectLens",
+    "AttentionHead.last": "Read",
+    "Decomposition.blocks": "BlockContributions",
+    "CompareResult.swapped": "SwappedToken",
+    "CompareResult.lens": "InspectLens",
+    "ProbeReport.scores": "ProbeScore",
+    "ProbeReport.accuracy_interval": "Interval",
+    "ProbeReport.auc_interval": "Interval",
+    "ProbeRows.accuracy_interval": "Interval",
+    "ProbeRows.auc_interval": "Interval",
+    "SaeReport.losses": "Loss",
+    "SaeReport.features": "Feature",
+    "Feature.examples": "FeatureExample",
+    "SaeTraining.evaluations": "SaeEvaluation",
+    "SaeTraining.densities": "SaeDensity",
+    "Fidelity.cross_entropy": "CrossEntropy",
+    "FeatureExampleGroup.examples": "FeaturePageExample",
+    "FeaturePage.histogram": "ActivationBin",
+    "FeaturePage.neighbours": "FeatureNeighbour",
+    "FeaturesResult.dictionary": "ReadDictionary",
+    "FeaturesResult.texts": "FeatureText",
+    "FeaturesResult.features": "StrongestFeature",
+    "ExtractResult.data": "ExtractedData",
+    "DriftResult.models": "DriftModel",
+    "PatchSite.change_interval": "Bounds",
+    "PatchSite.recovery_interval": "Bounds",
+    "PatchedPrompt.spans": "PatchedSpan",
+    "CaptureResult.layers": "CaptureLayer",
+  },
+  types: {
+    // A service of another version has other limits, and its versions are not all names that a program can write.
+    "Health.limits": "dict[str, float]",
+    "Provenance.versions": "dict[str, str]",
+    "Capabilities.max_layers": "int",
+    "Capabilities.max_input_tokens": "int",
+  },
+};
+
+const agentResearch: Module = {
+  description: `Studies as the service sends and accepts them, for type checkers: each is a plain dictionary.\n\n${source}\n`,
+  schemas: [StudyPackage, StudyPage, StudyEnvelope, DraftCreated],
+  words: { License: licenses },
+  names: {},
+  types: {},
+};
+
+/** Every generated file by its path in the repository. */
+export function generated(): Record<string, string> {
+  return {
+    "clients/python/tapline/src/tapline/types.py": pythonModule(tapline),
+    "clients/python/agent_research/src/agent_research/types.py": pythonModule(agentResearch),
+  };
+}
