@@ -14,14 +14,14 @@ namespace tapline {
 
 namespace {
 
-using train::Architecture;
-using train::DictionaryEvaluation;
-using train::DictionaryOptions;
-using train::NamedNumbers;
-using train::RowPiece;
-using train::RowType;
-using train::SparseFigures;
-using train::StrongRow;
+using dictionaries::Architecture;
+using dictionaries::DictionaryEvaluation;
+using dictionaries::DictionaryOptions;
+using dictionaries::NamedNumbers;
+using dictionaries::RowPiece;
+using dictionaries::RowType;
+using dictionaries::SparseFigures;
+using dictionaries::StrongRow;
 using Shared = std::shared_ptr<SharedTrainer>;
 
 constexpr int kMostNumbers = 1 << 20;
@@ -65,7 +65,7 @@ DictionaryOptions dictionary_options(const Napi::Object& object) {
 }
 
 void check(const DictionaryOptions& options) {
-  const train::SparseShape& shape = options.shape;
+  const dictionaries::SparseShape& shape = options.shape;
   const bool keeps_k =
       shape.architecture == Architecture::kTopK || shape.architecture == Architecture::kBatchTopK;
   const bool jumps = shape.architecture == Architecture::kJumpRelu;
@@ -165,7 +165,7 @@ struct Strongest {
 
 struct TrainError {
   Shared shared;
-  train::TrainingError found;
+  dictionaries::TrainingError found;
 
   void execute(const CancelToken& cancel) {
     const std::lock_guard<std::mutex> lock(shared->busy);
@@ -181,7 +181,7 @@ struct TrainError {
 
 struct TakeWeights {
   Shared shared;
-  train::DictionaryWeights weights;
+  dictionaries::DictionaryWeights weights;
 
   void execute(const CancelToken&) {
     const std::lock_guard<std::mutex> lock(shared->busy);

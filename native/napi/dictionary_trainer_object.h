@@ -3,17 +3,17 @@
 #include <memory>
 #include <mutex>
 
+#include "dictionaries/dictionary_trainer.h"
 #include "napi/handle.h"
-#include "train/dictionary_trainer.h"
 
 namespace tapline {
 
 /// A trainer, which one operation at a time works with.
 struct SharedTrainer {
   std::mutex busy;
-  train::DictionaryTrainer trainer;
+  dictionaries::DictionaryTrainer trainer;
 
-  SharedTrainer(std::vector<train::RowPiece> pieces, const train::DictionaryOptions& options,
+  SharedTrainer(std::vector<dictionaries::RowPiece> pieces, const dictionaries::DictionaryOptions& options,
                 const CancelToken& cancel)
       : trainer(std::move(pieces), options, cancel) {}
 };

@@ -55,11 +55,12 @@ const nativeArrows: Record<string, string[]> = {
   model: ["base"],
   capture: ["base", "model"],
   experiment: ["base", "capture", "model"],
-  train: ["base"],
-  dictionary: ["base", "train"],
+  numbers: ["base"],
+  probes: ["base", "numbers"],
+  dictionaries: ["base", "numbers"],
   products: [],
   engine: ["base", "capture", "experiment", "model"],
-  napi: ["base", "dictionary", "engine", "experiment", "model", "train"],
+  napi: ["base", "dictionaries", "engine", "experiment", "model", "numbers", "probes"],
 };
 
 function sources(folder: string): string[] {

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/mapped_file.h"
+
+namespace tapline::dictionaries {
+
+/// Numbers of a matrix in a file.
+enum class WeightType : uint8_t { kF32, kF16, kBf16 };
+
+/// A matrix in a mapped file, [rows, width], read a piece of a row at a time.
+class Weights {
+ public:
+  /// Throws kInvalidArgument where it does not lie in the file.
+  Weights(const MappedFile& file, double offset, WeightType type, size_t rows, size_t width);
+
+  /// Columns [from, from + count) of a row: where they lie, or in `buffer`, [count], where they are no
+  /// float32.
+  const float* read(size_t row, size_t from, size_t count, float* buffer) const;
+
+ private:
+  const void* data_;
+  WeightType type_;
+  size_t width_;
+};
+
+}  // namespace tapline::dictionaries
