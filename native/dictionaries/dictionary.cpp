@@ -54,7 +54,7 @@ Scale scale_of(const float* row, int hidden, RowScaling scaling) {
 
 /// Columns [from, from + depth) of rows [first, first + width) of the weights, turned, with zeros where there
 /// is neither: out[k][j], depth a multiple of 32.
-void pack(const Kernels& kernels, const Weights& weights, size_t first, int width, int hidden, int from,
+void pack(const Kernels& kernels, const StoredMatrix& weights, size_t first, int width, int hidden, int from,
           int depth, float* out) {
   alignas(64) float block[kPanel * kPanel];
   float buffer[kPanel];

@@ -8,7 +8,7 @@
 #include "base/cancel.h"
 #include "base/mapped_file.h"
 #include "dictionaries/fired.h"
-#include "dictionaries/weights.h"
+#include "dictionaries/stored_matrix.h"
 
 namespace tapline::dictionaries {
 
@@ -29,7 +29,7 @@ struct Layout {
   int hidden = 0;
   int features = 0;
   int k = 0;
-  WeightType encoder_type = WeightType::kF32, decoder_type = WeightType::kF32;
+  NumberType encoder_type = NumberType::kF32, decoder_type = NumberType::kF32;
   double encoder = 0, encoder_bias = 0, decoder = 0, decoder_bias = 0;
   double threshold = 0;            // kJumpRelu
   double gain = 0, magnitude = 0;  // kGated
@@ -86,9 +86,9 @@ class Dictionary {
 
   Layout layout_;
   MappedFile file_;
-  Weights encoder_;
+  StoredMatrix encoder_;
   const float* encoder_bias_;
-  Weights decoder_;
+  StoredMatrix decoder_;
   const float* decoder_bias_;
   const float* threshold_ = nullptr;
   const float* gain_ = nullptr;

@@ -7,7 +7,7 @@
 
 #include "base/cancel.h"
 #include "base/thread_team.h"
-#include "dictionaries/row_stream.h"
+#include "dictionaries/row_source.h"
 #include "dictionaries/sparse_model.h"
 
 namespace tapline::dictionaries {
@@ -30,26 +30,21 @@ struct DictionaryOptions {
   int64_t dead_after = 0;  ///< steps
   int aux_k = 0;
   float aux_weight = 0;
-  int held_out = 0;  ///< rows that an evaluation reads at most, of either kind
-  int threads = 0;   ///< 0: ThreadTeam::default_size()
+  int64_t held_out = 0;        ///< rows that an evaluation reads at most, of either kind
+  uint64_t measured = 65'536;  ///< training rows that mean and scale are measured on, at most
+  int threads = 0;             ///< 0: ThreadTeam::default_size()
 };
 
-/// How well the dictionary rebuilds held-out rows, normalised as (x - mean) / scale.
+/// How well the dictionary rebuilds rows, normalised as (x - mean) / scale.
 struct DictionaryEvaluation {
   int rows = 0;
   double mse = 0;  ///< per element
-  double explained_variance =
-      0;                         ///< 1 - |x - x'|^2 / |x - held-out mean|^2; NaN where the rows hardly differ
-  double active = 0;             ///< features active in a row, on average
-  int dead = 0;                  ///< active in none of them
-  std::vector<float> frequency;  ///< [features]: share of the rows
-  std::vector<float> mean;  ///< [features]: mean activation in weights(), 0 where it is not active counted in
-};
-
-/// How well it rebuilds rows that it is trained on, once training is over.
-struct TrainingError {
-  int rows = 0;
-  double mse = 0;  ///< per element
+  /// Held-out rows: 1 - |x - x'|^2 / |x - their mean|^2; NaN where the rows hardly differ.
+  double explained_variance = 0;
+  double active = 0;              ///< features active in a row, on average
+  int dead = 0;                   ///< active in none of them
+  std::vector<double> frequency;  ///< [features]: share of the rows
+  std::vector<double> mean;       ///< [features]: mean activation in weights() over all the rows
 };
 
 /// The dictionary on (x - mean) / scale. Decoder rows have length 1, whatever the architecture, so that a
@@ -66,14 +61,20 @@ struct StrongRow {
   double activation = 0;  ///< in weights()
 };
 
-/// Trains a sparse dictionary on rows that are streamed from files: step by step, so that a caller may look
-/// at it, keep it and go on. Rows enter as (x - mean) / scale: centred on the mean of a sample and scaled so
+/// Trains a sparse dictionary step by step, so that a caller may look at it between steps, save it and
+/// continue. Rows enter as (x - mean) / scale: centred on the mean of a sample and scaled so
 /// that their mean length there is sqrt(hidden).
 class DictionaryTrainer {
  public:
   /// Throws kInvalidArgument and, for a row that is not finite, kCompute.
-  DictionaryTrainer(std::vector<RowPiece> pieces, const DictionaryOptions& options,
+  DictionaryTrainer(std::unique_ptr<RowSource> rows, const DictionaryOptions& options,
                     const CancelToken& cancel);
+
+  /// Gives the model its random weights; without it, call restore() or start_from() of the model.
+  void initialise() { model_.initialise(options_.seed, options_.initial_norm, options_.initial_threshold); }
+
+  /// One step. Throws kCompute where a row is not finite.
+  SparseFigures step();
 
   /// Runs the next `steps` steps, no more than there are left. `progress(done, total)` counts steps of the
   /// whole. Returns means over them. Throws kCancelled between two steps, and kCompute where a row or the
@@ -83,11 +84,12 @@ class DictionaryTrainer {
 
   DictionaryEvaluation evaluate(const CancelToken& cancel);
 
-  /// The same error on training rows: all, or the first of the shuffled order where an evaluation reads
-  /// fewer.
-  TrainingError train_error(const CancelToken& cancel);
+  /// The same of training rows, without the explained variance: all, or the first of the shuffled order where
+  /// an evaluation reads fewer.
+  DictionaryEvaluation evaluate_training_rows(const CancelToken& cancel);
 
-  DictionaryWeights weights() const;
+  /// Decoder rows of a kRelu model have length 1 once `folded`: their lengths are in the encoder then.
+  DictionaryWeights weights(bool folded = true) const;
 
   /// The held-out rows in which each of some features is strongest, at most `count` of each.
   std::vector<std::vector<StrongRow>> strongest(const std::vector<int32_t>& features, size_t count,
@@ -95,7 +97,7 @@ class DictionaryTrainer {
 
   int64_t steps_done() const { return model_.updates(); }
   const DictionaryOptions& options() const { return options_; }
-  const RowStream& stream() const { return stream_; }
+  const RowSource& rows() const { return *rows_; }
   const std::vector<float>& mean() const { return mean_; }
   float scale() const { return scale_; }
   SparseModel& model() { return model_; }
@@ -103,20 +105,23 @@ class DictionaryTrainer {
  private:
   void measure_rows(const CancelToken& cancel);
   void measure_held_out(const CancelToken& cancel);
-  void load(const std::vector<RowPlace>& places, size_t from, size_t to);
+  DictionaryEvaluation evaluate(const std::vector<RowPlace>& places, const CancelToken& cancel);
+  void load(std::vector<RowPlace> places);
+  double activation_of(const Fired& fired) const;  ///< in weights()
   /// visit(first, count) for rows that are loaded, a batch at a time.
   void over(const std::vector<RowPlace>& places, const CancelToken& cancel,
             const std::function<void(size_t, size_t)>& visit);
 
   DictionaryOptions options_;
   ThreadTeam team_;
-  RowStream stream_;
+  std::unique_ptr<RowSource> rows_;
   SparseModel model_;
   std::vector<float> mean_;
   float scale_ = 1;
   std::vector<RowPlace> held_out_;
   double held_out_variation_ = 0;  ///< |x - their mean|^2; NaN where they hardly differ
-  AlignedArray<float> x_;          ///< [batch, stride]
+  std::vector<RowPlace> loaded_;   ///< what x_ holds
+  RowBatch x_;
 };
 
 }  // namespace tapline::dictionaries

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <bitset>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
 #include "base/error.h"
-#include "base/narrow.h"
 #include "numbers/random.h"
 
 namespace tapline::dictionaries {
@@ -21,10 +19,6 @@ constexpr uint64_t kOrderStream = 3;
 constexpr uint64_t kGroupStream = 4;
 constexpr uint64_t kHeldOutStream = 5;
 
-size_t width_of(RowType type) {
-  return type == RowType::kF32 ? 4 : 2;
-}
-
 size_t count_of(uint64_t bits) {
   return std::bitset<64>(bits).count();
 }
@@ -37,10 +31,7 @@ RowStream::RowStream(std::vector<RowPiece> pieces, int hidden, uint64_t seed) : 
     if (rows == 0) continue;
     const auto index = static_cast<uint32_t>(pieces_.size());
     auto file = std::make_unique<MappedFile>(piece.path);
-    const size_t count = rows * static_cast<size_t>(hidden);
-    const void* data = piece.type == RowType::kF32
-                           ? static_cast<const void*>(file->floats(piece.offset, count))
-                           : static_cast<const void*>(file->halves(piece.offset, count));
+    const StoredMatrix matrix(*file, piece.offset, piece.type, rows, static_cast<size_t>(hidden));
     for (size_t first = 0; first < rows; first += kBlockRows) {
       Block block{index, first, 0, 0};
       for (size_t i = first; i < std::min(rows, first + kBlockRows); ++i) {
@@ -52,7 +43,7 @@ RowStream::RowStream(std::vector<RowPiece> pieces, int hidden, uint64_t seed) : 
       held_out_rows_ += count_of(block.held_out);
       blocks_.push_back(block);
     }
-    pieces_.push_back({std::move(piece.path), std::move(file), piece.type, data, piece.offset});
+    pieces_.push_back({std::move(piece.path), std::move(file), matrix, piece.offset});
   }
   if (train_rows_ == 0 || held_out_rows_ == 0) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -103,7 +94,7 @@ void RowStream::expect_group(size_t group) const {
   for (size_t i = first; i < std::min(order_.size(), first + kGroupBlocks); ++i) {
     const Block& block = blocks_[order_[i]];
     const Piece& piece = pieces_[block.piece];
-    const size_t bytes = static_cast<size_t>(hidden_) * width_of(piece.type);
+    const size_t bytes = piece.rows.row_bytes();
     piece.file->expect(piece.offset + static_cast<double>(block.first * bytes), kBlockRows * bytes);
   }
 }
@@ -144,16 +135,9 @@ std::vector<RowPlace> RowStream::held_out(size_t count) const {
 }
 
 void RowStream::read(const RowPlace& place, float* to) const {
-  const Piece& piece = pieces_[place.piece];
-  const size_t width = static_cast<size_t>(hidden_);
-  const size_t at = static_cast<size_t>(place.row) * width;
-  if (piece.type == RowType::kF32) {
-    std::memcpy(to, static_cast<const float*>(piece.rows) + at, width * sizeof(float));
-    return;
-  }
-  const uint16_t* halves = static_cast<const uint16_t*>(piece.rows) + at;
-  const auto type = piece.type == RowType::kF16 ? NarrowType::kF16 : NarrowType::kBf16;
-  widen(halves, width, type, to);
+  const auto width = static_cast<size_t>(hidden_);
+  const float* row = pieces_[place.piece].rows.read(static_cast<size_t>(place.row), 0, width, to);
+  if (row != to) std::copy_n(row, width, to);
 }
 
 std::string RowStream::name_of(const RowPlace& place) const {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/mapped_file.h"
+#include "dictionaries/row_source.h"
+#include "dictionaries/stored_matrix.h"
 
 namespace tapline::dictionaries {
-
-enum class RowType : uint8_t { kF32, kF16, kBf16 };
 
 /// What a row is used for.
 enum class RowUse : uint8_t { kNone = 0, kTrain = 1, kHeldOut = 2 };
@@ -20,14 +20,8 @@ enum class RowUse : uint8_t { kNone = 0, kTrain = 1, kHeldOut = 2 };
 struct RowPiece {
   std::string path;
   double offset = 0;  ///< of the first row, in bytes
-  RowType type = RowType::kF32;
+  NumberType type = NumberType::kF32;
   std::vector<uint8_t> uses;  ///< a RowUse for each row
-};
-
-/// One row of a stream: which piece, and which of its rows.
-struct RowPlace {
-  uint32_t piece = 0;
-  uint64_t row = 0;
 };
 
 /// Rows in mapped files, in an order that is shuffled and the same wherever it is asked for.
@@ -35,33 +29,24 @@ struct RowPlace {
 /// Each time through, blocks of 64 neighbouring rows are shuffled, and then all the rows of 1024 blocks: as
 /// good as any order, unless a text has thousands of tokens, while only these blocks must be in memory. What
 /// is kept of a file that may be a terabyte is two bits a row.
-class RowStream {
+class RowStream final : public RowSource {
  public:
   /// Throws kInvalidArgument where the rows do not lie in their file.
   RowStream(std::vector<RowPiece> pieces, int hidden, uint64_t seed);
 
-  int hidden() const { return hidden_; }
-  uint64_t train_rows() const { return train_rows_; }
-  uint64_t held_out_rows() const { return held_out_rows_; }
-
-  /// Training rows [from, from + count) of the endless order.
-  std::vector<RowPlace> train(uint64_t from, size_t count);
-
-  /// The first held-out rows of the order, at most `count`.
-  std::vector<RowPlace> held_out(size_t count) const;
-
-  /// Copies a row, [hidden].
-  void read(const RowPlace& place, float* to) const;
-
-  /// "row 12 of rows/shard-00000.safetensors"
-  std::string name_of(const RowPlace& place) const;
+  int hidden() const override { return hidden_; }
+  uint64_t train_rows() const override { return train_rows_; }
+  uint64_t held_out_rows() const override { return held_out_rows_; }
+  std::vector<RowPlace> train(uint64_t from, size_t count) override;
+  std::vector<RowPlace> held_out(size_t count) const override;
+  void read(const RowPlace& place, float* to) const override;
+  std::string name_of(const RowPlace& place) const override;
 
  private:
   struct Piece {
     std::string path;
     std::unique_ptr<MappedFile> file;
-    RowType type;
-    const void* rows;
+    StoredMatrix rows;
     double offset;
   };
   struct Block {

@@ -23,8 +23,9 @@ struct SaeWeights {
 /// Circuits Updates, April 2024), with its objective divided by the number of dimensions so that its first
 /// term is a mean squared error:
 ///   loss = mean((x' - x)^2) + l1 / hidden * mean over examples of  sum_i f_i |decoder column i|
-/// No constraint on decoder norms; the L1 weight rises linearly over the first 5 % of the steps, the learning
-/// rate falls linearly to zero over the last 20 %. Adam (0.9, 0.999) on all training examples at once.
+/// No constraint on decoder norms: a SparseModel of kRelu. The L1 weight rises linearly over the first 5 % of
+/// the steps, the learning rate falls linearly to zero over the last 20 %. Adam (0.9, 0.999) on all training
+/// examples at once.
 ///
 /// Two numbers are ours, because the source trains for 200,000 steps on billions of rows of some thousand
 /// dimensions, and this for a few hundred steps on a few hundred rows of 64 to 8192.

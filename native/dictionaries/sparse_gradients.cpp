@@ -19,22 +19,21 @@ constexpr size_t kBlockBytes = size_t{128} * 1024;
 
 // Gradients of the loss by what fires in rows [from, to).
 void SparseModel::differentiate_rows(int from, int to, float scale, float aux_scale) {
-  const auto stride = static_cast<size_t>(padded_hidden_);
   const int blocks = padded_hidden_ / kWidth;
   for (std::vector<Entry> Row::*list : {&Row::active, &Row::near}) {
     over_entries(from, to, list, [&](int row, Entry& entry) {
-      const float* error = errors_.data() + static_cast<size_t>(row) * stride;
-      entry.gradient = scale * kernels_.dot(error, decoder_row(entry.feature), blocks);
+      entry.gradient = scale * kernels_.dot(error_row(row), decoder_row(entry.feature), blocks) +
+                       penalties_[static_cast<size_t>(entry.feature)];
     });
   }
   if (dead_.empty()) return;
   for (int i = from; i < to; ++i) {
     // The dead features' sum against x - x', which counts as given.
     Row& own = rows_[static_cast<size_t>(i)];
-    float* left = aux_errors_.data() + static_cast<size_t>(i) * stride;
-    std::copy_n(errors_.data() + static_cast<size_t>(i) * stride, padded_hidden_, left);
+    float* left = aux_errors_.data() + static_cast<size_t>(i) * static_cast<size_t>(padded_hidden_);
+    std::copy_n(error_row(i), padded_hidden_, left);
     for (const Entry& entry : own.aux)
-      kernels_.add_scaled(decoder_row(entry.feature), entry.value, blocks, left, kWidth);
+      kernels_.add_scaled(decoder_row(entry.feature), entry.value, blocks, left);
     for (Entry& entry : own.aux)
       entry.gradient = aux_scale * kernels_.dot(left, decoder_row(entry.feature), blocks);
   }
@@ -63,8 +62,8 @@ void SparseModel::index_by_feature(int rows) {
 }
 
 // Gradients and updates of 32 features.
-void SparseModel::update_panel(const float* x, int panel, int rows, float scale, float aux_scale,
-                               const SparseStep& options, const AdamStep& adam, Scratch& scratch) {
+void SparseModel::update_panel(const RowBatch& x, int panel, int rows, float scale, float aux_scale,
+                               float penalty, const AdamStep& adam, Scratch& scratch) {
   const auto stride = static_cast<size_t>(padded_hidden_);
   const int blocks = padded_hidden_ / kWidth;
   const size_t size = stride * kWidth;
@@ -74,11 +73,11 @@ void SparseModel::update_panel(const float* x, int panel, int rows, float scale,
   std::fill_n(scratch.encoder_gradient.data(), size, 0.0F);
   std::fill_n(scratch.decoder_gradient.data(), size, 0.0F);
   const bool penalised = shape_.architecture == Architecture::kRelu;
-  const auto penalty = static_cast<float>(options.sparsity / (static_cast<double>(rows) * shape_.hidden));
   alignas(64) float bias_gradient[kWidth] = {};
   const int first = panel * kWidth;
   const int last = std::min(first + kWidth, shape_.features);
-  float activation_sums[kWidth] = {};
+  float* activation_sums = activation_sums_.data() + first;
+  std::fill_n(activation_sums, kWidth, 0.0F);
   size_t next[kWidth];
   std::copy_n(use_starts_.begin() + first, last - first, next);
   // Where many rows use a panel, some of them at a time: they come from the cache for all of its features.
@@ -92,18 +91,16 @@ void SparseModel::update_panel(const float* x, int panel, int rows, float scale,
       const int j = f - first;
       float* encoder = scratch.encoder_gradient.data() + static_cast<size_t>(j) * stride;
       float* decoder = scratch.decoder_gradient.data() + static_cast<size_t>(j) * stride;
-      const float norm = norms_[static_cast<size_t>(f)];
       size_t& at = next[j];
       for (; at < use_starts_[static_cast<size_t>(f) + 1] && uses_[at].row < row_end; ++at) {
         const Use& use = uses_[at];
         if (use.kind == Kind::kNear) continue;
         const bool aux = use.kind == Kind::kAux;
         const auto row = static_cast<size_t>(use.row) * stride;
-        const float gradient = use.gradient + (penalised && !aux ? penalty * norm : 0.0F);
         kernels_.add_scaled((aux ? aux_errors_.data() : errors_.data()) + row,
-                            use.value * (aux ? aux_scale : scale), blocks, decoder, kWidth);
-        kernels_.add_scaled(x + row, gradient, blocks, encoder, kWidth);
-        bias_gradient[j] += gradient;
+                            use.value * (aux ? aux_scale : scale), blocks, decoder);
+        kernels_.add_scaled(x.row(use.row), use.gradient, blocks, encoder);
+        bias_gradient[j] += use.gradient;
         if (!aux) activation_sums[j] += use.value;
       }
     }
@@ -114,15 +111,13 @@ void SparseModel::update_panel(const float* x, int panel, int rows, float scale,
     float* decoder = scratch.decoder_gradient.data() + static_cast<size_t>(j) * stride;
     const float* own = decoder_row(f);
     const float norm = norms_[static_cast<size_t>(f)];
-    const float activation_sum = activation_sums[j];
     if (penalised) {
-      if (norm > 0) kernels_.add_scaled(own, penalty * activation_sum / norm, blocks, decoder, kWidth);
+      if (norm > 0) kernels_.add_scaled(own, penalty * activation_sums[j] / norm, blocks, decoder);
     } else {
-      kernels_.add_scaled(own, -kernels_.dot(decoder, own, blocks), blocks, decoder, kWidth);
+      kernels_.add_scaled(own, -kernels_.dot(decoder, own, blocks), blocks, decoder);
     }
     const auto at = static_cast<size_t>(f) * stride;
-    kernels_.adam(decoder_.values.data() + at, decoder_.m.data() + at, decoder_.v.data() + at, decoder, 1.0F,
-                  nullptr, blocks, adam);
+    decoder_.update(kernels_, at, decoder, 1.0F, nullptr, blocks, adam);
     measure_norm(f);
     const float length = norms_[static_cast<size_t>(f)];
     if (!penalised && length > 0) {
@@ -140,20 +135,16 @@ void SparseModel::update_panel(const float* x, int panel, int rows, float scale,
     }
     kernels_.transpose(piece, scratch.turned.data() + static_cast<std::ptrdiff_t>(block) * kWidth * kWidth);
   }
-  const size_t at = static_cast<size_t>(panel) * size;
-  kernels_.adam(encoder_.values.data() + at, encoder_.m.data() + at, encoder_.v.data() + at,
-                scratch.turned.data(), 1.0F, nullptr, padded_hidden_, adam);
-  kernels_.adam(encoder_bias_.values.data() + first, encoder_bias_.m.data() + first,
-                encoder_bias_.v.data() + first, bias_gradient, 1.0F, nullptr, 1, adam);
-  if (shape_.architecture == Architecture::kJumpRelu) update_thresholds(panel, rows, options, adam);
+  encoder_.update(kernels_, static_cast<size_t>(panel) * size, scratch.turned.data(), 1.0F, nullptr,
+                  padded_hidden_, adam);
+  encoder_bias_.update(kernels_, static_cast<size_t>(first), bias_gradient, 1.0F, nullptr, 1, adam);
 }
 
 // kJumpRelu: the step at the threshold counts as a slope of 1 / bandwidth within half a bandwidth of it. The
 // logarithm is trained, so that a threshold stays positive.
-void SparseModel::update_thresholds(int panel, int rows, const SparseStep& options, const AdamStep& adam) {
+void SparseModel::update_thresholds(int panel, float penalty, const AdamStep& adam) {
   const int first = panel * kWidth;
   const int last = std::min(first + kWidth, shape_.features);
-  const float penalty = options.sparsity / static_cast<float>(rows);
   alignas(64) float gradient[kWidth] = {};
   for (int f = first; f < last; ++f) {
     const float reach = threshold(f);
@@ -165,22 +156,8 @@ void SparseModel::update_thresholds(int panel, int rows, const SparseStep& optio
     }
     gradient[f - first] = sum * reach;
   }
-  kernels_.adam(log_threshold_.values.data() + first, log_threshold_.m.data() + first,
-                log_threshold_.v.data() + first, gradient, 1.0F, nullptr, 1, adam);
+  log_threshold_.update(kernels_, static_cast<size_t>(first), gradient, 1.0F, nullptr, 1, adam);
   for (int f = first; f < last; ++f) measure_threshold(f);
-}
-
-void SparseModel::update_decoder_bias(int rows, float scale, const AdamStep& adam) {
-  const auto stride = static_cast<size_t>(padded_hidden_);
-  team_.parallel_for(padded_hidden_ / kWidth, [&](int block) {
-    alignas(64) float sums[kWidth] = {};
-    const float* column = errors_.data() + static_cast<std::ptrdiff_t>(block) * kWidth;
-    for (int i = 0; i < rows; ++i)
-      kernels_.add_scaled(column + static_cast<size_t>(i) * stride, 1.0F, 1, sums, kWidth);
-    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(block) * kWidth;
-    kernels_.adam(decoder_bias_.values.data() + at, decoder_bias_.m.data() + at, decoder_bias_.v.data() + at,
-                  sums, scale, nullptr, 1, adam);
-  });
 }
 
 }  // namespace tapline::dictionaries

@@ -15,7 +15,6 @@ namespace tapline::dictionaries {
 namespace {
 
 constexpr int kWidth = FloatPanels::kWidth;
-constexpr int kRowsPerTask = 96;     // rows that share a slice of weights while it is in the cache
 constexpr int kBlocksPerSlice = 16;  // 16 * 32 deep: slices of weights of 64 KiB
 constexpr uint64_t kInitialWeightsStream = 6;
 /// How fast the threshold of kBatchTopK follows its batches.
@@ -38,7 +37,8 @@ SparseModel::SparseModel(const SparseShape& shape, ThreadTeam& team)
       log_threshold_(static_cast<size_t>(padded_features_)),
       norms_(static_cast<size_t>(padded_features_), 0.0F),
       thresholds_(static_cast<size_t>(padded_features_), 0.0F),
-      last_fired_(static_cast<size_t>(padded_features_), 0) {
+      last_fired_(static_cast<size_t>(padded_features_), 0),
+      activation_sums_(static_cast<size_t>(padded_features_), 0.0F) {
   // Features that only fill a panel up never fire.
   for (int f = shape.features; f < padded_features_; ++f)
     encoder_bias_.values[static_cast<size_t>(f)] = -FLT_MAX;
@@ -78,6 +78,15 @@ void SparseModel::initialise(uint64_t seed, float norm, float threshold) {
   for (int f = 0; f < padded_features_; ++f) measure_threshold(f);
 }
 
+void SparseModel::start_from(const std::vector<float>& encoder, const std::vector<float>& encoder_bias,
+                             const std::vector<float>& decoder, const std::vector<float>& decoder_bias) {
+  pack(encoder, encoder_.values);
+  pad(decoder, decoder_.values);
+  std::copy(encoder_bias.begin(), encoder_bias.end(), encoder_bias_.values.data());
+  std::copy(decoder_bias.begin(), decoder_bias.end(), decoder_bias_.values.data());
+  for (int f = 0; f < shape_.features; ++f) measure_norm(f);
+}
+
 void SparseModel::measure_threshold(int feature) {
   thresholds_[static_cast<size_t>(feature)] = std::exp(log_threshold_.values[static_cast<size_t>(feature)]);
 }
@@ -98,7 +107,22 @@ void SparseModel::over_rows(int rows, const std::function<void(int, int)>& body)
   });
 }
 
-void SparseModel::find_fired(const float* x, int rows, bool training, float least) {
+// out = a b over rows [from, to) of a: b is [a's columns, 32].
+void SparseModel::product(const FloatPanels& a, int from, int to, const float* b, float* out) const {
+  for (int block = 0; block < a.panels(); block += kBlocksPerSlice) {
+    kernels_.rows_times_panel(a.panel(block, from), a.stride(),
+                              b + static_cast<std::ptrdiff_t>(block) * kWidth * kWidth,
+                              std::min(kBlocksPerSlice, a.panels() - block), to - from, out, block > 0);
+  }
+}
+
+// encoder x of 32 features and rows [from, to), without the bias.
+void SparseModel::multiply_encoder(const RowBatch& x, int from, int to, int panel, float* h) const {
+  const size_t size = static_cast<size_t>(padded_hidden_) * kWidth;
+  product(x.panels, from, to, encoder_.values.data() + static_cast<size_t>(panel) * size, h);
+}
+
+void SparseModel::find_fired(const RowBatch& x, int rows, bool training, float least) {
   if (rows_.size() < static_cast<size_t>(rows)) rows_.resize(static_cast<size_t>(rows));
   over_rows(rows, [&](int from, int to) {
     const Borrowed scratch(*this);
@@ -106,29 +130,17 @@ void SparseModel::find_fired(const float* x, int rows, bool training, float leas
   });
 }
 
-void SparseModel::find_fired(const float* x, int from, int to, bool training, float least, Scratch& scratch) {
+void SparseModel::find_fired(const RowBatch& x, int from, int to, bool training, float least,
+                             Scratch& scratch) {
   const int rows = to - from;
   const auto panels = static_cast<size_t>(panels_);
-  if (scratch.x.rows() != rows) scratch.x = FloatPanels(rows, shape_.hidden);
   const size_t products = panels * static_cast<size_t>(rows) * kWidth;
   if (scratch.products.size() < products) scratch.products = AlignedArray<float>(products);
   scratch.maxima.resize(panels * static_cast<size_t>(rows));
-  for (int i = 0; i < rows; ++i) {
-    const float* row = x + static_cast<size_t>(from + i) * static_cast<size_t>(padded_hidden_);
-    for (int block = 0; block < padded_hidden_ / kWidth; ++block)
-      std::copy_n(row + block * kWidth, kWidth, scratch.x.panel(block, i));
-  }
   const std::ptrdiff_t panel_stride = static_cast<std::ptrdiff_t>(rows) * kWidth;
   for (int panel = 0; panel < panels_; ++panel) {
     float* h = scratch.products.data() + panel * panel_stride;
-    const float* weights =
-        encoder_.values.data() + static_cast<size_t>(panel) * static_cast<size_t>(padded_hidden_) * kWidth;
-    const int blocks = padded_hidden_ / kWidth;
-    for (int block = 0; block < blocks; block += kBlocksPerSlice) {
-      kernels_.rows_times_panel(scratch.x.panel(block), scratch.x.stride(),
-                                weights + static_cast<std::ptrdiff_t>(block) * kWidth * kWidth,
-                                std::min(kBlocksPerSlice, blocks - block), rows, h, block > 0);
-    }
+    multiply_encoder(x, from, to, panel, h);
     kernels_.bias_maximum(h, encoder_bias_.values.data() + panel * kWidth, rows,
                           scratch.maxima.data() + panel, panels_);
   }
@@ -208,23 +220,20 @@ void SparseModel::keep_largest_of_batch(int rows) {
 }
 
 // Of rows [from, to): errors_ = x' - x, and its square in square_errors_.
-void SparseModel::decode_rows(const float* x, int from, int to) {
-  const auto stride = static_cast<size_t>(padded_hidden_);
+void SparseModel::decode_rows(const RowBatch& x, int from, int to) {
   const int blocks = padded_hidden_ / kWidth;
-  const auto error = [&](int row) { return errors_.data() + static_cast<size_t>(row) * stride; };
-  for (int i = from; i < to; ++i) std::copy_n(decoder_bias_.values.data(), padded_hidden_, error(i));
+  for (int i = from; i < to; ++i) std::copy_n(decoder_bias_.values.data(), padded_hidden_, error_row(i));
   over_entries(from, to, &Row::active, [&](int row, const Entry& entry) {
-    kernels_.add_scaled(decoder_row(entry.feature), entry.value, blocks, error(row), kWidth);
+    kernels_.add_scaled(decoder_row(entry.feature), entry.value, blocks, error_row(row));
   });
   for (int i = from; i < to; ++i) {
-    kernels_.add_scaled(x + static_cast<size_t>(i) * stride, -1.0F, blocks, error(i), kWidth);
-    square_errors_[static_cast<size_t>(i)] = kernels_.dot(error(i), error(i), blocks);
+    kernels_.add_scaled(x.row(i), -1.0F, blocks, error_row(i));
+    square_errors_[static_cast<size_t>(i)] = kernels_.dot(error_row(i), error_row(i), blocks);
   }
 }
 
-SparseFigures SparseModel::train(const float* x, int rows, const SparseStep& options) {
+SparseFigures SparseModel::train(const RowBatch& x, int rows, const SparseStep& options) {
   ++updates_;
-  const bool batchwise = shape_.architecture == Architecture::kBatchTopK;
   dead_.clear();
   for (int f = 0; f < shape_.features; ++f) {
     if (updates_ - last_fired_[static_cast<size_t>(f)] > options.dead_after) dead_.push_back(f);
@@ -233,12 +242,49 @@ SparseFigures SparseModel::train(const float* x, int rows, const SparseStep& opt
   figures.dead = static_cast<int>(dead_.size());
   if (options.aux_k == 0 || options.aux_weight == 0) dead_.clear();
   aux_k_ = options.aux_k;
+  square_errors_.resize(static_cast<size_t>(rows));
 
+  const double elements = static_cast<double>(rows) * shape_.hidden;
+  const auto scale = static_cast<float>(2.0 / elements);
+  AdamStep adam;
+  adam.epsilon = options.epsilon;
+  const auto update = static_cast<double>(updates_);
+  adam.rate =
+      static_cast<float>(options.learning_rate / (1.0 - std::pow(static_cast<double>(adam.beta1), update)));
+  adam.inverse_sqrt_bias2 =
+      static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(static_cast<double>(adam.beta2), update)));
+
+  penalties_.assign(static_cast<size_t>(padded_features_), 0.0F);
+  const bool penalised = shape_.architecture == Architecture::kRelu;
+  const auto penalty = penalised ? static_cast<float>(options.sparsity / elements) : 0.0F;
+  for (size_t f = 0; f < norms_.size(); ++f) penalties_[f] = penalty * norms_[f];
+  const std::vector<float> norms = norms_;
+
+  size_t active = 0;
+  if (many_fire(x, rows)) {
+    active = dense_step(x, rows, scale, penalty, adam);
+  } else {
+    active = listed_step(x, rows, scale, penalty, options, adam);
+  }
+  const double square = std::accumulate(square_errors_.begin(), square_errors_.end(), 0.0);
+  figures.square_error = square / elements;
+  figures.active = static_cast<double>(active) / rows;
+  if (penalised) {
+    double sum = 0;
+    for (size_t f = 0; f < norms.size(); ++f)
+      sum += static_cast<double>(activation_sums_[f]) * static_cast<double>(norms[f]);
+    figures.penalty = sum / elements;
+  }
+  return figures;
+}
+
+// A step on lists of what fires.
+size_t SparseModel::listed_step(const RowBatch& x, int rows, float scale, float penalty,
+                                const SparseStep& options, const AdamStep& adam) {
+  const bool batchwise = shape_.architecture == Architecture::kBatchTopK;
   const size_t numbers = static_cast<size_t>(rows) * static_cast<size_t>(padded_hidden_);
   if (errors_.size() < numbers) errors_ = AlignedArray<float>(numbers);
   if (!dead_.empty() && aux_errors_.size() < numbers) aux_errors_ = AlignedArray<float>(numbers);
-  square_errors_.resize(static_cast<size_t>(rows));
-
   const float least = batchwise ? kSurelyBelow * batch_threshold_ : 0.0F;
   find_fired(x, rows, true, least);
   size_t active = 0;
@@ -256,49 +302,51 @@ SparseFigures SparseModel::train(const float* x, int rows, const SparseStep& opt
         updates_ == 1 ? least_kept_ : batch_threshold_ + kThresholdRate * (least_kept_ - batch_threshold_);
     count();
   }
-
-  const double elements = static_cast<double>(rows) * shape_.hidden;
-  const auto scale = static_cast<float>(2.0 / elements);
-  const auto aux_scale = static_cast<float>(2.0 * options.aux_weight / elements);
+  const float aux_scale = scale * options.aux_weight;
   over_rows(rows, [&](int from, int to) {
     decode_rows(x, from, to);
     differentiate_rows(from, to, scale, aux_scale);
   });
   index_by_feature(rows);
-
-  AdamStep adam;
-  adam.epsilon = options.epsilon;
-  const auto update = static_cast<double>(updates_);
-  adam.rate =
-      static_cast<float>(options.learning_rate / (1.0 - std::pow(static_cast<double>(adam.beta1), update)));
-  adam.inverse_sqrt_bias2 =
-      static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(static_cast<double>(adam.beta2), update)));
   team_.parallel_for(panels_, [&](int panel) {
     const FlushDenormals flush;
     const Borrowed scratch(*this);
-    update_panel(x, panel, rows, scale, aux_scale, options, adam, *scratch);
+    update_panel(x, panel, rows, scale, aux_scale, penalty, adam, *scratch);
+    if (shape_.architecture == Architecture::kJumpRelu)
+      update_thresholds(panel, options.sparsity / static_cast<float>(rows), adam);
   });
-  update_decoder_bias(rows, scale, adam);
-
-  const double square = std::accumulate(square_errors_.begin(), square_errors_.end(), 0.0);
-  figures.square_error = square / elements;
-  figures.active = static_cast<double>(active) / rows;
-  return figures;
+  update_decoder_bias(adam, scale, [&](int block, float* sums) {
+    for (int i = 0; i < rows; ++i) kernels_.add_scaled(error_row(i) + block * kWidth, 1.0F, 1, sums);
+  });
+  return active;
 }
 
-void SparseModel::encode(const float* x, int rows, std::vector<std::vector<Fired>>& fired,
+void SparseModel::encode(const RowBatch& x, int rows, std::vector<std::vector<Fired>>& fired,
                          std::vector<float>& square_errors) {
   dead_.clear();
-  const float least = shape_.architecture == Architecture::kBatchTopK ? batch_threshold_ : 0.0F;
-  find_fired(x, rows, false, least);
-  const size_t numbers = static_cast<size_t>(rows) * static_cast<size_t>(padded_hidden_);
-  if (errors_.size() < numbers) errors_ = AlignedArray<float>(numbers);
   square_errors_.resize(static_cast<size_t>(rows));
-  over_rows(rows, [&](int from, int to) { decode_rows(x, from, to); });
   fired.assign(static_cast<size_t>(rows), {});
-  for (int i = 0; i < rows; ++i) {
-    for (const Entry& entry : rows_[static_cast<size_t>(i)].active)
-      fired[static_cast<size_t>(i)].push_back({entry.feature, entry.value});
+  if (many_fire(x, rows)) {
+    prepare_dense(rows);
+    over_rows(rows, [&](int from, int to) {
+      dense_forward(x, from, to);
+      for (int panel = 0; panel < panels_; ++panel) {
+        for (int i = from; i < to; ++i) {
+          const float* values = activations_.panel(panel, i);
+          for (int j = 0; j < kWidth; ++j)
+            if (values[j] > 0) fired[static_cast<size_t>(i)].push_back({panel * kWidth + j, values[j]});
+        }
+      }
+    });
+  } else {
+    const size_t numbers = static_cast<size_t>(rows) * static_cast<size_t>(padded_hidden_);
+    if (errors_.size() < numbers) errors_ = AlignedArray<float>(numbers);
+    find_fired(x, rows, false, shape_.architecture == Architecture::kBatchTopK ? batch_threshold_ : 0.0F);
+    over_rows(rows, [&](int from, int to) { decode_rows(x, from, to); });
+    for (int i = 0; i < rows; ++i) {
+      for (const Entry& entry : rows_[static_cast<size_t>(i)].active)
+        fired[static_cast<size_t>(i)].push_back({entry.feature, entry.value});
+    }
   }
   square_errors = square_errors_;
 }

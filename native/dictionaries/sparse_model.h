@@ -53,6 +53,7 @@ struct SparseStep {
 
 struct SparseFigures {
   double square_error = 0;  ///< a row's |x' - x|^2 over hidden, on average
+  double penalty = 0;       ///< kRelu: a row's sum_i f_i |d_i| over hidden, on average
   double active = 0;        ///< features that fire in a row, on average
   int dead = 0;             ///< features, before the update
 };
@@ -60,11 +61,35 @@ struct SparseFigures {
 /// Numbers of a model under their name, as a checkpoint keeps them.
 using NamedNumbers = std::vector<std::pair<std::string, std::vector<float>>>;
 
+/// Rows that a model reads: one after another, and in panels, as products read them.
+struct RowBatch {
+  RowBatch() = default;
+  RowBatch(int rows, int hidden)
+      : stride(round_up(hidden, FloatPanels::kWidth)),
+        values(static_cast<size_t>(rows) * static_cast<size_t>(stride)),
+        panels(rows, hidden) {}
+
+  float* row(int index) { return values.data() + static_cast<size_t>(index) * static_cast<size_t>(stride); }
+  const float* row(int index) const {
+    return values.data() + static_cast<size_t>(index) * static_cast<size_t>(stride);
+  }
+  /// Copies a row into the panels.
+  void pack(int index) {
+    for (int block = 0; block < panels.panels(); ++block)
+      std::copy_n(row(index) + block * FloatPanels::kWidth, FloatPanels::kWidth, panels.panel(block, index));
+  }
+
+  int stride = 0;  ///< `hidden`, rounded up; what lies behind `hidden` is 0
+  AlignedArray<float> values;
+  FloatPanels panels;
+};
+
 /// The weights of a sparse dictionary with Adam's moments, in one step or at rest.
 ///
 /// Of a step only the encoder's product is dense. What fires is decoded, and its gradients are collected,
-/// feature by feature: of 16,384 features with 32 active that is a 500th of the dense work each. Every sum is
-/// formed in one order, so that results do not depend on the number of threads.
+/// feature by feature: of 16,384 features with 32 active that is a 500th of the dense work each. A kRelu
+/// model, of which half of the features fire at first, does all of it in dense products while many fire.
+/// Every sum is formed in one order, so that results do not depend on the number of threads.
 ///
 /// Decoder rows have length 1 and lose the part of their gradient along themselves (Gao et al. 2024, section
 /// A.1), except for kRelu, whose penalty counts their lengths.
@@ -77,14 +102,15 @@ class SparseModel {
   /// `norm` for kRelu; biases of 0.
   void initialise(uint64_t seed, float norm, float threshold);
 
-  /// Distance between rows of x: `hidden`, rounded up; what lies behind `hidden` is 0.
-  int stride() const { return padded_hidden_; }
+  /// Instead of random directions: [features, hidden], [features], [features, hidden], [hidden].
+  void start_from(const std::vector<float>& encoder, const std::vector<float>& encoder_bias,
+                  const std::vector<float>& decoder, const std::vector<float>& decoder_bias);
 
-  /// One update on rows of x, [rows, stride()].
-  SparseFigures train(const float* x, int rows, const SparseStep& step);
+  /// One update on the first rows of x.
+  SparseFigures train(const RowBatch& x, int rows, const SparseStep& step);
 
   /// What fires in rows once training is over, and each row's |x' - x|^2.
-  void encode(const float* x, int rows, std::vector<std::vector<Fired>>& fired,
+  void encode(const RowBatch& x, int rows, std::vector<std::vector<Fired>>& fired,
               std::vector<float>& square_errors);
 
   int64_t updates() const { return updates_; }
@@ -109,6 +135,11 @@ class SparseModel {
   struct Trained {  ///< numbers, and Adam's moments of them
     AlignedArray<float> values, m, v;
     explicit Trained(size_t size) : values(size), m(size), v(size) {}
+    /// Adam on rows of 32 numbers from `at` on; see Kernels::adam.
+    void update(const Kernels& kernels, size_t at, const float* gradient, float scale, const float* shrink,
+                int rows, const AdamStep& step) {
+      kernels.adam(values.data() + at, m.data() + at, v.data() + at, gradient, scale, shrink, rows, step);
+    }
   };
   struct Entry {
     int32_t feature;
@@ -132,26 +163,42 @@ class SparseModel {
 
   static std::vector<float> head(const AlignedArray<float>& values, int count);
   std::vector<float> unpacked(const AlignedArray<float>& panels) const;
+  void pack(const std::vector<float>& from, AlignedArray<float>& panels) const;
   std::vector<float> unpadded(const AlignedArray<float>& rows) const;
+  void pad(const std::vector<float>& from, AlignedArray<float>& rows) const;
   size_t place(int feature, int dimension) const;
+  float* error_row(int row) {
+    return errors_.data() + static_cast<size_t>(row) * static_cast<size_t>(padded_hidden_);
+  }
   const float* decoder_row(int feature) const {
     return decoder_.values.data() + static_cast<size_t>(feature) * static_cast<size_t>(padded_hidden_);
   }
   template <class Visit>
   void over_entries(int from, int to, std::vector<Entry> Row::*list, const Visit& visit);
   void over_rows(int rows, const std::function<void(int, int)>& body);
-  void find_fired(const float* x, int rows, bool training, float least);
-  void find_fired(const float* x, int from, int to, bool training, float least, Scratch& scratch);
+  void product(const FloatPanels& a, int from, int to, const float* b, float* out) const;
+  void multiply_encoder(const RowBatch& x, int from, int to, int panel, float* h) const;
+  void find_fired(const RowBatch& x, int rows, bool training, float least);
+  void find_fired(const RowBatch& x, int from, int to, bool training, float least, Scratch& scratch);
   void keep_largest_of_batch(int rows);
-  void decode_rows(const float* x, int from, int to);
+  void decode_rows(const RowBatch& x, int from, int to);
   void differentiate_rows(int from, int to, float scale, float aux_scale);
   void index_by_feature(int rows);
-  void update_panel(const float* x, int panel, int rows, float scale, float aux_scale,
-                    const SparseStep& options, const AdamStep& adam, Scratch& scratch);
-  void update_thresholds(int panel, int rows, const SparseStep& options, const AdamStep& adam);
-  void update_decoder_bias(int rows, float scale, const AdamStep& adam);
+  void update_panel(const RowBatch& x, int panel, int rows, float scale, float aux_scale, float penalty,
+                    const AdamStep& adam, Scratch& scratch);
+  void update_thresholds(int panel, float penalty, const AdamStep& adam);
+  template <class Sum>
+  void update_decoder_bias(const AdamStep& adam, float scale, const Sum& sum);
+  size_t listed_step(const RowBatch& x, int rows, float scale, float penalty, const SparseStep& options,
+                     const AdamStep& adam);
+  bool many_fire(const RowBatch& x, int rows);
+  void prepare_dense(int rows);
+  void dense_forward(const RowBatch& x, int from, int to);
+  size_t dense_step(const RowBatch& x, int rows, float scale, float penalty, const AdamStep& adam);
   void measure_norm(int feature);
   void measure_threshold(int feature);
+
+  static constexpr int kRowsPerTask = 96;  // rows that share a slice of weights while it is in the cache
 
   const Kernels& kernels_ = best_kernels();
   SparseShape shape_;
@@ -174,12 +221,31 @@ class SparseModel {
   AlignedArray<float> errors_,
       aux_errors_;  // [rows][padded hidden]: x' - x, and what the auxiliary loss leaves
   std::vector<float> square_errors_;
-  std::vector<size_t> use_starts_;  // [padded features + 1]
+  std::vector<float> activation_sums_;  // [padded features]: over the rows
+  std::vector<float> penalties_;        // [padded features]: gradient of the L1 term by an activation
+  std::vector<size_t> use_starts_;      // [padded features + 1]
   std::vector<Use> uses_;
+
+  // A dense step.
+  FloatPanels activations_, gradients_;  // [rows, features]: f, and of the loss by f
+  FloatPanels error_panels_;             // [rows, hidden]: x' - x
+  FloatPanels decoder_panels_;           // [features, hidden]
+  FloatPanels decoder_turned_;           // [hidden, features]
 
   std::mutex scratch_mutex_;
   std::vector<std::unique_ptr<Scratch>> scratch_;
 };
+
+// sum(block, sums): of errors over the rows, of 32 dimensions.
+template <class Sum>
+void SparseModel::update_decoder_bias(const AdamStep& adam, float scale, const Sum& sum) {
+  team_.parallel_for(padded_hidden_ / FloatPanels::kWidth, [&](int block) {
+    alignas(64) float sums[FloatPanels::kWidth] = {};
+    sum(block, sums);
+    decoder_bias_.update(kernels_, static_cast<size_t>(block * FloatPanels::kWidth), sums, scale, nullptr, 1,
+                         adam);
+  });
+}
 
 // Visits entries of rows [from, to), those of a row ascending by feature. Where the rows have many, a slice
 // of features at a time: its decoder rows are read from memory once for all of the rows.

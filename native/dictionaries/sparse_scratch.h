@@ -11,7 +11,6 @@ namespace tapline::dictionaries {
 
 /// What one thread needs for rows, or for a panel of features.
 struct SparseModel::Scratch {
-  FloatPanels x;
   AlignedArray<float> products;  // [panels][rows][32]: h
   std::vector<float> maxima;     // [rows][panels]
   std::vector<float> sorted;     // [panels]

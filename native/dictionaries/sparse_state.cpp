@@ -17,6 +17,13 @@ std::vector<float> SparseModel::unpacked(const AlignedArray<float>& panels) cons
   return out;
 }
 
+void SparseModel::pack(const std::vector<float>& from, AlignedArray<float>& panels) const {
+  const auto hidden = static_cast<size_t>(shape_.hidden);
+  for (int f = 0; f < shape_.features; ++f)
+    for (int k = 0; k < shape_.hidden; ++k)
+      panels[place(f, k)] = from[static_cast<size_t>(f) * hidden + static_cast<size_t>(k)];
+}
+
 std::vector<float> SparseModel::unpadded(const AlignedArray<float>& rows) const {
   std::vector<float> out(static_cast<size_t>(shape_.features) * static_cast<size_t>(shape_.hidden));
   for (size_t f = 0; f < static_cast<size_t>(shape_.features); ++f) {
@@ -24,6 +31,13 @@ std::vector<float> SparseModel::unpadded(const AlignedArray<float>& rows) const 
                 out.data() + f * static_cast<size_t>(shape_.hidden));
   }
   return out;
+}
+
+void SparseModel::pad(const std::vector<float>& from, AlignedArray<float>& rows) const {
+  for (size_t f = 0; f < static_cast<size_t>(shape_.features); ++f) {
+    std::copy_n(from.data() + f * static_cast<size_t>(shape_.hidden), shape_.hidden,
+                rows.data() + f * static_cast<size_t>(padded_hidden_));
+  }
 }
 
 NamedNumbers SparseModel::state() const {
@@ -71,15 +85,8 @@ void SparseModel::restore(const NamedNumbers& state) {
     write(find(name + ".m", size), trained.m);
     write(find(name + ".v", size), trained.v);
   };
-  load("encoder", encoder_, features * hidden, [&](const std::vector<float>& from, AlignedArray<float>& to) {
-    for (size_t f = 0; f < features; ++f)
-      for (size_t k = 0; k < hidden; ++k)
-        to[place(static_cast<int>(f), static_cast<int>(k))] = from[f * hidden + k];
-  });
-  load("decoder", decoder_, features * hidden, [&](const std::vector<float>& from, AlignedArray<float>& to) {
-    for (size_t f = 0; f < features; ++f)
-      std::copy_n(from.data() + f * hidden, hidden, to.data() + f * static_cast<size_t>(padded_hidden_));
-  });
+  load("encoder", encoder_, features * hidden, [&](const auto& from, auto& to) { pack(from, to); });
+  load("decoder", decoder_, features * hidden, [&](const auto& from, auto& to) { pad(from, to); });
   const auto copy = [](const std::vector<float>& from, AlignedArray<float>& to) {
     std::copy(from.begin(), from.end(), to.data());
   };

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "dictionaries/dictionary_trainer.h"
+#include "dictionaries/row_stream.h"
 #include "napi/handle.h"
 
 namespace tapline {
@@ -13,9 +14,9 @@ struct SharedTrainer {
   std::mutex busy;
   dictionaries::DictionaryTrainer trainer;
 
-  SharedTrainer(std::vector<dictionaries::RowPiece> pieces, const dictionaries::DictionaryOptions& options,
+  SharedTrainer(std::unique_ptr<dictionaries::RowSource> rows, const dictionaries::DictionaryOptions& options,
                 const CancelToken& cancel)
-      : trainer(std::move(pieces), options, cancel) {}
+      : trainer(std::move(rows), options, cancel) {}
 };
 
 /// JavaScript's handle of a dictionary in training.

@@ -102,14 +102,11 @@ struct Kernels {
   /// z += bias over rows of 32; maxima[i * stride] = the largest of row i.
   void (*bias_maximum)(float* z, const float* bias, int rows, float* maxima, std::ptrdiff_t stride);
 
-  /// y[b * stride + j] += factor * x[b * 32 + j], b < blocks, j < 32.
-  void (*add_scaled)(const float* x, float factor, int blocks, float* y, std::ptrdiff_t stride);
+  /// y[k] += factor * x[k], k < 32 * blocks.
+  void (*add_scaled)(const float* x, float factor, int blocks, float* y);
 
   /// sum of x[k] * y[k], k < 32 * blocks, in 32 parts that are then added up.
   float (*dot)(const float* x, const float* y, int blocks);
-
-  /// sums[i] = |a_i|^2 over rows of 32.
-  void (*row_square_sums)(const float* a, int rows, float* sums);
 
   /// out[j][i] = in[i][j], i, j < 32; both with row stride 32.
   void (*transpose)(const float* in, float* out);
