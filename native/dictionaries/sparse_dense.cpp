@@ -105,27 +105,30 @@ size_t SparseModel::dense_step(const RowBatch& x, int rows, float scale, float p
     }
     encoder_bias_.update(kernels_, static_cast<size_t>(first), bias_gradient, 1.0F, nullptr, 1, adam);
   });
+  // The decoder's gradients take the place of its panels. Tiles that share the most come one after another.
   const int blocks = error_panels_.panels();
   team_.parallel_for(panels_ * blocks, [&](int tile) {
     const FlushDenormals flush;
-    const int panel = tile / blocks;
-    const int block = tile % blocks;
+    const bool by_block = panels_ < blocks;
+    const int panel = by_block ? tile % panels_ : tile / blocks;
+    const int block = by_block ? tile / panels_ : tile % blocks;
+    kernels_.of_floats.product(activations_.panel(panel), error_panels_.panel(block), rows,
+                               decoder_panels_.panel(block, panel * kWidth), false);
     alignas(64) float gradient[kWidth * kWidth];
-    kernels_.of_floats.product(activations_.panel(panel), error_panels_.panel(block), rows, gradient, false);
-    for (int f = panel * kWidth; f < (panel + 1) * kWidth; ++f) {
-      decoder_.update(
-          kernels_,
-          static_cast<size_t>(f) * static_cast<size_t>(padded_hidden_) + static_cast<size_t>(block * kWidth),
-          gradient + f % kWidth * kWidth, scale, &shrink[static_cast<size_t>(f)], 1, adam);
-    }
     kernels_.of_floats.product(x.panels.panel(block), gradients_.panel(panel), rows, gradient, false);
     encoder_.update(kernels_, place(panel * kWidth, block * kWidth), gradient, 1.0F, nullptr, kWidth, adam);
+    if (panel > 0) return;
+    kernels_.column_sums(error_panels_.panel(block), rows, gradient);
+    decoder_bias_.update(kernels_, static_cast<size_t>(block * kWidth), gradient, scale, nullptr, 1, adam);
   });
-  team_.parallel_for(panels_, [&](int panel) {
-    for (int f = panel * kWidth; f < std::min((panel + 1) * kWidth, shape_.features); ++f) measure_norm(f);
-  });
-  update_decoder_bias(adam, scale, [&](int block, float* sums) {
-    kernels_.column_sums(error_panels_.panel(block), rows, sums);
+  team_.parallel_for(shape_.features, [&](int f) {
+    const FlushDenormals flush;
+    const size_t at = static_cast<size_t>(f) * static_cast<size_t>(padded_hidden_);
+    for (int block = 0; block < blocks; ++block) {
+      decoder_.update(kernels_, at + static_cast<size_t>(block * kWidth), decoder_panels_.panel(block, f),
+                      scale, &shrink[static_cast<size_t>(f)], 1, adam);
+    }
+    measure_norm(f);
   });
   return std::accumulate(active.begin(), active.end(), size_t{0});
 }

@@ -315,8 +315,10 @@ size_t SparseModel::listed_step(const RowBatch& x, int rows, float scale, float 
     if (shape_.architecture == Architecture::kJumpRelu)
       update_thresholds(panel, options.sparsity / static_cast<float>(rows), adam);
   });
-  update_decoder_bias(adam, scale, [&](int block, float* sums) {
+  team_.parallel_for(padded_hidden_ / kWidth, [&](int block) {
+    alignas(64) float sums[kWidth] = {};
     for (int i = 0; i < rows; ++i) kernels_.add_scaled(error_row(i) + block * kWidth, 1.0F, 1, sums);
+    decoder_bias_.update(kernels_, static_cast<size_t>(block * kWidth), sums, scale, nullptr, 1, adam);
   });
   return active;
 }

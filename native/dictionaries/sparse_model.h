@@ -187,8 +187,6 @@ class SparseModel {
   void update_panel(const RowBatch& x, int panel, int rows, float scale, float aux_scale, float penalty,
                     const AdamStep& adam, Scratch& scratch);
   void update_thresholds(int panel, float penalty, const AdamStep& adam);
-  template <class Sum>
-  void update_decoder_bias(const AdamStep& adam, float scale, const Sum& sum);
   size_t listed_step(const RowBatch& x, int rows, float scale, float penalty, const SparseStep& options,
                      const AdamStep& adam);
   bool many_fire(const RowBatch& x, int rows);
@@ -235,17 +233,6 @@ class SparseModel {
   std::mutex scratch_mutex_;
   std::vector<std::unique_ptr<Scratch>> scratch_;
 };
-
-// sum(block, sums): of errors over the rows, of 32 dimensions.
-template <class Sum>
-void SparseModel::update_decoder_bias(const AdamStep& adam, float scale, const Sum& sum) {
-  team_.parallel_for(padded_hidden_ / FloatPanels::kWidth, [&](int block) {
-    alignas(64) float sums[FloatPanels::kWidth] = {};
-    sum(block, sums);
-    decoder_bias_.update(kernels_, static_cast<size_t>(block * FloatPanels::kWidth), sums, scale, nullptr, 1,
-                         adam);
-  });
-}
 
 // Visits entries of rows [from, to), those of a row ascending by feature. Where the rows have many, a slice
 // of features at a time: its decoder rows are read from memory once for all of the rows.
