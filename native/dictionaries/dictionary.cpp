@@ -177,8 +177,8 @@ SparseRows Dictionary::encode(const float* rows, size_t count, int threads, cons
     });
     // Few are left to look at: one thread, which may throw.
     for (size_t row = 0; row < n; ++row) {
-      const std::vector<Fired> found =
-          kept(products.data() + row * kPanel, n * kPanel, fires.data() + row * static_cast<size_t>(strips));
+      const std::vector<Fired> found = active_features(products.data() + row * kPanel, n * kPanel,
+                                                       fires.data() + row * static_cast<size_t>(strips));
       for (const auto& [feature, value] : found) {
         out.indices.push_back(feature);
         out.values.push_back(value);
@@ -198,7 +198,8 @@ uint32_t Dictionary::activate(float* products, int first, int width) const {
   return fires;
 }
 
-std::vector<Fired> Dictionary::kept(const float* activations, size_t stride, const uint32_t* fires) const {
+std::vector<Fired> Dictionary::active_features(const float* activations, size_t stride,
+                                               const uint32_t* fires) const {
   std::vector<Fired> found;
   for (int first = 0; first < layout_.features; first += kPanel) {
     const float* values = activations + static_cast<size_t>(first / kPanel) * stride;
@@ -238,12 +239,12 @@ FeatureOfRow Dictionary::feature(const float* row, int index,
   FeatureOfRow found{value, scale.factor};
   if (layout_.k == 0 || value == 0.0F || use(value) == use(0)) return found;
   // Whether it is one of the k largest, the others say: all of them, where it is.
-  int before = 0;  // features that are kept before this one
-  for (int other = 0; other < layout_.features && before < layout_.k; ++other) {
-    const float theirs = other == index ? 0.0F : value_of(other);
-    if (theirs != 0.0F && (theirs > value || (theirs == value && other < index))) ++before;
+  int larger = 0;  // features that come before this one
+  for (int other = 0; other < layout_.features && larger < layout_.k; ++other) {
+    const float other_value = other == index ? 0.0F : value_of(other);
+    if (other_value != 0.0F && (other_value > value || (other_value == value && other < index))) ++larger;
   }
-  if (before >= layout_.k) found.activation = 0;
+  if (larger >= layout_.k) found.activation = 0;
   return found;
 }
 

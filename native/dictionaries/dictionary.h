@@ -82,7 +82,7 @@ class Dictionary {
   uint32_t activate(float* products, int first, int width) const;
   /// The features of one row that are kept, ascending: activations lie 32 beside each other every `stride`
   /// floats, `fires` says which of 32 each are not 0.
-  std::vector<Fired> kept(const float* activations, size_t stride, const uint32_t* fires) const;
+  std::vector<Fired> active_features(const float* activations, size_t stride, const uint32_t* fires) const;
 
   Layout layout_;
   MappedFile file_;

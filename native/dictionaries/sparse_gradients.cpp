@@ -83,9 +83,10 @@ void SparseModel::update_panel(const RowBatch& x, int panel, int rows, float sca
   // Where many rows use a panel, some of them at a time: they come from the cache for all of its features.
   // Each feature's sums go over its rows in their order either way.
   const size_t uses = use_starts_[static_cast<size_t>(last)] - use_starts_[static_cast<size_t>(first)];
-  const int some = std::max(1, static_cast<int>(kBlockBytes / (stride * sizeof(float))));
-  const bool many = uses >= static_cast<size_t>(kWidth) * static_cast<size_t>((rows + some - 1) / some);
-  const int step = many ? some : rows;
+  const int rows_at_once = std::max(1, static_cast<int>(kBlockBytes / (stride * sizeof(float))));
+  const bool many =
+      uses >= static_cast<size_t>(kWidth) * static_cast<size_t>((rows + rows_at_once - 1) / rows_at_once);
+  const int step = many ? rows_at_once : rows;
   for (int row_end = std::min(step, rows);; row_end = std::min(row_end + step, rows)) {
     for (int f = first; f < last; ++f) {
       const int j = f - first;
@@ -109,12 +110,12 @@ void SparseModel::update_panel(const RowBatch& x, int panel, int rows, float sca
   for (int f = first; f < last; ++f) {
     const int j = f - first;
     float* decoder = scratch.decoder_gradient.data() + static_cast<size_t>(j) * stride;
-    const float* own = decoder_row(f);
+    const float* weights = decoder_row(f);
     const float norm = norms_[static_cast<size_t>(f)];
     if (penalised) {
-      if (norm > 0) kernels_.add_scaled(own, penalty * activation_sums[j] / norm, blocks, decoder);
+      if (norm > 0) kernels_.add_scaled(weights, penalty * activation_sums[j] / norm, blocks, decoder);
     } else {
-      kernels_.add_scaled(own, -kernels_.dot(decoder, own, blocks), blocks, decoder);
+      kernels_.add_scaled(weights, -kernels_.dot(decoder, weights, blocks), blocks, decoder);
     }
     const auto at = static_cast<size_t>(f) * stride;
     decoder_.update(kernels_, at, decoder, 1.0F, nullptr, blocks, adam);

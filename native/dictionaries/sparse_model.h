@@ -239,19 +239,20 @@ class SparseModel {
 template <class Visit>
 void SparseModel::over_entries(int from, int to, std::vector<Entry> Row::*list, const Visit& visit) {
   constexpr size_t kSliceBytes = size_t{256} * 1024;
-  const int some =
+  const int slice =
       std::max(1, static_cast<int>(kSliceBytes / (static_cast<size_t>(padded_hidden_) * sizeof(float))));
-  const auto slices = static_cast<size_t>((shape_.features + some - 1) / some);
+  const auto slices = static_cast<size_t>((shape_.features + slice - 1) / slice);
   size_t entries = 0;
   for (int i = from; i < to; ++i) entries += (rows_[static_cast<size_t>(i)].*list).size();
   const bool many = entries >= slices * static_cast<size_t>(to - from);
-  const int step = many ? some : shape_.features;
+  const int step = many ? slice : shape_.features;
   std::vector<size_t> next(static_cast<size_t>(to - from), 0);
   for (int last = std::min(step, shape_.features);; last = std::min(last + step, shape_.features)) {
     for (int i = from; i < to; ++i) {
-      std::vector<Entry>& own = rows_[static_cast<size_t>(i)].*list;
+      std::vector<Entry>& entries_of_row = rows_[static_cast<size_t>(i)].*list;
       size_t& at = next[static_cast<size_t>(i - from)];
-      for (; at < own.size() && own[at].feature < last; ++at) visit(i, own[at]);
+      for (; at < entries_of_row.size() && entries_of_row[at].feature < last; ++at)
+        visit(i, entries_of_row[at]);
     }
     if (last == shape_.features) break;
   }

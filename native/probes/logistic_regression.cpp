@@ -49,21 +49,21 @@ double line_minimum(const NewtonProblem& problem, const Vector& signs, double c,
   double high = std::numeric_limits<double>::infinity();
   double step = 1;
   for (int round = 0; round < 60; ++round) {
-    double first = (problem.cross + step * problem.direction_norm) / c;
-    double second = problem.direction_norm / c;
-    double size = std::fabs(first);
+    double slope_here = (problem.cross + step * problem.direction_norm) / c;
+    double curvature = problem.direction_norm / c;
+    double size = std::fabs(slope_here);
     for (size_t i = 0; i < signs.size(); ++i) {
       const double change = problem.direction_scores[i];
       const Logistic at(signs[i] * (problem.scores[i] + step * change));
       const double part = signs[i] * at.slope() * change;
-      first += part;
+      slope_here += part;
       size += std::fabs(part);
-      second += at.curvature() * change * change;
+      curvature += at.curvature() * change * change;
     }
     // A minimum near enough: its derivative is small beside the one at the start, or lost in rounding.
-    if (std::fabs(first) <= std::max(-1e-3 * slope, 1e-14 * size)) return step;
-    (first < 0 ? low : high) = step;
-    double next = step - first / second;
+    if (std::fabs(slope_here) <= std::max(-1e-3 * slope, 1e-14 * size)) return step;
+    (slope_here < 0 ? low : high) = step;
+    double next = step - slope_here / curvature;
     const double limit = std::min(high, 4 * std::max(low, 1.0));
     if (!(next > low && next < high && next <= limit)) next = high <= limit ? (low + high) / 2 : limit;
     if (next == step || next == low || next == high) return low;
@@ -92,7 +92,7 @@ LogisticFit minimise(NewtonProblem& problem, const std::vector<uint8_t>& labels,
     }
   };
   // False where rounding has the last word: no better point can be told from this one.
-  const auto step_on = [&] {
+  const auto newton_step = [&] {
     if (fit.iterations == 0 || relative_change(curvature, factored, count) > kReuse) {
       if (!problem.factor(curvature)) return false;
       factored = curvature;
@@ -113,7 +113,7 @@ LogisticFit minimise(NewtonProblem& problem, const std::vector<uint8_t>& labels,
     cancel.check();
     evaluate();
     const double bound = problem.gradient_bound(residual);
-    if (bound > goal && fit.iterations < options.max_iterations && step_on()) {
+    if (bound > goal && fit.iterations < options.max_iterations && newton_step()) {
       renewed = false;
       ++fit.iterations;
       if (on_iteration) on_iteration(fit.iterations);

@@ -26,11 +26,11 @@ constexpr double kProbeShare = 0.2;
 // The values of the held-out examples.
 template <class T>
 std::vector<T> held_out(const Examples& examples, const std::vector<T>& values) {
-  std::vector<T> kept;
+  std::vector<T> out;
   for (size_t i = 0; i < values.size(); ++i) {
-    if (examples.train[i] == 0) kept.push_back(values[i]);
+    if (examples.train[i] == 0) out.push_back(values[i]);
   }
-  return kept;
+  return out;
 }
 
 double accuracy_of(const std::vector<double>& values, double threshold, const std::vector<uint8_t>& labels) {

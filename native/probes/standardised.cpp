@@ -89,15 +89,15 @@ void StandardisedExamples::dots(const std::vector<double>& weight, int count,
   std::vector<double> scaled(weight.size());
   for (size_t k = 0; k < weight.size(); ++k) scaled[k] = weight[k] * inverse_std_[k];
   constexpr int kTogether = 16;
-  const auto some = [&](int part) {
+  const auto sum_part = [&](int part) {
     for (int i = part * kTogether; i < std::min(count, (part + 1) * kTogether); ++i) {
       y[i] = best_kernels().difference_dot(features(example_of(i)), mean_.data(), scaled.data(),
                                            examples_.hidden);
     }
   };
   const int parts = round_up(count, kTogether) / kTogether;
-  if (team != nullptr) return team->parallel_for(parts, some);
-  for (int part = 0; part < parts; ++part) some(part);
+  if (team != nullptr) return team->parallel_for(parts, sum_part);
+  for (int part = 0; part < parts; ++part) sum_part(part);
 }
 
 void StandardisedExamples::times(const std::vector<double>& v, double* y, ThreadTeam* team) const {

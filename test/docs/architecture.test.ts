@@ -136,4 +136,11 @@ test("the page names every folder and every file that it names is there", () => 
   }
 });
 
+test("the glossary's words are defined where it says", () => {
+  const glossary = readFileSync(join(root, "native/README.md"), "utf8");
+  const rows = [...glossary.matchAll(/^\| ([a-z -]+) \| (.+) \| `([\w./]+)` \|$/gm)];
+  assert.ok(rows.length >= 20 && rows.length <= 30, `${rows.length} words`);
+  for (const [, word, , file] of rows) assert.ok(existsSync(join(root, "native", file!)), `${word}: ${file}`);
+});
+
 test.run();

@@ -1,4 +1,4 @@
-#include "engine/inside.h"
+#include "engine/introspection.h"
 
 #include <exception>
 #include <utility>
@@ -8,9 +8,9 @@
 
 namespace tapline {
 
-void Inside::open(server_context& server, const EngineOptions& options, const common_params& params,
-                  int slot_tokens, LiveRegistry& registry) {
-  reason_ = obstacle(options);
+void Introspection::open(server_context& server, const EngineOptions& options, const common_params& params,
+                         int slot_tokens, LiveRegistry& registry) {
+  reason_ = why_unsupported(options);
   if (!reason_.empty()) return;
   try {
     auto* handle = const_cast<llama_model*>(llama_get_model(server.get_llama_context()));
@@ -36,7 +36,7 @@ void Inside::open(server_context& server, const EngineOptions& options, const co
 }
 
 /// What of the options stands in the way; empty: nothing.
-std::string Inside::obstacle(const EngineOptions& options) {
+std::string Introspection::why_unsupported(const EngineOptions& options) {
   if (options.capture_tokens <= 0) return "Captures are switched off.";
   // What is computed here is computed in a context of its own, which has neither: its numbers would be
   // another model's.
@@ -47,26 +47,27 @@ std::string Inside::obstacle(const EngineOptions& options) {
   return {};
 }
 
-void Inside::check_possible(const void* part) const {
+void Introspection::check_supported(const void* part) const {
   if (part != nullptr) return;
   if (reason_.empty()) throw Error(ErrorCode::kClosed, "The engine is closed.");
   throw Error(ErrorCode::kUnsupportedArchitecture, reason_);
 }
 
-CaptureResult Inside::capture(GenerationLoop& loop, const CaptureRequest& request,
-                              const CancelToken& cancel) {
+CaptureResult Introspection::capture(GenerationLoop& loop, const CaptureRequest& request,
+                                     const CancelToken& cancel) {
   const std::lock_guard<std::mutex> lock(capture_mutex_);
-  check_possible(capture_.get());
+  check_supported(capture_.get());
   return capture_->run(loop, request, cancel);
 }
 
-ScoreResult Inside::score(GenerationLoop& loop, const ScoreRequest& request, const CancelToken& cancel) {
+ScoreResult Introspection::score(GenerationLoop& loop, const ScoreRequest& request,
+                                 const CancelToken& cancel) {
   const std::lock_guard<std::mutex> lock(score_mutex_);
-  check_possible(scorer_.get());
+  check_supported(scorer_.get());
   return scorer_->run(loop, request, cancel);
 }
 
-std::vector<std::string> Inside::points() const {
+std::vector<std::string> Introspection::points() const {
   std::vector<std::string> names;
   for (size_t i = 0; capture_ && i < kPointCount; ++i) {
     if (capture_->stream().points.found[i].supported) names.emplace_back(kPointNames[i]);
@@ -74,13 +75,13 @@ std::vector<std::string> Inside::points() const {
   return names;
 }
 
-std::optional<TwinReport> Inside::twin() {
+std::optional<TwinReport> Introspection::twin() {
   const std::lock_guard<std::mutex> lock(twin_mutex_);
   if (!twin_) return std::nullopt;
   return twin_->report();
 }
 
-void Inside::close() {
+void Introspection::close() {
   // One that was refused may still be returning.
   const std::scoped_lock lock(capture_mutex_, score_mutex_, twin_mutex_);
   twin_.reset();

@@ -19,7 +19,7 @@ namespace tapline {
 
 /// What looks into the served model: captures, scores of prompts, and the requests that change or watch it in
 /// the server's own batches. A model that cannot be looked into is still served.
-class Inside {
+class Introspection {
  public:
   /// On the generation thread, once the model is loaded. `slot_tokens`: what one slot holds. `registry`
   /// outlives this object.
@@ -27,7 +27,7 @@ class Inside {
             int slot_tokens, LiveRegistry& registry);
 
   /// Whether it can be looked into; otherwise `reason()` says why not.
-  bool possible() const { return capture_ != nullptr; }
+  bool supported() const { return capture_ != nullptr; }
   const std::string& reason() const { return reason_; }
 
   /// Names of the points that the model's blocks have; none where it cannot be looked into.
@@ -45,8 +45,8 @@ class Inside {
   void close();
 
  private:
-  static std::string obstacle(const EngineOptions& options);
-  void check_possible(const void* part) const;
+  static std::string why_unsupported(const EngineOptions& options);
+  void check_supported(const void* part) const;
 
   std::string reason_;
   std::mutex capture_mutex_;
