@@ -8,7 +8,7 @@
 
 namespace tapline {
 
-TaskPool::TaskPool(size_t most, size_t at_once) : most_(most), kept_(std::max<size_t>(at_once, 1)) {
+TaskPool::TaskPool(size_t most, size_t at_once) : most_(most), permanent_(std::max<size_t>(at_once, 1)) {
   try {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (size_t i = 0; i < at_once; ++i) add_thread();
@@ -39,11 +39,11 @@ void TaskPool::join_ended() {
   ended_.clear();
 }
 
-bool TaskPool::submit(std::function<void()> job, std::function<void()> told) {
+bool TaskPool::submit(std::function<void()> job, std::function<void()> after) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_) return false;
-    jobs_.push_back({std::move(job), std::move(told)});
+    jobs_.push_back({std::move(job), std::move(after)});
     if (jobs_.size() > idle_ && threads_.size() < most_) {
       try {
         add_thread();
@@ -76,17 +76,17 @@ void TaskPool::stop() {
 }
 
 void TaskPool::work(std::list<std::thread>::iterator self) {
-  std::function<void()> told;
+  std::function<void()> after;
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     ++idle_;
-    if (told) {
+    if (after) {
       lock.unlock();
-      std::exchange(told, {})();
+      std::exchange(after, {})();
       lock.lock();
     }
     const auto wanted = [this] { return !jobs_.empty() || stopping_; };
-    if (!wanted() && threads_.size() <= kept_) changed_.wait(lock, wanted);
+    if (!wanted() && threads_.size() <= permanent_) changed_.wait(lock, wanted);
     --idle_;
     if (stopping_) return;
     if (jobs_.empty()) {
@@ -97,7 +97,7 @@ void TaskPool::work(std::list<std::thread>::iterator self) {
     jobs_.pop_front();
     lock.unlock();
     job.run();
-    told = std::move(job.told);
+    after = std::move(job.after);
     job = {};  // what it holds is freed without the lock
     lock.lock();
   }

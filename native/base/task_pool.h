@@ -26,11 +26,11 @@ class TaskPool {
   TaskPool(const TaskPool&) = delete;
   TaskPool& operator=(const TaskPool&) = delete;
 
-  /// Any thread. Jobs must not throw. `told`, if given, runs behind the job on its thread, which takes the
+  /// Any thread. Jobs must not throw. `after`, if given, runs after the job on its thread, which takes the
   /// next job from then on: what it tells somebody of comes too late to need another thread. It must not call
   /// this pool. False when the pool has stopped: the job will not run. Throws kOutOfMemory where the system
   /// has no thread at all for it, and std::bad_alloc; it will not run then.
-  bool submit(std::function<void()> job, std::function<void()> told = {});
+  bool submit(std::function<void()> job, std::function<void()> after = {});
 
   /// Finishes the running jobs, drops the waiting ones and joins the threads. Safe to call twice.
   void stop();
@@ -38,7 +38,7 @@ class TaskPool {
  private:
   struct Job {
     std::function<void()> run;
-    std::function<void()> told;
+    std::function<void()> after;
   };
 
   void add_thread();
@@ -46,7 +46,7 @@ class TaskPool {
   void join_ended();
 
   const size_t most_;
-  const size_t kept_;  // threads that stay
+  const size_t permanent_;  // threads that stay
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;

@@ -116,8 +116,8 @@ void Engine::generate() {
     routes_->update_meta(*context_);
     meta_ = std::make_unique<server_context_meta>(context_->get_meta());
     model_ = const_cast<llama_model*>(llama_get_model(context_->get_llama_context()));
-    inside_.open(*context_, options_, params_, meta_->slot_n_ctx, live_requests_);
-    info_ = describe_served(*meta_, model_, params_, inside_);
+    introspection_.open(*context_, options_, params_, meta_->slot_n_ctx, live_requests_);
+    info_ = describe_served(*meta_, model_, params_, introspection_);
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::kOutOfMemory, "There is not enough memory for this model and its context.");
   } catch (const Error& error) {
@@ -140,11 +140,11 @@ void Engine::generate() {
 }
 
 CaptureResult Engine::capture(const CaptureRequest& request, const CancelToken& cancel) {
-  return inside_.capture(loop_, request, cancel);
+  return introspection_.capture(loop_, request, cancel);
 }
 
 ScoreResult Engine::score(const ScoreRequest& request, const CancelToken& cancel) {
-  return inside_.score(loop_, request, cancel);
+  return introspection_.score(loop_, request, cancel);
 }
 
 RequestId Engine::open(Route route, std::string body, std::shared_ptr<LivePlan> live) {
@@ -155,7 +155,8 @@ RequestId Engine::open(Route route, std::string body, std::shared_ptr<LivePlan> 
     id = next_id_++;
     if (closing_) return id;  // read() tells
     if (live) {
-      if (!inside_.possible()) throw Error(ErrorCode::kUnsupportedArchitecture, inside_.reason());
+      if (!introspection_.supported())
+        throw Error(ErrorCode::kUnsupportedArchitecture, introspection_.reason());
       check_live_plan(*live, llama_model_n_layer(model_), static_cast<size_t>(llama_model_n_embd(model_)));
     }
     request = std::make_shared<Request>(id, deliver_, *pool_, *router_, llama_model_get_vocab(model_));
@@ -288,7 +289,7 @@ void Engine::close() {
   queues_.reset();
   meta_.reset();
   routes_.reset();
-  inside_.close();
+  introspection_.close();
   context_.reset();
   model_ = nullptr;
 }

@@ -14,7 +14,7 @@
 #include "base/task_pool.h"
 #include "engine/event.h"
 #include "engine/generation_loop.h"
-#include "engine/inside.h"
+#include "engine/introspection.h"
 #include "engine/live_registry.h"
 #include "engine/options.h"
 #include "engine/prepare.h"
@@ -69,10 +69,10 @@ class Engine : public Counted<Engine> {
   void read(RequestId id);
   void cancel(RequestId id);
 
-  /// See Inside.
+  /// See Introspection.
   CaptureResult capture(const CaptureRequest& request, const CancelToken& cancel);
   ScoreResult score(const ScoreRequest& request, const CancelToken& cancel);
-  std::optional<TwinReport> twin() { return inside_.twin(); }
+  std::optional<TwinReport> twin() { return introspection_.twin(); }
 
   /// Ends all requests, the threads and the model, in that order; blocks. Safe to call twice and from
   /// several threads. Waits for a load that is under way: llama.cpp cannot interrupt it.
@@ -97,7 +97,7 @@ class Engine : public Counted<Engine> {
   llama_model* model_ = nullptr;
   std::string info_;
   LiveRegistry live_requests_;
-  Inside inside_;
+  Introspection introspection_;
   GenerationLoop loop_;
   LoadProgress progress_;
   std::unique_ptr<server_response_reader> queues_;

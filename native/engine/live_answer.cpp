@@ -32,7 +32,7 @@ json number(double value) {
 }  // namespace
 
 LiveAnswer::LiveAnswer(std::shared_ptr<LiveRequest> request, const llama_vocab* vocab)
-    : request_(std::move(request)), vocab_(vocab), told_(request_->size()) {}
+    : request_(std::move(request)), vocab_(vocab), reported_(request_->size()) {}
 
 std::string LiveAnswer::piece(llama_token token) const {
   return common_token_to_piece(vocab_, token, /*special=*/true);
@@ -40,28 +40,28 @@ std::string LiveAnswer::piece(llama_token token) const {
 
 void LiveAnswer::add_tokens(json& chunks, size_t index, int decoded, const std::vector<llama_token>& last) {
   json* choice = last_choice(chunks);
-  if (choice == nullptr || decoded <= told_[index]) return;
-  json read = tokens(index, std::exchange(told_[index], decoded), decoded, last);
+  if (choice == nullptr || decoded <= reported_[index]) return;
+  json read = tokens(index, std::exchange(reported_[index], decoded), decoded, last);
   if (!read.empty()) (*choice)["tapline"]["tokens"] = std::move(read);
 }
 
 void LiveAnswer::finish(json& answer, size_t index, int decoded, const std::vector<llama_token>& all) {
   json* choice = last_choice(answer);
   if (choice == nullptr) return;
-  json& told = (*choice)["tapline"];
-  told = json::object();
-  json read = tokens(index, std::exchange(told_[index], decoded), decoded, all);
-  if (!read.empty()) told["tokens"] = std::move(read);
+  json& extension = (*choice)["tapline"];
+  extension = json::object();
+  json read = tokens(index, std::exchange(reported_[index], decoded), decoded, all);
+  if (!read.empty()) extension["tokens"] = std::move(read);
   LiveTrack& track = request_->track(index);
   json before = prompt(*track.prompt);
-  json kept = keep_states(track, index, decoded);
-  if (!before.empty()) told["prompt"] = std::move(before);
+  json capture = keep_states(track, index, decoded);
+  if (!before.empty()) extension["prompt"] = std::move(before);
   if (track.plain) {
-    told["pair_of"] = request_->pair_of(index);
+    extension["pair_of"] = request_->pair_of(index);
   } else if (!request_->plan.edits.empty()) {
-    told["interventions"] = interventions(track.effects_before(track.n_prompt - 1 + decoded));
+    extension["interventions"] = interventions(track.effects_before(track.n_prompt - 1 + decoded));
   }
-  if (!kept.empty()) told["capture"] = std::move(kept);
+  if (!capture.empty()) extension["capture"] = std::move(capture);
   const std::lock_guard<std::mutex> lock(track.mutex);
   if (track.stopped) (*choice)["finish_reason"] = "monitor";
 }
@@ -95,9 +95,10 @@ json LiveAnswer::keep_states(LiveTrack& track, size_t index, int decoded) {
   };
   add(prompt, 0, n_prompt);
   add(track, n_prompt, n_prompt - 1 + decoded);
-  json told = {{"id", states.id}, {"rows", states.rows.size()}, {"layers", states.layers}};
+  json capture = {{"id", states.id}, {"rows", states.rows.size()}, {"layers", states.layers}};
   std::string note;
-  if (track.was_cut() || prompt.was_cut()) note = "Rows beyond the limit of a capture were not kept.";
+  if (track.states_were_truncated() || prompt.states_were_truncated())
+    note = "Rows beyond the limit of a capture were not kept.";
   // The last block computes the rows that answer alone, so that others are NaN in its array.
   for (size_t layer = 0; layer < watch.layers.size(); ++layer) {
     const std::vector<float>& values = states.values[layer];
@@ -105,14 +106,14 @@ json LiveAnswer::keep_states(LiveTrack& track, size_t index, int decoded) {
     size_t missing = 0;
     for (size_t row = 0; row < states.rows.size(); ++row) missing += std::isnan(values[row * width]) ? 1 : 0;
     if (missing == 0) continue;
-    told["missing"].push_back({{"layer", watch.layers[layer]}, {"rows", missing}});
+    capture["missing"].push_back({{"layer", watch.layers[layer]}, {"rows", missing}});
     note += (note.empty() ? "" : " ") + std::string("Block ") + std::to_string(watch.layers[layer]) +
             " did not compute " + std::to_string(missing) + " of the " + std::to_string(states.rows.size()) +
             " rows; they are NaN.";
   }
-  if (!note.empty()) told["note"] = note;
+  if (!note.empty()) capture["note"] = note;
   states_.push_back(std::move(states));
-  return told;
+  return capture;
 }
 
 /// Generated tokens from..to-1, each with the reading of the row that chose it. `ending` are the last ids.

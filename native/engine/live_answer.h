@@ -38,7 +38,7 @@ class LiveAnswer {
 
   std::shared_ptr<LiveRequest> request_;
   const llama_vocab* vocab_;
-  std::vector<int> told_;  // tokens told, by result index
+  std::vector<int> reported_;  // tokens told, by result index
   std::vector<LiveStates> states_;
 };
 

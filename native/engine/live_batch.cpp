@@ -27,12 +27,12 @@ bool in_part(const Positions& positions, const LiveTrack& track, int place) {
 }
 
 /// A watched token of the prompt is read in its own row, a generated one in the row that chose it.
-bool own_watched(const LiveWatch& watch, int index, int n_prompt) {
-  return watch.tells() && index < n_prompt && watch.positions.contains(index, n_prompt);
+bool prompt_row_watched(const LiveWatch& watch, int index, int n_prompt) {
+  return watch.reads_rows() && index < n_prompt && watch.positions.contains(index, n_prompt);
 }
 
 bool next_watched(const LiveWatch& watch, const LiveTrack& track, int index, int n_prompt) {
-  return watch.tells() && index + 1 >= n_prompt && watch.positions.contains(index + 1, n_prompt) &&
+  return watch.reads_rows() && index + 1 >= n_prompt && watch.positions.contains(index + 1, n_prompt) &&
          in_part(watch.positions, track, index + 1 - n_prompt);
 }
 
@@ -55,7 +55,7 @@ LiveBatch::LiveBatch(ServerSlots& slots, LiveRegistry& registry, const ResidualS
                                         llama_vocab_n_tokens(llama_model_get_vocab(model)), n_threads);
   }
   slots_.set_decode([this](llama_context* ctx, llama_batch batch) { return decode(ctx, batch); });
-  slots_.set_reset([this](int slot, int own_task) { let_go(slot, own_task); });
+  slots_.set_reset([this](int slot, int own_task) { on_slot_release(slot, own_task); });
 }
 
 LiveBatch::~LiveBatch() {
@@ -74,7 +74,7 @@ int LiveBatch::decode(llama_context* ctx, llama_batch batch) {
       CancelToken());
   int status = 0;
   try {
-    const EvalCallbackScope heard(ctx, BlockTap::on_node, &tap_);
+    const EvalCallbackScope callback(ctx, BlockTap::on_node, &tap_);
     status = llama_decode(ctx, batch);
   } catch (...) {
     tap_.disarm();
@@ -146,7 +146,7 @@ void LiveBatch::plan(const llama_batch& batch) {
     const LivePlan& plan = owner.request->plan;
     const int index = batch.pos[i];
     const std::lock_guard<std::mutex> lock(owner.track->mutex);
-    follow(*owner.track, plan, batch.token[i], index - owner.n_prompt);
+    track_token(*owner.track, plan, batch.token[i], index - owner.n_prompt);
     const auto acts = [&](size_t edit) {
       const Edit& change = plan.edits[edit];
       const int gate = plan.gates[edit];
@@ -163,12 +163,12 @@ void LiveBatch::plan(const llama_batch& batch) {
       return true;
     };
     if (!owner.track->plain && !plan.edits.empty()) edits_.add(plan.edits, owner.effects_at(index), i, acts);
-    if (owner.track->touched() && batch.logits[i] == 0 && n_layer_ > 1) {
+    if (owner.track->depends_on_edit() && batch.logits[i] == 0 && n_layer_ > 1) {
       guarded_[static_cast<size_t>(i)] = &owner;
       read_[static_cast<size_t>(n_layer_ - 2)] = true;
     }
     const bool next = next_watched(plan.watch, *owner.track, index, owner.n_prompt);
-    const bool watched = next || own_watched(plan.watch, index, owner.n_prompt);
+    const bool watched = next || prompt_row_watched(plan.watch, index, owner.n_prompt);
     if (!watched && (plan.conditions.empty() || index + 1 < owner.n_prompt)) continue;
     row_at_[static_cast<size_t>(i)] = static_cast<int>(rows_.size());
     Row row;
@@ -194,7 +194,7 @@ void LiveBatch::plan(const llama_batch& batch) {
           owner.states_bytes += bytes;
           reading.states.assign(values, static_cast<float>(missing));
         } else {
-          owner.track->states_cut = true;
+          owner.track->states_truncated = true;
         }
       }
       if (watch.norms || watch.lens_top > 0 || !reading.states.empty()) {
@@ -208,7 +208,7 @@ void LiveBatch::plan(const llama_batch& batch) {
 }
 
 /// Keeps a generated token, and which part of the answer the next one belongs to.
-void LiveBatch::follow(LiveTrack& track, const LivePlan& plan, llama_token token, int place) {
+void LiveBatch::track_token(LiveTrack& track, const LivePlan& plan, llama_token token, int place) {
   if (place < 0) return;
   track.generated[place] = token;
   const auto found = track.parts.find(place);
@@ -261,7 +261,7 @@ void LiveBatch::read(const TappedRows& tapped) {
   }
 }
 
-void LiveBatch::let_go(int slot, int task) {
+void LiveBatch::on_slot_release(int slot, int task) {
   if (registry_.empty()) return;
   const LiveRegistry::Entry entry = registry_.find(task);
   if (!entry.request) return;

@@ -62,16 +62,16 @@ class LiveBatch {
   int decode(llama_context* ctx, llama_batch batch);
   bool find_owners(const llama_batch& batch);
   void plan(const llama_batch& batch);
-  void follow(LiveTrack& track, const LivePlan& plan, llama_token token, int place);
+  void track_token(LiveTrack& track, const LivePlan& plan, llama_token token, int place);
   std::vector<TapPoint> points() const;
   void read(const TappedRows& rows);
   void commit(llama_context* ctx, const llama_batch& batch);
-  void tell_lens();
+  void read_all_lenses();
   bool read_lens(int slot);
-  void judge(const Row& row);
+  void check_conditions(const Row& row);
   void refuse_non_finite(llama_context* ctx, const llama_batch& batch);
   void fail(const std::shared_ptr<LiveRequest>& request, const std::string& sentence);
-  void let_go(int slot, int task);
+  void on_slot_release(int slot, int task);
 
   ServerSlots& slots_;
   LiveRegistry& registry_;

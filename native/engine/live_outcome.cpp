@@ -16,7 +16,7 @@ constexpr int kLogitsLookedAt = 16;
 
 /// The decode has succeeded: what was read and done is now part of the requests.
 void LiveBatch::commit(llama_context* ctx, const llama_batch& batch) {
-  tell_lens();
+  read_all_lenses();
   refuse_non_finite(ctx, batch);
   for (Owner& owner : owners_) {
     if (!owner.request) continue;
@@ -29,17 +29,17 @@ void LiveBatch::commit(llama_context* ctx, const llama_batch& batch) {
     LiveTrack& track = *owners_[static_cast<size_t>(row.slot)].track;
     {
       const std::lock_guard<std::mutex> lock(track.mutex);
-      LiveReading& kept = track.rows[row.index];
-      track.states_bytes += (row.reading.states.size() - kept.states.size()) * sizeof(float);
-      kept = std::move(row.reading);
+      LiveReading& stored = track.rows[row.index];
+      track.states_bytes += (row.reading.states.size() - stored.states.size()) * sizeof(float);
+      stored = std::move(row.reading);
     }
-    judge(row);
+    check_conditions(row);
   }
 }
 
 /// The lens of all rows that asked for it, as one product. Where one request's rows are not finite there is
 /// none for any of them, so each is read by itself: refuse_non_finite() ends the one that they belong to.
-void LiveBatch::tell_lens() {
+void LiveBatch::read_all_lenses() {
   if (!lens_ || read_lens(-1)) return;
   for (int slot = 0; slot < slots_.count(); ++slot) {
     if (read_lens(slot)) continue;
@@ -94,20 +94,20 @@ bool LiveBatch::read_lens(int slot) {
 }
 
 /// Conditions look at the rows that choose tokens, over so many tokens in a row.
-void LiveBatch::judge(const Row& row) {
+void LiveBatch::check_conditions(const Row& row) {
   const Owner& owner = owners_[static_cast<size_t>(row.slot)];
   const LivePlan& plan = owner.request->plan;
   if (row.index + 1 < owner.n_prompt) return;
   for (size_t c = 0; c < plan.conditions.size(); ++c) {
     const LiveCondition& condition = plan.conditions[c];
-    int held = 0;
-    for (int index = row.index; held < condition.tokens && index + 1 >= owner.n_prompt; --index, ++held) {
+    int streak = 0;
+    for (int index = row.index; streak < condition.tokens && index + 1 >= owner.n_prompt; --index, ++streak) {
       LiveTrack& track = index < owner.n_prompt ? *owner.track->prompt : *owner.track;
       const std::lock_guard<std::mutex> lock(track.mutex);
       const auto found = track.rows.find(index);
-      if (found == track.rows.end() || !condition.met(found->second.probes[condition.probe])) break;
+      if (found == track.rows.end() || !condition.holds(found->second.probes[condition.probe])) break;
     }
-    if (held < condition.tokens) continue;
+    if (streak < condition.tokens) continue;
     // Completions of one prompt share its last row: what it decides, it decides for all of them.
     const int task = slots_.task(row.slot).id;
     for (int slot = 0; slot < slots_.count(); ++slot) {
@@ -144,7 +144,7 @@ void LiveBatch::refuse_non_finite(llama_context* ctx, const llama_batch& batch) 
     const Owner& owner = owners_[static_cast<size_t>(batch.seq_id[i][0])];
     if (batch.logits[i] == 0 || !owner.request) continue;
     bool broken = !owner.request->failure().empty();
-    if (!broken && !owner.track->touched()) continue;
+    if (!broken && !owner.track->depends_on_edit()) continue;
     float* logits = llama_get_logits_ith(ctx, i);
     if (logits == nullptr) continue;
     for (int token = 0; !broken && token < n_vocab; token += step) broken = !std::isfinite(logits[token]);

@@ -24,11 +24,11 @@ LiveRegistry::Entry LiveRegistry::find(int task) const {
 
 void LiveRegistry::sweep(const std::function<bool(int task)>& in_slot) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::unordered_map<const LiveRequest*, long> held;
-  for (const auto& [task, entry] : entries_) ++held[entry.request.get()];
+  std::unordered_map<const LiveRequest*, long> registered;
+  for (const auto& [task, entry] : entries_) ++registered[entry.request.get()];
   for (auto it = entries_.begin(); it != entries_.end();) {
     // Of one that is alone each entry that goes takes its share along, so that it stays alone.
-    const bool alone = it->second.request.use_count() <= held[it->second.request.get()];
+    const bool alone = it->second.request.use_count() <= registered[it->second.request.get()];
     if (alone && !in_slot(it->first)) {
       it = entries_.erase(it);
     } else {

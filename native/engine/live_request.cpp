@@ -25,7 +25,7 @@ double LiveProjection::of(const float* row) const {
   return product(row, direction->values) / direction->length;
 }
 
-bool LivePlan::parts(Positions::Part part) const {
+bool LivePlan::needs_part(Positions::Part part) const {
   return watch.positions.part == part || std::any_of(edits.begin(), edits.end(), [part](const Edit& edit) {
            return edit.positions.part == part;
          });
@@ -33,13 +33,14 @@ bool LivePlan::parts(Positions::Part part) const {
 
 LiveTrack::LiveTrack(const LivePlan& plan, bool plain)
     : plain(plain), effects(plan.edits.size()), reached(plan.conditions.size(), -1) {
-  const bool follows = plan.parts(Positions::Part::kThinking) || plan.parts(Positions::Part::kAnswer);
+  const bool follows =
+      plan.needs_part(Positions::Part::kThinking) || plan.needs_part(Positions::Part::kAnswer);
   if (follows) parts[0] = ThinkingState(plan.thinking);
 }
 
-bool LiveTrack::was_cut() {
+bool LiveTrack::states_were_truncated() {
   const std::lock_guard<std::mutex> lock(mutex);
-  return states_cut;
+  return states_truncated;
 }
 
 std::vector<EditEffect> LiveTrack::effects_before(int end) {

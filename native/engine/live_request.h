@@ -41,7 +41,7 @@ struct LiveCondition {
   bool above = true;
   int tokens = 1;
 
-  bool met(double score) const { return above ? score > bound : score < bound; }
+  bool holds(double score) const { return above ? score > bound : score < bound; }
 };
 
 /// What is read of a request's rows, before any edit at that layer.
@@ -56,7 +56,9 @@ struct LiveWatch {
   std::string states;
   size_t states_bytes = 0;  // that one completion's rows may take
 
-  bool tells() const { return norms || lens_top > 0 || probes || !projections.empty() || !states.empty(); }
+  bool reads_rows() const {
+    return norms || lens_top > 0 || probes || !projections.empty() || !states.empty();
+  }
 };
 
 /// What a request changes and watches: plain data, made once, shared by its completions.
@@ -72,7 +74,7 @@ struct LivePlan {
   ThinkingTags thinking;
 
   /// Whether anything asks for the thinking or the answer alone.
-  bool parts(Positions::Part part) const;
+  bool needs_part(Positions::Part part) const;
 };
 
 /// What was read of one row.
@@ -105,7 +107,7 @@ struct LiveTrack {
   LiveTrack(const LivePlan& plan, bool plain);
 
   /// Whether a row was left out because there were more than may be kept. Takes the mutex.
-  bool was_cut();
+  bool states_were_truncated();
 
   /// It wears none of the edits: the other one of a pair.
   const bool plain;
@@ -124,7 +126,7 @@ struct LiveTrack {
   bool edited = false;           // an edit has changed one of its rows
   int first_edited = INT32_MAX;  // token index; the cache is edited from here on
   /// Whether its cache holds what came of an edited row.
-  bool touched() const { return edited || prompt->edited; }
+  bool depends_on_edit() const { return edited || prompt->edited; }
 
   std::mutex mutex;
   std::vector<EditEffect> effects;  // on rows of the prompt that it computed, one per edit
@@ -135,10 +137,10 @@ struct LiveTrack {
   std::map<int, llama_token> generated;  // by place in the answer, as far as the model has read them
   /// By place in the answer, as it is before that token; empty where nobody asks.
   std::map<int, ThinkingState> parts;
-  size_t states_bytes = 0;   // that are kept in rows
-  bool states_cut = false;   // there were more than may be kept
-  std::vector<int> reached;  // for each condition the token index at which it was first met, -1: never
-  bool stopped = false;      // by the plan's stop condition
+  size_t states_bytes = 0;        // that are kept in rows
+  bool states_truncated = false;  // there were more than may be kept
+  std::vector<int> reached;       // for each condition the token index at which it was first met, -1: never
+  bool stopped = false;           // by the plan's stop condition
 };
 
 /// One request's plan and its completions, by result index.

@@ -35,7 +35,7 @@ PlainTwin::PlainTwin(ServerSlots& slots, const LiveRegistry& registry, const com
   auto* model = const_cast<llama_model*>(llama_get_model(served));
   context_.reset(llama_init_from_model(model, settings_of(served, params)));
   if (!context_) throw Error(ErrorCode::kOutOfMemory, "There is not enough memory for a second context.");
-  slots_.set_observer([this](llama_context* ctx, const llama_batch& batch) { follow(ctx, batch); });
+  slots_.set_observer([this](llama_context* ctx, const llama_batch& batch) { mirror(ctx, batch); });
 }
 
 PlainTwin::~PlainTwin() {
@@ -48,7 +48,7 @@ TwinReport PlainTwin::report() const {
 }
 
 /// The server has decoded `batch`: so does the twin.
-void PlainTwin::follow(llama_context* served, const llama_batch& batch) {
+void PlainTwin::mirror(llama_context* served, const llama_batch& batch) {
   if (batch.token == nullptr) return;  // images: requests that carry them wear no edits
   struct Start {
     int slot;
@@ -68,7 +68,7 @@ void PlainTwin::follow(llama_context* served, const llama_batch& batch) {
                         [](const Start& start) { return start.task.parent >= 0; });
   for (const Start& start : starts) {
     Sequence& sequence = sequences_[static_cast<size_t>(start.slot)];
-    const bool reached = reach(start.slot, start.task, start.first);
+    const bool reached = sync_cache(start.slot, start.task, start.first);
     sequence.lost = !reached || (sequence.lost && sequence.task == start.task.id);
     sequence.task = start.task.id;
     if (reached) continue;
@@ -86,7 +86,7 @@ void PlainTwin::follow(llama_context* served, const llama_batch& batch) {
 }
 
 /// Makes the twin's cache of a slot hold what the server's holds of it: the tokens before `first`.
-bool PlainTwin::reach(int slot, const ServerSlots::Task& task, size_t first) {
+bool PlainTwin::sync_cache(int slot, const ServerSlots::Task& task, size_t first) {
   Sequence& sequence = sequences_[static_cast<size_t>(slot)];
   llama_memory_t memory = llama_get_memory(context_.get());
   const bool begins = sequence.task != task.id;
@@ -112,45 +112,45 @@ void PlainTwin::compare(llama_context* served, const llama_batch& batch) {
   const std::lock_guard<std::mutex> lock(mutex_);
   ++report_.batches;
   if (served->get_cparams().embeddings) return;
-  std::vector<Wears> worn(sequences_.size(), Wears::kPlain);
+  std::vector<EditState> states(sequences_.size(), EditState::kPlain);
   bool edits = false;
   for (int i = 0; i < batch.n_tokens; ++i) {
     const auto slot = static_cast<size_t>(batch.seq_id[i][0]);
-    worn[slot] = wears(sequences_[slot].task);
-    edits = edits || worn[slot] == Wears::kEdits;
+    states[slot] = edit_state(sequences_[slot].task);
+    edits = edits || states[slot] == EditState::kEdits;
   }
   const auto n_vocab =
       static_cast<size_t>(llama_vocab_n_tokens(llama_model_get_vocab(llama_get_model(served))));
   for (int i = 0; i < batch.n_tokens; ++i) {
     const auto slot = static_cast<size_t>(batch.seq_id[i][0]);
     if (batch.logits[i] == 0 || sequences_[slot].lost) continue;
-    const float* theirs = llama_get_logits_ith(served, i);
-    const float* ours = llama_get_logits_ith(context_.get(), i);
-    if (theirs == nullptr || ours == nullptr) continue;
-    TwinCount& count = worn[slot] == Wears::kPlain     ? report_.plain
-                       : worn[slot] == Wears::kNeutral ? report_.neutral
-                                                       : report_.edited;
+    const float* served_logits = llama_get_logits_ith(served, i);
+    const float* twin_logits = llama_get_logits_ith(context_.get(), i);
+    if (served_logits == nullptr || twin_logits == nullptr) continue;
+    TwinCount& count = states[slot] == EditState::kPlain     ? report_.plain
+                       : states[slot] == EditState::kNeutral ? report_.neutral
+                                                             : report_.edited;
     ++count.rows;
-    if (edits) ++count.beside;
-    if (std::memcmp(theirs, ours, n_vocab * sizeof(float)) == 0) continue;
+    if (edits) ++count.with_edits;
+    if (std::memcmp(served_logits, twin_logits, n_vocab * sizeof(float)) == 0) continue;
     ++count.different;
-    if (worn[slot] == Wears::kEdits || !report_.first.empty()) continue;
+    if (states[slot] == EditState::kEdits || !report_.first.empty()) continue;
     double most = 0;
     for (size_t token = 0; token < n_vocab; ++token)
-      most = std::max(most, std::abs(double(theirs[token]) - double(ours[token])));
+      most = std::max(most, std::abs(double(served_logits[token]) - double(twin_logits[token])));
     report_.first = "batch " + std::to_string(report_.batches) + ", slot " + std::to_string(slot) +
                     ", token " + std::to_string(batch.pos[i]) + ": off by " + std::to_string(most);
   }
 }
 
-PlainTwin::Wears PlainTwin::wears(int task) const {
+PlainTwin::EditState PlainTwin::edit_state(int task) const {
   const LiveRegistry::Entry entry = registry_.find(task);
-  if (!entry.request || entry.request->track(entry.index).plain) return Wears::kPlain;
+  if (!entry.request || entry.request->track(entry.index).plain) return EditState::kPlain;
   const EditPlan& edits = entry.request->plan.edits;
-  if (edits.empty()) return Wears::kPlain;
+  if (edits.empty()) return EditState::kPlain;
   return std::all_of(edits.begin(), edits.end(), [](const Edit& edit) { return edit.neutral(); })
-             ? Wears::kNeutral
-             : Wears::kEdits;
+             ? EditState::kNeutral
+             : EditState::kEdits;
 }
 
 }  // namespace tapline

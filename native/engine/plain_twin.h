@@ -15,8 +15,8 @@ namespace tapline {
 /// Rows of logits that a twin has compared.
 struct TwinCount {
   int64_t rows = 0;
-  int64_t beside = 0;     // in a batch with rows of a request that edits
-  int64_t different = 0;  // by at least a bit
+  int64_t with_edits = 0;  // in a batch with rows of a request that edits
+  int64_t different = 0;   // by at least a bit
 };
 
 /// What a twin has seen, by what the requests wear.
@@ -47,7 +47,7 @@ class PlainTwin {
   TwinReport report() const;
 
  private:
-  enum class Wears : uint8_t { kPlain, kNeutral, kEdits };
+  enum class EditState : uint8_t { kPlain, kNeutral, kEdits };
   /// What the twin's cache holds of one slot.
   struct Sequence {
     int task = -1;  // that it followed last
@@ -55,10 +55,10 @@ class PlainTwin {
     std::vector<llama_token> tokens;
   };
 
-  void follow(llama_context* served, const llama_batch& batch);
-  bool reach(int slot, const ServerSlots::Task& task, size_t first);
+  void mirror(llama_context* served, const llama_batch& batch);
+  bool sync_cache(int slot, const ServerSlots::Task& task, size_t first);
   void compare(llama_context* served, const llama_batch& batch);
-  Wears wears(int task) const;
+  EditState edit_state(int task) const;
 
   ServerSlots& slots_;
   const LiveRegistry& registry_;

@@ -34,7 +34,7 @@ std::vector<server_tokens> tokenize_prompts(const PrepareContext& context, const
 
 /// Whether rows of the prompt before its last one are changed or watched, and so must be computed.
 bool needs_whole_prompt(const LivePlan& plan, int32_t n_prompt) {
-  if (plan.watch.tells() && plan.watch.positions.first_in_prompt(n_prompt) < n_prompt - 1) return true;
+  if (plan.watch.reads_rows() && plan.watch.positions.first_in_prompt(n_prompt) < n_prompt - 1) return true;
   return std::any_of(plan.edits.begin(), plan.edits.end(), [n_prompt](const Edit& edit) {
     return edit.positions.first_in_prompt(n_prompt) < n_prompt - 1;
   });
@@ -62,8 +62,8 @@ ThinkingTags thinking_tags(const json& data, const LivePlan& plan) {
   ThinkingTags tags;
   tags.start = json_value(data, "reasoning_budget_start_tag", std::string());
   tags.ends = json_value(data, "reasoning_budget_end_tags", std::vector<std::string>());
-  tags.begun = json_value(data, "generation_prompt", std::string());
-  if ((tags.start.empty() || tags.ends.empty()) && plan.parts(Positions::Part::kThinking))
+  tags.answer_prefix = json_value(data, "generation_prompt", std::string());
+  if ((tags.start.empty() || tags.ends.empty()) && plan.needs_part(Positions::Part::kThinking))
     throw std::invalid_argument("tapline: positions thinking: this model's chat template has no thinking.");
   return tags;
 }

@@ -46,7 +46,7 @@ ScoreResult PromptScorer::run(GenerationLoop& loop, const ScoreRequest& request,
         },
         cancel);
   }
-  tell_pieces(request, result);
+  add_pieces(request, result);
   return result;
 }
 
@@ -82,7 +82,7 @@ void PromptScorer::add(const AdvanceResult& part, ScoreResult& result) const {
   append(result.top_log_probabilities, part.scored_top_log_probabilities);
 }
 
-void PromptScorer::tell_pieces(const ScoreRequest& request, ScoreResult& result) const {
+void PromptScorer::add_pieces(const ScoreRequest& request, ScoreResult& result) const {
   result.ids = result.top_ids;
   append(result.ids, request.tokens);
   std::sort(result.ids.begin(), result.ids.end());

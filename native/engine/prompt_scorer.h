@@ -40,7 +40,7 @@ class PromptScorer {
  private:
   void prepare(size_t tokens);
   void add(const AdvanceResult& part, ScoreResult& result) const;
-  void tell_pieces(const ScoreRequest& request, ScoreResult& result) const;
+  void add_pieces(const ScoreRequest& request, ScoreResult& result) const;
 
   std::shared_ptr<Model> model_;
   const uint32_t n_ctx_;

@@ -38,7 +38,7 @@ json metrics_json(const server_task_result_metrics& result) {
 }
 
 /// Which stop text ended a completion: OpenAI's answers do not say, Anthropic's do. vLLM's name for it.
-void tell_stop_text(const server_task_result& result, json& answer) {
+void add_stop_text(const server_task_result& result, json& answer) {
   const auto* last = dynamic_cast<const server_task_result_cmpl_final*>(&result);
   if (last == nullptr || last->stop != STOP_TYPE_WORD || last->stopping_word.empty()) return;
   const auto mark = [last](json& part) {
@@ -224,7 +224,7 @@ void Request::format_stream(server_task_result& result, Event& event) {
     head_sent_ = true;
   }
   json part = result.to_json();
-  tell_stop_text(result, part);
+  add_stop_text(result, part);
   if (live_) {
     if (const auto* more = dynamic_cast<const server_task_result_cmpl_partial*>(&result)) {
       live_->add_tokens(part, result.index, more->n_decoded, more->tokens);
@@ -274,15 +274,15 @@ void Request::write_usage(json& usage) const {
 /// llama-server tells each answer's usage at its end; a client expects one, of the whole request, at the
 /// last.
 void Request::gather_usage(json& part, size_t index) {
-  json* told = part.is_array() && part.size() > 0 ? &part.back() : &part;
-  if (!told->is_object() || !told->contains("usage")) return;
-  add_usage(told->at("usage"), index);
+  json* with_usage = part.is_array() && part.size() > 0 ? &part.back() : &part;
+  if (!with_usage->is_object() || !with_usage->contains("usage")) return;
+  add_usage(with_usage->at("usage"), index);
   if (n_finals_ == states_.size()) {
-    write_usage((*told)["usage"]);
-  } else if (part.is_array() && told->contains("choices") && told->at("choices").empty()) {
+    write_usage((*with_usage)["usage"]);
+  } else if (part.is_array() && with_usage->contains("choices") && with_usage->at("choices").empty()) {
     part.erase(part.size() - 1);
   } else {
-    told->erase("usage");
+    with_usage->erase("usage");
   }
 }
 
@@ -323,7 +323,7 @@ void Request::format_whole(Event& event) {
 
 json Request::answer_of(size_t index) {
   json answer = finals_[index]->to_json();
-  tell_stop_text(*finals_[index], answer);
+  add_stop_text(*finals_[index], answer);
   if (live_) {
     const auto& last = dynamic_cast<const server_task_result_cmpl_final&>(*finals_[index]);
     live_->finish(answer, index, last.n_decoded, last.tokens);

@@ -60,7 +60,7 @@ void ResidentCapture::forward(const CaptureRequest& request, CaptureResult& resu
     AdvanceRequest pass;
     pass.tokens.assign(result.tokens.begin() + start, result.tokens.begin() + end);
     pass.layers = request.layers;
-    pass.keep_states = request.state != KeptState::kNone;
+    pass.keep_states = request.state != CapturedState::kNone;
     if (end == result.tokens.size()) pass.next_top = request.next_top;
     AdvanceResult part = advance(context_, pass, CancelToken());
     keep_state(request, part, result);
@@ -75,7 +75,7 @@ void ResidentCapture::forward(const CaptureRequest& request, CaptureResult& resu
     }
     result.next = std::move(part.next);
   }
-  if (request.state == KeptState::kMean) take_means(result);
+  if (request.state == CapturedState::kMean) take_means(result);
 }
 
 /// The rows that were kept of each layer become their mean.
@@ -92,13 +92,13 @@ void ResidentCapture::take_means(CaptureResult& result) {
 
 /// Adds a chunk's rows to the state that is kept of each layer.
 void ResidentCapture::keep_state(const CaptureRequest& request, AdvanceResult& part, CaptureResult& result) {
-  if (request.state == KeptState::kNone) return;
+  if (request.state == CapturedState::kNone) return;
   const auto width = static_cast<size_t>(model_->info().n_embd);
   result.states.resize(part.layers.size());
   for (size_t i = 0; i < part.layers.size(); ++i) {
     const LayerStates& layer = part.layers[i];
     std::vector<float>& state = result.states[i];
-    if (request.state == KeptState::kLastToken) {
+    if (request.state == CapturedState::kLastToken) {
       state.assign(layer.states.end() - static_cast<std::ptrdiff_t>(width), layer.states.end());
     } else {
       state.insert(state.end(), layer.states.begin(), layer.states.end());

@@ -14,14 +14,14 @@ namespace tapline {
 
 /// Which state of a text a capture keeps of each layer, next to the norms; a mean is of the activations that
 /// count.
-enum class KeptState { kNone, kLastToken, kMean };
+enum class CapturedState { kNone, kLastToken, kMean };
 
 struct CaptureRequest {
   std::string prompt;       // raw text
   std::vector<int> layers;  // distinct
   int max_tokens = 0;
   int next_top = 0;
-  KeptState state = KeptState::kNone;
+  CapturedState state = CapturedState::kNone;
 };
 
 struct CaptureResult {

@@ -41,7 +41,7 @@ std::string thinking_tag(const server_chat_params& chat) {
 }  // namespace
 
 std::string describe_served(const server_context_meta& meta, const llama_model* model,
-                            const common_params& params, const Inside& inside) {
+                            const common_params& params, const Introspection& introspection) {
   char architecture[128] = {0};
   llama_model_meta_val_str(model, "general.architecture", architecture, sizeof architecture);
   const auto& chat = meta.chat_params;
@@ -69,9 +69,9 @@ std::string describe_served(const server_context_meta& meta, const llama_model* 
       {"thinking", chat.enable_thinking},
       {"thinkingTag", thinking_tag(chat)},
       {"templateCapabilities", caps},
-      {"captures", inside.possible()},
-      {"noCaptureReason", inside.reason()},
-      {"points", inside.points()},
+      {"captures", introspection.supported()},
+      {"noCaptureReason", introspection.reason()},
+      {"points", introspection.points()},
   });
 }
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "engine/inside.h"
+#include "engine/introspection.h"
 #include "server-context.h"
 
 namespace tapline {
@@ -13,6 +13,6 @@ void check_slots(const llama_model* model, const std::string& path, int slots);
 
 /// What is served, as JSON text: id, architecture, sizes, slots, what the chat template supports.
 std::string describe_served(const server_context_meta& meta, const llama_model* model,
-                            const common_params& params, const Inside& inside);
+                            const common_params& params, const Introspection& introspection);
 
 }  // namespace tapline

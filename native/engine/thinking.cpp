@@ -8,8 +8,8 @@ ThinkingState::ThinkingState(const ThinkingTags& tags) {
   if (tags.ends.empty() || tags.start.empty()) return;
   part_ = Part::kOpen;
   // What comes before the tag is the role's header.
-  const size_t start = tags.begun.find(tags.start);
-  if (start != std::string::npos) read(tags.begun.substr(start), tags);
+  const size_t start = tags.answer_prefix.find(tags.start);
+  if (start != std::string::npos) read(tags.answer_prefix.substr(start), tags);
 }
 
 ThinkingState ThinkingState::after(const std::string& piece, const ThinkingTags& tags) const {

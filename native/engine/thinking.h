@@ -9,7 +9,7 @@ namespace tapline {
 struct ThinkingTags {
   std::string start;
   std::vector<std::string> ends;  // any of them; empty: answers do not think
-  std::string begun;              // the end of the prompt that is the answer's beginning
+  std::string answer_prefix;      // the end of the prompt that is the answer's beginning
 };
 
 /// Whether an answer thinks or answers, followed token by token. Before it has written anything but the

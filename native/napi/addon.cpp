@@ -64,14 +64,14 @@ Napi::Value backend_info(const Napi::CallbackInfo& info) {
 /// `astray`: what was given back on another thread than it belongs to.
 Napi::Value alive(const Napi::CallbackInfo& info) {
   Napi::Object out = Napi::Object::New(info.Env());
-  const auto tell = [&](const char* name, int64_t count) { out.Set(name, static_cast<double>(count)); };
-  tell("models", tapline::Model::alive());
-  tell("contexts", tapline::Passes::alive());
-  tell("engines", tapline::Engine::alive());
-  tell("handles", tapline::EngineHandle::alive());
-  tell("operations", tapline::Task::alive());
-  tell("kept", tapline::KeptMark::alive());
-  tell("astray", tapline::KeptMark::astray());
+  const auto set_count = [&](const char* name, int64_t count) { out.Set(name, static_cast<double>(count)); };
+  set_count("models", tapline::Model::alive());
+  set_count("contexts", tapline::Passes::alive());
+  set_count("engines", tapline::Engine::alive());
+  set_count("handles", tapline::EngineHandle::alive());
+  set_count("operations", tapline::Task::alive());
+  set_count("kept", tapline::ReferenceGuard::alive());
+  set_count("astray", tapline::ReferenceGuard::released_elsewhere());
   return out;
 }
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "dictionary/dictionary.h"
+#include "dictionaries/dictionary.h"
 #include "napi/args.h"
 #include "napi/cancel_object.h"
 #include "napi/results.h"
@@ -16,12 +16,12 @@ namespace tapline {
 
 namespace {
 
-using dictionary::Activation;
-using dictionary::Dictionary;
-using dictionary::Layout;
-using dictionary::RowScaling;
-using dictionary::SparseRows;
-using dictionary::WeightType;
+using dictionaries::Activation;
+using dictionaries::Dictionary;
+using dictionaries::Layout;
+using dictionaries::NumberType;
+using dictionaries::RowScaling;
+using dictionaries::SparseRows;
 
 size_t count_of(const std::vector<float>& rows, int hidden) {
   if (hidden < 1 || rows.size() % static_cast<size_t>(hidden) != 0)
@@ -105,7 +105,7 @@ Napi::Value decode(const Napi::CallbackInfo& info) {
 
 }  // namespace
 
-dictionary::Layout dictionary_layout(const Napi::Value& given) {
+dictionaries::Layout dictionary_layout(const Napi::Value& given) {
   if (!given.IsObject()) wrong_type("a dictionary", "an object");
   const auto object = given.As<Napi::Object>();
   Layout layout;
@@ -119,8 +119,8 @@ dictionary::Layout dictionary_layout(const Napi::Value& given) {
   layout.features = int_field(object, "features", 0);
   layout.k = int_field(object, "k", 0);
   constexpr std::array types{"f32", "f16", "bf16"};
-  layout.encoder_type = name_field<WeightType>(object, "encoderType", types, WeightType::kF32);
-  layout.decoder_type = name_field<WeightType>(object, "decoderType", types, WeightType::kF32);
+  layout.encoder_type = name_field<NumberType>(object, "encoderType", types, NumberType::kF32);
+  layout.decoder_type = name_field<NumberType>(object, "decoderType", types, NumberType::kF32);
   layout.encoder = number_field(object, "encoder", 0);
   layout.encoder_bias = number_field(object, "encoderBias", 0);
   layout.decoder = number_field(object, "decoder", 0);

@@ -14,14 +14,15 @@ namespace tapline {
 
 namespace {
 
-using train::Architecture;
-using train::DictionaryEvaluation;
-using train::DictionaryOptions;
-using train::NamedNumbers;
-using train::RowPiece;
-using train::RowType;
-using train::SparseFigures;
-using train::StrongRow;
+using dictionaries::Architecture;
+using dictionaries::DictionaryEvaluation;
+using dictionaries::DictionaryOptions;
+using dictionaries::NamedNumbers;
+using dictionaries::NumberType;
+using dictionaries::RowPiece;
+using dictionaries::RowStream;
+using dictionaries::SparseFigures;
+using dictionaries::StrongRow;
 using Shared = std::shared_ptr<SharedTrainer>;
 
 constexpr int kMostNumbers = 1 << 20;
@@ -65,7 +66,7 @@ DictionaryOptions dictionary_options(const Napi::Object& object) {
 }
 
 void check(const DictionaryOptions& options) {
-  const train::SparseShape& shape = options.shape;
+  const dictionaries::SparseShape& shape = options.shape;
   const bool keeps_k =
       shape.architecture == Architecture::kTopK || shape.architecture == Architecture::kBatchTopK;
   const bool jumps = shape.architecture == Architecture::kJumpRelu;
@@ -91,8 +92,13 @@ struct OpenTrainer {
 
   void execute(const CancelToken& cancel) {
     check(options);
-    trainer = std::make_shared<SharedTrainer>(std::move(pieces), options, cancel);
-    if (!state.empty()) trainer->trainer.model().restore(state);
+    trainer = std::make_shared<SharedTrainer>(
+        std::make_unique<RowStream>(std::move(pieces), options.shape.hidden, options.seed), options, cancel);
+    if (state.empty()) {
+      trainer->trainer.initialise();
+    } else {
+      trainer->trainer.model().restore(state);
+    }
   }
   Napi::Value result(Napi::Env env) { return DictionaryTrainerObject::wrap(env, std::move(trainer)); }
 };
@@ -119,6 +125,10 @@ struct Run {
   }
 };
 
+Napi::Value floats_to_js(Napi::Env env, const std::vector<double>& values) {
+  return to_js(env, std::vector<float>(values.begin(), values.end()));
+}
+
 struct Evaluate {
   Shared shared;
   DictionaryEvaluation found;
@@ -134,8 +144,8 @@ struct Evaluate {
     out.Set("explainedVariance", found.explained_variance);
     out.Set("active", found.active);
     out.Set("dead", found.dead);
-    out.Set("frequency", to_js(env, found.frequency));
-    out.Set("mean", to_js(env, found.mean));
+    out.Set("frequency", floats_to_js(env, found.frequency));
+    out.Set("mean", floats_to_js(env, found.mean));
     return out;
   }
 };
@@ -165,11 +175,11 @@ struct Strongest {
 
 struct TrainError {
   Shared shared;
-  train::TrainingError found;
+  DictionaryEvaluation found;
 
   void execute(const CancelToken& cancel) {
     const std::lock_guard<std::mutex> lock(shared->busy);
-    found = shared->trainer.train_error(cancel);
+    found = shared->trainer.evaluate_training_rows(cancel);
   }
   Napi::Value result(Napi::Env env) {
     Napi::Object out = Napi::Object::New(env);
@@ -181,7 +191,7 @@ struct TrainError {
 
 struct TakeWeights {
   Shared shared;
-  train::DictionaryWeights weights;
+  dictionaries::DictionaryWeights weights;
 
   void execute(const CancelToken&) {
     const std::lock_guard<std::mutex> lock(shared->busy);
@@ -217,8 +227,8 @@ struct TakeState {
 
 Napi::Object describe(const SharedTrainer& shared, Napi::Env env) {
   Napi::Object out = Napi::Object::New(env);
-  out.Set("trainRows", static_cast<double>(shared.trainer.stream().train_rows()));
-  out.Set("heldOutRows", static_cast<double>(shared.trainer.stream().held_out_rows()));
+  out.Set("trainRows", static_cast<double>(shared.trainer.rows().train_rows()));
+  out.Set("heldOutRows", static_cast<double>(shared.trainer.rows().held_out_rows()));
   return out;
 }
 
@@ -227,7 +237,7 @@ Napi::Value open_trainer(const Napi::CallbackInfo& info) {
   OpenTrainer operation{{}, dictionary_options(given), {}, {}};
   each_object(given.Get("pieces"), "pieces", [&](const Napi::Object& piece) {
     operation.pieces.push_back({string_field(piece, "path"), number_field(piece, "offset", -1),
-                                name_field<RowType>(piece, "type", std::array{"f32", "f16", "bf16"}),
+                                name_field<NumberType>(piece, "type", std::array{"f32", "f16", "bf16"}),
                                 byte_list(piece.Get("uses"))});
   });
   object_field(given, "state", [&](const Napi::Object& state) {

@@ -3,19 +3,20 @@
 #include <memory>
 #include <mutex>
 
+#include "dictionaries/dictionary_trainer.h"
+#include "dictionaries/row_stream.h"
 #include "napi/handle.h"
-#include "train/dictionary_trainer.h"
 
 namespace tapline {
 
 /// A trainer, which one operation at a time works with.
 struct SharedTrainer {
   std::mutex busy;
-  train::DictionaryTrainer trainer;
+  dictionaries::DictionaryTrainer trainer;
 
-  SharedTrainer(std::vector<train::RowPiece> pieces, const train::DictionaryOptions& options,
+  SharedTrainer(std::unique_ptr<dictionaries::RowSource> rows, const dictionaries::DictionaryOptions& options,
                 const CancelToken& cancel)
-      : trainer(std::move(pieces), options, cancel) {}
+      : trainer(std::move(rows), options, cancel) {}
 };
 
 /// JavaScript's handle of a dictionary in training.

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "dictionary/dictionary.h"
+#include "dictionaries/dictionary.h"
 #include "napi/args.h"
 #include "napi/dictionaries.h"
 #include "napi/results.h"
@@ -28,13 +28,13 @@ namespace {
 /// The activation of a dictionary's feature. The file stays mapped as long as somebody may read it.
 std::shared_ptr<const Gauge> gauge_of(const Napi::Object& feature, size_t width) {
   const auto dictionary =
-      std::make_shared<const dictionary::Dictionary>(dictionary_layout(feature.Get("dictionary")));
+      std::make_shared<const dictionaries::Dictionary>(dictionary_layout(feature.Get("dictionary")));
   if (static_cast<size_t>(dictionary->hidden()) != width)
     wrong_type("a feature", "one of the vector's width");
   const int index = dictionary->checked_feature(int_field(feature, "index", -1));
   return std::make_shared<const Gauge>(
       [dictionary, index](const float* row, const std::function<double(double)>& change) {
-        const dictionary::FeatureOfRow read = dictionary->feature(row, index, change);
+        const dictionaries::FeatureOfRow read = dictionary->feature(row, index, change);
         return Reading{read.activation, read.unit};
       });
 }

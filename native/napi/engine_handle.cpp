@@ -31,12 +31,12 @@ EngineHandle::EngineHandle(EngineOptions options, Napi::Function on_failure, Nap
 }
 
 void EngineHandle::attach(Napi::Env env, std::shared_ptr<EngineHandle> self) {
-  const auto let_go = [](napi_env, void* keeper, void*) {
-    delete static_cast<std::shared_ptr<EngineHandle>*>(keeper);
+  const auto finalize = [](napi_env, void* owner, void*) {
+    delete static_cast<std::shared_ptr<EngineHandle>*>(owner);
   };
-  auto* keeper = new std::shared_ptr<EngineHandle>(std::move(self));
+  auto* owner = new std::shared_ptr<EngineHandle>(std::move(self));
   napi_create_threadsafe_function(env, nullptr, nullptr, Napi::String::New(env, "tapline engine"), 0, 1,
-                                  keeper, let_go, this, on_calls, &wake_);
+                                  owner, finalize, this, on_calls, &wake_);
   napi_unref_threadsafe_function(env, wake_);
   napi_add_env_cleanup_hook(env, on_teardown, this);
   AddonData::of(env).engines.insert(this);
@@ -177,8 +177,8 @@ void EngineHandle::release_if_idle(Napi::Env env) {
     const std::lock_guard<std::mutex> lock(calls_mutex_);
     silent_ = true;
   }
-  on_failure_.give_back();
-  on_progress_.give_back();
+  on_failure_.release();
+  on_progress_.release();
   AddonData::of(env).engines.erase(this);
   napi_remove_env_cleanup_hook(env, on_teardown, this);
   napi_release_threadsafe_function(wake_, napi_tsfn_release);
@@ -199,8 +199,8 @@ void EngineHandle::teardown() {
   engine_->close();
   for (Job& job : jobs_) job.thread.join();
   jobs_.clear();
-  on_failure_.give_back();
-  on_progress_.give_back();
+  on_failure_.release();
+  on_progress_.release();
   reads_.clear();
 }
 

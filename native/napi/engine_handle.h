@@ -11,7 +11,7 @@
 
 #include "engine/engine.h"
 #include "napi/errors.h"
-#include "napi/kept.h"
+#include "napi/js_function.h"
 #include "napi/setup.h"
 
 namespace tapline {
@@ -74,8 +74,8 @@ class EngineHandle : public Counted<EngineHandle> {
   bool silent_ = false;  // the environment is going away: nothing is posted any more
 
   // JavaScript thread only: a reference that goes on another one ends the process.
-  KeptFunction on_failure_;
-  KeptFunction on_progress_;
+  JsFunction on_failure_;
+  JsFunction on_progress_;
   std::unordered_map<RequestId, Napi::Promise::Deferred> reads_;
   std::list<Job> jobs_;
   int pending_ = 0;

@@ -221,7 +221,7 @@ Napi::Value EngineObject::capture(const Napi::CallbackInfo& info) {
   CaptureRequest request{
       string_field(object, "prompt"), int_list_field(object, "layers"), int_field(object, "maxTokens", 0),
       int_field(object, "nextTop", 0),
-      name_field<KeptState>(object, "state", std::array{"none", "last", "mean"}, KeptState::kNone)};
+      name_field<CapturedState>(object, "state", std::array{"none", "last", "mean"}, CapturedState::kNone)};
   return run_async(info.Env(), CaptureResident{held_, std::move(request), {}},
                    CancelObject::from(object.Get("cancel")));
 }
@@ -251,7 +251,7 @@ Napi::Value EngineObject::twin(const Napi::CallbackInfo& info) {
   const auto counts = [env](const TwinCount& count) {
     Napi::Object object = Napi::Object::New(env);
     object.Set("rows", static_cast<double>(count.rows));
-    object.Set("beside", static_cast<double>(count.beside));
+    object.Set("beside", static_cast<double>(count.with_edits));
     object.Set("different", static_cast<double>(count.different));
     return object;
   };

@@ -57,16 +57,16 @@ std::shared_ptr<LivePlan> live_plan(const Napi::Value& value) {
 
 Napi::Array states_to_js(Napi::Env env, const std::vector<LiveStates>& states) {
   return array_of(env, states.size(), [&](size_t i) {
-    const LiveStates& kept = states[i];
+    const LiveStates& capture = states[i];
     Napi::Object entry = Napi::Object::New(env);
-    entry.Set("id", kept.id);
-    entry.Set("promptTokens", kept.n_prompt);
-    entry.Set("rows", to_js(env, kept.rows));
-    entry.Set("tokens", to_js(env, kept.tokens));
-    entry.Set("layers", array_of(env, kept.layers.size(), [&](size_t layer) {
+    entry.Set("id", capture.id);
+    entry.Set("promptTokens", capture.n_prompt);
+    entry.Set("rows", to_js(env, capture.rows));
+    entry.Set("tokens", to_js(env, capture.tokens));
+    entry.Set("layers", array_of(env, capture.layers.size(), [&](size_t layer) {
                 Napi::Object one = Napi::Object::New(env);
-                one.Set("layer", kept.layers[layer]);
-                one.Set("values", to_js(env, kept.values[layer]));
+                one.Set("layer", capture.layers[layer]);
+                one.Set("values", to_js(env, capture.values[layer]));
                 return one;
               }));
     return entry;

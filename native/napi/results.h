@@ -35,13 +35,13 @@ inline Napi::Value to_js(Napi::Env env, const std::vector<int32_t>& values) {
 /// Rows that are JavaScript's from here on: no copy, so that what may be hundreds of megabytes is there once.
 /// Where the host allows no memory of others (Electron), a copy.
 inline Napi::Value hand_over(Napi::Env env, std::vector<float>&& values) {
-  auto kept = std::make_unique<std::vector<float>>(std::move(values));
+  auto owned = std::make_unique<std::vector<float>>(std::move(values));
   const auto drop = [](napi_env, void*, void* hint) { delete static_cast<std::vector<float>*>(hint); };
   napi_value buffer = nullptr;
-  const size_t bytes = kept->size() * sizeof(float);
-  if (napi_create_external_arraybuffer(env, kept->data(), bytes, drop, kept.get(), &buffer) != napi_ok)
-    return to_js(env, *kept);
-  const size_t count = kept.release()->size();
+  const size_t bytes = owned->size() * sizeof(float);
+  if (napi_create_external_arraybuffer(env, owned->data(), bytes, drop, owned.get(), &buffer) != napi_ok)
+    return to_js(env, *owned);
+  const size_t count = owned.release()->size();
   return Napi::Float32Array::New(env, count, Napi::ArrayBuffer(env, buffer), 0);
 }
 

@@ -5,20 +5,20 @@
 #include <utility>
 #include <vector>
 
+#include "dictionaries/sparse_autoencoder.h"
 #include "napi/args.h"
 #include "napi/cancel_object.h"
 #include "napi/results.h"
 #include "napi/worker.h"
-#include "train/kernels.h"
-#include "train/probe.h"
-#include "train/product_rate.h"
-#include "train/sparse_autoencoder.h"
+#include "numbers/kernels.h"
+#include "numbers/product_rate.h"
+#include "probes/probe.h"
 
 namespace tapline {
 
 namespace {
 
-using train::SaeWeights;
+using dictionaries::SaeWeights;
 
 /// Owned copies of a data set; TypeScript has checked shapes, and prepare() checks them again.
 struct DataSet {
@@ -31,13 +31,13 @@ struct DataSet {
         train(byte_list(options.Get("train"))),
         hidden(int_field(options, "hidden", 0)) {}
 
-  train::Examples prepare() const {
+  Examples prepare() const {
     if (hidden < 1 || train.empty() || features.size() != train.size() * static_cast<size_t>(hidden)) {
       throw Error(ErrorCode::kInvalidArgument, std::to_string(features.size()) + " activations do not make " +
                                                    std::to_string(train.size()) + " rows of " +
                                                    std::to_string(hidden) + ".");
     }
-    train::Examples examples;
+    Examples examples;
     examples.features = features.data();
     examples.count = static_cast<int>(train.size());
     examples.hidden = hidden;
@@ -46,7 +46,7 @@ struct DataSet {
   }
 };
 
-void figures_to_js(Napi::Env env, const train::ProbeFigures& figures, Napi::Object out) {
+void figures_to_js(Napi::Env env, const probes::ProbeFigures& figures, Napi::Object out) {
   out.Set("accuracy", figures.accuracy);
   out.Set("auc", figures.auc);
   out.Set("brier", figures.brier);
@@ -61,12 +61,12 @@ void figures_to_js(Napi::Env env, const train::ProbeFigures& figures, Napi::Obje
 struct TrainProbe {
   DataSet data;
   std::vector<uint8_t> labels;
-  train::ProbeOptions options;
+  probes::ProbeOptions options;
   Progress progress;
-  train::ProbeResult probe;
+  probes::ProbeResult probe;
 
   void execute(const CancelToken& cancel) {
-    const train::Examples examples = data.prepare();
+    const Examples examples = data.prepare();
     if (labels.size() != data.train.size()) {
       throw Error(ErrorCode::kInvalidArgument, std::to_string(labels.size()) + " labels were given for " +
                                                    std::to_string(data.train.size()) + " examples.");
@@ -75,7 +75,7 @@ struct TrainProbe {
       throw Error(ErrorCode::kInvalidArgument,
                   "The inverse regularisation strength and the tolerance are positive.");
     }
-    probe = train::train_probe(examples, labels, options, cancel, progress.counter());
+    probe = probes::train_probe(examples, labels, options, cancel, progress.counter());
   }
 
   Napi::Value result(Napi::Env env) {
@@ -107,7 +107,7 @@ Napi::Object weights_to_js(Napi::Env env, const SaeWeights& weights) {
   return out;
 }
 
-Napi::Object feature_to_js(Napi::Env env, const train::SaeFeature& feature) {
+Napi::Object feature_to_js(Napi::Env env, const dictionaries::SaeFeature& feature) {
   Napi::Object entry = Napi::Object::New(env);
   entry.Set("feature", feature.feature);
   entry.Set("mean", feature.mean);
@@ -126,8 +126,8 @@ SaeWeights weights_from_js(const Napi::Object& object) {
           float_list(object.Get("decoderWeight")), float_list(object.Get("decoderBias"))};
 }
 
-train::SaeOptions sae_options(const Napi::Object& object) {
-  train::SaeOptions options;
+dictionaries::SaeOptions sae_options(const Napi::Object& object) {
+  dictionaries::SaeOptions options;
   options.features = int_field(object, "nFeatures", options.features);
   options.steps = int_field(object, "steps", options.steps);
   options.seed = static_cast<uint64_t>(std::max(0, int_field(object, "seed", 0)));
@@ -142,7 +142,7 @@ train::SaeOptions sae_options(const Napi::Object& object) {
   return options;
 }
 
-void check_sae_options(const train::SaeOptions& options, int hidden) {
+void check_sae_options(const dictionaries::SaeOptions& options, int hidden) {
   if (options.features < 1 || options.steps < 0 || options.loss_every < 1 || !(options.epsilon > 0)) {
     throw Error(ErrorCode::kInvalidArgument,
                 "A sparse autoencoder needs at least one feature, no fewer than 0 steps, a positive loss "
@@ -162,14 +162,14 @@ void check_sae_options(const train::SaeOptions& options, int hidden) {
 
 struct TrainSae {
   DataSet data;
-  train::SaeOptions options;
+  dictionaries::SaeOptions options;
   Progress progress;
-  train::SaeResult sae;
+  dictionaries::SaeResult sae;
 
   void execute(const CancelToken& cancel) {
-    const train::Examples examples = data.prepare();
+    const Examples examples = data.prepare();
     check_sae_options(options, examples.hidden);
-    sae = train::train_sae(examples, options, cancel, progress.counter());
+    sae = dictionaries::train_sae(examples, options, cancel, progress.counter());
   }
 
   Napi::Value result(Napi::Env env) {
@@ -200,14 +200,14 @@ struct TrainSae {
 
 struct InitialSaeWeights {
   int hidden;
-  train::SaeOptions options;
+  dictionaries::SaeOptions options;
   SaeWeights weights;
 
   void execute(const CancelToken&) {
     check_sae_options(options, hidden);
     if (hidden < 1)
       throw Error(ErrorCode::kInvalidArgument, "A sparse autoencoder needs at least one dimension.");
-    weights = train::initial_sae_weights(hidden, options);
+    weights = dictionaries::initial_sae_weights(hidden, options);
   }
   Napi::Value result(Napi::Env env) { return weights_to_js(env, weights); }
 };
@@ -217,7 +217,7 @@ struct ProductRate {
   double seconds;
   double rate = 0;
 
-  void execute(const CancelToken&) { rate = train::product_rate(threads, seconds); }
+  void execute(const CancelToken&) { rate = tapline::product_rate(threads, seconds); }
   Napi::Value result(Napi::Env env) { return Napi::Number::New(env, rate); }
 };
 
@@ -255,7 +255,7 @@ Napi::Value product_rate(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value train_kernels(const Napi::CallbackInfo& info) {
-  return Napi::String::New(info.Env(), train::best_kernels().name);
+  return Napi::String::New(info.Env(), best_kernels().name);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include "base/cancel.h"
 #include "napi/addon_data.h"
 #include "napi/errors.h"
-#include "napi/kept.h"
+#include "napi/js_function.h"
 #include "napi/setup.h"
 
 namespace tapline {
@@ -39,14 +39,14 @@ class Progress {
   }
   ~Progress() {
     if (!waiting_) return;
-    waiting_->function.give_back();
+    waiting_->function.release();
     wake_.Release();
   }
 
   /// `done` of `total`, in whatever unit the operation documents. The operation's thread.
   void report(double done, double total) {
     if (!is_due(done, total)) return;
-    call_soon([done, total](Napi::Env env, KeptFunction& callback) {
+    call_soon([done, total](Napi::Env env, JsFunction& callback) {
       callback.call({Napi::Number::New(env, done), Napi::Number::New(env, total)});
     });
   }
@@ -56,7 +56,7 @@ class Progress {
   template <class Make, class Write>
   void report(double done, double total, const Make& make, Write write) {
     if (!is_due(done, total)) return;
-    call_soon([done, total, write, made = make()](Napi::Env env, KeptFunction& callback) {
+    call_soon([done, total, write, made = make()](Napi::Env env, JsFunction& callback) {
       callback.call({Napi::Number::New(env, done), Napi::Number::New(env, total), write(env, made)});
     });
   }
@@ -72,7 +72,7 @@ class Progress {
   }
 
  private:
-  using Call = std::function<void(Napi::Env, KeptFunction&)>;
+  using Call = std::function<void(Napi::Env, JsFunction&)>;
 
   /// Outlives the progress in wakes that are under way: the function is given back by then, and none is made.
   struct Waiting {
@@ -91,7 +91,7 @@ class Progress {
       if (env.IsExceptionPending()) napi_fatal_exception(env, env.GetAndClearPendingException().Value());
     }
 
-    KeptFunction function;
+    JsFunction function;
     std::mutex mutex;
     Call call;
   };

@@ -1,5 +1,5 @@
 /**
- * What the addons of a release are compiled for. Only ggml's kernels differ: native/train chooses among its own at
+ * What the addons of a release are compiled for. Only ggml's kernels differ: native/numbers chooses among its own at
  * start, and nothing else is hot.
  * @typedef {object} Level
  * @property {string} name

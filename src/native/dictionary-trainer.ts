@@ -15,10 +15,10 @@ export interface RowPiece {
   uses: Uint8Array;
 }
 
-/** native/train/sparse_model.h says what each computes, and which paper it is from. */
+/** native/dictionaries/sparse_model.h says what each computes, and which paper it is from. */
 export type DictionaryArchitecture = "relu" | "topk" | "batchtopk" | "jumprelu";
 
-/** How a dictionary is trained; native/train/dictionary_trainer.h says what each setting does. */
+/** How a dictionary is trained; native/dictionaries/dictionary_trainer.h says what each setting does. */
 export interface DictionaryTraining {
   pieces: readonly RowPiece[];
   architecture: DictionaryArchitecture;

@@ -196,7 +196,7 @@ export function trainProbe(training: ProbeTraining, options: TrainingOptions = {
 
 /**
  * Trains a small ReLU autoencoder with an L1 penalty: the recipe of "Training Sparse Autoencoders" (Conerly et al.,
- * Anthropic Circuits Updates, April 2024; native/train/sparse_autoencoder.h names what differs and why), with Adam
+ * Anthropic Circuits Updates, April 2024; native/dictionaries/sparse_autoencoder.h names what differs and why), with Adam
  * on all training examples at once.
  * @throws NativeError INVALID_ARGUMENT, CANCELLED, COMPUTE (the loss became infinite), OUT_OF_MEMORY
  */

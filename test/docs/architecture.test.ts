@@ -57,11 +57,12 @@ const nativeArrows: Record<string, string[]> = {
   model: ["base"],
   capture: ["base", "model"],
   experiment: ["base", "capture", "model"],
-  train: ["base"],
-  dictionary: ["base", "train"],
+  numbers: ["base"],
+  probes: ["base", "numbers"],
+  dictionaries: ["base", "numbers"],
   products: [],
   engine: ["base", "capture", "experiment", "model"],
-  napi: ["base", "dictionary", "engine", "experiment", "model", "train"],
+  napi: ["base", "dictionaries", "engine", "experiment", "model", "numbers", "probes"],
 };
 
 function sources(folder: string): string[] {
@@ -160,6 +161,13 @@ test("the page names every folder and every file that it names is there", () => 
       file,
     );
   }
+});
+
+test("the glossary's words are defined where it says", () => {
+  const glossary = readFileSync(join(root, "native/README.md"), "utf8");
+  const rows = [...glossary.matchAll(/^\| ([a-z -]+) \| (.+) \| `([\w./]+)` \|$/gm)];
+  assert.ok(rows.length >= 20 && rows.length <= 30, `${rows.length} words`);
+  for (const [, word, , file] of rows) assert.ok(existsSync(join(root, "native", file!)), `${word}: ${file}`);
 });
 
 test.run();

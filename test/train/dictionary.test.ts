@@ -29,6 +29,9 @@ function apart(before: ArrayLike<number>, found: ArrayLike<number>, wanted: Arra
   return change === 0 ? difference : difference / change;
 }
 
+const close = (a: number, b: number, within: number, what: string) =>
+  assert.ok(Math.abs(a - b) <= within * Math.max(1e-3, Math.abs(a), Math.abs(b)), `${what}: ${a} and ${b}`);
+
 for (const architecture of architectures) {
   const check = async () => {
     const rows = made({ train: 40, test: 4, hidden: 7 });
@@ -72,6 +75,41 @@ for (const architecture of architectures) {
   if (python === undefined) test.skip(title, check);
   else test(title, check);
 }
+
+test("relu: steps in dense products, while many features fire, are the steps on lists", async () => {
+  const rows = made({ train: 100, test: 20, hidden: 40 });
+  const settings = training(rows, "relu", { features: 70, steps: 5, batch: 100 });
+  /** States after five steps of a dictionary whose biases begin at `bias`. */
+  const steps = (bias: number, lists: boolean) =>
+    trained(settings, async (before) => {
+      const state = await before.state();
+      state.encoder_bias?.fill(bias);
+      // Features that the auxiliary loss looks after are listed; with this weight it changes nothing.
+      const aux = lists ? { deadAfter: 0, auxWeight: 1e-30 } : {};
+      return trained({ ...settings, ...aux, state }, async (trainer) => {
+        const { active } = await trainer.run(5);
+        return { active, state: await trainer.state(), evaluation: await trainer.evaluate() };
+      });
+    });
+  for (const [bias, least, most] of [
+    [0, 20, 70],
+    [-0.15, 0, 11],
+  ] as const) {
+    const [one, other] = [await steps(bias, false), await steps(bias, true)];
+    assert.ok(one.active > least && one.active < most, `${one.active} active from a bias of ${bias}`);
+    close(one.active, other.active, 1e-3, "active");
+    close(one.evaluation.mse, other.evaluation.mse, 1e-4, "mse");
+    for (const name of ["encoder", "encoder_bias", "decoder", "decoder_bias"]) {
+      const [found, wanted] = [one.state[name] as Float32Array, other.state[name] as Float32Array];
+      found.forEach((value, i) => {
+        const wide = `${name}[${i}] from a bias of ${bias}: ${value} and ${wanted[i]}`;
+        assert.ok(Math.abs(value - (wanted[i] as number)) < 2e-4, wide);
+      });
+    }
+    // Its first step has no feature that died: what fired is counted in either way.
+    assert.equal(one.state.last_fired, other.state.last_fired, "last_fired");
+  }
+});
 
 test("the first step of four to the full rate or penalty, or the last but three, has a quarter of it", async () => {
   const rows = made();
@@ -148,9 +186,6 @@ function rebuilt(row: ArrayLike<number>, weights: DictionaryWeights, architectur
   );
   return { x, f, square: error.reduce((sum, e) => sum + e * e, 0) };
 }
-
-const close = (a: number, b: number, within: number, what: string) =>
-  assert.ok(Math.abs(a - b) <= within * Math.max(1e-3, Math.abs(a), Math.abs(b)), `${what}: ${a} and ${b}`);
 
 test("an evaluation is what the weights do, whatever the shape", async () => {
   await fc.assert(

@@ -36,7 +36,7 @@ const jumpSparsity = 1e-3;
  * 76.7 to 77.4, with 1, where the first steps' errors are smaller, 73.5. Rows are centred, so that the decoder's bias begins at their
  * mean. Adam's epsilon is that of Gao et al. (A.3).
  * ReLU: weight of the L1 term and length of the first decoder rows as in "Training Sparse Autoencoders"
- * (native/train/sparse_autoencoder.h). JumpReLU: bandwidth and first threshold of Rajamanoharan et al. 2024, 0.001 for rows
+ * (native/dictionaries/sparse_autoencoder.h). JumpReLU: bandwidth and first threshold of Rajamanoharan et al. 2024, 0.001 for rows
  * of length 1, scaled to ours of length sqrt(hidden).
  * @param trainRows rows to train on: a batch has no more
  */

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/thread_team.h"
+#include "dictionaries/row_source.h"
+#include "dictionaries/sparse_model.h"
+
+namespace tapline::dictionaries {
+
+/// How a dictionary is trained on rows of files. Everything is said: what a person leaves out, TypeScript
+/// fills in.
+struct DictionaryOptions {
+  SparseShape shape;
+  int64_t steps = 0;
+  int batch = 0;  ///< rows of a step
+  uint64_t seed = 0;
+  float learning_rate = 0;
+  int64_t warmup = 0;  ///< steps over which the learning rate rises linearly from 0
+  int64_t decay = 0;   ///< steps over which it falls to 0 at the end
+  float sparsity = 0;
+  int64_t sparsity_warmup = 0;
+  float epsilon = 1e-8F;
+  float initial_norm = 1;
+  float initial_threshold = 0;
+  int64_t dead_after = 0;  ///< steps
+  int aux_k = 0;
+  float aux_weight = 0;
+  int64_t held_out = 0;        ///< rows that an evaluation reads at most, of either kind
+  uint64_t measured = 65'536;  ///< training rows that mean and scale are measured on, at most
+  int threads = 0;             ///< 0: ThreadTeam::default_size()
+};
+
+/// How well the dictionary rebuilds rows, normalised as (x - mean) / scale.
+struct DictionaryEvaluation {
+  int rows = 0;
+  double mse = 0;  ///< per element
+  /// Held-out rows: 1 - |x - x'|^2 / |x - their mean|^2; NaN where the rows hardly differ.
+  double explained_variance = 0;
+  double active = 0;              ///< features active in a row, on average
+  int dead = 0;                   ///< active in none of them
+  std::vector<double> frequency;  ///< [features]: share of the rows
+  std::vector<double> mean;       ///< [features]: mean activation in weights() over all the rows
+};
+
+/// The dictionary on (x - mean) / scale. Decoder rows have length 1, whatever the architecture, so that a
+/// feature's activation is the length that it adds.
+struct DictionaryWeights {
+  std::vector<float> encoder, encoder_bias;  ///< [features, hidden], [features]
+  std::vector<float> decoder, decoder_bias;  ///< [features, hidden], [hidden]
+  std::vector<float> thresholds;             ///< kBatchTopK and kJumpRelu: [features]
+};
+
+/// A row in which a feature is strongest.
+struct StrongRow {
+  RowPlace place;
+  double activation = 0;  ///< in weights()
+};
+
+/// Trains a sparse dictionary step by step, so that a caller may look at it between steps, save it and
+/// continue. Rows enter as (x - mean) / scale: centred on the mean of a sample and scaled so
+/// that their mean length there is sqrt(hidden).
+class DictionaryTrainer {
+ public:
+  /// Throws kInvalidArgument and, for a row that is not finite, kCompute.
+  DictionaryTrainer(std::unique_ptr<RowSource> rows, const DictionaryOptions& options,
+                    const CancelToken& cancel);
+
+  /// Gives the model its random weights; without it, call restore() or start_from() of the model.
+  void initialise() { model_.initialise(options_.seed, options_.initial_norm, options_.initial_threshold); }
+
+  /// One step. Throws kCompute where a row is not finite.
+  SparseFigures step();
+
+  /// Runs the next `steps` steps, no more than there are left. `progress(done, total)` counts steps of the
+  /// whole. Returns means over them. Throws kCancelled between two steps, and kCompute where a row or the
+  /// loss is not finite.
+  SparseFigures run(int64_t steps, const CancelToken& cancel,
+                    const std::function<void(double, double)>& progress);
+
+  DictionaryEvaluation evaluate(const CancelToken& cancel);
+
+  /// The same of training rows, without the explained variance: all, or the first of the shuffled order where
+  /// an evaluation reads fewer.
+  DictionaryEvaluation evaluate_training_rows(const CancelToken& cancel);
+
+  /// Decoder rows of a kRelu model have length 1 once `folded`: their lengths are in the encoder then.
+  DictionaryWeights weights(bool folded = true) const;
+
+  /// The held-out rows in which each of some features is strongest, at most `count` of each.
+  std::vector<std::vector<StrongRow>> strongest(const std::vector<int32_t>& features, size_t count,
+                                                const CancelToken& cancel);
+
+  int64_t steps_done() const { return model_.updates(); }
+  const DictionaryOptions& options() const { return options_; }
+  const RowSource& rows() const { return *rows_; }
+  const std::vector<float>& mean() const { return mean_; }
+  float scale() const { return scale_; }
+  SparseModel& model() { return model_; }
+
+ private:
+  void measure_rows(const CancelToken& cancel);
+  void measure_held_out(const CancelToken& cancel);
+  DictionaryEvaluation evaluate(const std::vector<RowPlace>& places, const CancelToken& cancel);
+  void load(std::vector<RowPlace> places);
+  double activation_of(const Fired& fired) const;  ///< in weights()
+  /// visit(first, count) for rows that are loaded, a batch at a time.
+  void over(const std::vector<RowPlace>& places, const CancelToken& cancel,
+            const std::function<void(size_t, size_t)>& visit);
+
+  DictionaryOptions options_;
+  ThreadTeam team_;
+  std::unique_ptr<RowSource> rows_;
+  SparseModel model_;
+  std::vector<float> mean_;
+  float scale_ = 1;
+  std::vector<RowPlace> held_out_;
+  double held_out_variation_ = 0;  ///< |x - their mean|^2; NaN where they hardly differ
+  std::vector<RowPlace> loaded_;   ///< what x_ holds
+  RowBatch x_;
+};
+
+}  // namespace tapline::dictionaries

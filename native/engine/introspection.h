@@ -1,0 +1,62 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/live_batch.h"
+#include "engine/live_registry.h"
+#include "engine/options.h"
+#include "engine/plain_twin.h"
+#include "engine/prompt_scorer.h"
+#include "engine/resident_capture.h"
+#include "engine/server_slots.h"
+#include "server-context.h"
+
+namespace tapline {
+
+/// What looks into the served model: captures, scores of prompts, and the requests that change or watch it in
+/// the server's own batches. A model that cannot be looked into is still served.
+class Introspection {
+ public:
+  /// On the generation thread, once the model is loaded. `slot_tokens`: what one slot holds. `registry`
+  /// outlives this object.
+  void open(server_context& server, const EngineOptions& options, const common_params& params,
+            int slot_tokens, LiveRegistry& registry);
+
+  /// Whether it can be looked into; otherwise `reason()` says why not.
+  bool supported() const { return capture_ != nullptr; }
+  const std::string& reason() const { return reason_; }
+
+  /// Names of the points that the model's blocks have; none where it cannot be looked into.
+  std::vector<std::string> points() const;
+
+  /// See ResidentCapture::run and PromptScorer::run. Throws kUnsupportedArchitecture with the reason where
+  /// the model cannot be looked into, kClosed.
+  CaptureResult capture(GenerationLoop& loop, const CaptureRequest& request, const CancelToken& cancel);
+  ScoreResult score(GenerationLoop& loop, const ScoreRequest& request, const CancelToken& cancel);
+
+  /// Where the options asked for a twin, what it has seen so far.
+  std::optional<TwinReport> twin();
+
+  /// After the loop has ended, before the server's context goes.
+  void close();
+
+ private:
+  static std::string why_unsupported(const EngineOptions& options);
+  void check_supported(const void* part) const;
+
+  std::string reason_;
+  std::mutex capture_mutex_;
+  std::unique_ptr<ResidentCapture> capture_;
+  std::mutex score_mutex_;
+  std::unique_ptr<PromptScorer> scorer_;
+  std::unique_ptr<ServerSlots> slots_;  // until the server's context is gone
+  std::unique_ptr<LiveBatch> live_;
+  std::mutex twin_mutex_;
+  std::unique_ptr<PlainTwin> twin_;
+};
+
+}  // namespace tapline

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+namespace tapline {
+
+/// A zeroed array of numbers on a 64-byte boundary: a cache line, and the widest vector register.
+template <class T>
+class AlignedArray {
+ public:
+  AlignedArray() = default;
+  explicit AlignedArray(size_t size) : storage_(new unsigned char[size * sizeof(T) + 63]), size_(size) {
+    const auto address = reinterpret_cast<std::uintptr_t>(storage_.get());
+    data_ = reinterpret_cast<T*>(storage_.get() + (64 - address % 64) % 64);
+    std::memset(data_, 0, size * sizeof(T));
+  }
+
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  size_t size() const { return size_; }
+  T& operator[](size_t i) { return data_[i]; }
+  const T& operator[](size_t i) const { return data_[i]; }
+
+ private:
+  std::unique_ptr<unsigned char[]> storage_;
+  T* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+inline int round_up(int value, int multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace tapline
