@@ -1,4 +1,4 @@
-import { join, sep } from "node:path";
+import { join, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** The package's folder: a clone, or node_modules/tapline. */
@@ -9,8 +9,11 @@ export const buildCommand = root.includes(`${sep}node_modules${sep}`)
   ? "`npm rebuild tapline`"
   : "`npm run build:native`";
 
-/** Everything that is built lies here. Not build/: `node-gyp rebuild` deletes that folder. */
-export const buildRoot = join(root, ".build");
+/**
+ * Everything that is built lies here. Not build/: `node-gyp rebuild` deletes that folder. TAPLINE_BUILD names another
+ * folder, in which `npm run verify:llama` builds with another llama.cpp beside the addon in use.
+ */
+export const buildRoot = resolve(process.env.TAPLINE_BUILD || join(root, ".build"));
 
 /** The addon that src/native/load.ts loads, whatever backend it was built for. */
 export const activeAddon = join(buildRoot, "tapline.node");
