@@ -1,8 +1,15 @@
 /** What `npm run verify:llama` reads in llama.cpp's sources: on made-up ones with one thing changed, and on the pinned. */
+import { readFileSync } from "node:fs";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { ensureSource } from "../../scripts/build/source.js";
-import { type Sources, sourceChecks, sourcesIn, withoutComments } from "../verify/llama/sources.js";
+import {
+  asCompiled,
+  type Sources,
+  sourceChecks,
+  sourcesIn,
+  withoutComments,
+} from "../verify/llama/sources.js";
 import { printTable, timed } from "../verify/llama/steps.js";
 
 type Files = Record<string, string>;
@@ -60,6 +67,27 @@ test("a scheduler that decodes twice, never or by another function is refused", 
     `${server} calls llama_decode 0 times, not once: live requests see one call`,
     `${server}:1 calls llama_process, which live requests do not see`,
   ]);
+});
+
+test("with llama.cpp 0.6.0 the function that is renamed is another one", () => {
+  const slots = "native/engine/server_slots.cpp";
+  const ours = {
+    [slots]: asCompiled(readFileSync(new URL(`../../${slots}`, import.meta.url), "utf8"), "0.6.0"),
+  };
+  const process = "yield_to_queue([&]() { ret = llama_process(ctx_tgt, type, batch); });";
+  assert.equal(find("decode call", { [server]: process }, ours), []);
+  assert.equal(find("decode call", { [server]: `${process}\n${once}` }, ours), [
+    `${server}:2 calls llama_decode, which live requests do not see`,
+  ]);
+});
+
+test("of a file that differs by version one branch is read", () => {
+  const text = "#if OTHER\na\n#else\nb\n#endif\n#if TAPLINE_LLAMA_CPP >= 600\nc\n#else\nd\n#endif\ne";
+  assert.is(asCompiled(text, "0.5.9").replace(/\n+/g, " "), "#if OTHER a #else b #endif #else d #endif e");
+  assert.is(
+    asCompiled(text, "0.6.0").replace(/\n+/g, " "),
+    "#if OTHER a #else b #endif #if TAPLINE_LLAMA_CPP >= 600 c #endif e",
+  );
 });
 
 test("a decode outside of the queue's yield is refused, because slots are settled behind that", () => {
@@ -139,7 +167,9 @@ test("a chat's field that is no longer written is named", () => {
   const path = "tools/server/server-common.cpp";
   assert.equal(
     find("chat fields", edited(path, 'llama_params["generation_prompt"]', 'llama_params["begun"]')),
-    ['server-common.cpp no longer says "generation_prompt" of a chat, which native/engine/prepare.cpp reads'],
+    [
+      'server-common.cpp no longer says "generation_prompt" of a chat, which native/engine/chat_session.cpp reads',
+    ],
   );
 });
 

@@ -5,6 +5,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { versionOf } from "../../../scripts/build/source.js";
 import { protocol } from "../../../src/models/rpc.js";
 
 /** Texts of source files by path; both trees at once in tests, where they are made up. */
@@ -13,7 +14,7 @@ export interface Sources {
   theirs(path: string): string;
   /** The paths of llama.cpp's files in a folder and below it. */
   list(folder: string): string[];
-  /** A file of tapline. */
+  /** A file of tapline, as it is compiled with this version of llama.cpp. */
   ours(path: string): string;
 }
 
@@ -54,28 +55,33 @@ function bodyOf(text: string, head: string): string | undefined {
   return undefined;
 }
 
-/** native/engine/server_slots.cpp renames one function; whatever decodes by another way is not seen by it. */
+/** Whatever a scheduler could decode with. native/engine/server_slots.cpp renames one of them and sees no other. */
+const decoders = ["llama_decode", "llama_process", "llama_encode"];
+
 const decodeCalls: SourceCheck = {
   name: "decode call",
-  find({ theirs }) {
+  find({ theirs, ours }) {
+    const slots = "native/engine/server_slots.cpp";
+    const renamed = /#define (\w+)(?:\([^)]*\))? decode_through_hook\b/.exec(ours(slots))?.[1];
+    if (renamed === undefined) return [`${slots} renames no function`];
     const text = theirs(server);
     const problems: string[] = [];
-    const lines = linesWith(text, "llama_decode");
+    const lines = linesWith(text, renamed);
     if (lines.length !== 1) {
       const where = lines.length > 0 ? ` (lines ${lines.join(", ")})` : "";
       problems.push(
-        `${server} calls llama_decode ${lines.length} times${where}, not once: live requests see one call`,
+        `${server} calls ${renamed} ${lines.length} times${where}, not once: live requests see one call`,
       );
     }
-    for (const other of ["llama_process", "llama_encode", "llama_decode_ext"]) {
+    for (const other of decoders.filter((name) => name !== renamed)) {
       for (const line of linesWith(text, other)) {
         problems.push(`${server}:${line} calls ${other}, which live requests do not see`);
       }
     }
-    const yields = /\byield_to_queue\s*\(\s*\[&\]\s*\(\)\s*\{[^}]*\bllama_decode\s*\(/.test(
-      withoutComments(text),
+    const inYield = new RegExp(
+      `\\byield_to_queue\\s*\\(\\s*\\[&\\]\\s*\\(\\)\\s*\\{[^}]*\\b${renamed}\\s*\\(`,
     );
-    if (lines.length === 1 && !yields) {
+    if (lines.length === 1 && !inYield.test(withoutComments(text))) {
       problems.push(
         `${server}:${lines[0]} decodes outside of yield_to_queue, behind which slots are settled`,
       );
@@ -242,26 +248,18 @@ const geluCallers: SourceCheck = {
   },
 };
 
-/** What a chat's preparation says of its template, by the names that native/engine/prepare.cpp reads. */
-const chatKeys = [
-  "generation_prompt",
-  "message_delimiters",
-  "reasoning_budget_start_tag",
-  "reasoning_budget_end_tags",
-  "grammar",
-];
-
+/** What a chat's preparation says of its template, by the names that we read from JSON. A missing one reads as empty. */
 const chatFields: SourceCheck = {
   name: "chat fields",
   find({ theirs, ours }) {
-    const reader = ours("native/engine/prepare.cpp");
+    const path = "native/engine/chat_session.cpp";
+    const reader = ours(path);
+    const keys = [...new Set([...reader.matchAll(/json_value\(body, "(\w+)"/g)].map(([, key]) => key!))];
+    if (keys.length === 0 && !reader.includes("session_.")) return [`${path} reads nothing of a chat`];
     const writer = withoutComments(theirs("tools/server/server-common.cpp"));
-    return chatKeys
-      .filter((key) => reader.includes(`json_value(data, "${key}"`))
+    return keys
       .filter((key) => !writer.includes(`llama_params["${key}"]`))
-      .map(
-        (key) => `server-common.cpp no longer says "${key}" of a chat, which native/engine/prepare.cpp reads`,
-      );
+      .map((key) => `server-common.cpp no longer says "${key}" of a chat, which ${path} reads`);
   },
 };
 
@@ -349,8 +347,29 @@ export const sourceChecks: readonly SourceCheck[] = [
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 
+/**
+ * Leaves the branches out of a file of ours that a version of llama.cpp does not get.
+ * @param version e.g. "0.5.0", in `#if TAPLINE_LLAMA_CPP >= 600` the number 500, as CMakeLists.txt makes it
+ */
+export function asCompiled(text: string, version: string): string {
+  const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);
+  const number = major * 10000 + minor * 100 + patch;
+  const kept: string[] = [];
+  const taken: (boolean | undefined)[] = []; // of each open #if; undefined: not about the version
+  for (const line of text.split("\n")) {
+    const least = /^#if TAPLINE_LLAMA_CPP >= (\d+)/.exec(line)?.[1];
+    if (least !== undefined) taken.push(number >= Number(least));
+    else if (/^#if/.test(line)) taken.push(undefined);
+    else if (/^#else/.test(line) && taken.at(-1) !== undefined) taken.push(!taken.pop());
+    else if (/^#endif/.test(line)) taken.pop();
+    kept.push(taken.includes(false) ? "" : line);
+  }
+  return kept.join("\n");
+}
+
 /** The sources as they lie on disk. @param dir llama.cpp's tree */
 export function sourcesIn(dir: string): Sources {
+  const version = versionOf(dir);
   return {
     theirs: (path) => readFileSync(join(dir, path), "utf8"),
     list: (folder) =>
@@ -358,6 +377,6 @@ export function sourcesIn(dir: string): Sources {
         .map((name) => join(folder, name).replaceAll("\\", "/"))
         .filter((path) => /\.\w+$/.test(path))
         .sort(),
-    ours: (path) => readFileSync(join(root, path), "utf8"),
+    ours: (path) => asCompiled(readFileSync(join(root, path), "utf8"), version),
   };
 }
