@@ -1,4 +1,4 @@
-import { join, resolve, sep } from "node:path";
+import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** The package's folder: a clone, or node_modules/tapline. */
@@ -9,11 +9,8 @@ export const buildCommand = root.includes(`${sep}node_modules${sep}`)
   ? "`npm rebuild tapline`"
   : "`npm run build:native`";
 
-/**
- * Everything that is built lies here. Not build/: `node-gyp rebuild` deletes that folder. TAPLINE_BUILD names another
- * folder, in which `npm run verify:llama` builds with another llama.cpp beside the addon in use.
- */
-export const buildRoot = resolve(process.env.TAPLINE_BUILD || join(root, ".build"));
+/** Everything that is built lies here. Not build/: `node-gyp rebuild` deletes that folder. */
+export const buildRoot = join(root, ".build");
 
 /** The addon that src/native/load.ts loads, whatever backend it was built for. */
 export const activeAddon = join(buildRoot, "tapline.node");
@@ -22,11 +19,15 @@ export const activeAddon = join(buildRoot, "tapline.node");
 export const stampFile = join(buildRoot, "stamp.json");
 
 /**
- * The CMake tree of one configuration.
+ * The CMake tree of one configuration. TAPLINE_TREE names another one for a build alongside, by which `npm run
+ * verify:llama` compiles with another llama.cpp; at the same depth, so that the compiler cache has the same paths.
  * @param {string} backend
  * @param {string} [sanitize] e.g. "address,undefined"
  */
 export function treeOf(backend, sanitize) {
   const suffix = sanitize ? `-${sanitize.replaceAll(",", "-")}` : "";
-  return join(buildRoot, backend + suffix);
+  return join(buildRoot, (process.env.TAPLINE_TREE || backend) + suffix);
 }
+
+/** Where `npm run verify:…` saves logs and figures, apart for each named tree. */
+export const verifyFolder = join(buildRoot, "verify", process.env.TAPLINE_TREE ?? "");

@@ -10,11 +10,11 @@
  */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
-import { dirname, join, relative } from "node:path";
+import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { BuildError } from "../../scripts/build/errors.js";
-import { buildRoot } from "../../scripts/build/paths.js";
+import { verifyFolder } from "../../scripts/build/paths.js";
 import { buildTools } from "../../scripts/build/tools.js";
 import { expertsFolder, widenRouters, writeModels } from "./architectures/models.js";
 import {
@@ -112,11 +112,12 @@ async function main(): Promise<boolean> {
     await Promise.all(Array.from({ length: Math.max(1, Number(values.jobs)) }, worker));
     outcomes.sort((a, b) => a.model.localeCompare(b.model));
 
-    const kept = join(buildRoot, "verify", figures);
-    await mkdir(dirname(kept), { recursive: true });
-    await writeFile(kept, JSON.stringify(outcomes, null, 2));
+    await mkdir(verifyFolder, { recursive: true });
+    await writeFile(join(verifyFolder, figures), JSON.stringify(outcomes, null, 2));
     console.log(`\n${summary(outcomes)}`);
-    console.log(`${Math.round((Date.now() - started) / 1000)} s. Every figure: ${relative(root, kept)}`);
+    console.log(
+      `${Math.round((Date.now() - started) / 1000)} s. Every figure: ${relative(root, join(verifyFolder, figures))}`,
+    );
     if (values.record) {
       await record(join(root, "docs", "verification.md"), outcomes, kind);
     }

@@ -1,7 +1,7 @@
 /**
  * Everything that tapline takes for granted about llama.cpp, against a source tree of it: `npm run verify:llama -- DIR`.
  * DIR is unpacked source; without it, the release that tapline is built with. docs/upgrading.md says what each check
- * looks at and what to do where it differs. It builds in `.build/llama`, beside the addon in use, and prints one table.
+ * looks at and what to do where it differs. It builds in `.build/llama-vVERSION`, leaves the addon in use alone, and prints one table.
  *   --all             every model of the model checks, instead of a sample
  *   --sources         only what is read in the sources; nothing is compiled
  *   --only PATTERN    checks whose name matches this regular expression; what they need is built
@@ -13,7 +13,7 @@ import { availableParallelism } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { landmark, llamaCpp } from "../../scripts/build/llama.js";
-import { root } from "../../scripts/build/paths.js";
+import { buildRoot, root } from "../../scripts/build/paths.js";
 import { ensureSource, linkSource, versionOf } from "../../scripts/build/source.js";
 import { sourceChecks, sourcesIn } from "./llama/sources.js";
 import { printTable, type Row, runProgram, timed } from "./llama/steps.js";
@@ -51,7 +51,8 @@ async function main(): Promise<boolean> {
   console.log(`llama.cpp v${version} in ${dir}; tapline is made for v${llamaCpp.version}.\n`);
   // By the folder, too: a changed copy has the same version, and Ninja would take its objects for current.
   const id = createHash("sha256").update(dir).digest("hex").slice(0, 8);
-  const build = join(root, ".build", "llama", `v${version}-${id}`);
+  const pinned = positionals[0] === undefined;
+  const tree = `llama-v${version}${pinned ? "" : `-${id}`}`;
   const wanted = new RegExp(values.only);
   const rows: Row[] = [];
   const add = async (check: string, run: () => Promise<string[]> | string[]) => {
@@ -72,12 +73,15 @@ async function main(): Promise<boolean> {
   if (!values.sources) {
     const env: NodeJS.ProcessEnv = {
       ...process.env,
-      TAPLINE_BUILD: build,
+      TAPLINE_TREE: tree,
       TAPLINE_BACKEND: "cpu", // the checks compare with its numbers
-      LLAMA_CPP_DIR: linkSource(dir, version, build),
-      TAPLINE_ADDON: join(build, "tapline.node"),
+      // A link in the build folder, as the pinned release has one; a copy of that one needs another name.
+      LLAMA_CPP_DIR: pinned
+        ? ""
+        : linkSource(dir, version === llamaCpp.version ? `${version}-${id}` : version),
+      TAPLINE_ADDON: join(buildRoot, tree, "addon", "tapline.node"),
     };
-    const logs = join(build, "verify");
+    const logs = join(buildRoot, "verify", tree);
     const node = (name: string, args: readonly string[], telling: RegExp) =>
       runProgram(process.execPath, args, {
         log: join(logs, `${name.replaceAll(" ", "-")}.log`),
@@ -111,11 +115,11 @@ async function main(): Promise<boolean> {
     const needed = ["addon", "architectures", "live", "quantised", "devices", "serving", "twin"];
     if (needed.some((name) => wanted.test(name))) {
       const row = await timed("addon", () =>
-        node("addon", ["scripts/build/install.js", "--verbose"], compilerErrors),
+        node("addon", ["scripts/build/install.js", "--verbose", "--no-activate"], compilerErrors),
       );
       rows.push(row);
       console.log(`${row.result.padEnd(8)} addon${row.different === "" ? "" : `: ${row.different}`}`);
-      const models = join(build, "models");
+      const models = join(logs, "models");
       const checks: Record<string, () => Promise<string[]>> = {
         architectures: () =>
           script("architectures", "architectures", "--models", models, ...some("architectures")),
