@@ -1,9 +1,9 @@
-// What tapline takes for granted about llama.cpp and its headers show, in one place. Another llama.cpp stops
-// the build here, with the name of the file that relies on it, instead of computing other numbers. What only
-// its sources show is checked by `npm run verify:llama`; docs/upgrading.md says what to do about each.
+// All assumptions about llama.cpp that its headers can confirm. An incompatible llama.cpp fails to compile
+// here, with the file of tapline that relies on it, instead of computing wrong numbers. `npm run
+// verify:llama` checks assumptions that only the sources can confirm; docs/upgrading.md lists both.
 //
-// Not here: members of server_slot and server_context_impl, which no header shows. engine/server_slots.cpp
-// includes the source that defines them and names each, so that it does not compile where one is gone.
+// Members of server_slot and server_context_impl are missing, because no header declares them.
+// engine/server_slots.cpp includes the source that does, and fails to compile without them.
 
 #include <cstddef>
 #include <functional>
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-// ggml's CPU backend. These declare what native/products defines in their place.
+// ggml's CPU backend: declarations of the functions that native/products defines.
 #include "ggml-cpu/ggml-cpu-impl.h"
 #include "ggml-cpu/llamafile/sgemm.h"
 #include "ggml-cpu/ops.h"
@@ -44,16 +44,16 @@ namespace {
 #define TAPLINE_SAME(type, expected, where) \
   static_assert(std::is_same_v<type, expected>, #type " is no longer " #expected ": " where)
 
-// --- blocks of quantised numbers, which native/products reads and writes ---
+// --- quantised blocks that native/products reads and writes ---
 
 namespace ours = tapline::products;
 
 #define TAPLINE_SAME_BLOCK(our, their) \
-  static_assert(sizeof(ours::our) == sizeof(their), "ggml has another " #their ": native/products")
+  static_assert(sizeof(ours::our) == sizeof(their), "the layout of " #their " has changed: native/products")
 #define TAPLINE_SAME_FIELD(our, our_field, their, their_field)                    \
   static_assert(offsetof(ours::our, our_field) == offsetof(their, their_field) && \
                     sizeof(ours::our::our_field) == sizeof(their::their_field),   \
-                "ggml has another " #their "." #their_field ": native/products")
+                "the layout of " #their "." #their_field " has changed: native/products")
 TAPLINE_SAME_BLOCK(Q8_0, block_q8_0);
 TAPLINE_SAME_FIELD(Q8_0, scale, block_q8_0, d);
 TAPLINE_SAME_FIELD(Q8_0, values, block_q8_0, qs);
@@ -85,7 +85,7 @@ TAPLINE_SAME_FIELD(Q4Kx8, groups, block_q4_Kx8, scales);
 TAPLINE_SAME_FIELD(Q4Kx8, nibbles, block_q4_Kx8, qs);
 TAPLINE_SAME(ggml_half, ours::Half, "native/products/products.h");
 
-// --- functions that native/products defines in ggml's place ---
+// --- ggml's functions that native/products defines ---
 
 TAPLINE_SAME(decltype(llamafile_sgemm),
              bool(const ggml_compute_params*, int64_t, int64_t, int64_t, const void*, int64_t, const void*,
@@ -107,7 +107,7 @@ TAPLINE_SAME(decltype(ggml_compute_params::nth), int, "native/products/in_ggml.c
 TAPLINE_SAME(decltype(ggml_compute_params::wdata), void*, "native/products/attention.cpp");
 TAPLINE_SAME(decltype(ggml_compute_params::use_ref), bool, "native/products/in_ggml.cpp");
 
-// --- a pass: its batch, its callback, its memory ---
+// --- a forward pass: batch and callback ---
 
 TAPLINE_SAME(decltype(llama_decode), int32_t(llama_context*, llama_batch), "native/engine/server_slots.cpp");
 TAPLINE_SAME(decltype(llama_batch::n_tokens), int32_t, "native/capture/row_map.cpp");
@@ -117,7 +117,7 @@ TAPLINE_SAME(decltype(llama_batch::pos), llama_pos*, "native/capture/row_map.cpp
 TAPLINE_SAME(decltype(llama_batch::seq_id), llama_seq_id**, "native/capture/row_map.cpp");
 TAPLINE_SAME(decltype(llama_batch::logits), int8_t*, "native/capture/row_map.cpp");
 static_assert(sizeof(llama_batch) == 7 * sizeof(void*),
-              "llama_batch has other members than those that are planned: native/capture/row_map.cpp");
+              "llama_batch has a new member: native/capture/row_map.cpp");
 TAPLINE_SAME(decltype(llama_graph_reserve), ggml_cgraph*(llama_context*, uint32_t, uint32_t, uint32_t),
              "native/capture/residual_stream.cpp");
 TAPLINE_SAME(ggml_backend_sched_eval_callback, bool (*)(ggml_tensor*, bool, void*),
@@ -129,14 +129,13 @@ TAPLINE_SAME(decltype(&llama_context::get_cparams), const llama_cparams& (llama_
              "native/engine/eval_callback.cpp");
 TAPLINE_SAME(decltype(&llama_context::get_sched), ggml_backend_sched_t (llama_context::*)() const,
              "native/engine/eval_callback.cpp");
-// tensor_map.h declares this a second time, so as not to bring llama-model.h along.
+// tensor_map.h repeats this declaration to avoid including llama-model.h.
 using TensorMap = const std::vector<std::pair<std::string, ggml_tensor*>>&(const llama_model*);
 TAPLINE_SAME(decltype(llama_internal_get_tensor_map), TensorMap, "native/model/tensor_map.h");
 
-// --- what a slot's memory consists of ---
+// --- kinds of memory ---
 
-// add() in slot_memory.cpp asks for the kinds one after the other: one that is derived from another comes
-// first.
+// add() in slot_memory.cpp tries the kinds in order, so derived classes must come before their bases.
 template <class Kind>
 constexpr bool is_memory = std::is_base_of_v<llama_memory_i, Kind>;
 template <class One, class Other>
@@ -146,14 +145,14 @@ static_assert(is_memory<llama_kv_cache> && is_memory<llama_memory_recurrent> &&
                   is_memory<llama_kv_cache_dsa_iswa> && is_memory<llama_kv_cache_msa> &&
                   is_memory<llama_memory_hybrid> && is_memory<llama_memory_hybrid_iswa> &&
                   is_memory<llama_memory_hybrid_idx>,
-              "a kind of memory is none: native/engine/slot_memory.cpp");
+              "a kind of memory is not derived from llama_memory_i: native/engine/slot_memory.cpp");
 static_assert(!related<llama_kv_cache, llama_kv_cache_iswa> && !related<llama_kv_cache, llama_kv_cache_dsa> &&
                   !related<llama_kv_cache, llama_kv_cache_msa> &&
                   !related<llama_kv_cache, llama_kv_cache_dsa_iswa> &&
                   !related<llama_kv_cache_dsa, llama_kv_cache_dsa_iswa> &&
                   !related<llama_memory_hybrid, llama_memory_hybrid_iswa> &&
                   !std::is_base_of_v<llama_memory_hybrid_idx, llama_memory_hybrid>,
-              "a kind of memory is derived from one that is asked for first: native/engine/slot_memory.cpp");
+              "a kind of memory is derived from one that is tried first: native/engine/slot_memory.cpp");
 TAPLINE_SAME(decltype(&llama_kv_cache::get_n_stream), uint32_t (llama_kv_cache::*)() const,
              "native/engine/slot_memory.cpp");
 TAPLINE_SAME(decltype(llama_memory_recurrent::size), uint32_t, "native/engine/slot_memory.cpp");
@@ -165,30 +164,29 @@ TAPLINE_SAME(decltype(llama_memory_recurrent::s_l), std::vector<ggml_tensor*>,
 TAPLINE_SAME(decltype(llama_memory_recurrent::p_l), std::vector<ggml_tensor*>,
              "native/engine/slot_memory.cpp");
 
-// --- private members, which base/reveal.h reaches ---
+// --- private members that base/reveal.h exposes ---
 
 template <typename Member, Member member>
 struct Named {};
 using Buffers = std::vector<std::pair<ggml_context_ptr, ggml_backend_buffer_ptr>>;
-// native/engine/slot_memory.cpp: all that a cache holds
+// native/engine/slot_memory.cpp: the tensors of a cache
 template struct Named<Buffers llama_kv_cache::*, &llama_kv_cache::ctxs_bufs>;
-// native/engine/generation_loop.cpp: what the queue calls in each iteration
+// native/engine/generation_loop.cpp: the function that the queue calls per iteration
 template struct Named<std::function<void()> server_queue::*, &server_queue::callback_update_slots>;
-// native/engine/server_slots.cpp: a macro puts another call behind each of these
+// native/engine/server_slots.cpp: a macro adds a call after each of these
 template struct Named<void (server_queue::*)(std::function<void()>&&), &server_queue::yield_to_queue>;
-// native/engine/server_slots.cpp: the scheduler behind its handle
+// native/engine/server_slots.cpp: the scheduler
 TAPLINE_SAME(decltype(server_context::impl), std::unique_ptr<server_context_impl>,
              "native/engine/server_slots.cpp");
 
 // --- numbers ---
 
-static_assert(LLAMA_TOKEN_NULL == -1, "no token is another number: native/engine/prepare.cpp");
-static_assert(LLAMA_DEFAULT_SEED == 0xFFFFFFFF,
-              "a seed of chance is another number: native/engine/prepare.cpp");
-// kPoolings in options.cpp is a list by these numbers.
+static_assert(LLAMA_TOKEN_NULL == -1, "LLAMA_TOKEN_NULL is no longer -1: native/engine/prepare.cpp");
+static_assert(LLAMA_DEFAULT_SEED == 0xFFFFFFFF, "LLAMA_DEFAULT_SEED has changed: native/engine/prepare.cpp");
+// These are indices of kPoolings in options.cpp.
 static_assert(LLAMA_POOLING_TYPE_UNSPECIFIED == -1 && LLAMA_POOLING_TYPE_NONE == 0 &&
                   LLAMA_POOLING_TYPE_MEAN == 1 && LLAMA_POOLING_TYPE_CLS == 2 &&
                   LLAMA_POOLING_TYPE_LAST == 3 && LLAMA_POOLING_TYPE_RANK == 4,
-              "poolings have other numbers: native/engine/options.cpp");
+              "pooling types are numbered differently: native/engine/options.cpp");
 
 }  // namespace

@@ -13,28 +13,28 @@
 
 namespace tapline {
 
-/// What a chat's template says of its answer: where thinking begins, how messages are told apart, which
-/// grammar calls of tools have. llama-server keeps that in the request's JSON, and from v0.6.0 on in an
-/// object of its own; nothing else of tapline knows which. Without a chat it says nothing.
+/// Properties of an answer that a chat's template determines: thinking tags, message delimiters, grammar of
+/// tool calls. llama-server stores them in the request's JSON, and since v0.6.0 in a separate object. Only
+/// this class knows the difference. It is empty for requests that are not chats.
 class ChatSession {
  public:
-  /// Makes a prompt of the messages in `body`. `forced`: the answer has to call a tool.
+  /// Renders the messages in `body` as a prompt. `forced`: the answer must call a tool.
   void open(const llama_vocab* vocab, json& body, const server_chat_params& chat, bool forced,
             std::vector<raw_buffer>& files);
 
-  /// Of a body that open() has seen.
+  /// `body` is the one that open() returned.
   ThinkingTags thinking(const json& body) const;
 
-  /// Completes the parameters of a task, once its tokens and those that `body` names are there.
+  /// Completes the parameters of a task, after its tokens and the parameters in `body` are set.
   void apply(const llama_vocab* vocab, const json& body, server_task& task) const;
 
-  /// Where the answer of a task will be put together.
+  /// The initial state of a task's answer.
   task_result_state state(const server_task& task) const;
 
 #if TAPLINE_LLAMA_CPP >= 600
  private:
   common_chat_session session_;
-  std::string grammar_;  // of a forced call; empty: the session's own
+  std::string grammar_;  // of a forced call; empty: the session's grammar
 #endif
 };
 

@@ -57,7 +57,7 @@ void attach_live(LivePlan&& plan, PreparedTasks& prepared, LiveRegistry& registr
   }
 }
 
-/// Throws where positions of thinking are asked for and the template has none.
+/// Throws if the request selects thinking positions and the template does not support thinking.
 void check_thinking(const LivePlan& plan) {
   if ((plan.thinking.start.empty() || plan.thinking.ends.empty()) && plan.parts(Positions::Part::kThinking))
     throw std::invalid_argument("tapline: positions thinking: this model's chat template has no thinking.");

@@ -151,8 +151,8 @@ static int32_t decode_through_hook(llama_context* ctx, llama_batch batch) {
 }
 
 #if TAPLINE_LLAMA_CPP >= 600
-/// A batch of tokens alone goes on as the llama_batch that it is: what live requests do is planned by that.
-/// Any other, of images or with a draft's states, belongs to no live request.
+/// Converts a batch of tokens to a llama_batch, by which live requests are planned. Batches with embeddings
+/// or states (images, drafts) never contain rows of live requests.
 static int32_t decode_through_hook(llama_context* ctx, llama_batch_ext* batch) {
   const auto plain = [](const llama_batch_ext::token& each) {
     return each.id >= 0 && !each.has_embd && !each.has_state && each.seq_ids.size() == 1 &&

@@ -19,8 +19,8 @@ export const activeAddon = join(buildRoot, "tapline.node");
 export const stampFile = join(buildRoot, "stamp.json");
 
 /**
- * The CMake tree of one configuration. TAPLINE_TREE names another one for a build alongside, by which `npm run
- * verify:llama` compiles with another llama.cpp; at the same depth, so that the compiler cache has the same paths.
+ * The CMake tree of one configuration. TAPLINE_TREE names a separate tree, in which `npm run verify:llama` builds with
+ * another llama.cpp. It has the same depth, so relative paths in the compiler cache match.
  * @param {string} backend
  * @param {string} [sanitize] e.g. "address,undefined"
  */
@@ -29,5 +29,5 @@ export function treeOf(backend, sanitize) {
   return join(buildRoot, (process.env.TAPLINE_TREE || backend) + suffix);
 }
 
-/** Where `npm run verify:…` saves logs and figures, apart for each named tree. */
+/** Folder for logs and figures of `npm run verify:…`, separate per named tree. */
 export const verifyFolder = join(buildRoot, "verify", process.env.TAPLINE_TREE ?? "");

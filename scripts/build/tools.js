@@ -30,7 +30,7 @@ export const knownTools = [
   "test-llama-archs-experts",
 ];
 
-/** The compile check of native/assumptions.cpp: there is no program to find. */
+/** An object library: it has no program to find. */
 const objectsOnly = "tapline-assumptions";
 
 /** Programs whose CMake target, and so whose file, has another name. */

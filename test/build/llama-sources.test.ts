@@ -1,4 +1,4 @@
-/** What `npm run verify:llama` reads in llama.cpp's sources: on made-up ones with one thing changed, and on the pinned. */
+/** The source checks of `npm run verify:llama`, on the pinned sources and on modified ones. */
 import { readFileSync } from "node:fs";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -16,7 +16,7 @@ type Files = Record<string, string>;
 
 const real = sourcesIn((await ensureSource({ env: { ...process.env, LLAMA_CPP_DIR: "" } })).dir);
 
-/** The pinned sources with other texts in the place of some, and further files. */
+/** The pinned sources with some files replaced or added. */
 function changed(theirs: Files, ours: Files = {}): Sources {
   return {
     theirs: (path) => theirs[path] ?? real.theirs(path),
@@ -33,7 +33,7 @@ function find(name: string, theirs: Files, ours: Files = {}): string[] {
   return check.find(changed(theirs, ours));
 }
 
-/** A file of the pinned source with one text changed, which must be there. */
+/** A pinned file with one text replaced. */
 function edited(path: string, from: string, to: string): Files {
   const text = real.theirs(path);
   assert.ok(text.includes(from), `${path} has "${from}"`);
@@ -44,22 +44,22 @@ const server = "tools/server/server-context.cpp";
 const release = "void release() { if (task) { callback_on_reset(*this); reset(); } }";
 const once = "queue_tasks.yield_to_queue([&]() { ret = llama_decode(ctx_tgt, batch_view); });";
 
-test("the pinned sources are what tapline takes them for", () => {
+test("all source checks hold for the pinned release", () => {
   for (const check of sourceChecks) assert.equal(check.find(real), [], check.name);
 });
 
-test("comments do not count, and what stands in literals does", () => {
+test("comments are removed, except inside string literals", () => {
   assert.is(
     withoutComments('a("// b"); // c()\n/* d()\n */ e(\'"\'); f("g")'),
     'a("// b");       \n      \n    e(\'"\'); f("g")',
   );
 });
 
-test("a scheduler that decodes once passes, whatever its comments mention", () => {
+test("decode call holds for one call, comments ignored", () => {
   assert.equal(find("decode call", { [server]: `// llama_decode() is async\n${once}` }), []);
 });
 
-test("a scheduler that decodes twice, never or by another function is refused", () => {
+test("decode call differs for two calls, none, or another function", () => {
   assert.equal(find("decode call", { [server]: `${once}\n${once}` }), [
     `${server} calls llama_decode 2 times (lines 1, 2), not once: live requests see one call`,
   ]);
@@ -69,7 +69,7 @@ test("a scheduler that decodes twice, never or by another function is refused", 
   ]);
 });
 
-test("with llama.cpp 0.6.0 the function that is renamed is another one", () => {
+test("decode call expects llama_process with llama.cpp 0.6.0", () => {
   const slots = "native/engine/server_slots.cpp";
   const ours = {
     [slots]: asCompiled(readFileSync(new URL(`../../${slots}`, import.meta.url), "utf8"), "0.6.0"),
@@ -81,7 +81,7 @@ test("with llama.cpp 0.6.0 the function that is renamed is another one", () => {
   ]);
 });
 
-test("of a file that differs by version one branch is read", () => {
+test("asCompiled keeps the branch of the given version", () => {
   const text = "#if OTHER\na\n#else\nb\n#endif\n#if TAPLINE_LLAMA_CPP >= 600\nc\n#else\nd\n#endif\ne";
   assert.is(asCompiled(text, "0.5.9").replace(/\n+/g, " "), "#if OTHER a #else b #endif #else d #endif e");
   assert.is(
@@ -90,13 +90,13 @@ test("of a file that differs by version one branch is read", () => {
   );
 });
 
-test("a decode outside of the queue's yield is refused, because slots are settled behind that", () => {
+test("decode call differs outside yield_to_queue", () => {
   assert.equal(find("decode call", { [server]: "\nret = llama_decode(ctx_tgt, batch_view);" }), [
     `${server}:2 decodes outside of yield_to_queue, behind which slots are settled`,
   ]);
 });
 
-test("a slot that forgets its task before it tells of its end is refused", () => {
+test("slot's end differs if the task is reset before the callback", () => {
   assert.equal(find("slot's end", { [server]: release }), []);
   const sentence = `${server}: release() must call callback_on_reset before it forgets the slot's task`;
   for (const body of [
@@ -109,7 +109,7 @@ test("a slot that forgets its task before it tells of its end is refused", () =>
   assert.equal(find("slot's end", { [server]: "void end();" }), [`${server} has no release() of a slot`]);
 });
 
-test("a new kind of memory, and a known one that is gone, are named", () => {
+test("memory kinds reports new and missing kinds", () => {
   const added = { "src/llama-memory-new.h": "class llama_memory_new : public llama_kv_cache {};" };
   assert.equal(find("memory kinds", added), [
     "llama_memory_new is a kind of memory that native/engine/slot_memory.cpp does not know",
@@ -125,7 +125,7 @@ test("a new kind of memory, and a known one that is gone, are named", () => {
   ]);
 });
 
-test("a memory that splits its batches in another way is named", () => {
+test("batch splitting reports changed and new calls", () => {
   const path = "src/llama-kv-cache-iswa.cpp";
   assert.equal(
     find(
@@ -141,7 +141,7 @@ test("a memory that splits its batches in another way is named", () => {
   ]);
 });
 
-test("a replaced function must be defined once, in the file that is compiled under another name", () => {
+test("replaced functions must be defined once, in the renamed file", () => {
   const path = "ggml/src/ggml-cpu/ops.cpp";
   const name = "ggml_compute_forward_flash_attn_ext";
   const body = `void ${name}(const ggml_compute_params * params, ggml_tensor * dst) { run(params, dst); }`;
@@ -156,14 +156,14 @@ test("a replaced function must be defined once, in the file that is compiled und
   ]);
 });
 
-test("a GELU that is called from another file would be ggml's own and is named", () => {
+test("GELU reports calls from files other than ops.cpp", () => {
   const path = "ggml/src/ggml-cpu/unary-ops.cpp";
   assert.equal(find("GELU", { [path]: "ggml_vec_gelu_f32(n, y, x);" }), [
     `${path} calls ggml_vec_gelu_f32, which is replaced in ggml/src/ggml-cpu/ops.cpp only`,
   ]);
 });
 
-test("a chat's field that is no longer written is named", () => {
+test("chat fields reports a field that is no longer written", () => {
   const path = "tools/server/server-common.cpp";
   assert.equal(
     find("chat fields", edited(path, 'llama_params["generation_prompt"]', 'llama_params["begun"]')),
@@ -173,7 +173,7 @@ test("a chat's field that is no longer written is named", () => {
   );
 });
 
-test("a tensor that is named otherwise, or no longer looked for, is named", () => {
+test("names in graphs reports renamed and unused names", () => {
   const path = "src/llama-graph.cpp";
   assert.equal(find("names in graphs", edited(path, '"out_ids"', '"output_ids_"')), [
     'nothing is named "out_ids" any more, which native/capture/residual_stream.cpp looks for',
@@ -184,7 +184,7 @@ test("a tensor that is named otherwise, or no longer looked for, is named", () =
   ]);
 });
 
-test("an architecture that is gone, and another RPC protocol, are named", () => {
+test("named architectures and RPC protocol report changes", () => {
   assert.equal(find("named architectures", edited("src/llama-arch.cpp", '"talkie"', '"talkative"')), [
     'llama.cpp has no architecture "talkie" any more, which native/capture/residual_stream.cpp names',
   ]);
@@ -194,7 +194,7 @@ test("an architecture that is gone, and another RPC protocol, are named", () => 
   ]);
 });
 
-test("a table says of each check what is first different, and what was not run", async () => {
+test("the table shows the first difference of each check", async () => {
   const rows = [
     await timed("one", () => []),
     await timed("another", () => ["  error: this\n  is so", "that"]),

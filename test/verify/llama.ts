@@ -1,7 +1,6 @@
 /**
- * Everything that tapline takes for granted about llama.cpp, against a source tree of it: `npm run verify:llama -- DIR`.
- * DIR is unpacked source; without it, the release that tapline is built with. docs/upgrading.md says what each check
- * looks at and what to do where it differs. It builds in `.build/llama-vVERSION`, leaves the addon in use alone, and prints one table.
+ * Checks all assumptions about llama.cpp against a source tree: `npm run verify:llama -- DIR`. DIR is an unpacked
+ * source tree; the default is the pinned release. docs/upgrading.md describes each check and what to do if it differs. It builds in `.build/llama-vVERSION`, leaves the addon in use alone, and prints one table.
  *   --all             every model of the model checks, instead of a sample
  *   --sources         only what is read in the sources; nothing is compiled
  *   --only PATTERN    checks whose name matches this regular expression; what they need is built
@@ -18,7 +17,7 @@ import { ensureSource, linkSource, versionOf } from "../../scripts/build/source.
 import { sourceChecks, sourcesIn } from "./llama/sources.js";
 import { printTable, type Row, runProgram, timed } from "./llama/steps.js";
 
-/** As the CI run takes them: dense, experts, recurrent, hybrid, shared keys; and where upstream is known to be wrong. */
+/** As in the CI run: dense, experts, recurrent, hybrid, shared keys, and models that llama.cpp computes incorrectly. */
 const samples = {
   architectures: "^(llama|qwen3moe|jamba|mamba2|gemma3|deepseek2|falcon-h1|phi2|gpt-oss|nemotron_h|plamo2)-",
   live: "^(llama|qwen3moe|jamba|mamba2|gemma3|deepseek2|falcon-h1|phi2|gpt-oss)-",
@@ -49,7 +48,7 @@ async function main(): Promise<boolean> {
   const dir = await treeOf(positionals[0]);
   const version = versionOf(dir);
   console.log(`llama.cpp v${version} in ${dir}; tapline is made for v${llamaCpp.version}.\n`);
-  // By the folder, too: a changed copy has the same version, and Ninja would take its objects for current.
+  // A modified copy has the same version but needs its own tree, because Ninja compares times only.
   const id = createHash("sha256").update(dir).digest("hex").slice(0, 8);
   const pinned = positionals[0] === undefined;
   const tree = `llama-v${version}${pinned ? "" : `-${id}`}`;
@@ -75,7 +74,7 @@ async function main(): Promise<boolean> {
       ...process.env,
       TAPLINE_TREE: tree,
       TAPLINE_BACKEND: "cpu", // the checks compare with its numbers
-      // A link in the build folder, as the pinned release has one; a copy of that one needs another name.
+      // A link in the build folder, as for the pinned release, whose own link must not be replaced.
       LLAMA_CPP_DIR: pinned
         ? ""
         : linkSource(dir, version === llamaCpp.version ? `${version}-${id}` : version),
@@ -111,7 +110,7 @@ async function main(): Promise<boolean> {
       const problems = await tools("row maps", "tapline-row-maps");
       return problems.length > 0 ? problems : tests("row maps", "native/row-maps");
     });
-    // Whatever else is asked for needs it.
+    // The remaining checks need it.
     const needed = ["addon", "architectures", "live", "quantised", "devices", "serving", "twin"];
     if (needed.some((name) => wanted.test(name))) {
       const row = await timed("addon", () =>

@@ -1,6 +1,6 @@
 /**
- * What tapline takes for granted about llama.cpp and no header shows, so that native/assumptions.cpp cannot hold it:
- * each check reads a source tree and says what is no longer so. Where one says "must be", nothing else would notice.
+ * Assumptions about llama.cpp that no header confirms, so that native/assumptions.cpp cannot check them. Each check reads
+ * a source tree and lists the differences. Most of these would otherwise go unnoticed: nothing fails, and results are wrong.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,9 +8,9 @@ import { fileURLToPath } from "node:url";
 import { versionOf } from "../../../scripts/build/source.js";
 import { protocol } from "../../../src/models/rpc.js";
 
-/** Texts of source files by path; both trees at once in tests, where they are made up. */
+/** Source files by path; tests substitute some of them. */
 export interface Sources {
-  /** A file of llama.cpp, its comments and literals' contents kept. @throws where it is gone */
+  /** A file of llama.cpp. @throws if it does not exist */
   theirs(path: string): string;
   /** The paths of llama.cpp's files in a folder and below it. */
   list(folder: string): string[];
@@ -20,13 +20,13 @@ export interface Sources {
 
 export interface SourceCheck {
   name: string;
-  /** @returns what is no longer so, one sentence each; none: all is as tapline expects */
+  /** @returns one sentence per difference; empty if the assumption holds */
   find(sources: Sources): string[];
 }
 
 const server = "tools/server/server-context.cpp";
 
-/** Comments become spaces, so that what they mention does not count; lines stay. */
+/** Replaces comments by spaces, so that line numbers do not change. */
 export function withoutComments(text: string): string {
   return text.replace(/"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'|\/\/[^\n]*|\/\*[\s\S]*?\*\//g, (found) =>
     /^["']/.test(found) ? found : found.replace(/[^\n]/g, " "),
@@ -55,7 +55,7 @@ function bodyOf(text: string, head: string): string | undefined {
   return undefined;
 }
 
-/** Whatever a scheduler could decode with. native/engine/server_slots.cpp renames one of them and sees no other. */
+/** Functions that compute a batch. native/engine/server_slots.cpp intercepts one of them. */
 const decoders = ["llama_decode", "llama_process", "llama_encode"];
 
 const decodeCalls: SourceCheck = {
@@ -90,7 +90,7 @@ const decodeCalls: SourceCheck = {
   },
 };
 
-/** A slot tells of its end while it still has its task: by that an edited cache is cut. */
+/** The callback identifies the request whose cache must be cut, so the slot must still have its task. */
 const slotReset: SourceCheck = {
   name: "slot's end",
   find({ theirs }) {
@@ -105,12 +105,12 @@ const slotReset: SourceCheck = {
   },
 };
 
-/** Kinds of memory that no model which can be captured has. */
+/** Kinds of memory that only refused architectures have. */
 const refusedMemories: Record<string, string> = {
   llama_kv_cache_dsv4: "deepseek4 carries several residual streams and is refused",
 };
 
-/** native/engine/slot_memory.cpp must know every kind, or it refuses to look into a model. */
+/** Models whose kind of memory native/engine/slot_memory.cpp does not know cannot be inspected while served. */
 const memoryKinds: SourceCheck = {
   name: "memory kinds",
   find({ theirs, list, ours }) {
@@ -142,8 +142,8 @@ const memoryKinds: SourceCheck = {
 };
 
 /**
- * How each kind of memory splits a batch into micro-batches. native/capture/row_map.cpp does the same, and
- * test/support/row-maps compares it with the splitting itself, called in these ways.
+ * The calls by which each kind of memory splits a batch into micro-batches. native/capture/row_map.cpp predicts their
+ * results, and test/support/row-maps checks its predictions for these calls.
  */
 const knownSplits: Record<string, readonly string[]> = {
   "src/llama-context.cpp": ["split_simple(n_tokens)"],
@@ -198,7 +198,7 @@ const splits: SourceCheck = {
   },
 };
 
-/** Functions that CMakeLists.txt gives another name, so that native/products' own take their places. */
+/** Functions that CMakeLists.txt renames, so that those of native/products are linked instead. */
 const replacedFunctions: SourceCheck = {
   name: "replaced functions",
   find({ theirs, list, ours }) {
@@ -208,7 +208,7 @@ const replacedFunctions: SourceCheck = {
     );
     if (renamed.length === 0) return ["CMakeLists.txt gives no function another name"];
     const folder = "ggml/src/ggml-cpu/";
-    // Other processors' files define the same function and are not compiled beside it.
+    // Files for other processors define the same function, but are not compiled into the same library.
     const elsewhere = /\/(arch|spacemit|kleidiai|amx)\//;
     const sources = list(folder).filter((path) => /\.(c|cpp)$/.test(path));
     return renamed.flatMap(({ path, name }) => {
@@ -226,7 +226,7 @@ const replacedFunctions: SourceCheck = {
   },
 };
 
-/** The macros of native/products/exact_gelu.h reach ggml's ops.cpp alone. */
+/** CMakeLists.txt includes native/products/exact_gelu.h in ops.cpp only. */
 const geluCallers: SourceCheck = {
   name: "GELU",
   find({ theirs, list, ours }) {
@@ -248,7 +248,7 @@ const geluCallers: SourceCheck = {
   },
 };
 
-/** What a chat's preparation says of its template, by the names that we read from JSON. A missing one reads as empty. */
+/** Fields of a prepared chat that we read from JSON. A missing field reads as empty. */
 const chatFields: SourceCheck = {
   name: "chat fields",
   find({ theirs, ours }) {
@@ -263,7 +263,7 @@ const chatFields: SourceCheck = {
   },
 };
 
-/** Names of tensors and buffers that are looked for, by the file of tapline that does so. */
+/** Names of tensors and buffers, by the file of tapline that looks them up. */
 const names: Record<string, readonly string[]> = {
   "native/capture/residual_stream.cpp": [
     "inp_tokens",
@@ -299,7 +299,7 @@ const graphNames: SourceCheck = {
   },
 };
 
-/** Architectures that are refused, or treated in their own way, by name. */
+/** Architectures that tapline refuses or treats specially. */
 const architectures: SourceCheck = {
   name: "named architectures",
   find({ theirs, ours }) {
@@ -317,7 +317,7 @@ const architectures: SourceCheck = {
   },
 };
 
-/** The protocol in which rpc-servers are greeted before llama.cpp does, which would end the process. */
+/** tapline checks the protocol of rpc-servers first, because llama.cpp aborts the process on a mismatch. */
 const rpcProtocol: SourceCheck = {
   name: "RPC protocol",
   find({ theirs }) {
@@ -348,14 +348,14 @@ export const sourceChecks: readonly SourceCheck[] = [
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 
 /**
- * Leaves the branches out of a file of ours that a version of llama.cpp does not get.
- * @param version e.g. "0.5.0", in `#if TAPLINE_LLAMA_CPP >= 600` the number 500, as CMakeLists.txt makes it
+ * Blanks the branches of `#if TAPLINE_LLAMA_CPP >= N` that are not compiled with a version of llama.cpp.
+ * @param version e.g. "0.5.0", which CMakeLists.txt converts to 500
  */
 export function asCompiled(text: string, version: string): string {
   const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);
   const number = major * 10000 + minor * 100 + patch;
   const kept: string[] = [];
-  const taken: (boolean | undefined)[] = []; // of each open #if; undefined: not about the version
+  const taken: (boolean | undefined)[] = []; // per open #if; undefined: another condition
   for (const line of text.split("\n")) {
     const least = /^#if TAPLINE_LLAMA_CPP >= (\d+)/.exec(line)?.[1];
     if (least !== undefined) taken.push(number >= Number(least));
@@ -367,7 +367,7 @@ export function asCompiled(text: string, version: string): string {
   return kept.join("\n");
 }
 
-/** The sources as they lie on disk. @param dir llama.cpp's tree */
+/** Sources on disk. @param dir llama.cpp's tree */
 export function sourcesIn(dir: string): Sources {
   const version = versionOf(dir);
   return {

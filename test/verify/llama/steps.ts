@@ -4,7 +4,7 @@ import { createWriteStream } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 
-/** What became of a check: `different` says the first thing that is not as tapline expects. */
+/** The result of a check; `different` is the first difference. */
 export interface Row {
   check: string;
   result: "holds" | "differs" | "not run";
@@ -12,7 +12,7 @@ export interface Row {
   different: string;
 }
 
-/** Runs a check and times it. Whatever it throws is what differs. @param run gives problems, the first one first */
+/** Runs a check and times it. An exception counts as a difference. @param run returns the differences in order */
 export async function timed(check: string, run: () => Promise<string[]> | string[]): Promise<Row> {
   const started = Date.now();
   const problems = await Promise.resolve()
@@ -25,9 +25,9 @@ export async function timed(check: string, run: () => Promise<string[]> | string
 }
 
 /**
- * Runs a program with all its output in a log.
- * @param telling picks the lines that say what is wrong
- * @returns why it failed: those lines, or its last one
+ * Runs a program and writes its output to a log.
+ * @param telling matches lines that name a difference
+ * @returns empty if it succeeded, else those lines or the last line
  */
 export async function runProgram(
   command: string,
@@ -60,7 +60,7 @@ export async function runProgram(
 
 const widths = (rows: readonly Row[]) => Math.max(...rows.map(({ check }) => check.length), 5);
 
-/** One line a check, and what is first different on it. */
+/** One line per check. */
 export function printTable(rows: readonly Row[]): string {
   const width = widths(rows);
   const line = (check: string, result: string, seconds: string, different: string) =>
