@@ -121,7 +121,7 @@ test("memory kinds reports new and missing kinds", () => {
   );
   assert.equal(find("memory kinds", gone), [
     "llama_kv_cache_other is a kind of memory that native/engine/slot_memory.cpp does not know",
-    "llama_kv_cache_msa is no kind of memory any more",
+    "llama_kv_cache_msa is no longer a kind of memory",
   ]);
 });
 

@@ -136,7 +136,7 @@ const memoryKinds: SourceCheck = {
         .map((kind) => `${kind} is a kind of memory that native/engine/slot_memory.cpp does not know`),
       ...[...known]
         .filter((kind) => !found.includes(kind))
-        .map((kind) => `${kind} is no kind of memory any more`),
+        .map((kind) => `${kind} is no longer a kind of memory`),
     ];
   },
 };
@@ -318,7 +318,7 @@ const architectures: SourceCheck = {
 };
 
 /** tapline checks the protocol of rpc-servers first, because llama.cpp aborts the process on a mismatch. */
-const rpcProtocol: SourceCheck = {
+export const rpcProtocol: SourceCheck = {
   name: "RPC protocol",
   find({ theirs }) {
     const header = theirs("ggml/include/ggml-rpc.h");
