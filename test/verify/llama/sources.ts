@@ -271,6 +271,7 @@ const names: Record<string, readonly string[]> = {
     "l_out",
     "nemotron_h_block_out",
     "ffn_residual",
+    "h_nextn",
     "out_ids",
     "result_output",
     "result_norm",
