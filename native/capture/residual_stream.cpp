@@ -16,6 +16,8 @@ const char* const kTokenLeaves[] = {"inp_tokens", "inp_embd"};
 
 /// What architectures call a block's output, most common first.
 const char* const kBlockNames[] = {"l_out-", "nemotron_h_block_out-", "ffn_residual-"};
+/// The name that mimo2 gives to the output of its last block since llama.cpp 0.6.0.
+const char* const kLastBlockName = "h_nextn";
 
 /// Architectures without one residual stream, known before their graph is looked at.
 struct Refusal {
@@ -222,8 +224,11 @@ ResidualStream describe(const GraphView& view, uint32_t n_tokens, const Model& m
   for (int layer = 0; layer < info.n_layer; ++layer) {
     int found = -1;
     std::string why = "no tensor of that name holds one vector a token";
-    for (const char* prefix : kBlockNames) {
-      const int index = view.find(prefix + std::to_string(layer));
+    std::vector<std::string> names;
+    for (const char* prefix : kBlockNames) names.push_back(prefix + std::to_string(layer));
+    if (layer + 1 == info.n_layer) names.emplace_back(kLastBlockName);
+    for (const std::string& name : names) {
+      const int index = view.find(name);
       if (index <= last || rows_of(view.node(index), info.n_embd) != n_tokens ||
           !to_end[static_cast<size_t>(index)]) {
         continue;

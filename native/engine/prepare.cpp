@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "engine/forced_tools.h"
+#include "engine/chat_session.h"
 #include "engine/options.h"
 #include "mtmd-helper.h"
 #include "server-schema.h"
@@ -14,9 +14,9 @@ namespace tapline {
 
 namespace {
 
-void collect(const server_task& task, PreparedTasks& prepared) {
+void collect(const server_task& task, PreparedTasks& prepared, const ChatSession& chat = {}) {
   prepared.ids.push_back(task.id);
-  prepared.states.push_back(task.create_state());
+  prepared.states.push_back(chat.state(task));
 }
 
 /// A slot of a server with an image encoder compares its tokens only with such as may hold images.
@@ -57,15 +57,11 @@ void attach_live(LivePlan&& plan, PreparedTasks& prepared, LiveRegistry& registr
   }
 }
 
-/// Where the template lets an answer think. Throws where that is asked for and it cannot.
-ThinkingTags thinking_tags(const json& data, const LivePlan& plan) {
-  ThinkingTags tags;
-  tags.start = json_value(data, "reasoning_budget_start_tag", std::string());
-  tags.ends = json_value(data, "reasoning_budget_end_tags", std::vector<std::string>());
-  tags.answer_prefix = json_value(data, "generation_prompt", std::string());
-  if ((tags.start.empty() || tags.ends.empty()) && plan.needs_part(Positions::Part::kThinking))
+/// Throws if the request selects thinking positions and the template does not support thinking.
+void check_thinking(const LivePlan& plan) {
+  if ((plan.thinking.start.empty() || plan.thinking.ends.empty()) &&
+      plan.needs_part(Positions::Part::kThinking))
     throw std::invalid_argument("tapline: positions thinking: this model's chat template has no thinking.");
-  return tags;
 }
 
 /// Ends of a range that count from different sides can only be compared here, where the prompt's length is
@@ -127,10 +123,10 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
                                  LiveRegistry& registry) {
   json data = json::parse(body);
   std::vector<raw_buffer> files;
+  ChatSession chat;
   if (kind == Generation::kChat) {
     const bool forced = json_value(data, "tool_choice", std::string()) == "required";
-    data = oaicompat_chat_params_parse(data, context.meta.chat_params, files);
-    if (forced) data["grammar"] = without_prose(json_value(data, "grammar", std::string()));
+    chat.open(context.vocab, data, context.meta.chat_params, forced, files);
   } else if (kind == Generation::kInfill) {
     build_infill_prompt(context, data);
   }
@@ -139,8 +135,6 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
   const bool images = !files.empty();
   std::vector<server_tokens> prompts(1);
   if (!images) prompts = tokenize_prompts(context, data.at("prompt"));
-  auto delimiters = common_chat_msg_delimiters_parse(json_value(data, "message_delimiters", json::array()));
-  delimiters.tokenize(context.vocab);
 
   PreparedTasks prepared;
   prepared.stream = json_value(data, "stream", false);
@@ -149,7 +143,10 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
     prepared.join = [](const json& results) { return results.size() == 1 ? results.at(0) : results; };
   }
   const std::string completion_id = gen_chatcmplid();
-  if (live) live->thinking = thinking_tags(data, *live);
+  if (live) {
+    live->thinking = chat.thinking(data);
+    check_thinking(*live);
+  }
   const bool pair = live && live->pair;
   if (pair) {
     choose_seed(data);
@@ -169,16 +166,16 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
     }
     task.params = server_schema::eval_llama_cmpl_schema(context.vocab, context.params,
                                                         context.meta.logit_bias_eog, data);
-    task.params.message_spans = task.tokens.find_message_spans(delimiters);
+    chat.apply(context.vocab, data, task);
     task.params.res_type = response_type(kind);
     task.params.oaicompat_cmpl_id = completion_id;
     task.params.oaicompat_model = context.meta.model_name;
     task.id_slot = pair ? -1 : json_value(data, "id_slot", -1);
-    collect(task, prepared);
+    collect(task, prepared, chat);
     for (int i = 1; i < task.params.n_cmpl; ++i) {
       task.add_child(task.id, queue.get_new_id());
       task.child_tasks.back().index = prepared.states.size();
-      collect(task.child_tasks.back(), prepared);
+      collect(task.child_tasks.back(), prepared, chat);
     }
     prepared.tasks.push_back(std::move(task));
   }

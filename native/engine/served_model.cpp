@@ -15,7 +15,8 @@ void check_slots(const llama_model* model, const std::string& path, int slots) {
   if (std::string(architecture) != "minimax-01" || exact || slots == 1) return;
   throw Error(ErrorCode::kModelLoad,
               "The model '" + path + "' is served with " + std::to_string(slots) +
-                  " slots, and llama.cpp v0.5.0 ends the process where it computes several "
+                  " slots, and llama.cpp v" TAPLINE_LLAMA_CPP_VERSION
+                  " ends the process where it computes several "
                   "texts of a quantised minimax-01 at once; serve it with --parallel 1.");
 }
 

@@ -1,5 +1,6 @@
 #include "engine/server_slots.h"
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -15,11 +16,18 @@
 // written after it, before the scheduler samples.
 static int32_t decode_through_hook(llama_context* ctx, llama_batch batch);
 static void settle_through_hook(llama_context* ctx);
+#if TAPLINE_LLAMA_CPP >= 600
+#include "llama-batch.h"
+static int32_t decode_through_hook(llama_context* ctx, llama_batch_ext* batch);
+#define llama_process(ctx, type, batch) decode_through_hook(ctx, batch)
+#else
 #define llama_decode decode_through_hook
+#endif
 #define yield_to_queue(...) yield_to_queue(__VA_ARGS__), settle_through_hook(ctx_tgt)
 #include "server-context.cpp"
 #undef yield_to_queue
 #undef llama_decode
+#undef llama_process
 
 namespace tapline {
 
@@ -141,6 +149,37 @@ static int32_t decode_through_hook(llama_context* ctx, llama_batch batch) {
   tapline::ServerSlots* const slots = tapline::hook_of(ctx);
   return slots != nullptr ? slots->decode(ctx, batch) : llama_decode(ctx, batch);
 }
+
+#if TAPLINE_LLAMA_CPP >= 600
+/// Converts a batch of tokens to a llama_batch, by which live requests are planned. Batches with embeddings
+/// or states (images, drafts) never contain rows of live requests.
+static int32_t decode_through_hook(llama_context* ctx, llama_batch_ext* batch) {
+  const auto plain = [](const llama_batch_ext::token& each) {
+    return each.id >= 0 && !each.has_embd && !each.has_state && each.seq_ids.size() == 1 &&
+           each.decision_order == 0;
+  };
+  if (tapline::hook_of(ctx) == nullptr || !std::all_of(batch->tokens.begin(), batch->tokens.end(), plain))
+    return llama_process(ctx, LLAMA_PROCESS_TYPE_DECODE, batch);
+  const size_t count = batch->tokens.size();
+  std::vector<llama_token> tokens(count);
+  std::vector<llama_pos> positions(count);
+  std::vector<int32_t> ones(count, 1);
+  std::vector<llama_seq_id> sequences(count);
+  std::vector<llama_seq_id*> of_sequences(count);
+  std::vector<int8_t> outputs(count);
+  for (size_t i = 0; i < count; ++i) {
+    const llama_batch_ext::token& each = batch->tokens[i];
+    tokens[i] = each.id;
+    positions[i] = each.pos[0];
+    sequences[i] = *each.seq_ids.begin();
+    of_sequences[i] = &sequences[i];
+    outputs[i] = each.output ? 1 : 0;
+  }
+  return decode_through_hook(
+      ctx, llama_batch{static_cast<int32_t>(count), tokens.data(), nullptr, positions.data(), ones.data(),
+                       of_sequences.data(), outputs.data()});
+}
+#endif
 
 static void settle_through_hook(llama_context* ctx) {
   if (tapline::ServerSlots* const slots = tapline::hook_of(ctx)) slots->settle();

@@ -73,8 +73,8 @@ void check_weights(const llama_model* model, const std::string& path) {
     if (type.find("REPACK") == std::string::npos) continue;
     throw Error(
         ErrorCode::kModelLoad,
-        "The model '" + path + "' cannot be computed: llama.cpp v0.5.0 multiplies '" + name + "', " +
-            ggml_type_name(tensor->type) +
+        "The model '" + path + "' cannot be computed: llama.cpp v" TAPLINE_LLAMA_CPP_VERSION " multiplies '" +
+            name + "', " + ggml_type_name(tensor->type) +
             " weights of one attention head, with the wrong rows on this processor; take the file in F16.");
   }
 }

@@ -2,10 +2,6 @@
 // product of more than one row. Here it leads to this folder's products first; what they do not take goes on
 // to ggml's own, which CMakeLists.txt has renamed.
 
-#include <cstddef>
-
-#define GGML_COMMON_DECL_CPP
-#include "ggml-common.h"
 #include "ggml-cpu-impl.h"
 #include "ggml.h"
 #include "llamafile/sgemm.h"
@@ -14,36 +10,6 @@ extern "C" bool ggml_own_sgemm(const ggml_compute_params*, int64_t, int64_t, int
                                const void*, int64_t, void*, int64_t, int, int, int);
 
 #include "products.h"
-
-// Our blocks are read where ggml's lie: another layout of its would be other numbers, and no error.
-#define TAPLINE_SAME_BLOCK(ours, theirs) \
-  static_assert(sizeof(tapline::products::ours) == sizeof(theirs), "ggml has another " #theirs)
-#define TAPLINE_SAME_FIELD(ours, our_field, theirs, their_field)                                 \
-  static_assert(offsetof(tapline::products::ours, our_field) == offsetof(theirs, their_field) && \
-                    sizeof(tapline::products::ours::our_field) == sizeof(theirs::their_field),   \
-                "ggml has another " #theirs)
-TAPLINE_SAME_BLOCK(Q8_0, block_q8_0);
-TAPLINE_SAME_FIELD(Q8_0, scale, block_q8_0, d);
-TAPLINE_SAME_FIELD(Q8_0, values, block_q8_0, qs);
-TAPLINE_SAME_BLOCK(Q4_1, block_q4_1);
-TAPLINE_SAME_FIELD(Q4_1, scale, block_q4_1, data.data.d);
-TAPLINE_SAME_FIELD(Q4_1, least, block_q4_1, data.data.m);
-TAPLINE_SAME_FIELD(Q4_1, nibbles, block_q4_1, qs);
-TAPLINE_SAME_BLOCK(Q5_0, block_q5_0);
-TAPLINE_SAME_FIELD(Q5_0, scale, block_q5_0, d);
-TAPLINE_SAME_FIELD(Q5_0, fifth, block_q5_0, qh);
-TAPLINE_SAME_FIELD(Q5_0, nibbles, block_q5_0, qs);
-TAPLINE_SAME_BLOCK(Q5_1, block_q5_1);
-TAPLINE_SAME_FIELD(Q5_1, scale, block_q5_1, data.data.d);
-TAPLINE_SAME_FIELD(Q5_1, least, block_q5_1, data.data.m);
-TAPLINE_SAME_FIELD(Q5_1, fifth, block_q5_1, qh);
-TAPLINE_SAME_FIELD(Q5_1, nibbles, block_q5_1, qs);
-TAPLINE_SAME_BLOCK(Q8_1, block_q8_1);
-TAPLINE_SAME_FIELD(Q8_1, scale, block_q8_1, data.data.d);
-TAPLINE_SAME_FIELD(Q8_1, sum, block_q8_1, data.data.s);
-TAPLINE_SAME_FIELD(Q8_1, values, block_q8_1, qs);
-#undef TAPLINE_SAME_FIELD
-#undef TAPLINE_SAME_BLOCK
 
 #ifdef TAPLINE_PRODUCTS
 

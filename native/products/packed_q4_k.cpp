@@ -22,23 +22,6 @@ namespace tapline::products {
 
 namespace {
 
-/// Eight rows' block of 256 numbers, as ggml packs it. Of each group of 32 numbers come twelve bytes with the
-/// rows' scales and minima in six bits each; of 64 numbers come four times eight bytes of each row, the first
-/// 32 in the low halves of the bytes.
-struct Q4Kx8 {
-  Half scale[8];
-  Half least[8];
-  uint8_t groups[8][12];
-  uint8_t nibbles[4][4][64];
-};
-
-/// A token's block of 256 numbers, and the sums of sixteen each.
-struct Q8K {
-  float scale;
-  int8_t values[256];
-  int16_t sums[16];
-};
-
 /// The rows' scales of a group, then their minima.
 struct Group {
   uint64_t scales;

@@ -27,8 +27,8 @@ constexpr int64_t kLanes = 16;
 /// A number of ggml's in half precision.
 using Half = uint16_t;
 
-// Blocks of 32 numbers as ggml stores them. A number is scale * value, in those with a least one that plus
-// the least; the fifth bits of sixteen and sixteen numbers stand apart.
+// Blocks of 32 numbers as ggml stores them (native/assumptions.cpp compares). A number is scale * value, in
+// those with a least one that plus the least; the fifth bits of sixteen and sixteen numbers stand apart.
 struct Q8_0 {
   Half scale;
   int8_t values[32];
@@ -54,6 +54,23 @@ struct Q8_1 {
   Half scale;
   Half sum;
   int8_t values[32];
+};
+
+/// Eight rows' block of 256 numbers, as ggml packs it. Of each group of 32 numbers come twelve bytes with the
+/// rows' scales and minima in six bits each; of 64 numbers come four times eight bytes of each row, the first
+/// 32 in the low halves of the bytes.
+struct Q4Kx8 {
+  Half scale[8];
+  Half least[8];
+  uint8_t groups[8][12];
+  uint8_t nibbles[4][4][64];
+};
+
+/// A token's block of 256 numbers, and the sums of sixteen each.
+struct Q8K {
+  float scale;
+  int8_t values[256];
+  int16_t sums[16];
 };
 
 /// What tokens are for weights of a type.

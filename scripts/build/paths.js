@@ -19,11 +19,15 @@ export const activeAddon = join(buildRoot, "tapline.node");
 export const stampFile = join(buildRoot, "stamp.json");
 
 /**
- * The CMake tree of one configuration.
+ * The CMake tree of one configuration. TAPLINE_TREE names a separate tree, in which `npm run verify:llama` builds with
+ * another llama.cpp. It has the same depth, so relative paths in the compiler cache match.
  * @param {string} backend
  * @param {string} [sanitize] e.g. "address,undefined"
  */
 export function treeOf(backend, sanitize) {
   const suffix = sanitize ? `-${sanitize.replaceAll(",", "-")}` : "";
-  return join(buildRoot, backend + suffix);
+  return join(buildRoot, (process.env.TAPLINE_TREE || backend) + suffix);
 }
+
+/** Folder for logs and figures of `npm run verify:…`, separate per named tree. */
+export const verifyFolder = join(buildRoot, "verify", process.env.TAPLINE_TREE ?? "");

@@ -30,6 +30,9 @@ export const knownTools = [
   "test-llama-archs-experts",
 ];
 
+/** An object library: it has no program to find. */
+const objectsOnly = "tapline-assumptions";
+
 /** Programs whose CMake target, and so whose file, has another name. */
 const targetNames = /** @type {Record<string, string>} */ ({ "rpc-server": "ggml-rpc-server" });
 
@@ -55,7 +58,8 @@ export async function buildTools(names, options = {}) {
     } finally {
       progress.end();
     }
-    return Object.fromEntries(names.map((name, i) => [name, find(plan.tree, targets[i] ?? name)]));
+    const files = names.filter((name) => name !== objectsOnly);
+    return Object.fromEntries(files.map((name) => [name, find(plan.tree, targetNames[name] ?? name)]));
   });
 }
 

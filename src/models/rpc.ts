@@ -10,7 +10,7 @@ export interface RpcServer {
 }
 
 /** What llama.cpp v0.5.0 speaks (ggml-rpc.h); it wants the same major version and no newer minor one. */
-const protocol = { major: 7, minor: 0 };
+export const protocol = { major: 7, minor: 0 };
 /** llama.cpp takes no more. */
 const mostServers = 16;
 const helloCommand = 14;

@@ -10,10 +10,11 @@
  */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { BuildError } from "../../scripts/build/errors.js";
+import { verifyFolder } from "../../scripts/build/paths.js";
 import { buildTools } from "../../scripts/build/tools.js";
 import { expertsFolder, widenRouters, writeModels } from "./architectures/models.js";
 import {
@@ -111,10 +112,12 @@ async function main(): Promise<boolean> {
     await Promise.all(Array.from({ length: Math.max(1, Number(values.jobs)) }, worker));
     outcomes.sort((a, b) => a.model.localeCompare(b.model));
 
-    await mkdir(join(root, ".build", "verify"), { recursive: true });
-    await writeFile(join(root, ".build", "verify", figures), JSON.stringify(outcomes, null, 2));
+    await mkdir(verifyFolder, { recursive: true });
+    await writeFile(join(verifyFolder, figures), JSON.stringify(outcomes, null, 2));
     console.log(`\n${summary(outcomes)}`);
-    console.log(`${Math.round((Date.now() - started) / 1000)} s. Every figure: .build/verify/${figures}`);
+    console.log(
+      `${Math.round((Date.now() - started) / 1000)} s. Every figure: ${relative(root, join(verifyFolder, figures))}`,
+    );
     if (values.record) {
       await record(join(root, "docs", "verification.md"), outcomes, kind);
     }

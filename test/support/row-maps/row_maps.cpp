@@ -117,9 +117,16 @@ bool same(const MicroBatch& one, const MicroBatch& other) {
 std::vector<MicroBatch> micro_batches_of_llama(RandomBatch& batch, SplitKind kind,
                                                llama_batch_allocr& allocator) {
   static const llama_vocab none;
-  if (!allocator.init(batch.of_indices(), none, /*memory=*/nullptr, /*n_embd=*/1, LLAMA_MAX_SEQ,
-                      /*output_all=*/false))
-    throw std::runtime_error("llama.cpp does not take the batch.");
+#if TAPLINE_LLAMA_CPP >= 600
+  llama_batch_ext converted(batch.token.size(), /*n_embd_inp=*/1, /*n_embd_inp_enc=*/1, LLAMA_MAX_SEQ,
+                            /*mem=*/nullptr, /*n_vocab=*/0, /*n_pos_per_embd=*/1);
+  llama_batch_compat::init(converted, batch.of_indices());
+  const bool taken = allocator.init(converted, none, /*output_all=*/false);
+#else
+  const bool taken = allocator.init(batch.of_indices(), none, /*memory=*/nullptr, /*n_embd=*/1, LLAMA_MAX_SEQ,
+                                    /*output_all=*/false);
+#endif
+  if (!taken) throw std::runtime_error("llama.cpp does not take the batch.");
   const uint32_t keep_tail = batch.n_rs_seq > 0 ? batch.n_rs_seq + 1 : 0;  // as in llama-memory-recurrent.cpp
   std::vector<MicroBatch> micros;
   while (true) {
