@@ -6,7 +6,7 @@ import { CommanderError } from "commander";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { answers } from "../../src/cli/answers.js";
-import { Claims } from "../../src/cli/claims.js";
+import { Claims } from "../../src/recipe/claims.js";
 import { demoPicture } from "../../src/cli/commands/demo-picture.js";
 import { jobFile } from "../../src/cli/commands/report.js";
 import { serveReport } from "../../src/cli/commands/serve-report.js";
@@ -15,7 +15,7 @@ import { printJob } from "../../src/cli/conduct.js";
 import { editorCommand } from "../../src/cli/editor.js";
 import { exitCodeOf, sentenceOf, UsageError } from "../../src/cli/exit-code.js";
 import { layerList } from "../../src/cli/layers.js";
-import { makeVariants } from "../../src/cli/made-variants.js";
+import { makeVariants } from "../../src/recipe/made-variants.js";
 import { deviceNames, rpcServers } from "../../src/cli/model-options.js";
 import { leadingTo, opener } from "../../src/cli/open-browser.js";
 import {

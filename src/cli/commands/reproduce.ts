@@ -101,7 +101,7 @@ async function reproduce(name: string | undefined, options: ReproduceOptions): P
   if (options.yes || options.draft)
     throw new UsageError("--yes and --draft are of published studies; a recipe is no address of one.");
   const found = await readRecipe(name, await textsOf(options.texts));
-  const { runRecipe } = await import("../run-recipe.js");
+  const { runRecipe } = await import("../../recipe/run.js");
   const { held } = await runRecipe(found.name, found.recipe, options);
   if (!held) process.exitCode = exitCodes.failed;
 }

@@ -23,18 +23,18 @@ import {
   reproductionWords,
   tasksOf,
   withPicked,
-} from "../recipe/index.js";
+} from "./index.js";
 import { readJob, renderReport } from "../report/index.js";
 import { assemble, type Evidence, faultsOf, jobEvidence, liveEvidence, methodText } from "../study/index.js";
 import { canvasOf, ProgressLine, table } from "../terminal/index.js";
-import { UsageError } from "./exit-code.js";
+import { UsageError } from "../cli/exit-code.js";
 import { openRecipeLab, type RecipeLab } from "./lab-steps.js";
 import { joinServer, type LiveSession, startServer } from "./live-session.js";
 import { type MadeVariants, makeVariants } from "./made-variants.js";
-import { print, printJson, shortPath } from "./output.js";
-import { makeFolder, runJob } from "./run-experiment.js";
-import { runLiveStep } from "./run-live-step.js";
-import { endBy, stoppable } from "./stop-signal.js";
+import { print, printJson, shortPath } from "../cli/output.js";
+import { makeFolder, runJob } from "../cli/run-experiment.js";
+import { runLiveStep } from "./live-steps.js";
+import { endBy, stoppable } from "../cli/stop-signal.js";
 
 interface RecipeOptions {
   model?: string;

@@ -1,6 +1,6 @@
 import type { StoredVector } from "../contracts/library.js";
 import { randomVector, writeVector } from "../library/index.js";
-import { bodiesOf, type LiveStep } from "../recipe/index.js";
+import { bodiesOf, type LiveStep } from "./index.js";
 import type { LiveSession } from "./live-session.js";
 
 /**

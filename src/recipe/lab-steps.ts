@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { Transport } from "../client/transport.js";
 import type { Job } from "../contracts/index.js";
 import type { Recipe } from "../contracts/recipe.js";
-import type { LabTask } from "../recipe/index.js";
+import type { LabTask } from "./index.js";
 import { Claims, type Shelf } from "./claims.js";
-import { makeTimeoutMs } from "./kept.js";
-import { type LabSession, openLab } from "./lab-session.js";
+import { makeTimeoutMs } from "../cli/kept.js";
+import { type LabSession, openLab } from "../cli/lab-session.js";
 
 /** A Lab that a recipe's requests run in, and what they keep in its library. */
 export interface RecipeLab {

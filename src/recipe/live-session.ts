@@ -6,7 +6,7 @@ import type { Capabilities } from "../contracts/index.js";
 import { UserError } from "../contracts/user-error.js";
 import { version } from "../contracts/version.js";
 import { Claims } from "./claims.js";
-import { makeTimeoutMs } from "./kept.js";
+import { makeTimeoutMs } from "../cli/kept.js";
 
 /** A serving model that live steps are run on. */
 export interface LiveSession {
