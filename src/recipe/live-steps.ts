@@ -1,7 +1,44 @@
+import type { Transport } from "../client/transport.js";
+import type { Capabilities } from "../contracts/index.js";
 import type { StoredVector } from "../contracts/library.js";
+import { UserError } from "../contracts/user-error.js";
+import { version } from "../contracts/version.js";
 import { randomVector, writeVector } from "../library/index.js";
-import { bodiesOf, type LiveStep } from "./index.js";
-import type { LiveSession } from "./live-session.js";
+import { Claims } from "./claims.js";
+import { bodiesOf, type LiveStep } from "./live.js";
+
+/** A server that is there, or was started for the run. */
+export interface RunningServer {
+  http: Transport;
+  url: string;
+  /** Ends one that was started for the run, with all that it keeps. */
+  close?(): Promise<void>;
+}
+
+/** A serving model that live steps are run on. */
+export interface LiveSession {
+  http: Transport;
+  /** Its name, and what serves it, for people. */
+  model: string;
+  runtime: string;
+  /** The names that the steps keep something under. */
+  claims: Claims;
+  close(): Promise<void>;
+}
+
+/** Opens a session with a server's model. @throws TaplineError, UserError where it holds none */
+export async function openLive({ http, url, close }: RunningServer): Promise<LiveSession> {
+  const claims = new Claims(http, "run without --url");
+  try {
+    const told = await http.json<Capabilities>("/lab/capabilities");
+    if (told.model === null) throw new UserError(`The server at ${url} holds no model at the moment.`);
+    const runtime = `tapline ${version}, tapline serve, ${told.backend}`;
+    return { http, model: told.model, runtime, claims, close: close ?? (() => claims.release()) };
+  } catch (error) {
+    await close?.();
+    throw error;
+  }
+}
 
 /**
  * Does what a live step asks of a serving model.
@@ -25,13 +62,11 @@ export async function runLiveStep(
     return { responses };
   }
   onStage("");
-  if ("vector" in step) {
-    await claims.claim("/lab/vectors", step.vector.name);
-    return http.json("/lab/vectors", { method: "POST", body: step.vector, signal });
-  }
-  if ("probe" in step) {
-    await claims.claim("/lab/probes", step.probe.name);
-    return http.json("/lab/probes", { method: "POST", body: step.probe, signal });
+  if (!("random" in step)) {
+    const [shelf, body] =
+      "vector" in step ? (["/lab/vectors", step.vector] as const) : (["/lab/probes", step.probe] as const);
+    await claims.claim(shelf, body.name);
+    return http.json(shelf, { method: "POST", body, signal });
   }
   const { name, like, seed } = step.random;
   await claims.claim("/lab/vectors", name);

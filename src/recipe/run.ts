@@ -1,49 +1,58 @@
-import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
+import { runJob } from "../client/run-job.js";
 import { writeWhole } from "../client/whole-file.js";
 import type { FeaturesResult, Job, Result } from "../contracts/index.js";
 import type { Recipe, RecipeModel } from "../contracts/recipe.js";
 import { version } from "../contracts/version.js";
-import { figureOf } from "../findings/numbers.js";
+import { readJob, renderReport } from "../report/index.js";
+import { assemble, type Evidence, faultsOf, jobEvidence, liveEvidence, methodText } from "../study/index.js";
+import { contrasted } from "./contrast.js";
+import { contrastPage } from "./contrast-page.js";
+import { openRecipeLab, type RecipeLab, type RunningLab } from "./lab-steps.js";
+import { exchangesOf } from "./live-answer.js";
+import { livePage } from "./live-page.js";
+import { type LiveSession, openLive, type RunningServer, runLiveStep } from "./live-steps.js";
+import { type MadeVariants, makeVariants } from "./made-variants.js";
 import {
   type ContrastTask,
   chooseModel,
-  contrasted,
-  contrastPage,
-  exchangesOf,
   type LabTask,
   type LiveTask,
-  livePage,
   modelText,
   type Outcome,
   outcomesOf,
   pickedBy,
-  rangeText,
-  reproductionPage,
-  reproductionWords,
   tasksOf,
   withPicked,
-} from "./index.js";
-import { readJob, renderReport } from "../report/index.js";
-import { assemble, type Evidence, faultsOf, jobEvidence, liveEvidence, methodText } from "../study/index.js";
-import { canvasOf, ProgressLine, table } from "../terminal/index.js";
-import { UsageError } from "../cli/exit-code.js";
-import { openRecipeLab, type RecipeLab } from "./lab-steps.js";
-import { joinServer, type LiveSession, startServer } from "./live-session.js";
-import { type MadeVariants, makeVariants } from "./made-variants.js";
-import { print, printJson, shortPath } from "../cli/output.js";
-import { makeFolder, runJob } from "../cli/run-experiment.js";
-import { runLiveStep } from "./live-steps.js";
-import { endBy, stoppable } from "../cli/stop-signal.js";
+} from "./outcome.js";
+import { reproductionPage } from "./page.js";
+import { reproductionWords } from "./words.js";
 
-interface RecipeOptions {
-  model?: string;
-  lab?: string;
-  url?: string;
-  variant?: Record<string, string>;
-  out?: string;
-  json?: boolean;
-  quiet?: boolean;
+/** What a recipe is run with. */
+export interface RecipeRun {
+  name: string;
+  recipe: Recipe;
+  /** Another model than the recipe's own, and files for forms of it. */
+  model: string | undefined;
+  variants: Record<string, string>;
+  /** Called where the recipe has requests to a Lab. */
+  openLab(): Promise<RunningLab>;
+  /** A server that is there; its model is the one that the recipe runs on. */
+  server: RunningServer | undefined;
+  /** Called where none is there and the recipe has live steps. */
+  startServer(model: RecipeModel): Promise<RunningServer>;
+  /** An existing folder for the pages and the study package. */
+  folder: string;
+  signal: AbortSignal;
+  onStage: (stage: string) => void;
+}
+
+/** What came of it. */
+export interface RecipeOutcome {
+  model: RecipeModel;
+  outcomes: Outcome[];
+  /** The page of the whole is the first. */
+  files: string[];
 }
 
 /** A step that was run. */
@@ -58,107 +67,58 @@ interface Step {
 
 /** Where steps are run; each is opened where the recipe has steps for it. */
 interface Places {
-  lab: RecipeLab | undefined;
-  live: LiveSession | undefined;
-  variants: MadeVariants | undefined;
+  lab?: RecipeLab;
+  live?: LiveSession;
+  variants?: MadeVariants;
 }
 
 /**
- * Runs a recipe's requests in a Lab and on a serving model, one after another, writes a page, a report of each step and a
- * study package, and shows what was expected and seen. @returns whether every figure held
+ * Runs a recipe's requests in a Lab and on a serving model, one after another, and writes a page, a report of each step and
+ * a study package.
  */
-export async function runRecipe(
-  name: string,
-  recipe: Recipe,
-  options: RecipeOptions,
-): Promise<{ held: boolean }> {
-  checkPlaces(recipe, options);
-  const signal = stoppable();
-  const line = new ProgressLine(options.quiet ? { write: () => {} } : process.stderr);
-  // A place that cannot be written to is told before anything is computed.
-  const folder = await makeFolder(resolve(options.out ?? `tapline-reproduce-${name}`));
-  const places: Places = { lab: undefined, live: undefined, variants: undefined };
-  const close = async () => {
-    await places.live?.close();
-    await places.lab?.close();
-    await places.variants?.remove();
-  };
+export async function runRecipe(run: RecipeRun): Promise<RecipeOutcome> {
+  const { name, recipe, folder, signal } = run;
+  const places: Places = {};
   try {
-    const model = await openPlaces(places, recipe, options, signal, (stage) => line.show(stage));
-    places.variants = await makeVariants(recipe, model, signal, (stage) => line.show(stage));
+    const model = await openPlaces(places, run);
+    places.variants = await makeVariants(recipe, model, signal, run.onStage);
     const steps: Step[] = [];
     const results = new Map<string, unknown>();
     for (const [at, task] of tasksOf(recipe, places.variants.model).entries()) {
       const begin = `${name} ${at + 1}/${recipe.steps.length}: ${task.what}`;
-      const onStage = (stage: string) => line.show(`${begin} ${stage}`);
+      const onStage = (stage: string) => run.onStage(`${begin} ${stage}`);
       signal.throwIfAborted();
       const step = await runStep(places, task, results, signal, onStage);
       steps.push(step);
       results.set(step.id, step.result);
     }
-    line.clear();
     const outcomes = outcomesOf(recipe, model, results);
-    const files = await write(folder.path, name, recipe, modelText(recipe, model), steps, outcomes);
-    const held = outcomes.every((outcome) => outcome.held);
-    if (options.json) await printJson(asJson(name, model.id, held, outcomes, files));
-    else await print(picture(recipe, model, held, outcomes, files).join("\n"));
-    return { held };
-  } catch (error) {
-    line.clear();
-    await folder.undo();
-    if (signal.aborted) {
-      await close();
-      places.lab = places.live = places.variants = undefined;
-      endBy(signal.reason);
-    }
-    throw error;
+    const files = await write(folder, name, recipe, modelText(recipe, model), steps, outcomes);
+    return { model, outcomes, files };
   } finally {
-    await close();
+    await places.live?.close();
+    await places.lab?.close();
+    await places.variants?.remove();
   }
 }
 
-function isLive({ live }: Recipe["steps"][number]): boolean {
+/** Whether a step asks a serving model. */
+export function isLive({ live }: Recipe["steps"][number]): boolean {
   return live !== undefined;
 }
 
-/** @throws UsageError where an address is named that the recipe has nothing for, or that says another model */
-function checkPlaces({ steps }: Recipe, { url, model }: RecipeOptions): void {
-  if (url !== undefined && !steps.some(isLive)) {
-    throw new UsageError("The recipe has no live steps; --url is for those.");
-  }
-  if (url !== undefined && model !== undefined) {
-    throw new UsageError("The server of --url has its model already; leave --model out.");
-  }
-}
-
-/** @returns the model that the recipe runs on: the one that is served, where a server was named */
-async function openPlaces(
-  places: Places,
-  recipe: Recipe,
-  { lab, url, model: named, variant = {} }: RecipeOptions,
-  signal: AbortSignal,
-  onStage: (stage: string) => void,
-): Promise<RecipeModel> {
-  if (!recipe.steps.every(isLive)) {
-    places.lab = await openRecipeLab(lab, recipe, () => onStage("starting a Lab for the occasion"));
-  }
-  if (url !== undefined) {
-    places.live = await joinServer(url);
+/** @returns the model that the recipe runs on: the one that is served, where a server is there */
+async function openPlaces(places: Places, run: RecipeRun): Promise<RecipeModel> {
+  const { recipe, server } = run;
+  if (!recipe.steps.every(isLive)) places.lab = await openRecipeLab(run.openLab, recipe);
+  if (server !== undefined) {
+    places.live = await openLive(server);
     const { model } = places.live;
     return chooseModel(recipe, model === "tapline-demo" ? "demo" : model);
   }
-  const forms = Object.entries(variant).map(([name, form]) => [name, localPath(form) as string]);
-  const chosen = chooseModel(recipe, localPath(named), Object.fromEntries(forms));
-  if (recipe.steps.some(isLive)) {
-    const { id: model, revision } = chosen;
-    places.live = await startServer({ model, revision, signal, onStage });
-  }
+  const chosen = chooseModel(recipe, run.model, run.variants);
+  if (recipe.steps.some(isLive)) places.live = await openLive(await run.startServer(chosen));
   return chosen;
-}
-
-/** The Lab has a folder of its own: paths are said from the root. */
-function localPath(model: string | undefined): string | undefined {
-  return model !== undefined && model !== "demo" && existsSync(model) ? resolve(model) : model;
 }
 
 async function runStep(
@@ -196,7 +156,7 @@ function contrastStep(
 }
 
 async function labStep(
-  { session: { lab }, keep }: RecipeLab,
+  { lab, keep }: RecipeLab,
   task: LabTask,
   signal: AbortSignal,
   onStage: (stage: string) => void,
@@ -250,48 +210,4 @@ async function write(
   if (faults.length > 0) throw new Error(`The study package is not complete: ${faults.join(" ")}`);
   await save("study.json", assembled.bytes);
   return files;
-}
-
-function asJson(name: string, model: string, held: boolean, outcomes: readonly Outcome[], files: string[]) {
-  return {
-    recipe: name,
-    model,
-    held,
-    figures: outcomes.map(({ expected: { id, what, control }, low, high, source, seen, held: kept }) => ({
-      ...{ id, what, control: control === true, low, high, source, seen, held: kept },
-    })),
-    files,
-  };
-}
-
-function picture(
-  recipe: Recipe,
-  model: RecipeModel,
-  held: boolean,
-  outcomes: readonly Outcome[],
-  files: readonly string[],
-): string[] {
-  const rows = outcomes.map((outcome) => [
-    `${outcome.expected.control === true ? "control: " : ""}${outcome.expected.what}`,
-    rangeText(outcome),
-    figureOf(outcome.seen),
-    outcome.held ? "yes" : "NO",
-  ]);
-  const columns = [
-    { title: "figure", least: 24 },
-    { title: "expected" },
-    { title: "seen", align: "right" as const },
-    { title: "held" },
-  ];
-  const kept = outcomes.filter((outcome) => outcome.held).length;
-  return [
-    recipe.title,
-    recipe.paper.title,
-    `Model: ${modelText(recipe, model)}${model.tested ? "" : " (the recipe was not tested on it)"}`,
-    "",
-    ...table(columns, rows, canvasOf(process.stdout)),
-    "",
-    held ? `All ${kept} figures held.` : `${kept} of ${outcomes.length} figures held.`,
-    `Written ${shortPath(files[0] as string)}, and ${files.length - 1} more files beside it`,
-  ];
 }

@@ -28,7 +28,7 @@ const arrows: Record<string, string[]> = {
   terminal: ["contracts", "findings"],
   report: ["contracts", "findings", "markup"],
   study: ["contracts", "findings", "report"],
-  recipe: ["contracts", "findings", "markup", "study"],
+  recipe: ["client", "contracts", "findings", "library", "markup", "models", "native", "report", "study"],
   workbench: ["client", "contracts", "findings", "http", "models", "report", "study", "terminal"],
   cli: [
     "contracts",
