@@ -33,7 +33,7 @@ import {
   within,
 } from "../http/index.js";
 import type { Lab } from "./lab.js";
-import { type LabLibrary, libraryEndpoints } from "./library.js";
+import { type LabLibrary, libraryEndpoints } from "../library/library.js";
 
 type Json = Record<string, unknown>;
 

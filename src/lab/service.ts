@@ -10,7 +10,7 @@ import {
 } from "../http/index.js";
 import { labEndpoints } from "./endpoints.js";
 import { Lab, type LabOptions } from "./lab.js";
-import { openLibrary } from "./library.js";
+import { openLibrary } from "../library/library.js";
 
 export interface LabServiceOptions extends LabOptions {
   /** 0 takes any free port. */

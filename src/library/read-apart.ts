@@ -5,12 +5,12 @@ import type { Static } from "typebox";
 import { DictionaryRequest, LensRequest, StoredDictionary, StoredLens } from "../contracts/library.js";
 import { limits } from "../contracts/limits.js";
 import { checked, clientGone, type Endpoint, HttpError, readJson } from "../http/index.js";
-import { shelfEndpoints } from "../library/endpoints.js";
-import { Dictionaries } from "../library/index.js";
-import { Lenses } from "../library/lenses.js";
+import { shelfEndpoints } from "./endpoints.js";
+import { Dictionaries } from "./index.js";
+import { Lenses } from "./lenses.js";
 import { lensPlace } from "../models/resolve.js";
 import { SerialQueue } from "../native/serial.js";
-import type { LibraryTask, Taken } from "./library-process.js";
+import type { LibraryTask, Taken } from "./read-process.js";
 
 /** Dictionaries and lenses that are kept, and the turns in which new ones are read. */
 export class LargeThings {

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { createApp, type Listening, listen, routesOf } from "../../src/http/index.js";
-import { LargeThings, largeEndpoints } from "../../src/lab/large-things.js";
+import { LargeThings, largeEndpoints } from "../../src/library/read-apart.js";
 import { until } from "../support/until.js";
 
 /** What the Lab holds of a process; the test says when it answers, and when it ends. */

@@ -2,11 +2,11 @@ import { ports } from "../contracts/index.js";
 import { UserError } from "../contracts/user-error.js";
 import { FormatError } from "../formats/format-error.js";
 import { type Endpoint, HttpError, within } from "../http/index.js";
-import { type Kept, keptEndpoints } from "../library/endpoints.js";
-import { type ModelIdentity, modelFingerprint, Probes, Vectors } from "../library/index.js";
+import { type Kept, keptEndpoints } from "./endpoints.js";
+import { type ModelIdentity, modelFingerprint, Probes, Vectors } from "./index.js";
 import { readGgufHeader } from "../models/gguf-header.js";
 import { modelHere } from "../models/resolve.js";
-import { LargeThings, largeEndpoints } from "./large-things.js";
+import { LargeThings, largeEndpoints } from "./read-apart.js";
 
 /** What the library's endpoints answer from. */
 export interface LabLibrary {
