@@ -1,47 +1,51 @@
-import { ports } from "../contracts/index.js";
 import { UserError } from "../contracts/user-error.js";
 import { FormatError } from "../formats/format-error.js";
-import { type Endpoint, HttpError, within } from "../http/index.js";
-import { type Kept, keptEndpoints } from "./endpoints.js";
-import { type ModelIdentity, modelFingerprint, Probes, Vectors } from "./index.js";
 import { readGgufHeader } from "../models/gguf-header.js";
 import { modelHere } from "../models/resolve.js";
-import { LargeThings, largeEndpoints } from "./read-apart.js";
+import { SerialQueue } from "../native/serial.js";
+import { Dictionaries } from "./dictionaries.js";
+import { modelFingerprint } from "./fingerprint.js";
+import type { ModelIdentity } from "./identity.js";
+import { Lenses } from "./lenses.js";
+import { Probes } from "./probes.js";
+import { readApart } from "./read-apart.js";
+import type { LibraryTask } from "./read-process.js";
+import { Vectors } from "./vectors.js";
 
-/** What the library's endpoints answer from. */
-export interface LabLibrary {
-  kept: Kept;
-  large: LargeThings;
+/** What is kept by name and small. */
+export interface Kept {
+  vectors: Vectors;
+  probes: Probes;
+  /**
+   * Looks up the model that a file is kept for.
+   * @param named what the request calls it
+   * @returns nothing where the file itself has to say it
+   * @throws HttpError, UserError
+   */
+  modelNamed(named: string | undefined): Promise<ModelIdentity | undefined>;
 }
 
-export function openLibrary(home: string): LabLibrary {
-  const modelNamed: Kept["modelNamed"] = async (named) =>
-    named === undefined ? undefined : identityOf(named);
+/** All that is kept by name. */
+export interface Library extends Kept {
+  dictionaries: Dictionaries;
+  lenses: Lenses;
+  /** Reads a published dictionary or lens, until its client goes away. */
+  read(task: Omit<LibraryTask, "home">, signal: AbortSignal): Promise<object>;
+}
+
+/** The user's library, without a model that is resident. */
+export function openLibrary(home: string): Library {
+  // One at a time: each may need as much memory as its file has bytes.
+  const turns = new SerialQueue("library");
   return {
-    kept: { vectors: new Vectors(home), probes: new Probes(home), modelNamed },
-    large: new LargeThings(home),
+    vectors: new Vectors(home),
+    probes: new Probes(home),
+    dictionaries: new Dictionaries(home),
+    lenses: new Lenses(home),
+    modelNamed: async (named) => (named === undefined ? undefined : identityOf(named)),
+    read: (task, signal) => turns.run(() => readApart({ home, ...task }, signal)),
   };
 }
-
-/** The user's library on the Lab's port: what is kept, without a model that could make something new. */
-export const libraryEndpoints: readonly Endpoint<LabLibrary>[] = [
-  ...within(keptEndpoints, ({ kept }: LabLibrary) => kept),
-  ...within(largeEndpoints, ({ large }: LabLibrary) => large),
-  ...["vector", "probe"].map(
-    (noun): Endpoint<LabLibrary> => ({
-      at: `POST /lab/${noun}s`,
-      unlisted: "a refusal that says where one is made",
-      answer() {
-        throw new HttpError(
-          405,
-          `A ${noun} is made from texts where a model is resident: POST /lab/${noun}s to tapline serve (port ` +
-            `${ports.inference}); the Lab keeps files: PUT /lab/${noun}s/NAME.`,
-          { headers: { Allow: "GET" } },
-        );
-      },
-    }),
-  ),
-];
 
 /**
  * A model on this machine as stored things know it.

@@ -17,7 +17,7 @@ const arrows: Record<string, string[]> = {
   native: [],
   models: ["contracts", "files", "formats"],
   http: ["contracts", "markup"],
-  library: ["contracts", "files", "findings", "formats", "http", "native"],
+  library: ["contracts", "files", "findings", "formats", "http", "models", "native"],
   lab: ["contracts", "files", "formats", "http", "library", "models", "native"],
   executions: ["contracts", "http"],
   inference: ["contracts", "executions", "files", "formats", "http", "library", "models", "native"],
