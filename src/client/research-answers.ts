@@ -1,6 +1,6 @@
 import Type, { type Static, type TSchema } from "typebox";
 import { type Compiled, compile } from "../contracts/compile.js";
-import { lineOf } from "../contracts/hidden.js";
+import { lineOf } from "../text/hidden.js";
 import { researchLimits } from "../contracts/research.js";
 import {
   Discussion,

@@ -5,7 +5,7 @@ export * from "./capture.js";
 export * from "./health.js";
 export * from "./job.js";
 export { defaults, limits, ports, topCounts } from "./limits.js";
-export { positionText } from "./position-text.js";
+export { positionText } from "../operations/compare/contract-position-text.js";
 export { Provenance } from "./provenance.js";
 export * from "./result-fields.js";
 export { UserError } from "./user-error.js";

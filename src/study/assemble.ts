@@ -1,4 +1,4 @@
-import { characters, cut } from "../contracts/cut.js";
+import { characters, cut } from "../text/words.js";
 import { InvalidInput, UserError, validate } from "../contracts/index.js";
 import { licenses, StudyPackage, studyLimits } from "../contracts/studies/index.js";
 import type { Evidence } from "./evidence.js";

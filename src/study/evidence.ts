@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { characters, cut } from "../contracts/cut.js";
+import { characters, cut } from "../text/words.js";
 import { type Entry, studyLimits } from "../contracts/studies/index.js";
 
 /** What one job or execution brings into a package. */

@@ -1,6 +1,6 @@
-import { cut } from "../contracts/cut.js";
+import { cut } from "../text/words.js";
 import type { Execution, ExecutionEvent } from "../contracts/execution.js";
-import { publicName } from "../contracts/public-name.js";
+import { publicName } from "../text/public-name.js";
 import { type Entry, studyLimits } from "../contracts/studies/index.js";
 import { glimpse } from "../report/index.js";
 import { type Evidence, Gatherer } from "./evidence.js";

@@ -1,7 +1,7 @@
-import { characters, cut } from "../contracts/cut.js";
+import { characters, cut } from "../text/words.js";
 import type { Job, Result } from "../contracts/index.js";
-import { publicConfig, publicResult } from "../contracts/public-job.js";
-import { publicName } from "../contracts/public-name.js";
+import { publicConfig, publicResult } from "../findings/public-job.js";
+import { publicName } from "../text/public-name.js";
 import { studyLimits } from "../contracts/studies/index.js";
 import { type Answer, findingsOf, wordsOf } from "../report/index.js";
 import { type Evidence, Gatherer } from "./evidence.js";

@@ -1,5 +1,5 @@
-import { cut } from "../contracts/cut.js";
-import { publicName } from "../contracts/public-name.js";
+import { cut } from "../text/words.js";
+import { publicName } from "../text/public-name.js";
 import { studyLimits } from "../contracts/studies/index.js";
 import { glimpse } from "../report/index.js";
 import { type Evidence, Gatherer } from "./evidence.js";

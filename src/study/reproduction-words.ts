@@ -1,4 +1,4 @@
-import { cut } from "../contracts/cut.js";
+import { cut } from "../text/words.js";
 import { type Outcome, type StudyPackage, studyLimits } from "../contracts/studies/index.js";
 import { type Compared, differedText, reproductionBlock, type Tolerances } from "./reproduction.js";
 import type { Words } from "./words.js";

@@ -1,4 +1,4 @@
-import { characters } from "../contracts/cut.js";
+import { characters } from "../text/words.js";
 import type { Job, Operation, Result } from "../contracts/index.js";
 import { blockLabels, studyLimits } from "../contracts/studies/index.js";
 import { wordsOf } from "../report/index.js";

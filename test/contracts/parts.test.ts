@@ -1,13 +1,13 @@
 /** What the contracts' small functions say: origins, positions, filters, tuples in OpenAPI, sizes. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { bytesText } from "../../src/contracts/bytes-text.js";
-import { lineOf } from "../../src/contracts/hidden.js";
-import { readMarks } from "../../src/contracts/marked-text.js";
+import { bytesText } from "../../src/text/bytes-text.js";
+import { lineOf } from "../../src/text/hidden.js";
+import { readMarks } from "../../src/operations/patch_sweep/contract-marked-text.js";
 import { isBlockPoint, saidPoint } from "../../src/contracts/names.js";
 import { withReferences } from "../../src/contracts/openapi.js";
 import { readOrigin } from "../../src/contracts/origin.js";
-import { positionText } from "../../src/contracts/position-text.js";
+import { positionText } from "../../src/operations/compare/contract-position-text.js";
 import { blocksOf } from "../../src/contracts/studies/fences.js";
 import { brokenFilter } from "../../src/contracts/studies/filters.js";
 import { saying } from "../support/saying.js";

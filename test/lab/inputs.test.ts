@@ -1,6 +1,6 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { readMarks } from "../../src/contracts/marked-text.js";
+import { readMarks } from "../../src/operations/patch_sweep/contract-marked-text.js";
 import { exampleTokens } from "../../src/lab/rows/example-tokens.js";
 import { headSize, headsOf } from "../../src/lab/rows/heads.js";
 import { packedContext, tokensOfBatch } from "../../src/lab/rows/packing.js";

@@ -1,9 +1,9 @@
 /** Entries of a study's jobs: sentences of each operation, models by public names, requests by their job. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { cut } from "../../src/contracts/cut.js";
+import { cut } from "../../src/text/words.js";
 import type { Job } from "../../src/contracts/index.js";
-import { publicName } from "../../src/contracts/public-name.js";
+import { publicName } from "../../src/text/public-name.js";
 import {
   assemble,
   executionEvidence,

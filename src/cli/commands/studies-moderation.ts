@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from "commander";
-import { lineOf } from "../../contracts/hidden.js";
+import { lineOf } from "../../text/hidden.js";
 import { UserError } from "../../contracts/user-error.js";
 import type { Store } from "../../studies/store/store.js";
 import { integerBetween } from "../options.js";

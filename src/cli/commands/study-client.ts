@@ -1,5 +1,5 @@
 import type { ResearchClient } from "../../client/index.js";
-import { hiddenCharacters } from "../../contracts/hidden.js";
+import { hiddenCharacters } from "../../text/hidden.js";
 import { researchEnvironment as names } from "../../contracts/research.js";
 import { UsageError } from "../exit-code.js";
 import { print } from "../output.js";

@@ -1,5 +1,5 @@
 import { interventionOf, kindsThat } from "../../contracts/interventions.js";
-import { listed } from "../../contracts/listed.js";
+import { listed } from "../../text/listed.js";
 import type { LiveCondition, LiveIntervention, LiveRequest, LiveVector } from "../../contracts/live.js";
 import { reversedBounds, reversedRange } from "../../contracts/reversed-range.js";
 import { UserError } from "../../contracts/user-error.js";

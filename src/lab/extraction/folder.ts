@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, rm, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { bytesText } from "../../contracts/bytes-text.js";
+import { bytesText } from "../../text/bytes-text.js";
 import { UserError } from "../../contracts/user-error.js";
 import { absent } from "../../files/absent.js";
 import { syncFolder, writeDurably } from "../../files/durable.js";

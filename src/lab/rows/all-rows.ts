@@ -1,4 +1,4 @@
-import { bytesText } from "../../contracts/bytes-text.js";
+import { bytesText } from "../../text/bytes-text.js";
 import { limits } from "../../contracts/limits.js";
 import { UserError } from "../../contracts/user-error.js";
 import type { ExampleTokens } from "./example-tokens.js";

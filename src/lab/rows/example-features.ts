@@ -1,4 +1,4 @@
-import { bytesText } from "../../contracts/bytes-text.js";
+import { bytesText } from "../../text/bytes-text.js";
 import type { Excluded } from "../../contracts/excluded.js";
 import type { ProbeConfig } from "../../contracts/index.js";
 import type { OperationInput } from "../../operations/run.js";

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { bytesText } from "../../contracts/bytes-text.js";
+import { bytesText } from "../../text/bytes-text.js";
 import { UserError } from "../../contracts/user-error.js";
 import { removeTorn, syncFolder, writeDurably } from "../../files/durable.js";
 import { FormatError } from "../../formats/format-error.js";

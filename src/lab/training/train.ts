@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { bytesText } from "../../contracts/bytes-text.js";
+import { bytesText } from "../../text/bytes-text.js";
 import type { Progress, SaeReport } from "../../contracts/index.js";
 import { topCounts } from "../../contracts/limits.js";
 import { UserError } from "../../contracts/user-error.js";

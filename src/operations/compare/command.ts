@@ -13,7 +13,7 @@ import {
 import { integerBetween } from "../../cli/options.js";
 import { interventions, kindsThat } from "../../contracts/interventions.js";
 import { defaults, limits } from "../../contracts/limits.js";
-import { listed } from "../../contracts/listed.js";
+import { listed } from "../../text/listed.js";
 import { changedPoints, positionNames, strengthUnits } from "../../contracts/names.js";
 
 interface CompareOptions extends CommonOptions {

@@ -2,7 +2,7 @@ import Type, { type Static } from "typebox";
 import { interventionOf, interventions, kindsThat } from "../../contracts/interventions.js";
 import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
-import { listed } from "../../contracts/listed.js";
+import { listed } from "../../text/listed.js";
 import { Name } from "../../contracts/live.js";
 import { changedPoints, positionNames, strengthUnits } from "../../contracts/names.js";
 import { Provenance } from "../../contracts/provenance.js";

@@ -1,6 +1,6 @@
 import type { CompareResult } from "../../contracts/index.js";
 import { interventionOf } from "../../contracts/interventions.js";
-import { positionText } from "../../contracts/position-text.js";
+import { positionText } from "./contract-position-text.js";
 import {
   byPrompt,
   changeShare,

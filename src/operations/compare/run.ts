@@ -1,7 +1,7 @@
 import type { Change, CompareConfig, CompareResult } from "../../contracts/index.js";
 import { interventionOf } from "../../contracts/interventions.js";
 import { saidPoint } from "../../contracts/names.js";
-import { positionText } from "../../contracts/position-text.js";
+import { positionText } from "./contract-position-text.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import { headSize, headsOf } from "../../lab/rows/heads.js";

@@ -1,6 +1,6 @@
-import { cut } from "../../contracts/cut.js";
+import { cut } from "../../text/words.js";
 import { interventionOf } from "../../contracts/interventions.js";
-import { positionText } from "../../contracts/position-text.js";
+import { positionText } from "./contract-position-text.js";
 import { count } from "../../findings/numbers.js";
 import { glimpse } from "../../report/markup.js";
 import { firstOf, type Words, whereText } from "../words.js";

@@ -1,4 +1,4 @@
-import { bytesText } from "../../contracts/bytes-text.js";
+import { bytesText } from "../../text/bytes-text.js";
 import type { ExtractResult } from "../../contracts/index.js";
 import { oneLine } from "../../findings/text.js";
 import type { Canvas } from "../../terminal/canvas.js";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { bytesText } from "../../contracts/bytes-text.js";
+import { bytesText } from "../../text/bytes-text.js";
 import type { Excluded } from "../../contracts/excluded.js";
 import type { ExtractConfig, ExtractResult } from "../../contracts/index.js";
 import { saidPoint } from "../../contracts/names.js";

@@ -1,4 +1,4 @@
-import type { MarkedText } from "../../contracts/marked-text.js";
+import type { MarkedText } from "./contract-marked-text.js";
 import { UserError } from "../../contracts/user-error.js";
 import type { Model } from "../../native/index.js";
 

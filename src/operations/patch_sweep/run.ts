@@ -1,6 +1,6 @@
 import type { PatchSweepConfig, PatchSweepResult } from "../../contracts/index.js";
 import { limits } from "../../contracts/limits.js";
-import { type MarkedText, readMarks } from "../../contracts/marked-text.js";
+import { type MarkedText, readMarks } from "./contract-marked-text.js";
 import { alignedPositions } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { writeNpz } from "../../lab/npz.js";

@@ -1,5 +1,5 @@
 import Type, { type Static } from "typebox";
-import { bytesText } from "../../contracts/bytes-text.js";
+import { bytesText } from "../../text/bytes-text.js";
 import { checkClasses, checkLeaks, checkPrompts, checkSplits } from "../../contracts/check-examples.js";
 import { limits } from "../../contracts/limits.js";
 import { textRows } from "../../contracts/names.js";

@@ -1,5 +1,5 @@
-import { cut } from "../../contracts/cut.js";
-import { publicName } from "../../contracts/public-name.js";
+import { cut } from "../../text/words.js";
+import { publicName } from "../../text/public-name.js";
 import { layersText, rowsText, type Words, whereText } from "../words.js";
 import type { SaeConfig } from "./contract.js";
 
