@@ -1,5 +1,4 @@
 import { InvalidArgumentError } from "commander";
-import { readOrigin } from "../contracts/origin.js";
 
 /** A parser of whole numbers within bounds, for commander's options. */
 export function integerBetween(minimum: number, maximum: number): (text: string) => number {
@@ -20,11 +19,19 @@ export function headerKey(key: string): string {
 
 /** A parser of origins that adds each to those before, for commander's options. */
 export function originList(text: string, before: string[] = []): string[] {
-  try {
-    return [...before, readOrigin(text)];
-  } catch (error) {
-    throw new InvalidArgumentError((error as Error).message);
+  return [...before, readOrigin(text)];
+}
+
+/** Reads an origin as a browser sends it: scheme and host, nothing behind them. @throws InvalidArgumentError for anything else */
+function readOrigin(text: string): string {
+  if (text === "*") return text;
+  const origin = URL.canParse(text) ? new URL(text) : undefined;
+  if (origin === undefined || !/^https?:$/.test(origin.protocol) || origin.href !== `${origin.origin}/`) {
+    throw new InvalidArgumentError(
+      `An origin looks like http://localhost:3000, or * for every one; got ${text}.`,
+    );
   }
+  return origin.origin;
 }
 
 /** A parser of numbers within bounds, for commander's options. */

@@ -124,6 +124,30 @@ test("keys, names, shares, adapters and origins", () => {
   assert.equal(layerList("255"), [255]);
 });
 
+test("an origin is a scheme and a host, as browsers send it", () => {
+  for (const [text, read] of [
+    ["*", "*"],
+    ["http://localhost:3000", "http://localhost:3000"],
+    ["https://A.example/", "https://a.example"],
+    ["http://[::1]:80", "http://[::1]"],
+  ] as const)
+    assert.equal(originList(text), [read]);
+  for (const text of [
+    "",
+    "localhost:3000",
+    "ftp://a.example",
+    "https://a.example/b",
+    "https://a.example/?",
+    "https://me@a.example",
+    "**",
+    "null",
+  ])
+    assert.throws(
+      () => originList(text),
+      saying(`An origin looks like http://localhost:3000, or * for every one; got ${text}.`),
+    );
+});
+
 test("errors whose sentence is for a person, and the exit code of each", () => {
   const coded = (message: string, options: object) => new TaplineError(message, options);
   for (const [error, code, told] of [

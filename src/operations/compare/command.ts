@@ -13,8 +13,8 @@ import {
 import { integerBetween } from "../../cli/options.js";
 import { interventions, kindsThat } from "../../contracts/interventions.js";
 import { defaults, limits } from "../../contracts/limits.js";
-import { listed } from "../../text/listed.js";
 import { changedPoints, positionNames, strengthUnits } from "../../contracts/names.js";
+import { listed } from "../../text/words.js";
 
 interface CompareOptions extends CommonOptions {
   intervention?: string;
