@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { CommanderError } from "commander";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { answers } from "../../src/cli/answers.js";
 import { demoPicture } from "../../src/cli/commands/demo-picture.js";
 import { jobFile } from "../../src/cli/commands/report.js";
 import { serveReport } from "../../src/cli/commands/serve-report.js";
@@ -13,13 +12,13 @@ import { safeLines } from "../../src/cli/commands/study-client.js";
 import { printJob } from "../../src/cli/conduct.js";
 import { editorCommand } from "../../src/cli/editor.js";
 import { exitCodeOf, sentenceOf, UsageError } from "../../src/cli/exit-code.js";
-import { layerList } from "../../src/cli/layers.js";
 import { deviceNames, rpcServers } from "../../src/cli/model-options.js";
 import { leadingTo, opener } from "../../src/cli/open-browser.js";
 import {
   collect,
   headerKey,
   integerBetween,
+  layerList,
   loraList,
   numberBetween,
   originList,
@@ -27,7 +26,7 @@ import {
 } from "../../src/cli/options.js";
 import { shortPath, unwritable, watchOutput } from "../../src/cli/output.js";
 import { makeFolder } from "../../src/cli/run-experiment.js";
-import { origin } from "../../src/cli/service-address.js";
+import { answers, origin } from "../../src/cli/service-address.js";
 import { stopSignal } from "../../src/cli/stop-signal.js";
 import { TaplineError, TimeoutError } from "../../src/client/errors.js";
 import { InvalidInput } from "../../src/contracts/invalid-input.js";
