@@ -5,7 +5,7 @@ import { integerBetween } from "./options.js";
 import { type ServerOptions, serverCommand } from "./server-command.js";
 import { stopSignal } from "./stop-signal.js";
 
-/** Things of one kind that are kept by name, as far as commands look at them. */
+/** Stored things of one kind, by name, as commands use them. */
 interface Shelf<Stored> {
   get(name: string): Promise<Stored>;
   list(): Promise<Stored[]>;
@@ -15,7 +15,7 @@ interface Shelf<Stored> {
 interface Looks<Stored extends { name: string }, Options extends { json?: boolean }> {
   noun: string;
   plural: string;
-  /** How the first one comes to be; and what `show` tells, where its name does not say it. */
+  /** Command that makes the first one; and what `show` adds to its description. */
   first: string;
   shows?: string;
   command(parent: Command, name: string, description: string): Command;

@@ -81,7 +81,8 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
     path: string,
     places: ReadonlyMap<string, TensorPlace>,
   ): OpenDictionary {
-    const stored = { ...said, point: pointOf(`The dictionary ${said.name}`, said.point) };
+    const { bytes, created, ...about } = said;
+    const stored = { ...about, point: pointOf(`The dictionary ${said.name}`, said.point), bytes, created };
     const at = (tensor: string) => places.get(tensor)?.start;
     const typeOf = (tensor: string) => places.get(tensor)?.dtype.toLowerCase() as WeightType;
     const optional = { threshold: at("threshold"), gain: at("gain"), magnitudeBias: at("b_mag") };
