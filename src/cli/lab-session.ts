@@ -2,8 +2,7 @@ import { copyFile, mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Lab, TaplineError } from "../client/index.js";
-import { answers, greetingMs } from "./answers.js";
-import { usualLab } from "./service-address.js";
+import { answers, greetingMs, usualLab } from "./service-address.js";
 
 /** A Lab that an experiment runs in. */
 export interface LabSession {

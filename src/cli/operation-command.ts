@@ -5,8 +5,7 @@ import type { Operation } from "../contracts/index.js";
 import { defaults, limits } from "../contracts/limits.js";
 import { blockPoints } from "../contracts/names.js";
 import { UsageError } from "./exit-code.js";
-import { layerList } from "./layers.js";
-import { integerBetween } from "./options.js";
+import { integerBetween, layerList } from "./options.js";
 import { labOption, origin } from "./service-address.js";
 
 /** What all experiments take. */

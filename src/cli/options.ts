@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from "commander";
-import { readOrigin } from "../contracts/origin.js";
+import { limits } from "../contracts/limits.js";
 
 /** A parser of whole numbers within bounds, for commander's options. */
 export function integerBetween(minimum: number, maximum: number): (text: string) => number {
@@ -20,11 +20,19 @@ export function headerKey(key: string): string {
 
 /** A parser of origins that adds each to those before, for commander's options. */
 export function originList(text: string, before: string[] = []): string[] {
-  try {
-    return [...before, readOrigin(text)];
-  } catch (error) {
-    throw new InvalidArgumentError((error as Error).message);
+  return [...before, readOrigin(text)];
+}
+
+/** Reads an origin as a browser sends it: scheme and host, nothing behind them. @throws InvalidArgumentError for anything else */
+function readOrigin(text: string): string {
+  if (text === "*") return text;
+  const origin = URL.canParse(text) ? new URL(text) : undefined;
+  if (origin === undefined || !/^https?:$/.test(origin.protocol) || origin.href !== `${origin.origin}/`) {
+    throw new InvalidArgumentError(
+      `An origin looks like http://localhost:3000, or * for every one; got ${text}.`,
+    );
   }
+  return origin.origin;
 }
 
 /** A parser of numbers within bounds, for commander's options. */
@@ -61,4 +69,30 @@ export function shareList(text: string): number[] {
     throw new InvalidArgumentError("Shares are numbers with commas between them, e.g. 3,1.");
   }
   return shares;
+}
+
+/** Reads a list of block indices as people write it: `5`, `0,3,7`, `0-7`, `0-3,7`. For commander's options. */
+export function layerList(text: string): number[] {
+  const layers = anyLayers(text);
+  if (layers.length > limits.layers) throw refused(`At most ${limits.layers} layers, got ${layers.length}.`);
+  return layers;
+}
+
+/** The same, of any number of them. */
+export function anyLayers(text: string): number[] {
+  const layers: number[] = [];
+  for (const part of text.split(",")) {
+    const [, from, to] = /^\s*(\d{1,3})(?:\s*-\s*(\d{1,3}))?\s*$/.exec(part) ?? [];
+    if (from === undefined) throw refused(`“${part.trim()}” is neither an index nor a range such as 0-7.`);
+    const last = Number(to ?? from);
+    if (last < Number(from)) throw refused(`The range ${part.trim()} runs backwards.`);
+    if (last > limits.layer_index) throw refused(`Indices go up to ${limits.layer_index}, got ${last}.`);
+    for (let layer = Number(from); layer <= last; layer++) layers.push(layer);
+  }
+  if (new Set(layers).size !== layers.length) throw refused("An index appears twice.");
+  return layers;
+}
+
+function refused(reason: string): InvalidArgumentError {
+  return new InvalidArgumentError(`${reason} Write layers as 0,3,7 or 0-7.`);
 }

@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, rm, rmdir } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import type { CompletedJob, Lab, Settings } from "../client/index.js";
+import { waitOrCancel } from "../client/run-job.js";
 import { writeWhole } from "../client/whole-file.js";
 import type { Job, Operation } from "../contracts/index.js";
 import { UserError } from "../contracts/user-error.js";
@@ -34,9 +35,6 @@ export interface Experimented {
   /** Why files that were wanted are not there; the result is, nevertheless. */
   unwritten?: unknown;
 }
-
-/** How often a job is looked at, in milliseconds. */
-export const intervalMs = 200;
 
 /**
  * Submits an experiment, waits for it and downloads what it made. When the signal comes, the job is cancelled;
@@ -80,37 +78,12 @@ export async function runExperiment(options: Experiment): Promise<Experimented> 
 }
 
 async function waitFor(session: LabSession, id: string, options: Experiment): Promise<CompletedJob> {
-  const { signal, onProgress, operation } = options;
-  const { lab } = session;
   try {
-    return await lab.wait(id, { intervalMs, signal, onProgress });
+    return await waitOrCancel(session.lab, id, options);
   } catch (error) {
-    if (signal.aborted) {
-      await lab.cancel(id).catch(() => {}); // a Lab that is gone has cancelled it
-      throw error;
-    }
-    const log = resolve(`tapline-${operation}-${id.slice(0, 8)}.log`);
-    if (!(await session.keepLog(id, log))) throw error;
+    const log = resolve(`tapline-${options.operation}-${id.slice(0, 8)}.log`);
+    if (options.signal.aborted || !(await session.keepLog(id, log))) throw error;
     throw new UserError(`${(error as Error).message}\nThe worker's log is kept in ${shortPath(log)}.`);
-  }
-}
-
-/** Submits a job to a Lab and waits for it, telling how far it is; a signal cancels it. */
-export async function runJob(
-  lab: Lab,
-  { operation, model, settings }: Pick<Experiment, "operation" | "model"> & { settings: object },
-  signal: AbortSignal,
-  onStage: (stage: string) => void,
-): Promise<Job> {
-  const { id } = await lab.submit(operation, model, settings as unknown as Settings<Operation>);
-  try {
-    const onProgress = ({ progress }: Job) => {
-      if (progress !== undefined) onStage(`${progress.stage} ${progress.done}/${progress.total}`);
-    };
-    return (await lab.wait(id, { intervalMs, signal, onProgress })) as Job;
-  } catch (error) {
-    if (signal.aborted) await lab.cancel(id).catch(() => {}); // a Lab that is gone has cancelled it
-    throw error;
   }
 }
 

@@ -1,6 +1,5 @@
 import Type, { type Static, type TSchema } from "typebox";
 import { type Compiled, compile } from "../contracts/compile.js";
-import { lineOf } from "../contracts/hidden.js";
 import { researchLimits } from "../contracts/research.js";
 import {
   Discussion,
@@ -9,6 +8,7 @@ import {
   StudyPage,
   studyLimits,
 } from "../contracts/studies/index.js";
+import { lineOf } from "../text/hidden.js";
 import { ResearchError } from "./research-errors.js";
 import type { SecureAnswer } from "./research-transport.js";
 

@@ -1,11 +1,11 @@
 export { checkSubmission } from "../operations/check-submission.js";
+export { positionText } from "../operations/compare/contract-position-text.js";
 export * from "../operations/contracts.js";
 export { promptPairs } from "../operations/patch_sweep/contract-pairs.js";
 export * from "./capture.js";
 export * from "./health.js";
 export * from "./job.js";
 export { defaults, limits, ports, topCounts } from "./limits.js";
-export { positionText } from "./position-text.js";
 export { Provenance } from "./provenance.js";
 export * from "./result-fields.js";
 export { UserError } from "./user-error.js";

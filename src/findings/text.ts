@@ -1,5 +1,5 @@
 import stringWidth from "string-width";
-import { unseenCharacters } from "../contracts/hidden.js";
+import { unseenCharacters } from "../text/hidden.js";
 
 const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 // Joiners and variation selectors that do their work inside an emoji are not hidden characters.

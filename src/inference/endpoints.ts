@@ -6,9 +6,9 @@ import { ErrorBody } from "../contracts/job.js";
 import { StoredProbe, StoredVector } from "../contracts/library.js";
 import { llamaServerPaths } from "../contracts/llama-server.js";
 import { withReferences } from "../contracts/openapi.js";
+import { executionEndpoints } from "../executions/index.js";
 import { type Answered, type Endpoint, HttpError, json, parameter, pathsOf, within } from "../http/index.js";
 import { keptEndpoints } from "../library/endpoints.js";
-import { executionEndpoints } from "../requests/index.js";
 import {
   applyTemplate,
   capabilities,

@@ -18,9 +18,9 @@ import {
   unsupportedInNative,
   unsupportedInResponses,
 } from "../contracts/unsupported.js";
+import type { Outcome } from "../executions/index.js";
 import { clientGone } from "../http/index.js";
 import { NativeError } from "../native/index.js";
-import type { Outcome } from "../requests/index.js";
 import { taking } from "./body.js";
 import { checkContinued, checkGeneration, checkMessages, checkTools, refusal } from "./check-body.js";
 import { CompletionForm } from "./forms/completion.js";

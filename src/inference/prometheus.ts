@@ -1,5 +1,5 @@
+import type { Histogram } from "../executions/index.js";
 import type { EngineInfo, EngineMetrics } from "../native/engine.js";
-import type { Histogram } from "../requests/index.js";
 import { scoreBounds } from "./live/probe-scores.js";
 import type { ServingStats } from "./stats.js";
 

@@ -1,8 +1,8 @@
 import type { SamplingDefaults } from "../contracts/chat.js";
+import { ExecutionRecorder } from "../executions/index.js";
 import type { ResolvedModel } from "../models/resolve.js";
 import type { Engine } from "../native/engine.js";
 import type { BackendInfo } from "../native/index.js";
-import { ExecutionRecorder } from "../requests/index.js";
 import { Admission } from "./admission.js";
 import { Captures } from "./capture.js";
 import type { LiveLibrary } from "./live/library.js";

@@ -1,6 +1,6 @@
 import type { Stats } from "../contracts/stats.js";
+import { Histogram, type Outcome, percentiles } from "../executions/index.js";
 import type { AnswerTime, EngineInfo, EngineMetrics } from "../native/engine.js";
-import { Histogram, type Outcome, percentiles } from "../requests/index.js";
 import { ProbeScores } from "./live/probe-scores.js";
 import type { RowStore } from "./live/row-store.js";
 

@@ -32,8 +32,9 @@ import {
   sendFile,
   within,
 } from "../http/index.js";
+import { libraryEndpoints } from "../library/endpoints.js";
+import type { Library } from "../library/library.js";
 import type { Lab } from "./lab.js";
-import { type LabLibrary, libraryEndpoints } from "./library.js";
 
 type Json = Record<string, unknown>;
 
@@ -42,7 +43,7 @@ export interface LabParts {
   lab: Lab;
   /** What this build computes with. */
   backend: string;
-  library: LabLibrary;
+  library: Library;
 }
 
 const errors = refusals(

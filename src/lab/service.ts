@@ -8,9 +8,9 @@ import {
   localAccess,
   routesOf,
 } from "../http/index.js";
+import { openLibrary } from "../library/library.js";
 import { labEndpoints } from "./endpoints.js";
 import { Lab, type LabOptions } from "./lab.js";
-import { openLibrary } from "./library.js";
 
 export interface LabServiceOptions extends LabOptions {
   /** 0 takes any free port. */

@@ -5,12 +5,12 @@ import type { BlockPoint, ChangedPoint } from "../contracts/names.js";
 import { UserError } from "../contracts/user-error.js";
 import { type Dictionary, dictionaryFiles, readDictionary } from "../formats/dictionaries/index.js";
 import { floatsOf, narrowExactly } from "../formats/float.js";
-import { planSafetensors, type WrittenType } from "../formats/safetensors.js";
+import { planSafetensors, type TensorPlace, type WrittenType } from "../formats/safetensors.js";
 import type { DictionaryPlaces, FeaturePlace, WeightType } from "../native/index.js";
-import { type ModelIdentity, pointOf } from "./identity.js";
+import { checkBlock, checkWidth, type ModelSize, pointOf } from "./identity.js";
 import { asUserError, type FromHub, filesAt } from "./layout-files.js";
-import { NamedFiles } from "./named-files.js";
-import { readBytes, tensorPlaces } from "./tensor-files.js";
+import { LargeShelf } from "./shelf.js";
+import { readBytes } from "./tensor-files.js";
 
 const pieceBytes = 64 * 1024 ** 2;
 
@@ -34,11 +34,9 @@ export interface OpenDictionary {
  * Sparse dictionaries by name, each one private .safetensors file in the one form of {@link Dictionary}, there whole
  * or not at all. Weights stay in the file; only its head is read here.
  */
-export class Dictionaries {
-  readonly #files: NamedFiles;
-
+export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
   constructor(home: string) {
-    this.#files = new NamedFiles(home, "dictionary", "dictionaries");
+    super(home, "dictionary", "dictionaries");
   }
 
   /**
@@ -74,74 +72,49 @@ export class Dictionaries {
         `The file says that it reads block ${layer}; blocks are counted from 0, and ${limits.layer_index} is the last that is known.`,
       );
     }
-    await this.#files.put(name, pieces(dictionary, { layer, point, source }));
+    await this.write(name, pieces(dictionary, { layer, point, source }));
     return this.get(name);
   }
 
-  /** @throws UserError where there is none of that name, or its file is damaged */
-  async get(name: string): Promise<StoredDictionary> {
-    return (await this.open(name)).stored;
-  }
-
-  list(): Promise<StoredDictionary[]> {
-    return this.#files.all((name) => this.get(name));
-  }
-
-  /** @throws UserError where there is none of that name, or its file is damaged */
-  async open(name: string): Promise<OpenDictionary> {
-    const { path, size, created } = await this.#files.find(name);
-    try {
-      const { places, metadata } = await tensorPlaces(path);
-      const at = (tensor: string) => places.get(tensor)?.start;
-      const typeOf = (tensor: string) => places.get(tensor)?.dtype.toLowerCase() as WeightType;
-      const said = JSON.parse(metadata.dictionary ?? "") as Omit<
-        StoredDictionary,
-        "name" | "created" | "bytes"
-      >;
-      const point = pointOf(`The dictionary ${name}`, said.point);
-      const stored = { name, ...said, point, bytes: size, created };
-      const optional = { threshold: at("threshold"), gain: at("gain"), magnitudeBias: at("b_mag") };
-      return {
-        stored,
-        places: {
-          path,
-          activation: said.activation,
-          rowScaling: said.row_scaling,
-          subtractBias: said.subtracts_bias,
-          hidden: said.n_embd,
-          features: said.features,
-          k: said.k ?? 0,
-          encoderType: typeOf("W_enc"),
-          decoderType: typeOf("W_dec"),
-          encoder: at("W_enc") as number,
-          encoderBias: at("b_enc") as number,
-          decoder: at("W_dec") as number,
-          decoderBias: at("b_dec") as number,
-          ...Object.fromEntries(Object.entries(optional).filter(([, place]) => place !== undefined)),
-        },
-      };
-    } catch (error) {
-      throw this.#files.unreadable(name, error);
-    }
+  protected opened(
+    said: StoredDictionary,
+    path: string,
+    places: ReadonlyMap<string, TensorPlace>,
+  ): OpenDictionary {
+    const { bytes, created, ...about } = said;
+    const stored = { ...about, point: pointOf(`The dictionary ${said.name}`, said.point), bytes, created };
+    const at = (tensor: string) => places.get(tensor)?.start;
+    const typeOf = (tensor: string) => places.get(tensor)?.dtype.toLowerCase() as WeightType;
+    const optional = { threshold: at("threshold"), gain: at("gain"), magnitudeBias: at("b_mag") };
+    return {
+      stored,
+      places: {
+        path,
+        activation: said.activation,
+        rowScaling: said.row_scaling,
+        subtractBias: said.subtracts_bias,
+        hidden: said.n_embd,
+        features: said.features,
+        k: said.k ?? 0,
+        encoderType: typeOf("W_enc"),
+        decoderType: typeOf("W_dec"),
+        encoder: at("W_enc") as number,
+        encoderBias: at("b_enc") as number,
+        decoder: at("W_dec") as number,
+        decoderBias: at("b_dec") as number,
+        ...Object.fromEntries(Object.entries(optional).filter(([, place]) => place !== undefined)),
+      },
+    };
   }
 
   /**
    * A dictionary that fits a model; whether the model has the point that it reads, only its graph says.
    * @throws UserError where its width or its layer does not
    */
-  async fitting(name: string, model: Pick<ModelIdentity, "nEmbd" | "nLayer">): Promise<OpenDictionary> {
+  async fitting(name: string, model: ModelSize): Promise<OpenDictionary> {
     const found = await this.open(name);
-    const { n_embd: width, layer } = found.stored;
-    if (width !== model.nEmbd) {
-      throw new UserError(
-        `The dictionary ${name} reads rows of ${width} values; the model's hidden size is ${model.nEmbd}.`,
-      );
-    }
-    if (layer >= model.nLayer) {
-      throw new UserError(
-        `The dictionary ${name} reads block ${layer}; the model has ${model.nLayer}, 0 to ${model.nLayer - 1}.`,
-      );
-    }
+    checkWidth(`The dictionary ${name}`, found.stored.n_embd, model);
+    checkBlock(`The dictionary ${name}`, found.stored.layer, model);
     return found;
   }
 
@@ -155,7 +128,7 @@ export class Dictionaries {
     name: string,
     feature: number,
     layer: number,
-    model: Pick<ModelIdentity, "nEmbd" | "nLayer">,
+    model: ModelSize,
     point: ChangedPoint = "block_out",
   ): Promise<{ vector: Float32Array; sha256: string; feature: FeaturePlace }> {
     const dictionary = await this.fitting(name, model);
@@ -174,11 +147,6 @@ export class Dictionaries {
     }
     const vector = await decoderRows(dictionary, feature, feature + 1);
     return { vector, sha256: stored.sha256, feature: { dictionary: places, index: feature } };
-  }
-
-  /** Whether there was one. */
-  remove(name: string): Promise<boolean> {
-    return this.#files.remove(name);
   }
 }
 

@@ -1,42 +1,33 @@
 import type { Context } from "koa";
 import Type, { type Static, type TSchema } from "typebox";
-import { ErrorBody } from "../contracts/job.js";
-import { StoredProbe, StoredVector } from "../contracts/library.js";
-import { limits } from "../contracts/limits.js";
-import { Name } from "../contracts/live.js";
+import {
+  DictionaryRequest,
+  LensRequest,
+  StoredDictionary,
+  StoredLens,
+  StoredProbe,
+  StoredVector,
+} from "../contracts/library.js";
+import { limits, ports } from "../contracts/limits.js";
 import { liveLimits, vectorFormats } from "../contracts/live-limits.js";
-import { UserError } from "../contracts/user-error.js";
-import { FormatError } from "../formats/format-error.js";
 import {
   checked,
+  clientGone,
   type Endpoint,
   HttpError,
-  json,
-  type Operation,
   type Parameter,
   parameter,
   readBytes,
-  refusals,
+  readJson,
 } from "../http/index.js";
-import type { Dictionaries } from "./dictionaries.js";
+import { lensPlace } from "../models/resolve.js";
 import { type FileForm, type Reading, readProbe, readVector, writeProbe, writeVector } from "./files.js";
-import type { ModelIdentity } from "./identity.js";
-import type { Lenses } from "./lenses.js";
+import type { Kept, Library } from "./library.js";
 import type { Probes } from "./probes.js";
+import type { LibraryTask } from "./read-process.js";
 import type { Shelved } from "./shelf.js";
+import { known, refused, refusing, shelfEndpoints } from "./shelf-endpoints.js";
 import type { Vectors } from "./vectors.js";
-
-export interface Kept {
-  vectors: Vectors;
-  probes: Probes;
-  /**
-   * Looks up the model that a file is kept for.
-   * @param named what the request calls it
-   * @returns nothing where the file itself has to say it
-   * @throws HttpError, UserError
-   */
-  modelNamed(named: string | undefined): Promise<ModelIdentity | undefined>;
-}
 
 const whole = { type: "integer", minimum: 0, maximum: limits.layer_index };
 const text = { type: "string" };
@@ -60,16 +51,6 @@ const foreignClaims = [
   parameter("query", "format", { enum: vectorFormats }, whose),
   parameter("query", "entry", text, "Which vector of a capping file."),
 ];
-
-const known = (stored: TSchema) => json("What is known of it.", stored);
-const refused = refusals(
-  {
-    400: "A file, a layer or a model that does not fit; the sentence says which and the numbers.",
-    403: "Not a program on this machine: LAN and browser requests are refused.",
-    404: "There is none of that name.",
-  },
-  ErrorBody,
-);
 
 /** Vectors and probes by name: the list, one of them, its file, a new one from a file, its end. */
 export const keptEndpoints: readonly Endpoint<Kept>[] = [
@@ -141,75 +122,6 @@ function filesEndpoints({ noun, stored, forms, parameters, kept, write, keep }: 
   });
 }
 
-/** What is said of one thing, and what answers of it. */
-type OfOne<Service, Fields extends keyof Operation> = Pick<Operation, "summary" | "parameters" | Fields> & {
-  answer(service: Service, name: string, ctx: Context): Promise<unknown>;
-};
-
-/** Things of one kind that are kept under names. */
-interface Shelf<Service> {
-  noun: string;
-  plural?: string;
-  /** What is kept, in the summary of the list, where the plural does not say it. */
-  what?: string;
-  stored: TSchema;
-  kept(service: Service): Pick<Vectors | Probes | Dictionaries | Lenses, "list" | "get" | "remove">;
-  get?: OfOne<Service, "answers">;
-  put: OfOne<Service, "description" | "body">;
-}
-
-/** What is kept under names: the list, one of them, a new one, its end. */
-export function shelfEndpoints<Service>(shelf: Shelf<Service>): Endpoint<Service>[] {
-  const { noun, plural = `${noun}s`, what = plural, stored, kept, put } = shelf;
-  const list = `/lab/${plural}`;
-  const path = `${list}/{name}`;
-  const id = (verb: string, thing = noun) => `${verb}${thing.charAt(0).toUpperCase()}${thing.slice(1)}`;
-  const get: OfOne<Service, "answers"> = shelf.get ?? {
-    summary: `One ${noun}`,
-    answers: { 200: known(stored), ...refused(403, 404) },
-    answer: (service, name) => kept(service).get(name),
-  };
-  const all = json("All of them.", Type.Object({ [plural]: Type.Array(stored) }));
-  const forgotten = json("Forgotten.", Type.Object({ deleted: Type.Literal(true) }));
-  return [
-    {
-      at: `GET ${list}`,
-      operationId: id("list", plural),
-      summary: `The ${what} that are kept`,
-      answers: { 200: all, ...refused(403) },
-      answer: async (service) => ({ [plural]: await kept(service).list() }),
-    },
-    {
-      at: `GET ${path}`,
-      shared: { parameters: [parameter("path", "name", Name, "Its name.")] },
-      operationId: id("get"),
-      ...get,
-      async answer(service, ctx) {
-        const name = nameOf(ctx.params);
-        return found(() => get.answer(service, name, ctx));
-      },
-    },
-    {
-      at: `PUT ${path}`,
-      operationId: id("put"),
-      ...put,
-      answers: { 200: known(stored), ...refused(400, 403) },
-      answer: (service, ctx) => put.answer(service, nameOf(ctx.params), ctx),
-    },
-    {
-      at: `DELETE ${path}`,
-      operationId: id("delete"),
-      summary: `Forget a ${noun}`,
-      answers: { 200: forgotten, ...refused(403, 404) },
-      async answer(service, ctx) {
-        const name = nameOf(ctx.params);
-        if (await kept(service).remove(name)) return { deleted: true };
-        throw new HttpError(404, `There is no ${noun} named ${name}.`);
-      },
-    },
-  ];
-}
-
 /** What is known of a thing, or its file in the form that the request names. */
 async function inForm(
   kept: Vectors | Probes,
@@ -221,11 +133,6 @@ async function inForm(
   const file = await kept.file(name);
   if (form === undefined) return kept.get(name);
   return refusing(async () => write(file, form));
-}
-
-/** The name in a path, checked. */
-function nameOf(params: unknown): string {
-  return checked(Type.Object({ name: Name }), { name: (params as { name: string }).name }).name;
 }
 
 const Layer = Type.Integer({ minimum: 0, maximum: limits.layer_index });
@@ -266,21 +173,64 @@ function formOf(format: string | string[] | undefined): FileForm | undefined {
   throw new HttpError(400, "format: json, safetensors or gguf.");
 }
 
-/** What is not there is 404. */
-async function found<T>(look: () => Promise<T>): Promise<T> {
-  try {
-    return await look();
-  } catch (error) {
-    throw error instanceof UserError ? new HttpError(404, error.message) : error;
-  }
+/**
+ * Sparse dictionaries and lenses by name, on the Lab's port: the list, one of them, a new one from a folder or the hub, its
+ * end.
+ */
+const largeEndpoints: readonly Endpoint<Library>[] = [
+  ...shelfEndpoints<Library>({
+    noun: "dictionary",
+    plural: "dictionaries",
+    what: "sparse dictionaries",
+    stored: StoredDictionary,
+    kept: ({ dictionaries }) => dictionaries,
+    put: putting("dictionary", DictionaryRequest, ({ from, layer, point, k }) => ({
+      place: from,
+      claims: { layer, point, k },
+    })),
+  }),
+  ...shelfEndpoints<Library>({
+    noun: "lens",
+    plural: "lenses",
+    what: "lenses that translate",
+    stored: StoredLens,
+    kept: ({ lenses }) => lenses,
+    put: putting("lens", LensRequest, ({ from }) => ({ place: lensPlace(from) })),
+  }),
+];
+
+function putting<S extends typeof DictionaryRequest | typeof LensRequest>(
+  kind: LibraryTask["kind"],
+  schema: S,
+  taskOf: (request: Static<S>) => Pick<LibraryTask, "place" | "claims">,
+) {
+  return {
+    summary: `Keep a published ${kind} from a folder or the hub, in place of one of that name`,
+    description: "Answers when it is kept; what the hub has is downloaded into the shared cache first.",
+    body: { json: schema },
+    async answer({ read }: Library, name: string, ctx: Context) {
+      const request = checked(schema, await readJson(ctx, { limit: limits.job_body_bytes }));
+      return read({ kind, name, revision: request.revision, ...taskOf(request) }, clientGone(ctx).signal);
+    },
+  };
 }
 
-/** What a file or a text is refused for is the caller's fault. */
-export async function refusing<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof UserError || error instanceof FormatError) throw new HttpError(400, error.message);
-    throw error;
-  }
-}
+/** What the Lab answers of the user's library: all that is kept, without a model that could make something new. */
+export const libraryEndpoints: readonly Endpoint<Library>[] = [
+  ...(keptEndpoints as readonly Endpoint<Library>[]),
+  ...largeEndpoints,
+  ...["vector", "probe"].map(
+    (noun): Endpoint<Library> => ({
+      at: `POST /lab/${noun}s`,
+      unlisted: "a refusal that says where one is made",
+      answer() {
+        throw new HttpError(
+          405,
+          `A ${noun} is made from texts where a model is resident: POST /lab/${noun}s to tapline serve (port ` +
+            `${ports.inference}); the Lab keeps files: PUT /lab/${noun}s/NAME.`,
+          { headers: { Allow: "GET" } },
+        );
+      },
+    }),
+  ),
+];

@@ -4,12 +4,27 @@ import { type BlockPoint, isBlockPoint } from "../contracts/names.js";
 import { UserError } from "../contracts/user-error.js";
 import type { Tensor } from "../formats/safetensors.js";
 
-/** A model as stored things know it. */
-export interface ModelIdentity {
-  id: string;
-  fingerprint: string;
+export interface ModelSize {
   nEmbd: number;
   nLayer: number;
+}
+
+/** A model as stored things know it. */
+export interface ModelIdentity extends ModelSize {
+  id: string;
+  fingerprint: string;
+}
+
+/** @throws UserError where what a thing reads is not as wide as the model */
+export function checkWidth(what: string, width: number, { nEmbd }: ModelSize): void {
+  if (width === nEmbd) return;
+  throw new UserError(`${what} reads rows of ${width} values; the model's hidden size is ${nEmbd}.`);
+}
+
+/** @throws UserError where the model has no such block */
+export function checkBlock(what: string, block: number, { nLayer }: ModelSize): void {
+  if (block < nLayer) return;
+  throw new UserError(`${what} reads block ${block}; the model has ${nLayer}, 0 to ${nLayer - 1}.`);
 }
 
 /** What a stored file says of the model that it belongs to; null where it says nothing. */

@@ -5,12 +5,11 @@ import { limits } from "../contracts/limits.js";
 import { UserError } from "../contracts/user-error.js";
 import { narrowExactly } from "../formats/float.js";
 import { type Lens, lensFiles, readLens, type Translation } from "../formats/lens.js";
-import { planSafetensors, type WrittenType } from "../formats/safetensors.js";
+import { planSafetensors, type TensorPlace, type WrittenType } from "../formats/safetensors.js";
 import type { TranslatorPlaces } from "../native/index.js";
-import type { ModelIdentity } from "./identity.js";
+import { checkBlock, checkWidth, type ModelSize } from "./identity.js";
 import { asUserError, type FromHub, filesAt } from "./layout-files.js";
-import { NamedFiles } from "./named-files.js";
-import { tensorPlaces } from "./tensor-files.js";
+import { LargeShelf } from "./shelf.js";
 
 /** A stored lens as native code reads it. */
 export interface OpenLens {
@@ -29,11 +28,9 @@ interface About {
  * Lenses by name, each one private .safetensors file, there whole or not at all: `layer_<n>` [hidden, hidden] and
  * `bias_<n>` [hidden] a block. Numbers stay in the file; only its head is read here.
  */
-export class Lenses {
-  readonly #files: NamedFiles;
-
+export class Lenses extends LargeShelf<StoredLens, OpenLens> {
   constructor(home: string) {
-    this.#files = new NamedFiles(home, "lens", "lenses");
+    super(home, "lens", "lenses");
   }
 
   /**
@@ -57,69 +54,37 @@ export class Lenses {
   /** Keeps a lens under a name. @throws UserError, FormatError */
   async keep(name: string, lens: Lens, about: About): Promise<void> {
     const head = await headOf(lens, about);
-    await this.#files.put(name, pieces(lens, head));
+    await this.write(name, pieces(lens, head));
   }
 
-  /** @throws UserError where there is none of that name, or its file is damaged */
-  async get(name: string): Promise<StoredLens> {
-    return (await this.open(name)).stored;
-  }
-
-  list(): Promise<StoredLens[]> {
-    return this.#files.all((name) => this.get(name));
-  }
-
-  /** @throws UserError where there is none of that name, or its file is damaged */
-  async open(name: string): Promise<OpenLens> {
-    const { path, size, created } = await this.#files.find(name);
-    try {
-      const { places, metadata } = await tensorPlaces(path);
-      const said = JSON.parse(metadata.lens ?? "") as Omit<StoredLens, "name" | "created" | "bytes">;
-      const { residual } = said;
-      return {
-        stored: { name, ...said, bytes: size, created },
-        translator(layer) {
-          const matrix = places.get(`layer_${layer}`);
-          const bias = places.get(`bias_${layer}`);
-          if (matrix === undefined) return undefined;
-          const half = matrix.dtype === "F16";
-          return { path, half, matrix: matrix.start, residual, ...(bias && { bias: bias.start }) };
-        },
-      };
-    } catch (error) {
-      throw this.#files.unreadable(name, error);
-    }
+  protected opened(stored: StoredLens, path: string, places: ReadonlyMap<string, TensorPlace>): OpenLens {
+    return {
+      stored,
+      translator(layer) {
+        const matrix = places.get(`layer_${layer}`);
+        const bias = places.get(`bias_${layer}`);
+        if (matrix === undefined) return undefined;
+        const [half, { residual }] = [matrix.dtype === "F16", stored];
+        return { path, half, matrix: matrix.start, residual, ...(bias && { bias: bias.start }) };
+      },
+    };
   }
 
   /**
    * A lens that fits a model.
    * @throws UserError where its width or its blocks do not
    */
-  async fitting(name: string, model: Pick<ModelIdentity, "nEmbd" | "nLayer">): Promise<OpenLens> {
+  async fitting(name: string, model: ModelSize): Promise<OpenLens> {
     const found = await this.open(name);
     const { n_embd: width, layers, model_layers: blocks } = found.stored;
-    if (width !== model.nEmbd) {
-      throw new UserError(
-        `The lens ${name} reads rows of ${width} values; the model's hidden size is ${model.nEmbd}.`,
-      );
-    }
+    checkWidth(`The lens ${name}`, width, model);
     if (blocks !== null && blocks !== model.nLayer) {
       throw new UserError(
         `The lens ${name} is of a model of ${blocks} blocks; this one has ${model.nLayer}.`,
       );
     }
-    const deepest = Math.max(...layers);
-    if (deepest >= model.nLayer) {
-      throw new UserError(
-        `The lens ${name} reads block ${deepest}; the model has ${model.nLayer}, 0 to ${model.nLayer - 1}.`,
-      );
-    }
+    checkBlock(`The lens ${name}`, Math.max(...layers), model);
     return found;
-  }
-
-  /** Whether there was one. */
-  remove(name: string): Promise<boolean> {
-    return this.#files.remove(name);
   }
 }
 

@@ -9,7 +9,7 @@ import {
   modelOf,
   pointOf,
 } from "./identity.js";
-import { Shelf, type Shelved } from "./shelf.js";
+import { type Shelved, SmallShelf } from "./shelf.js";
 
 /** A linear probe as the Lab keeps it: sigmoid(((h - mean) / std) . weight + bias). */
 export interface ProbeNumbers {
@@ -33,11 +33,9 @@ export interface ProbeSaid {
 const fields = ["weight", "mean", "std"] as const;
 
 /** Linear probes by name, each of one layer. On disk a .safetensors file: weight, bias, mean, std. */
-export class Probes {
-  readonly #shelf: Shelf;
-
+export class Probes extends SmallShelf<StoredProbe> {
   constructor(home: string) {
-    this.#shelf = new Shelf(home, "probe");
+    super(home, "probe");
   }
 
   /** @throws UserError where the layer or a width does not fit the model, or a number means nothing */
@@ -66,7 +64,7 @@ export class Probes {
     tensors.set("bias", { shape: [], data: Float32Array.of(probe.bias) });
     checkFinite(`The probe ${name}`, tensors);
     if (probe.std.some((value) => value <= 0)) throw new UserError(`The probe ${name}: std must be above 0.`);
-    await this.#shelf.put(name, Object.fromEntries(tensors), {
+    await this.keep(name, tensors, {
       tapline: "probe",
       model: model.id,
       model_fingerprint: model.fingerprint,
@@ -76,24 +74,11 @@ export class Probes {
       note,
       ...(report && { report: JSON.stringify(report) }),
     });
-    return describe(await this.#shelf.get(name));
+    return this.get(name);
   }
 
-  /** @throws UserError where there is none of that name */
   async get(name: string): Promise<StoredProbe> {
-    return describe(await this.#shelf.get(name));
-  }
-
-  async file(name: string): Promise<Shelved> {
-    return this.#shelf.get(name);
-  }
-
-  list(): Promise<StoredProbe[]> {
-    return this.#shelf.all((name) => this.get(name));
-  }
-
-  remove(name: string): Promise<boolean> {
-    return this.#shelf.remove(name);
+    return describe(await this.file(name));
   }
 
   /**
@@ -104,7 +89,7 @@ export class Probes {
     name: string,
     model: ModelIdentity,
   ): Promise<{ layer: number; weight: Float64Array; bias: number; sha256: string }> {
-    const file = await this.#shelf.get(name);
+    const file = await this.file(name);
     checkModel(`The probe ${name}`, file.metadata, model);
     const { layer, point } = describe(file);
     checkBlockOutput(`The probe ${name}`, point, layer);

@@ -2,7 +2,7 @@ import type { StoredVector, VectorLayer } from "../contracts/library.js";
 import { UserError } from "../contracts/user-error.js";
 import type { Tensor } from "../formats/safetensors.js";
 import { checkFinite, checkModel, type ModelIdentity, modelOf } from "./identity.js";
-import { Shelf, type Shelved } from "./shelf.js";
+import { type Shelved, SmallShelf } from "./shelf.js";
 
 /** What is said of one layer beside its vector; see VectorLayer. */
 export type LayerReport = Omit<VectorLayer, "layer" | "length">;
@@ -13,11 +13,9 @@ const layerName = /^layer_(\d{1,3})$/;
  * Directions by name: for each of some layers one vector in the space of that block's output. On disk a
  * .safetensors file with a tensor `layer_<n>` [hidden] for each.
  */
-export class Vectors {
-  readonly #shelf: Shelf;
-
+export class Vectors extends SmallShelf<StoredVector> {
   constructor(home: string) {
-    this.#shelf = new Shelf(home, "vector");
+    super(home, "vector");
   }
 
   /**
@@ -46,7 +44,7 @@ export class Vectors {
     }
     if (tensors.size === 0) throw new UserError("The file holds no vector of any layer.");
     checkFinite(`The vector ${name}`, tensors);
-    await this.#shelf.put(name, Object.fromEntries(tensors), {
+    await this.keep(name, tensors, {
       tapline: "vector",
       model: model.id,
       model_fingerprint: model.fingerprint,
@@ -55,26 +53,17 @@ export class Vectors {
       note: about.note,
       reports: JSON.stringify(Object.fromEntries(about.reports ?? [])),
     });
-    return inList(describe(await this.#shelf.get(name)));
+    return this.inList(name);
   }
 
-  /** @throws UserError where there is none of that name */
   async get(name: string): Promise<StoredVector> {
-    return describe(await this.#shelf.get(name));
+    return describe(await this.file(name));
   }
 
-  /** A vector's file, as it is kept. */
-  async file(name: string): Promise<Shelved> {
-    return this.#shelf.get(name);
-  }
-
-  /** All of them, each without what is only told of a single one. */
-  list(): Promise<StoredVector[]> {
-    return this.#shelf.all(async (name) => inList(await this.get(name)));
-  }
-
-  remove(name: string): Promise<boolean> {
-    return this.#shelf.remove(name);
+  /** Without what is only told of a single one. */
+  protected override async inList(name: string): Promise<StoredVector> {
+    const vector = await this.get(name);
+    return { ...vector, layers: vector.layers.map(({ projections: _, ...layer }) => layer) };
   }
 
   /**
@@ -86,7 +75,7 @@ export class Vectors {
     layer: number,
     model: ModelIdentity,
   ): Promise<{ vector: Float32Array; sha256: string }> {
-    const file = await this.#shelf.get(name);
+    const file = await this.file(name);
     checkModel(`The vector ${name}`, file.metadata, model);
     const found = file.tensors.get(`layer_${layer}`);
     if (found === undefined) {
@@ -102,12 +91,8 @@ export class Vectors {
 
   /** The layers that a vector has, ascending. */
   async layers(name: string): Promise<number[]> {
-    return layersOf(await this.#shelf.get(name));
+    return layersOf(await this.file(name));
   }
-}
-
-function inList(vector: StoredVector): StoredVector {
-  return { ...vector, layers: vector.layers.map(({ projections: _, ...layer }) => layer) };
 }
 
 function layersOf({ tensors }: Shelved): number[] {

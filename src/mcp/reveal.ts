@@ -1,4 +1,4 @@
-import { hiddenCharacters } from "../contracts/hidden.js";
+import { hiddenCharacters } from "../text/hidden.js";
 
 /** A text in which every character that nobody sees, or that turns others around, is written as `\u{202E}`. */
 export function reveal(text: string): string {

@@ -1,7 +1,7 @@
 import type { Writable } from "node:stream";
 import type { McpServer } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
-import { lineOf } from "../contracts/hidden.js";
+import { lineOf } from "../text/hidden.js";
 
 /**
  * Speaks MCP over this process's stdin and stdout until the client closes either, or `stopped` resolves.

@@ -1,6 +1,6 @@
 import { defaults, type Operation, UserError } from "../contracts/index.js";
-import { publicName } from "../contracts/public-name.js";
 import type { Contrast, Expected, Recipe, RecipeModel, RecipeStep } from "../contracts/recipe.js";
+import { publicName } from "../text/words.js";
 import type { LiveStep } from "./live.js";
 import { measure, type Results } from "./measure.js";
 import { replaced } from "./placeholders.js";

@@ -7,7 +7,7 @@ import {
   UserError,
   validate,
 } from "../contracts/index.js";
-import { publicConfig, publicResult } from "../contracts/public-job.js";
+import { publicConfig, publicResult } from "../findings/public-job.js";
 
 /** What a report is made of: a completed job, or a result on its own. */
 export interface ReportedJob {

@@ -1,6 +1,6 @@
 import { StringDecoder } from "node:string_decoder";
 import { limits } from "../contracts/limits.js";
-import type { ExecutionTrace } from "../requests/index.js";
+import type { ExecutionTrace } from "../executions/index.js";
 
 /** So many bytes of a stream are kept before they are read into the record. */
 const pendingBytes = 65_536;

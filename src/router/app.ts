@@ -1,6 +1,7 @@
 import type Koa from "koa";
 import { llamaServerPaths } from "../contracts/llama-server.js";
 import { autoModel } from "../contracts/router.js";
+import { executionEndpoints } from "../executions/index.js";
 import {
   createApp,
   createRouter,
@@ -14,7 +15,6 @@ import {
   sharedAccess,
   underPath,
 } from "../http/index.js";
-import { executionEndpoints } from "../requests/index.js";
 import type { ModelObject } from "./backend.js";
 import { cameBack, unavailable } from "./forward.js";
 import { isComingBack, withVia } from "./headers.js";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { BackendConfig, RouterStats } from "../contracts/router.js";
-import { ExecutionRecorder, Histogram, type Outcome, percentiles } from "../requests/index.js";
+import { ExecutionRecorder, Histogram, type Outcome, percentiles } from "../executions/index.js";
 import { Backend } from "./backend.js";
 import { checkBackends } from "./config.js";
 import { Health, type HealthEvent, type HealthTiming, usualTiming } from "./health.js";

@@ -1,6 +1,6 @@
-import { characters, cut } from "../contracts/cut.js";
 import { InvalidInput, UserError, validate } from "../contracts/index.js";
 import { licenses, StudyPackage, studyLimits } from "../contracts/studies/index.js";
+import { characters, cut } from "../text/words.js";
 import type { Evidence } from "./evidence.js";
 import type { Words } from "./words.js";
 

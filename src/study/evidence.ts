@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { characters, cut } from "../contracts/cut.js";
 import { type Entry, studyLimits } from "../contracts/studies/index.js";
+import { characters, cut } from "../text/words.js";
 
 /** What one job or execution brings into a package. */
 export interface Evidence {

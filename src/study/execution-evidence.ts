@@ -1,8 +1,7 @@
-import { cut } from "../contracts/cut.js";
 import type { Execution, ExecutionEvent } from "../contracts/execution.js";
-import { publicName } from "../contracts/public-name.js";
 import { type Entry, studyLimits } from "../contracts/studies/index.js";
 import { glimpse } from "../report/index.js";
+import { cut, publicName } from "../text/words.js";
 import { type Evidence, Gatherer } from "./evidence.js";
 
 type Message = { role?: unknown; content?: unknown };

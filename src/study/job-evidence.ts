@@ -1,9 +1,8 @@
-import { characters, cut } from "../contracts/cut.js";
 import type { Job, Result } from "../contracts/index.js";
-import { publicConfig, publicResult } from "../contracts/public-job.js";
-import { publicName } from "../contracts/public-name.js";
 import { studyLimits } from "../contracts/studies/index.js";
+import { publicConfig, publicResult } from "../findings/public-job.js";
 import { type Answer, findingsOf, wordsOf } from "../report/index.js";
+import { characters, cut, publicName } from "../text/words.js";
 import { type Evidence, Gatherer } from "./evidence.js";
 import { requestBlock, resultBlock } from "./result-block.js";
 

@@ -1,7 +1,6 @@
-import { cut } from "../contracts/cut.js";
-import { publicName } from "../contracts/public-name.js";
 import { studyLimits } from "../contracts/studies/index.js";
 import { glimpse } from "../report/index.js";
+import { cut, publicName } from "../text/words.js";
 import { type Evidence, Gatherer } from "./evidence.js";
 
 /** Something that was asked of a serving model, and what it answered. */

@@ -1,5 +1,5 @@
-import { cut } from "../contracts/cut.js";
 import { type Outcome, type StudyPackage, studyLimits } from "../contracts/studies/index.js";
+import { cut } from "../text/words.js";
 import { type Compared, differedText, reproductionBlock, type Tolerances } from "./reproduction.js";
 import type { Words } from "./words.js";
 

@@ -1,4 +1,3 @@
-import { cut } from "../contracts/cut.js";
 import {
   type Config,
   checkSubmission,
@@ -19,6 +18,7 @@ import {
 import type { Figure } from "../findings/figure.js";
 import { figureOf } from "../findings/numbers.js";
 import { findingsOf } from "../report/index.js";
+import { cut } from "../text/words.js";
 
 /** A request that a study tells, and the result that it got there where that is told, too. */
 export interface Asked {

@@ -1,7 +1,7 @@
-import { characters } from "../contracts/cut.js";
 import type { Job, Operation, Result } from "../contracts/index.js";
 import { blockLabels, studyLimits } from "../contracts/studies/index.js";
 import { wordsOf } from "../report/index.js";
+import { characters } from "../text/words.js";
 
 /** JSON on one line, so that nothing in it can close the fence. */
 function fenced(label: string, value: unknown, replacer?: (key: string, value: unknown) => unknown): string {

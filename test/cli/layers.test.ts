@@ -1,6 +1,6 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { layerList } from "../../src/cli/layers.js";
+import { layerList } from "../../src/cli/options.js";
 
 test("layers are written as indices and ranges", () => {
   assert.equal(layerList("5"), [5]);

@@ -5,8 +5,6 @@ import { join } from "node:path";
 import { CommanderError } from "commander";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { answers } from "../../src/cli/answers.js";
-import { Claims } from "../../src/cli/claims.js";
 import { demoPicture } from "../../src/cli/commands/demo-picture.js";
 import { jobFile } from "../../src/cli/commands/report.js";
 import { serveReport } from "../../src/cli/commands/serve-report.js";
@@ -14,14 +12,13 @@ import { safeLines } from "../../src/cli/commands/study-client.js";
 import { printJob } from "../../src/cli/conduct.js";
 import { editorCommand } from "../../src/cli/editor.js";
 import { exitCodeOf, sentenceOf, UsageError } from "../../src/cli/exit-code.js";
-import { layerList } from "../../src/cli/layers.js";
-import { makeVariants } from "../../src/cli/made-variants.js";
 import { deviceNames, rpcServers } from "../../src/cli/model-options.js";
 import { leadingTo, opener } from "../../src/cli/open-browser.js";
 import {
   collect,
   headerKey,
   integerBetween,
+  layerList,
   loraList,
   numberBetween,
   originList,
@@ -29,17 +26,14 @@ import {
 } from "../../src/cli/options.js";
 import { shortPath, unwritable, watchOutput } from "../../src/cli/output.js";
 import { makeFolder } from "../../src/cli/run-experiment.js";
-import { origin } from "../../src/cli/service-address.js";
+import { answers, origin } from "../../src/cli/service-address.js";
 import { stopSignal } from "../../src/cli/stop-signal.js";
 import { TaplineError, TimeoutError } from "../../src/client/errors.js";
-import { Transport } from "../../src/client/transport.js";
 import { InvalidInput } from "../../src/contracts/invalid-input.js";
-import type { Recipe, RecipeModel } from "../../src/contracts/recipe.js";
 import { UserError } from "../../src/contracts/user-error.js";
 import { inspectJob } from "../report/jobs.js";
 import { saying } from "../support/saying.js";
 import { capturing, command } from "./in-process.js";
-import { Refused, standIn } from "./stand-in.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-cli-parts-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -129,6 +123,30 @@ test("keys, names, shares, adapters and origins", () => {
   assert.equal(layerList("255"), [255]);
 });
 
+test("an origin is a scheme and a host, as browsers send it", () => {
+  for (const [text, read] of [
+    ["*", "*"],
+    ["http://localhost:3000", "http://localhost:3000"],
+    ["https://A.example/", "https://a.example"],
+    ["http://[::1]:80", "http://[::1]"],
+  ] as const)
+    assert.equal(originList(text), [read]);
+  for (const text of [
+    "",
+    "localhost:3000",
+    "ftp://a.example",
+    "https://a.example/b",
+    "https://a.example/?",
+    "https://me@a.example",
+    "**",
+    "null",
+  ])
+    assert.throws(
+      () => originList(text),
+      saying(`An origin looks like http://localhost:3000, or * for every one; got ${text}.`),
+    );
+});
+
 test("errors whose sentence is for a person, and the exit code of each", () => {
   const coded = (message: string, options: object) => new TaplineError(message, options);
   for (const [error, code, told] of [
@@ -213,22 +231,6 @@ test("text of other people is safe in a terminal, line by line", () => {
   ]);
 });
 
-test("of a recipe's forms those are made that a step is about and nobody has named a file for", async () => {
-  const stages: string[] = [];
-  const { signal } = new AbortController();
-  const recipe = { steps: [{ variant: "named" }] } as unknown as Recipe;
-  for (const model of [
-    { id: "/no/model.gguf", quantised: { named: "Q8_0" }, variants: { named: { id: "/mine.gguf" } } },
-    { id: "/no/model.gguf", quantised: { other: "Q8_0" } },
-    { id: "/no/model.gguf" },
-  ] as unknown as RecipeModel[]) {
-    const made = await makeVariants(recipe, model, signal, (stage) => void stages.push(stage));
-    assert.is(made.model, model);
-    await made.remove();
-  }
-  assert.equal(stages, []);
-});
-
 test("a browser is opened where one would be seen", () => {
   const display = { DISPLAY: ":0" };
   for (const [environment, platform, expected] of [
@@ -254,36 +256,6 @@ test("the editor that the environment names", () => {
   assert.is(editorCommand({ VISUAL: "code -w", EDITOR: "ed" }), "code -w");
   assert.is(editorCommand({ VISUAL: "", EDITOR: "ed" }), "ed");
   assert.throws(() => editorCommand({}), saying("There is no terminal and no editor: set VISUAL or EDITOR"));
-});
-
-test("a name that somebody keeps something under is refused; what was taken is given back, whatever fails", async () => {
-  const service = await standIn();
-  try {
-    const claims = new Claims(new Transport(service.url, 5000), "wait");
-    service.answers = {
-      "GET /lab/probes/there": { name: "there" },
-      "GET /lab/vectors/ill": new Refused(500, "Not well."),
-      "DELETE /lab/dictionaries/b": { deleted: true },
-    };
-    await claims.claim("/lab/vectors", "a/b");
-    await claims.claim("/lab/dictionaries", "b");
-    const refused = (shelf: "/lab/probes" | "/lab/vectors", name: string) =>
-      claims.claim(shelf, name).catch((error: Error) => error.message);
-    assert.is(
-      await refused("/lab/probes", "there"),
-      "The server keeps a probe there already, which the recipe would replace: remove it with tapline probe rm there, or wait.",
-    );
-    assert.is(await refused("/lab/vectors", "ill"), "Not well.");
-    const before = service.asked().length;
-    await claims.release();
-    await claims.release();
-    assert.equal(service.asked().slice(before), [
-      ["DELETE /lab/vectors/a%2Fb"],
-      ["DELETE /lab/dictionaries/b"],
-    ]);
-  } finally {
-    await service.close();
-  }
 });
 
 test("what a server does is told: one line when it is ready, and each thing that goes wrong", async () => {

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { findJob, isLab, openLab } from "../../src/cli/lab-session.js";
-import { runExperiment, runJob } from "../../src/cli/run-experiment.js";
+import { runExperiment } from "../../src/cli/run-experiment.js";
 import { Lab } from "../../src/client/index.js";
+import { runJob } from "../../src/client/run-job.js";
 import { Refused, standInWithFolder } from "./stand-in.js";
 
 const service = await standInWithFolder();

@@ -52,7 +52,7 @@ async function published(): Promise<Published> {
   const files = readdirSync(contracts, { recursive: true, encoding: "utf8" }).map((file) =>
     join(contracts, file),
   );
-  files.push(join(contracts, "../operations/contracts.ts"));
+  files.push(join(contracts, "../operations/contracts.ts"), join(contracts, "../text/hidden.ts"));
   for (const operation of operations) files.push(join(contracts, "../operations", operation, "contract.ts"));
   for (const file of files.filter((name) => name.endsWith(".ts") && !name.endsWith("index.ts")).sort()) {
     const exported = (await import(pathToFileURL(file).href)) as Record<string, unknown>;

@@ -12,7 +12,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { syncFolder, writeDurably } from "../../src/files/durable.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { NamedFiles } from "../../src/library/named-files.js";
+import { Vectors } from "../../src/library/index.js";
 import { demoModelPath, resolveModel } from "../../src/models/resolve.js";
 import { backUp } from "../../src/studies/backup.js";
 import { openStore } from "../../src/studies/store/store.js";
@@ -162,8 +162,9 @@ test("a downloaded file has its name when its bytes are on disk", async () => {
 });
 
 test("what is put into the library is there, what was removed is gone", async () => {
-  const vectors = new NamedFiles(folder, "vector");
-  await vectors.put("happy", Buffer.from("1"));
+  const vectors = new Vectors(folder);
+  const model = { id: "m", fingerprint: "f", nEmbd: 1, nLayer: 1 };
+  await vectors.put("happy", new Map([[0, Float32Array.of(1)]]), model, { note: "" });
   const path = join(folder, "library", "vectors", "happy.safetensors");
   assert.is(disk.lossOf(path), null);
   await vectors.remove("happy");

@@ -3,7 +3,7 @@ import * as assert from "uvu/assert";
 import { Execution, ExecutionList } from "../../src/contracts/execution.js";
 import { limits } from "../../src/contracts/limits.js";
 import { validate } from "../../src/contracts/validate.js";
-import { ExecutionRecorder } from "../../src/requests/index.js";
+import { ExecutionRecorder } from "../../src/executions/index.js";
 import { send } from "../support/request.js";
 import { startServer, type TestServer, user } from "./support/serving.js";
 

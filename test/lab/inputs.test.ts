@@ -1,6 +1,5 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { readMarks } from "../../src/contracts/marked-text.js";
 import { exampleTokens } from "../../src/lab/rows/example-tokens.js";
 import { headSize, headsOf } from "../../src/lab/rows/heads.js";
 import { packedContext, tokensOfBatch } from "../../src/lab/rows/packing.js";
@@ -16,6 +15,7 @@ import type { Context, Model } from "../../src/native/index.js";
 import { editsFor } from "../../src/operations/compare/run-intervention.js";
 import { swapPositions } from "../../src/operations/compare/run-swap.js";
 import { checkAttention } from "../../src/operations/inspect/run-attention.js";
+import { readMarks } from "../../src/operations/patch_sweep/contract-marked-text.js";
 import { lastTokens } from "../../src/operations/patch_sweep/run-aligned-spans.js";
 import { refusal } from "../support/refusal.js";
 import { wordModel } from "./word-model.js";

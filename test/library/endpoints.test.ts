@@ -6,7 +6,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { createApp, type Listening, listen, routesOf } from "../../src/http/index.js";
-import { keptEndpoints } from "../../src/library/endpoints.js";
+import { keptEndpoints, libraryEndpoints } from "../../src/library/endpoints.js";
 import { Probes, Vectors } from "../../src/library/index.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
 import { send } from "../support/request.js";
@@ -137,6 +137,16 @@ test("a file of more than 64 MiB is refused by what its head announces", async (
     });
   };
   assert.is(await announcing(64 * 1024 ** 2 + 1), 400);
+});
+
+test("each of the four kinds has the same four endpoints", () => {
+  const kinds = ["vectors", "probes", "dictionaries", "lenses"];
+  const places = libraryEndpoints.map(({ at }) => at).filter((at) => !at.startsWith("POST"));
+  const expected = kinds.flatMap((kind) => [
+    `GET /lab/${kind}`,
+    ...["GET", "PUT", "DELETE"].map((method) => `${method} /lab/${kind}/{name}`),
+  ]);
+  assert.equal(places, expected);
 });
 
 test.run();

@@ -409,7 +409,7 @@ export const planted: readonly Planted[] = [
   },
   {
     what: "a removal from the library is not synced",
-    file: "src/library/named-files.ts",
+    file: "src/library/shelf.ts",
     from: "await syncFolder(this.#folder);",
     to: "",
     tests: ["files/durability"],
@@ -692,7 +692,7 @@ export const planted: readonly Planted[] = [
   },
   {
     what: "a file in another's place is not noticed where length and moment are the same",
-    file: "src/library/named-files.ts",
+    file: "src/library/shelf.ts",
     from: "`${mtimeMs} ${size} ${ino}`",
     to: "`${mtimeMs} ${size}`",
     tests: ["library/kept"],
@@ -713,7 +713,7 @@ export const planted: readonly Planted[] = [
   },
   {
     what: "a file is looked for outside the library",
-    file: "src/library/endpoints.ts",
+    file: "src/library/shelf-endpoints.ts",
     from: "const name = nameOf(ctx.params);\n        return found",
     to: "const name = (ctx.params as unknown as { name: string }).name;\n        return found",
     tests: ["library/endpoints"],
@@ -734,21 +734,21 @@ export const planted: readonly Planted[] = [
   },
   {
     what: "a study tells where its author's files lie",
-    file: "src/contracts/public-job.ts",
+    file: "src/findings/public-job.ts",
     from: "[...modelFields, ...placeFields]",
     to: '["model", "other", "verbaliser"]',
     tests: ["study-package/told"],
   },
   {
     what: "a study tells where its author's other model lies",
-    file: "src/contracts/public-job.ts",
+    file: "src/findings/public-job.ts",
     from: "[...modelFields, ...placeFields]",
     to: '["model", "verbaliser", ...placeFields]',
     tests: ["study-package/told"],
   },
   {
     what: "a study tells the folder of a result",
-    file: "src/contracts/public-job.ts",
+    file: "src/findings/public-job.ts",
     from: "{ folder: publicName(result.folder) }",
     to: "{}",
     tests: ["study-package/told"],

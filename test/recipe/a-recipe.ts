@@ -1,5 +1,5 @@
 /** A recipe as people write it, changed and checked, and the sentence with which something is refused. */
-import { checkRecipe } from "../../src/recipe/index.js";
+import { checkRecipe } from "../../src/recipe/check.js";
 
 /** The sentence with which something is refused. */
 export function refusal(work: () => unknown): string {

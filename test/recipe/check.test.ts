@@ -2,16 +2,16 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Recipe } from "../../src/contracts/recipe.js";
+import { checkRecipe } from "../../src/recipe/check.js";
 import {
-  checkRecipe,
   chooseModel,
   type LabTask,
   modelText,
   pickedBy,
   tasksOf,
-  variantsOf,
   withPicked,
-} from "../../src/recipe/index.js";
+} from "../../src/recipe/outcome.js";
+import { variantsOf } from "../../src/recipe/steps.js";
 import { type Base, base, check, refusal, told } from "./a-recipe.js";
 
 test("a recipe's names are its own, its ranges can fail, and its figures are of its steps", () => {

@@ -1,9 +1,11 @@
 /** A recipe's live steps: what is asked, what it names, and what is written of it. Nothing runs. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import type { LiveSession } from "../../src/cli/live-session.js";
-import { runLiveStep } from "../../src/cli/run-live-step.js";
-import { bodiesOf, exchangesOf, livePage } from "../../src/recipe/index.js";
+import { bodiesOf } from "../../src/recipe/live.js";
+import { exchangesOf } from "../../src/recipe/live-answer.js";
+import { livePage } from "../../src/recipe/live-page.js";
+import type { LiveSession } from "../../src/recipe/live-steps.js";
+import { runLiveStep } from "../../src/recipe/live-steps.js";
 import { type Base, told } from "./a-recipe.js";
 
 const post = (body: Record<string, unknown>, each?: Record<string, unknown>[]) => ({

@@ -5,8 +5,10 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { StudyPackage } from "../../src/contracts/studies/index.js";
 import { validate } from "../../src/contracts/validate.js";
-import { checkRecipe, chooseModel, livePage, tasksOf } from "../../src/recipe/index.js";
+import { checkRecipe } from "../../src/recipe/check.js";
+import { livePage } from "../../src/recipe/live-page.js";
 import { measure } from "../../src/recipe/measure.js";
+import { chooseModel, tasksOf } from "../../src/recipe/outcome.js";
 import { command } from "../cli/in-process.js";
 import { startServer } from "../inference/support/serving.js";
 

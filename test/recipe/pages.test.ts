@@ -1,7 +1,9 @@
 /** A reproduction's page. Nothing runs. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { type Outcome, reproductionPage, reproductionWords } from "../../src/recipe/index.js";
+import type { Outcome } from "../../src/recipe/outcome.js";
+import { reproductionPage } from "../../src/recipe/page.js";
+import { reproductionWords } from "../../src/recipe/words.js";
 import { check } from "./a-recipe.js";
 
 test("pages hold no script and ask no network; what did not hold is said first", () => {

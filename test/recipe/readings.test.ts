@@ -4,8 +4,10 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Reading } from "../../src/contracts/recipe.js";
 import { figureOf } from "../../src/findings/numbers.js";
-import { contrasted, contrastPage, outcomesOf, rangeText } from "../../src/recipe/index.js";
+import { contrasted } from "../../src/recipe/contrast.js";
+import { contrastPage } from "../../src/recipe/contrast-page.js";
 import { measure, partsOf } from "../../src/recipe/measure.js";
+import { outcomesOf, rangeText } from "../../src/recipe/outcome.js";
 import { replaced } from "../../src/recipe/placeholders.js";
 import { check, refusal } from "./a-recipe.js";
 

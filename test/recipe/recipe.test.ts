@@ -10,18 +10,18 @@ import type { Quantity, Reading } from "../../src/contracts/recipe.js";
 import { StudyPackage } from "../../src/contracts/studies/index.js";
 import { validate } from "../../src/contracts/validate.js";
 import { startLab } from "../../src/lab/index.js";
+import { checkRecipe } from "../../src/recipe/check.js";
+import { contrasted } from "../../src/recipe/contrast.js";
+import { measure } from "../../src/recipe/measure.js";
 import {
   type ContrastTask,
-  checkRecipe,
   chooseModel,
-  contrasted,
   type LabTask,
   modelText,
   outcomesOf,
   tasksOf,
   withPicked,
-} from "../../src/recipe/index.js";
-import { measure } from "../../src/recipe/measure.js";
+} from "../../src/recipe/outcome.js";
 import { command } from "../cli/in-process.js";
 import { compiledWorker } from "../support/program.js";
 import { saying } from "../support/saying.js";

@@ -1,7 +1,7 @@
 /** What the router keeps of the answers that it passes on, without a router. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import type { ExecutionTrace } from "../../src/requests/index.js";
+import type { ExecutionTrace } from "../../src/executions/index.js";
 import { AnswerTrace } from "../../src/router/answer-trace.js";
 import { withTime } from "../support/with-time.js";
 

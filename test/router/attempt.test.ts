@@ -3,7 +3,7 @@ import type { ServerResponse } from "node:http";
 import type { Dispatcher } from "undici";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { ExecutionRecorder, type ExecutionTrace } from "../../src/requests/index.js";
+import { ExecutionRecorder, type ExecutionTrace } from "../../src/executions/index.js";
 import { AnswerTrace } from "../../src/router/answer-trace.js";
 import { Attempt } from "../../src/router/attempt.js";
 import { Backend } from "../../src/router/backend.js";

@@ -1,9 +1,7 @@
 /** Entries of a study's jobs: sentences of each operation, models by public names, requests by their job. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { cut } from "../../src/contracts/cut.js";
 import type { Job } from "../../src/contracts/index.js";
-import { publicName } from "../../src/contracts/public-name.js";
 import {
   assemble,
   executionEvidence,
@@ -12,6 +10,7 @@ import {
   liveEvidence,
   requestsIn,
 } from "../../src/study/index.js";
+import { cut, publicName } from "../../src/text/words.js";
 import { compareJob, inspectJob } from "../report/jobs.js";
 import { execution, labJob, words } from "./evidence.js";
 import { asked, evidence, note } from "./parts.js";

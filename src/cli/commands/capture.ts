@@ -1,8 +1,7 @@
 import type { Command } from "commander";
 import { defaults, limits } from "../../contracts/limits.js";
 import { spreadLayers } from "../../findings/layers.js";
-import { layerList } from "../layers.js";
-import { integerBetween } from "../options.js";
+import { integerBetween, layerList } from "../options.js";
 import { type ServerOptions, serverCommand, serverTools } from "../server-command.js";
 
 interface CaptureOptions extends ServerOptions {

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { UserError } from "../../contracts/user-error.js";
-import { layerList } from "../layers.js";
+import { layerList } from "../options.js";
 import { endBy, stopSignal } from "../stop-signal.js";
 
 interface DemoCommandOptions {

@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import type { StoredDictionary } from "../../contracts/library.js";
 import { limits } from "../../contracts/limits.js";
 import { type BlockPoint, blockPoints } from "../../contracts/names.js";
-import { checkName, hereCommand, registerKeptHere, withHub } from "../kept-here.js";
+import { checkName, hereCommand, registerKeptHere, withHub } from "../kept.js";
 import { integerBetween } from "../options.js";
 
 interface AddOptions {

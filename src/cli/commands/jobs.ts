@@ -78,7 +78,8 @@ async function show(name: string, options: JobOptions): Promise<void> {
   const [
     { Lab },
     { findJob },
-    { download, intervalMs, makeFolder },
+    { download, makeFolder },
+    { intervalMs },
     { printJob },
     { printJson },
     { endBy, stoppable },
@@ -86,6 +87,7 @@ async function show(name: string, options: JobOptions): Promise<void> {
     import("../../client/index.js"),
     import("../lab-session.js"),
     import("../run-experiment.js"),
+    import("../../client/run-job.js"),
     import("../conduct.js"),
     import("../output.js"),
     import("../stop-signal.js"),

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { StoredLens } from "../../contracts/library.js";
-import { checkName, hereCommand, registerKeptHere, withHub } from "../kept-here.js";
+import { checkName, hereCommand, registerKeptHere, withHub } from "../kept.js";
 
 interface AddOptions {
   json?: boolean;

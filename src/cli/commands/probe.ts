@@ -2,10 +2,11 @@ import { type Command, Option } from "commander";
 import type { StoredProbe } from "../../contracts/library.js";
 import { limits } from "../../contracts/limits.js";
 import { liveLimits } from "../../contracts/live-limits.js";
-import { figure, type KeptOptions, keptCommand, keptTools, makeTimeoutMs, registerKept } from "../kept.js";
+import { figure, keptTools, makeTimeoutMs, registerKept } from "../kept.js";
 import { integerBetween } from "../options.js";
+import { type ServerOptions, serverCommand } from "../server-command.js";
 
-interface MakeOptions extends KeptOptions {
+interface MakeOptions extends ServerOptions {
   positive: string;
   negative: string;
   layer: number;
@@ -19,7 +20,7 @@ interface MakeOptions extends KeptOptions {
 export function registerProbes(program: Command): void {
   const probe = program.commands.find((command) => command.name() === "probe");
   if (probe === undefined) throw new Error("There is no command probe to add to.");
-  keptCommand(probe, "make", "Train a probe on two lists of texts on the model that serves, and keep it.")
+  serverCommand(probe, "make", "Train a probe on two lists of texts on the model that serves, and keep it.")
     .argument("<name>", "letters, digits, dots, dashes")
     .requiredOption(
       "--positive <file>",

@@ -1,6 +1,7 @@
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { readPublished } from "../../client/published-study.js";
+import { runJob } from "../../client/run-job.js";
 import { writeWhole } from "../../client/whole-file.js";
 import type { Job, Result } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
@@ -24,7 +25,7 @@ import { ProgressLine } from "../../terminal/index.js";
 import { UsageError } from "../exit-code.js";
 import { type LabSession, openLab } from "../lab-session.js";
 import { print, printJson, shortPath } from "../output.js";
-import { makeFolder, runJob } from "../run-experiment.js";
+import { makeFolder } from "../run-experiment.js";
 import { endBy, stoppable } from "../stop-signal.js";
 import { researchClient, safeLines } from "./study-client.js";
 
@@ -176,7 +177,7 @@ async function run(
   signal.throwIfAborted();
   onStage("");
   const { operation, model: _, ...settings } = request;
-  return runJob(lab, { operation, model, settings }, signal, onStage);
+  return (await runJob(lab, { operation, model, settings }, signal, onStage)) as Job;
 }
 
 async function save(bytes: Buffer): Promise<{ id: string; review_url: string }> {

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Recipe } from "../../contracts/recipe.js";
 import { UserError } from "../../contracts/user-error.js";
-import type { Texts } from "../../recipe/index.js";
+import type { Texts } from "../../recipe/texts.js";
 import { exitCodes, UsageError } from "../exit-code.js";
 import { labOption, origin } from "../service-address.js";
 
@@ -101,8 +101,8 @@ async function reproduce(name: string | undefined, options: ReproduceOptions): P
   if (options.yes || options.draft)
     throw new UsageError("--yes and --draft are of published studies; a recipe is no address of one.");
   const found = await readRecipe(name, await textsOf(options.texts));
-  const { runRecipe } = await import("../run-recipe.js");
-  const { held } = await runRecipe(found.name, found.recipe, options);
+  const { reproduceRecipe } = await import("./reproduce-recipe.js");
+  const { held } = await reproduceRecipe(found.name, found.recipe, options);
   if (!held) process.exitCode = exitCodes.failed;
 }
 
@@ -132,7 +132,7 @@ async function readRecipe(name: string, texts: Texts = {}): Promise<{ name: stri
   const own = /^[a-z0-9][a-z0-9-]*$/.test(name) ? join(ownRecipes, name, "recipe.json") : undefined;
   const place = own !== undefined && (await isThere(own)) ? own : await ofFile(name);
   const [{ checkRecipe }, { readConfig }] = await Promise.all([
-    import("../../recipe/index.js"),
+    import("../../recipe/check.js"),
     import("../input-files.js"),
   ]);
   try {

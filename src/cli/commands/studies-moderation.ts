@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from "commander";
-import { lineOf } from "../../contracts/hidden.js";
 import { UserError } from "../../contracts/user-error.js";
 import type { Store } from "../../studies/store/store.js";
+import { lineOf } from "../../text/hidden.js";
 import { integerBetween } from "../options.js";
 
 /** Which database a command of `tapline studies` works on. */

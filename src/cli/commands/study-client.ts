@@ -1,6 +1,6 @@
 import type { ResearchClient } from "../../client/index.js";
-import { hiddenCharacters } from "../../contracts/hidden.js";
 import { researchEnvironment as names } from "../../contracts/research.js";
+import { hiddenCharacters } from "../../text/hidden.js";
 import { UsageError } from "../exit-code.js";
 import { print } from "../output.js";
 

@@ -2,18 +2,11 @@ import { type Command, Option } from "commander";
 import type { StoredVector } from "../../contracts/library.js";
 import { liveLimits, vectorFormats } from "../../contracts/live-limits.js";
 import { UsageError } from "../exit-code.js";
-import {
-  type AddOptions,
-  figure,
-  type KeptOptions,
-  keptCommand,
-  keptTools,
-  makeTimeoutMs,
-  registerKept,
-} from "../kept.js";
-import { layerList } from "../layers.js";
+import { type AddOptions, figure, keptTools, makeTimeoutMs, registerKept } from "../kept.js";
+import { layerList } from "../options.js";
+import { type ServerOptions, serverCommand } from "../server-command.js";
 
-interface MakeOptions extends KeptOptions {
+interface MakeOptions extends ServerOptions {
   positive: string;
   negative: string;
   layers: number[];
@@ -26,7 +19,7 @@ export function registerVector(program: Command): void {
   const vector = program
     .command("vector")
     .description("Directions by name: make, list, show, add, export, remove.");
-  keptCommand(vector, "make", "Make a direction from two lists of texts on the model that serves.")
+  serverCommand(vector, "make", "Make a direction from two lists of texts on the model that serves.")
     .argument("<name>", "letters, digits, dots, dashes")
     .requiredOption(
       "--positive <file>",

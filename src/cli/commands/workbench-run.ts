@@ -5,11 +5,10 @@ import { ports } from "../../contracts/limits.js";
 import { PortInUse, UserError } from "../../contracts/user-error.js";
 import { ProgressLine } from "../../terminal/index.js";
 import { keyPath, linkPath, type ModelHost, startWorkbench } from "../../workbench/index.js";
-import { answers, greetingMs } from "../answers.js";
 import { isLab } from "../lab-session.js";
 import { openPrivately } from "../open-browser.js";
 import { OwnServer } from "../own-server.js";
-import { usualLab } from "../service-address.js";
+import { answers, greetingMs, usualLab } from "../service-address.js";
 
 export interface WorkbenchRunOptions {
   /** Served for the occasion; without it what is served already, or the embedded model. */

@@ -1,4 +1,4 @@
-export { hiddenCharacters } from "../hidden.js";
+export { hiddenCharacters } from "../../text/hidden.js";
 export {
   blockLabels,
   type Outcome,

@@ -2,7 +2,7 @@ import type { Static, TSchema } from "typebox";
 import { ProbeRequest, VectorRequest } from "../../contracts/library.js";
 import { liveLimits } from "../../contracts/live-limits.js";
 import { checked, clientGone, HttpError, type RouteContext, readJson } from "../../http/index.js";
-import { refusing } from "../../library/endpoints.js";
+import { refusing } from "../../library/shelf-endpoints.js";
 import type { Engine } from "../../native/engine.js";
 import { NativeError } from "../../native/index.js";
 import type { Taking } from "../body.js";

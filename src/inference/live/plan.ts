@@ -1,11 +1,11 @@
 import { interventionOf, kindsThat } from "../../contracts/interventions.js";
-import { listed } from "../../contracts/listed.js";
 import type { LiveCondition, LiveIntervention, LiveRequest, LiveVector } from "../../contracts/live.js";
 import { reversedBounds, reversedRange } from "../../contracts/reversed-range.js";
 import { UserError } from "../../contracts/user-error.js";
 import { editOf } from "../../library/index.js";
 import type { Edit, FeaturePlace } from "../../native/edit.js";
 import type { LivePlan } from "../../native/live.js";
+import { listed } from "../../text/words.js";
 import { refusal } from "../check-body.js";
 import type { LiveLibrary } from "./library.js";
 

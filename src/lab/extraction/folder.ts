@@ -1,9 +1,9 @@
 import { mkdir, readdir, readFile, rm, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { bytesText } from "../../contracts/bytes-text.js";
 import { UserError } from "../../contracts/user-error.js";
 import { absent } from "../../files/absent.js";
 import { syncFolder, writeDurably } from "../../files/durable.js";
+import { bytesText } from "../../text/words.js";
 import { type Lock, lock } from "../lock.js";
 import { indexName, type Plan, type Shard } from "./plan.js";
 

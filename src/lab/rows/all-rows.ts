@@ -1,6 +1,6 @@
-import { bytesText } from "../../contracts/bytes-text.js";
 import { limits } from "../../contracts/limits.js";
 import { UserError } from "../../contracts/user-error.js";
+import { bytesText } from "../../text/words.js";
 import type { ExampleTokens } from "./example-tokens.js";
 
 /** Every row of some texts, text after text. */

@@ -1,7 +1,7 @@
-import { bytesText } from "../../contracts/bytes-text.js";
 import type { Excluded } from "../../contracts/excluded.js";
 import type { ProbeConfig } from "../../contracts/index.js";
 import type { OperationInput } from "../../operations/run.js";
+import { bytesText } from "../../text/words.js";
 import { type AllRows, allRows, sharedRows } from "./all-rows.js";
 import { type ExampleTokens, exampleTokens } from "./example-tokens.js";
 import { checkPoints, openContext } from "./open-context.js";

@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { bytesText } from "../../contracts/bytes-text.js";
 import { UserError } from "../../contracts/user-error.js";
 import { removeTorn, syncFolder, writeDurably } from "../../files/durable.js";
 import { FormatError } from "../../formats/format-error.js";
 import { safetensorsHead } from "../../formats/safetensors.js";
 import { openTensors } from "../../library/tensor-files.js";
+import { bytesText } from "../../text/words.js";
 
 /** What a training has told so far. */
 export interface History {

@@ -1,10 +1,10 @@
 import { availableParallelism } from "node:os";
-import { bytesText } from "../../contracts/bytes-text.js";
 import type { Progress, SaeReport } from "../../contracts/index.js";
 import { topCounts } from "../../contracts/limits.js";
 import { UserError } from "../../contracts/user-error.js";
 import { hostMemory } from "../../models/memory.js";
 import { DictionaryTrainer, type DictionaryTraining, type DictionaryWeights } from "../../native/index.js";
+import { bytesText } from "../../text/words.js";
 import type { Checkpoint, History, TrainingIdentity } from "./checkpoint.js";
 import type { TrainingRows } from "./rows.js";
 import { type DictionarySettings, type FilledSettings, filledSettings, trainingBytes } from "./settings.js";

@@ -1,6 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { UsageError } from "../../cli/exit-code.js";
-import { anyLayers, layerList } from "../../cli/layers.js";
 import {
   aNumber,
   type CommonOptions,
@@ -10,11 +9,11 @@ import {
   run,
   withPrompt,
 } from "../../cli/operation-command.js";
-import { integerBetween } from "../../cli/options.js";
+import { anyLayers, integerBetween, layerList } from "../../cli/options.js";
 import { interventions, kindsThat } from "../../contracts/interventions.js";
 import { defaults, limits } from "../../contracts/limits.js";
-import { listed } from "../../contracts/listed.js";
 import { changedPoints, positionNames, strengthUnits } from "../../contracts/names.js";
+import { listed } from "../../text/words.js";
 
 interface CompareOptions extends CommonOptions {
   intervention?: string;

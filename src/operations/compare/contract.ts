@@ -2,7 +2,6 @@ import Type, { type Static } from "typebox";
 import { interventionOf, interventions, kindsThat } from "../../contracts/interventions.js";
 import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
-import { listed } from "../../contracts/listed.js";
 import { Name } from "../../contracts/live.js";
 import { changedPoints, positionNames, strengthUnits } from "../../contracts/names.js";
 import { Provenance } from "../../contracts/provenance.js";
@@ -17,6 +16,7 @@ import {
   prompt,
   text,
 } from "../../contracts/submission-fields.js";
+import { listed } from "../../text/words.js";
 import type { Contract } from "../contract.js";
 
 /** Interventions along a direction between texts, in words. */

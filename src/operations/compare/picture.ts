@@ -1,6 +1,5 @@
 import type { CompareResult } from "../../contracts/index.js";
 import { interventionOf } from "../../contracts/interventions.js";
-import { positionText } from "../../contracts/position-text.js";
 import {
   byPrompt,
   changeShare,
@@ -22,6 +21,7 @@ import { bold, dim, onScale, probabilityScale } from "../../terminal/paint.js";
 import { plot, type Series, seriesPlace, ticksUpTo } from "../../terminal/plot.js";
 import { table } from "../../terminal/table.js";
 import { layersAsked, type Picture } from "../picture.js";
+import { positionText } from "./contract-position-text.js";
 import { promptsOf } from "./contract-prompts.js";
 
 interface Group extends PromptTrials {

@@ -1,6 +1,6 @@
 import type { CompareConfig, CompareResult } from "../../contracts/index.js";
 import { interventionOf } from "../../contracts/interventions.js";
-import { positionText } from "../../contracts/position-text.js";
+import { positionText } from "./contract-position-text.js";
 
 /** Of a change that is shorter than this share of the row, nothing much can be expected. */
 const faintShare = 0.01;

@@ -1,7 +1,6 @@
 import type { Change, CompareConfig, CompareResult } from "../../contracts/index.js";
 import { interventionOf } from "../../contracts/interventions.js";
 import { saidPoint } from "../../contracts/names.js";
-import { positionText } from "../../contracts/position-text.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import { headSize, headsOf } from "../../lab/rows/heads.js";
@@ -25,6 +24,7 @@ import {
   sweepCells,
 } from "../../native/index.js";
 import type { Findings, OperationInput } from "../run.js";
+import { positionText } from "./contract-position-text.js";
 import { promptsOf } from "./contract-prompts.js";
 import { editFor, editsFor, meanDifference } from "./run-intervention.js";
 import { compareNote } from "./run-note.js";

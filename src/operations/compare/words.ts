@@ -1,9 +1,9 @@
-import { cut } from "../../contracts/cut.js";
 import { interventionOf } from "../../contracts/interventions.js";
-import { positionText } from "../../contracts/position-text.js";
 import { count } from "../../findings/numbers.js";
 import { glimpse } from "../../report/markup.js";
+import { cut } from "../../text/words.js";
 import { firstOf, type Words, whereText } from "../words.js";
+import { positionText } from "./contract-position-text.js";
 import { promptsOf } from "./contract-prompts.js";
 
 export default {

@@ -1,4 +1,4 @@
-import { publicName } from "../../contracts/public-name.js";
+import { publicName } from "../../text/words.js";
 import { firstOf, type Words } from "../words.js";
 
 export default {

@@ -1,8 +1,8 @@
-import { bytesText } from "../../contracts/bytes-text.js";
 import type { ExtractResult } from "../../contracts/index.js";
 import { oneLine } from "../../findings/text.js";
 import type { Canvas } from "../../terminal/canvas.js";
 import { labelled } from "../../terminal/page.js";
+import { bytesText } from "../../text/words.js";
 import { layersAsked, type Picture } from "../picture.js";
 
 const rowsOf = {

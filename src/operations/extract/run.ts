@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { bytesText } from "../../contracts/bytes-text.js";
 import type { Excluded } from "../../contracts/excluded.js";
 import type { ExtractConfig, ExtractResult } from "../../contracts/index.js";
 import { saidPoint } from "../../contracts/names.js";
@@ -22,6 +21,7 @@ import { checkLayers, checkLength } from "../../lab/rows/tokens.js";
 import { modelFingerprint } from "../../library/index.js";
 import { sumOfExcluded } from "../../native/excluded.js";
 import { backendInfo, type Context } from "../../native/index.js";
+import { bytesText } from "../../text/words.js";
 import type { Findings, OperationInput } from "../run.js";
 
 const excludesNothing: Excluded = { bos: 0, outliers: 0 };

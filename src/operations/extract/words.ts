@@ -1,4 +1,4 @@
-import { publicName } from "../../contracts/public-name.js";
+import { publicName } from "../../text/words.js";
 import { layersText, rowsText, type Words, whereText } from "../words.js";
 
 export default {

@@ -1,6 +1,5 @@
 import { type Command, Option } from "commander";
 import { UsageError } from "../../cli/exit-code.js";
-import { anyLayers, layerList } from "../../cli/layers.js";
 import {
   type CommonOptions,
   examples,
@@ -11,6 +10,7 @@ import {
   run,
   withPrompt,
 } from "../../cli/operation-command.js";
+import { anyLayers, layerList } from "../../cli/options.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { innerPoints, type LensView, lensViews } from "../../contracts/names.js";
 

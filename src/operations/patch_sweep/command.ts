@@ -1,5 +1,4 @@
 import { type Command, Option } from "commander";
-import { anyLayers } from "../../cli/layers.js";
 import {
   type CommonOptions,
   examples,
@@ -9,6 +8,7 @@ import {
   promptOf,
   run,
 } from "../../cli/operation-command.js";
+import { anyLayers } from "../../cli/options.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { alignedPositions, changedPoints, patchDirections, spanMarks } from "../../contracts/names.js";
 

@@ -1,6 +1,6 @@
-import type { MarkedText } from "../../contracts/marked-text.js";
 import { UserError } from "../../contracts/user-error.js";
 import type { Model } from "../../native/index.js";
+import type { MarkedText } from "./contract-marked-text.js";
 
 /**
  * The index of each span's last token. The text up to there must have the same tokens by itself as it has in the whole,

@@ -1,6 +1,5 @@
 import type { PatchSweepConfig, PatchSweepResult } from "../../contracts/index.js";
 import { limits } from "../../contracts/limits.js";
-import { type MarkedText, readMarks } from "../../contracts/marked-text.js";
 import { alignedPositions } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { writeNpz } from "../../lab/npz.js";
@@ -17,6 +16,7 @@ import {
   patchPlaces,
 } from "../../native/index.js";
 import type { Findings, OperationInput } from "../run.js";
+import { type MarkedText, readMarks } from "./contract-marked-text.js";
 import { promptPairs } from "./contract-pairs.js";
 import { lastTokens } from "./run-aligned-spans.js";
 import { describePatches, type Grid, leastDifference, type Pair, type PairPrompt } from "./run-figures.js";

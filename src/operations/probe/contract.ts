@@ -1,5 +1,4 @@
 import Type, { type Static } from "typebox";
-import { bytesText } from "../../contracts/bytes-text.js";
 import { checkClasses, checkLeaks, checkPrompts, checkSplits } from "../../contracts/check-examples.js";
 import { limits } from "../../contracts/limits.js";
 import { textRows } from "../../contracts/names.js";
@@ -25,6 +24,7 @@ import {
   split,
   text,
 } from "../../contracts/submission-fields.js";
+import { bytesText } from "../../text/words.js";
 import type { Contract } from "../contract.js";
 
 export const ProbeExample = Type.Object(

@@ -1,4 +1,4 @@
-import { cut } from "../../contracts/cut.js";
+import { cut } from "../../text/words.js";
 import { layersText, rowsText, type Words, whereText } from "../words.js";
 
 export default {

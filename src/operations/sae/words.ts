@@ -1,5 +1,4 @@
-import { cut } from "../../contracts/cut.js";
-import { publicName } from "../../contracts/public-name.js";
+import { cut, publicName } from "../../text/words.js";
 import { layersText, rowsText, type Words, whereText } from "../words.js";
 import type { SaeConfig } from "./contract.js";
 

@@ -1,7 +1,8 @@
 /** What the form of a patch sweep says, and the request that it stands for. */
-import { readMarks } from "../../contracts/marked-text.js";
+
 import { alignedPositions, type ChangedPoint, type patchDirections } from "../../contracts/names.js";
 import type { PatchSweepConfig } from "../../operations/patch_sweep/contract.js";
+import { readMarks } from "../../operations/patch_sweep/contract-marked-text.js";
 import { linesOf, numbersOf, parseLayers } from "./lists.js";
 
 export interface PatchForm {

@@ -1,9 +1,9 @@
 /** A place of a patch sweep's maps: how an address names it, where a figure has it, and what is asked about it. */
 
 import type { Job, PatchSweepConfig, PatchSweepResult } from "../../contracts/index.js";
-import { readMarks } from "../../contracts/marked-text.js";
 import { type ChangedPoint, changedPoints } from "../../contracts/names.js";
 import type { Figure } from "../../findings/figure.js";
+import { readMarks } from "../../operations/patch_sweep/contract-marked-text.js";
 import { promptPairs } from "../../operations/patch_sweep/contract-pairs.js";
 
 export interface Site {

@@ -2,8 +2,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
+import { ExecutionRecorder } from "../../../src/executions/index.js";
 import type { HttpError } from "../../../src/http/index.js";
-import { ExecutionRecorder } from "../../../src/requests/index.js";
 import { Backend } from "../../../src/router/backend.js";
 import { forward } from "../../../src/router/forward.js";
 import type { RouterService } from "../../../src/router/service.js";

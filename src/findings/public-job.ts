@@ -1,5 +1,5 @@
 import { modelFields, placeFields, type Result } from "../operations/contracts.js";
-import { publicName } from "./public-name.js";
+import { publicName } from "../text/words.js";
 
 /** A configuration without the folders of its machine. */
 export function publicConfig(config: object): Record<string, unknown> {

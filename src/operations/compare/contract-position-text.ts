@@ -1,4 +1,4 @@
-import type { CompareConfig } from "../operations/compare/contract.js";
+import type { CompareConfig } from "./contract.js";
 
 /** Which tokens' rows an intervention changes, in words; a swap's last token is the prompt's. */
 export function positionText(positions: CompareConfig["positions"] = "last", intervention?: string): string {

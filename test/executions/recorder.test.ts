@@ -3,8 +3,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { ExecutionRecorder, executionEndpoints, Histogram, percentiles } from "../../src/executions/index.js";
 import { createApp, routesOf } from "../../src/http/index.js";
-import { ExecutionRecorder, executionEndpoints, Histogram, percentiles } from "../../src/requests/index.js";
 
 function begin(recorder = new ExecutionRecorder(), input: unknown = {}) {
   const start = {

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import type { Recipe, RecipeModel } from "../contracts/recipe.js";
-import { variantsOf } from "../recipe/index.js";
+import { variantsOf } from "./steps.js";
 
 /** Forms of a recipe's model that are made for its run. */
 export interface MadeVariants {

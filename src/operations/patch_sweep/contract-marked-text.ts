@@ -1,6 +1,6 @@
-import { limits } from "./limits.js";
-import { spanMarks } from "./names.js";
-import { UserError } from "./user-error.js";
+import { limits } from "../../contracts/limits.js";
+import { spanMarks } from "../../contracts/names.js";
+import { UserError } from "../../contracts/user-error.js";
 
 const [opens, closes] = spanMarks;
 

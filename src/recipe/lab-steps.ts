@@ -1,17 +1,24 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Transport } from "../client/transport.js";
+import type { Lab } from "../client/lab.js";
+import type { Transport } from "../client/transport.js";
 import type { Job } from "../contracts/index.js";
 import type { Recipe } from "../contracts/recipe.js";
-import type { LabTask } from "../recipe/index.js";
 import { Claims, type Shelf } from "./claims.js";
-import { makeTimeoutMs } from "./kept.js";
-import { type LabSession, openLab } from "./lab-session.js";
+import type { LabTask } from "./outcome.js";
+import { keptKinds } from "./steps.js";
+
+/** A Lab that is there, or was started for the run. */
+export interface RunningLab {
+  lab: Lab;
+  http: Transport;
+  close(): Promise<void>;
+}
 
 /** A Lab that a recipe's requests run in, and what they keep in its library. */
 export interface RecipeLab {
-  session: LabSession;
+  lab: Lab;
   /** Keeps what a job trained under the name that its step says. */
   keep(job: Job, task: LabTask, signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
@@ -26,40 +33,27 @@ const shelves: Readonly<Record<"dictionary" | "probe", Shelf>> = {
  * Opens the Lab, and takes the names that the recipe keeps something under.
  * @throws TaplineError, UserError where one of them is taken
  */
-export async function openRecipeLab(
-  named: string | undefined,
-  { steps }: Recipe,
-  onStart: () => void,
-): Promise<RecipeLab> {
-  const session = await openLab(named, onStart, { emptyLibrary: true });
-  const http = new Transport(session.url, makeTimeoutMs, { service: "lab" });
-  const claims = new Claims(http, "run it with --lab new");
+export async function openRecipeLab(open: () => Promise<RunningLab>, { steps }: Recipe): Promise<RecipeLab> {
+  const running = await open();
+  const claims = new Claims(running.http, "run it with --lab new");
   const close = async () => {
     await claims.release();
-    await session.close();
+    await running.close();
   };
   try {
     for (const { keep, request } of steps) {
-      if (keep !== undefined) await claims.claim(shelves[keptKindOf(request?.operation)], keep);
+      const kind = keptKinds[request?.operation ?? ""];
+      if (keep !== undefined && kind !== undefined) await claims.claim(shelves[kind], keep);
     }
   } catch (error) {
     await close();
     throw error;
   }
-  return { session, keep: (job, task, signal) => keepMade({ session, http }, job, task, signal), close };
-}
-
-function keptKindOf(operation: string | undefined): "dictionary" | "probe" {
-  return operation === "sae" ? "dictionary" : "probe";
-}
-
-interface Place {
-  session: LabSession;
-  http: Transport;
+  return { lab: running.lab, keep: (job, task, signal) => keepMade(running, job, task, signal), close };
 }
 
 async function keepMade(
-  { session, http }: Place,
+  { lab, http }: RunningLab,
   { id, result }: Job,
   { keep }: LabTask,
   signal: AbortSignal,
@@ -67,7 +61,7 @@ async function keepMade(
   if (keep === undefined) return;
   const { name, kind, layer } = keep;
   const folder = await mkdtemp(join(tmpdir(), "tapline-kept-"));
-  const fetched = (file: string) => session.lab.artifact(id, file, join(folder, file), { signal });
+  const fetched = (file: string) => lab.artifact(id, file, join(folder, file), { signal });
   const path = `${shelves[kind]}/${encodeURIComponent(name)}`;
   try {
     if (kind === "dictionary") {

@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { createApp, type Listening, listen, routesOf } from "../../src/http/index.js";
-import { LargeThings, largeEndpoints } from "../../src/lab/large-things.js";
+import { libraryEndpoints } from "../../src/library/endpoints.js";
+import { openLibrary } from "../../src/library/library.js";
 import { until } from "../support/until.js";
 
 /** What the Lab holds of a process; the test says when it answers, and when it ends. */
@@ -46,7 +47,7 @@ test.after(() => {
 test.before.each(async () => {
   readers.length = 0;
   arrived = 0;
-  const router = routesOf(largeEndpoints, new LargeThings(home));
+  const router = routesOf(libraryEndpoints, openLibrary(home));
   service = await listen(createApp({ routers: [router], log: () => {} }), { port: 0, graceMs: 0 });
   service.server.on("request", (request) => {
     if (request.method === "PUT") request.once("end", () => arrived++);

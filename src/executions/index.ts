@@ -1,5 +1,5 @@
+export { Histogram, percentiles } from "./durations.js";
 export { executionEndpoints } from "./endpoints.js";
-export { Histogram, percentiles } from "./histogram.js";
 export {
   ExecutionRecorder,
   type ExecutionStart,

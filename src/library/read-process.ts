@@ -1,9 +1,9 @@
 import type { StoredDictionary, StoredLens } from "../contracts/library.js";
 import { UserError } from "../contracts/user-error.js";
-import { Dictionaries, type DictionaryClaims } from "../library/index.js";
-import type { FromHub } from "../library/layout-files.js";
-import { Lenses } from "../library/lenses.js";
 import { resolveHubPlace } from "../models/hub/index.js";
+import { Dictionaries, type DictionaryClaims } from "./index.js";
+import type { FromHub } from "./layout-files.js";
+import { Lenses } from "./lenses.js";
 
 /** What the service asks of this process. */
 export interface LibraryTask {

@@ -1,8 +1,8 @@
 /** An answer or an event of each API, in the one form that a record reads: every pair by hand. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { readAnswer, toldLines } from "../../src/requests/answer.js";
-import { Watched } from "../../src/requests/watched.js";
+import { readAnswer, toldLines } from "../../src/executions/answer.js";
+import { Watched } from "../../src/executions/watched.js";
 
 const usage = { output_tokens: 4 };
 const delta = (one: object, more: object = {}) => ({ choices: [{ delta: one, ...more }] });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
-import type { LibraryTask, Taken } from "../../src/lab/library-process.js";
+import type { LibraryTask, Taken } from "../../src/library/read-process.js";
 import { TestHub } from "../models/support/hub.js";
 import { until } from "../support/until.js";
 
@@ -30,7 +30,7 @@ test.before(async () => {
     },
     disconnect: () => said.push("gone"),
   });
-  await import("../../src/lab/library-process.js");
+  await import("../../src/library/read-process.js");
   // A process without parent hears no messages: they are given to who listens.
   const [message, left] = events.map((event) => process.rawListeners(event).at(-1) as () => void);
   task = (message as unknown as { listener: typeof task }).listener;

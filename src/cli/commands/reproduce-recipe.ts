@@ -1,0 +1,158 @@
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { Transport } from "../../client/transport.js";
+import type { Recipe, RecipeModel } from "../../contracts/recipe.js";
+import { figureOf } from "../../findings/numbers.js";
+import type { RunningServer } from "../../recipe/live-steps.js";
+import { modelText, type Outcome, rangeText } from "../../recipe/outcome.js";
+import { isLive, runRecipe } from "../../recipe/run.js";
+import { canvasOf, ProgressLine, table } from "../../terminal/index.js";
+import { UsageError } from "../exit-code.js";
+import { makeTimeoutMs } from "../kept.js";
+import { openLab } from "../lab-session.js";
+import { print, printJson, shortPath } from "../output.js";
+import { makeFolder } from "../run-experiment.js";
+import { endBy, stoppable } from "../stop-signal.js";
+
+interface RecipeOptions {
+  model?: string;
+  lab?: string;
+  url?: string;
+  variant?: Record<string, string>;
+  out?: string;
+  json?: boolean;
+  quiet?: boolean;
+}
+
+/** Runs a recipe, and shows what was expected and seen. @returns whether every figure held */
+export async function reproduceRecipe(
+  name: string,
+  recipe: Recipe,
+  options: RecipeOptions,
+): Promise<{ held: boolean }> {
+  checkPlaces(recipe, options);
+  const { lab, url, variant = {} } = options;
+  const signal = stoppable();
+  const line = new ProgressLine(options.quiet ? { write: () => {} } : process.stderr);
+  const onStage = (stage: string) => line.show(stage);
+  // A place that cannot be written to is told before anything is computed.
+  const folder = await makeFolder(resolve(options.out ?? `tapline-reproduce-${name}`));
+  try {
+    const { model, outcomes, files } = await runRecipe({
+      ...{ name, recipe, signal, onStage, folder: folder.path },
+      model: localPath(options.model),
+      variants: Object.fromEntries(Object.entries(variant).map(([form, of]) => [form, localPath(of)])),
+      async openLab() {
+        const starting = () => onStage("starting a Lab for the occasion");
+        const session = await openLab(lab, starting, { emptyLibrary: true });
+        return { ...session, http: new Transport(session.url, makeTimeoutMs, { service: "lab" }) };
+      },
+      server:
+        url === undefined
+          ? undefined
+          : { url, http: new Transport(url, makeTimeoutMs, { service: "serve" }) },
+      startServer: (chosen) => startServer(chosen, signal, onStage),
+    });
+    line.clear();
+    const held = outcomes.every((outcome) => outcome.held);
+    if (options.json) await printJson(asJson(name, model.id, held, outcomes, files));
+    else await print(picture(recipe, model, held, outcomes, files).join("\n"));
+    return { held };
+  } catch (error) {
+    line.clear();
+    await folder.undo();
+    if (signal.aborted) endBy(signal.reason);
+    throw error;
+  }
+}
+
+/** @throws UsageError where an address is named that the recipe has nothing for, or that says another model */
+function checkPlaces({ steps }: Recipe, { url, model }: RecipeOptions): void {
+  if (url !== undefined && !steps.some(isLive)) {
+    throw new UsageError("The recipe has no live steps; --url is for those.");
+  }
+  if (url !== undefined && model !== undefined) {
+    throw new UsageError("The server of --url has its model already; leave --model out.");
+  }
+}
+
+/** The Lab has a folder of its own: paths are said from the root. */
+function localPath<Named extends string | undefined>(model: Named): Named | string {
+  return model !== undefined && model !== "demo" && existsSync(model) ? resolve(model) : model;
+}
+
+/** A server for the occasion, with a library of its own, on a free port; it is gone when it is closed. */
+async function startServer(
+  { id: model, revision }: RecipeModel,
+  signal: AbortSignal,
+  onStage: (stage: string) => void,
+): Promise<RunningServer> {
+  onStage("starting a server for the occasion");
+  const { serve } = await import("../../inference/process/supervisor.js");
+  const home = await mkdtemp(join(tmpdir(), "tapline-serve-"));
+  const removeHome = () => rm(home, { recursive: true, force: true });
+  try {
+    const serving = await serve({
+      model,
+      ...(revision !== undefined && { revision }),
+      host: "127.0.0.1",
+      port: 0,
+      home,
+      signal,
+      onEvent: (event) => {
+        if (event.event === "loading") onStage(`loading ${model}: ${Math.round(event.fraction * 100)} %`);
+      },
+    });
+    const close = () => serving.close().finally(removeHome);
+    return { url: serving.url, http: new Transport(serving.url, makeTimeoutMs), close };
+  } catch (error) {
+    await removeHome();
+    throw error;
+  }
+}
+
+function asJson(name: string, model: string, held: boolean, outcomes: readonly Outcome[], files: string[]) {
+  return {
+    recipe: name,
+    model,
+    held,
+    figures: outcomes.map(({ expected: { id, what, control }, low, high, source, seen, held: kept }) => ({
+      ...{ id, what, control: control === true, low, high, source, seen, held: kept },
+    })),
+    files,
+  };
+}
+
+function picture(
+  recipe: Recipe,
+  model: RecipeModel,
+  held: boolean,
+  outcomes: readonly Outcome[],
+  files: readonly string[],
+): string[] {
+  const rows = outcomes.map((outcome) => [
+    `${outcome.expected.control === true ? "control: " : ""}${outcome.expected.what}`,
+    rangeText(outcome),
+    figureOf(outcome.seen),
+    outcome.held ? "yes" : "NO",
+  ]);
+  const columns = [
+    { title: "figure", least: 24 },
+    { title: "expected" },
+    { title: "seen", align: "right" as const },
+    { title: "held" },
+  ];
+  const kept = outcomes.filter((outcome) => outcome.held).length;
+  return [
+    recipe.title,
+    recipe.paper.title,
+    `Model: ${modelText(recipe, model)}${model.tested ? "" : " (the recipe was not tested on it)"}`,
+    "",
+    ...table(columns, rows, canvasOf(process.stdout)),
+    "",
+    held ? `All ${kept} figures held.` : `${kept} of ${outcomes.length} figures held.`,
+    `Written ${shortPath(files[0] as string)}, and ${files.length - 1} more files beside it`,
+  ];
+}

@@ -1,0 +1,34 @@
+import type { Job, Operation } from "../contracts/index.js";
+import type { CompletedJob, Lab, Settings } from "./lab.js";
+
+/** How often a job is looked at, in milliseconds. */
+export const intervalMs = 200;
+
+interface Watching {
+  signal: AbortSignal;
+  onProgress: (job: Job) => void;
+}
+
+/** Waits until a job has completed; a signal cancels it. @throws TaplineError, the signal's reason */
+export async function waitOrCancel(lab: Lab, id: string, options: Watching): Promise<CompletedJob> {
+  try {
+    return await lab.wait(id, { ...options, intervalMs });
+  } catch (error) {
+    if (options.signal.aborted) await lab.cancel(id).catch(() => {}); // a Lab that is gone has cancelled it
+    throw error;
+  }
+}
+
+/** Submits a job to a Lab and waits for it; a signal cancels it. */
+export async function runJob(
+  lab: Lab,
+  { operation, model, settings }: { operation: Operation; model: string; settings: object },
+  signal: AbortSignal,
+  onStage: (stage: string) => void,
+): Promise<CompletedJob> {
+  const { id } = await lab.submit(operation, model, settings as unknown as Settings<Operation>);
+  const onProgress = ({ progress }: Job) => {
+    if (progress !== undefined) onStage(`${progress.stage} ${progress.done}/${progress.total}`);
+  };
+  return waitOrCancel(lab, id, { signal, onProgress });
+}

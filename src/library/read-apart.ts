@@ -1,0 +1,38 @@
+import { fork } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { HttpError } from "../http/index.js";
+import type { LibraryTask, Taken } from "./read-process.js";
+
+// The same file beside this one, from src/ under tsx and from dist/.
+const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
+const program = fileURLToPath(new URL(`./read-process.${extension}`, import.meta.url));
+
+/**
+ * Reads a dictionary or a lens in a process of its own: turning a gigabyte of weights into the one form takes seconds.
+ * @throws HttpError with its sentence where it is refused
+ */
+export function readApart(task: LibraryTask, signal: AbortSignal): Promise<object> {
+  const gone = () => new HttpError(400, "The client left.");
+  if (signal.aborted) return Promise.reject(gone());
+  const child = fork(program, [], { execArgv: process.execArgv, stdio: ["ignore", "ignore", "pipe", "ipc"] });
+  let said = "";
+  child.stderr?.on("data", (chunk: Buffer) => {
+    said = (said + chunk.toString()).slice(-2000);
+  });
+  // Not killed: a download leaves its lock in order.
+  const stop = () => {
+    if (child.connected) child.disconnect();
+  };
+  signal.addEventListener("abort", stop, { once: true });
+  return new Promise<object>((resolve, reject) => {
+    child.once("message", (answer: Taken) => {
+      if ("stored" in answer) resolve(answer.stored);
+      else reject(new HttpError(400, answer.refused));
+    });
+    child.once("error", reject);
+    child.once("close", () =>
+      reject(signal.aborted ? gone() : new Error(`No ${task.kind}, and no word why: ${said}`)),
+    );
+    child.send(task, () => {});
+  }).finally(() => signal.removeEventListener("abort", stop));
+}

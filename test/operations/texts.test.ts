@@ -1,0 +1,62 @@
+/** Texts of operations: which rows are changed, in words, and marked spans of prompts. */
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { positionText } from "../../src/operations/compare/contract-position-text.js";
+import { readMarks } from "../../src/operations/patch_sweep/contract-marked-text.js";
+import { saying } from "../support/saying.js";
+
+test("which rows are changed, in words", () => {
+  for (const [positions, words] of [
+    [undefined, "last token"],
+    ["last", "last token"],
+    ["all", "all tokens"],
+    ["prompt", "the prompt's tokens"],
+    ["generated", "generated tokens"],
+    [[[3, 3]], "token 3"],
+    [[[3, 5]], "tokens 3 to 5"],
+    [[[-1, -1]], "token -1"],
+    [
+      [
+        [3, 3],
+        [5, 5],
+      ],
+      "tokens 3, 5",
+    ],
+    [
+      [
+        [0, 1],
+        [4, 4],
+      ],
+      "tokens 0 to 1, 4",
+    ],
+  ] as const)
+    assert.is(positionText(positions as never), words);
+});
+
+test("marked spans: what stands between the marks, and where each ends without them", () => {
+  assert.equal(readMarks("[[The]] capital of [[France ]][[is]]", "x"), {
+    text: "The capital of France is",
+    spans: [
+      { text: "The", end: 3 },
+      { text: "France ", end: 22 },
+      { text: "is", end: 24 },
+    ],
+  });
+  assert.equal(readMarks("a [b] [[[c]]]", "x"), { text: "a [b] [c]", spans: [{ text: "[c", end: 8 }] });
+  for (const [marked, sentence] of [
+    ["a", "pairs[0].clean marks no span: with aligned positions, write what is patched between [[ and ]]."],
+    ["", "pairs[0].clean marks no span: with aligned positions, write what is patched between [[ and ]]."],
+    ["[[a", "pairs[0].clean opens a span with [[ that is not closed."],
+    ["[[a]] [[", "pairs[0].clean opens a span with [[ that is not closed."],
+    ["a]]", "pairs[0].clean has ]] where no span was opened with [[."],
+    ["[[a]]]]", "pairs[0].clean has ]] where no span was opened with [[."],
+    ["[[a [[b]]", "pairs[0].clean opens a span with [[ inside of another."],
+    ["[[a]][[]]", "pairs[0].clean marks a span without any text: [[]]."],
+    ["[[a]]".repeat(65), "pairs[0].clean marks 65 spans; at most 64 are aligned."],
+  ] as const) {
+    assert.throws(() => readMarks(marked, "pairs[0].clean"), saying(sentence), marked);
+  }
+  assert.is(readMarks("[[a]]".repeat(64), "x").spans.length, 64);
+});
+
+test.run();
