@@ -8,6 +8,7 @@ import { generated } from "../../scripts/generate/packages.js";
 import { type Module, pythonModule } from "../../scripts/generate/typed-dicts.js";
 import { defaults, limits, ports } from "../../src/contracts/limits.js";
 import { studyLimits } from "../../src/contracts/studies/limits.js";
+import { saying } from "../support/saying.js";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const modules = Object.entries(generated());
@@ -124,11 +125,11 @@ test("two objects with one name, and names of nothing, are errors", () => {
   const names = { "first.first": "Part", "second.second": "Part", "third.third": "Part" };
   assert.throws(
     () => made({ schemas: [part("first"), part("second"), other], names }),
-    "Two objects are called Part, and have different fields.",
+    saying("Two objects are called Part, and have different fields."),
   );
   assert.throws(
     () => made({ schemas: [part("first")], names: { "first.frist": "Part" } }),
-    "Nothing in the schemas is first.frist.",
+    saying("Nothing in the schemas is first.frist."),
   );
 });
 
