@@ -24,7 +24,7 @@ import { checkMessages, checkTokens, checkTools, refusal } from "./check-body.js
 import { chatOfCount } from "./forms/messages-request.js";
 import { chatOfResponses } from "./forms/responses-request.js";
 import { countTokens } from "./generate.js";
-import { prometheusText } from "./prometheus.js";
+import { prometheusText } from "./metrics.js";
 import { wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
 

@@ -1,4 +1,4 @@
-import { auroc } from "../findings/classification.js";
+import { auroc } from "../findings/probe.js";
 import { shuffle, uniformNumbers } from "./random.js";
 
 /** States of some texts at one layer, one after another: [texts, hidden]. */

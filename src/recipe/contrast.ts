@@ -1,8 +1,8 @@
 import type { FeaturesResult } from "../contracts/index.js";
 import { UserError } from "../contracts/index.js";
 import type { Contrast } from "../contracts/recipe.js";
-import { auroc } from "../findings/classification.js";
 import { mean } from "../findings/numbers.js";
+import { auroc } from "../findings/probe.js";
 
 /** What a feature does in two groups of texts, at one token of each. */
 export interface Contrasted {

@@ -165,7 +165,16 @@ test("the page names every folder and every file that it names is there", () => 
   for (const parent of ["src", "native"]) {
     assert.equal(drawn(parent).sort(), folders(parent).sort(), parent);
   }
-  const files = [...page.matchAll(/`([\w./-]+\.(?:ts|cpp|h))`/g)].map(([, path]) => path as string);
+  const named = /`([\w./-]+\.(?:ts|js|cpp|h))`/g;
+  const path: string[] = [];
+  for (const line of house.split("\n")) {
+    const [, indent, folder] = /^( *)(\S+)\/( {2}|$)/.exec(line) ?? [];
+    if (folder !== undefined) path.splice((indent as string).length / 2, path.length, folder);
+    for (const [, file] of line.matchAll(named)) {
+      assert.ok(existsSync(join(root, ...path, file as string)), `${path.join("/")}: ${file}`);
+    }
+  }
+  const files = [...page.replace(house, "").matchAll(named)].map(([, file]) => file as string);
   assert.ok(files.length > 8);
   const everywhere = ["", "src", "src/operations", "src/operations/compare", "native/capture", "native"];
   for (const file of files) {

@@ -1,10 +1,10 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { CompareResult, SaeResult } from "../../src/contracts/index.js";
-import { binOf, calibration, roc } from "../../src/findings/classification.js";
 import { difference } from "../../src/findings/difference.js";
 import type { Figure } from "../../src/findings/figure.js";
 import { percent, signed } from "../../src/findings/numbers.js";
+import { binOf, calibration, roc } from "../../src/findings/probe.js";
 import { findingsOf, type ReportedJob } from "../../src/report/index.js";
 import { compareJob, saeJob } from "../report/jobs.js";
 import { fc } from "../support/fc.js";

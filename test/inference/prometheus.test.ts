@@ -2,7 +2,7 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { RowStore } from "../../src/inference/live/row-store.js";
-import { prometheusText } from "../../src/inference/prometheus.js";
+import { prometheusText } from "../../src/inference/metrics.js";
 import { ServingStats } from "../../src/inference/stats.js";
 import type { EngineInfo, EngineMetrics } from "../../src/native/engine.js";
 

@@ -1,8 +1,8 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { firstShare } from "../../src/findings/blocks.js";
-import { bestLayer } from "../../src/findings/classification.js";
 import type { LensReading } from "../../src/findings/lens.js";
+import { bestLayer } from "../../src/findings/probe.js";
 import { width } from "../../src/findings/text.js";
 import { comparePicture } from "../../src/operations/compare/picture.js";
 import {

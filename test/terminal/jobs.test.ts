@@ -3,7 +3,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { CompareResult, Job, ProbeResult } from "../../src/contracts/index.js";
 import { Job as JobSchema, validate } from "../../src/contracts/index.js";
-import { calibration, roc } from "../../src/findings/classification.js";
+import { calibration, roc } from "../../src/findings/probe.js";
 import { width } from "../../src/findings/text.js";
 import { bare, type Canvas, type Colors, jobList, jobPicture } from "../../src/terminal/index.js";
 import { explainJob } from "../report/jobs.js";

@@ -1,4 +1,7 @@
 import type { ProbeResult } from "../../contracts/index.js";
+import type { Figure } from "../../findings/figure.js";
+import { dataOf } from "../../findings/figure.js";
+import { count, figureOf, percent } from "../../findings/numbers.js";
 import {
   bestLayer,
   calibration,
@@ -7,10 +10,7 @@ import {
   mostWrong,
   ofRows,
   roc,
-} from "../../findings/classification.js";
-import type { Figure } from "../../findings/figure.js";
-import { dataOf } from "../../findings/figure.js";
-import { count, figureOf, percent } from "../../findings/numbers.js";
+} from "../../findings/probe.js";
 import { glimpse, type Html, html } from "../../report/markup.js";
 import type { Findings, Passage } from "../../report/parts.js";
 

@@ -7,7 +7,7 @@ import {
   mostWrong,
   ofRows,
   roc,
-} from "../../findings/classification.js";
+} from "../../findings/probe.js";
 import { oneLine } from "../../findings/text.js";
 import type { Canvas } from "../../terminal/canvas.js";
 import { wrap } from "../../terminal/fit.js";

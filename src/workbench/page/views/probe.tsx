@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { ProbeResult } from "../../../contracts/index.js";
-import { heldOut, mostWrong } from "../../../findings/classification.js";
+import { heldOut, mostWrong } from "../../../findings/probe.js";
 import { chatSettings } from "../chat-settings.js";
 import { type LabelledText, readExamples, withSplits } from "../examples.js";
 import { jobRequest, labModel, serverRequest, submit, usualLayers } from "../jobs.js";
