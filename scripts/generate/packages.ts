@@ -1,5 +1,6 @@
 /** The Python packages' types: which schemas are in them, and the names that the contracts have no title for. */
 
+import { readFileSync } from "node:fs";
 import { Capabilities, CaptureResult } from "../../src/contracts/capture.js";
 import { LabHealth } from "../../src/contracts/health.js";
 import { JobSummary, statuses } from "../../src/contracts/job.js";
@@ -8,9 +9,13 @@ import { licenses } from "../../src/contracts/studies/licenses.js";
 import { StudyPackage } from "../../src/contracts/studies/package.js";
 import { DraftCreated, StudyEnvelope, StudyPage } from "../../src/contracts/studies/responses.js";
 import { contracts, operations } from "../../src/operations/contracts.js";
+import { submitting } from "./submitting.js";
 import { type Module, pythonModule } from "./typed-dicts.js";
 
 const source = "Generated from src/contracts and src/operations by `npm run generate`.";
+
+const local = "clients/python/tapline/src/tapline";
+const labSource = readFileSync(new URL(`../../${local}/_lab.py`, import.meta.url), "utf8");
 
 const tapline: Module = {
   description: `What the services accept and answer, for type checkers: each is a plain dictionary.\n\n${source}\n`,
@@ -71,6 +76,7 @@ const tapline: Module = {
     "Capabilities.max_layers": "int",
     "Capabilities.max_input_tokens": "int",
   },
+  more: submitting(labSource),
 };
 
 const agentResearch: Module = {
@@ -84,7 +90,7 @@ const agentResearch: Module = {
 /** Every generated file by its path in the repository. */
 export function generated(): Record<string, string> {
   return {
-    "clients/python/tapline/src/tapline/types.py": pythonModule(tapline),
+    [`${local}/types.py`]: pythonModule(tapline),
     "clients/python/agent_research/src/agent_research/types.py": pythonModule(agentResearch),
   };
 }

@@ -28,6 +28,8 @@ export interface Module {
   names: Record<string, string>;
   /** Types of fields, by `Class.field`, that say more or less than the schema. */
   types: Record<string, string>;
+  /** Classes behind the types, and what they need of typing and of other modules. */
+  more?: { typing: string[]; imports: string; classes: string[] };
 }
 
 const lineWidth = 110;
@@ -48,7 +50,7 @@ interface Field {
 }
 
 /** The text of a Python module. @throws where the contracts say something that has no form here, or two things have one name */
-export function pythonModule({ description, schemas, words, names, types }: Module): string {
+export function pythonModule({ description, schemas, words, names, types, more }: Module): string {
   const classes = new Map<string, { fields: Field[]; text: string }>();
   const aliases = new Map(Object.entries(words).map(([name, all]) => [literal(all), name]));
   const used = new Set<string>();
@@ -121,9 +123,12 @@ export function pythonModule({ description, schemas, words, names, types }: Modu
   for (const schema of schemas) classOf(schema as Schema, "");
   const unused = [...Object.keys(names), ...Object.keys(types)].filter((key) => !used.has(key));
   if (unused.length > 0) throw new Error(`Nothing in the schemas is ${unused.join(", ")}.`);
-  const head = `"""${description}"""\n\nfrom __future__ import annotations\n\nfrom typing import Literal, TypedDict\n\n`;
+  const typing = ["Literal", "TypedDict", ...(more?.typing ?? [])].sort().join(", ");
+  const imports = more === undefined ? "" : `\n${more.imports}\n`;
+  const head = `"""${description}"""\n\nfrom __future__ import annotations\n\nfrom typing import ${typing}\n${imports}\n`;
   const lists = [...aliases].map(([type, name]) => `${assigned(name, type)}\n`);
-  return [`${head}${lists.join("")}`, ...[...classes.values()].map(({ text }) => text)].join("\n\n");
+  const texts = [...classes.values()].map(({ text }) => text);
+  return [`${head}${lists.join("")}`, ...texts, ...(more?.classes ?? [])].join("\n\n");
 }
 
 /** What is said of a field; of an object with a title, its class says it. */

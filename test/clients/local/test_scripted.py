@@ -192,7 +192,8 @@ class TestContract(unittest.TestCase):
         }
         for method, arguments in expected.items():
             self.assertEqual(shape(method), arguments, method.__name__)
-        public = [name for client in (Lab, ServingModel) for name in vars(client) if not name.startswith("_")]
+        classes = [one for client in (Lab, ServingModel) for one in client.__mro__]
+        public = [name for one in classes for name in vars(one) if not name.startswith("_")]
         self.assertEqual(sorted(public), sorted(method.__name__ for method in expected))
 
     def test_requests_are_the_documented_ones(self) -> None:

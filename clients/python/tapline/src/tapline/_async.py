@@ -4,13 +4,14 @@ import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from ._job import Job
 from ._lab import Lab, Model, _name
 from ._progress import progress_display
 from ._waiting import Waiting
 from .types import (
+    AsyncSubmitting,
     BlockPoint,
     CompareResult,
     DriftExample,
@@ -31,7 +32,7 @@ from .types import (
 R = TypeVar("R")
 
 
-class AsyncLab:
+class AsyncLab(AsyncSubmitting):
     """`Lab` for programs that use asyncio: the same methods, to be awaited.
 
     Each request runs in a thread of its own, so that the event loop goes on. Cancelling a task that waits ends the
@@ -56,43 +57,8 @@ class AsyncLab:
         """The newest jobs, at most 100, newest first."""
         return await asyncio.to_thread(self._lab.jobs)
 
-    @overload
-    async def submit(
-        self, operation: Literal["inspect"], model: Model, **settings: Any
-    ) -> Job[InspectResult]: ...
-    @overload
-    async def submit(
-        self, operation: Literal["compare"], model: Model, **settings: Any
-    ) -> Job[CompareResult]: ...
-    @overload
-    async def submit(self, operation: Literal["probe"], model: Model, **settings: Any) -> Job[ProbeResult]: ...
-    @overload
-    async def submit(self, operation: Literal["sae"], model: Model, **settings: Any) -> Job[SaeResult]: ...
-    @overload
-    async def submit(
-        self, operation: Literal["features"], model: Model, **settings: Any
-    ) -> Job[FeaturesResult]: ...
-    @overload
-    async def submit(
-        self, operation: Literal["extract"], model: Model, **settings: Any
-    ) -> Job[ExtractResult]: ...
-    @overload
-    async def submit(
-        self, operation: Literal["drift"], model: Model, **settings: Any
-    ) -> Job[DriftResult]: ...
-    @overload
-    async def submit(
-        self, operation: Literal["patch_sweep"], model: Model, **settings: Any
-    ) -> Job[PatchSweepResult]: ...
-    @overload
-    async def submit(
-        self, operation: Literal["explain"], model: Model, **settings: Any
-    ) -> Job[ExplainResult]: ...
-    @overload
-    async def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]: ...
-    async def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]:
-        """Hands an experiment in, as Lab.submit() does."""
-        return await asyncio.to_thread(lambda: self._lab.submit(operation, model, **settings))
+    async def _submit(self, operation: str, model: Model, settings: dict[str, Any]) -> Job[Any]:
+        return await asyncio.to_thread(self._lab._submit, operation, model, settings)
 
     async def inspect(self, model: Model, prompt: str, **settings: Any) -> Job[InspectResult]:
         """Looks inside one forward pass over raw text."""

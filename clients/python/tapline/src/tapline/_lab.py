@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast, overload
+from typing import Any, TypeVar, cast, overload
 from urllib.parse import quote
 
 from ._errors import TaplineError
@@ -30,6 +30,7 @@ from .types import (
     ProbeResult,
     SaeExample,
     SaeResult,
+    Submitting,
 )
 
 R = TypeVar("R")
@@ -39,7 +40,7 @@ _ADDING = 3600.0
 """Patience where a dictionary may be downloaded."""
 
 
-class Lab:
+class Lab(Submitting):
     """The isolated research service (`tapline lab`): experiments that run in a worker of their own.
 
     `base_url` is the service's origin, without /lab/v1; `timeout` the longest silence within one request, in
@@ -65,40 +66,7 @@ class Lab:
         """The newest jobs, at most 100, newest first."""
         return cast(list[JobSummary], self._http.json("/lab/v1/jobs").get("jobs", []))
 
-    @overload
-    def submit(self, operation: Literal["inspect"], model: Model, **settings: Any) -> Job[InspectResult]: ...
-    @overload
-    def submit(self, operation: Literal["compare"], model: Model, **settings: Any) -> Job[CompareResult]: ...
-    @overload
-    def submit(self, operation: Literal["probe"], model: Model, **settings: Any) -> Job[ProbeResult]: ...
-    @overload
-    def submit(self, operation: Literal["sae"], model: Model, **settings: Any) -> Job[SaeResult]: ...
-    @overload
-    def submit(
-        self, operation: Literal["features"], model: Model, **settings: Any
-    ) -> Job[FeaturesResult]: ...
-    @overload
-    def submit(
-        self, operation: Literal["extract"], model: Model, **settings: Any
-    ) -> Job[ExtractResult]: ...
-    @overload
-    def submit(self, operation: Literal["drift"], model: Model, **settings: Any) -> Job[DriftResult]: ...
-    @overload
-    def submit(
-        self, operation: Literal["patch_sweep"], model: Model, **settings: Any
-    ) -> Job[PatchSweepResult]: ...
-    @overload
-    def submit(self, operation: Literal["explain"], model: Model, **settings: Any) -> Job[ExplainResult]: ...
-    @overload
-    def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]: ...
-    def submit(self, operation: str, model: Model, **settings: Any) -> Job[Any]:
-        """Hands an experiment in. It is accepted, not done: wait() for it.
-
-        `model` is "demo", a hub id or the path of a model; a `Path` is made absolute, because the service
-        has a working directory of its own. `settings` are the fields of a submission, which the service
-        checks: layers, max_input_tokens, max_tokens, seed, revision and those of the operation. Ranges and
-        NumPy's arrays and numbers count as lists and numbers; a field that is None counts as absent.
-        """
+    def _submit(self, operation: str, model: Model, settings: dict[str, Any]) -> Job[Any]:
         name = model if isinstance(model, str) else os.path.abspath(model)
         given = {field: value for field, value in settings.items() if value is not None}
         return self._job(self._http.json("/lab/v1/jobs", {"operation": operation, "model": name, **given}))

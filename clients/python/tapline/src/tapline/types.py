@@ -5,7 +5,12 @@ Generated from src/contracts and src/operations by `npm run generate`.
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Any, Literal, TYPE_CHECKING, TypedDict, overload
+
+if TYPE_CHECKING:
+    import os
+
+    from ._job import Job
 
 Operation = Literal[
     "inspect", "compare", "probe", "sae", "features", "extract", "drift", "patch_sweep", "explain"
@@ -1527,3 +1532,119 @@ class CaptureResult(TypedDict):
     next_tokens: list[Candidate]
     note: str
     provenance: Provenance
+
+
+class Submitting:
+    """What `Lab` has for each operation."""
+
+    @overload
+    def submit(
+        self, operation: Literal["inspect"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[InspectResult]: ...
+    @overload
+    def submit(
+        self, operation: Literal["compare"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[CompareResult]: ...
+    @overload
+    def submit(
+        self, operation: Literal["probe"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[ProbeResult]: ...
+    @overload
+    def submit(
+        self, operation: Literal["sae"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[SaeResult]: ...
+    @overload
+    def submit(
+        self, operation: Literal["features"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[FeaturesResult]: ...
+    @overload
+    def submit(
+        self, operation: Literal["extract"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[ExtractResult]: ...
+    @overload
+    def submit(
+        self, operation: Literal["drift"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[DriftResult]: ...
+    @overload
+    def submit(
+        self, operation: Literal["patch_sweep"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[PatchSweepResult]: ...
+    @overload
+    def submit(
+        self, operation: Literal["explain"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[ExplainResult]: ...
+    @overload
+    def submit(
+        self, operation: str, model: str | os.PathLike[str], **settings: Any
+    ) -> Job[Any]: ...
+    def submit(
+        self, operation: str, model: str | os.PathLike[str], **settings: Any
+    ) -> Job[Any]:
+        """Hands an experiment in. It is accepted, not done: wait() for it.
+
+        `model` is "demo", a hub id or the path of a model; a `Path` is made absolute, because the service
+        has a working directory of its own. `settings` are the fields of a submission, which the service
+        checks: layers, max_input_tokens, max_tokens, seed, revision and those of the operation. Ranges and
+        NumPy's arrays and numbers count as lists and numbers; a field that is None counts as absent.
+        """
+        return self._submit(operation, model, settings)
+
+    def _submit(
+        self, operation: str, model: str | os.PathLike[str], settings: dict[str, Any]
+    ) -> Job[Any]:
+        raise NotImplementedError
+
+
+class AsyncSubmitting:
+    """What `AsyncLab` has for each operation."""
+
+    @overload
+    async def submit(
+        self, operation: Literal["inspect"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[InspectResult]: ...
+    @overload
+    async def submit(
+        self, operation: Literal["compare"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[CompareResult]: ...
+    @overload
+    async def submit(
+        self, operation: Literal["probe"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[ProbeResult]: ...
+    @overload
+    async def submit(
+        self, operation: Literal["sae"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[SaeResult]: ...
+    @overload
+    async def submit(
+        self, operation: Literal["features"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[FeaturesResult]: ...
+    @overload
+    async def submit(
+        self, operation: Literal["extract"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[ExtractResult]: ...
+    @overload
+    async def submit(
+        self, operation: Literal["drift"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[DriftResult]: ...
+    @overload
+    async def submit(
+        self, operation: Literal["patch_sweep"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[PatchSweepResult]: ...
+    @overload
+    async def submit(
+        self, operation: Literal["explain"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[ExplainResult]: ...
+    @overload
+    async def submit(
+        self, operation: str, model: str | os.PathLike[str], **settings: Any
+    ) -> Job[Any]: ...
+    async def submit(
+        self, operation: str, model: str | os.PathLike[str], **settings: Any
+    ) -> Job[Any]:
+        """Hands an experiment in, as Lab.submit() does."""
+        return await self._submit(operation, model, settings)
+
+    async def _submit(
+        self, operation: str, model: str | os.PathLike[str], settings: dict[str, Any]
+    ) -> Job[Any]:
+        raise NotImplementedError
