@@ -13,6 +13,7 @@ import { ChatSettings } from "./chat-settings.js";
 import { Composer } from "./composer.js";
 import { ConversationList } from "./conversation-list.js";
 import { Edits, firstEdit, interventionsOf, newEdit, useLibrary } from "./edits.js";
+import { Check, Choice } from "./fields.js";
 import { Problem, useKept, useTrying } from "./form.js";
 import { type ForkFrom, Inside } from "./inside.js";
 import { TurnView } from "./turn.js";
@@ -88,35 +89,19 @@ export function ChatView({ id }: { id: string | undefined }) {
           </p>
         )}
         <div class="row" role="group" aria-label="Colour the tokens by">
-          <label>
-            Colour by{" "}
-            <select
-              value={shade}
-              onChange={(event) =>
-                select({ show: event.currentTarget.value === "none" ? undefined : event.currentTarget.value })
-              }
-            >
-              {shades.map((name) => (
-                <option key={name} value={name}>
-                  {name === "none" ? "nothing" : name}
-                </option>
-              ))}
-              {(library?.probes ?? []).map(({ name }) => (
-                <option key={name} value={`probe ${name}`}>
-                  probe {name}
-                </option>
-              ))}
-            </select>
-          </label>
+          <Choice
+            label="Colour by"
+            value={shade}
+            options={[
+              ...shades.map((name) => [name, name === "none" ? "nothing" : name] as const),
+              ...(library?.probes ?? []).map(({ name }): Shade => `probe ${name}`),
+            ]}
+            onChange={(show) => select({ show: show === "none" ? undefined : show })}
+          />
           <Legend shade={shade} />
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={settings.markdown}
-              onChange={(event) => set({ markdown: event.currentTarget.checked })}
-            />
+          <Check checked={settings.markdown} onChange={(markdown) => set({ markdown })}>
             Markdown
-          </label>
+          </Check>
           {conversation !== undefined && <ExportButtons id={conversation.id} />}
         </div>
         <div class="turns" role="log" aria-live="off">

@@ -1,5 +1,6 @@
 import { useRef, useState } from "preact/hooks";
 import { known } from "../store.js";
+import { Check } from "./fields.js";
 
 const example = "The capital of France is";
 
@@ -63,14 +64,9 @@ export function Composer({ first, raw, running, ready, onSend, onStop }: Compose
           </button>
         )}
         {first && (
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={asRaw}
-              onChange={(event) => setRaw(event.currentTarget.checked)}
-            />
+          <Check checked={asRaw} onChange={setRaw}>
             raw text, without the chat template
-          </label>
+          </Check>
         )}
         {!first && raw === true && <span class="soft">raw text, without the chat template</span>}
       </p>

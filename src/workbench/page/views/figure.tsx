@@ -3,6 +3,7 @@ import type { Figure, Shade } from "../../../findings/figure.js";
 import type { TokenFigure } from "../map.js";
 import { select, usePlace } from "../router.js";
 import { listen } from "../store.js";
+import { Choice } from "./fields.js";
 import { type SaveKind, SaveTools } from "./picture.js";
 
 interface FigureProps {
@@ -79,23 +80,12 @@ export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) 
       <SaveTools title={figure.title} save={save} />
       {shades.length > 1 && (
         <p class="row">
-          <label>
-            Colour by{" "}
-            <select
-              value={by?.id}
-              onChange={(event) =>
-                select({
-                  by: event.currentTarget.value === shades[0]?.id ? undefined : event.currentTarget.value,
-                })
-              }
-            >
-              {shades.map((shade) => (
-                <option key={shade.id} value={shade.id}>
-                  {shade.name}
-                </option>
-              ))}
-            </select>
-          </label>
+          <Choice
+            label="Colour by"
+            value={by?.id}
+            options={shades.map(({ id, name }) => [id, name])}
+            onChange={(id) => select({ by: id === shades[0]?.id ? undefined : id })}
+          />
         </p>
       )}
       <div

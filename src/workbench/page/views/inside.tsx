@@ -4,6 +4,7 @@ import { visible } from "../../../findings/text.js";
 import type { AnswerToken, Candidate, FeatureScore, Turn } from "../../wire.js";
 import { insideNumbers } from "../chat-numbers.js";
 import type { FeatureOf } from "./edits.js";
+import { Field } from "./fields.js";
 import { HtmlPicture } from "./picture.js";
 
 /** What stands in a token's place: nothing, so that the model chooses again, a candidate, or a text. */
@@ -243,9 +244,7 @@ function EditToken({
         if (!busy && text !== "" && text !== token.text) onFork(text);
       }}
     >
-      <label>
-        In its place <input value={text} onInput={(event) => setText(event.currentTarget.value)} />
-      </label>
+      <Field label="In its place" value={text} onChange={setText} />
       <button type="submit" disabled={busy || text === "" || text === token.text}>
         Go on from there
       </button>

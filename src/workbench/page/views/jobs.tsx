@@ -6,6 +6,7 @@ import { follow, select, usePlace } from "../router.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { jobPath, studyJobs, withJob } from "../study-words.js";
+import { Area } from "./fields.js";
 import { Problem, useTrying } from "./form.js";
 import { JobProgress, JobResult } from "./job-result.js";
 import { StudyDraftCard } from "./study-draft.js";
@@ -94,15 +95,7 @@ function Repeat({ id }: { id: string }) {
       <summary>Repeat with changes</summary>
       {text !== undefined && (
         <>
-          <label class="field">
-            Settings
-            <textarea
-              rows={12}
-              class="mono"
-              value={text}
-              onInput={(event) => setText(event.currentTarget.value)}
-            />
-          </label>
+          <Area label="Settings" rows={12} class="mono" value={text} onChange={setText} />
           <button
             type="button"
             class="main"

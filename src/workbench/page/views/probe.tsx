@@ -9,12 +9,11 @@ import { follow } from "../router.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { useLibrary } from "./edits.js";
+import { Choice, Field, LayersField, TextsField } from "./fields.js";
 import { DataTable } from "./figure.js";
 import { Form, useKept, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
-import { LayersField } from "./layers-field.js";
 import { RequestCode } from "./request-code.js";
-import { TextsField } from "./texts-field.js";
 
 /** Of a file of examples, in bytes. */
 const mostBytes = 2_000_000;
@@ -26,13 +25,19 @@ const blame = ["bad", "poor", "awful", "boring", "weak", "terrible"];
 const review = (words: string[]) =>
   words.map((word) => `The review says that the film was ${word}.`).join("\n");
 
+const rowsInWords = [
+  ["last", "the last token's row"],
+  ["mean", "the mean of its rows"],
+  ["all", "every token's row"],
+] as const;
+
 /** The texts that a probe learns from; kept while one looks at other views. */
 const draft: {
   name: string;
   positive: string;
   negative: string;
   /** Which of a text's rows it is trained on. */
-  rows: "last" | "mean" | "all";
+  rows: (typeof rowsInWords)[number][0];
   /** Examples of a file, in place of the two lists. */
   file: { name: string; examples: LabelledText[] } | undefined;
 } = { name: "praise", positive: review(praise), negative: review(blame), rows: "last", file: undefined };
@@ -120,23 +125,16 @@ export function ProbeView({ id }: { id: string | undefined }) {
         </div>
         <p class="row">
           <LayersField value={layers} onChange={setLayers} />
-          <label>
-            measured of each text{" "}
-            <select
-              value={draft.rows}
-              onChange={(event) => set({ rows: event.currentTarget.value as typeof draft.rows })}
-            >
-              <option value="last">the last token's row</option>
-              <option value="mean">the mean of its rows</option>
-              <option value="all">every token's row</option>
-            </select>
-          </label>
+          <Choice
+            label="measured of each text"
+            value={draft.rows}
+            options={rowsInWords}
+            onChange={(rows) => set({ rows })}
+          />
           <button type="submit" class="main" disabled={known.state?.lab.ok !== true}>
             Train and measure
           </button>
-          <label>
-            name <input value={draft.name} onInput={(event) => set({ name: event.currentTarget.value })} />
-          </label>
+          <Field label="name" value={draft.name} onChange={(name) => set({ name })} />
           <button
             type="button"
             disabled={known.state?.server.ok !== true}

@@ -19,11 +19,10 @@ import {
 import { known, useTopic } from "../store.js";
 import { DoseGrid } from "./dose-grid.js";
 import { newEdit, useLibrary } from "./edits.js";
+import { Field, LayersField, TextsField } from "./fields.js";
 import { FigureView } from "./figure.js";
 import { Form, useKept, useTrying } from "./form.js";
-import { LayersField } from "./layers-field.js";
 import { RequestCode } from "./request-code.js";
-import { TextsField } from "./texts-field.js";
 
 /** The texts that a direction is made from; kept while one looks at other views. */
 const draft: SteerForm = { ...steerForm };
@@ -77,9 +76,7 @@ export function SteerView({ id }: { id: string | undefined }) {
           <TextsField label="Away from" value={draft.negative} onChange={(negative) => set({ negative })} />
         </div>
         <p class="row">
-          <label>
-            name <input value={draft.name} onInput={(event) => set({ name: event.currentTarget.value })} />
-          </label>
+          <Field label="name" value={draft.name} onChange={(name) => set({ name })} />
           <LayersField
             value={draft.layers}
             placeholder={usual.join(", ")}
@@ -97,22 +94,18 @@ export function SteerView({ id }: { id: string | undefined }) {
           onChange={(prompts) => set({ prompts })}
         />
         <p class="row">
-          <label>
-            strengths, in lengths of the row{" "}
-            <input
-              class="strengths"
-              value={draft.strengths}
-              onInput={(event) => set({ strengths: event.currentTarget.value })}
-            />
-          </label>
-          <label>
-            follow the token{" "}
-            <input
-              value={draft.target}
-              placeholder="the model's answer"
-              onInput={(event) => set({ target: event.currentTarget.value })}
-            />
-          </label>
+          <Field
+            label="strengths, in lengths of the row"
+            class="strengths"
+            value={draft.strengths}
+            onChange={(strengths) => set({ strengths })}
+          />
+          <Field
+            label="follow the token"
+            value={draft.target}
+            placeholder="the model's answer"
+            onChange={(target) => set({ target })}
+          />
           <button type="button" disabled={known.state?.lab.ok !== true} onClick={() => void measure()}>
             Measure at these layers, beside random vectors
           </button>

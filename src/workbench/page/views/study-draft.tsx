@@ -7,6 +7,7 @@ import { select } from "../router.js";
 import { call } from "../session.js";
 import { noWords, type StudyWords } from "../study-words.js";
 import { CommandCode } from "./command-code.js";
+import { Area, Choice } from "./fields.js";
 import { Form, useTrying } from "./form.js";
 
 type Text = Exclude<keyof StudyWords, "omissions" | "license">;
@@ -84,33 +85,27 @@ export function StudyDraftCard({ jobs }: { jobs: string[] }) {
       {jobs.length > 0 && (
         <Form onSubmit={() => keep("package")} problem={problem}>
           {places.map(({ name, label, hint, rows }) => (
-            <label class="field" key={name}>
-              {label} <span class="soft">{hint}</span>
-              <textarea
-                rows={rows}
-                value={words[name]}
-                onInput={(event) => set({ [name]: event.currentTarget.value })}
-              />
-            </label>
-          ))}
-          <label class="field">
-            Left out <span class="soft">what you left out and why, one a line; tapline adds its own</span>
-            <textarea
-              rows={2}
-              value={words.omissions.join("\n")}
-              onInput={(event) => set({ omissions: event.currentTarget.value.split("\n") })}
+            <Area
+              key={name}
+              {...{ label, hint, rows }}
+              value={words[name]}
+              onChange={(text) => set({ [name]: text })}
             />
-          </label>
+          ))}
+          <Area
+            label="Left out"
+            hint="what you left out and why, one a line; tapline adds its own"
+            rows={2}
+            value={words.omissions.join("\n")}
+            onChange={(text) => set({ omissions: text.split("\n") })}
+          />
           <p class="row">
-            <label>
-              license{" "}
-              <select value={words.license} onChange={(event) => set({ license: event.currentTarget.value })}>
-                <option value="">choose one</option>
-                {licenses.map((license) => (
-                  <option key={license}>{license}</option>
-                ))}
-              </select>
-            </label>
+            <Choice
+              label="license"
+              value={words.license}
+              options={[["", "choose one"], ...licenses]}
+              onChange={(license) => set({ license })}
+            />
             <button type="submit" class="main">
               Save the package
             </button>

@@ -9,6 +9,7 @@ import { follow } from "../router.js";
 import type { Shade } from "../shades.js";
 import { known } from "../store.js";
 import { AnswerText } from "./answer-text.js";
+import { Area } from "./fields.js";
 import { HtmlPicture } from "./picture.js";
 import { RequestCode } from "./request-code.js";
 
@@ -123,10 +124,7 @@ function Question({ turn, index, conversation, busy, onAskAgain }: QuestionProps
         onAskAgain(text);
       }}
     >
-      <label class="field">
-        Instead of this question
-        <textarea rows={3} value={text} ref={field} onInput={(event) => setText(event.currentTarget.value)} />
-      </label>
+      <Area label="Instead of this question" rows={3} value={text} field={field} onChange={setText} />
       <p class="row">
         <button type="submit" class="main" disabled={text.trim() === ""}>
           Ask
