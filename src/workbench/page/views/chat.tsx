@@ -6,7 +6,7 @@ import { asMarkdown } from "../conversation-text.js";
 import { doneSentence } from "../differences.js";
 import { draft } from "../draft.js";
 import { go, select, usePlace } from "../router.js";
-import { call } from "../session.js";
+import { post } from "../session.js";
 import { type Shade, shades } from "../shades.js";
 import { changed, known, readConversation, useTopic } from "../store.js";
 import { ChatSettings } from "./chat-settings.js";
@@ -58,7 +58,7 @@ export function ChatView({ id }: { id: string | undefined }) {
         ...(settings.thinking !== "" && { thinking: settings.thinking === "on" }),
       };
       const path = id === undefined ? "/api/conversations" : `/api/conversations/${id}/turns`;
-      const begun = await call<{ conversation: string }>(path, { method: "POST", body: asked });
+      const begun = await post<{ conversation: string }>(path, asked);
       const kept = new URLSearchParams(location.search);
       kept.delete("t");
       go(`/chat/${begun.conversation}${kept.size === 0 ? "" : `?${kept}`}`);
@@ -71,10 +71,7 @@ export function ChatView({ id }: { id: string | undefined }) {
   const fork = (at: number, from: ForkFrom) =>
     trying(async ({ go }) => {
       const body = { turn: turnAt, answer: answerAt, token: at, ...from };
-      const begun = await call<{ conversation: string }>(`/api/conversations/${id}/forks`, {
-        method: "POST",
-        body,
-      });
+      const begun = await post<{ conversation: string }>(`/api/conversations/${id}/forks`, body);
       go(`/chat/${begun.conversation}`);
     });
   return (
@@ -150,7 +147,7 @@ export function ChatView({ id }: { id: string | undefined }) {
           running={running === true}
           ready={state?.server.ok === true}
           onSend={send}
-          onStop={() => trying(() => call(`/api/conversations/${id}/stop`, { method: "POST" }))}
+          onStop={() => trying(() => post(`/api/conversations/${id}/stop`))}
         />
       </section>
       <aside class="beside" aria-label="Beside the conversation">

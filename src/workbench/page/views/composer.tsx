@@ -1,6 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 import { known } from "../store.js";
 import { Check } from "./fields.js";
+import { Form } from "./form.js";
 
 const example = "The capital of France is";
 
@@ -30,13 +31,7 @@ export function Composer({ first, raw, running, ready, onSend, onStop }: Compose
     });
   };
   return (
-    <form
-      class="composer"
-      onSubmit={(event) => {
-        event.preventDefault();
-        send();
-      }}
-    >
+    <Form class="composer" onSubmit={send}>
       <label class="visually-hidden" for="question">
         Message
       </label>
@@ -70,6 +65,6 @@ export function Composer({ first, raw, running, ready, onSend, onStop }: Compose
         )}
         {!first && raw === true && <span class="soft">raw text, without the chat template</span>}
       </p>
-    </form>
+    </Form>
   );
 }

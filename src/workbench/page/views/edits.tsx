@@ -11,6 +11,7 @@ import { firstChange } from "../first-change.js";
 import { call } from "../session.js";
 import { known, listen, useTopic } from "../store.js";
 import { Check, Choice, NumberField } from "./fields.js";
+import { Form } from "./form.js";
 
 export interface Library {
   vectors: StoredVector[];
@@ -189,13 +190,7 @@ function FeatureField({
   const chosen = dictionaries.find((one) => one.name === name) ?? dictionaries[0];
   if (chosen === undefined) return null;
   return (
-    <form
-      class="row"
-      onSubmit={(event) => {
-        event.preventDefault();
-        onAdd({ dictionary: chosen.name, index, layer: chosen.layer });
-      }}
-    >
+    <Form class="row" onSubmit={() => onAdd({ dictionary: chosen.name, index, layer: chosen.layer })}>
       <NumberField label="feature" min={0} max={chosen.features - 1} value={index} onChange={setIndex} />
       <Choice
         label="of"
@@ -204,7 +199,7 @@ function FeatureField({
         onChange={setName}
       />
       <button type="submit">Steer along it</button>
-    </form>
+    </Form>
   );
 }
 

@@ -5,6 +5,7 @@ import { select, usePlace } from "../router.js";
 import { listen } from "../store.js";
 import { Choice } from "./fields.js";
 import { type SaveKind, SaveTools } from "./picture.js";
+import { DataTable } from "./table.js";
 
 interface FigureProps {
   figure: Figure;
@@ -197,32 +198,5 @@ function LazyTable({ figure: { table, title } }: { figure: Figure }) {
       <summary>Data of “{title}” as a table</summary>
       {open && <DataTable head={table.head} rows={table.rows} label={title} />}
     </details>
-  );
-}
-
-export function DataTable({ head, rows, label }: { head: string[]; rows: string[][]; label: string }) {
-  return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={`Data of “${label}”`}>
-      <table>
-        <thead>
-          <tr>
-            {head.map((name, at) => (
-              <th scope="col" key={at}>
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row, at) => (
-            <tr key={at}>
-              {row.map((cell, column) => (
-                <td key={column}>{cell}</td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
   );
 }

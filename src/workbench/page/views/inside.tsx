@@ -5,7 +5,9 @@ import type { AnswerToken, Candidate, FeatureScore, Turn } from "../../wire.js";
 import { insideNumbers } from "../chat-numbers.js";
 import type { FeatureOf } from "./edits.js";
 import { Field } from "./fields.js";
+import { Form } from "./form.js";
 import { HtmlPicture } from "./picture.js";
+import { Head } from "./table.js";
 
 /** What stands in a token's place: nothing, so that the model chooses again, a candidate, or a text. */
 export interface ForkFrom {
@@ -82,21 +84,9 @@ export function Inside({ turn, token, at, busy, onFork, onSteer, onInspect, onCl
         {lens !== undefined && (
           <table class="candidates">
             <caption>What each block's output would answer (logit lens), the deepest on top</caption>
-            <thead>
-              <tr>
-                <th scope="col">layer</th>
-                <th scope="col">token</th>
-                <th scope="col">
-                  <span class="visually-hidden">bar</span>
-                </th>
-                <th scope="col" class="number">
-                  probability
-                </th>
-                <th scope="col" class="number">
-                  norm
-                </th>
-              </tr>
-            </thead>
+            <Head
+              titles={["layer", "token", { hidden: "bar" }, { number: "probability" }, { number: "norm" }]}
+            />
             <tbody>
               {layers.map(({ layer, index }) => (
                 <LayerRows key={layer} layer={layer} seen={lens[index] ?? []} norm={norms?.[index]} />
@@ -237,18 +227,12 @@ function EditToken({
 }) {
   const [text, setText] = useState(token.text);
   return (
-    <form
-      class="row"
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (!busy && text !== "" && text !== token.text) onFork(text);
-      }}
-    >
+    <Form class="row" onSubmit={() => !busy && text !== "" && text !== token.text && onFork(text)}>
       <Field label="In its place" value={text} onChange={setText} />
       <button type="submit" disabled={busy || text === "" || text === token.text}>
         Go on from there
       </button>
-    </form>
+    </Form>
   );
 }
 

@@ -194,7 +194,7 @@ function PickedCell({
         >
           Patch here
         </button>
-        <LetGo />
+        <LetGo of={["l", "t"]} />
       </p>
     </section>
   );

@@ -5,7 +5,7 @@ import { extent, timeLeft, waiting } from "../job-time.js";
 import { isGoing, type JobFindings, jobRequest, useFindings, useJobSummary } from "../jobs.js";
 import { follow, select } from "../router.js";
 import type { CodeRequest } from "../scripts.js";
-import { call, open } from "../session.js";
+import { open, post } from "../session.js";
 import { known } from "../store.js";
 import { CommandCode } from "./command-code.js";
 import { FigureView } from "./figure.js";
@@ -34,10 +34,11 @@ interface JobResultProps {
   below?: (findings: JobFindings) => ComponentChildren;
 }
 
-/** Takes the pick of a row out of the address. */
-export function LetGo() {
+/** Takes what names a picked row out of the address. */
+export function LetGo({ of }: { of: string[] }) {
+  const nothing = Object.fromEntries(of.map((name) => [name, undefined]));
   return (
-    <button type="button" class="quiet" onClick={() => select({ l: undefined, t: undefined })}>
+    <button type="button" class="quiet" onClick={() => select(nothing)}>
       Let go
     </button>
   );
@@ -138,7 +139,7 @@ export function JobProgress({ id }: { id: string }) {
       <button
         type="button"
         aria-label={`Cancel job ${id.slice(0, 8)}`}
-        onClick={() => void trying(() => call(`/api/jobs/${id}/cancel`, { method: "POST" }))}
+        onClick={() => void trying(() => post(`/api/jobs/${id}/cancel`))}
       >
         Cancel
       </button>
@@ -160,33 +161,24 @@ function JobFiles({ findings: { job, passages }, of }: { findings: JobFindings; 
   };
   const short = job.id.slice(0, 8);
   const artifacts = job.result?.artifacts ?? [];
+  const partOf = (file: string) => `/artifacts/${encodeURIComponent(file)}`;
   const requests = () => [
     labJob(job.id),
-    ...artifacts.map((file) => ({ ...labJob(job.id, `/artifacts/${encodeURIComponent(file)}`), file })),
+    ...artifacts.map((file) => ({ ...labJob(job.id, partOf(file)), file })),
   ];
+  const name = `tapline-${job.operation}-${short}`;
+  const files = [
+    ["/report", `${name}.html`, "Report as one HTML file"],
+    ["", `${name}.json`, "Job as JSON"],
+    ...artifacts.map((file) => [partOf(file), file, <bdi key={file}>{file}</bdi>] as const),
+  ] as const;
   return (
     <section class="card" aria-label={`Files${of}`}>
       <h2>Files</h2>
       <p class="row">
-        <button
-          type="button"
-          onClick={() => void keep(`/api/jobs/${job.id}/report`, `tapline-${job.operation}-${short}.html`)}
-        >
-          Report as one HTML file
-        </button>
-        <button
-          type="button"
-          onClick={() => void keep(`/api/jobs/${job.id}`, `tapline-${job.operation}-${short}.json`)}
-        >
-          Job as JSON
-        </button>
-        {artifacts.map((name) => (
-          <button
-            key={name}
-            type="button"
-            onClick={() => void keep(`/api/jobs/${job.id}/artifacts/${encodeURIComponent(name)}`, name)}
-          >
-            <bdi>{name}</bdi>
+        {files.map(([part, name, words]) => (
+          <button key={part} type="button" onClick={() => void keep(`/api/jobs/${job.id}${part}`, name)}>
+            {words}
           </button>
         ))}
       </p>

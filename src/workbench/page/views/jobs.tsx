@@ -10,6 +10,9 @@ import { Area } from "./fields.js";
 import { Problem, useTrying } from "./form.js";
 import { JobProgress, JobResult } from "./job-result.js";
 import { StudyDraftCard } from "./study-draft.js";
+import { Table } from "./table.js";
+
+const titles = ["job", "experiment", "model", "submitted", "state", { hidden: "actions" }];
 
 /** The Lab's experiments: what runs, what ran, and one or two of them in full. */
 export function JobsView({ id }: { id: string | undefined }) {
@@ -24,27 +27,11 @@ export function JobsView({ id }: { id: string | undefined }) {
       {jobs.length === 0 ? (
         <p class="soft">None yet. Inspect, Patch and the terminal's experiments make them.</p>
       ) : (
-        <div class="scroll" tabIndex={0} role="region" aria-label="All jobs">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">job</th>
-                <th scope="col">experiment</th>
-                <th scope="col">model</th>
-                <th scope="col">submitted</th>
-                <th scope="col">state</th>
-                <th scope="col">
-                  <span class="visually-hidden">actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {jobs.map((job) => (
-                <JobRow key={job.id} job={job} shown={id} study={study} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table label="All jobs" titles={titles}>
+          {jobs.map((job) => (
+            <JobRow key={job.id} job={job} shown={id} study={study} />
+          ))}
+        </Table>
       )}
       {study !== undefined ? (
         <StudyDraftCard jobs={study} />

@@ -4,11 +4,10 @@ import { visible } from "../../../findings/text.js";
 import type { TextTokens } from "../../wire.js";
 import { type JobFindings, submit } from "../jobs.js";
 import { effectOf, siteIn, toldOf } from "../patch-site.js";
-import { select } from "../router.js";
-import { call } from "../session.js";
-import { DataTable } from "./figure.js";
+import { post } from "../session.js";
 import { Problem, useTrying } from "./form.js";
-import { JobResult } from "./job-result.js";
+import { JobResult, LetGo } from "./job-result.js";
+import { DataTable } from "./table.js";
 
 /** A site's numbers, and what its state alone does to the next tokens. */
 export function ChosenSite({ findings, query }: { findings: JobFindings; query: URLSearchParams }) {
@@ -21,10 +20,7 @@ export function ChosenSite({ findings, query }: { findings: JobFindings; query: 
   const look = () =>
     trying(async ({ select }) => {
       const { donor, tokens, body } = effectOf(job, site);
-      const { tokens: found } = await call<{ tokens: TextTokens[] }>("/api/tokens", {
-        method: "POST",
-        body: { texts: [donor] },
-      });
+      const { tokens: found } = await post<{ tokens: TextTokens[] }>("/api/tokens", { texts: [donor] });
       if (JSON.stringify(found[0]?.map(({ id }) => id)) !== JSON.stringify(tokens)) {
         throw new Error(
           "The text up to this token has other tokens by itself; its state is not what the map has.",
@@ -41,13 +37,7 @@ export function ChosenSite({ findings, query }: { findings: JobFindings; query: 
             What it does to the next tokens
           </button>
         )}
-        <button
-          type="button"
-          class="quiet"
-          onClick={() => select({ l: undefined, t: undefined, p: undefined, h: undefined, e: undefined })}
-        >
-          Let go
-        </button>
+        <LetGo of={["l", "t", "p", "h", "e"]} />
       </p>
       <Problem sentence={problem} />
       {effect !== null && /^[0-9a-f]{32}$/.test(effect) && (

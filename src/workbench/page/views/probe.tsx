@@ -6,14 +6,14 @@ import { type LabelledText, readExamples, withSplits } from "../examples.js";
 import { jobRequest, labModel, serverRequest, submit, usualLayers } from "../jobs.js";
 import { linesOf, parseLayers } from "../lists.js";
 import { follow } from "../router.js";
-import { call } from "../session.js";
+import { post } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { useLibrary } from "./edits.js";
 import { Choice, Field, LayersField, TextsField } from "./fields.js";
-import { DataTable } from "./figure.js";
 import { Form, useKept, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
 import { RequestCode } from "./request-code.js";
+import { DataTable } from "./table.js";
 
 /** Of a file of examples, in bytes. */
 const mostBytes = 2_000_000;
@@ -138,7 +138,7 @@ export function ProbeView({ id }: { id: string | undefined }) {
           <button
             type="button"
             disabled={known.state?.server.ok !== true}
-            onClick={() => void trying(() => call("/api/probes", { method: "POST", body: kept() }))}
+            onClick={() => void trying(() => post("/api/probes", kept()))}
           >
             Keep one for the chat, at the last of these layers
           </button>

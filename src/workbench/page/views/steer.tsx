@@ -6,7 +6,7 @@ import { chatSettings } from "../chat-settings.js";
 import { labModel, serverRequest, submit, useAsked, usualLayers } from "../jobs.js";
 import { linesOf, parseLayers } from "../lists.js";
 import { follow, select, usePlace } from "../router.js";
-import { call } from "../session.js";
+import { call, post } from "../session.js";
 import {
   doseRequest,
   gridJobs,
@@ -23,6 +23,7 @@ import { Field, LayersField, TextsField } from "./fields.js";
 import { FigureView } from "./figure.js";
 import { Form, useKept, useTrying } from "./form.js";
 import { RequestCode } from "./request-code.js";
+import { Table } from "./table.js";
 
 /** The texts that a direction is made from; kept while one looks at other views. */
 const draft: SteerForm = { ...steerForm };
@@ -47,7 +48,7 @@ export function SteerView({ id }: { id: string | undefined }) {
   const make = async () => {
     setMaking(true);
     await trying(async ({ select }) => {
-      await call("/api/vectors", { method: "POST", body: direction() });
+      await post("/api/vectors", direction());
       select({ v: draft.name });
     });
     setMaking(false);
@@ -122,6 +123,11 @@ export function SteerView({ id }: { id: string | undefined }) {
   );
 }
 
+const titles = [
+  ...["layer", { number: "AUROC of held-out texts" }, { number: "labels shuffled" }],
+  ...[{ number: "length" }, { number: "typical row" }],
+];
+
 function VectorCard({ vector, open }: { vector: StoredVector; open: boolean }) {
   const best = vector.layers.reduce((one, other) =>
     (other.separation ?? 0) > (one.separation ?? 0) ? other : one,
@@ -131,42 +137,19 @@ function VectorCard({ vector, open }: { vector: StoredVector; open: boolean }) {
       <h2>
         <bdi>{vector.name}</bdi>
       </h2>
-      <div class="scroll" tabIndex={0} role="region" aria-label={`Layers of ${vector.name}`}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">layer</th>
-              <th scope="col" class="number">
-                AUROC of held-out texts
-              </th>
-              <th scope="col" class="number">
-                labels shuffled
-              </th>
-              <th scope="col" class="number">
-                length
-              </th>
-              <th scope="col" class="number">
-                typical row
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {vector.layers.map((layer) => (
-              <tr key={layer.layer}>
-                <th scope="row">{layer.layer}</th>
-                <td class="number">
-                  {layer.separation == null ? "too few texts" : layer.separation.toFixed(3)}
-                </td>
-                <td class="number">
-                  {layer.shuffled_separation == null ? "" : layer.shuffled_separation.toFixed(3)}
-                </td>
-                <td class="number">{figureOf(layer.length)}</td>
-                <td class="number">{layer.typical_row === undefined ? "" : figureOf(layer.typical_row)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label={`Layers of ${vector.name}`} titles={titles}>
+        {vector.layers.map((layer) => (
+          <tr key={layer.layer}>
+            <th scope="row">{layer.layer}</th>
+            <td class="number">{layer.separation == null ? "too few texts" : layer.separation.toFixed(3)}</td>
+            <td class="number">
+              {layer.shuffled_separation == null ? "" : layer.shuffled_separation.toFixed(3)}
+            </td>
+            <td class="number">{figureOf(layer.length)}</td>
+            <td class="number">{layer.typical_row === undefined ? "" : figureOf(layer.typical_row)}</td>
+          </tr>
+        ))}
+      </Table>
       <p class="row">
         <a
           class="button"

@@ -1,10 +1,11 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { licenses } from "../../../contracts/studies/licenses.js";
 import { studyLimits } from "../../../contracts/studies/limits.js";
 import type { StudyDraft } from "../../wire.js";
 import { forgetWords, keepWords, keptWords } from "../kept-words.js";
 import { select } from "../router.js";
-import { call } from "../session.js";
+import { post } from "../session.js";
+import { useWork } from "../store.js";
 import { noWords, type StudyWords } from "../study-words.js";
 import { CommandCode } from "./command-code.js";
 import { Area, Choice } from "./fields.js";
@@ -43,15 +44,14 @@ export function StudyDraftCard({ jobs }: { jobs: string[] }) {
       keepWords(after);
       return after;
     });
-  const ask = () => call<StudyDraft>("/api/studies", { method: "POST", body: { jobs, words } });
+  const ask = () => post<StudyDraft>("/api/studies", { jobs, words });
   const key = jobs.join();
-  useEffect(() => {
-    let ended = false;
+  useWork([key], (isOver) => {
     if (jobs.length === 0) setDrafted(undefined);
     else
       void trying(async () => {
         const found = await ask();
-        if (ended) return;
+        if (isOver()) return;
         // What nobody has touched follows the jobs.
         setWords((before) => {
           const own = before.method.trim() !== "" && before.method !== drafted?.method;
@@ -59,10 +59,7 @@ export function StudyDraftCard({ jobs }: { jobs: string[] }) {
         });
         setDrafted({ ...found, faults: [] });
       });
-    return () => {
-      ended = true;
-    };
-  }, [key]);
+  });
   const keep = async (kind: "package" | "words") => {
     await trying(async () => {
       const found = await ask();

@@ -10,6 +10,7 @@ import type { Shade } from "../shades.js";
 import { known } from "../store.js";
 import { AnswerText } from "./answer-text.js";
 import { Area } from "./fields.js";
+import { Form } from "./form.js";
 import { HtmlPicture } from "./picture.js";
 import { RequestCode } from "./request-code.js";
 
@@ -117,9 +118,9 @@ function Question({ turn, index, conversation, busy, onAskAgain }: QuestionProps
     );
   }
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
+    <Form
+      class=""
+      onSubmit={() => {
         setText(undefined);
         onAskAgain(text);
       }}
@@ -133,7 +134,7 @@ function Question({ turn, index, conversation, busy, onAskAgain }: QuestionProps
           Leave it
         </button>
       </p>
-    </form>
+    </Form>
   );
 }
 
