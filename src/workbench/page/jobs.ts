@@ -1,14 +1,16 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Config, Job, JobSummary, Operation, PatchGrowth } from "../../contracts/index.js";
+import type { Job, JobSummary, Operation, PatchGrowth } from "../../contracts/index.js";
+import type { JobOf } from "../../contracts/job.js";
 import type { Figure } from "../../findings/figure.js";
 import { spreadLayers } from "../../findings/layers.js";
+import type { ResultOf } from "../../operations/contracts.js";
 import type { CodeRequest } from "./scripts.js";
 import { call, post } from "./session.js";
 import { known, useTopic, useWork } from "./store.js";
 
-/** A finished job with what its figures show. */
-export interface JobFindings {
-  job: Job;
+/** A completed job with what its figures show. */
+export interface JobFindings<O extends Operation = Operation> {
+  job: JobOf<O> & { result: ResultOf<O> };
   summary: string[];
   cautions: string[];
   figures: Figure[];
@@ -113,7 +115,7 @@ export async function submit(body: Record<string, unknown>): Promise<string> {
 export function useAsked<O extends Operation>(
   operation: O,
   id: string | undefined,
-  fill: (config: Extract<Config, { operation: O }>) => void,
+  fill: (config: JobOf<O>["config"]) => void,
 ): void {
   const isShown = useRef(false);
   useLayoutEffect(() => {
@@ -127,7 +129,7 @@ export function useAsked<O extends Operation>(
     call<Job>(`/api/jobs/${encodeURIComponent(id)}`, { signal })
       .then(({ config }) => {
         if (!signal.aborted && config.operation === operation) {
-          fill(config as Extract<Config, { operation: O }>);
+          fill(config as JobOf<O>["config"]);
         }
       })
       // That it is not there, the view itself says; a job of an earlier version may not say all that the form has.

@@ -12,7 +12,7 @@ export function ConversationList({ shown }: { shown: string | undefined }) {
       <a class="new" href="/chat" onClick={follow} aria-current={shown === undefined ? "page" : undefined}>
         New conversation
       </a>
-      <ul>
+      <ul class="plain">
         {list.map(({ id, title, from, running }) => (
           <li key={id}>
             <a href={`/chat/${id}`} onClick={follow} aria-current={id === shown ? "page" : undefined}>

@@ -35,9 +35,8 @@ export function DoseGrid({ ids, name }: { ids: string[]; name: string }) {
     () =>
       ids.flatMap((id): Tried[] => {
         const job = found.get(id);
-        if (typeof job !== "object" || job.job.config.operation !== "compare") return [];
-        const config = job.job.config as CompareConfig;
-        const result = "figures" in job ? (job.job.result as CompareResult) : undefined;
+        if (typeof job !== "object" || job.job.operation !== "compare") return [];
+        const { config, result } = job.job;
         const [layer = 0] = config.layers;
         return [{ id, layer, strengths: config.strengths, config, ...(result && { result }) }];
       }),

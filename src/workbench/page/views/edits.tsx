@@ -127,7 +127,7 @@ export function Edits({ edits, pair, layers, width, library, onEdits, onPair, on
     <section class="card edits" aria-label="Interventions">
       <h2>Interventions</h2>
       {edits.length === 0 && <p class="soft">None. The next answer is the model's own.</p>}
-      <ul>
+      <ul class="plain">
         {edits.map((edit) => (
           <EditCard
             key={edit.key}

@@ -1,4 +1,4 @@
-import type { FeaturePage, FeaturesConfig, FeaturesResult } from "../../../contracts/index.js";
+import type { FeaturePage, FeaturesResult } from "../../../contracts/index.js";
 import { greatestActivation, shadeOf } from "../../../findings/features.js";
 import { figureOf, percent } from "../../../findings/numbers.js";
 import { visible } from "../../../findings/text.js";
@@ -17,8 +17,8 @@ const mostPages = 16;
  * One feature by itself: where in the job's texts it is active, each token shaded, in groups of quantiles. What it raises
  * and lowers, its neighbours and its activations are figures.
  */
-export function FeatureCard({ findings, feature }: { findings: JobFindings; feature: number }) {
-  const result = findings.job.result as FeaturesResult;
+export function FeatureCard({ findings, feature }: { findings: JobFindings<"features">; feature: number }) {
+  const { result } = findings.job;
   const page = result.pages?.find((one) => one.feature === feature);
   const known = result.features.find((one) => one.feature === feature);
   const { name } = result.dictionary;
@@ -88,10 +88,9 @@ export function FeatureCard({ findings, feature }: { findings: JobFindings; feat
 }
 
 /** A feature that the job did not look at by itself: another job does, over the same texts. */
-function NoPage({ findings: { job }, feature }: { findings: JobFindings; feature: number }) {
+function NoPage({ findings: { job }, feature }: { findings: JobFindings<"features">; feature: number }) {
   const { problem, trying } = useTrying();
-  const { features } = job.result as FeaturesResult;
-  const pages = pagesBeside(feature, features);
+  const pages = pagesBeside(feature, job.result.features);
   return (
     <>
       <p class="soft">
@@ -102,10 +101,9 @@ function NoPage({ findings: { job }, feature }: { findings: JobFindings; feature
         type="button"
         class="main"
         onClick={() =>
-          void trying(async ({ go }) => {
-            const config = job.config as FeaturesConfig;
-            go(`/features/${await submit({ ...config, pages })}?f=${feature}`);
-          })
+          void trying(async ({ go }) =>
+            go(`/features/${await submit({ ...job.config, pages })}?f=${feature}`),
+          )
         }
       >
         Look at it
@@ -143,7 +141,7 @@ function Examples({
         {groups.map(({ name, examples }) => (
           <section key={name} aria-label={name === "top" ? "Strongest" : name}>
             <h3>{name === "top" ? "strongest" : `${name} of its activations`}</h3>
-            <ol>
+            <ol class="plain">
               {examples.map(({ text, token, activation, from, activations }) => (
                 <li key={`${text} ${token}`}>
                   {activations.map((value, at) => (

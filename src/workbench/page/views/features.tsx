@@ -91,17 +91,17 @@ export function FeaturesView({ id }: { id: string | undefined }) {
       {id !== undefined && (
         <JobResult
           id={id}
+          operation="features"
           shows={(figure) =>
             feature === undefined ? !figure.startsWith("feature-") : figure.startsWith(`feature-${feature}-`)
           }
-          pick={{
-            figure: "strongest-features",
-            words: "opens this feature",
-            act: ({ figures }, row) => {
-              const name = figures.find(({ id }) => id === "strongest-features")?.rows[row]?.[0];
-              select({ f: String(name).replace(/^feature /, "") });
+          pick={[
+            {
+              figure: "strongest-features",
+              words: "opens this feature",
+              act: (_, row, { rows }) => select({ f: String(rows[row]?.[0]).replace(/^feature /, "") }),
             },
-          }}
+          ]}
         >
           {(findings) =>
             feature === undefined ? null : <FeatureCard findings={findings} feature={feature} />

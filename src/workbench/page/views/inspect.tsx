@@ -98,6 +98,7 @@ export function InspectView({ id }: { id: string | undefined }) {
       {id !== undefined && (
         <JobResult
           id={id}
+          operation="inspect"
           pick={[
             {
               figure: "logit-lens",
@@ -111,7 +112,7 @@ export function InspectView({ id }: { id: string | undefined }) {
               figure: "attention-",
               words: "shows this head",
               act: ({ job }, row) => {
-                const found = (job.result as InspectResult).attention?.[row];
+                const found = job.result.attention?.[row];
                 if (found !== undefined) chooseHead(found.layer, found.head);
               },
             },
@@ -121,17 +122,11 @@ export function InspectView({ id }: { id: string | undefined }) {
               key={job.id}
               id={job.id}
               name={`tapline-inspect-${job.id.slice(0, 8)}`}
-              result={job.result as InspectResult}
+              result={job.result}
             />
           )}
         >
-          {({ job }) => (
-            <PickedCell
-              result={job.result as InspectResult}
-              query={query}
-              prompt={String((job.config as { prompt: string }).prompt)}
-            />
-          )}
+          {({ job }) => <PickedCell result={job.result} query={query} prompt={job.config.prompt} />}
         </JobResult>
       )}
     </div>

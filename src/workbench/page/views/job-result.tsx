@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import type { Operation } from "../../../contracts/index.js";
 import type { Figure } from "../../../findings/figure.js";
 import { stageWords } from "../../../terminal/job-progress.js";
 import { extent, timeLeft, waiting } from "../job-time.js";
@@ -13,25 +14,27 @@ import { Problem, useTrying } from "./form.js";
 import { RequestCode } from "./request-code.js";
 
 /** What a click on a figure's row does. */
-export interface Pick {
+export interface Pick<O extends Operation> {
   /** Its id, or how that begins. */
   figure: string;
   words: string;
-  act: (findings: JobFindings, row: number, figure: Figure) => void;
+  act: (findings: JobFindings<O>, row: number, figure: Figure) => void;
 }
 
-interface JobResultProps {
+interface JobResultProps<O extends Operation> {
   id: string;
+  /** What the view that shows it is of: the parts below are those of no other job. */
+  operation?: O;
   /** Ends the names of its parts, where another job stands beside it. */
   of?: string;
-  pick?: Pick | Pick[];
+  pick?: Pick<O>[];
   /** Which of its figures are drawn; all unless told otherwise. */
   shows?: (figure: string) => boolean;
   /** What is shown under its progress while it runs. */
   meanwhile?: ComponentChildren;
-  children?: (findings: JobFindings) => ComponentChildren;
+  children?: (findings: JobFindings<O>) => ComponentChildren;
   /** What stands behind the figures. */
-  below?: (findings: JobFindings) => ComponentChildren;
+  below?: (findings: JobFindings<O>) => ComponentChildren;
 }
 
 /** Takes what names a picked row out of the address. */
@@ -45,15 +48,16 @@ export function LetGo({ of }: { of: string[] }) {
 }
 
 /** A job: how far it is, then what it found. */
-export function JobResult({
+export function JobResult<O extends Operation>({
   id,
+  operation,
   of = "",
-  pick,
+  pick = [],
   shows = () => true,
   meanwhile,
   children,
   below,
-}: JobResultProps) {
+}: JobResultProps<O>) {
   const summary = useJobSummary(id);
   const findings = useFindings(id);
   if (typeof findings === "string") {
@@ -79,6 +83,7 @@ export function JobResult({
     );
   }
   const { job, cautions, figures } = findings;
+  const own = job.operation === operation ? (findings as JobFindings<O>) : undefined;
   const name = `tapline-${job.operation}-${job.id.slice(0, 8)}`;
   return (
     <div class="result">
@@ -87,24 +92,25 @@ export function JobResult({
           <p key={sentence}>{sentence}</p>
         ))}
       </section>
-      {children?.(findings)}
+      {own !== undefined && children?.(own)}
       {figures
         .filter(({ id }) => shows(id))
         .map((figure) => {
-          const picked = [pick ?? []].flat().find((one) => figure.id.startsWith(one.figure));
+          const picked = pick.find((one) => figure.id.startsWith(one.figure));
           return (
             <FigureView
               key={`${job.id} ${figure.id}`}
               figure={figure}
               name={name}
-              {...(picked !== undefined && {
-                picks: picked.words,
-                onPick: (row: number) => picked.act(findings, row, figure),
-              })}
+              {...(own !== undefined &&
+                picked !== undefined && {
+                  picks: picked.words,
+                  onPick: (row: number) => picked.act(own, row, figure),
+                })}
             />
           );
         })}
-      {below?.(findings)}
+      {own !== undefined && below?.(own)}
       <aside class="notice" aria-label={`What this does not show${of}`}>
         <strong>What this does not show</strong>
         {cautions.map((sentence) => (
@@ -160,7 +166,7 @@ function JobFiles({ findings: { job, passages }, of }: { findings: JobFindings; 
     download(name, await response.blob());
   };
   const short = job.id.slice(0, 8);
-  const artifacts = job.result?.artifacts ?? [];
+  const { artifacts } = job.result;
   const partOf = (file: string) => `/artifacts/${encodeURIComponent(file)}`;
   const requests = () => [
     labJob(job.id),

@@ -1,4 +1,4 @@
-import type { CompareResult, PatchSweepResult } from "../../../contracts/index.js";
+import type { CompareResult } from "../../../contracts/index.js";
 import { percent } from "../../../findings/numbers.js";
 import { visible } from "../../../findings/text.js";
 import type { TextTokens } from "../../wire.js";
@@ -10,7 +10,13 @@ import { JobResult, LetGo } from "./job-result.js";
 import { DataTable } from "./table.js";
 
 /** A site's numbers, and what its state alone does to the next tokens. */
-export function ChosenSite({ findings, query }: { findings: JobFindings; query: URLSearchParams }) {
+export function ChosenSite({
+  findings,
+  query,
+}: {
+  findings: JobFindings<"patch_sweep">;
+  query: URLSearchParams;
+}) {
   const { problem, trying } = useTrying();
   const effect = query.get("e");
   const site = siteIn(query);
@@ -32,7 +38,7 @@ export function ChosenSite({ findings, query }: { findings: JobFindings; query: 
     <section class="card" aria-label="Chosen site">
       <p class="lines">{told}</p>
       <p class="row">
-        {(job.result as PatchSweepResult).pairs.length === 1 && (
+        {job.result.pairs.length === 1 && (
           <button type="button" class="main" onClick={() => void look()}>
             What it does to the next tokens
           </button>
@@ -41,8 +47,8 @@ export function ChosenSite({ findings, query }: { findings: JobFindings; query: 
       </p>
       <Problem sentence={problem} />
       {effect !== null && /^[0-9a-f]{32}$/.test(effect) && (
-        <JobResult key={effect} id={effect} shows={() => false}>
-          {({ job }) => <Effect result={job.result as CompareResult} />}
+        <JobResult key={effect} id={effect} operation="compare" shows={() => false}>
+          {({ job }) => <Effect result={job.result} />}
         </JobResult>
       )}
     </section>

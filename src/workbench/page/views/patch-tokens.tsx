@@ -105,7 +105,7 @@ function Columns({
   });
   return (
     <HtmlPicture title="Tokens of both prompts" name="tapline-patch-tokens" numbers={numbers}>
-      <ol class="aligned">
+      <ol class="plain aligned">
         {rows.map(({ position, clean, corrupted }) => (
           <li key={position} class={clean === corrupted ? "" : "differs"}>
             <bdi class="token">{clean === undefined ? missing : visible(clean)}</bdi>

@@ -1,5 +1,4 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { PatchSweepResult } from "../../../contracts/index.js";
 import { type ChangedPoint, changedPoints, spanMarks } from "../../../contracts/names.js";
 import { growingPatchMap } from "../../../operations/patch_sweep/figures-growth.js";
 import { draft } from "../draft.js";
@@ -151,6 +150,7 @@ export function PatchView({ id }: { id: string | undefined }) {
       {id !== undefined && (
         <JobResult
           id={id}
+          operation="patch_sweep"
           meanwhile={<Growing id={id} />}
           pick={["patch-map", "patch-heads"].map((figure) => ({
             figure,
@@ -163,7 +163,7 @@ export function PatchView({ id }: { id: string | undefined }) {
         >
           {(findings) => (
             <>
-              <Alignment result={findings.job.result as PatchSweepResult} />
+              <Alignment result={findings.job.result} />
               <ChosenSite findings={findings} query={query} />
             </>
           )}

@@ -169,7 +169,7 @@ export function ProbeView({ id }: { id: string | undefined }) {
         </section>
       ))}
       {id !== undefined && (
-        <JobResult id={id} below={({ job }) => <Worst reports={(job.result as ProbeResult).reports} />} />
+        <JobResult id={id} operation="probe" below={({ job }) => <Worst reports={job.result.reports} />} />
       )}
     </div>
   );
