@@ -25,16 +25,32 @@ import {
 } from "../http/index.js";
 import { findingsOf, type ReportedJob, renderReport } from "../report/index.js";
 import { cookieName } from "./access.js";
+import type { Asker } from "./asker.js";
 import { HeadReader } from "./attention.js";
+import type { Conversations } from "./conversations.js";
+import type { Events } from "./events.js";
 import { fitting } from "./fitting.js";
-import type { Workbench } from "./index.js";
-import { sentenceOf } from "./services.js";
+import type { Models } from "./models.js";
+import { type Services, sentenceOf } from "./services.js";
+import type { Sessions } from "./sessions.js";
 import { studyDraft } from "./study.js";
 import type { HeadPicture, State } from "./wire.js";
 
 const jobPattern = new RegExp(jobIdPattern);
 const keptName = new RegExp(namePattern);
 const artifactPattern = /^\w[\w.-]{0,199}$/;
+
+/** What the routes answer from. */
+export interface Workbench {
+  readonly sessions: Sessions;
+  readonly services: Services;
+  readonly conversations: Conversations;
+  readonly asker: Asker;
+  readonly models: Models;
+  readonly events: Events;
+  /** A browser has shown its link. */
+  onOpened(): void;
+}
 
 /** What the page asks of its service; nothing in it names a path or an address. */
 export function apiRoutes(bench: Workbench): Routes {
