@@ -7,7 +7,7 @@ import { call, forget } from "./session.js";
 import { changed, known, useTopic } from "./store.js";
 import { ChatView } from "./views/chat.js";
 import { FeaturesView } from "./views/features.js";
-import { Problem, useTrying } from "./views/form.js";
+import { Button, Problem, useTrying } from "./views/form.js";
 import { InspectView } from "./views/inspect.js";
 import { JobsView } from "./views/jobs.js";
 import { ModelsView } from "./views/models.js";
@@ -119,9 +119,9 @@ function SignOut() {
   };
   return (
     <>
-      <button type="button" class="quiet" onClick={() => void trying(signOut)}>
+      <Button class="quiet" onClick={() => void trying(signOut)}>
         Sign out everywhere
-      </button>
+      </Button>
       <Problem sentence={problem} />
     </>
   );
@@ -156,8 +156,7 @@ function ThemeButton() {
   const { dataset } = document.documentElement;
   const next = choices[(choices.indexOf(dataset.theme as "light") + 1) % choices.length];
   return (
-    <button
-      type="button"
+    <Button
       class="quiet"
       onClick={() => {
         if (next === undefined) {
@@ -171,6 +170,6 @@ function ThemeButton() {
       }}
     >
       Theme: {dataset.theme ?? "system"}
-    </button>
+    </Button>
   );
 }

@@ -14,7 +14,7 @@ import { Composer } from "./composer.js";
 import { ConversationList } from "./conversation-list.js";
 import { Edits, firstEdit, interventionsOf, newEdit, useLibrary } from "./edits.js";
 import { Check, Choice } from "./fields.js";
-import { Problem, useKept, useTrying } from "./form.js";
+import { Button, Problem, useKept, useTrying } from "./form.js";
 import { type ForkFrom, Inside } from "./inside.js";
 import { TurnView } from "./turn.js";
 
@@ -124,15 +124,14 @@ export function ChatView({ id }: { id: string | undefined }) {
             {settings.edits.length === 0 ? (
               <>
                 Click a word of the answer to see what it was chosen from.{" "}
-                <button
-                  type="button"
+                <Button
                   onClick={() => {
                     set({ edits: [firstEdit(state?.server.n_embd ?? null)] });
                     again();
                   }}
                 >
                   Ask again with a layer changed
-                </button>
+                </Button>
               </>
             ) : (
               "The sliders under Interventions say what is changed; click a word to see what it was chosen from."
@@ -221,15 +220,13 @@ function ExportButtons({ id }: { id: string }) {
     );
   return (
     <>
-      <button
-        type="button"
+      <Button
         class="quiet"
         onClick={() => keep("json", "application/json", JSON.stringify(known.conversations.get(id), null, 2))}
       >
         Save as JSON
-      </button>
-      <button
-        type="button"
+      </Button>
+      <Button
         class="quiet"
         onClick={() => {
           const conversation = known.conversations.get(id);
@@ -237,7 +234,7 @@ function ExportButtons({ id }: { id: string }) {
         }}
       >
         Save as Markdown
-      </button>
+      </Button>
     </>
   );
 }

@@ -12,7 +12,7 @@ import { post } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { newEdit } from "./edits.js";
 import { FigureView } from "./figure.js";
-import { Problem, useTrying } from "./form.js";
+import { Button, Problem, useTrying } from "./form.js";
 import { JobProgress, JobResult, LetGo } from "./job-result.js";
 import { RequestCode } from "./request-code.js";
 import { DataTable } from "./table.js";
@@ -60,11 +60,7 @@ export function DoseGrid({ ids, name }: { ids: string[]; name: string }) {
             {ids.length - going.length} of {ids.length} layers are measured.
           </p>
           <JobProgress id={running.id} />
-          {going.length > 1 && (
-            <button type="button" onClick={() => void cancelAll()}>
-              Cancel all
-            </button>
-          )}
+          {going.length > 1 && <Button onClick={() => void cancelAll()}>Cancel all</Button>}
         </section>
       )}
       {ids.map((id) => {
@@ -140,9 +136,9 @@ function ChosenCell({
       <DataTable head={head} rows={rows} label="both answers" />
       <p class="row">
         {positives !== undefined && negatives !== undefined && (
-          <button type="button" class="main" onClick={() => void intoChat()}>
+          <Button class="main" onClick={() => void intoChat()}>
             Try in chat as {name}
-          </button>
+          </Button>
         )}
         <LetGo of={["l", "s"]} />
       </p>

@@ -11,7 +11,7 @@ import { firstChange } from "../first-change.js";
 import { call } from "../session.js";
 import { known, listen, useTopic } from "../store.js";
 import { Check, Choice, NumberField } from "./fields.js";
-import { Form } from "./form.js";
+import { Button, Form } from "./form.js";
 
 export interface Library {
   vectors: StoredVector[];
@@ -140,11 +140,8 @@ export function Edits({ edits, pair, layers, width, library, onEdits, onPair, on
         ))}
       </ul>
       <p class="row">
-        <button type="button" onClick={() => onEdits([...edits, firstEdit(width)])}>
-          Change a layer
-        </button>
-        <button
-          type="button"
+        <Button onClick={() => onEdits([...edits, firstEdit(width)])}>Change a layer</Button>
+        <Button
           disabled={vectors.length === 0}
           onClick={() => {
             const [vector] = vectors as [StoredVector, ...StoredVector[]];
@@ -152,7 +149,7 @@ export function Edits({ edits, pair, layers, width, library, onEdits, onPair, on
           }}
         >
           Steer
-        </button>
+        </Button>
       </p>
       <FeatureField
         dictionaries={library?.dictionaries ?? []}
@@ -168,9 +165,9 @@ export function Edits({ edits, pair, layers, width, library, onEdits, onPair, on
       </Check>
       {onAgain !== undefined && edits.some(({ on }) => on) && (
         <p>
-          <button type="button" class="main" onClick={onAgain}>
+          <Button class="main" onClick={onAgain}>
             Ask the last question again
-          </button>
+          </Button>
         </p>
       )}
     </section>
@@ -266,14 +263,9 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
           options={known ?? Array.from({ length: layers }, (_, layer) => layer)}
           onChange={(layer) => onChange({ layer })}
         />
-        <button
-          type="button"
-          class="quiet"
-          aria-label={`Remove ${edit.kind} at layer ${edit.layer}`}
-          onClick={onRemove}
-        >
+        <Button class="quiet" aria-label={`Remove ${edit.kind} at layer ${edit.layer}`} onClick={onRemove}>
           Remove
-        </button>
+        </Button>
       </div>
       <div class="row">
         <input

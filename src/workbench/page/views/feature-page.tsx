@@ -7,7 +7,7 @@ import type { JobFindings } from "../jobs.js";
 import { submit } from "../jobs.js";
 import { follow, select } from "../router.js";
 import { newEdit } from "./edits.js";
-import { Problem, useTrying } from "./form.js";
+import { Button, Problem, useTrying } from "./form.js";
 import { HtmlPicture } from "./picture.js";
 
 /** Features that one job looks at one by one. */
@@ -57,9 +57,9 @@ export function FeatureCard({ findings, feature }: { findings: JobFindings<"feat
         >
           Steer with it in chat
         </a>
-        <button type="button" class="quiet" onClick={() => select({ f: undefined })}>
+        <Button class="quiet" onClick={() => select({ f: undefined })}>
           All features of these texts
-        </button>
+        </Button>
       </p>
       {page !== undefined && page.neighbours.length > 0 && (
         <p class="row">
@@ -97,8 +97,7 @@ function NoPage({ findings: { job }, feature }: { findings: JobFindings<"feature
         Where it is active, what it raises and lowers and what is near it is in no job yet. One more over the
         same texts looks at it and at the strongest others.
       </p>
-      <button
-        type="button"
+      <Button
         class="main"
         onClick={() =>
           void trying(async ({ go }) =>
@@ -107,7 +106,7 @@ function NoPage({ findings: { job }, feature }: { findings: JobFindings<"feature
         }
       >
         Look at it
-      </button>
+      </Button>
       <Problem sentence={problem} />
     </>
   );

@@ -1,6 +1,11 @@
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, ComponentProps } from "preact";
 import { useState } from "preact/hooks";
 import { type Onward, onward } from "../router.js";
+
+/** A button that hands nothing in. */
+export function Button(props: ComponentProps<"button">) {
+  return <button type="button" {...props} />;
+}
 
 /** What went wrong, if anything did. */
 export function Problem({ sentence }: { sentence: string | undefined }) {

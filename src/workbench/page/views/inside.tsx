@@ -5,7 +5,7 @@ import type { AnswerToken, Candidate, FeatureScore, Turn } from "../../wire.js";
 import { insideNumbers } from "../chat-numbers.js";
 import type { FeatureOf } from "./edits.js";
 import { Field } from "./fields.js";
-import { Form } from "./form.js";
+import { Button, Form } from "./form.js";
 import { HtmlPicture } from "./picture.js";
 import { Head } from "./table.js";
 
@@ -66,15 +66,14 @@ export function Inside({ turn, token, at, busy, onFork, onSteer, onInspect, onCl
                   </td>
                   <td class="number">{percent(candidate.probability)}</td>
                   <td>
-                    <button
-                      type="button"
+                    <Button
                       class="quiet"
                       disabled={busy || candidate.token_id < 0}
                       aria-label={`Go on with ${visible(candidate.token)}`}
                       onClick={() => onFork(at, { token_id: candidate.token_id })}
                     >
                       Go on
-                    </button>
+                    </Button>
                   </td>
                 </tr>
               ))}
@@ -115,15 +114,13 @@ export function Inside({ turn, token, at, busy, onFork, onSteer, onInspect, onCl
         onFork={(text) => onFork(at, { text })}
       />
       <p class="row">
-        <button type="button" disabled={busy} onClick={() => onFork(at, {})}>
+        <Button disabled={busy} onClick={() => onFork(at, {})}>
           Choose again from here
-        </button>
-        <button type="button" onClick={onInspect}>
-          Layers of the text up to here
-        </button>
-        <button type="button" class="quiet" onClick={onClose}>
+        </Button>
+        <Button onClick={onInspect}>Layers of the text up to here</Button>
+        <Button class="quiet" onClick={onClose}>
           Close
-        </button>
+        </Button>
       </p>
     </section>
   );
@@ -137,15 +134,14 @@ function LayerRows({ layer, seen, norm }: { layer: number; seen: Candidate[]; no
     <>
       <tr>
         <th scope="row">
-          <button
-            type="button"
+          <Button
             class="quiet bare"
             aria-expanded={open}
             aria-label={`Layer ${layer}, what else it would answer`}
             onClick={() => setOpen(!open)}
           >
             {open ? "▾" : "▸"}
-          </button>
+          </Button>
           {layer}
         </th>
         <td>{top !== undefined && <bdi class="token">{visible(top.token)}</bdi>}</td>
@@ -197,8 +193,7 @@ function Features({ features, dictionary, onSteer }: FeaturesProps) {
             </td>
             <td class="number">{figureOf(activation)}</td>
             <td>
-              <button
-                type="button"
+              <Button
                 class="quiet"
                 aria-label={`Steer with feature ${feature}`}
                 onClick={() =>
@@ -206,7 +201,7 @@ function Features({ features, dictionary, onSteer }: FeaturesProps) {
                 }
               >
                 Steer
-              </button>
+              </Button>
             </td>
           </tr>
         ))}

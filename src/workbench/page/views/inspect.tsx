@@ -8,7 +8,7 @@ import { known, useTopic } from "../store.js";
 import { Attention, chooseHead } from "./attention.js";
 import { type Library, useLibrary } from "./edits.js";
 import { Area, Check, Choice, Field, LayersField } from "./fields.js";
-import { Form, useTrying } from "./form.js";
+import { Button, Form, useTrying } from "./form.js";
 import { JobResult, LetGo } from "./job-result.js";
 
 /** As many blocks as a job takes. */
@@ -178,8 +178,7 @@ function PickedCell({
         Chosen: layer {layer}, token {position} <bdi class="token">{token}</bdi>
       </p>
       <p class="row">
-        <button
-          type="button"
+        <Button
           class="main"
           onClick={() => {
             // The same text stands on both sides: what is to be different is changed in one of them.
@@ -188,7 +187,7 @@ function PickedCell({
           }}
         >
           Patch here
-        </button>
+        </Button>
         <LetGo of={["l", "t"]} />
       </p>
     </section>

@@ -10,7 +10,7 @@ import { open, post } from "../session.js";
 import { known } from "../store.js";
 import { CommandCode } from "./command-code.js";
 import { FigureView } from "./figure.js";
-import { Problem, useTrying } from "./form.js";
+import { Button, Problem, useTrying } from "./form.js";
 import { RequestCode } from "./request-code.js";
 
 /** What a click on a figure's row does. */
@@ -41,9 +41,9 @@ interface JobResultProps<O extends Operation> {
 export function LetGo({ of }: { of: string[] }) {
   const nothing = Object.fromEntries(of.map((name) => [name, undefined]));
   return (
-    <button type="button" class="quiet" onClick={() => select(nothing)}>
+    <Button class="quiet" onClick={() => select(nothing)}>
       Let go
-    </button>
+    </Button>
   );
 }
 
@@ -142,13 +142,12 @@ export function JobProgress({ id }: { id: string }) {
         <progress aria-label={words} />
       )}
       <span class="soft">{timeLeft(summary)}</span>
-      <button
-        type="button"
+      <Button
         aria-label={`Cancel job ${id.slice(0, 8)}`}
         onClick={() => void trying(() => post(`/api/jobs/${id}/cancel`))}
       >
         Cancel
-      </button>
+      </Button>
       <Problem sentence={problem} />
     </div>
   );
@@ -183,9 +182,9 @@ function JobFiles({ findings: { job, passages }, of }: { findings: JobFindings; 
       <h2>Files</h2>
       <p class="row">
         {files.map(([part, name, words]) => (
-          <button key={part} type="button" onClick={() => void keep(`/api/jobs/${job.id}${part}`, name)}>
+          <Button key={part} onClick={() => void keep(`/api/jobs/${job.id}${part}`, name)}>
             {words}
-          </button>
+          </Button>
         ))}
       </p>
       {passages.length > 0 && (

@@ -7,7 +7,7 @@ import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { jobPath, studyJobs, withJob } from "../study-words.js";
 import { Area } from "./fields.js";
-import { Problem, useTrying } from "./form.js";
+import { Button, Problem, useTrying } from "./form.js";
 import { JobProgress, JobResult } from "./job-result.js";
 import { StudyDraftCard } from "./study-draft.js";
 import { Table } from "./table.js";
@@ -38,9 +38,7 @@ export function JobsView({ id }: { id: string | undefined }) {
       ) : (
         jobs.length > 0 && (
           <p>
-            <button type="button" onClick={() => select({ study: id ?? "" })}>
-              Draft a study
-            </button>
+            <Button onClick={() => select({ study: id ?? "" })}>Draft a study</Button>
           </p>
         )
       )}
@@ -83,13 +81,12 @@ function Repeat({ id }: { id: string }) {
       {text !== undefined && (
         <>
           <Area label="Settings" rows={12} class="mono" value={text} onChange={setText} />
-          <button
-            type="button"
+          <Button
             class="main"
             onClick={() => void trying(async ({ go }) => go(`/jobs/${await submit(settingsOf(text))}`))}
           >
             Run
-          </button>
+          </Button>
         </>
       )}
       <Problem sentence={problem} />
@@ -162,14 +159,9 @@ function JobRow({
                 study
               </label>
             )}
-            <button
-              type="button"
-              class="quiet"
-              aria-label={`Repeat job ${short}`}
-              onClick={() => void again()}
-            >
+            <Button class="quiet" aria-label={`Repeat job ${short}`} onClick={() => void again()}>
               Repeat
-            </button>
+            </Button>
             {shown !== undefined && shown !== job.id && (
               <a
                 href={jobPath(shown, { beside: job.id, study })}

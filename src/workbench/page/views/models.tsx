@@ -7,7 +7,7 @@ import { shellWord } from "../scripts.js";
 import { call, post } from "../session.js";
 import { known, useTopic, useWork } from "../store.js";
 import { CommandCode } from "./command-code.js";
-import { Form, Problem, useKept, useTrying } from "./form.js";
+import { Button, Form, Problem, useKept, useTrying } from "./form.js";
 import { Table } from "./table.js";
 
 /** What is looked for at the hub; kept while one looks at other views. */
@@ -180,30 +180,27 @@ function ModelRow({
           {served ? (
             <strong>served</strong>
           ) : (
-            <button
-              type="button"
+            <Button
               disabled={fixed !== null || isSwitching || tooLarge}
               aria-label={`Serve ${id}`}
               onClick={() => void act("/api/models/serve")}
             >
               Serve
-            </button>
+            </Button>
           )}
           {from === "cache" && !sure && (
-            <button
-              type="button"
+            <Button
               class="quiet"
               disabled={served}
               aria-label={served ? `Remove ${id}: not while it is served` : `Remove ${id}`}
               onClick={() => setSure(true)}
             >
               Remove
-            </button>
+            </Button>
           )}
           {sure && (
             <>
-              <button
-                type="button"
+              <Button
                 aria-label={`Really remove ${id}`}
                 onClick={() =>
                   void act("/api/models/remove").then(() => {
@@ -213,7 +210,7 @@ function ModelRow({
                 }
               >
                 Really remove {bytes(size)}
-              </button>
+              </Button>
               <button
                 type="button"
                 class="quiet"
@@ -291,13 +288,12 @@ function OneDownload({ download }: { download: DownloadStatus }) {
           ) : (
             <progress aria-label={`Download of ${model}`} />
           )}
-          <button
-            type="button"
+          <Button
             aria-label={`Stop the download of ${model}`}
             onClick={() => void post(`/api/models/downloads/${number}/stop`).catch(() => {})}
           >
             Stop
-          </button>
+          </Button>
         </>
       ) : (
         <span class={state === "failed" ? "problem" : ""}>
@@ -350,9 +346,9 @@ function Hub() {
           <button type="submit" class="main" disabled={name === "" || looking}>
             {looking ? "Looking …" : "See what is there"}
           </button>
-          <button type="button" disabled={name === ""} onClick={() => void download(name)}>
+          <Button disabled={name === ""} onClick={() => void download(name)}>
             Download
-          </button>
+          </Button>
         </p>
         <CommandCode lines={[`tapline pull ${name === "" ? "owner/name" : shellWord(name)}`]} />
       </Form>
@@ -378,9 +374,9 @@ function Hub() {
                   {here ? (
                     "is here"
                   ) : (
-                    <button type="button" aria-label={`Download ${id}`} onClick={() => void download(id)}>
+                    <Button aria-label={`Download ${id}`} onClick={() => void download(id)}>
                       Download
-                    </button>
+                    </Button>
                   )}
                 </td>
                 <td>

@@ -5,7 +5,7 @@ import type { TextTokens } from "../../wire.js";
 import { type JobFindings, submit } from "../jobs.js";
 import { effectOf, siteIn, toldOf } from "../patch-site.js";
 import { post } from "../session.js";
-import { Problem, useTrying } from "./form.js";
+import { Button, Problem, useTrying } from "./form.js";
 import { JobResult, LetGo } from "./job-result.js";
 import { DataTable } from "./table.js";
 
@@ -39,9 +39,9 @@ export function ChosenSite({
       <p class="lines">{told}</p>
       <p class="row">
         {job.result.pairs.length === 1 && (
-          <button type="button" class="main" onClick={() => void look()}>
+          <Button class="main" onClick={() => void look()}>
             What it does to the next tokens
-          </button>
+          </Button>
         )}
         <LetGo of={["l", "t", "p", "h", "e"]} />
       </p>

@@ -10,7 +10,7 @@ import { post } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { useLibrary } from "./edits.js";
 import { Choice, Field, LayersField, TextsField } from "./fields.js";
-import { Form, useKept, useTrying } from "./form.js";
+import { Button, Form, useKept, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
 import { RequestCode } from "./request-code.js";
 import { DataTable } from "./table.js";
@@ -92,9 +92,9 @@ export function ProbeView({ id }: { id: string | undefined }) {
               <bdi>{draft.file.name}</bdi>: {positive.length} texts of class 1, {negative.length} of class 0
               {examples.some(({ split }) => split !== undefined) && ", with splits of its own"}.
             </span>
-            <button type="button" class="quiet" onClick={() => set({ file: undefined })}>
+            <Button class="quiet" onClick={() => set({ file: undefined })}>
               Take the lists again
-            </button>
+            </Button>
           </p>
         )}
         <div
@@ -135,13 +135,12 @@ export function ProbeView({ id }: { id: string | undefined }) {
             Train and measure
           </button>
           <Field label="name" value={draft.name} onChange={(name) => set({ name })} />
-          <button
-            type="button"
+          <Button
             disabled={known.state?.server.ok !== true}
             onClick={() => void trying(() => post("/api/probes", kept()))}
           >
             Keep one for the chat, at the last of these layers
-          </button>
+          </Button>
         </p>
         <RequestCode of="train and measure" request={() => jobRequest(job())} />
         <RequestCode of="keep one" request={() => serverRequest("/lab/probes", kept())} />
@@ -197,8 +196,7 @@ function Worst({ reports }: { reports: ProbeResult["reports"] }) {
               Layer {layer}: {wrong} of {held.length} on the wrong side of 0.5
             </summary>
             <DataTable head={worstHead} rows={rows} label={`Most wrong at layer ${layer}`} />
-            <button
-              type="button"
+            <Button
               class="quiet"
               aria-label={`All as CSV: most wrong at layer ${layer}`}
               onClick={() =>
@@ -212,7 +210,7 @@ function Worst({ reports }: { reports: ProbeResult["reports"] }) {
               }
             >
               All as CSV
-            </button>
+            </Button>
           </details>
         );
       })}

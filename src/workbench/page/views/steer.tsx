@@ -21,7 +21,7 @@ import { DoseGrid } from "./dose-grid.js";
 import { newEdit, useLibrary } from "./edits.js";
 import { Field, LayersField, TextsField } from "./fields.js";
 import { FigureView } from "./figure.js";
-import { Form, useKept, useTrying } from "./form.js";
+import { Button, Form, useKept, useTrying } from "./form.js";
 import { RequestCode } from "./request-code.js";
 import { Table } from "./table.js";
 
@@ -107,9 +107,9 @@ export function SteerView({ id }: { id: string | undefined }) {
             placeholder="the model's answer"
             onChange={(target) => set({ target })}
           />
-          <button type="button" disabled={known.state?.lab.ok !== true} onClick={() => void measure()}>
+          <Button disabled={known.state?.lab.ok !== true} onClick={() => void measure()}>
             Measure at these layers, beside random vectors
-          </button>
+          </Button>
         </p>
       </Form>
       {ids.length > 0 && <DoseGrid ids={ids} name={draft.name} />}
@@ -161,14 +161,13 @@ function VectorCard({ vector, open }: { vector: StoredVector; open: boolean }) {
         >
           Try in chat, layer {best.layer}
         </a>
-        <button
-          type="button"
+        <Button
           class="quiet"
           aria-expanded={open}
           onClick={() => select({ v: open ? undefined : vector.name })}
         >
           How it separates
-        </button>
+        </Button>
       </p>
       {open && <Separation key={vector.sha256} name={vector.name} />}
     </section>

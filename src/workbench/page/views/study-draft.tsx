@@ -9,7 +9,7 @@ import { useWork } from "../store.js";
 import { noWords, type StudyWords } from "../study-words.js";
 import { CommandCode } from "./command-code.js";
 import { Area, Choice } from "./fields.js";
-import { Form, useTrying } from "./form.js";
+import { Button, Form, useTrying } from "./form.js";
 
 type Text = Exclude<keyof StudyWords, "omissions" | "license">;
 
@@ -106,11 +106,8 @@ export function StudyDraftCard({ jobs }: { jobs: string[] }) {
             <button type="submit" class="main">
               Save the package
             </button>
-            <button type="button" onClick={() => void keep("words")}>
-              Save the words as they are
-            </button>
-            <button
-              type="button"
+            <Button onClick={() => void keep("words")}>Save the words as they are</Button>
+            <Button
               class="quiet"
               onClick={() => {
                 forgetWords();
@@ -118,7 +115,7 @@ export function StudyDraftCard({ jobs }: { jobs: string[] }) {
               }}
             >
               Empty all places
-            </button>
+            </Button>
           </p>
           {drafted !== undefined && drafted.faults.length > 0 && (
             <div class="problem" role="alert">
@@ -143,9 +140,9 @@ export function StudyDraftCard({ jobs }: { jobs: string[] }) {
         />
       )}
       <p>
-        <button type="button" class="quiet" onClick={() => select({ study: undefined })}>
+        <Button class="quiet" onClick={() => select({ study: undefined })}>
           Close the draft
-        </button>
+        </Button>
       </p>
     </section>
   );

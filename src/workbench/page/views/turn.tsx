@@ -10,7 +10,7 @@ import type { Shade } from "../shades.js";
 import { known } from "../store.js";
 import { AnswerText } from "./answer-text.js";
 import { Area } from "./fields.js";
-import { Form } from "./form.js";
+import { Button, Form } from "./form.js";
 import { HtmlPicture } from "./picture.js";
 import { RequestCode } from "./request-code.js";
 
@@ -111,9 +111,9 @@ function Question({ turn, index, conversation, busy, onAskAgain }: QuestionProps
           <bdi>{turn.question}</bdi>
         </p>
         <Branches conversation={conversation} index={index} />
-        <button type="button" class="quiet" disabled={busy} onClick={() => setText(turn.question)}>
+        <Button class="quiet" disabled={busy} onClick={() => setText(turn.question)}>
           Ask otherwise
-        </button>
+        </Button>
       </div>
     );
   }
@@ -130,9 +130,9 @@ function Question({ turn, index, conversation, busy, onAskAgain }: QuestionProps
         <button type="submit" class="main" disabled={text.trim() === ""}>
           Ask
         </button>
-        <button type="button" class="quiet" onClick={() => setText(undefined)}>
+        <Button class="quiet" onClick={() => setText(undefined)}>
           Leave it
-        </button>
+        </Button>
       </p>
     </Form>
   );
