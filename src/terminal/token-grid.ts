@@ -5,7 +5,7 @@ import { dim, onScale, type Scale } from "./paint.js";
 
 export interface Cell {
   /** Left in the cell; cut where it is too long. */
-  text: string;
+  text?: string;
   /** Right in the cell; never cut. */
   figure: string;
   /** Place on the colour scale, 0 to 1. */
@@ -13,13 +13,13 @@ export interface Cell {
   bold?: boolean;
 }
 
-export interface TokenGrid {
+interface TokenGrid {
   tokens: readonly string[];
   /** One row a layer, with one cell a token. */
   rows: ReadonlyArray<{ layer: number; cells: readonly Cell[] }>;
   scale: Scale;
   /** Whether colour alone may stand for the figure where columns are scarce. */
-  figureOptional: boolean;
+  figureOptional?: boolean;
 }
 
 /** Columns before the cells: a layer's index. */
@@ -55,7 +55,7 @@ function layout({ tokens, rows, figureOptional }: TokenGrid, canvas: Canvas) {
   const room = Math.max(narrowest, canvas.width) - margin;
   const figures = rows.flatMap(({ cells }) => cells.map(({ figure }) => figure.length));
   const figure = Math.max(1, ...figures);
-  const hasText = rows.some(({ cells }) => cells.some(({ text }) => text !== ""));
+  const hasText = rows.some(({ cells }) => cells.some(({ text = "" }) => text !== ""));
   // Padding on both sides; text wants at least six columns and one between it and the figure.
   const full = 2 + figure + (hasText ? 7 : 1);
   const each = Math.floor(room / Math.max(1, tokens.length));
@@ -65,7 +65,7 @@ function layout({ tokens, rows, figureOptional }: TokenGrid, canvas: Canvas) {
   return { cell, first: Math.max(0, tokens.length - Math.floor(room / cell)), withFigure };
 }
 
-function cellText({ text, figure }: Cell, cell: number, withFigure: boolean): string {
+function cellText({ text = "", figure }: Cell, cell: number, withFigure: boolean): string {
   const inner = cell - 2;
   if (!withFigure) return ` ${fit(text, inner)} `;
   const room = inner - figure.length;

@@ -239,14 +239,8 @@ export class Asker {
         if (token !== undefined) token.features = features;
       }
       const tokens = answer.tokens.slice(kept);
-      this.#events.publish({
-        type: "tokens",
-        conversation: conversation.id,
-        turn,
-        answer: index,
-        at: kept,
-        tokens,
-      });
+      const place = { conversation: conversation.id, turn, answer: index, at: kept };
+      this.#events.publish({ type: "tokens", ...place, tokens });
       await this.#services.http.json(path, { method: "DELETE" });
     } catch (error) {
       answer.unread = `Features were not read: ${sentenceOf(error)}`;
@@ -283,28 +277,25 @@ export class Asker {
   /** The tokens that a turn's answer was given after, as the server made them. */
   async #promptIds({ request: { path, body } }: Turn): Promise<number[]> {
     if (Array.isArray(body.prompt)) return body.prompt as number[];
-    const post = <T>(to: string, sent: object) =>
-      this.#services.http.json<T>(to, { method: "POST", body: sent });
     const { messages, chat_template_kwargs } = body;
     const text =
       path === "/v1/completions"
         ? (body.prompt as string)
-        : (await post<{ prompt: string }>("/apply-template", { messages, chat_template_kwargs })).prompt;
+        : (await this.#post<{ prompt: string }>("/apply-template", { messages, chat_template_kwargs }))
+            .prompt;
     const asked = { content: text, add_special: true, parse_special: true };
-    return (await post<{ tokens: number[] }>("/tokenize", asked)).tokens;
+    return (await this.#post<{ tokens: number[] }>("/tokenize", asked)).tokens;
+  }
+
+  #post<T>(path: string, body: object): Promise<T> {
+    return this.#services.http.json<T>(path, { method: "POST", body });
   }
 
   /** A text that somebody put in a token's place, as the server takes it apart. */
   async #tokensOf(text: string, answer: TurnAnswer, at: number): Promise<AnswerToken[]> {
-    const body = { content: text, add_special: false, with_pieces: true };
-    const { tokens } = await this.#services.http.json<{ tokens: { id: number; piece: string | number[] }[] }>(
-      "/tokenize",
-      { method: "POST", body },
-    );
-    return tokens.map(({ id, piece }) => ({
-      id,
-      // Half a character is told as its bytes.
-      text: typeof piece === "string" ? piece : new TextDecoder().decode(Uint8Array.from(piece)),
+    const tokens = await this.#services.tokens(text, false);
+    return tokens.map((token) => ({
+      ...token,
       ...(answer.tokens[at]?.thinking === true && { thinking: true }),
     }));
   }
@@ -315,15 +306,9 @@ export class Asker {
     const found = [...(instead?.candidates ?? []), ...(instead?.lens ?? []).flat()].find(
       (candidate) => candidate.token_id === id,
     );
-    const told =
-      found?.token ??
-      (
-        await this.#services.http.json<{ content: string }>("/detokenize", {
-          method: "POST",
-          body: { tokens: [id] },
-        })
-      ).content;
-    return { id, text: told, ...(instead?.thinking === true && { thinking: true }) };
+    const text =
+      found?.token ?? (await this.#post<{ content: string }>("/detokenize", { tokens: [id] })).content;
+    return { id, text, ...(instead?.thinking === true && { thinking: true }) };
   }
 }
 

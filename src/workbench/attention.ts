@@ -1,5 +1,4 @@
 import type { Lab } from "../client/index.js";
-import type { InspectResult } from "../contracts/index.js";
 import { HttpError } from "../http/index.js";
 import type { HeadPicture } from "./wire.js";
 
@@ -17,7 +16,7 @@ export class HeadReader {
   /** @throws HttpError @throws TaplineError */
   async read(id: string, layer: number, head: number): Promise<HeadPicture> {
     const job = await this.#lab.job(id);
-    const found = job.operation === "inspect" ? (job.result as InspectResult | undefined) : undefined;
+    const found = job.operation === "inspect" ? job.result : undefined;
     const place = (found?.attention ?? [])
       .filter((one) => one.layer === layer)
       .findIndex((one) => one.head === head);

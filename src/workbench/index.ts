@@ -29,18 +29,6 @@ export interface WorkbenchOptions extends ServiceAddresses {
   log?: (line: string) => void;
 }
 
-/** What the routes share. */
-export interface Workbench {
-  readonly sessions: Sessions;
-  readonly services: Services;
-  readonly conversations: Conversations;
-  readonly asker: Asker;
-  readonly models: Models;
-  readonly events: Events;
-  /** A browser has shown its link. */
-  onOpened(): void;
-}
-
 export interface WorkbenchService {
   readonly url: string;
   readonly port: number;
@@ -72,10 +60,7 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
   const key = randomSecret();
   let http: Listening | undefined;
   const link = () => `${(http as Listening).url}/#${sessions.link()}`;
-  const bench: Workbench = {
-    ...{ sessions, services, conversations, asker, models, events },
-    onOpened: () => open(),
-  };
+  const bench = { sessions, services, conversations, asker, models, events, onOpened: () => open() };
   const app = createApp({
     before: [guardHeaders, workbenchAccess(sessions)],
     routers: [pageRoutes(assets), apiRoutes(bench), controlRoutes(key, link)],

@@ -25,10 +25,14 @@ import {
 } from "../http/index.js";
 import { findingsOf, type ReportedJob, renderReport } from "../report/index.js";
 import { cookieName } from "./access.js";
+import type { Asker } from "./asker.js";
 import { HeadReader } from "./attention.js";
+import type { Conversations } from "./conversations.js";
+import type { Events } from "./events.js";
 import { fitting } from "./fitting.js";
-import type { Workbench } from "./index.js";
-import { sentenceOf } from "./services.js";
+import type { Models } from "./models.js";
+import { type Services, sentenceOf } from "./services.js";
+import type { Sessions } from "./sessions.js";
 import { studyDraft } from "./study.js";
 import type { HeadPicture, State } from "./wire.js";
 
@@ -36,10 +40,34 @@ const jobPattern = new RegExp(jobIdPattern);
 const keptName = new RegExp(namePattern);
 const artifactPattern = /^\w[\w.-]{0,199}$/;
 
+/** What the routes answer from. */
+export interface Workbench {
+  readonly sessions: Sessions;
+  readonly services: Services;
+  readonly conversations: Conversations;
+  readonly asker: Asker;
+  readonly models: Models;
+  readonly events: Events;
+  /** A browser has shown its link. */
+  onOpened(): void;
+}
+
 /** What the page asks of its service; nothing in it names a path or an address. */
 export function apiRoutes(bench: Workbench): Routes {
   const { sessions, services, conversations, asker, models, events } = bench;
   const router = createRouter("/api");
+  /** A route that answers with what `work` returns, or with what it has answered itself. */
+  const on = (
+    method: "get" | "post" | "delete",
+    path: string,
+    work: (ctx: RouteContext) => unknown,
+    status?: number,
+  ) =>
+    router[method](path, async (ctx) => {
+      const answer = await told(work, ctx);
+      if (answer !== undefined) ctx.body = answer;
+      if (status !== undefined) ctx.status = status;
+    });
   const body = (ctx: Context) => readJson(ctx, { limit: workbenchLimits.body_bytes });
   const id = (ctx: RouteContext) => ctx.params.id as string;
   /** A job's id, which is never a way to another path of the Lab's. */
@@ -55,7 +83,7 @@ export function apiRoutes(bench: Workbench): Routes {
   };
   const heads = new HeadReader(services.lab);
 
-  router.post("/session", async (ctx) => {
+  on("post", "/session", async (ctx) => {
     const { token } = checked(SessionRequest, await body(ctx));
     const session = sessions.redeem(token);
     if (session === undefined) {
@@ -66,18 +94,18 @@ export function apiRoutes(bench: Workbench): Routes {
     }
     const name = cookieName(ctx.socket.localPort);
     ctx.set("Set-Cookie", `${name}=${session.cookie}; HttpOnly; SameSite=Strict; Path=/`);
-    ctx.body = { secret: session.secret };
     bench.onOpened();
+    return { secret: session.secret };
   });
 
-  router.delete("/sessions", (ctx) => {
+  on("delete", "/sessions", () => {
     sessions.endAll();
-    ctx.body = { ended: true };
+    return { ended: true };
   });
 
-  router.get("/state", async (ctx) => {
+  on("get", "/state", async () => {
     await services.look();
-    ctx.body = {
+    return {
       version,
       number: events.number,
       server: services.server,
@@ -88,59 +116,48 @@ export function apiRoutes(bench: Workbench): Routes {
     } satisfies State;
   });
 
-  router.get("/events", (ctx) => {
+  on("get", "/events", (ctx) => {
     const after = /^\d{1,15}$/.test(String(ctx.query.after)) ? Number(ctx.query.after) : events.number;
     ctx.type = "text/event-stream; charset=utf-8";
-    ctx.body = events.stream(after);
+    return events.stream(after);
   });
 
-  router.post("/conversations", async (ctx) => {
-    ctx.body = await told(asker.ask(undefined, checked(AskRequest, await body(ctx))));
-    ctx.status = 201;
-  });
+  const ask = async (ctx: RouteContext, of?: string) => asker.ask(of, checked(AskRequest, await body(ctx)));
+  on("post", "/conversations", (ctx) => ask(ctx), 201);
+  on("post", "/conversations/:id/turns", (ctx) => ask(ctx, id(ctx)), 201);
+  const fork = async (ctx: RouteContext) => asker.fork(id(ctx), checked(ForkRequest, await body(ctx)));
+  on("post", "/conversations/:id/forks", fork, 201);
 
-  router.get("/conversations/:id", (ctx) => {
+  on("get", "/conversations/:id", (ctx) => {
     // Written at once: an answer that goes on changes it, and the number says what is in it.
     ctx.type = "application/json";
-    ctx.body = JSON.stringify({ number: events.number, conversation: conversations.get(id(ctx)) });
+    return JSON.stringify({ number: events.number, conversation: conversations.get(id(ctx)) });
   });
 
-  router.delete("/conversations/:id", async (ctx) => {
+  on("delete", "/conversations/:id", async (ctx) => {
     await conversations.remove(id(ctx));
-    ctx.body = { deleted: true };
+    return { deleted: true };
   });
 
-  router.post("/conversations/:id/turns", async (ctx) => {
-    ctx.body = await told(asker.ask(id(ctx), checked(AskRequest, await body(ctx))));
-    ctx.status = 201;
-  });
-
-  router.post("/conversations/:id/forks", async (ctx) => {
-    ctx.body = await told(asker.fork(id(ctx), checked(ForkRequest, await body(ctx))));
-    ctx.status = 201;
-  });
-
-  router.post("/conversations/:id/stop", (ctx) => {
+  on("post", "/conversations/:id/stop", (ctx) => {
     asker.stop(id(ctx));
-    ctx.body = { stopped: true };
+    return { stopped: true };
   });
 
-  router.post("/tokens", async (ctx) => {
+  on("post", "/tokens", async (ctx) => {
     const { texts } = checked(TokensRequest, await body(ctx));
-    ctx.body = { tokens: await told(Promise.all(texts.map((text) => services.tokens(text)))) };
+    return { tokens: await Promise.all(texts.map((text) => services.tokens(text))) };
   });
 
-  router.get("/library", async (ctx) => {
-    const [served, vectors, probes, dictionaries, lenses] = await told(
-      Promise.all([
-        services.model.capabilities(),
-        services.model.vectors(),
-        services.model.probes(),
-        services.lab.dictionaries().catch(() => []),
-        services.lab.lenses().catch(() => []),
-      ]),
-    );
-    ctx.body = {
+  on("get", "/library", async () => {
+    const [served, vectors, probes, dictionaries, lenses] = await Promise.all([
+      services.model.capabilities(),
+      services.model.vectors(),
+      services.model.probes(),
+      services.lab.dictionaries().catch(() => []),
+      services.lab.lenses().catch(() => []),
+    ]);
+    return {
       vectors: fitting(vectors, served),
       probes: fitting(probes, served),
       dictionaries: fitting(dictionaries, served),
@@ -148,134 +165,107 @@ export function apiRoutes(bench: Workbench): Routes {
     };
   });
 
-  router.post("/vectors", async (ctx) => {
-    ctx.body = await told(services.model.makeVector(checked(VectorRequest, await body(ctx))));
-    ctx.status = 201;
+  /** Something new is in the library, which every tab reads again. */
+  const added = async <T>(making: Promise<T>) => {
+    const made = await making;
     events.publish({ type: "library" });
-  });
-
-  router.get("/vectors/:name", async (ctx) => {
-    ctx.body = await told(services.model.vector(nameOf(ctx, "vector")));
-  });
-
-  router.post("/probes", async (ctx) => {
-    ctx.body = await told(services.model.makeProbe(checked(ProbeRequest, await body(ctx))));
-    ctx.status = 201;
-    events.publish({ type: "library" });
-  });
+    return made;
+  };
+  const vector = async (ctx: Context) => services.model.makeVector(checked(VectorRequest, await body(ctx)));
+  on("post", "/vectors", (ctx) => added(vector(ctx)), 201);
+  on("get", "/vectors/:name", (ctx) => services.model.vector(nameOf(ctx, "vector")));
+  const probe = async (ctx: Context) => services.model.makeProbe(checked(ProbeRequest, await body(ctx)));
+  on("post", "/probes", (ctx) => added(probe(ctx)), 201);
 
   const model = async (ctx: Context) => checked(ModelRequest, await body(ctx)).model;
+  on("get", "/models", () => models.here());
+  on("post", "/models/fits", async (ctx) => ({ memory: await models.fits(await model(ctx)) }));
+  on("post", "/models/offers", async (ctx) => models.offers(await model(ctx), clientGone(ctx).signal));
+  on("post", "/models/downloads", async (ctx) => models.download(await model(ctx)), 201);
+  on("post", "/models/remove", async (ctx) => models.remove(await model(ctx)));
 
-  router.get("/models", async (ctx) => {
-    ctx.body = await told(models.here());
-  });
-
-  router.post("/models/fits", async (ctx) => {
-    ctx.body = { memory: await told(models.fits(await model(ctx))) };
-  });
-
-  router.post("/models/offers", async (ctx) => {
-    const name = await model(ctx);
-    ctx.body = await told(models.offers(name, clientGone(ctx).signal));
-  });
-
-  router.post("/models/downloads", async (ctx) => {
-    ctx.body = models.download(await model(ctx));
-    ctx.status = 201;
-  });
-
-  router.post("/models/downloads/:id/stop", (ctx) => {
+  on("post", "/models/downloads/:id/stop", (ctx) => {
     models.stop(Number(id(ctx)));
-    ctx.body = { stopped: true };
+    return { stopped: true };
   });
 
-  router.post("/models/remove", async (ctx) => {
-    ctx.body = await told(models.remove(await model(ctx)));
-  });
-
-  router.post("/models/serve", async (ctx) => {
+  const serve = async (ctx: Context) => {
     if (conversations.list().some(({ running }) => running)) {
       throw new HttpError(409, "An answer is being given; stop it first, or wait for its end.");
     }
-    await told(models.serve(await model(ctx)));
-    ctx.body = { serving: true };
-    ctx.status = 202;
-  });
+    await models.serve(await model(ctx));
+    return { serving: true };
+  };
+  on("post", "/models/serve", serve, 202);
 
-  router.post("/jobs", async (ctx) => {
+  const submit = async (ctx: Context) => {
     const asked = await body(ctx);
     const { operation, model } = checked(JobRequest, asked);
     // What else it says, the Lab checks.
     const { operation: _, model: __, ...settings } = asked as Record<string, unknown>;
-    const submitted = services.lab.submit(operation as "inspect", model, settings as { prompt: string });
-    ctx.body = await told(submitted);
-    ctx.status = 201;
+    const job = await services.lab.submit(operation as "inspect", model, settings as { prompt: string });
     await services.look();
-  });
+    return job;
+  };
+  on("post", "/jobs", submit, 201);
 
-  router.post("/studies", async (ctx) => {
+  on("post", "/studies", async (ctx) => {
     const { jobs, words } = checked(StudyRequest, await body(ctx));
-    ctx.body = await told(
-      Promise.all(jobs.map((job) => services.lab.job(job))).then((found) => studyDraft(found, words)),
-    );
+    return studyDraft(await Promise.all(jobs.map((job) => services.lab.job(job))), words);
   });
 
-  router.get("/jobs/:id", async (ctx) => {
-    ctx.body = await told(services.lab.job(jobId(ctx)));
-  });
+  on("get", "/jobs/:id", (ctx) => services.lab.job(jobId(ctx)));
 
   /** A job, and once it has finished its figures: what they show in words, and their data. */
-  router.get("/jobs/:id/findings", async (ctx) => {
-    const job = await told(services.lab.job(jobId(ctx)));
-    if (job.result === undefined) {
-      ctx.body = { job };
-      return;
-    }
+  on("get", "/jobs/:id/findings", async (ctx) => {
+    const job = await services.lab.job(jobId(ctx));
+    if (job.result === undefined) return { job };
     const { summary, cautions, parts } = findingsOf(job as ReportedJob);
     const figures = parts.filter((part) => "chart" in part);
     const passages = parts.filter((part) => !("chart" in part)).map(({ id, title }) => ({ id, title }));
-    ctx.body = { job, summary, cautions, figures, passages };
+    return { job, summary, cautions, figures, passages };
   });
 
-  router.get("/jobs/:id/attention/:layer/:head", async (ctx) => {
+  on("get", "/jobs/:id/attention/:layer/:head", (ctx) => {
     const [layer, head] = [ctx.params.layer, ctx.params.head].map((text) =>
       /^\d{1,4}$/.test(text as string) ? Number(text) : Number.NaN,
     ) as [number, number];
     if (Number.isNaN(layer + head)) throw new HttpError(400, "Layer and head are numbers.");
-    ctx.body = (await told(heads.read(jobId(ctx), layer, head))) satisfies HeadPicture;
+    return heads.read(jobId(ctx), layer, head) satisfies Promise<HeadPicture>;
   });
 
-  router.post("/jobs/:id/cancel", async (ctx) => {
-    ctx.body = await told(services.lab.cancel(jobId(ctx)));
+  on("post", "/jobs/:id/cancel", async (ctx) => {
+    const job = await services.lab.cancel(jobId(ctx));
     await services.look();
+    return job;
   });
 
-  router.get("/jobs/:id/report", async (ctx) => {
-    const job = await told(services.lab.job(jobId(ctx)));
+  on("get", "/jobs/:id/report", async (ctx) => {
+    const job = await services.lab.job(jobId(ctx));
     if (job.result === undefined)
       throw new HttpError(409, `Job ${job.id} has no result; it is ${job.status}.`);
     // A file to keep: the page fetches it, so that it is never shown in this origin.
     ctx.type = "application/octet-stream";
-    ctx.body = await renderReport(job as ReportedJob);
+    return renderReport(job as ReportedJob);
   });
 
-  router.get("/jobs/:id/artifacts/:name", async (ctx) => {
+  on("get", "/jobs/:id/artifacts/:name", async (ctx) => {
     const [job, name] = [jobId(ctx), ctx.params.name as string];
     if (!artifactPattern.test(name)) throw new HttpError(404, "There is no artifact of that name.");
     const { signal } = clientGone(ctx);
     const path = `/lab/v1/jobs/${job}/artifacts/${encodeURIComponent(name)}`;
-    const response = await told(services.labHttp.open(path, { signal }));
+    const response = await services.labHttp.open(path, { signal });
     ctx.type = "application/octet-stream";
-    ctx.body = response;
+    return response;
   });
 
   return router;
 }
 
 /** What a service refused, refused here with its own sentence; a service that is gone is a 502. */
-async function told<T>(work: Promise<T>): Promise<T> {
+async function told(work: (ctx: RouteContext) => unknown, ctx: RouteContext): Promise<unknown> {
   try {
-    return await work;
+    return await work(ctx);
   } catch (error) {
     if (error instanceof TaplineError || (error instanceof Error && error.name === "TimeoutError")) {
       const status = error instanceof TaplineError ? (error.status ?? 502) : 504;

@@ -74,16 +74,16 @@ export class Services {
     return typeof path === "string" ? path : null;
   }
 
-  /** The tokens of a raw text: with what the model puts in front, and no control token read out of it. @throws TaplineError */
-  async tokens(text: string): Promise<TextTokens> {
-    const body = { content: text, add_special: true, parse_special: false, with_pieces: true };
-    const { tokens } = await this.http.json<{ tokens: { id: number; piece: string | number[] }[] }>(
-      "/tokenize",
-      {
-        method: "POST",
-        body,
-      },
-    );
+  /**
+   * The tokens of a text. A raw text gets what the model puts in front, and no control token is read out of it; part of
+   * an answer gets nothing in front.
+   * @throws TaplineError
+   */
+  async tokens(text: string, raw = true): Promise<TextTokens> {
+    const special = { add_special: raw, ...(raw && { parse_special: false }) };
+    const body = { content: text, ...special, with_pieces: true };
+    type Answer = { tokens: { id: number; piece: string | number[] }[] };
+    const { tokens } = await this.http.json<Answer>("/tokenize", { method: "POST", body });
     return tokens.map(({ id, piece }) => ({
       id,
       // Bytes are no text by themselves.

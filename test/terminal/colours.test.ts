@@ -10,11 +10,10 @@ import { featuresPicture } from "../../src/operations/features/picture.js";
 import { patchSweepPicture } from "../../src/operations/patch_sweep/picture.js";
 import { probePicture } from "../../src/operations/probe/picture.js";
 import { saePicture } from "../../src/operations/sae/picture.js";
-import { attentionPicture } from "../../src/terminal/attention-grid.js";
 import type { Canvas } from "../../src/terminal/canvas.js";
 import { executionList, executionPicture } from "../../src/terminal/execution-picture.js";
 import { bars, inScale, lensGrid, normsGrid } from "../../src/terminal/index.js";
-import { decompositionPicture } from "../../src/terminal/inner-points.js";
+import { attentionPicture, decompositionPicture } from "../../src/terminal/inspect-grids.js";
 import { jobList } from "../../src/terminal/job-list.js";
 import {
   differenceScale,

@@ -19,7 +19,7 @@ import {
   table,
   ticksUpTo,
 } from "../../src/terminal/index.js";
-import { measureGrid } from "../../src/terminal/lens-grid.js";
+import { measureGrid } from "../../src/terminal/inspect-grids.js";
 import { heading } from "../../src/terminal/page.js";
 import { statsPicture } from "../../src/terminal/stats-picture.js";
 import { withTime } from "../support/with-time.js";

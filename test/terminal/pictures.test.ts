@@ -14,7 +14,7 @@ import {
   normsGrid,
   probabilityScale,
 } from "../../src/terminal/index.js";
-import { targetGrid } from "../../src/terminal/target-grid.js";
+import { targetGrid } from "../../src/terminal/inspect-grids.js";
 import { character, fc } from "../support/fc.js";
 import { example } from "./example.js";
 

@@ -2,18 +2,23 @@ import type { InspectResult } from "../../contracts/index.js";
 import { lensReadings, lensViewMeanings, viewValues } from "../../findings/lens.js";
 import { story } from "../../findings/story.js";
 import { oneLine, visible } from "../../findings/text.js";
-import { attentionPicture } from "../../terminal/attention-grid.js";
 import { bars } from "../../terminal/bars.js";
 import { type Canvas, narrowest } from "../../terminal/canvas.js";
 import { wrap } from "../../terminal/fit.js";
-import { decompositionPicture, innerPointsPicture } from "../../terminal/inner-points.js";
+import {
+  attentionPicture,
+  decompositionPicture,
+  innerPointsPicture,
+  lensGrid,
+  measureGrid,
+  normsGrid,
+  readingGrid,
+  routingPicture,
+  targetGrid,
+} from "../../terminal/inspect-grids.js";
 import { legend } from "../../terminal/legend.js";
-import { lensGrid, measureGrid, readingGrid } from "../../terminal/lens-grid.js";
-import { normsGrid } from "../../terminal/norms-grid.js";
 import { heading } from "../../terminal/page.js";
 import { bold, magnitudeScale, probabilityScale } from "../../terminal/paint.js";
-import { routingPicture } from "../../terminal/routing-grid.js";
-import { targetGrid } from "../../terminal/target-grid.js";
 import { layersAsked, type Picture } from "../picture.js";
 
 /** An inspect job: the logit lens, the sentence it tells, norms, and the model's own next tokens. */

@@ -7,7 +7,7 @@ import { call, forget } from "./session.js";
 import { changed, known, useTopic } from "./store.js";
 import { ChatView } from "./views/chat.js";
 import { FeaturesView } from "./views/features.js";
-import { Problem, useTrying } from "./views/form.js";
+import { Button, Problem, useTrying } from "./views/form.js";
 import { InspectView } from "./views/inspect.js";
 import { JobsView } from "./views/jobs.js";
 import { ModelsView } from "./views/models.js";
@@ -15,36 +15,28 @@ import { PatchView } from "./views/patch.js";
 import { ProbeView } from "./views/probe.js";
 import { SteerView } from "./views/steer.js";
 
-const names: Record<View, string> = {
-  chat: "Chat",
-  inspect: "Inspect",
-  patch: "Patch",
-  steer: "Steer",
-  probe: "Probe",
-  features: "Features",
-  jobs: "Jobs",
-  models: "Models",
-};
-
-const shown: Record<View, (props: { id: string | undefined }) => preact.JSX.Element> = {
-  chat: ChatView,
-  inspect: InspectView,
-  patch: PatchView,
-  steer: SteerView,
-  probe: ProbeView,
-  features: FeaturesView,
-  jobs: JobsView,
-  models: ModelsView,
+const shown: Record<
+  View,
+  readonly [name: string, (props: { id: string | undefined }) => preact.JSX.Element]
+> = {
+  chat: ["Chat", ChatView],
+  inspect: ["Inspect", InspectView],
+  patch: ["Patch", PatchView],
+  steer: ["Steer", SteerView],
+  probe: ["Probe", ProbeView],
+  features: ["Features", FeaturesView],
+  jobs: ["Jobs", JobsView],
+  models: ["Models", ModelsView],
 };
 
 export function App() {
   const { view, id } = usePlace();
-  const Shown = shown[view];
+  const [title, Shown] = shown[view];
   const shownBefore = useRef(view);
   // With the view itself, before another key can arrive: an effect behind the next picture would take the focus, and the
   // rest of what is being typed, from a field that one has gone to meanwhile.
   useLayoutEffect(() => {
-    document.title = `${names[view]} · tapline workbench`;
+    document.title = `${title} · tapline workbench`;
     // Who came by a link or a button, goes on in the view and not at the page's beginning.
     if (shownBefore.current !== view) document.getElementById("content")?.focus();
     shownBefore.current = view;
@@ -63,7 +55,7 @@ export function App() {
       <nav class="rail" aria-label="Views">
         {views.map((name) => (
           <a key={name} href={`/${name}`} onClick={follow} aria-current={name === view ? "page" : undefined}>
-            {names[name]}
+            {shown[name][0]}
           </a>
         ))}
       </nav>
@@ -127,9 +119,9 @@ function SignOut() {
   };
   return (
     <>
-      <button type="button" class="quiet" onClick={() => void trying(signOut)}>
+      <Button class="quiet" onClick={() => void trying(signOut)}>
         Sign out everywhere
-      </button>
+      </Button>
       <Problem sentence={problem} />
     </>
   );
@@ -164,8 +156,7 @@ function ThemeButton() {
   const { dataset } = document.documentElement;
   const next = choices[(choices.indexOf(dataset.theme as "light") + 1) % choices.length];
   return (
-    <button
-      type="button"
+    <Button
       class="quiet"
       onClick={() => {
         if (next === undefined) {
@@ -179,6 +170,6 @@ function ThemeButton() {
       }}
     >
       Theme: {dataset.theme ?? "system"}
-    </button>
+    </Button>
   );
 }

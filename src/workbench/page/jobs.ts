@@ -1,14 +1,16 @@
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Config, Job, JobSummary, Operation, PatchGrowth } from "../../contracts/index.js";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Job, JobSummary, Operation, PatchGrowth } from "../../contracts/index.js";
+import type { JobOf } from "../../contracts/job.js";
 import type { Figure } from "../../findings/figure.js";
 import { spreadLayers } from "../../findings/layers.js";
+import type { ResultOf } from "../../operations/contracts.js";
 import type { CodeRequest } from "./scripts.js";
-import { call } from "./session.js";
-import { known, useTopic } from "./store.js";
+import { call, post } from "./session.js";
+import { known, useTopic, useWork } from "./store.js";
 
-/** A finished job with what its figures show. */
-export interface JobFindings {
-  job: Job;
+/** A completed job with what its figures show. */
+export interface JobFindings<O extends Operation = Operation> {
+  job: JobOf<O> & { result: ResultOf<O> };
   summary: string[];
   cautions: string[];
   figures: Figure[];
@@ -44,19 +46,15 @@ export function useFindings(id: string | undefined): JobFindings | string | unde
   const [found, set] = useState<{ id: string; findings: JobFindings | string }>();
   const status = summary?.status;
   const reachable = known.state?.lab.ok === true;
-  useEffect(() => {
+  useWork([id, status, reachable], (isOver) => {
     if (id === undefined || (status !== undefined && status !== "completed")) return;
     // What a job found does not change: read again, its pictures would be drawn again under the keys of who looks at them.
     if (found?.id === id && typeof found.findings !== "string") return;
-    let ended = false;
     void readFindings(id).then((findings) => {
       // One that is under way is asked for again when its state changes.
-      if (!ended && (typeof findings === "string" || "figures" in findings)) set({ id, findings });
+      if (!isOver() && (typeof findings === "string" || "figures" in findings)) set({ id, findings });
     });
-    return () => {
-      ended = true;
-    };
-  }, [id, status, reachable]);
+  });
   return found?.id === id ? found?.findings : undefined;
 }
 
@@ -71,20 +69,16 @@ export function useAllFindings(
   const [found, set] = useState<ReadonlyMap<string, JobFindings | { job: Job } | string>>(new Map());
   const statuses = ids.map((id) => known.state?.jobs.find((job) => job.id === id)?.status);
   const reachable = known.state?.lab.ok === true;
-  useEffect(() => {
-    let ended = false;
+  useWork([ids.join(), statuses.join(), reachable], (isOver) => {
     for (const [at, id] of ids.entries()) {
       const before = found.get(id);
       // Why something is not there is asked again: the Lab may be back.
       const isRead = typeof before === "object";
       // One that is under way is asked for once, for its settings, and again when it has ended.
       if (isRead && (isGoing(statuses[at]) || "figures" in before)) continue;
-      void readFindings(id).then((what) => !ended && set((before) => new Map(before).set(id, what)));
+      void readFindings(id).then((what) => !isOver() && set((before) => new Map(before).set(id, what)));
     }
-    return () => {
-      ended = true;
-    };
-  }, [ids.join(), statuses.join(), reachable]);
+  });
   return found;
 }
 
@@ -94,17 +88,13 @@ export function useGrowth(id: string): PatchGrowth | undefined {
   const [growth, set] = useState<PatchGrowth>();
   const { done } = summary?.progress ?? { done: 0 };
   const runs = summary?.status === "running" && summary.operation === "patch_sweep";
-  useEffect(() => {
+  useWork([id, runs, done], (isOver) => {
     if (!runs) return;
-    let ended = false;
     call<Job>(`/api/jobs/${encodeURIComponent(id)}`).then(
-      ({ progress }) => !ended && progress.growth !== undefined && set(progress.growth),
+      ({ progress }) => !isOver() && progress.growth !== undefined && set(progress.growth),
       () => {},
     );
-    return () => {
-      ended = true;
-    };
-  }, [id, runs, done]);
+  });
   return runs ? growth : undefined;
 }
 
@@ -113,7 +103,7 @@ let handedIn: string | undefined;
 
 /** Hands an experiment in. @returns its id */
 export async function submit(body: Record<string, unknown>): Promise<string> {
-  const { id } = await call<Job>("/api/jobs", { method: "POST", body });
+  const { id } = await post<Job>("/api/jobs", body);
   handedIn = id;
   return id;
 }
@@ -125,7 +115,7 @@ export async function submit(body: Record<string, unknown>): Promise<string> {
 export function useAsked<O extends Operation>(
   operation: O,
   id: string | undefined,
-  fill: (config: Extract<Config, { operation: O }>) => void,
+  fill: (config: JobOf<O>["config"]) => void,
 ): void {
   const isShown = useRef(false);
   useLayoutEffect(() => {
@@ -139,7 +129,7 @@ export function useAsked<O extends Operation>(
     call<Job>(`/api/jobs/${encodeURIComponent(id)}`, { signal })
       .then(({ config }) => {
         if (!signal.aborted && config.operation === operation) {
-          fill(config as Extract<Config, { operation: O }>);
+          fill(config as JobOf<O>["config"]);
         }
       })
       // That it is not there, the view itself says; a job of an earlier version may not say all that the form has.

@@ -1,10 +1,10 @@
 /** A place of a patch sweep's maps: how an address names it, where a figure has it, and what is asked about it. */
 
-import type { Job, PatchSweepConfig, PatchSweepResult } from "../../contracts/index.js";
 import { type ChangedPoint, changedPoints } from "../../contracts/names.js";
 import type { Figure } from "../../findings/figure.js";
 import { readMarks } from "../../operations/patch_sweep/contract-marked-text.js";
 import { promptPairs } from "../../operations/patch_sweep/contract-pairs.js";
+import type { JobFindings } from "./jobs.js";
 
 export interface Site {
   layer: number;
@@ -93,12 +93,15 @@ export interface Effect {
  * so that the donor is the text up to there.
  * @param job a sweep of one pair
  */
-export function effectOf(job: Pick<Job, "model" | "config" | "result">, site: Site): Effect {
-  const { pairs, direction } = job.result as PatchSweepResult;
-  const config = job.config as PatchSweepConfig;
+export function effectOf(
+  job: Pick<JobFindings<"patch_sweep">["job"], "model" | "config" | "result">,
+  site: Site,
+): Effect {
+  const { pairs, direction } = job.result;
+  const { config } = job;
   const marked = config.positions !== undefined && !Array.isArray(config.positions);
   const [given] = promptPairs(config) as [{ clean: string; corrupted: string }];
-  const [pair] = pairs as [PatchSweepResult["pairs"][number]];
+  const [pair] = pairs as [(typeof pairs)[number]];
   const [from, into] = (direction === "denoise" ? ["clean", "corrupted"] : ["corrupted", "clean"]) as [
     "clean",
     "corrupted",

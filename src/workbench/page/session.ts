@@ -40,7 +40,7 @@ export async function signIn(): Promise<string | undefined> {
   if (token !== undefined) {
     history.replaceState(null, "", location.pathname + location.search);
     try {
-      const { secret } = await call<{ secret: string }>("/api/session", { method: "POST", body: { token } });
+      const { secret } = await post<{ secret: string }>("/api/session", { token });
       localStorage.setItem(storageKey, secret);
     } catch (error) {
       // An old link in a browser that is signed in already does no harm.
@@ -64,6 +64,11 @@ export interface Call {
 /** Asks the service and reads its JSON. @throws Refusal */
 export async function call<T>(path: string, options: Call = {}): Promise<T> {
   return (await open(path, options)).json() as Promise<T>;
+}
+
+/** Sends the service something. @throws Refusal */
+export function post<T>(path: string, body?: unknown): Promise<T> {
+  return call<T>(path, { method: "POST", body });
 }
 
 /** The same for an answer that is not JSON. */

@@ -1,4 +1,4 @@
-import { useLayoutEffect, useReducer } from "preact/hooks";
+import { useEffect, useLayoutEffect, useReducer } from "preact/hooks";
 import type { Conversation, Numbered, State, WorkbenchEvent } from "../wire.js";
 import { call, unlessGone } from "./session.js";
 
@@ -28,6 +28,17 @@ export function useTopic(topic: string): void {
   const [, again] = useReducer((count: number) => count + 1, 0);
   // At once: what changed between the drawing and a later effect would not be seen until the next change.
   useLayoutEffect(() => listen(topic, () => again(undefined as never)), [topic]);
+}
+
+/** Work for what is drawn, done again when one of `on` changes; `isOver` says whether its result comes too late. */
+export function useWork(on: readonly unknown[], work: (isOver: () => boolean) => unknown): void {
+  useEffect(() => {
+    let over = false;
+    work(() => over);
+    return () => {
+      over = true;
+    };
+  }, on);
 }
 
 /** Reads everything anew: at the start, and after a gap. */

@@ -6,6 +6,7 @@ import type { HeadPicture } from "../../wire.js";
 import { select, usePlace } from "../router.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
+import { Choice } from "./fields.js";
 import { FigureView } from "./figure.js";
 import { Problem } from "./form.js";
 
@@ -36,26 +37,18 @@ export function Attention({ id, name, result }: { id: string; name: string; resu
   return (
     <section aria-label="One head">
       <p class="row card">
-        <label>
-          Attention of layer{" "}
-          <select value={layer} onChange={(event) => chooseHead(Number(event.currentTarget.value), head)}>
-            {layers.map((one) => (
-              <option key={one} value={one}>
-                {one}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label>
-          head{" "}
-          <select value={head} onChange={(event) => chooseHead(layer, Number(event.currentTarget.value))}>
-            {ofLayer.map((one) => (
-              <option key={one.head} value={one.head}>
-                {one.head}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Choice
+          label="Attention of layer"
+          value={layer}
+          options={layers}
+          onChange={(one) => chooseHead(one, head)}
+        />
+        <Choice
+          label="head"
+          value={head}
+          options={ofLayer.map((one) => one.head)}
+          onChange={(one) => chooseHead(layer, one)}
+        />
         <span class="soft">{habits(told)}</span>
       </p>
       {typeof picture === "string" && <Problem sentence={picture} />}

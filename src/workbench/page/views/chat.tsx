@@ -6,14 +6,15 @@ import { asMarkdown } from "../conversation-text.js";
 import { doneSentence } from "../differences.js";
 import { draft } from "../draft.js";
 import { go, select, usePlace } from "../router.js";
-import { call } from "../session.js";
+import { post } from "../session.js";
 import { type Shade, shades } from "../shades.js";
 import { changed, known, readConversation, useTopic } from "../store.js";
 import { ChatSettings } from "./chat-settings.js";
 import { Composer } from "./composer.js";
 import { ConversationList } from "./conversation-list.js";
 import { Edits, firstEdit, interventionsOf, newEdit, useLibrary } from "./edits.js";
-import { Problem, useKept, useTrying } from "./form.js";
+import { Check, Choice } from "./fields.js";
+import { Button, Problem, useKept, useTrying } from "./form.js";
 import { type ForkFrom, Inside } from "./inside.js";
 import { TurnView } from "./turn.js";
 
@@ -57,7 +58,7 @@ export function ChatView({ id }: { id: string | undefined }) {
         ...(settings.thinking !== "" && { thinking: settings.thinking === "on" }),
       };
       const path = id === undefined ? "/api/conversations" : `/api/conversations/${id}/turns`;
-      const begun = await call<{ conversation: string }>(path, { method: "POST", body: asked });
+      const begun = await post<{ conversation: string }>(path, asked);
       const kept = new URLSearchParams(location.search);
       kept.delete("t");
       go(`/chat/${begun.conversation}${kept.size === 0 ? "" : `?${kept}`}`);
@@ -70,10 +71,7 @@ export function ChatView({ id }: { id: string | undefined }) {
   const fork = (at: number, from: ForkFrom) =>
     trying(async ({ go }) => {
       const body = { turn: turnAt, answer: answerAt, token: at, ...from };
-      const begun = await call<{ conversation: string }>(`/api/conversations/${id}/forks`, {
-        method: "POST",
-        body,
-      });
+      const begun = await post<{ conversation: string }>(`/api/conversations/${id}/forks`, body);
       go(`/chat/${begun.conversation}`);
     });
   return (
@@ -88,35 +86,19 @@ export function ChatView({ id }: { id: string | undefined }) {
           </p>
         )}
         <div class="row" role="group" aria-label="Colour the tokens by">
-          <label>
-            Colour by{" "}
-            <select
-              value={shade}
-              onChange={(event) =>
-                select({ show: event.currentTarget.value === "none" ? undefined : event.currentTarget.value })
-              }
-            >
-              {shades.map((name) => (
-                <option key={name} value={name}>
-                  {name === "none" ? "nothing" : name}
-                </option>
-              ))}
-              {(library?.probes ?? []).map(({ name }) => (
-                <option key={name} value={`probe ${name}`}>
-                  probe {name}
-                </option>
-              ))}
-            </select>
-          </label>
+          <Choice
+            label="Colour by"
+            value={shade}
+            options={[
+              ...shades.map((name) => [name, name === "none" ? "nothing" : name] as const),
+              ...(library?.probes ?? []).map(({ name }): Shade => `probe ${name}`),
+            ]}
+            onChange={(show) => select({ show: show === "none" ? undefined : show })}
+          />
           <Legend shade={shade} />
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={settings.markdown}
-              onChange={(event) => set({ markdown: event.currentTarget.checked })}
-            />
+          <Check checked={settings.markdown} onChange={(markdown) => set({ markdown })}>
             Markdown
-          </label>
+          </Check>
           {conversation !== undefined && <ExportButtons id={conversation.id} />}
         </div>
         <div class="turns" role="log" aria-live="off">
@@ -142,15 +124,14 @@ export function ChatView({ id }: { id: string | undefined }) {
             {settings.edits.length === 0 ? (
               <>
                 Click a word of the answer to see what it was chosen from.{" "}
-                <button
-                  type="button"
+                <Button
                   onClick={() => {
                     set({ edits: [firstEdit(state?.server.n_embd ?? null)] });
                     again();
                   }}
                 >
                   Ask again with a layer changed
-                </button>
+                </Button>
               </>
             ) : (
               "The sliders under Interventions say what is changed; click a word to see what it was chosen from."
@@ -165,7 +146,7 @@ export function ChatView({ id }: { id: string | undefined }) {
           running={running === true}
           ready={state?.server.ok === true}
           onSend={send}
-          onStop={() => trying(() => call(`/api/conversations/${id}/stop`, { method: "POST" }))}
+          onStop={() => trying(() => post(`/api/conversations/${id}/stop`))}
         />
       </section>
       <aside class="beside" aria-label="Beside the conversation">
@@ -239,15 +220,13 @@ function ExportButtons({ id }: { id: string }) {
     );
   return (
     <>
-      <button
-        type="button"
+      <Button
         class="quiet"
         onClick={() => keep("json", "application/json", JSON.stringify(known.conversations.get(id), null, 2))}
       >
         Save as JSON
-      </button>
-      <button
-        type="button"
+      </Button>
+      <Button
         class="quiet"
         onClick={() => {
           const conversation = known.conversations.get(id);
@@ -255,7 +234,7 @@ function ExportButtons({ id }: { id: string }) {
         }}
       >
         Save as Markdown
-      </button>
+      </Button>
     </>
   );
 }

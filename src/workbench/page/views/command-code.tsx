@@ -1,16 +1,14 @@
+import { Button } from "./form.js";
+
 /** What does the same in a terminal. */
 export function CommandCode({ lines }: { lines: string[] }) {
   return (
     <details class="code">
       <summary>In a terminal</summary>
       <div class="row">
-        <button
-          type="button"
-          class="quiet"
-          onClick={() => void navigator.clipboard.writeText(lines.join("\n"))}
-        >
+        <Button class="quiet" onClick={() => void navigator.clipboard.writeText(lines.join("\n"))}>
           Copy
-        </button>
+        </Button>
       </div>
       <pre tabIndex={0} role="region" aria-label="In a terminal">
         <code>{lines.join("\n")}</code>

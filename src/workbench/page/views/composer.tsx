@@ -1,5 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 import { known } from "../store.js";
+import { Check } from "./fields.js";
+import { Form } from "./form.js";
 
 const example = "The capital of France is";
 
@@ -29,13 +31,7 @@ export function Composer({ first, raw, running, ready, onSend, onStop }: Compose
     });
   };
   return (
-    <form
-      class="composer"
-      onSubmit={(event) => {
-        event.preventDefault();
-        send();
-      }}
-    >
+    <Form class="composer" onSubmit={send}>
       <label class="visually-hidden" for="question">
         Message
       </label>
@@ -63,17 +59,12 @@ export function Composer({ first, raw, running, ready, onSend, onStop }: Compose
           </button>
         )}
         {first && (
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={asRaw}
-              onChange={(event) => setRaw(event.currentTarget.checked)}
-            />
+          <Check checked={asRaw} onChange={setRaw}>
             raw text, without the chat template
-          </label>
+          </Check>
         )}
         {!first && raw === true && <span class="soft">raw text, without the chat template</span>}
       </p>
-    </form>
+    </Form>
   );
 }

@@ -1,7 +1,7 @@
 import { follow, go, place } from "../router.js";
 import { call, unlessGone } from "../session.js";
 import { known } from "../store.js";
-import { Problem, useTrying } from "./form.js";
+import { Button, Problem, useTrying } from "./form.js";
 
 /** Every conversation that is kept. */
 export function ConversationList({ shown }: { shown: string | undefined }) {
@@ -12,7 +12,7 @@ export function ConversationList({ shown }: { shown: string | undefined }) {
       <a class="new" href="/chat" onClick={follow} aria-current={shown === undefined ? "page" : undefined}>
         New conversation
       </a>
-      <ul>
+      <ul class="plain">
         {list.map(({ id, title, from, running }) => (
           <li key={id}>
             <a href={`/chat/${id}`} onClick={follow} aria-current={id === shown ? "page" : undefined}>
@@ -25,8 +25,7 @@ export function ConversationList({ shown }: { shown: string | undefined }) {
               <bdi>{title}</bdi>
               {running && <span class="soft"> answering</span>}
             </a>
-            <button
-              type="button"
+            <Button
               class="quiet"
               aria-label={`Delete “${title}”`}
               disabled={running}
@@ -40,7 +39,7 @@ export function ConversationList({ shown }: { shown: string | undefined }) {
               }}
             >
               ×
-            </button>
+            </Button>
           </li>
         ))}
       </ul>

@@ -8,13 +8,14 @@ import { doseGrid, type TriedLayer } from "../../../operations/compare/figures-d
 import { chatSettings } from "../chat-settings.js";
 import { isGoing, jobRequest, useAllFindings } from "../jobs.js";
 import { select, usePlace } from "../router.js";
-import { call } from "../session.js";
+import { post } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { newEdit } from "./edits.js";
-import { DataTable, FigureView } from "./figure.js";
-import { Problem, useTrying } from "./form.js";
-import { JobProgress, JobResult } from "./job-result.js";
+import { FigureView } from "./figure.js";
+import { Button, Problem, useTrying } from "./form.js";
+import { JobProgress, JobResult, LetGo } from "./job-result.js";
 import { RequestCode } from "./request-code.js";
+import { DataTable } from "./table.js";
 
 /** As many as one direction is made for at a time. */
 const mostVectorLayers = liveLimits.layers;
@@ -34,9 +35,8 @@ export function DoseGrid({ ids, name }: { ids: string[]; name: string }) {
     () =>
       ids.flatMap((id): Tried[] => {
         const job = found.get(id);
-        if (typeof job !== "object" || job.job.config.operation !== "compare") return [];
-        const config = job.job.config as CompareConfig;
-        const result = "figures" in job ? (job.job.result as CompareResult) : undefined;
+        if (typeof job !== "object" || job.job.operation !== "compare") return [];
+        const { config, result } = job.job;
         const [layer = 0] = config.layers;
         return [{ id, layer, strengths: config.strengths, config, ...(result && { result }) }];
       }),
@@ -47,8 +47,7 @@ export function DoseGrid({ ids, name }: { ids: string[]; name: string }) {
   const running = going.find(({ status }) => status === "running") ?? going[0];
   const [layer, strength] = ["l", "s"].map((key) => (query.has(key) ? Number(query.get(key)) : undefined));
   const chosen = tried.find((one) => one.layer === layer) ?? (ids.length === 1 ? tried[0] : undefined);
-  const cancelAll = () =>
-    Promise.all(going.map(({ id }) => call(`/api/jobs/${id}/cancel`, { method: "POST" }).catch(() => {})));
+  const cancelAll = () => Promise.all(going.map(({ id }) => post(`/api/jobs/${id}/cancel`).catch(() => {})));
   const pick = (figure: Figure, row: number) => {
     const [at, dose] = figure.rows[row] ?? [];
     select({ l: Number(at), s: Number(dose) });
@@ -61,11 +60,7 @@ export function DoseGrid({ ids, name }: { ids: string[]; name: string }) {
             {ids.length - going.length} of {ids.length} layers are measured.
           </p>
           <JobProgress id={running.id} />
-          {going.length > 1 && (
-            <button type="button" onClick={() => void cancelAll()}>
-              Cancel all
-            </button>
-          )}
+          {going.length > 1 && <Button onClick={() => void cancelAll()}>Cancel all</Button>}
         </section>
       )}
       {ids.map((id) => {
@@ -124,8 +119,7 @@ function ChosenCell({
   const intoChat = () =>
     trying(async ({ go }) => {
       const kept = [...new Set([layer, ...layers])].slice(0, mostVectorLayers);
-      const body = { name, positive: positives, negative: negatives, layers: kept };
-      await call("/api/vectors", { method: "POST", body });
+      await post("/api/vectors", { name, positive: positives, negative: negatives, layers: kept });
       const edit = newEdit("steer", layer, name);
       // As it was measured: at the last token of each pass, and as strong, as far as the slider goes.
       chatSettings.edits = [
@@ -142,13 +136,11 @@ function ChosenCell({
       <DataTable head={head} rows={rows} label="both answers" />
       <p class="row">
         {positives !== undefined && negatives !== undefined && (
-          <button type="button" class="main" onClick={() => void intoChat()}>
+          <Button class="main" onClick={() => void intoChat()}>
             Try in chat as {name}
-          </button>
+          </Button>
         )}
-        <button type="button" class="quiet" onClick={() => select({ l: undefined, s: undefined })}>
-          Let go
-        </button>
+        <LetGo of={["l", "s"]} />
       </p>
       <Problem sentence={problem} />
     </section>

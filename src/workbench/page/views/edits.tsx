@@ -10,6 +10,8 @@ import type { LiveIntervention } from "../../../contracts/live.js";
 import { firstChange } from "../first-change.js";
 import { call } from "../session.js";
 import { known, listen, useTopic } from "../store.js";
+import { Check, Choice, NumberField } from "./fields.js";
+import { Button, Form } from "./form.js";
 
 export interface Library {
   vectors: StoredVector[];
@@ -52,6 +54,13 @@ export interface FeatureOf {
   layer: number;
 }
 
+const positions = [
+  ["all", "all tokens"],
+  ["prompt", "the prompt"],
+  ["generated", "generated tokens"],
+  ["last", "the last token of each pass"],
+] as const;
+
 /** A slider of the column: an intervention of this conversation's next answers. */
 export interface Edit {
   key: number;
@@ -62,7 +71,7 @@ export interface Edit {
   /** In a vector's place. */
   feature?: FeatureOf;
   strength: number;
-  positions: "all" | "last" | "generated" | "prompt";
+  positions: (typeof positions)[number][0];
 }
 
 let keys = 0;
@@ -118,7 +127,7 @@ export function Edits({ edits, pair, layers, width, library, onEdits, onPair, on
     <section class="card edits" aria-label="Interventions">
       <h2>Interventions</h2>
       {edits.length === 0 && <p class="soft">None. The next answer is the model's own.</p>}
-      <ul>
+      <ul class="plain">
         {edits.map((edit) => (
           <EditCard
             key={edit.key}
@@ -131,11 +140,8 @@ export function Edits({ edits, pair, layers, width, library, onEdits, onPair, on
         ))}
       </ul>
       <p class="row">
-        <button type="button" onClick={() => onEdits([...edits, firstEdit(width)])}>
-          Change a layer
-        </button>
-        <button
-          type="button"
+        <Button onClick={() => onEdits([...edits, firstEdit(width)])}>Change a layer</Button>
+        <Button
           disabled={vectors.length === 0}
           onClick={() => {
             const [vector] = vectors as [StoredVector, ...StoredVector[]];
@@ -143,7 +149,7 @@ export function Edits({ edits, pair, layers, width, library, onEdits, onPair, on
           }}
         >
           Steer
-        </button>
+        </Button>
       </p>
       <FeatureField
         dictionaries={library?.dictionaries ?? []}
@@ -154,15 +160,14 @@ export function Edits({ edits, pair, layers, width, library, onEdits, onPair, on
           Steering needs a direction: <a href="/steer">make one from two lists of texts</a>.
         </p>
       )}
-      <label class="check">
-        <input type="checkbox" checked={pair} onChange={(event) => onPair(event.currentTarget.checked)} />
+      <Check checked={pair} onChange={onPair}>
         Same question without them beside it
-      </label>
+      </Check>
       {onAgain !== undefined && edits.some(({ on }) => on) && (
         <p>
-          <button type="button" class="main" onClick={onAgain}>
+          <Button class="main" onClick={onAgain}>
             Ask the last question again
-          </button>
+          </Button>
         </p>
       )}
     </section>
@@ -182,37 +187,16 @@ function FeatureField({
   const chosen = dictionaries.find((one) => one.name === name) ?? dictionaries[0];
   if (chosen === undefined) return null;
   return (
-    <form
-      class="row"
-      onSubmit={(event) => {
-        event.preventDefault();
-        onAdd({ dictionary: chosen.name, index, layer: chosen.layer });
-      }}
-    >
-      <label>
-        feature{" "}
-        <input
-          type="number"
-          min={0}
-          max={chosen.features - 1}
-          value={index}
-          onInput={({ currentTarget: { valueAsNumber: feature } }) =>
-            Number.isInteger(feature) && setIndex(feature)
-          }
-        />
-      </label>
-      <label>
-        of{" "}
-        <select value={chosen.name} onChange={(event) => setName(event.currentTarget.value)}>
-          {dictionaries.map((one) => (
-            <option key={one.name} value={one.name}>
-              {one.name}
-            </option>
-          ))}
-        </select>
-      </label>
+    <Form class="row" onSubmit={() => onAdd({ dictionary: chosen.name, index, layer: chosen.layer })}>
+      <NumberField label="feature" min={0} max={chosen.features - 1} value={index} onChange={setIndex} />
+      <Choice
+        label="of"
+        value={chosen.name}
+        options={dictionaries.map((one) => one.name)}
+        onChange={setName}
+      />
       <button type="submit">Steer along it</button>
-    </form>
+    </Form>
   );
 }
 
@@ -238,14 +222,9 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
   return (
     <li class={edit.on ? "edit" : "edit off"}>
       <div class="row">
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={edit.on}
-            onChange={(event) => onChange({ on: event.currentTarget.checked })}
-          />
+        <Check checked={edit.on} onChange={(on) => onChange({ on })}>
           on
-        </label>
+        </Check>
         <label>
           <span class="visually-hidden">Kind</span>
           <select
@@ -271,38 +250,22 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
           </span>
         )}
         {usesVector && edit.feature === undefined && (
-          <label>
-            <span class="visually-hidden">Direction</span>
-            <select value={edit.vector} onChange={(event) => onChange({ vector: event.currentTarget.value })}>
-              {vectors.map(({ name }) => (
-                <option key={name} value={name}>
-                  {name}
-                </option>
-              ))}
-            </select>
-          </label>
+          <Choice
+            label={<span class="visually-hidden">Direction</span>}
+            value={edit.vector}
+            options={vectors.map(({ name }) => name)}
+            onChange={(vector) => onChange({ vector })}
+          />
         )}
-        <label>
-          layer{" "}
-          <select
-            value={edit.layer}
-            onChange={(event) => onChange({ layer: Number(event.currentTarget.value) })}
-          >
-            {(known ?? Array.from({ length: layers }, (_, layer) => layer)).map((layer) => (
-              <option key={layer} value={layer}>
-                {layer}
-              </option>
-            ))}
-          </select>
-        </label>
-        <button
-          type="button"
-          class="quiet"
-          aria-label={`Remove ${edit.kind} at layer ${edit.layer}`}
-          onClick={onRemove}
-        >
+        <Choice
+          label="layer"
+          value={edit.layer}
+          options={known ?? Array.from({ length: layers }, (_, layer) => layer)}
+          onChange={(layer) => onChange({ layer })}
+        />
+        <Button class="quiet" aria-label={`Remove ${edit.kind} at layer ${edit.layer}`} onClick={onRemove}>
           Remove
-        </button>
+        </Button>
       </div>
       <div class="row">
         <input
@@ -335,18 +298,12 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
           is said changes.
         </p>
       )}
-      <label>
-        at{" "}
-        <select
-          value={edit.positions}
-          onChange={(event) => onChange({ positions: event.currentTarget.value as Edit["positions"] })}
-        >
-          <option value="all">all tokens</option>
-          <option value="prompt">the prompt</option>
-          <option value="generated">generated tokens</option>
-          <option value="last">the last token of each pass</option>
-        </select>
-      </label>
+      <Choice
+        label="at"
+        value={edit.positions}
+        options={positions}
+        onChange={(positions) => onChange({ positions })}
+      />
     </li>
   );
 }

@@ -1,4 +1,4 @@
-import type { FeaturePage, FeaturesConfig, FeaturesResult } from "../../../contracts/index.js";
+import type { FeaturePage, FeaturesResult } from "../../../contracts/index.js";
 import { greatestActivation, shadeOf } from "../../../findings/features.js";
 import { figureOf, percent } from "../../../findings/numbers.js";
 import { visible } from "../../../findings/text.js";
@@ -7,7 +7,7 @@ import type { JobFindings } from "../jobs.js";
 import { submit } from "../jobs.js";
 import { follow, select } from "../router.js";
 import { newEdit } from "./edits.js";
-import { Problem, useTrying } from "./form.js";
+import { Button, Problem, useTrying } from "./form.js";
 import { HtmlPicture } from "./picture.js";
 
 /** Features that one job looks at one by one. */
@@ -17,8 +17,8 @@ const mostPages = 16;
  * One feature by itself: where in the job's texts it is active, each token shaded, in groups of quantiles. What it raises
  * and lowers, its neighbours and its activations are figures.
  */
-export function FeatureCard({ findings, feature }: { findings: JobFindings; feature: number }) {
-  const result = findings.job.result as FeaturesResult;
+export function FeatureCard({ findings, feature }: { findings: JobFindings<"features">; feature: number }) {
+  const { result } = findings.job;
   const page = result.pages?.find((one) => one.feature === feature);
   const known = result.features.find((one) => one.feature === feature);
   const { name } = result.dictionary;
@@ -57,9 +57,9 @@ export function FeatureCard({ findings, feature }: { findings: JobFindings; feat
         >
           Steer with it in chat
         </a>
-        <button type="button" class="quiet" onClick={() => select({ f: undefined })}>
+        <Button class="quiet" onClick={() => select({ f: undefined })}>
           All features of these texts
-        </button>
+        </Button>
       </p>
       {page !== undefined && page.neighbours.length > 0 && (
         <p class="row">
@@ -88,28 +88,25 @@ export function FeatureCard({ findings, feature }: { findings: JobFindings; feat
 }
 
 /** A feature that the job did not look at by itself: another job does, over the same texts. */
-function NoPage({ findings: { job }, feature }: { findings: JobFindings; feature: number }) {
+function NoPage({ findings: { job }, feature }: { findings: JobFindings<"features">; feature: number }) {
   const { problem, trying } = useTrying();
-  const { features } = job.result as FeaturesResult;
-  const pages = pagesBeside(feature, features);
+  const pages = pagesBeside(feature, job.result.features);
   return (
     <>
       <p class="soft">
         Where it is active, what it raises and lowers and what is near it is in no job yet. One more over the
         same texts looks at it and at the strongest others.
       </p>
-      <button
-        type="button"
+      <Button
         class="main"
         onClick={() =>
-          void trying(async ({ go }) => {
-            const config = job.config as FeaturesConfig;
-            go(`/features/${await submit({ ...config, pages })}?f=${feature}`);
-          })
+          void trying(async ({ go }) =>
+            go(`/features/${await submit({ ...job.config, pages })}?f=${feature}`),
+          )
         }
       >
         Look at it
-      </button>
+      </Button>
       <Problem sentence={problem} />
     </>
   );
@@ -143,7 +140,7 @@ function Examples({
         {groups.map(({ name, examples }) => (
           <section key={name} aria-label={name === "top" ? "Strongest" : name}>
             <h3>{name === "top" ? "strongest" : `${name} of its activations`}</h3>
-            <ol>
+            <ol class="plain">
               {examples.map(({ text, token, activation, from, activations }) => (
                 <li key={`${text} ${token}`}>
                   {activations.map((value, at) => (

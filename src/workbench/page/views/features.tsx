@@ -4,10 +4,10 @@ import { select, usePlace } from "../router.js";
 import { known, useTopic } from "../store.js";
 import { useLibrary } from "./edits.js";
 import { FeatureCard } from "./feature-page.js";
+import { Choice, Field, TextsField } from "./fields.js";
 import { Form, useKept, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
 import { RequestCode } from "./request-code.js";
-import { TextsField } from "./texts-field.js";
 
 /** What is read through a dictionary; kept while one looks at other views. */
 const draft = {
@@ -54,34 +54,29 @@ export function FeaturesView({ id }: { id: string | undefined }) {
       <Form onSubmit={read} problem={problem}>
         <TextsField label="Texts" value={draft.texts} onChange={(texts) => set({ texts })} />
         <p class="row">
-          <label>
-            dictionary{" "}
-            <select value={chosen} onChange={(event) => set({ dictionary: event.currentTarget.value })}>
-              {dictionaries.map(({ name, features, layer }) => (
-                <option key={name} value={name}>
-                  {`${name}, ${features} features at block ${layer}`}
-                </option>
-              ))}
-            </select>
-          </label>
-          <label>
-            features to look at{" "}
-            <input
-              class="layers"
-              value={draft.pages}
-              placeholder="none yet; up to 16 numbers"
-              onInput={(event) => set({ pages: event.currentTarget.value })}
-            />
-          </label>
-          <label>
-            their labels{" "}
-            <input
-              class="labels"
-              value={draft.labels}
-              placeholder="none, a file or an address"
-              onInput={(event) => set({ labels: event.currentTarget.value })}
-            />
-          </label>
+          <Choice
+            label="dictionary"
+            value={chosen}
+            options={dictionaries.map(({ name, features, layer }) => [
+              name,
+              `${name}, ${features} features at block ${layer}`,
+            ])}
+            onChange={(dictionary) => set({ dictionary })}
+          />
+          <Field
+            label="features to look at"
+            class="layers"
+            value={draft.pages}
+            placeholder="none yet; up to 16 numbers"
+            onChange={(pages) => set({ pages })}
+          />
+          <Field
+            label="their labels"
+            class="labels"
+            value={draft.labels}
+            placeholder="none, a file or an address"
+            onChange={(labels) => set({ labels })}
+          />
           <button type="submit" class="main" disabled={chosen === undefined || known.state?.lab.ok !== true}>
             Read
           </button>
@@ -96,17 +91,17 @@ export function FeaturesView({ id }: { id: string | undefined }) {
       {id !== undefined && (
         <JobResult
           id={id}
+          operation="features"
           shows={(figure) =>
             feature === undefined ? !figure.startsWith("feature-") : figure.startsWith(`feature-${feature}-`)
           }
-          pick={{
-            figure: "strongest-features",
-            words: "opens this feature",
-            act: ({ figures }, row) => {
-              const name = figures.find(({ id }) => id === "strongest-features")?.rows[row]?.[0];
-              select({ f: String(name).replace(/^feature /, "") });
+          pick={[
+            {
+              figure: "strongest-features",
+              words: "opens this feature",
+              act: (_, row, { rows }) => select({ f: String(rows[row]?.[0]).replace(/^feature /, "") }),
             },
-          }}
+          ]}
         >
           {(findings) =>
             feature === undefined ? null : <FeatureCard findings={findings} feature={feature} />

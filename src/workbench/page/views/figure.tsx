@@ -3,7 +3,9 @@ import type { Figure, Shade } from "../../../findings/figure.js";
 import type { TokenFigure } from "../map.js";
 import { select, usePlace } from "../router.js";
 import { listen } from "../store.js";
+import { Choice } from "./fields.js";
 import { type SaveKind, SaveTools } from "./picture.js";
+import { DataTable } from "./table.js";
 
 interface FigureProps {
   figure: Figure;
@@ -79,23 +81,12 @@ export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) 
       <SaveTools title={figure.title} save={save} />
       {shades.length > 1 && (
         <p class="row">
-          <label>
-            Colour by{" "}
-            <select
-              value={by?.id}
-              onChange={(event) =>
-                select({
-                  by: event.currentTarget.value === shades[0]?.id ? undefined : event.currentTarget.value,
-                })
-              }
-            >
-              {shades.map((shade) => (
-                <option key={shade.id} value={shade.id}>
-                  {shade.name}
-                </option>
-              ))}
-            </select>
-          </label>
+          <Choice
+            label="Colour by"
+            value={by?.id}
+            options={shades.map(({ id, name }) => [id, name])}
+            onChange={(id) => select({ by: id === shades[0]?.id ? undefined : id })}
+          />
         </p>
       )}
       <div
@@ -207,32 +198,5 @@ function LazyTable({ figure: { table, title } }: { figure: Figure }) {
       <summary>Data of “{title}” as a table</summary>
       {open && <DataTable head={table.head} rows={table.rows} label={title} />}
     </details>
-  );
-}
-
-export function DataTable({ head, rows, label }: { head: string[]; rows: string[][]; label: string }) {
-  return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={`Data of “${label}”`}>
-      <table>
-        <thead>
-          <tr>
-            {head.map((name, at) => (
-              <th scope="col" key={at}>
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row, at) => (
-            <tr key={at}>
-              {row.map((cell, column) => (
-                <td key={column}>{cell}</td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
   );
 }

@@ -1,6 +1,11 @@
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, ComponentProps } from "preact";
 import { useState } from "preact/hooks";
 import { type Onward, onward } from "../router.js";
+
+/** A button that hands nothing in. */
+export function Button(props: ComponentProps<"button">) {
+  return <button type="button" {...props} />;
+}
 
 /** What went wrong, if anything did. */
 export function Problem({ sentence }: { sentence: string | undefined }) {
@@ -40,19 +45,18 @@ export function useKept<T extends object>(kept: T): (change: Partial<T>) => void
   };
 }
 
-/** What a job is made from; Enter in a field or the main button hands it in. */
-export function Form({
-  onSubmit,
-  problem,
-  children,
-}: {
-  onSubmit: () => Promise<unknown>;
-  problem: string | undefined;
+interface FormProps {
+  onSubmit: () => unknown;
+  problem?: string | undefined;
+  class?: string;
   children: ComponentChildren;
-}) {
+}
+
+/** What a job, a question or a change is made from; Enter in a field or the main button hands it in. */
+export function Form({ onSubmit, problem, children, class: kind = "card" }: FormProps) {
   return (
     <form
-      class="card"
+      class={kind}
       onSubmit={(event) => {
         event.preventDefault();
         void onSubmit();

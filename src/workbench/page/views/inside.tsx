@@ -4,7 +4,10 @@ import { visible } from "../../../findings/text.js";
 import type { AnswerToken, Candidate, FeatureScore, Turn } from "../../wire.js";
 import { insideNumbers } from "../chat-numbers.js";
 import type { FeatureOf } from "./edits.js";
+import { Field } from "./fields.js";
+import { Button, Form } from "./form.js";
 import { HtmlPicture } from "./picture.js";
+import { Head } from "./table.js";
 
 /** What stands in a token's place: nothing, so that the model chooses again, a candidate, or a text. */
 export interface ForkFrom {
@@ -63,15 +66,14 @@ export function Inside({ turn, token, at, busy, onFork, onSteer, onInspect, onCl
                   </td>
                   <td class="number">{percent(candidate.probability)}</td>
                   <td>
-                    <button
-                      type="button"
+                    <Button
                       class="quiet"
                       disabled={busy || candidate.token_id < 0}
                       aria-label={`Go on with ${visible(candidate.token)}`}
                       onClick={() => onFork(at, { token_id: candidate.token_id })}
                     >
                       Go on
-                    </button>
+                    </Button>
                   </td>
                 </tr>
               ))}
@@ -81,21 +83,9 @@ export function Inside({ turn, token, at, busy, onFork, onSteer, onInspect, onCl
         {lens !== undefined && (
           <table class="candidates">
             <caption>What each block's output would answer (logit lens), the deepest on top</caption>
-            <thead>
-              <tr>
-                <th scope="col">layer</th>
-                <th scope="col">token</th>
-                <th scope="col">
-                  <span class="visually-hidden">bar</span>
-                </th>
-                <th scope="col" class="number">
-                  probability
-                </th>
-                <th scope="col" class="number">
-                  norm
-                </th>
-              </tr>
-            </thead>
+            <Head
+              titles={["layer", "token", { hidden: "bar" }, { number: "probability" }, { number: "norm" }]}
+            />
             <tbody>
               {layers.map(({ layer, index }) => (
                 <LayerRows key={layer} layer={layer} seen={lens[index] ?? []} norm={norms?.[index]} />
@@ -124,15 +114,13 @@ export function Inside({ turn, token, at, busy, onFork, onSteer, onInspect, onCl
         onFork={(text) => onFork(at, { text })}
       />
       <p class="row">
-        <button type="button" disabled={busy} onClick={() => onFork(at, {})}>
+        <Button disabled={busy} onClick={() => onFork(at, {})}>
           Choose again from here
-        </button>
-        <button type="button" onClick={onInspect}>
-          Layers of the text up to here
-        </button>
-        <button type="button" class="quiet" onClick={onClose}>
+        </Button>
+        <Button onClick={onInspect}>Layers of the text up to here</Button>
+        <Button class="quiet" onClick={onClose}>
           Close
-        </button>
+        </Button>
       </p>
     </section>
   );
@@ -146,15 +134,14 @@ function LayerRows({ layer, seen, norm }: { layer: number; seen: Candidate[]; no
     <>
       <tr>
         <th scope="row">
-          <button
-            type="button"
+          <Button
             class="quiet bare"
             aria-expanded={open}
             aria-label={`Layer ${layer}, what else it would answer`}
             onClick={() => setOpen(!open)}
           >
             {open ? "▾" : "▸"}
-          </button>
+          </Button>
           {layer}
         </th>
         <td>{top !== undefined && <bdi class="token">{visible(top.token)}</bdi>}</td>
@@ -206,8 +193,7 @@ function Features({ features, dictionary, onSteer }: FeaturesProps) {
             </td>
             <td class="number">{figureOf(activation)}</td>
             <td>
-              <button
-                type="button"
+              <Button
                 class="quiet"
                 aria-label={`Steer with feature ${feature}`}
                 onClick={() =>
@@ -215,7 +201,7 @@ function Features({ features, dictionary, onSteer }: FeaturesProps) {
                 }
               >
                 Steer
-              </button>
+              </Button>
             </td>
           </tr>
         ))}
@@ -236,20 +222,12 @@ function EditToken({
 }) {
   const [text, setText] = useState(token.text);
   return (
-    <form
-      class="row"
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (!busy && text !== "" && text !== token.text) onFork(text);
-      }}
-    >
-      <label>
-        In its place <input value={text} onInput={(event) => setText(event.currentTarget.value)} />
-      </label>
+    <Form class="row" onSubmit={() => !busy && text !== "" && text !== token.text && onFork(text)}>
+      <Field label="In its place" value={text} onChange={setText} />
       <button type="submit" disabled={busy || text === "" || text === token.text}>
         Go on from there
       </button>
-    </form>
+    </Form>
   );
 }
 

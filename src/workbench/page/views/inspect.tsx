@@ -7,9 +7,9 @@ import { go, select, usePlace } from "../router.js";
 import { known, useTopic } from "../store.js";
 import { Attention, chooseHead } from "./attention.js";
 import { type Library, useLibrary } from "./edits.js";
-import { Form, useTrying } from "./form.js";
+import { Area, Check, Choice, Field, LayersField } from "./fields.js";
+import { Button, Form, useTrying } from "./form.js";
 import { JobResult, LetGo } from "./job-result.js";
-import { LayersField } from "./layers-field.js";
 
 /** As many blocks as a job takes. */
 const mostLayers = 8;
@@ -66,55 +66,30 @@ export function InspectView({ id }: { id: string | undefined }) {
         comes from. A click on a cell takes the text and that place to a patch.
       </p>
       <Form onSubmit={run} problem={problem}>
-        <label class="field">
-          Text
-          <textarea rows={3} value={prompt} onInput={(event) => setPrompt(event.currentTarget.value)} />
-        </label>
+        <Area label="Text" rows={3} value={prompt} onChange={setPrompt} />
         <p class="row">
           <LayersField value={layers} onChange={setLayers} />
-          <label>
-            follow the token{" "}
-            <input
-              value={target}
-              placeholder="the model's answer"
-              onInput={(event) => setTarget(event.currentTarget.value)}
-            />
-          </label>
+          <Field
+            label="follow the token"
+            value={target}
+            placeholder="the model's answer"
+            onChange={setTarget}
+          />
           <LensField value={lens} onChange={setLens} library={library} />
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={measures}
-              onChange={(event) => setMeasures(event.currentTarget.checked)}
-            />
+          <Check checked={measures} onChange={setMeasures}>
             entropy and distance from the output
-          </label>
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={attention}
-              onChange={(event) => setAttention(event.currentTarget.checked)}
-            />
+          </Check>
+          <Check checked={attention} onChange={setAttention}>
             attention heads
-          </label>
+          </Check>
           {routes && (
-            <label class="check">
-              <input
-                type="checkbox"
-                checked={routing}
-                onChange={(event) => setRouting(event.currentTarget.checked)}
-              />
+            <Check checked={routing} onChange={setRouting}>
               experts
-            </label>
+            </Check>
           )}
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={decompose}
-              onChange={(event) => setDecompose(event.currentTarget.checked)}
-            />
+          <Check checked={decompose} onChange={setDecompose}>
             what the answer's logit is made of
-          </label>
+          </Check>
           <button type="submit" class="main" disabled={known.state?.lab.ok !== true || prompt.trim() === ""}>
             Inspect
           </button>
@@ -123,6 +98,7 @@ export function InspectView({ id }: { id: string | undefined }) {
       {id !== undefined && (
         <JobResult
           id={id}
+          operation="inspect"
           pick={[
             {
               figure: "logit-lens",
@@ -136,7 +112,7 @@ export function InspectView({ id }: { id: string | undefined }) {
               figure: "attention-",
               words: "shows this head",
               act: ({ job }, row) => {
-                const found = (job.result as InspectResult).attention?.[row];
+                const found = job.result.attention?.[row];
                 if (found !== undefined) chooseHead(found.layer, found.head);
               },
             },
@@ -146,17 +122,11 @@ export function InspectView({ id }: { id: string | undefined }) {
               key={job.id}
               id={job.id}
               name={`tapline-inspect-${job.id.slice(0, 8)}`}
-              result={job.result as InspectResult}
+              result={job.result}
             />
           )}
         >
-          {({ job }) => (
-            <PickedCell
-              result={job.result as InspectResult}
-              query={query}
-              prompt={String((job.config as { prompt: string }).prompt)}
-            />
-          )}
+          {({ job }) => <PickedCell result={job.result} query={query} prompt={job.config.prompt} />}
         </JobResult>
       )}
     </div>
@@ -179,20 +149,12 @@ function LensField({
       n_embd === server?.n_embd && (model_layers === null || model_layers === server.n_layer),
   );
   const kept = lenses.some(({ name }) => name === value);
-  return (
-    <label>
-      lens{" "}
-      <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-        <option value="">{lenses.length === 0 ? "logit lens (no other is kept)" : "logit lens"}</option>
-        {value !== "" && !kept && <option value={value}>{value}</option>}
-        {lenses.map(({ name, kind }) => (
-          <option key={name} value={name}>
-            {name} ({kind})
-          </option>
-        ))}
-      </select>
-    </label>
-  );
+  const options = [
+    ["", lenses.length === 0 ? "logit lens (no other is kept)" : "logit lens"] as const,
+    ...(value !== "" && !kept ? [value] : []),
+    ...lenses.map(({ name, kind }) => [name, `${name} (${kind})`] as const),
+  ];
+  return <Choice label="lens" value={value} options={options} onChange={onChange} />;
 }
 
 /** The cell that was clicked, and what can be done with it. */
@@ -216,8 +178,7 @@ function PickedCell({
         Chosen: layer {layer}, token {position} <bdi class="token">{token}</bdi>
       </p>
       <p class="row">
-        <button
-          type="button"
+        <Button
           class="main"
           onClick={() => {
             // The same text stands on both sides: what is to be different is changed in one of them.
@@ -226,8 +187,8 @@ function PickedCell({
           }}
         >
           Patch here
-        </button>
-        <LetGo />
+        </Button>
+        <LetGo of={["l", "t"]} />
       </p>
     </section>
   );

@@ -1,58 +1,63 @@
 import type { ComponentChildren } from "preact";
+import type { Operation } from "../../../contracts/index.js";
 import type { Figure } from "../../../findings/figure.js";
 import { stageWords } from "../../../terminal/job-progress.js";
 import { extent, timeLeft, waiting } from "../job-time.js";
 import { isGoing, type JobFindings, jobRequest, useFindings, useJobSummary } from "../jobs.js";
 import { follow, select } from "../router.js";
 import type { CodeRequest } from "../scripts.js";
-import { call, open } from "../session.js";
+import { open, post } from "../session.js";
 import { known } from "../store.js";
 import { CommandCode } from "./command-code.js";
 import { FigureView } from "./figure.js";
-import { Problem, useTrying } from "./form.js";
+import { Button, Problem, useTrying } from "./form.js";
 import { RequestCode } from "./request-code.js";
 
 /** What a click on a figure's row does. */
-export interface Pick {
+export interface Pick<O extends Operation> {
   /** Its id, or how that begins. */
   figure: string;
   words: string;
-  act: (findings: JobFindings, row: number, figure: Figure) => void;
+  act: (findings: JobFindings<O>, row: number, figure: Figure) => void;
 }
 
-interface JobResultProps {
+interface JobResultProps<O extends Operation> {
   id: string;
+  /** What the view that shows it is of: the parts below are those of no other job. */
+  operation?: O;
   /** Ends the names of its parts, where another job stands beside it. */
   of?: string;
-  pick?: Pick | Pick[];
+  pick?: Pick<O>[];
   /** Which of its figures are drawn; all unless told otherwise. */
   shows?: (figure: string) => boolean;
   /** What is shown under its progress while it runs. */
   meanwhile?: ComponentChildren;
-  children?: (findings: JobFindings) => ComponentChildren;
+  children?: (findings: JobFindings<O>) => ComponentChildren;
   /** What stands behind the figures. */
-  below?: (findings: JobFindings) => ComponentChildren;
+  below?: (findings: JobFindings<O>) => ComponentChildren;
 }
 
-/** Takes the pick of a row out of the address. */
-export function LetGo() {
+/** Takes what names a picked row out of the address. */
+export function LetGo({ of }: { of: string[] }) {
+  const nothing = Object.fromEntries(of.map((name) => [name, undefined]));
   return (
-    <button type="button" class="quiet" onClick={() => select({ l: undefined, t: undefined })}>
+    <Button class="quiet" onClick={() => select(nothing)}>
       Let go
-    </button>
+    </Button>
   );
 }
 
 /** A job: how far it is, then what it found. */
-export function JobResult({
+export function JobResult<O extends Operation>({
   id,
+  operation,
   of = "",
-  pick,
+  pick = [],
   shows = () => true,
   meanwhile,
   children,
   below,
-}: JobResultProps) {
+}: JobResultProps<O>) {
   const summary = useJobSummary(id);
   const findings = useFindings(id);
   if (typeof findings === "string") {
@@ -78,6 +83,7 @@ export function JobResult({
     );
   }
   const { job, cautions, figures } = findings;
+  const own = job.operation === operation ? (findings as JobFindings<O>) : undefined;
   const name = `tapline-${job.operation}-${job.id.slice(0, 8)}`;
   return (
     <div class="result">
@@ -86,24 +92,25 @@ export function JobResult({
           <p key={sentence}>{sentence}</p>
         ))}
       </section>
-      {children?.(findings)}
+      {own !== undefined && children?.(own)}
       {figures
         .filter(({ id }) => shows(id))
         .map((figure) => {
-          const picked = [pick ?? []].flat().find((one) => figure.id.startsWith(one.figure));
+          const picked = pick.find((one) => figure.id.startsWith(one.figure));
           return (
             <FigureView
               key={`${job.id} ${figure.id}`}
               figure={figure}
               name={name}
-              {...(picked !== undefined && {
-                picks: picked.words,
-                onPick: (row: number) => picked.act(findings, row, figure),
-              })}
+              {...(own !== undefined &&
+                picked !== undefined && {
+                  picks: picked.words,
+                  onPick: (row: number) => picked.act(own, row, figure),
+                })}
             />
           );
         })}
-      {below?.(findings)}
+      {own !== undefined && below?.(own)}
       <aside class="notice" aria-label={`What this does not show${of}`}>
         <strong>What this does not show</strong>
         {cautions.map((sentence) => (
@@ -135,13 +142,12 @@ export function JobProgress({ id }: { id: string }) {
         <progress aria-label={words} />
       )}
       <span class="soft">{timeLeft(summary)}</span>
-      <button
-        type="button"
+      <Button
         aria-label={`Cancel job ${id.slice(0, 8)}`}
-        onClick={() => void trying(() => call(`/api/jobs/${id}/cancel`, { method: "POST" }))}
+        onClick={() => void trying(() => post(`/api/jobs/${id}/cancel`))}
       >
         Cancel
-      </button>
+      </Button>
       <Problem sentence={problem} />
     </div>
   );
@@ -159,35 +165,26 @@ function JobFiles({ findings: { job, passages }, of }: { findings: JobFindings; 
     download(name, await response.blob());
   };
   const short = job.id.slice(0, 8);
-  const artifacts = job.result?.artifacts ?? [];
+  const { artifacts } = job.result;
+  const partOf = (file: string) => `/artifacts/${encodeURIComponent(file)}`;
   const requests = () => [
     labJob(job.id),
-    ...artifacts.map((file) => ({ ...labJob(job.id, `/artifacts/${encodeURIComponent(file)}`), file })),
+    ...artifacts.map((file) => ({ ...labJob(job.id, partOf(file)), file })),
   ];
+  const name = `tapline-${job.operation}-${short}`;
+  const files = [
+    ["/report", `${name}.html`, "Report as one HTML file"],
+    ["", `${name}.json`, "Job as JSON"],
+    ...artifacts.map((file) => [partOf(file), file, <bdi key={file}>{file}</bdi>] as const),
+  ] as const;
   return (
     <section class="card" aria-label={`Files${of}`}>
       <h2>Files</h2>
       <p class="row">
-        <button
-          type="button"
-          onClick={() => void keep(`/api/jobs/${job.id}/report`, `tapline-${job.operation}-${short}.html`)}
-        >
-          Report as one HTML file
-        </button>
-        <button
-          type="button"
-          onClick={() => void keep(`/api/jobs/${job.id}`, `tapline-${job.operation}-${short}.json`)}
-        >
-          Job as JSON
-        </button>
-        {artifacts.map((name) => (
-          <button
-            key={name}
-            type="button"
-            onClick={() => void keep(`/api/jobs/${job.id}/artifacts/${encodeURIComponent(name)}`, name)}
-          >
-            <bdi>{name}</bdi>
-          </button>
+        {files.map(([part, name, words]) => (
+          <Button key={part} onClick={() => void keep(`/api/jobs/${job.id}${part}`, name)}>
+            {words}
+          </Button>
         ))}
       </p>
       {passages.length > 0 && (

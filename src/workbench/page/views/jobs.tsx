@@ -6,9 +6,13 @@ import { follow, select, usePlace } from "../router.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { jobPath, studyJobs, withJob } from "../study-words.js";
-import { Problem, useTrying } from "./form.js";
+import { Area } from "./fields.js";
+import { Button, Problem, useTrying } from "./form.js";
 import { JobProgress, JobResult } from "./job-result.js";
 import { StudyDraftCard } from "./study-draft.js";
+import { Table } from "./table.js";
+
+const titles = ["job", "experiment", "model", "submitted", "state", { hidden: "actions" }];
 
 /** The Lab's experiments: what runs, what ran, and one or two of them in full. */
 export function JobsView({ id }: { id: string | undefined }) {
@@ -23,36 +27,18 @@ export function JobsView({ id }: { id: string | undefined }) {
       {jobs.length === 0 ? (
         <p class="soft">None yet. Inspect, Patch and the terminal's experiments make them.</p>
       ) : (
-        <div class="scroll" tabIndex={0} role="region" aria-label="All jobs">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">job</th>
-                <th scope="col">experiment</th>
-                <th scope="col">model</th>
-                <th scope="col">submitted</th>
-                <th scope="col">state</th>
-                <th scope="col">
-                  <span class="visually-hidden">actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {jobs.map((job) => (
-                <JobRow key={job.id} job={job} shown={id} study={study} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table label="All jobs" titles={titles}>
+          {jobs.map((job) => (
+            <JobRow key={job.id} job={job} shown={id} study={study} />
+          ))}
+        </Table>
       )}
       {study !== undefined ? (
         <StudyDraftCard jobs={study} />
       ) : (
         jobs.length > 0 && (
           <p>
-            <button type="button" onClick={() => select({ study: id ?? "" })}>
-              Draft a study
-            </button>
+            <Button onClick={() => select({ study: id ?? "" })}>Draft a study</Button>
           </p>
         )
       )}
@@ -94,22 +80,13 @@ function Repeat({ id }: { id: string }) {
       <summary>Repeat with changes</summary>
       {text !== undefined && (
         <>
-          <label class="field">
-            Settings
-            <textarea
-              rows={12}
-              class="mono"
-              value={text}
-              onInput={(event) => setText(event.currentTarget.value)}
-            />
-          </label>
-          <button
-            type="button"
+          <Area label="Settings" rows={12} class="mono" value={text} onChange={setText} />
+          <Button
             class="main"
             onClick={() => void trying(async ({ go }) => go(`/jobs/${await submit(settingsOf(text))}`))}
           >
             Run
-          </button>
+          </Button>
         </>
       )}
       <Problem sentence={problem} />
@@ -182,14 +159,9 @@ function JobRow({
                 study
               </label>
             )}
-            <button
-              type="button"
-              class="quiet"
-              aria-label={`Repeat job ${short}`}
-              onClick={() => void again()}
-            >
+            <Button class="quiet" aria-label={`Repeat job ${short}`} onClick={() => void again()}>
               Repeat
-            </button>
+            </Button>
             {shown !== undefined && shown !== job.id && (
               <a
                 href={jobPath(shown, { beside: job.id, study })}

@@ -4,10 +4,11 @@ import { ago, bytes, duration } from "../../../terminal/spans.js";
 import type { DownloadStatus, LocalModel, ModelMemory, ModelOffers, ModelsHere } from "../../wire.js";
 import { select, usePlace } from "../router.js";
 import { shellWord } from "../scripts.js";
-import { call } from "../session.js";
-import { known, useTopic } from "../store.js";
+import { call, post } from "../session.js";
+import { known, useTopic, useWork } from "../store.js";
 import { CommandCode } from "./command-code.js";
-import { Form, Problem, useKept, useTrying } from "./form.js";
+import { Button, Form, Problem, useKept, useTrying } from "./form.js";
+import { Table } from "./table.js";
 
 /** What is looked for at the hub; kept while one looks at other views. */
 const draft = { name: "" };
@@ -65,18 +66,21 @@ function useHere(): { here: ModelsHere | undefined; problem: string | undefined 
   const { problem, trying } = useTrying();
   const changes = known.state?.models.changes;
   const served = known.state?.server.model;
-  useEffect(() => {
-    let ended = false;
-    void trying(async () => {
-      const read = await call<ModelsHere>("/api/models");
-      if (!ended) set(read);
-    });
-    return () => {
-      ended = true;
-    };
-  }, [changes, served]);
+  useWork(
+    [changes, served],
+    (isOver) =>
+      void trying(async () => {
+        const read = await call<ModelsHere>("/api/models");
+        if (!isOver()) set(read);
+      }),
+  );
   return { here, problem };
 }
+
+const titlesHere = [
+  ...["model", { hidden: "actions" }, "what it is", { number: "context" }, { number: "size" }],
+  ...["memory, served with the usual context", "last use"],
+];
 
 function Here({ here }: { here: ModelsHere }) {
   const { models, unfinished, memory, diskFree, fixed, folder } = here;
@@ -91,39 +95,18 @@ function Here({ here }: { here: ModelsHere }) {
         {diskFree !== null && `, and ${bytes(diskFree)} of the disk that the downloads are on`}.
       </p>
       {fixed !== null && <p class="soft">{fixed}</p>}
-      <div class="scroll" tabIndex={0} role="region" aria-label="Models on this machine" ref={list}>
-        <table class="roomy">
-          <thead>
-            <tr>
-              <th scope="col">model</th>
-              <th scope="col">
-                <span class="visually-hidden">actions</span>
-              </th>
-              <th scope="col">what it is</th>
-              <th scope="col" class="number">
-                context
-              </th>
-              <th scope="col" class="number">
-                size
-              </th>
-              <th scope="col">memory, served with the usual context</th>
-              <th scope="col">last use</th>
-            </tr>
-          </thead>
-          <tbody>
-            {models.map((model) => (
-              <ModelRow
-                key={model.id}
-                model={model}
-                fits={fits.get(model.id)}
-                fixed={fixed}
-                act={(path) => trying(() => call(path, { method: "POST", body: { model: model.id } }))}
-                onGone={() => list.current?.focus()}
-              />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label="Models on this machine" titles={titlesHere} class="roomy" box={list}>
+        {models.map((model) => (
+          <ModelRow
+            key={model.id}
+            model={model}
+            fits={fits.get(model.id)}
+            fixed={fixed}
+            act={(path) => trying(() => post(path, { model: model.id }))}
+            onGone={() => list.current?.focus()}
+          />
+        ))}
+      </Table>
       <Problem sentence={problem} />
       {unfinished.map(({ repository, bytes: size, underWay }) => (
         <p class="soft" key={`${repository} ${size}`}>
@@ -150,25 +133,16 @@ function Here({ here }: { here: ModelsHere }) {
 /** What each model would take, asked one after the other. One that was removed meanwhile is not in the next list. */
 function useFits(models: LocalModel[]): Map<string, ModelMemory | string> {
   const [fits, set] = useState(new Map<string, ModelMemory | string>());
-  useEffect(() => {
-    let ended = false;
-    void (async () => {
-      for (const { id } of models) {
-        const memory = await call<{ memory: ModelMemory | null }>("/api/models/fits", {
-          method: "POST",
-          body: { model: id },
-        }).then(
-          (found) => found.memory,
-          (error: Error) => error.message,
-        );
-        if (ended) return;
-        if (memory !== null) set((before) => new Map(before).set(id, memory));
-      }
-    })();
-    return () => {
-      ended = true;
-    };
-  }, [models]);
+  useWork([models], async (isOver) => {
+    for (const { id } of models) {
+      const memory = await post<{ memory: ModelMemory | null }>("/api/models/fits", { model: id }).then(
+        (found) => found.memory,
+        (error: Error) => error.message,
+      );
+      if (isOver()) return;
+      if (memory !== null) set((before) => new Map(before).set(id, memory));
+    }
+  });
   return fits;
 }
 
@@ -206,30 +180,27 @@ function ModelRow({
           {served ? (
             <strong>served</strong>
           ) : (
-            <button
-              type="button"
+            <Button
               disabled={fixed !== null || isSwitching || tooLarge}
               aria-label={`Serve ${id}`}
               onClick={() => void act("/api/models/serve")}
             >
               Serve
-            </button>
+            </Button>
           )}
           {from === "cache" && !sure && (
-            <button
-              type="button"
+            <Button
               class="quiet"
               disabled={served}
               aria-label={served ? `Remove ${id}: not while it is served` : `Remove ${id}`}
               onClick={() => setSure(true)}
             >
               Remove
-            </button>
+            </Button>
           )}
           {sure && (
             <>
-              <button
-                type="button"
+              <Button
                 aria-label={`Really remove ${id}`}
                 onClick={() =>
                   void act("/api/models/remove").then(() => {
@@ -239,7 +210,7 @@ function ModelRow({
                 }
               >
                 Really remove {bytes(size)}
-              </button>
+              </Button>
               <button
                 type="button"
                 class="quiet"
@@ -317,15 +288,12 @@ function OneDownload({ download }: { download: DownloadStatus }) {
           ) : (
             <progress aria-label={`Download of ${model}`} />
           )}
-          <button
-            type="button"
+          <Button
             aria-label={`Stop the download of ${model}`}
-            onClick={() =>
-              void call(`/api/models/downloads/${number}/stop`, { method: "POST" }).catch(() => {})
-            }
+            onClick={() => void post(`/api/models/downloads/${number}/stop`).catch(() => {})}
           >
             Stop
-          </button>
+          </Button>
         </>
       ) : (
         <span class={state === "failed" ? "problem" : ""}>
@@ -356,12 +324,11 @@ function Hub() {
       setLooking(true);
       setOffers(undefined);
       select({ of: name });
-      await call<ModelOffers>("/api/models/offers", { method: "POST", body: { model: name } })
+      await post<ModelOffers>("/api/models/offers", { model: name })
         .then(setOffers)
         .finally(() => setLooking(false));
     });
-  const download = (model: string) =>
-    trying(() => call("/api/models/downloads", { method: "POST", body: { model } }));
+  const download = (model: string) => trying(() => post("/api/models/downloads", { model }));
   return (
     <>
       <Form onSubmit={look} problem={problem}>
@@ -379,9 +346,9 @@ function Hub() {
           <button type="submit" class="main" disabled={name === "" || looking}>
             {looking ? "Looking …" : "See what is there"}
           </button>
-          <button type="button" disabled={name === ""} onClick={() => void download(name)}>
+          <Button disabled={name === ""} onClick={() => void download(name)}>
             Download
-          </button>
+          </Button>
         </p>
         <CommandCode lines={[`tapline pull ${name === "" ? "owner/name" : shellWord(name)}`]} />
       </Form>
@@ -392,41 +359,32 @@ function Hub() {
           </h2>
           {offers.offers.length === 0 && <p>It holds no .gguf file.</p>}
           <p class="soft">Memory is that of the weights; the context and buffers come on top.</p>
-          <div class="scroll" tabIndex={0} role="region" aria-label="What is there">
-            <table class="roomy">
-              <thead>
-                <tr>
-                  <th scope="col">file</th>
-                  <th scope="col">
-                    <span class="visually-hidden">actions</span>
-                  </th>
-                  <th scope="col">memory of its weights</th>
-                </tr>
-              </thead>
-              <tbody>
-                {offers.offers.map(({ id, file, parts, here, memory }) => (
-                  <tr key={id}>
-                    <th scope="row">
-                      <bdi>{file}</bdi>
-                      {parts > 1 && <span class="soft"> and {parts - 1} more parts</span>}
-                    </th>
-                    <td>
-                      {here ? (
-                        "is here"
-                      ) : (
-                        <button type="button" aria-label={`Download ${id}`} onClick={() => void download(id)}>
-                          Download
-                        </button>
-                      )}
-                    </td>
-                    <td>
-                      <Memory memory={memory} />
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table
+            label="What is there"
+            titles={["file", { hidden: "actions" }, "memory of its weights"]}
+            class="roomy"
+          >
+            {offers.offers.map(({ id, file, parts, here, memory }) => (
+              <tr key={id}>
+                <th scope="row">
+                  <bdi>{file}</bdi>
+                  {parts > 1 && <span class="soft"> and {parts - 1} more parts</span>}
+                </th>
+                <td>
+                  {here ? (
+                    "is here"
+                  ) : (
+                    <Button aria-label={`Download ${id}`} onClick={() => void download(id)}>
+                      Download
+                    </Button>
+                  )}
+                </td>
+                <td>
+                  <Memory memory={memory} />
+                </td>
+              </tr>
+            ))}
+          </Table>
         </section>
       )}
     </>

@@ -1,17 +1,22 @@
-import type { CompareResult, PatchSweepResult } from "../../../contracts/index.js";
+import type { CompareResult } from "../../../contracts/index.js";
 import { percent } from "../../../findings/numbers.js";
 import { visible } from "../../../findings/text.js";
 import type { TextTokens } from "../../wire.js";
 import { type JobFindings, submit } from "../jobs.js";
 import { effectOf, siteIn, toldOf } from "../patch-site.js";
-import { select } from "../router.js";
-import { call } from "../session.js";
-import { DataTable } from "./figure.js";
-import { Problem, useTrying } from "./form.js";
-import { JobResult } from "./job-result.js";
+import { post } from "../session.js";
+import { Button, Problem, useTrying } from "./form.js";
+import { JobResult, LetGo } from "./job-result.js";
+import { DataTable } from "./table.js";
 
 /** A site's numbers, and what its state alone does to the next tokens. */
-export function ChosenSite({ findings, query }: { findings: JobFindings; query: URLSearchParams }) {
+export function ChosenSite({
+  findings,
+  query,
+}: {
+  findings: JobFindings<"patch_sweep">;
+  query: URLSearchParams;
+}) {
   const { problem, trying } = useTrying();
   const effect = query.get("e");
   const site = siteIn(query);
@@ -21,10 +26,7 @@ export function ChosenSite({ findings, query }: { findings: JobFindings; query: 
   const look = () =>
     trying(async ({ select }) => {
       const { donor, tokens, body } = effectOf(job, site);
-      const { tokens: found } = await call<{ tokens: TextTokens[] }>("/api/tokens", {
-        method: "POST",
-        body: { texts: [donor] },
-      });
+      const { tokens: found } = await post<{ tokens: TextTokens[] }>("/api/tokens", { texts: [donor] });
       if (JSON.stringify(found[0]?.map(({ id }) => id)) !== JSON.stringify(tokens)) {
         throw new Error(
           "The text up to this token has other tokens by itself; its state is not what the map has.",
@@ -36,23 +38,17 @@ export function ChosenSite({ findings, query }: { findings: JobFindings; query: 
     <section class="card" aria-label="Chosen site">
       <p class="lines">{told}</p>
       <p class="row">
-        {(job.result as PatchSweepResult).pairs.length === 1 && (
-          <button type="button" class="main" onClick={() => void look()}>
+        {job.result.pairs.length === 1 && (
+          <Button class="main" onClick={() => void look()}>
             What it does to the next tokens
-          </button>
+          </Button>
         )}
-        <button
-          type="button"
-          class="quiet"
-          onClick={() => select({ l: undefined, t: undefined, p: undefined, h: undefined, e: undefined })}
-        >
-          Let go
-        </button>
+        <LetGo of={["l", "t", "p", "h", "e"]} />
       </p>
       <Problem sentence={problem} />
       {effect !== null && /^[0-9a-f]{32}$/.test(effect) && (
-        <JobResult key={effect} id={effect} shows={() => false}>
-          {({ job }) => <Effect result={job.result as CompareResult} />}
+        <JobResult key={effect} id={effect} operation="compare" shows={() => false}>
+          {({ job }) => <Effect result={job.result} />}
         </JobResult>
       )}
     </section>

@@ -4,7 +4,7 @@ import { patchTokens } from "../../../findings/patch-sweep.js";
 import { visible } from "../../../findings/text.js";
 import type { TextTokens } from "../../wire.js";
 import { type PatchForm, spansOf } from "../patch-request.js";
-import { call } from "../session.js";
+import { post } from "../session.js";
 import { known } from "../store.js";
 import { HtmlPicture } from "./picture.js";
 
@@ -18,7 +18,7 @@ export function useTokens(texts: string[]): TextTokens[] | undefined {
     if (!wanted) return;
     let ended = false;
     const timer = setTimeout(() => {
-      call<{ tokens: TextTokens[] }>("/api/tokens", { method: "POST", body: { texts } }).then(
+      post<{ tokens: TextTokens[] }>("/api/tokens", { texts }).then(
         ({ tokens }) => !ended && set({ key, tokens }),
         () => {},
       );
@@ -105,7 +105,7 @@ function Columns({
   });
   return (
     <HtmlPicture title="Tokens of both prompts" name="tapline-patch-tokens" numbers={numbers}>
-      <ol class="aligned">
+      <ol class="plain aligned">
         {rows.map(({ position, clean, corrupted }) => (
           <li key={position} class={clean === corrupted ? "" : "differs"}>
             <bdi class="token">{clean === undefined ? missing : visible(clean)}</bdi>

@@ -1,6 +1,4 @@
-import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { PatchSweepResult } from "../../../contracts/index.js";
 import { type ChangedPoint, changedPoints, spanMarks } from "../../../contracts/names.js";
 import { growingPatchMap } from "../../../operations/patch_sweep/figures-growth.js";
 import { draft } from "../draft.js";
@@ -10,10 +8,10 @@ import { siteOf, siteQuery } from "../patch-site.js";
 import { select, usePlace } from "../router.js";
 import type { CodeRequest } from "../scripts.js";
 import { known, useTopic } from "../store.js";
+import { Area, Check, Choice, Field, LayersField } from "./fields.js";
 import { FigureView } from "./figure.js";
 import { Form, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
-import { LayersField } from "./layers-field.js";
 import { ChosenSite } from "./patch-site.js";
 import { Alignment, Preview, Spans, useTokens } from "./patch-tokens.js";
 import { RequestCode } from "./request-code.js";
@@ -27,6 +25,18 @@ const points: Record<ChangedPoint, string> = {
   block_in: "the stream before the block",
   head_out: "single heads",
 };
+
+/** Where states are put in, in words. */
+const places = [
+  ["every", "every token"],
+  ["aligned", `the spans between ${spanMarks.join(" and ")}`],
+  ["chosen", "these tokens"],
+] as const;
+
+const questions = [
+  ["denoise", "which state restores the clean answer"],
+  ["noise", "which state spoils it"],
+] as const;
 
 /** Clean and corrupted side by side; for each layer and token, how far its state alone moves the answer. */
 export function PatchView({ id }: { id: string | undefined }) {
@@ -48,7 +58,7 @@ export function PatchView({ id }: { id: string | undefined }) {
       const job = await submit({ model: labModel(), ...patchRequest(form) });
       go(`/patch/${job}${location.search}`);
     });
-  const marks = spanMarks.join(" and ");
+  const rows = several ? 5 : 2;
   return (
     <div class="page">
       <h1>Patch</h1>
@@ -58,23 +68,14 @@ export function PatchView({ id }: { id: string | undefined }) {
       </p>
       <Form onSubmit={run} problem={problem}>
         <div class="twins">
-          <label class="field">
-            Clean
-            <textarea
-              rows={several ? 5 : 2}
-              value={clean}
-              onInput={(event) => set({ clean: event.currentTarget.value })}
-            />
-          </label>
-          <label class="field">
-            Corrupted
-            <textarea
-              rows={several ? 5 : 2}
-              value={corrupted}
-              placeholder="the same with one thing changed"
-              onInput={(event) => set({ corrupted: event.currentTarget.value })}
-            />
-          </label>
+          <Area label="Clean" rows={rows} value={clean} onChange={(clean) => set({ clean })} />
+          <Area
+            label="Corrupted"
+            rows={rows}
+            value={corrupted}
+            placeholder="the same with one thing changed"
+            onChange={(corrupted) => set({ corrupted })}
+          />
         </div>
         <div class="row" role="group" aria-label="What is put in">
           <span>put in</span>
@@ -97,48 +98,30 @@ export function PatchView({ id }: { id: string | undefined }) {
         <p class="row">
           <LayersField value={form.layers} onChange={(layers) => set({ layers })} />
           {form.points.includes("head_out") && (
-            <label>
-              heads{" "}
-              <input
-                class="layers"
-                value={form.heads}
-                placeholder="all"
-                onInput={(event) => set({ heads: event.currentTarget.value })}
-              />
-            </label>
+            <Field
+              label="heads"
+              class="layers"
+              value={form.heads}
+              placeholder="all"
+              onChange={(heads) => set({ heads })}
+            />
           )}
-          <label>
-            at{" "}
-            <select
-              value={where}
-              onChange={(event) => set({ where: event.currentTarget.value as PatchForm["where"] })}
-            >
-              <option value="every">every token</option>
-              <option value="aligned">the spans between {marks}</option>
-              <option value="chosen">these tokens</option>
-            </select>
-          </label>
+          <Choice label="at" value={where} options={places} onChange={(where) => set({ where })} />
           {where === "chosen" && (
-            <label>
-              tokens{" "}
-              <input
-                class="layers"
-                value={form.tokens}
-                placeholder="0, 3, -1"
-                onInput={(event) => set({ tokens: event.currentTarget.value })}
-              />
-            </label>
+            <Field
+              label="tokens"
+              class="layers"
+              value={form.tokens}
+              placeholder="0, 3, -1"
+              onChange={(tokens) => set({ tokens })}
+            />
           )}
-          <label>
-            question{" "}
-            <select
-              value={form.direction}
-              onChange={(event) => set({ direction: event.currentTarget.value as "noise" })}
-            >
-              <option value="denoise">which state restores the clean answer</option>
-              <option value="noise">which state spoils it</option>
-            </select>
-          </label>
+          <Choice
+            label="question"
+            value={form.direction}
+            options={questions}
+            onChange={(direction) => set({ direction })}
+          />
           <Check checked={form.controls} onChange={(controls) => set({ controls })}>
             random changes beside it
           </Check>
@@ -167,6 +150,7 @@ export function PatchView({ id }: { id: string | undefined }) {
       {id !== undefined && (
         <JobResult
           id={id}
+          operation="patch_sweep"
           meanwhile={<Growing id={id} />}
           pick={["patch-map", "patch-heads"].map((figure) => ({
             figure,
@@ -179,7 +163,7 @@ export function PatchView({ id }: { id: string | undefined }) {
         >
           {(findings) => (
             <>
-              <Alignment result={findings.job.result as PatchSweepResult} />
+              <Alignment result={findings.job.result} />
               <ChosenSite findings={findings} query={query} />
             </>
           )}
@@ -202,23 +186,6 @@ function firstPair(form: PatchForm) {
   } catch {
     return [];
   }
-}
-
-function Check({
-  checked,
-  onChange,
-  children,
-}: {
-  checked: boolean;
-  onChange: (checked: boolean) => void;
-  children: ComponentChildren;
-}) {
-  return (
-    <label class="check">
-      <input type="checkbox" checked={checked} onChange={(event) => onChange(event.currentTarget.checked)} />
-      {children}
-    </label>
-  );
 }
 
 /** The map, as far as it is computed. */

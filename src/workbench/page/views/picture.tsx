@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
-import { Problem, useTrying } from "./form.js";
+import { Button, Problem, useTrying } from "./form.js";
 
 const kinds = ["SVG", "PNG", "CSV"] as const;
 export type SaveKind = "svg" | "png" | "csv";
@@ -11,15 +11,14 @@ export function SaveTools({ title, save }: { title: string; save: (kind: SaveKin
   return (
     <div class="tools" role="group" aria-label={`Save “${title}”`}>
       {kinds.map((kind) => (
-        <button
+        <Button
           key={kind}
-          type="button"
           class="quiet"
           aria-label={`Save “${title}” as ${kind}`}
           onClick={() => void trying(() => save(kind.toLowerCase() as SaveKind))}
         >
           {kind}
-        </button>
+        </Button>
       ))}
       <Problem sentence={problem} />
     </div>

@@ -6,15 +6,14 @@ import { type LabelledText, readExamples, withSplits } from "../examples.js";
 import { jobRequest, labModel, serverRequest, submit, usualLayers } from "../jobs.js";
 import { linesOf, parseLayers } from "../lists.js";
 import { follow } from "../router.js";
-import { call } from "../session.js";
+import { post } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { useLibrary } from "./edits.js";
-import { DataTable } from "./figure.js";
-import { Form, useKept, useTrying } from "./form.js";
+import { Choice, Field, LayersField, TextsField } from "./fields.js";
+import { Button, Form, useKept, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
-import { LayersField } from "./layers-field.js";
 import { RequestCode } from "./request-code.js";
-import { TextsField } from "./texts-field.js";
+import { DataTable } from "./table.js";
 
 /** Of a file of examples, in bytes. */
 const mostBytes = 2_000_000;
@@ -26,13 +25,19 @@ const blame = ["bad", "poor", "awful", "boring", "weak", "terrible"];
 const review = (words: string[]) =>
   words.map((word) => `The review says that the film was ${word}.`).join("\n");
 
+const rowsInWords = [
+  ["last", "the last token's row"],
+  ["mean", "the mean of its rows"],
+  ["all", "every token's row"],
+] as const;
+
 /** The texts that a probe learns from; kept while one looks at other views. */
 const draft: {
   name: string;
   positive: string;
   negative: string;
   /** Which of a text's rows it is trained on. */
-  rows: "last" | "mean" | "all";
+  rows: (typeof rowsInWords)[number][0];
   /** Examples of a file, in place of the two lists. */
   file: { name: string; examples: LabelledText[] } | undefined;
 } = { name: "praise", positive: review(praise), negative: review(blame), rows: "last", file: undefined };
@@ -87,9 +92,9 @@ export function ProbeView({ id }: { id: string | undefined }) {
               <bdi>{draft.file.name}</bdi>: {positive.length} texts of class 1, {negative.length} of class 0
               {examples.some(({ split }) => split !== undefined) && ", with splits of its own"}.
             </span>
-            <button type="button" class="quiet" onClick={() => set({ file: undefined })}>
+            <Button class="quiet" onClick={() => set({ file: undefined })}>
               Take the lists again
-            </button>
+            </Button>
           </p>
         )}
         <div
@@ -120,30 +125,22 @@ export function ProbeView({ id }: { id: string | undefined }) {
         </div>
         <p class="row">
           <LayersField value={layers} onChange={setLayers} />
-          <label>
-            measured of each text{" "}
-            <select
-              value={draft.rows}
-              onChange={(event) => set({ rows: event.currentTarget.value as typeof draft.rows })}
-            >
-              <option value="last">the last token's row</option>
-              <option value="mean">the mean of its rows</option>
-              <option value="all">every token's row</option>
-            </select>
-          </label>
+          <Choice
+            label="measured of each text"
+            value={draft.rows}
+            options={rowsInWords}
+            onChange={(rows) => set({ rows })}
+          />
           <button type="submit" class="main" disabled={known.state?.lab.ok !== true}>
             Train and measure
           </button>
-          <label>
-            name <input value={draft.name} onInput={(event) => set({ name: event.currentTarget.value })} />
-          </label>
-          <button
-            type="button"
+          <Field label="name" value={draft.name} onChange={(name) => set({ name })} />
+          <Button
             disabled={known.state?.server.ok !== true}
-            onClick={() => void trying(() => call("/api/probes", { method: "POST", body: kept() }))}
+            onClick={() => void trying(() => post("/api/probes", kept()))}
           >
             Keep one for the chat, at the last of these layers
-          </button>
+          </Button>
         </p>
         <RequestCode of="train and measure" request={() => jobRequest(job())} />
         <RequestCode of="keep one" request={() => serverRequest("/lab/probes", kept())} />
@@ -171,7 +168,7 @@ export function ProbeView({ id }: { id: string | undefined }) {
         </section>
       ))}
       {id !== undefined && (
-        <JobResult id={id} below={({ job }) => <Worst reports={(job.result as ProbeResult).reports} />} />
+        <JobResult id={id} operation="probe" below={({ job }) => <Worst reports={job.result.reports} />} />
       )}
     </div>
   );
@@ -199,8 +196,7 @@ function Worst({ reports }: { reports: ProbeResult["reports"] }) {
               Layer {layer}: {wrong} of {held.length} on the wrong side of 0.5
             </summary>
             <DataTable head={worstHead} rows={rows} label={`Most wrong at layer ${layer}`} />
-            <button
-              type="button"
+            <Button
               class="quiet"
               aria-label={`All as CSV: most wrong at layer ${layer}`}
               onClick={() =>
@@ -214,7 +210,7 @@ function Worst({ reports }: { reports: ProbeResult["reports"] }) {
               }
             >
               All as CSV
-            </button>
+            </Button>
           </details>
         );
       })}

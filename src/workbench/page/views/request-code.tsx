@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { type CodeRequest, type Language, languages, scriptOf } from "../scripts.js";
+import { Button } from "./form.js";
 
 interface RequestCodeProps {
   /** What is asked, or what would be asked now. */
@@ -34,19 +35,13 @@ function Script({ request, name }: { request: RequestCodeProps["request"]; name:
     <>
       <div class="row" role="group" aria-label={`${name}, language`}>
         {languages.map((one) => (
-          <button
-            key={one}
-            type="button"
-            class="quiet"
-            aria-pressed={one === language}
-            onClick={() => set(one)}
-          >
+          <Button key={one} class="quiet" aria-pressed={one === language} onClick={() => set(one)}>
             {one}
-          </button>
+          </Button>
         ))}
-        <button type="button" class="quiet" onClick={() => void navigator.clipboard.writeText(code)}>
+        <Button class="quiet" onClick={() => void navigator.clipboard.writeText(code)}>
           Copy
-        </button>
+        </Button>
       </div>
       <pre tabIndex={0} role="region" aria-label={`${name}, ${language}`}>
         <code>{code}</code>

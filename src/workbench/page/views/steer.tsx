@@ -6,7 +6,7 @@ import { chatSettings } from "../chat-settings.js";
 import { labModel, serverRequest, submit, useAsked, usualLayers } from "../jobs.js";
 import { linesOf, parseLayers } from "../lists.js";
 import { follow, select, usePlace } from "../router.js";
-import { call } from "../session.js";
+import { call, post } from "../session.js";
 import {
   doseRequest,
   gridJobs,
@@ -19,11 +19,11 @@ import {
 import { known, useTopic } from "../store.js";
 import { DoseGrid } from "./dose-grid.js";
 import { newEdit, useLibrary } from "./edits.js";
+import { Field, LayersField, TextsField } from "./fields.js";
 import { FigureView } from "./figure.js";
-import { Form, useKept, useTrying } from "./form.js";
-import { LayersField } from "./layers-field.js";
+import { Button, Form, useKept, useTrying } from "./form.js";
 import { RequestCode } from "./request-code.js";
-import { TextsField } from "./texts-field.js";
+import { Table } from "./table.js";
 
 /** The texts that a direction is made from; kept while one looks at other views. */
 const draft: SteerForm = { ...steerForm };
@@ -48,7 +48,7 @@ export function SteerView({ id }: { id: string | undefined }) {
   const make = async () => {
     setMaking(true);
     await trying(async ({ select }) => {
-      await call("/api/vectors", { method: "POST", body: direction() });
+      await post("/api/vectors", direction());
       select({ v: draft.name });
     });
     setMaking(false);
@@ -77,9 +77,7 @@ export function SteerView({ id }: { id: string | undefined }) {
           <TextsField label="Away from" value={draft.negative} onChange={(negative) => set({ negative })} />
         </div>
         <p class="row">
-          <label>
-            name <input value={draft.name} onInput={(event) => set({ name: event.currentTarget.value })} />
-          </label>
+          <Field label="name" value={draft.name} onChange={(name) => set({ name })} />
           <LayersField
             value={draft.layers}
             placeholder={usual.join(", ")}
@@ -97,25 +95,21 @@ export function SteerView({ id }: { id: string | undefined }) {
           onChange={(prompts) => set({ prompts })}
         />
         <p class="row">
-          <label>
-            strengths, in lengths of the row{" "}
-            <input
-              class="strengths"
-              value={draft.strengths}
-              onInput={(event) => set({ strengths: event.currentTarget.value })}
-            />
-          </label>
-          <label>
-            follow the token{" "}
-            <input
-              value={draft.target}
-              placeholder="the model's answer"
-              onInput={(event) => set({ target: event.currentTarget.value })}
-            />
-          </label>
-          <button type="button" disabled={known.state?.lab.ok !== true} onClick={() => void measure()}>
+          <Field
+            label="strengths, in lengths of the row"
+            class="strengths"
+            value={draft.strengths}
+            onChange={(strengths) => set({ strengths })}
+          />
+          <Field
+            label="follow the token"
+            value={draft.target}
+            placeholder="the model's answer"
+            onChange={(target) => set({ target })}
+          />
+          <Button disabled={known.state?.lab.ok !== true} onClick={() => void measure()}>
             Measure at these layers, beside random vectors
-          </button>
+          </Button>
         </p>
       </Form>
       {ids.length > 0 && <DoseGrid ids={ids} name={draft.name} />}
@@ -129,6 +123,11 @@ export function SteerView({ id }: { id: string | undefined }) {
   );
 }
 
+const titles = [
+  ...["layer", { number: "AUROC of held-out texts" }, { number: "labels shuffled" }],
+  ...[{ number: "length" }, { number: "typical row" }],
+];
+
 function VectorCard({ vector, open }: { vector: StoredVector; open: boolean }) {
   const best = vector.layers.reduce((one, other) =>
     (other.separation ?? 0) > (one.separation ?? 0) ? other : one,
@@ -138,42 +137,19 @@ function VectorCard({ vector, open }: { vector: StoredVector; open: boolean }) {
       <h2>
         <bdi>{vector.name}</bdi>
       </h2>
-      <div class="scroll" tabIndex={0} role="region" aria-label={`Layers of ${vector.name}`}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">layer</th>
-              <th scope="col" class="number">
-                AUROC of held-out texts
-              </th>
-              <th scope="col" class="number">
-                labels shuffled
-              </th>
-              <th scope="col" class="number">
-                length
-              </th>
-              <th scope="col" class="number">
-                typical row
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {vector.layers.map((layer) => (
-              <tr key={layer.layer}>
-                <th scope="row">{layer.layer}</th>
-                <td class="number">
-                  {layer.separation == null ? "too few texts" : layer.separation.toFixed(3)}
-                </td>
-                <td class="number">
-                  {layer.shuffled_separation == null ? "" : layer.shuffled_separation.toFixed(3)}
-                </td>
-                <td class="number">{figureOf(layer.length)}</td>
-                <td class="number">{layer.typical_row === undefined ? "" : figureOf(layer.typical_row)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label={`Layers of ${vector.name}`} titles={titles}>
+        {vector.layers.map((layer) => (
+          <tr key={layer.layer}>
+            <th scope="row">{layer.layer}</th>
+            <td class="number">{layer.separation == null ? "too few texts" : layer.separation.toFixed(3)}</td>
+            <td class="number">
+              {layer.shuffled_separation == null ? "" : layer.shuffled_separation.toFixed(3)}
+            </td>
+            <td class="number">{figureOf(layer.length)}</td>
+            <td class="number">{layer.typical_row === undefined ? "" : figureOf(layer.typical_row)}</td>
+          </tr>
+        ))}
+      </Table>
       <p class="row">
         <a
           class="button"
@@ -185,14 +161,13 @@ function VectorCard({ vector, open }: { vector: StoredVector; open: boolean }) {
         >
           Try in chat, layer {best.layer}
         </a>
-        <button
-          type="button"
+        <Button
           class="quiet"
           aria-expanded={open}
           onClick={() => select({ v: open ? undefined : vector.name })}
         >
           How it separates
-        </button>
+        </Button>
       </p>
       {open && <Separation key={vector.sha256} name={vector.name} />}
     </section>

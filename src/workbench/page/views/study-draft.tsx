@@ -1,13 +1,15 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { licenses } from "../../../contracts/studies/licenses.js";
 import { studyLimits } from "../../../contracts/studies/limits.js";
 import type { StudyDraft } from "../../wire.js";
 import { forgetWords, keepWords, keptWords } from "../kept-words.js";
 import { select } from "../router.js";
-import { call } from "../session.js";
+import { post } from "../session.js";
+import { useWork } from "../store.js";
 import { noWords, type StudyWords } from "../study-words.js";
 import { CommandCode } from "./command-code.js";
-import { Form, useTrying } from "./form.js";
+import { Area, Choice } from "./fields.js";
+import { Button, Form, useTrying } from "./form.js";
 
 type Text = Exclude<keyof StudyWords, "omissions" | "license">;
 
@@ -42,15 +44,14 @@ export function StudyDraftCard({ jobs }: { jobs: string[] }) {
       keepWords(after);
       return after;
     });
-  const ask = () => call<StudyDraft>("/api/studies", { method: "POST", body: { jobs, words } });
+  const ask = () => post<StudyDraft>("/api/studies", { jobs, words });
   const key = jobs.join();
-  useEffect(() => {
-    let ended = false;
+  useWork([key], (isOver) => {
     if (jobs.length === 0) setDrafted(undefined);
     else
       void trying(async () => {
         const found = await ask();
-        if (ended) return;
+        if (isOver()) return;
         // What nobody has touched follows the jobs.
         setWords((before) => {
           const own = before.method.trim() !== "" && before.method !== drafted?.method;
@@ -58,10 +59,7 @@ export function StudyDraftCard({ jobs }: { jobs: string[] }) {
         });
         setDrafted({ ...found, faults: [] });
       });
-    return () => {
-      ended = true;
-    };
-  }, [key]);
+  });
   const keep = async (kind: "package" | "words") => {
     await trying(async () => {
       const found = await ask();
@@ -84,41 +82,32 @@ export function StudyDraftCard({ jobs }: { jobs: string[] }) {
       {jobs.length > 0 && (
         <Form onSubmit={() => keep("package")} problem={problem}>
           {places.map(({ name, label, hint, rows }) => (
-            <label class="field" key={name}>
-              {label} <span class="soft">{hint}</span>
-              <textarea
-                rows={rows}
-                value={words[name]}
-                onInput={(event) => set({ [name]: event.currentTarget.value })}
-              />
-            </label>
-          ))}
-          <label class="field">
-            Left out <span class="soft">what you left out and why, one a line; tapline adds its own</span>
-            <textarea
-              rows={2}
-              value={words.omissions.join("\n")}
-              onInput={(event) => set({ omissions: event.currentTarget.value.split("\n") })}
+            <Area
+              key={name}
+              {...{ label, hint, rows }}
+              value={words[name]}
+              onChange={(text) => set({ [name]: text })}
             />
-          </label>
+          ))}
+          <Area
+            label="Left out"
+            hint="what you left out and why, one a line; tapline adds its own"
+            rows={2}
+            value={words.omissions.join("\n")}
+            onChange={(text) => set({ omissions: text.split("\n") })}
+          />
           <p class="row">
-            <label>
-              license{" "}
-              <select value={words.license} onChange={(event) => set({ license: event.currentTarget.value })}>
-                <option value="">choose one</option>
-                {licenses.map((license) => (
-                  <option key={license}>{license}</option>
-                ))}
-              </select>
-            </label>
+            <Choice
+              label="license"
+              value={words.license}
+              options={[["", "choose one"], ...licenses]}
+              onChange={(license) => set({ license })}
+            />
             <button type="submit" class="main">
               Save the package
             </button>
-            <button type="button" onClick={() => void keep("words")}>
-              Save the words as they are
-            </button>
-            <button
-              type="button"
+            <Button onClick={() => void keep("words")}>Save the words as they are</Button>
+            <Button
               class="quiet"
               onClick={() => {
                 forgetWords();
@@ -126,7 +115,7 @@ export function StudyDraftCard({ jobs }: { jobs: string[] }) {
               }}
             >
               Empty all places
-            </button>
+            </Button>
           </p>
           {drafted !== undefined && drafted.faults.length > 0 && (
             <div class="problem" role="alert">
@@ -151,9 +140,9 @@ export function StudyDraftCard({ jobs }: { jobs: string[] }) {
         />
       )}
       <p>
-        <button type="button" class="quiet" onClick={() => select({ study: undefined })}>
+        <Button class="quiet" onClick={() => select({ study: undefined })}>
           Close the draft
-        </button>
+        </Button>
       </p>
     </section>
   );

@@ -9,6 +9,8 @@ import { follow } from "../router.js";
 import type { Shade } from "../shades.js";
 import { known } from "../store.js";
 import { AnswerText } from "./answer-text.js";
+import { Area } from "./fields.js";
+import { Button, Form } from "./form.js";
 import { HtmlPicture } from "./picture.js";
 import { RequestCode } from "./request-code.js";
 
@@ -109,33 +111,30 @@ function Question({ turn, index, conversation, busy, onAskAgain }: QuestionProps
           <bdi>{turn.question}</bdi>
         </p>
         <Branches conversation={conversation} index={index} />
-        <button type="button" class="quiet" disabled={busy} onClick={() => setText(turn.question)}>
+        <Button class="quiet" disabled={busy} onClick={() => setText(turn.question)}>
           Ask otherwise
-        </button>
+        </Button>
       </div>
     );
   }
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
+    <Form
+      class=""
+      onSubmit={() => {
         setText(undefined);
         onAskAgain(text);
       }}
     >
-      <label class="field">
-        Instead of this question
-        <textarea rows={3} value={text} ref={field} onInput={(event) => setText(event.currentTarget.value)} />
-      </label>
+      <Area label="Instead of this question" rows={3} value={text} field={field} onChange={setText} />
       <p class="row">
         <button type="submit" class="main" disabled={text.trim() === ""}>
           Ask
         </button>
-        <button type="button" class="quiet" onClick={() => setText(undefined)}>
+        <Button class="quiet" onClick={() => setText(undefined)}>
           Leave it
-        </button>
+        </Button>
       </p>
-    </form>
+    </Form>
   );
 }
 
