@@ -18,7 +18,7 @@ import { UserError } from "../contracts/user-error.js";
 import { asOperator, audit } from "./store/audit.js";
 import type { IndexedStudy } from "./store/dialect.js";
 import { faultOf } from "./store/fault.js";
-import { completePublicSite } from "./store/migration-public-site.js";
+import { completePublicSite } from "./store/migrated-rows.js";
 import { withoutTimeout } from "./store/postgresql.js";
 import { completeFilters } from "./store/publish.js";
 import { findReproductions } from "./store/reproductions.js";

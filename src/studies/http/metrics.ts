@@ -3,6 +3,7 @@ import type { Context, Middleware } from "koa";
 import type { Area } from "../metrics.js";
 import { isDisabled, type Service } from "../service.js";
 import { readCounters } from "../store/counters.js";
+import { countOf } from "../store/rows.js";
 import { readinessOf } from "./health.js";
 import { isSecure } from "./transport.js";
 
@@ -62,20 +63,9 @@ async function answer(
 }
 
 async function waitingOf({ store }: Service) {
-  const count = async (table: "reports" | "appeals") => {
-    const { count: number } = await store.db
-      .selectFrom(table)
-      .select((eb) => eb.fn.countAll<number>().as("count"))
-      .where("closed_at", "is", null)
-      .executeTakeFirstOrThrow();
-    return Number(number);
-  };
-  const [{ studies }, reports, appeals] = [
-    await readCounters(store),
-    await count("reports"),
-    await count("appeals"),
-  ];
-  return { studies, reports, appeals };
+  const { studies } = await readCounters(store);
+  const open = (table: "reports" | "appeals") => store.db.selectFrom(table).where("closed_at", "is", null);
+  return { studies, reports: await countOf(open("reports")), appeals: await countOf(open("appeals")) };
 }
 
 function same(a: string, b: string): boolean {

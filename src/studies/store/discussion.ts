@@ -4,6 +4,7 @@ import { studyLimits } from "../../contracts/studies/index.js";
 import { displayable } from "../text/display.js";
 import { audit } from "./audit.js";
 import { notify } from "./notifications.js";
+import { countOf } from "./rows.js";
 import { bumpGeneration, type Store, withAccount } from "./store.js";
 
 /** A page of a study's comments in thread order: every comment directly above its replies, oldest first. */
@@ -143,13 +144,12 @@ export async function placeOfComment(
     .where("id", "=", id)
     .executeTakeFirst();
   if (comment === undefined) return null;
-  const { count } = await store.db
+  const { study_id, thread } = comment;
+  const earlier = store.db
     .selectFrom("comments")
-    .select((eb) => eb.fn.countAll<number>().as("count"))
-    .where("study_id", "=", comment.study_id)
-    .where("thread", "<", comment.thread)
-    .executeTakeFirstOrThrow();
-  return { studyId: comment.study_id, before: Number(count) };
+    .where("study_id", "=", study_id)
+    .where("thread", "<", thread);
+  return { studyId: study_id, before: await countOf(earlier) };
 }
 
 export type Voted = "counted" | "no_study" | "own";

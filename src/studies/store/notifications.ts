@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type Kysely, type Selectable, sql } from "kysely";
 import { audit } from "./audit.js";
+import { changesRow } from "./rows.js";
 import type { Database } from "./schema.js";
 import { readNow, type Store, withAccount } from "./store.js";
 
@@ -118,14 +119,9 @@ export function readNotifications(
 export type NotificationRow = Awaited<ReturnType<typeof readNotifications>>[number];
 
 /** Marks one as read or not. Whether there is one of the account. */
-export async function setRead(store: Store, accountId: string, id: string, read: boolean): Promise<boolean> {
-  const { numUpdatedRows } = await store.quick
-    .updateTable("notifications")
-    .set({ read_at: read ? store.dialect.now : null })
-    .where("id", "=", id)
-    .where("account_id", "=", accountId)
-    .executeTakeFirst();
-  return numUpdatedRows === 1n;
+export function setRead(store: Store, accountId: string, id: string, read: boolean): Promise<boolean> {
+  const told = store.quick.updateTable("notifications").set({ read_at: read ? store.dialect.now : null });
+  return changesRow(told.where("id", "=", id).where("account_id", "=", accountId));
 }
 
 /** Marks all up to a time as read: what came since was not seen. */

@@ -124,17 +124,20 @@ export function withAccount<T>(
   work: (trx: Transaction<Database>, now: number) => Promise<T>,
 ): Promise<T> {
   return store.db.transaction().execute(async (trx) => {
-    const turn = sql<number>`turn + 1`;
-    const { numUpdatedRows } = await trx
-      .updateTable("accounts")
-      .set({ turn })
-      .where("id", "=", accountId)
-      .where("suspended_at", "is", null)
-      .where("deleted_at", "is", null)
-      .executeTakeFirst();
-    if (numUpdatedRows !== 1n) throw new AccountSuspended();
+    if ((await holdAccount(trx, accountId))?.suspended_at !== null) throw new AccountSuspended();
     return work(trx, await readNow(store, trx));
   });
+}
+
+/** Takes an account until the transaction ends, a suspended one, too. @returns undefined where it is deleted */
+export function holdAccount(trx: Transaction<Database>, accountId: string) {
+  return trx
+    .updateTable("accounts")
+    .set({ turn: sql<number>`turn + 1` })
+    .where("id", "=", accountId)
+    .where("deleted_at", "is", null)
+    .returning("suspended_at")
+    .executeTakeFirst();
 }
 
 /** Tells caches in every process that what the public sees has changed. */

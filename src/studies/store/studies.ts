@@ -4,6 +4,7 @@ import { words } from "../text/words.js";
 import { type Counters, readCounters } from "./counters.js";
 import type { FacetCounts } from "./facets.js";
 import { type Filters, filterKey, matchesAll, type Order } from "./filters.js";
+import { countOf } from "./rows.js";
 import type { Database, Standing } from "./schema.js";
 import type { Store } from "./store.js";
 import { fewMatches } from "./word-sets.js";
@@ -177,13 +178,8 @@ export async function authorStudies(
   limit: number,
   offset: number,
 ): Promise<StudyRows> {
-  const [{ count }, rows] = await Promise.all([
-    store.db
-      .selectFrom("studies")
-      .select((eb) => eb.fn.countAll<number>().as("count"))
-      .where("account_id", "=", accountId)
-      .where("listed", "=", 1)
-      .executeTakeFirstOrThrow(),
+  const [total, rows] = await Promise.all([
+    countOf(store.db.selectFrom("studies").where("account_id", "=", accountId).where("listed", "=", 1)),
     studyRows(store)
       .where("account_id", "=", accountId)
       .where("listed", "=", 1)
@@ -192,7 +188,7 @@ export async function authorStudies(
       .offset(offset)
       .execute(),
   ]);
-  return { rows, total: count, exact: true };
+  return { rows, total, exact: true };
 }
 
 /** Ids and times of published studies, oldest publication first. */

@@ -3,6 +3,7 @@ import { crc32 } from "node:zlib";
 import { type Scope, scopes, studyLimits } from "../../contracts/studies/index.js";
 import { isApproved } from "./accounts.js";
 import { audit } from "./audit.js";
+import { changesRow, countOf } from "./rows.js";
 import { readNow, type Store, withAccount } from "./store.js";
 
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -66,14 +67,12 @@ export function createToken(
   const token = newToken();
   return withAccount(store, accountId, async (trx, now) => {
     if (options.approved && !(await isApproved({ db: trx }, { id: accountId }, "agent"))) return null;
-    const active = await trx
+    const active = trx
       .selectFrom("tokens")
-      .select((eb) => eb.fn.countAll<number>().as("count"))
       .where("account_id", "=", accountId)
       .where("revoked_at", "is", null)
-      .where("expires_at", ">", now)
-      .executeTakeFirstOrThrow();
-    if (Number(active.count) >= studyLimits.active_tokens) return null;
+      .where("expires_at", ">", now);
+    if ((await countOf(active)) >= studyLimits.active_tokens) return null;
     const id = randomUUID();
     await trx
       .insertInto("tokens")
@@ -128,15 +127,11 @@ export async function listTokens(store: Store, accountId: string): Promise<Token
 /** Revokes a token of an account, for every request from now on. Whether there was one to revoke. */
 export function revokeToken(store: Store, accountId: string, id: string): Promise<boolean> {
   return withAccount(store, accountId, async (trx, now) => {
-    const { numUpdatedRows } = await trx
-      .updateTable("tokens")
-      .set({ revoked_at: now })
-      .where("id", "=", id)
-      .where("account_id", "=", accountId)
-      .where("revoked_at", "is", null)
-      .executeTakeFirst();
-    if (numUpdatedRows !== 1n) return false;
-    await audit(trx, now, { actor: { accountId }, action: "token.revoke", target: id });
-    return true;
+    const token = trx.updateTable("tokens").set({ revoked_at: now }).where("id", "=", id);
+    const revoked = await changesRow(
+      token.where("account_id", "=", accountId).where("revoked_at", "is", null),
+    );
+    if (revoked) await audit(trx, now, { actor: { accountId }, action: "token.revoke", target: id });
+    return revoked;
   });
 }
