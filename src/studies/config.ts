@@ -109,21 +109,19 @@ function metricsTokenOf(env: Environment): string | null {
 }
 
 function contactOf(given: string): string {
-  const address = /^[^\s@:/]+@[^\s@:/]+$/.test(given) ? `mailto:${given}` : given;
-  try {
-    const { protocol, href } = new URL(address);
-    if (protocol === "https:" || protocol === "mailto:") return href;
-  } catch {}
+  const url = urlOf(/^[^\s@:/]+@[^\s@:/]+$/.test(given) ? `mailto:${given}` : given);
+  if (url?.protocol === "https:" || url?.protocol === "mailto:") return url.href;
   throw new UserError(`security_contact must be an address, or a URL with https: or mailto:, not ${given}.`);
 }
 
+function urlOf(given: string): URL | undefined {
+  return URL.canParse(given) ? new URL(given) : undefined;
+}
+
 function checkIssuer(given: string): void {
-  let url: URL;
-  try {
-    url = new URL(given);
-  } catch {
+  const url = urlOf(given);
+  if (url === undefined)
     throw new UserError(`oidc.issuer must be a URL such as https://login.example.org, not ${given}.`);
-  }
   if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback(url)))
     throw new UserError(`oidc.issuer must be https, or http on this machine, not ${given}.`);
 }
@@ -139,12 +137,9 @@ function sqlitePath(given: string): string {
 }
 
 function originOf(given: string): string {
-  let url: URL;
-  try {
-    url = new URL(given);
-  } catch {
+  const url = urlOf(given);
+  if (url === undefined)
     throw new UserError(`origin must be a URL such as https://studies.example.org, not ${given}.`);
-  }
   if (url.protocol !== "https:" || url.origin !== given.replace(/\/$/, "")) {
     throw new UserError(`origin must be https, a host and nothing more, not ${given}.`);
   }

@@ -211,7 +211,7 @@ for (const database of databases.all) {
       id: string;
     };
     const read = await readForToken(store, draft.id, mine!.id);
-    assert.ok(read!.bytes.equals(bytes));
+    assert.ok(read!.package.equals(bytes));
     assert.is(read!.visibility, "private_draft");
     assert.is(await readForToken(store, draft.id, other!.id), undefined);
     const wrong = { accountId: id, draftId: draft.id, reviewedSha256: "0".repeat(64), replaces: null };
@@ -220,7 +220,7 @@ for (const database of databases.all) {
     assert.equal(await publishDraft(store, right), { outcome: "published", id: draft.id, version: 1 });
     assert.equal(await publishDraft(store, right), { outcome: "gone" });
     const published = await readForToken(store, draft.id, other!.id);
-    assert.ok(published!.bytes.equals(bytes));
+    assert.ok(published!.package.equals(bytes));
     assert.is((await findStudy(store, draft.id))!.title, "nul \uFFFD and \uFFFD");
     const second = (await saveDraft(store, credential, bytes, "t", null)) as { id: string };
     assert.not.ok(await deleteDraft(store, "someone-else", second.id));

@@ -1,9 +1,9 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { Context, Middleware } from "koa";
 import type { Area } from "../metrics.js";
 import { isDisabled, type Service } from "../service.js";
 import { readCounters } from "../store/counters.js";
 import { countOf } from "../store/rows.js";
+import { sameText } from "../text/same.js";
 import { readinessOf } from "./health.js";
 import { isSecure } from "./transport.js";
 
@@ -42,7 +42,7 @@ async function answer(
     return;
   }
   const given = /^Bearer +(\S+)$/i.exec(ctx.get("Authorization"))?.[1] ?? "";
-  if (!same(given, token)) {
+  if (!sameText(given, token)) {
     ctx.status = 401;
     ctx.set("WWW-Authenticate", 'Bearer realm="tapline studies metrics"');
     ctx.body = "Send Authorization: Bearer and the value of TAPLINE_METRICS_TOKEN.\n";
@@ -66,9 +66,4 @@ async function waitingOf({ store }: Service) {
   const { studies } = await readCounters(store);
   const open = (table: "reports" | "appeals") => store.db.selectFrom(table).where("closed_at", "is", null);
   return { studies, reports: await countOf(open("reports")), appeals: await countOf(open("appeals")) };
-}
-
-function same(a: string, b: string): boolean {
-  const [one, two] = [a, b].map((text) => createHash("sha256").update(text).digest());
-  return timingSafeEqual(one as Buffer, two as Buffer);
 }

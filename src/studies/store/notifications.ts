@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { type Kysely, type Selectable, sql } from "kysely";
+import type { Kysely, Selectable } from "kysely";
 import { audit } from "./audit.js";
-import { changesRow } from "./rows.js";
+import { changesRow, isBefore, type Place } from "./rows.js";
 import type { Database } from "./schema.js";
 import { readNow, type Store, withAccount } from "./store.js";
 
@@ -57,17 +57,11 @@ export async function forgetDraft(trx: Kysely<Database>, accountId: string, draf
     .execute();
 }
 
-/** Several may be of one millisecond: a place among them is time and id. */
-export interface NotificationPlace {
-  at: number;
-  id: string;
-}
-
 /** What an account was told, the newest first, with what there is to say of it now. */
 export function readNotifications(
   store: Pick<Store, "db">,
   accountId: string,
-  { before, limit }: { before?: NotificationPlace | undefined; limit: number },
+  { before, limit }: { before?: Place | undefined; limit: number },
 ) {
   return store.db
     .selectFrom("notifications")
@@ -106,10 +100,7 @@ export function readNotifications(
       "drafts.title as draftTitle",
     ])
     .where("notifications.account_id", "=", accountId)
-    .$if(before !== undefined, (query) => {
-      const { at, id } = before as NotificationPlace;
-      return query.where(sql<boolean>`(notifications.at, notifications.id) < (cast(${at} as bigint), ${id})`);
-    })
+    .$if(before !== undefined, (query) => query.where(isBefore("notifications", before as Place)))
     .orderBy("notifications.at", "desc")
     .orderBy("notifications.id", "desc")
     .limit(limit)

@@ -1,4 +1,4 @@
-import type { SelectQueryBuilder, UpdateResult } from "kysely";
+import { type SelectQueryBuilder, sql, type UpdateResult } from "kysely";
 import type { Database } from "./schema.js";
 
 /** How many rows a query finds. */
@@ -14,4 +14,15 @@ export async function countOf<T extends keyof Database>(
 /** Runs an update of one row. Whether the row was there, in the state that the update asks for. */
 export async function changesRow(query: { executeTakeFirst(): Promise<UpdateResult> }): Promise<boolean> {
   return (await query.executeTakeFirst()).numUpdatedRows === 1n;
+}
+
+/** Several rows of a log may be of one millisecond: a place in it is time and id. */
+export interface Place {
+  at: number;
+  id: string;
+}
+
+export function isBefore(table: "audit" | "notifications", { at, id }: Place) {
+  const row = sql`${sql.ref(`${table}.at`)}, ${sql.ref(`${table}.id`)}`;
+  return sql<boolean>`(${row}) < (cast(${at} as bigint), ${id})`;
 }

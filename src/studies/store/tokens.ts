@@ -40,19 +40,6 @@ export interface TokenRequest {
   scopes: Scope[];
 }
 
-export interface TokenView {
-  id: string;
-  name: string;
-  prefix: string;
-  last4: string;
-  scopes: Scope[];
-  createdAt: number;
-  expiresAt: number;
-  revokedAt: number | null;
-  lastUsedAt: number | null;
-  state: "active" | "expired" | "revoked";
-}
-
 /**
  * Creates a token; its text leaves here once, the database keeps a hash. Null where 10 are active already, or where
  * the account is not approved.
@@ -100,9 +87,22 @@ export function createToken(
 const mostTokens = 200;
 
 /** An account's tokens: active ones first, so that none of them is ever beyond the end; then the newest. */
-export async function listTokens(store: Store, accountId: string): Promise<TokenView[]> {
+export async function listTokens(store: Store, accountId: string) {
   const now = await readNow(store, store.db);
-  const all = store.db.selectFrom("tokens").selectAll().where("account_id", "=", accountId);
+  const all = store.db
+    .selectFrom("tokens")
+    .select([
+      "id",
+      "name",
+      "prefix",
+      "last4",
+      "scopes",
+      "created_at",
+      "expires_at",
+      "revoked_at",
+      "last_used_at",
+    ])
+    .where("account_id", "=", accountId);
   const [active, newest] = await Promise.all([
     all.where("revoked_at", "is", null).where("expires_at", ">", now).execute(),
     all.orderBy("created_at", "desc").orderBy("id").limit(mostTokens).execute(),
@@ -111,18 +111,13 @@ export async function listTokens(store: Store, accountId: string): Promise<Token
   const known = new Set(active.map(({ id }) => id));
   const rows = [...active, ...newest.filter(({ id }) => !known.has(id))].slice(0, mostTokens);
   return rows.map((row) => ({
-    id: row.id,
-    name: row.name,
-    prefix: row.prefix,
-    last4: row.last4,
+    ...row,
     scopes: row.scopes.split(" ") as Scope[],
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    revokedAt: row.revoked_at,
-    lastUsedAt: row.last_used_at,
     state: row.revoked_at !== null ? "revoked" : row.expires_at <= now ? "expired" : "active",
   }));
 }
+
+export type TokenView = Awaited<ReturnType<typeof listTokens>>[number];
 
 /** Revokes a token of an account, for every request from now on. Whether there was one to revoke. */
 export function revokeToken(store: Store, accountId: string, id: string): Promise<boolean> {
