@@ -7,7 +7,7 @@ import { UserError } from "../contracts/user-error.js";
 import { validate } from "../contracts/validate.js";
 import { githubProvider } from "./auth/github.js";
 import { isLoopback, oidcProvider } from "./auth/oidc.js";
-import type { Providers } from "./auth/providers.js";
+import type { Provider, Providers } from "./auth/providers.js";
 import type { StudiesOptions } from "./start.js";
 import { databaseUrl } from "./store/location.js";
 
@@ -153,26 +153,16 @@ function providersOf({ oidc, github }: StudiesConfig, env: Environment): Provide
       throw new UserError(`The environment variable ${name} is not set.`);
     return value;
   };
-  return [
-    ...(oidc === undefined
-      ? []
-      : [
-          oidcProvider({
-            issuer: oidc.issuer,
-            clientId: oidc.client_id,
-            clientSecret: secret("TAPLINE_OIDC_CLIENT_SECRET"),
-            label: oidc.label,
-          }),
-        ]),
-    ...(github === undefined
-      ? []
-      : [
-          githubProvider({
-            clientId: github.client_id,
-            clientSecret: secret("TAPLINE_GITHUB_CLIENT_SECRET"),
-          }),
-        ]),
-  ];
+  const providers: Provider[] = [];
+  if (oidc !== undefined) {
+    const { client_id: clientId, ...rest } = oidc;
+    providers.push(oidcProvider({ ...rest, clientId, clientSecret: secret("TAPLINE_OIDC_CLIENT_SECRET") }));
+  }
+  if (github !== undefined) {
+    const clientSecret = secret("TAPLINE_GITHUB_CLIENT_SECRET");
+    providers.push(githubProvider({ clientId: github.client_id, clientSecret }));
+  }
+  return providers;
 }
 
 function read(path: string): string {

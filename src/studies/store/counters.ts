@@ -1,4 +1,5 @@
-import { type RawBuilder, sql } from "kysely";
+import { type Kysely, type RawBuilder, sql } from "kysely";
+import type { Database } from "./schema.js";
 import type { Store } from "./store.js";
 
 /** Numbers that every change of what the public sees moves. Read before the data that they are about. */
@@ -24,4 +25,13 @@ function counter(name: string): RawBuilder<number> {
 
 export async function readCounters({ db }: Pick<Store, "db">): Promise<Counters> {
   return db.selectNoFrom(counterColumns).executeTakeFirstOrThrow();
+}
+
+export async function addToCounter(
+  db: Kysely<Database>,
+  name: "generation" | "studies",
+  more: number,
+): Promise<void> {
+  const value = sql<number>`value + cast(${more} as bigint)`;
+  await db.updateTable("counters").set({ value }).where("name", "=", name).execute();
 }

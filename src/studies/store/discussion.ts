@@ -4,7 +4,7 @@ import { studyLimits } from "../../contracts/studies/index.js";
 import { displayable } from "../text/display.js";
 import { audit } from "./audit.js";
 import { notify } from "./notifications.js";
-import { countOf } from "./rows.js";
+import { countOf, isThere } from "./rows.js";
 import { bumpGeneration, type Store, withAccount } from "./store.js";
 
 /** A page of a study's comments in thread order: every comment directly above its replies, oldest first. */
@@ -200,13 +200,7 @@ export function setUpvote(store: Store, accountId: string, studyId: string, want
   });
 }
 
-export async function hasUpvoted(store: Store, accountId: string, studyId: string, version: number) {
-  const vote = await store.db
-    .selectFrom("votes")
-    .select("created_at")
-    .where("study_id", "=", studyId)
-    .where("version", "=", version)
-    .where("account_id", "=", accountId)
-    .executeTakeFirst();
-  return vote !== undefined;
+export function hasUpvoted(store: Store, accountId: string, studyId: string, version: number) {
+  const votes = store.db.selectFrom("votes").select("created_at").where("study_id", "=", studyId);
+  return isThere(votes.where("version", "=", version).where("account_id", "=", accountId));
 }

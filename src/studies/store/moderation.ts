@@ -4,6 +4,7 @@ import { type Account, isApproved } from "./accounts.js";
 import { grantAppeals } from "./appeals.js";
 import { revokeAll } from "./approvals.js";
 import { type Actor, asModerator, audit } from "./audit.js";
+import { addToCounter } from "./counters.js";
 import { notify } from "./notifications.js";
 import { nextPublication, summaryOf } from "./publish.js";
 import { closing } from "./reports.js";
@@ -136,12 +137,7 @@ async function settle(store: Store, trx: Transaction<Database>, studyId: string)
     const entry = { publishedAt: version.published_at, entry: searchEntry(content) };
     await store.dialect.search.add(trx, [entry]);
   }
-  const more = (version === undefined ? 0 : 1) - study.listed;
-  await trx
-    .updateTable("counters")
-    .set({ value: sql<number>`value + cast(${more} as bigint)` })
-    .where("name", "=", "studies")
-    .execute();
+  await addToCounter(trx, "studies", (version === undefined ? 0 : 1) - study.listed);
 }
 
 /** What moderators do to a comment: in which states, and what becomes of it. */

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { Kysely, Selectable } from "kysely";
 import { audit } from "./audit.js";
-import { changesRow, isBefore, type Place } from "./rows.js";
+import { changesRow, isBefore, isThere, type Place } from "./rows.js";
 import type { Database } from "./schema.js";
-import { readNow, type Store, withAccount } from "./store.js";
+import { type Store, withAccount } from "./store.js";
 
 export type NotificationKind = Database["notifications"]["kind"];
 
@@ -24,13 +24,8 @@ export async function notify(
   told: Told,
 ): Promise<void> {
   if (told.actor_id === accountId) return;
-  const reader = await trx
-    .selectFrom("accounts")
-    .select("id")
-    .where("id", "=", accountId)
-    .where("deleted_at", "is", null)
-    .executeTakeFirst();
-  if (reader === undefined) return;
+  const reader = trx.selectFrom("accounts").select("id").where("id", "=", accountId);
+  if (!(await isThere(reader.where("deleted_at", "is", null)))) return;
   await trx
     .insertInto("notifications")
     .values({
@@ -163,20 +158,8 @@ export async function setFeed(store: Store, accountId: string, hash: string | nu
 }
 
 /** Whether an account has a private feed. */
-export async function hasFeed({ db }: Pick<Store, "db">, accountId: string): Promise<boolean> {
-  const found = await db
-    .selectFrom("accounts")
-    .select("feed_hash")
-    .where("id", "=", accountId)
-    .executeTakeFirst();
-  return (found?.feed_hash ?? null) !== null;
-}
-
-/** Deletes what is older than it is kept for. */
-export async function forgetOldNotifications(store: Store, days: number): Promise<void> {
-  const now = await readNow(store, store.db);
-  await store.db
-    .deleteFrom("notifications")
-    .where("at", "<=", now - days * 86_400_000)
-    .execute();
+export function hasFeed({ db }: Pick<Store, "db">, accountId: string): Promise<boolean> {
+  return isThere(
+    db.selectFrom("accounts").select("id").where("id", "=", accountId).where("feed_hash", "is not", null),
+  );
 }

@@ -11,6 +11,11 @@ export async function countOf<T extends keyof Database>(
   return Number(count);
 }
 
+/** Whether a query finds anything. */
+export async function isThere(query: { executeTakeFirst(): Promise<unknown> }): Promise<boolean> {
+  return (await query.executeTakeFirst()) !== undefined;
+}
+
 /** Runs an update of one row. Whether the row was there, in the state that the update asks for. */
 export async function changesRow(query: { executeTakeFirst(): Promise<UpdateResult> }): Promise<boolean> {
   return (await query.executeTakeFirst()).numUpdatedRows === 1n;

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { type Kysely, sql, type Transaction } from "kysely";
 import { UserError } from "../../contracts/user-error.js";
+import { addToCounter } from "./counters.js";
 import type { Dialect } from "./dialect.js";
 import { faultOf } from "./fault.js";
 import { Kept } from "./kept.js";
@@ -142,9 +143,5 @@ export function holdAccount(trx: Transaction<Database>, accountId: string) {
 
 /** Tells caches in every process that what the public sees has changed. */
 export async function bumpGeneration(db: Kysely<Database>): Promise<void> {
-  await db
-    .updateTable("counters")
-    .set({ value: sql<number>`value + 1` })
-    .where("name", "=", "generation")
-    .execute();
+  await addToCounter(db, "generation", 1);
 }
