@@ -18,10 +18,10 @@ import {
   unsuspend,
   withdraw,
 } from "../../src/studies/store/moderation.js";
+import { openStore } from "../../src/studies/store/open.js";
 import { publishDraft } from "../../src/studies/store/publish.js";
 import { dismissReport, openReports, report } from "../../src/studies/store/reports.js";
 import type { Place } from "../../src/studies/store/rows.js";
-import { openStore } from "../../src/studies/store/store.js";
 import { revokeToken, sha256Hex } from "../../src/studies/store/tokens.js";
 import { testClock } from "./support/clock.js";
 import { startDatabases } from "./support/databases.js";

@@ -7,9 +7,10 @@ import { admit } from "../../src/studies/store/admission.js";
 import { approve, disapprove } from "../../src/studies/store/approvals.js";
 import { addComment, readComments, setUpvote } from "../../src/studies/store/discussion.js";
 import { deleteDraft, listDrafts, saveDraft } from "../../src/studies/store/drafts.js";
+import { openStore } from "../../src/studies/store/open.js";
 import { publishDraft } from "../../src/studies/store/publish.js";
 import { endSessions, findSession, listSessions, startSession } from "../../src/studies/store/sessions.js";
-import { openStore, type Store } from "../../src/studies/store/store.js";
+import type { Store } from "../../src/studies/store/store.js";
 import { findStudy, listStudies, readForToken, topStudies } from "../../src/studies/store/studies.js";
 import {
   createToken,

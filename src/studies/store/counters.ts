@@ -1,6 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from "kysely";
 import type { Database } from "./schema.js";
-import type { Store } from "./store.js";
 
 /** Numbers that every change of what the public sees moves. Read before the data that they are about. */
 export interface Counters {
@@ -23,7 +22,7 @@ function counter(name: string): RawBuilder<number> {
   return sql<number>`(select value from counters where name = ${sql.lit(name)})`;
 }
 
-export async function readCounters({ db }: Pick<Store, "db">): Promise<Counters> {
+export async function readCounters({ db }: { db: Kysely<Database> }): Promise<Counters> {
   return db.selectNoFrom(counterColumns).executeTakeFirstOrThrow();
 }
 
