@@ -125,7 +125,7 @@ export async function readAnyForm(visit: Visit): Promise<URLSearchParams> {
 
 const uuid = new RegExp(uuidPattern);
 
-/** The place in a log before which an address goes on. */
+/** The place in a log before which the page begins, from its address. */
 export function beforeOf({ ctx }: Visit): Place | undefined {
   const text = new URLSearchParams(ctx.querystring).get("before") ?? "";
   const [, at, id] = /^(\d{1,15})-([0-9a-f-]{36})$/.exec(text) ?? [];

@@ -127,9 +127,10 @@ function migrations(dialect: Dialect): Record<string, Migration> {
         await dialect.createSearch(db);
       },
     },
-    "002-session-index": defining(`create index sessions_account on sessions (account_id);
-          create index replays_created on replays (created_at)`),
-    // What a public site needs: handles, moderation, limits, and an audit log.
+    "002-session-index": defining(`
+      create index sessions_account on sessions (account_id);
+      create index replays_created on replays (created_at)`),
+    // For a public site: handles, moderation, limits, and an audit log.
     "003-public-site": {
       async up(db: Kysely<Database>) {
         await define(
@@ -208,27 +209,27 @@ function migrations(dialect: Dialect): Record<string, Migration> {
       },
     },
     "005-comment-edits": defining("alter table comments add column edited_at bigint"),
-    // What people are told of and what leaves with them: notifications, private feeds, accounts that were deleted.
+    // Notifications, private feeds, and accounts that were deleted.
     "006-people": defining(`
-          alter table accounts add column feed_hash text;
-          alter table accounts add column deleted_at bigint;
-          create unique index accounts_feed on accounts (feed_hash);
-          create table retired_handles (hash text primary key, retired_at bigint not null);
-          create table notifications (
-            id ${ordered} primary key, ${account}, at bigint not null, kind text not null, study_id ${ordered},
-            comment_id ${ordered}, by_study_id ${ordered}, draft_id ${ordered}, actor_id ${ordered}, read_at bigint
-          );
-          create index notifications_account on notifications (account_id, at desc, id desc);
-          create index notifications_unread on notifications (account_id) where read_at is null;
-          create index notifications_at on notifications (at);
-          -- What an account wrote is read in the order of an index, however much it is.
-          drop index if exists drafts_account;
-          create index drafts_account on drafts (account_id, created_at, id);
-          drop index if exists comments_account;
-          create index comments_account on comments (account_id, id);
-          create index votes_account on votes (account_id, study_id, version);
-          create index reports_account on reports (account_id, id);
-          create index audit_actor on audit (actor, at, id)`),
+      alter table accounts add column feed_hash text;
+      alter table accounts add column deleted_at bigint;
+      create unique index accounts_feed on accounts (feed_hash);
+      create table retired_handles (hash text primary key, retired_at bigint not null);
+      create table notifications (
+        id ${ordered} primary key, ${account}, at bigint not null, kind text not null, study_id ${ordered},
+        comment_id ${ordered}, by_study_id ${ordered}, draft_id ${ordered}, actor_id ${ordered}, read_at bigint
+      );
+      create index notifications_account on notifications (account_id, at desc, id desc);
+      create index notifications_unread on notifications (account_id) where read_at is null;
+      create index notifications_at on notifications (at);
+      -- What an account wrote is read in the order of an index, however much it is.
+      drop index if exists drafts_account;
+      create index drafts_account on drafts (account_id, created_at, id);
+      drop index if exists comments_account;
+      create index comments_account on comments (account_id, id);
+      create index votes_account on votes (account_id, study_id, version);
+      create index reports_account on reports (account_id, id);
+      create index audit_actor on audit (actor, at, id)`),
     // What facets are counted by is read of all studies: from here, and not from rows ten times as wide.
     "007-facets": defining(`
       create index studies_facets on studies
@@ -236,12 +237,12 @@ function migrations(dialect: Dialect): Record<string, Migration> {
     "008-audit-targets": { up: targetAudit },
     // Messages to moderators from people whom they suspended and authors whose studies they removed.
     "009-appeals": defining(`
-          create table appeals (
-            id ${ordered} primary key, ${account}, study_id ${ordered} references studies (id),
-            created_at bigint not null, body text not null, closed_at bigint, outcome text
-          );
-          create index appeals_account on appeals (account_id, id);
-          create index appeals_study on appeals (study_id);
-          create index appeals_open on appeals (created_at, id) where closed_at is null`),
+      create table appeals (
+        id ${ordered} primary key, ${account}, study_id ${ordered} references studies (id),
+        created_at bigint not null, body text not null, closed_at bigint, outcome text
+      );
+      create index appeals_account on appeals (account_id, id);
+      create index appeals_study on appeals (study_id);
+      create index appeals_open on appeals (created_at, id) where closed_at is null`),
   };
 }

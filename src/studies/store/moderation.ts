@@ -168,7 +168,7 @@ function changeComment(
     const { study_id, account_id } = changed;
     if (action !== "comment.show") {
       await closeReports(trx, now, { commentId: id });
-      // Who wrote it is told that readers do not see it any more; what the reason is, the comment says.
+      // For the author: readers do not see it any more. The comment itself states the reason.
       const actor_id = moderatorOf(actor);
       await notify(trx, now, account_id, { kind: "hidden", study_id, comment_id: id, actor_id });
     }

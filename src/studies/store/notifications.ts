@@ -5,16 +5,10 @@ import { changesRow, isBefore, isThere, type Place } from "./rows.js";
 import type { Database } from "./schema.js";
 import { type Store, withAccount } from "./store.js";
 
-export type NotificationKind = Database["notifications"]["kind"];
-
 /** What happened, by ids alone: what is shown of it is read when it is shown, and is gone when that is gone. */
-export type Told = Pick<Selectable<Database["notifications"]>, "kind"> &
-  Partial<
-    Pick<
-      Selectable<Database["notifications"]>,
-      "study_id" | "comment_id" | "by_study_id" | "draft_id" | "actor_id"
-    >
-  >;
+export type Told = Pick<Row, "kind"> &
+  Partial<Pick<Row, "study_id" | "comment_id" | "by_study_id" | "draft_id" | "actor_id">>;
+type Row = Selectable<Database["notifications"]>;
 
 /** Tells an account what happened, in the transaction of what it tells about. Nobody is told what they did themselves, nor who is gone. */
 export async function notify(
