@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import autocannon from "autocannon";
 import { isCompiled } from "../scripts/build/compiled.js";
-import { openStore } from "../src/studies/store/store.js";
+import { openStore } from "../src/studies/store/open.js";
 import { listStudies } from "../src/studies/store/studies.js";
 import { startPostgres } from "../test/studies/support/postgres.js";
 import { moduleAt } from "../test/support/program.js";

@@ -18,10 +18,11 @@ import { UserError } from "../contracts/user-error.js";
 import { asOperator, audit } from "./store/audit.js";
 import type { IndexedStudy } from "./store/dialect.js";
 import { faultOf } from "./store/fault.js";
-import { completePublicSite } from "./store/migration-public-site.js";
+import { completePublicSite } from "./store/migrated-rows.js";
 import { withoutTimeout } from "./store/postgresql.js";
 import { completeFilters } from "./store/publish.js";
 import { findReproductions } from "./store/reproductions.js";
+import { isThere } from "./store/rows.js";
 import type { Database } from "./store/schema.js";
 import { indexed, listedPackages } from "./store/search-entry.js";
 import { readNow, type Store } from "./store/store.js";
@@ -68,7 +69,7 @@ export interface BackedUp {
  */
 export async function backUp(store: Store, path: string): Promise<BackedUp & { unrecorded: string | null }> {
   // Somebody may have named the wrong database; the last good backup must survive that.
-  if (existsSync(path) && (await isEmpty(store))) {
+  if (existsSync(path) && !(await isThere(store.db.selectFrom("accounts").select("id").limit(1)))) {
     throw new UserError(`The ${store.name} has no accounts, so its backup does not replace ${path}.`);
   }
   // A name of its own, made anew: nobody else's file or link is written to.
@@ -125,10 +126,6 @@ export async function backUp(store: Store, path: string): Promise<BackedUp & { u
   return { rows, studies, unrecorded };
 }
 
-async function isEmpty({ db }: Store): Promise<boolean> {
-  return (await db.selectFrom("accounts").select("id").limit(1).executeTakeFirst()) === undefined;
-}
-
 /** @throws UserError where there is no file */
 export function checkExists(path: string): void {
   if (!existsSync(path)) throw new UserError(`There is no file ${path}.`);
@@ -142,10 +139,8 @@ export async function restore(store: Store, path: string): Promise<BackedUp> {
     // Writes first, so that a service on the same file waits.
     await trx.deleteFrom("counters").execute();
     for (const [table] of tables) {
-      const found = await trx.selectFrom(table).select(sql.lit(1).as("one")).limit(1).executeTakeFirst();
-      if (found !== undefined) {
+      if (await isThere(trx.selectFrom(table).select(sql.lit(1).as("one")).limit(1)))
         throw new UserError(`The database is not empty (it has ${table}); restore into a new one.`);
-      }
     }
     let first = true;
     let former = false;

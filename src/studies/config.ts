@@ -7,7 +7,7 @@ import { UserError } from "../contracts/user-error.js";
 import { validate } from "../contracts/validate.js";
 import { githubProvider } from "./auth/github.js";
 import { isLoopback, oidcProvider } from "./auth/oidc.js";
-import type { Providers } from "./auth/providers.js";
+import type { Provider, Providers } from "./auth/providers.js";
 import type { StudiesOptions } from "./start.js";
 import { databaseUrl } from "./store/location.js";
 
@@ -109,21 +109,19 @@ function metricsTokenOf(env: Environment): string | null {
 }
 
 function contactOf(given: string): string {
-  const address = /^[^\s@:/]+@[^\s@:/]+$/.test(given) ? `mailto:${given}` : given;
-  try {
-    const { protocol, href } = new URL(address);
-    if (protocol === "https:" || protocol === "mailto:") return href;
-  } catch {}
+  const url = urlOf(/^[^\s@:/]+@[^\s@:/]+$/.test(given) ? `mailto:${given}` : given);
+  if (url?.protocol === "https:" || url?.protocol === "mailto:") return url.href;
   throw new UserError(`security_contact must be an address, or a URL with https: or mailto:, not ${given}.`);
 }
 
+function urlOf(given: string): URL | undefined {
+  return URL.canParse(given) ? new URL(given) : undefined;
+}
+
 function checkIssuer(given: string): void {
-  let url: URL;
-  try {
-    url = new URL(given);
-  } catch {
+  const url = urlOf(given);
+  if (url === undefined)
     throw new UserError(`oidc.issuer must be a URL such as https://login.example.org, not ${given}.`);
-  }
   if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback(url)))
     throw new UserError(`oidc.issuer must be https, or http on this machine, not ${given}.`);
 }
@@ -139,12 +137,9 @@ function sqlitePath(given: string): string {
 }
 
 function originOf(given: string): string {
-  let url: URL;
-  try {
-    url = new URL(given);
-  } catch {
+  const url = urlOf(given);
+  if (url === undefined)
     throw new UserError(`origin must be a URL such as https://studies.example.org, not ${given}.`);
-  }
   if (url.protocol !== "https:" || url.origin !== given.replace(/\/$/, "")) {
     throw new UserError(`origin must be https, a host and nothing more, not ${given}.`);
   }
@@ -158,26 +153,16 @@ function providersOf({ oidc, github }: StudiesConfig, env: Environment): Provide
       throw new UserError(`The environment variable ${name} is not set.`);
     return value;
   };
-  return [
-    ...(oidc === undefined
-      ? []
-      : [
-          oidcProvider({
-            issuer: oidc.issuer,
-            clientId: oidc.client_id,
-            clientSecret: secret("TAPLINE_OIDC_CLIENT_SECRET"),
-            label: oidc.label,
-          }),
-        ]),
-    ...(github === undefined
-      ? []
-      : [
-          githubProvider({
-            clientId: github.client_id,
-            clientSecret: secret("TAPLINE_GITHUB_CLIENT_SECRET"),
-          }),
-        ]),
-  ];
+  const providers: Provider[] = [];
+  if (oidc !== undefined) {
+    const { client_id: clientId, ...rest } = oidc;
+    providers.push(oidcProvider({ ...rest, clientId, clientSecret: secret("TAPLINE_OIDC_CLIENT_SECRET") }));
+  }
+  if (github !== undefined) {
+    const clientSecret = secret("TAPLINE_GITHUB_CLIENT_SECRET");
+    providers.push(githubProvider({ clientId: github.client_id, clientSecret }));
+  }
+  return providers;
 }
 
 function read(path: string): string {

@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import type { Providers } from "./auth/providers.js";
+import type { PublicPage } from "./http/conditional.js";
 import type { Log } from "./log.js";
 import type { Metrics } from "./metrics.js";
-import type { PublicPage } from "./site/public-pages.js";
 import type { ActivityLog } from "./store/activity.js";
 import { faultOf } from "./store/fault.js";
 import type { Kept } from "./store/kept.js";

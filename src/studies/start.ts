@@ -7,7 +7,7 @@ import type { Service } from "./service.js";
 import { ActivityLog } from "./store/activity.js";
 import { faultOf } from "./store/fault.js";
 import { Kept } from "./store/kept.js";
-import { openStore, type StoreOptions } from "./store/store.js";
+import { openStore, type StoreOptions } from "./store/open.js";
 import { cleanUp } from "./store/upkeep.js";
 
 export interface StudiesOptions {

@@ -17,9 +17,10 @@ import { type Account, signInAccount } from "../../src/studies/store/accounts.js
 import { approve } from "../../src/studies/store/approvals.js";
 import { addComment, findComment } from "../../src/studies/store/discussion.js";
 import { saveDraft } from "../../src/studies/store/drafts.js";
+import { openStore } from "../../src/studies/store/open.js";
 import { publishDraft } from "../../src/studies/store/publish.js";
 import { report } from "../../src/studies/store/reports.js";
-import { openStore, type Store } from "../../src/studies/store/store.js";
+import type { Store } from "../../src/studies/store/store.js";
 import { listStudies } from "../../src/studies/store/studies.js";
 import { createToken, sha256Hex } from "../../src/studies/store/tokens.js";
 import { samplePackage } from "../studies/support/packages.js";

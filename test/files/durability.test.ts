@@ -15,7 +15,7 @@ import { Artifacts } from "../../src/lab/artifacts.js";
 import { Vectors } from "../../src/library/index.js";
 import { demoModelPath, resolveModel } from "../../src/models/resolve.js";
 import { backUp } from "../../src/studies/backup.js";
-import { openStore } from "../../src/studies/store/store.js";
+import { openStore } from "../../src/studies/store/open.js";
 import { demoInspect, openHarness, setMeddle } from "../lab/harness.js";
 import { sha256, TestHub } from "../models/support/hub.js";
 import { startDatabases } from "../studies/support/databases.js";

@@ -14,7 +14,7 @@ import { approve } from "../../src/studies/store/approvals.js";
 import { readAudit } from "../../src/studies/store/audit.js";
 import { deleteAccount, deleteAccountOf } from "../../src/studies/store/deletion.js";
 import { reinstate, remove, suspend, unsuspend, withdraw } from "../../src/studies/store/moderation.js";
-import { openStore } from "../../src/studies/store/store.js";
+import { openStore } from "../../src/studies/store/open.js";
 import { testClock } from "./support/clock.js";
 import { startDatabases } from "./support/databases.js";
 import { peopleOf } from "./support/people.js";

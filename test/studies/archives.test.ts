@@ -9,9 +9,10 @@ import { backUp, restore } from "../../src/studies/backup.js";
 import { personalFiles } from "../../src/studies/personal/export.js";
 import { tar } from "../../src/studies/personal/tar.js";
 import { signInAccount } from "../../src/studies/store/accounts.js";
+import { openStore } from "../../src/studies/store/open.js";
 import { summaryOf } from "../../src/studies/store/publish.js";
 import type { Database } from "../../src/studies/store/schema.js";
-import { openStore, type Store } from "../../src/studies/store/store.js";
+import type { Store } from "../../src/studies/store/store.js";
 import { createToken } from "../../src/studies/store/tokens.js";
 import { samplePackage } from "./support/packages.js";
 

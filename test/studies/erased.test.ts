@@ -9,8 +9,9 @@ import { deleteAccount, deleteAccountOf } from "../../src/studies/store/deletion
 import { addComment, deleteComment } from "../../src/studies/store/discussion.js";
 import { saveDraft } from "../../src/studies/store/drafts.js";
 import { migrate } from "../../src/studies/store/migrations.js";
+import { openStore } from "../../src/studies/store/open.js";
 import { publishDraft } from "../../src/studies/store/publish.js";
-import { openStore, type Store } from "../../src/studies/store/store.js";
+import type { Store } from "../../src/studies/store/store.js";
 import { sha256Hex } from "../../src/studies/store/tokens.js";
 import { startDatabases } from "./support/databases.js";
 import { samplePackage } from "./support/packages.js";

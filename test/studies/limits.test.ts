@@ -5,7 +5,7 @@ import { backUp } from "../../src/studies/backup.js";
 import { clientAddress } from "../../src/studies/http/transport.js";
 import type { Service } from "../../src/studies/service.js";
 import { approve, disapprove } from "../../src/studies/store/approvals.js";
-import { type AuditPlace, readAudit } from "../../src/studies/store/audit.js";
+import { readAudit } from "../../src/studies/store/audit.js";
 import { addComment, deleteComment, setUpvote } from "../../src/studies/store/discussion.js";
 import { deleteDraft, saveDraft } from "../../src/studies/store/drafts.js";
 import { countAction } from "../../src/studies/store/limits.js";
@@ -18,9 +18,10 @@ import {
   unsuspend,
   withdraw,
 } from "../../src/studies/store/moderation.js";
+import { openStore } from "../../src/studies/store/open.js";
 import { publishDraft } from "../../src/studies/store/publish.js";
 import { dismissReport, openReports, report } from "../../src/studies/store/reports.js";
-import { openStore } from "../../src/studies/store/store.js";
+import type { Place } from "../../src/studies/store/rows.js";
 import { revokeToken, sha256Hex } from "../../src/studies/store/tokens.js";
 import { testClock } from "./support/clock.js";
 import { startDatabases } from "./support/databases.js";
@@ -136,7 +137,7 @@ for (const database of databases.all) {
     // Page after page it is the same, also where many records are of one millisecond.
     await store.db.updateTable("audit").set({ at: 7 }).execute();
     const paged: string[] = [];
-    for (let before: AuditPlace | undefined; ; ) {
+    for (let before: Place | undefined; ; ) {
       const page = await readAudit(store, { before, limit: 4 });
       paged.push(...page.map(({ id }) => id));
       before = page.at(-1);

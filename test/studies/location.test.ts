@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { databaseUrl, parseLocation } from "../../src/studies/store/location.js";
-import { openStore } from "../../src/studies/store/store.js";
+import { openStore } from "../../src/studies/store/open.js";
 import { saying } from "../support/saying.js";
 import { startDatabases } from "./support/databases.js";
 

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Filters, Order } from "../../src/studies/store/filters.js";
-import { openStore, type Store } from "../../src/studies/store/store.js";
+import { openStore } from "../../src/studies/store/open.js";
+import type { Store } from "../../src/studies/store/store.js";
 import { countFacets, listStudies } from "../../src/studies/store/studies.js";
 import { WordSets } from "../../src/studies/store/word-sets.js";
 

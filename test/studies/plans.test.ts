@@ -13,9 +13,10 @@ import { readAudit } from "../../src/studies/store/audit.js";
 import { readComments } from "../../src/studies/store/discussion.js";
 import { listDrafts } from "../../src/studies/store/drafts.js";
 import { readNotifications } from "../../src/studies/store/notifications.js";
+import { openStore } from "../../src/studies/store/open.js";
 import { openReports } from "../../src/studies/store/reports.js";
 import { listSessions } from "../../src/studies/store/sessions.js";
-import { openStore, type Store } from "../../src/studies/store/store.js";
+import type { Store } from "../../src/studies/store/store.js";
 import {
   listStudies,
   listVersions,

@@ -16,9 +16,10 @@ import { admit } from "../../src/studies/store/admission.js";
 import { readComments } from "../../src/studies/store/discussion.js";
 import { listDrafts } from "../../src/studies/store/drafts.js";
 import { migrate } from "../../src/studies/store/migrations.js";
+import { openStore } from "../../src/studies/store/open.js";
 import { originalsOf, reproductionsOf } from "../../src/studies/store/reproductions.js";
 import type { Database } from "../../src/studies/store/schema.js";
-import { openStore, type Store } from "../../src/studies/store/store.js";
+import type { Store } from "../../src/studies/store/store.js";
 import {
   countFacets,
   findBecome,

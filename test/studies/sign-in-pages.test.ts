@@ -10,8 +10,9 @@ import { type Identity, signInAccount } from "../../src/studies/store/accounts.j
 import { approve } from "../../src/studies/store/approvals.js";
 import { suspend } from "../../src/studies/store/moderation.js";
 import { notify } from "../../src/studies/store/notifications.js";
+import { openStore } from "../../src/studies/store/open.js";
 import { endSessions, findSession, listSessions, startSession } from "../../src/studies/store/sessions.js";
-import { openStore, type Store } from "../../src/studies/store/store.js";
+import type { Store } from "../../src/studies/store/store.js";
 import { testClock } from "./support/clock.js";
 import { type Got, serviceOf, visitor } from "./support/visits.js";
 

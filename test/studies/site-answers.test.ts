@@ -12,7 +12,8 @@ import { answerPublic, isPublic } from "../../src/studies/site/public-pages.js";
 import { NeedsSignIn, SiteError, type Visit } from "../../src/studies/site/visit.js";
 import { NotModerator } from "../../src/studies/store/audit.js";
 import { Kept } from "../../src/studies/store/kept.js";
-import { AccountSuspended, bumpGeneration, openStore } from "../../src/studies/store/store.js";
+import { openStore } from "../../src/studies/store/open.js";
+import { AccountSuspended, bumpGeneration } from "../../src/studies/store/store.js";
 import { aroundStore, folder, store } from "./support/one-store.js";
 import { origin, reader, sessionOf, type Who } from "./support/visitors.js";
 

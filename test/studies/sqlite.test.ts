@@ -13,10 +13,10 @@ import { join } from "node:path";
 import { sql } from "kysely";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { openStore } from "../../src/studies/store/open.js";
 import { openSqlite } from "../../src/studies/store/sqlite.js";
 import { SqliteFile } from "../../src/studies/store/sqlite-file.js";
 import { holdsLock } from "../../src/studies/store/sqlite-lock.js";
-import { openStore } from "../../src/studies/store/store.js";
 import { saying } from "../support/saying.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-sqlite-"));

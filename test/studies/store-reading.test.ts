@@ -4,9 +4,10 @@ import { sql } from "kysely";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Kept } from "../../src/studies/store/kept.js";
+import { openStore } from "../../src/studies/store/open.js";
 import { ReadAhead } from "../../src/studies/store/read-ahead.js";
 import { numbersOf, readTimes } from "../../src/studies/store/reading.js";
-import { openStore, readNow } from "../../src/studies/store/store.js";
+import { readNow } from "../../src/studies/store/store.js";
 import { aroundStore, folder, store } from "./support/one-store.js";
 
 aroundStore();

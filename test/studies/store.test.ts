@@ -7,9 +7,10 @@ import { admit } from "../../src/studies/store/admission.js";
 import { approve, disapprove } from "../../src/studies/store/approvals.js";
 import { addComment, readComments, setUpvote } from "../../src/studies/store/discussion.js";
 import { deleteDraft, listDrafts, saveDraft } from "../../src/studies/store/drafts.js";
+import { openStore } from "../../src/studies/store/open.js";
 import { publishDraft } from "../../src/studies/store/publish.js";
 import { endSessions, findSession, listSessions, startSession } from "../../src/studies/store/sessions.js";
-import { openStore, type Store } from "../../src/studies/store/store.js";
+import type { Store } from "../../src/studies/store/store.js";
 import { findStudy, listStudies, readForToken, topStudies } from "../../src/studies/store/studies.js";
 import {
   createToken,
@@ -211,7 +212,7 @@ for (const database of databases.all) {
       id: string;
     };
     const read = await readForToken(store, draft.id, mine!.id);
-    assert.ok(read!.bytes.equals(bytes));
+    assert.ok(read!.package.equals(bytes));
     assert.is(read!.visibility, "private_draft");
     assert.is(await readForToken(store, draft.id, other!.id), undefined);
     const wrong = { accountId: id, draftId: draft.id, reviewedSha256: "0".repeat(64), replaces: null };
@@ -220,7 +221,7 @@ for (const database of databases.all) {
     assert.equal(await publishDraft(store, right), { outcome: "published", id: draft.id, version: 1 });
     assert.equal(await publishDraft(store, right), { outcome: "gone" });
     const published = await readForToken(store, draft.id, other!.id);
-    assert.ok(published!.bytes.equals(bytes));
+    assert.ok(published!.package.equals(bytes));
     assert.is((await findStudy(store, draft.id))!.title, "nul \uFFFD and \uFFFD");
     const second = (await saveDraft(store, credential, bytes, "t", null)) as { id: string };
     assert.not.ok(await deleteDraft(store, "someone-else", second.id));

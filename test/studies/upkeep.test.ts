@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { signInAccount } from "../../src/studies/store/accounts.js";
-import { openStore } from "../../src/studies/store/store.js";
+import { openStore } from "../../src/studies/store/open.js";
 import { createToken } from "../../src/studies/store/tokens.js";
 import { cleanUp } from "../../src/studies/store/upkeep.js";
 import { testClock } from "./support/clock.js";

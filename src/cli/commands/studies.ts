@@ -137,7 +137,7 @@ async function withStore(
 ): Promise<void> {
   if (options.config !== undefined && options.data !== undefined)
     throw new UserError("Name the database with either --config or --data, not both.");
-  const { openStore } = await import("../../studies/store/store.js");
+  const { openStore } = await import("../../studies/store/open.js");
   const location =
     options.config === undefined
       ? ((await developmentDatabase(options)) ?? join(dataFolder(options), "studies.db"))

@@ -41,15 +41,8 @@ export const studyFilterNames = Object.keys(studyFilters) as StudyFilterName[];
 
 /** A parameter's rule that a value breaks, in words; null where it keeps it. */
 export function brokenFilter(name: StudyFilterName, value: string): string | null {
-  const {
-    enum: allowed,
-    pattern,
-    maxLength,
-  } = studyFilters[name].schema as {
-    enum?: readonly string[];
-    pattern?: string;
-    maxLength?: number;
-  };
+  const rule: { enum?: readonly string[]; pattern?: string; maxLength?: number } = studyFilters[name].schema;
+  const { enum: allowed, pattern, maxLength } = rule;
   if (allowed !== undefined) return allowed.includes(value) ? null : `must be one of ${allowed.join(", ")}`;
   if (pattern !== undefined) {
     const what = name === "year" ? "a year of four digits" : "a handle";

@@ -137,8 +137,8 @@ function envelope(service: Service, found: Readable | undefined, query = ""): An
     visibility: found.visibility,
     version: found.version,
     author: authorOf(found.author, found.handle),
-    created_at: isoTime(found.createdAt),
-    published_at: found.publishedAt === null ? null : isoTime(found.publishedAt),
+    created_at: isoTime(found.created_at),
+    published_at: found.published_at === null ? null : isoTime(found.published_at),
     url: found.visibility === "published" ? studyUrl(service, found.id) + query : draftUrl(service, found.id),
     package_sha256: found.sha256,
   };
@@ -146,7 +146,7 @@ function envelope(service: Service, found: Readable | undefined, query = ""): An
   const head = `${JSON.stringify(fields).slice(0, -1)},"package":`;
   return {
     status: 200,
-    body: [Buffer.from(head), found.bytes, Buffer.from("}")],
+    body: [Buffer.from(head), found.package, Buffer.from("}")],
     shared: found.visibility === "published",
     resource: found.id,
   };

@@ -88,12 +88,19 @@ const gone = {
   410: answer("It was withdrawn by its author or removed by a moderator; `reason` says why.", ErrorBody),
 };
 const id = { name: "id", in: "path", required: true, description: "Id of the study.", schema: Uuid };
-const offset = {
-  name: "offset",
+const query = (name: string, description: string, schema: object) => ({
+  name,
   in: "query",
-  description: "How many to pass over.",
-  schema: { type: "integer", minimum: 0, maximum: studyLimits.offset, default: 0 },
-};
+  description,
+  schema,
+});
+const integer = (minimum: number, maximum: number, standard: number) => ({
+  type: "integer",
+  minimum,
+  maximum,
+  default: standard,
+});
+const offset = query("offset", "How many to pass over.", integer(0, studyLimits.offset, 0));
 
 export type ApiEndpoint = Described & {
   description: string;
@@ -114,30 +121,10 @@ export const apiEndpoints: readonly ApiEndpoint[] = [
       "hypothesis, method, finding, limitations or model name, case and accents folded, the last word as a " +
       "prefix; matches in the title come first, then those in title, question or model name, then the rest.",
     parameters: [
-      {
-        name: "q",
-        in: "query",
-        description: "Words to search for.",
-        schema: { type: "string", maxLength: studyLimits.q },
-      },
-      {
-        name: "limit",
-        in: "query",
-        description: "Size of the page.",
-        schema: {
-          type: "integer",
-          minimum: 1,
-          maximum: studyLimits.list_limit,
-          default: studyLimits.list_limit_default,
-        },
-      },
+      query("q", "Words to search for.", { type: "string", maxLength: studyLimits.q }),
+      query("limit", "Size of the page.", integer(1, studyLimits.list_limit, studyLimits.list_limit_default)),
       offset,
-      ...Object.entries(studyFilters).map(([name, { description, schema }]) => ({
-        name,
-        in: "query",
-        description,
-        schema,
-      })),
+      ...Object.entries(studyFilters).map(([name, filter]) => query(name, filter.description, filter.schema)),
     ],
     answers: { 200: answer("A page of studies.", StudyPage, checksum), ...refusals },
     action: "studies.list",

@@ -34,10 +34,12 @@ function decode(text: string, name: string | null): string {
   try {
     return decodeURIComponent(text.replace(/\+/g, " "));
   } catch {
-    throw new ApiError("invalid_parameter", "The query is not percent-encoded UTF-8.", {
-      field: name ?? "query",
-    });
+    throw invalid(name ?? "query", "The query is not percent-encoded UTF-8.");
   }
+}
+
+function invalid(field: string, sentence: string): ApiError {
+  return new ApiError("invalid_parameter", sentence, { field });
 }
 
 /** A whole number in plain decimal digits, as the contract's `limit` and `offset` are. */
@@ -50,11 +52,8 @@ export function integerParameter(
   if (text === undefined) return range.otherwise;
   const value = /^(?:0|[1-9]\d{0,8})$/.test(text) ? Number(text) : Number.NaN;
   if (!(value >= range.minimum && value <= range.maximum)) {
-    throw new ApiError(
-      "invalid_parameter",
-      `${name} must be a whole number from ${range.minimum} to ${range.maximum}, in plain digits.`,
-      { field: name },
-    );
+    const bounds = `from ${range.minimum} to ${range.maximum}`;
+    throw invalid(name, `${name} must be a whole number ${bounds}, in plain digits.`);
   }
   return value;
 }
@@ -68,7 +67,7 @@ export function narrowingParameters(parameters: Map<string, string>) {
   for (const name of studyFilterNames) {
     const value = parameters.get(name);
     const broken = value === undefined ? null : brokenFilter(name, value);
-    if (broken !== null) throw new ApiError("invalid_parameter", `${name} ${broken}.`, { field: name });
+    if (broken !== null) throw invalid(name, `${name} ${broken}.`);
   }
   return narrowing((name) => parameters.get(name));
 }
@@ -77,13 +76,7 @@ export function searchParameter(parameters: Map<string, string>): string {
   const q = parameters.get("q") ?? "";
   const length = [...q].length;
   if (length > studyLimits.q) {
-    throw new ApiError(
-      "invalid_parameter",
-      `q may have at most ${studyLimits.q} characters; it has ${length}.`,
-      {
-        field: "q",
-      },
-    );
+    throw invalid("q", `q may have at most ${studyLimits.q} characters; it has ${length}.`);
   }
   return q;
 }
@@ -91,11 +84,7 @@ export function searchParameter(parameters: Map<string, string>): string {
 /** A path's version. */
 export function versionParameter(segment: string): number {
   if (!/^[1-9]\d{0,8}$/.test(segment)) {
-    throw new ApiError(
-      "invalid_parameter",
-      "The version in the path must be a whole number from 1, in plain digits.",
-      { field: "version" },
-    );
+    throw invalid("version", "The version in the path must be a whole number from 1, in plain digits.");
   }
   return Number(segment);
 }
@@ -103,7 +92,7 @@ export function versionParameter(segment: string): number {
 /** A path's id, in lower case. */
 export function idParameter(segment: string): string {
   if (!uuid.test(segment)) {
-    throw new ApiError("invalid_parameter", "The study's id in the path is not a UUID.", { field: "id" });
+    throw invalid("id", "The study's id in the path is not a UUID.");
   }
   return segment.toLowerCase();
 }

@@ -1,4 +1,5 @@
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
+import { sameText } from "../text/same.js";
 import { type Provider, SignInRefused } from "./providers.js";
 
 export interface GitHubOptions {
@@ -48,7 +49,7 @@ export function githubProvider(options: GitHubOptions): Provider {
     },
     async finish(callback, secrets) {
       const code = callback.searchParams.get("code");
-      if (!same(callback.searchParams.get("state") ?? "", secrets.state)) {
+      if (!sameText(callback.searchParams.get("state") ?? "", secrets.state)) {
         throw new SignInRefused("The answer does not belong to this sign-in; please try again.");
       }
       if (code === null) throw new SignInRefused("GitHub did not let you in, or you cancelled.");
@@ -87,9 +88,4 @@ export function githubProvider(options: GitHubOptions): Provider {
       };
     },
   };
-}
-
-function same(a: string, b: string): boolean {
-  const [one, two] = [a, b].map((text) => createHash("sha256").update(text).digest());
-  return timingSafeEqual(one as Buffer, two as Buffer);
 }

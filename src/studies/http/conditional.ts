@@ -19,6 +19,13 @@ export interface Packed {
   gzipped: boolean;
 }
 
+/** What everybody gets under an address of the website while nothing public changes. */
+export interface PublicPage {
+  status: number;
+  headers: Record<string, string>;
+  packed: Packed;
+}
+
 export function etagOf(hash: string): string {
   return `"${hash.slice(0, 32)}"`;
 }

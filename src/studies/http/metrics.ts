@@ -1,8 +1,9 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { Context, Middleware } from "koa";
 import type { Area } from "../metrics.js";
 import { isDisabled, type Service } from "../service.js";
 import { readCounters } from "../store/counters.js";
+import { countOf } from "../store/rows.js";
+import { sameText } from "../text/same.js";
 import { readinessOf } from "./health.js";
 import { isSecure } from "./transport.js";
 
@@ -41,7 +42,7 @@ async function answer(
     return;
   }
   const given = /^Bearer +(\S+)$/i.exec(ctx.get("Authorization"))?.[1] ?? "";
-  if (!same(given, token)) {
+  if (!sameText(given, token)) {
     ctx.status = 401;
     ctx.set("WWW-Authenticate", 'Bearer realm="tapline studies metrics"');
     ctx.body = "Send Authorization: Bearer and the value of TAPLINE_METRICS_TOKEN.\n";
@@ -62,23 +63,7 @@ async function answer(
 }
 
 async function waitingOf({ store }: Service) {
-  const count = async (table: "reports" | "appeals") => {
-    const { count: number } = await store.db
-      .selectFrom(table)
-      .select((eb) => eb.fn.countAll<number>().as("count"))
-      .where("closed_at", "is", null)
-      .executeTakeFirstOrThrow();
-    return Number(number);
-  };
-  const [{ studies }, reports, appeals] = [
-    await readCounters(store),
-    await count("reports"),
-    await count("appeals"),
-  ];
-  return { studies, reports, appeals };
-}
-
-function same(a: string, b: string): boolean {
-  const [one, two] = [a, b].map((text) => createHash("sha256").update(text).digest());
-  return timingSafeEqual(one as Buffer, two as Buffer);
+  const { studies } = await readCounters(store);
+  const open = (table: "reports" | "appeals") => store.db.selectFrom(table).where("closed_at", "is", null);
+  return { studies, reports: await countOf(open("reports")), appeals: await countOf(open("appeals")) };
 }

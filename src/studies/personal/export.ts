@@ -1,4 +1,5 @@
 import { type SelectQueryBuilder, sql } from "kysely";
+import type { Place } from "../store/rows.js";
 import type { Database } from "../store/schema.js";
 import { listSessions } from "../store/sessions.js";
 import type { Store } from "../store/store.js";
@@ -6,7 +7,15 @@ import { listTokens } from "../store/tokens.js";
 import type { TarFile } from "./tar.js";
 
 /** Rows of a file; comments have up to 40 kB each. */
-const pageSizes = { studies: 50, drafts: 20, comments: 100, votes: 1000, reports: 200, log: 1000 } as const;
+const pageSizes = {
+  studies: 50,
+  drafts: 20,
+  comments: 100,
+  votes: 1000,
+  reports: 200,
+  appeals: 200,
+  log: 1000,
+} as const;
 
 const readme = `What you wrote on this service, and what it keeps about you.
 
@@ -36,16 +45,27 @@ export async function* personalFiles(store: Store, accountId: string): AsyncGene
   yield* studies(store, accountId);
   yield* drafts(store, accountId);
   const { db } = store;
-  yield* paged("comments", pageSizes.comments, (last: { id: string } | undefined) =>
-    db
-      .selectFrom("comments")
-      .select(["id", "study_id", "parent_id", "created_at", "edited_at", "hidden", "reason", "body"])
-      .where("account_id", "=", accountId)
-      .where("id", ">", last?.id ?? "")
-      .orderBy("id")
-      .limit(pageSizes.comments)
-      .execute(),
-  );
+  const byId = <T extends "comments" | "reports" | "appeals">(table: T, columns: (keyof Database[T])[]) =>
+    paged(table, pageSizes[table], (last: { id: string } | undefined) =>
+      db
+        .selectFrom(table as "comments")
+        .select(columns as "id"[])
+        .where("account_id", "=", accountId)
+        .where("id", ">", last?.id ?? "")
+        .orderBy("id")
+        .limit(pageSizes[table])
+        .execute(),
+    );
+  yield* byId("comments", [
+    "id",
+    "study_id",
+    "parent_id",
+    "created_at",
+    "edited_at",
+    "hidden",
+    "reason",
+    "body",
+  ]);
   yield* paged("votes", pageSizes.votes, (last: { study_id: string; version: number } | undefined) =>
     db
       .selectFrom("votes")
@@ -59,26 +79,8 @@ export async function* personalFiles(store: Store, accountId: string): AsyncGene
       .limit(pageSizes.votes)
       .execute(),
   );
-  yield* paged("reports", pageSizes.reports, (last: { id: string } | undefined) =>
-    db
-      .selectFrom("reports")
-      .select(["id", "study_id", "comment_id", "created_at", "reason", "closed_at", "outcome"])
-      .where("account_id", "=", accountId)
-      .where("id", ">", last?.id ?? "")
-      .orderBy("id")
-      .limit(pageSizes.reports)
-      .execute(),
-  );
-  yield* paged("appeals", pageSizes.reports, (last: { id: string } | undefined) =>
-    db
-      .selectFrom("appeals")
-      .select(["id", "study_id", "created_at", "body", "closed_at", "outcome"])
-      .where("account_id", "=", accountId)
-      .where("id", ">", last?.id ?? "")
-      .orderBy("id")
-      .limit(pageSizes.reports)
-      .execute(),
-  );
+  yield* byId("reports", ["id", "study_id", "comment_id", "created_at", "reason", "closed_at", "outcome"]);
+  yield* byId("appeals", ["id", "study_id", "created_at", "body", "closed_at", "outcome"]);
   yield* paged("notifications", pageSizes.log, (last: Place | undefined) =>
     afterPlace(
       db
@@ -98,11 +100,6 @@ export async function* personalFiles(store: Store, accountId: string): AsyncGene
     ).execute(),
   );
   yield* activity(store, accountId);
-}
-
-interface Place {
-  at: number;
-  id: string;
 }
 
 /** The next rows of a log, in the order of time and id. */
@@ -162,14 +159,9 @@ async function accountOf(store: Store, accountId: string): Promise<object> {
     ...readable(account),
     approved_as: roles.map(({ role }) => role),
     sessions: sessions.map(({ id: _, ...session }) => readable(session)),
-    tokens: tokens.map(({ createdAt, expiresAt, revokedAt, lastUsedAt, ...token }) => ({
+    tokens: tokens.map(({ created_at, expires_at, revoked_at, last_used_at, ...token }) => ({
       ...token,
-      ...readable({
-        created_at: createdAt,
-        expires_at: expiresAt,
-        revoked_at: revokedAt,
-        last_used_at: lastUsedAt,
-      }),
+      ...readable({ created_at, expires_at, revoked_at, last_used_at }),
     })),
   };
 }

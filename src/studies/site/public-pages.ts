@@ -1,18 +1,11 @@
 import { createHash } from "node:crypto";
-import { type Packed, pack, sendPacked, unpack } from "../http/conditional.js";
+import { pack, sendPacked, unpack } from "../http/conditional.js";
 import { readCounters } from "../store/counters.js";
 import { canonicalQuery, type Parameters } from "./parameters.js";
 import type { Visit } from "./visit.js";
 
 /** Larger ones are made for every request. */
 const mostKeptBytes = 128_000;
-
-/** What everybody gets under an address while nothing public changes. */
-export interface PublicPage {
-  status: number;
-  headers: Record<string, string>;
-  packed: Packed;
-}
 
 const headersOfPages = [
   "Content-Security-Policy",

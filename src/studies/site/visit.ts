@@ -1,14 +1,15 @@
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { createHmac } from "node:crypto";
 import type { Context } from "koa";
 import { studyLimits, uuidPattern } from "../../contracts/studies/index.js";
 import { HttpError, readBytes } from "../../http/index.js";
 import { clientAddress } from "../http/transport.js";
 import type { Service } from "../service.js";
 import { countAction, type LimitedAction } from "../store/limits.js";
+import type { Place } from "../store/rows.js";
 import { findSession, type Session } from "../store/sessions.js";
-
 import { isBlank } from "../text/blank.js";
 import { displayable } from "../text/display.js";
+import { sameText } from "../text/same.js";
 
 export const sessionCookie = "__Host-tapline-session";
 export const signInCookie = "__Host-tapline-signin";
@@ -89,7 +90,7 @@ function duration(seconds: number): string {
 export async function readForm(visit: Visit): Promise<Session & { form: URLSearchParams }> {
   const form = await readAnyForm(visit);
   if (visit.session === null) throw new SiteError(403, "Your session has ended; sign in and try again.");
-  if (!equal(form.get("csrf") ?? "", visit.csrf)) {
+  if (!sameText(form.get("csrf") ?? "", visit.csrf)) {
     throw new SiteError(403, "This form is too old, or was not made for you; load its page again.");
   }
   return { ...visit.session, form };
@@ -122,12 +123,14 @@ export async function readAnyForm(visit: Visit): Promise<URLSearchParams> {
   return new URLSearchParams(bytes.toString("utf8"));
 }
 
-function equal(a: string, b: string): boolean {
-  const [one, two] = [Buffer.from(a), Buffer.from(b)];
-  return one.length === two.length && timingSafeEqual(one, two);
-}
-
 const uuid = new RegExp(uuidPattern);
+
+/** The place in a log before which the page begins, from its address. */
+export function beforeOf({ ctx }: Visit): Place | undefined {
+  const text = new URLSearchParams(ctx.querystring).get("before") ?? "";
+  const [, at, id] = /^(\d{1,15})-([0-9a-f-]{36})$/.exec(text) ?? [];
+  return id === undefined ? undefined : { at: Number(at), id };
+}
 
 export function isUuid(text: string): boolean {
   return uuid.test(text);

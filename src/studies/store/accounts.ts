@@ -5,6 +5,7 @@ import { isBlank } from "../text/blank.js";
 import { displayable, firstCharacters } from "../text/display.js";
 import { foldAscii } from "../text/fold.js";
 import { freeHandle, isRetired } from "./handles.js";
+import { isThere } from "./rows.js";
 import type { Database } from "./schema.js";
 import type { Store } from "./store.js";
 
@@ -102,19 +103,13 @@ export function identitiesOf(account: Account): string[] {
 }
 
 /** Whether an account may create tokens ("agent"), publish ("publisher") or moderate. */
-export async function isApproved(
+export function isApproved(
   { db }: Pick<Store, "db">,
   account: Pick<Account, "id">,
   role: Role,
 ): Promise<boolean> {
-  const found = await db
-    .selectFrom("approvals")
-    .select("identity")
-    .where("role", "=", role)
-    .where("account_id", "=", account.id)
-    .limit(1)
-    .executeTakeFirst();
-  return found !== undefined;
+  const approvals = db.selectFrom("approvals").select("identity").where("role", "=", role);
+  return isThere(approvals.where("account_id", "=", account.id).limit(1));
 }
 
 /** The accounts that show a name at present: one by id, handle or provider's subject, any number by address or login. */

@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { type Kysely, sql, type Transaction } from "kysely";
-import { type Actor, asModerator, audit } from "./audit.js";
+import type { Kysely, Transaction } from "kysely";
+import { type Actor, audit } from "./audit.js";
+import { closing, dismiss } from "./reports.js";
 import type { Database } from "./schema.js";
-import { AccountSuspended, readNow, type Store } from "./store.js";
+import { AccountSuspended, holdAccount, readNow, type Store } from "./store.js";
 
 /** What an appeal is against: the suspension of the account, or the removal of a study of its. */
 export interface Appealed {
@@ -19,14 +20,8 @@ export function appeal(
   body: string,
 ): Promise<Appeal> {
   return store.db.transaction().execute(async (trx): Promise<Appeal> => {
-    // Takes the account as withAccount does, which refuses the suspended.
-    const account = await trx
-      .updateTable("accounts")
-      .set({ turn: sql<number>`turn + 1` })
-      .where("id", "=", accountId)
-      .where("deleted_at", "is", null)
-      .returning("suspended_at")
-      .executeTakeFirst();
+    // As withAccount does, which refuses the suspended.
+    const account = await holdAccount(trx, accountId);
     if (account === undefined) throw new AccountSuspended();
     if (studyId !== null && account.suspended_at !== null) throw new AccountSuspended();
     const since = studyId === null ? account.suspended_at : await removedSince(trx, accountId, studyId);
@@ -93,17 +88,7 @@ export function openAppeals(store: Store, limit = 100) {
 
 /** Closes an appeal without taking anything back. Whether it was open. */
 export function dismissAppeal(store: Store, actor: Actor, id: string): Promise<boolean> {
-  return asModerator(store, actor, async (trx, now) => {
-    const { numUpdatedRows } = await trx
-      .updateTable("appeals")
-      .set({ closed_at: now, outcome: "dismissed" })
-      .where("id", "=", id)
-      .where("closed_at", "is", null)
-      .executeTakeFirst();
-    if (numUpdatedRows !== 1n) return false;
-    await audit(trx, now, { actor, action: "appeal.dismiss", target: id });
-    return true;
-  });
+  return dismiss(store, actor, "appeals", id);
 }
 
 /** Closes what asked for what was just done. */
@@ -112,10 +97,7 @@ export async function grantAppeals(
   now: number,
   about: { accountId: string } | { studyId: string },
 ): Promise<void> {
-  const open = trx
-    .updateTable("appeals")
-    .set({ closed_at: now, outcome: "acted" })
-    .where("closed_at", "is", null);
+  const open = closing(trx, "appeals", now, "acted");
   await ("studyId" in about
     ? open.where("study_id", "=", about.studyId)
     : open.where("account_id", "=", about.accountId).where("study_id", "is", null)

@@ -3,7 +3,7 @@ import { UserError } from "../../contracts/user-error.js";
 import { accountsNamed, ambiguous, normalized, type Role } from "./accounts.js";
 import { type Actor, asOperator, audit } from "./audit.js";
 import type { Database } from "./schema.js";
-import type { Store } from "./store.js";
+import { holdAccount, type Store } from "./store.js";
 
 /**
  * Puts somebody on a list: by address, `github:login`, `issuer#subject`, `@handle`, or an account's id. An address or
@@ -72,11 +72,7 @@ export function disapprove(
     for (const id of people) {
       // Under whatever other name it was approved, too; and whoever creates a token just now is waited for.
       await trx.deleteFrom("approvals").where("role", "=", role).where("account_id", "=", id).execute();
-      await trx
-        .updateTable("accounts")
-        .set((eb) => ({ turn: eb("turn", "+", 1) }))
-        .where("id", "=", id)
-        .execute();
+      await holdAccount(trx, id);
       if (role === "agent") await revokeAll(trx, id, now);
     }
     for (const { identity: name, account_id } of taken) {

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { type Kysely, sql, type Transaction } from "kysely";
+import type { Kysely, Transaction } from "kysely";
 import { isApproved } from "./accounts.js";
+import { isBefore, type Place } from "./rows.js";
 import type { Database } from "./schema.js";
 import { readNow, type Store, withAccount } from "./store.js";
 
@@ -68,14 +69,11 @@ export async function audit(
     .execute();
 }
 
-/** Several records may be of one millisecond: the place in the log is time and id. */
-export interface AuditPlace {
-  at: number;
-  id: string;
-}
-
 /** The newest records, of one target or of all, before a place where one is given. */
-export function readAudit(store: Store, options: { target?: string; before?: AuditPlace; limit: number }) {
+export function readAudit(
+  store: Store,
+  options: { target?: string; before?: Place | undefined; limit: number },
+) {
   const { target, before, limit } = options;
   return store.db
     .selectFrom("audit")
@@ -90,10 +88,7 @@ export function readAudit(store: Store, options: { target?: string; before?: Aud
       "accounts.handle",
     ])
     .$if(target !== undefined, (query) => query.where("audit.target", "=", target as string))
-    .$if(before !== undefined, (query) => {
-      const { at, id } = before as AuditPlace;
-      return query.where(sql<boolean>`(audit.at, audit.id) < (cast(${at} as bigint), ${id})`);
-    })
+    .$if(before !== undefined, (query) => query.where(isBefore("audit", before as Place)))
     .orderBy("audit.at", "desc")
     .orderBy("audit.id", "desc")
     .limit(limit)

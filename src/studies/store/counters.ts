@@ -1,5 +1,5 @@
-import { type RawBuilder, sql } from "kysely";
-import type { Store } from "./store.js";
+import { type Kysely, type RawBuilder, sql } from "kysely";
+import type { Database } from "./schema.js";
 
 /** Numbers that every change of what the public sees moves. Read before the data that they are about. */
 export interface Counters {
@@ -22,6 +22,15 @@ function counter(name: string): RawBuilder<number> {
   return sql<number>`(select value from counters where name = ${sql.lit(name)})`;
 }
 
-export async function readCounters({ db }: Pick<Store, "db">): Promise<Counters> {
+export async function readCounters({ db }: { db: Kysely<Database> }): Promise<Counters> {
   return db.selectNoFrom(counterColumns).executeTakeFirstOrThrow();
+}
+
+export async function addToCounter(
+  db: Kysely<Database>,
+  name: "generation" | "studies",
+  more: number,
+): Promise<void> {
+  const value = sql<number>`value + cast(${more} as bigint)`;
+  await db.updateTable("counters").set({ value }).where("name", "=", name).execute();
 }

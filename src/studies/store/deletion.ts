@@ -1,39 +1,30 @@
-import { type Kysely, sql, type Transaction } from "kysely";
+import type { Kysely, Transaction } from "kysely";
 import { siteLimits } from "../../contracts/studies/index.js";
 import { UserError } from "../../contracts/user-error.js";
 import { type Account, identitiesOf } from "./accounts.js";
 import { type Actor, audit } from "./audit.js";
 import { retiredHash } from "./handles.js";
+import { countOf } from "./rows.js";
 import type { Database } from "./schema.js";
-import { bumpGeneration, readNow, type Store, withAccount } from "./store.js";
+import { bumpGeneration, holdAccount, readNow, type Store, withAccount } from "./store.js";
 
 /** Under which stays what an account published, once it is deleted. */
 export const deletedName = "deleted account";
 
 /** How much goes with an account, and how much stays. */
 export async function whatLeaves({ db }: Store, accountId: string) {
-  const count = async (table: "studies" | "comments" | "votes" | "drafts" | "tokens") => {
-    const { count: number } = await db
-      .selectFrom(table)
-      .select((eb) => eb.fn.countAll<number>().as("count"))
-      .where("account_id", "=", accountId)
-      .executeTakeFirstOrThrow();
-    return Number(number);
+  const own = (table: "studies" | "comments" | "votes" | "drafts" | "tokens") =>
+    db.selectFrom(table).where("account_id", "=", accountId);
+  return {
+    studies: await countOf(own("studies")),
+    comments: await countOf(own("comments")),
+    votes: await countOf(own("votes")),
+    drafts: await countOf(own("drafts")),
+    tokens: await countOf(own("tokens")),
+    reports: await countOf(
+      db.selectFrom("reports").where("account_id", "=", accountId).where("closed_at", "is", null),
+    ),
   };
-  const [studies, comments, votes, drafts, tokens] = await Promise.all([
-    count("studies"),
-    count("comments"),
-    count("votes"),
-    count("drafts"),
-    count("tokens"),
-  ]);
-  const { open } = await db
-    .selectFrom("reports")
-    .select((eb) => eb.fn.countAll<number>().as("open"))
-    .where("account_id", "=", accountId)
-    .where("closed_at", "is", null)
-    .executeTakeFirstOrThrow();
-  return { studies, comments, votes, drafts, tokens, reports: Number(open) };
 }
 
 /**
@@ -52,14 +43,9 @@ export async function deleteAccount(store: Store, accountId: string): Promise<vo
  */
 export async function deleteAccountOf(store: Store, { id }: Pick<Account, "id">): Promise<void> {
   await store.db.transaction().execute(async (trx) => {
-    // Takes the account as withAccount does, so that nothing that is under way is written behind it.
-    const { numUpdatedRows } = await trx
-      .updateTable("accounts")
-      .set({ turn: sql<number>`turn + 1` })
-      .where("id", "=", id)
-      .where("deleted_at", "is", null)
-      .executeTakeFirst();
-    if (numUpdatedRows !== 1n) throw new UserError(`The account ${id} is deleted already.`);
+    // So that nothing that is under way is written behind it.
+    if ((await holdAccount(trx, id)) === undefined)
+      throw new UserError(`The account ${id} is deleted already.`);
     await erase(trx, await readNow(store, trx), id, "operator");
   });
   store.forgetErased();

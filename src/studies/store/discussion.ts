@@ -4,6 +4,7 @@ import { studyLimits } from "../../contracts/studies/index.js";
 import { displayable } from "../text/display.js";
 import { audit } from "./audit.js";
 import { notify } from "./notifications.js";
+import { countOf, isThere } from "./rows.js";
 import { bumpGeneration, type Store, withAccount } from "./store.js";
 
 /** A page of a study's comments in thread order: every comment directly above its replies, oldest first. */
@@ -143,13 +144,12 @@ export async function placeOfComment(
     .where("id", "=", id)
     .executeTakeFirst();
   if (comment === undefined) return null;
-  const { count } = await store.db
+  const { study_id, thread } = comment;
+  const earlier = store.db
     .selectFrom("comments")
-    .select((eb) => eb.fn.countAll<number>().as("count"))
-    .where("study_id", "=", comment.study_id)
-    .where("thread", "<", comment.thread)
-    .executeTakeFirstOrThrow();
-  return { studyId: comment.study_id, before: Number(count) };
+    .where("study_id", "=", study_id)
+    .where("thread", "<", thread);
+  return { studyId: study_id, before: await countOf(earlier) };
 }
 
 export type Voted = "counted" | "no_study" | "own";
@@ -200,13 +200,7 @@ export function setUpvote(store: Store, accountId: string, studyId: string, want
   });
 }
 
-export async function hasUpvoted(store: Store, accountId: string, studyId: string, version: number) {
-  const vote = await store.db
-    .selectFrom("votes")
-    .select("created_at")
-    .where("study_id", "=", studyId)
-    .where("version", "=", version)
-    .where("account_id", "=", accountId)
-    .executeTakeFirst();
-  return vote !== undefined;
+export function hasUpvoted(store: Store, accountId: string, studyId: string, version: number) {
+  const votes = store.db.selectFrom("votes").select("created_at").where("study_id", "=", studyId);
+  return isThere(votes.where("version", "=", version).where("account_id", "=", accountId));
 }

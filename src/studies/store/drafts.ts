@@ -5,6 +5,7 @@ import { displayable } from "../text/display.js";
 import type { Credential } from "./admission.js";
 import { audit } from "./audit.js";
 import { forgetDraft, notify } from "./notifications.js";
+import { changesRow, isThere } from "./rows.js";
 import type { Database } from "./schema.js";
 import { readNow, type Store, withAccount } from "./store.js";
 import { sha256Hex } from "./tokens.js";
@@ -50,13 +51,11 @@ export function saveDraft(
         return { outcome: "replayed", id: replay.answer, sha256 };
       }
     }
-    const counted = await trx
+    const counted = trx
       .updateTable("accounts")
-      .set({ recent_drafts: admitted(dialect, draftWindow) })
       .where("id", "=", accountId)
-      .where(hasRoom(dialect, draftWindow))
-      .executeTakeFirst();
-    if (counted.numUpdatedRows !== 1n) {
+      .where(hasRoom(dialect, draftWindow));
+    if (!(await changesRow(counted.set({ recent_drafts: admitted(dialect, draftWindow) })))) {
       const account = await trx
         .selectFrom("accounts")
         .select(["recent_drafts", dialect.now.as("now")])
@@ -93,14 +92,9 @@ export function saveDraft(
 
 /** Whether a draft is still there, as itself or as the version that it became. */
 async function isKept(trx: Kysely<Database>, draftId: string): Promise<boolean> {
-  const draft = await trx.selectFrom("drafts").select("id").where("id", "=", draftId).executeTakeFirst();
   return (
-    draft !== undefined ||
-    (await trx
-      .selectFrom("versions")
-      .select("version")
-      .where("draft_id", "=", draftId)
-      .executeTakeFirst()) !== undefined
+    (await isThere(trx.selectFrom("drafts").select("id").where("id", "=", draftId))) ||
+    isThere(trx.selectFrom("versions").select("version").where("draft_id", "=", draftId))
   );
 }
 

@@ -26,13 +26,7 @@ export interface Fault {
 
 /** What a database or the system says about a failure; null where neither does. */
 export function faultOf(error: unknown): Fault | null {
-  const { code, errcode, errstr, syscall, message } = (error ?? {}) as {
-    code?: unknown;
-    errcode?: unknown;
-    errstr?: unknown;
-    syscall?: unknown;
-    message?: unknown;
-  };
+  const { code, errcode, errstr, syscall, message } = (error ?? {}) as Record<string, unknown>;
   // SQLite's texts are constants, one for each code.
   if (typeof errcode === "number" && typeof errstr === "string")
     return { text: `SQLite ${errcode}, ${errstr}`, ofDatabase: sqliteOfFile.has(errcode & 0xff) };

@@ -1,5 +1,6 @@
 import { createHash, randomInt } from "node:crypto";
 import type { Kysely } from "kysely";
+import { isThere } from "./rows.js";
 import type { Database } from "./schema.js";
 
 const longest = 32;
@@ -29,13 +30,8 @@ export function retiredHash(handle: string): string {
 }
 
 /** Whether a handle was that of an account that is deleted. */
-export async function isRetired(db: Kysely<Database>, handle: string): Promise<boolean> {
-  const found = await db
-    .selectFrom("retired_handles")
-    .select("hash")
-    .where("hash", "=", retiredHash(handle))
-    .executeTakeFirst();
-  return found !== undefined;
+export function isRetired(db: Kysely<Database>, handle: string): Promise<boolean> {
+  return isThere(db.selectFrom("retired_handles").select("hash").where("hash", "=", retiredHash(handle)));
 }
 
 /**
@@ -52,12 +48,8 @@ export async function freeHandle(
     const handle =
       attempt === 1 ? base : attempt < 10 ? `${base}-${attempt}` : `${base}-${randomInt(1_000, 10_000_000)}`;
     if (attempt === 1 && reserved.has(base)) continue;
-    const taken = await db
-      .selectFrom("accounts")
-      .select("id")
-      .where("handle", "=", handle)
-      .executeTakeFirst();
-    if (taken === undefined && !(await isOut(handle))) return handle;
+    const taken = await isThere(db.selectFrom("accounts").select("id").where("handle", "=", handle));
+    if (!taken && !(await isOut(handle))) return handle;
   }
 }
 

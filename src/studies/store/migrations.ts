@@ -1,9 +1,6 @@
 import { type Kysely, type Migration, Migrator, sql } from "kysely";
 import type { Dialect } from "./dialect.js";
-import { appeals } from "./migration-appeals.js";
-import { auditTargets } from "./migration-audit-targets.js";
-import { people } from "./migration-people.js";
-import { publicSite } from "./migration-public-site.js";
+import { completePublicSite, targetAudit } from "./migrated-rows.js";
 import { withoutTimeout } from "./postgresql.js";
 import { completeFilters } from "./publish.js";
 import { findReproductions } from "./reproductions.js";
@@ -43,221 +40,209 @@ async function run(db: Kysely<Database>, dialect: Dialect, upTo: string | undefi
   if (error !== undefined) throw error;
 }
 
+/** A migration that runs statements of a schema, and nothing else. */
+function defining(statements: string): Migration {
+  return { up: (db: Kysely<Database>) => define(db, statements) };
+}
+
+/** Runs statements of a schema, one after the other. */
+async function define(db: Kysely<Database>, statements: string): Promise<void> {
+  for (const statement of statements.split(";")) await sql.raw(statement).execute(db);
+}
+
 function migrations(dialect: Dialect): Record<string, Migration> {
-  const bytes = dialect.name === "sqlite" ? sql`blob` : sql`bytea`;
+  const bytes = dialect.name === "sqlite" ? "blob" : "bytea";
   // Threads and ids sort by code unit, whatever the database's locale.
-  const ordered = dialect.name === "sqlite" ? sql`text` : sql`text collate "C"`;
+  const ordered = dialect.name === "sqlite" ? "text" : 'text collate "C"';
+  const account = `account_id ${ordered} not null references accounts (id)`;
+  const study = `study_id ${ordered} not null references studies (id)`;
   return {
     "001-studies": {
       async up(db: Kysely<Database>) {
-        await db.schema
-          .createTable("accounts")
-          .addColumn("id", ordered, (c) => c.primaryKey())
-          .addColumn("issuer", "text", (c) => c.notNull())
-          .addColumn("subject", "text", (c) => c.notNull())
-          .addColumn("name", "text", (c) => c.notNull())
-          .addColumn("email", "text")
-          .addColumn("login", "text")
-          .addColumn("created_at", "bigint", (c) => c.notNull())
-          .addColumn("recent_drafts", "text", (c) => c.notNull().defaultTo("[]"))
-          .addColumn("turn", "bigint", (c) => c.notNull().defaultTo(0))
-          .addUniqueConstraint("accounts_identity", ["issuer", "subject"])
-          .execute();
-        await db.schema
-          .createTable("approvals")
-          .addColumn("role", "text", (c) => c.notNull())
-          .addColumn("identity", "text", (c) => c.notNull())
-          .addColumn("created_at", "bigint", (c) => c.notNull())
-          .addPrimaryKeyConstraint("approvals_key", ["role", "identity"])
-          .execute();
-        await db.schema
-          .createTable("sessions")
-          .addColumn("id", ordered, (c) => c.primaryKey())
-          .addColumn("hash", "text", (c) => c.notNull().unique())
-          .addColumn("account_id", ordered, (c) => c.notNull().references("accounts.id"))
-          .addColumn("created_at", "bigint", (c) => c.notNull())
-          .addColumn("seen_at", "bigint", (c) => c.notNull())
-          .addColumn("expires_at", "bigint", (c) => c.notNull())
-          .addColumn("agent", "text", (c) => c.notNull())
-          .execute();
-        await db.schema
-          .createTable("sign_ins")
-          .addColumn("hash", "text", (c) => c.primaryKey())
-          .addColumn("provider", "text", (c) => c.notNull())
-          .addColumn("secrets", "text", (c) => c.notNull())
-          .addColumn("created_at", "bigint", (c) => c.notNull())
-          .execute();
-        await db.schema
-          .createTable("tokens")
-          .addColumn("id", ordered, (c) => c.primaryKey())
-          .addColumn("account_id", ordered, (c) => c.notNull().references("accounts.id"))
-          .addColumn("name", "text", (c) => c.notNull())
-          .addColumn("hash", "text", (c) => c.notNull().unique())
-          .addColumn("prefix", "text", (c) => c.notNull())
-          .addColumn("last4", "text", (c) => c.notNull())
-          .addColumn("scopes", "text", (c) => c.notNull())
-          .addColumn("created_at", "bigint", (c) => c.notNull())
-          .addColumn("expires_at", "bigint", (c) => c.notNull())
-          .addColumn("revoked_at", "bigint")
-          .addColumn("last_used_at", "bigint")
-          .addColumn("recent", "text", (c) => c.notNull().defaultTo("[]"))
-          .execute();
-        await db.schema.createIndex("tokens_account").on("tokens").column("account_id").execute();
-        await db.schema
-          .createTable("activity")
-          .addColumn("token_id", ordered, (c) => c.notNull())
-          .addColumn("at", "bigint", (c) => c.notNull())
-          .addColumn("action", "text", (c) => c.notNull())
-          .addColumn("status", "integer", (c) => c.notNull())
-          .addColumn("resource", "text")
-          .execute();
-        await db.schema.createIndex("activity_token").on("activity").columns(["token_id", "at"]).execute();
-        await db.schema.createIndex("activity_at").on("activity").column("at").execute();
-        await db.schema
-          .createTable("drafts")
-          .addColumn("id", ordered, (c) => c.primaryKey())
-          .addColumn("account_id", ordered, (c) => c.notNull().references("accounts.id"))
-          .addColumn("token_id", ordered, (c) => c.notNull())
-          .addColumn("title", "text", (c) => c.notNull())
-          .addColumn("created_at", "bigint", (c) => c.notNull())
-          .addColumn("sha256", "text", (c) => c.notNull())
-          .addColumn("package", bytes, (c) => c.notNull())
-          .execute();
-        await db.schema
-          .createIndex("drafts_account")
-          .on("drafts")
-          .columns(["account_id", "created_at"])
-          .execute();
-        await db.schema
-          .createTable("replays")
-          .addColumn("token_id", ordered, (c) => c.notNull())
-          .addColumn("key", "text", (c) => c.notNull())
-          .addColumn("body_sha256", "text", (c) => c.notNull())
-          .addColumn("answer", "text", (c) => c.notNull())
-          .addColumn("created_at", "bigint", (c) => c.notNull())
-          .addPrimaryKeyConstraint("replays_key", ["token_id", "key"])
-          .execute();
-        await db.schema
-          .createTable("studies")
-          .addColumn("id", ordered, (c) => c.primaryKey())
-          .addColumn("account_id", ordered, (c) => c.notNull().references("accounts.id"))
-          .addColumn("author", "text", (c) => c.notNull())
-          .addColumn("version", "integer", (c) => c.notNull())
-          .addColumn("title", "text", (c) => c.notNull())
-          .addColumn("question", "text", (c) => c.notNull())
-          .addColumn("model", "text", (c) => c.notNull())
-          .addColumn("license", "text", (c) => c.notNull())
-          .addColumn("entry_count", "integer", (c) => c.notNull())
-          .addColumn("created_at", "bigint", (c) => c.notNull())
-          .addColumn("published_at", "bigint", (c) => c.notNull().unique())
-          .addColumn("upvotes", "integer", (c) => c.notNull().defaultTo(0))
-          .addColumn("comment_count", "integer", (c) => c.notNull().defaultTo(0))
-          .execute();
-        await db.schema
-          .createIndex("studies_top")
-          .on("studies")
-          .columns(["upvotes desc", "published_at desc"])
-          .execute();
-        await db.schema.createIndex("studies_account").on("studies").column("account_id").execute();
-        await db.schema
-          .createTable("versions")
-          .addColumn("study_id", ordered, (c) => c.notNull().references("studies.id"))
-          .addColumn("version", "integer", (c) => c.notNull())
-          .addColumn("created_at", "bigint", (c) => c.notNull())
-          .addColumn("published_at", "bigint", (c) => c.notNull())
-          .addColumn("sha256", "text", (c) => c.notNull())
-          .addColumn("package", bytes, (c) => c.notNull())
-          .addPrimaryKeyConstraint("versions_key", ["study_id", "version"])
-          .execute();
-        await db.schema
-          .createTable("comments")
-          .addColumn("id", ordered, (c) => c.primaryKey())
-          .addColumn("study_id", ordered, (c) => c.notNull().references("studies.id"))
-          .addColumn("parent_id", ordered)
-          .addColumn("account_id", ordered, (c) => c.notNull().references("accounts.id"))
-          .addColumn("author", "text", (c) => c.notNull())
-          .addColumn("created_at", "bigint", (c) => c.notNull())
-          .addColumn("body", "text", (c) => c.notNull())
-          .addColumn("thread", ordered, (c) => c.notNull())
-          .addUniqueConstraint("comments_thread", ["study_id", "thread"])
-          .execute();
-        await db.schema
-          .createTable("votes")
-          .addColumn("study_id", ordered, (c) => c.notNull().references("studies.id"))
-          .addColumn("version", "integer", (c) => c.notNull())
-          .addColumn("account_id", ordered, (c) => c.notNull().references("accounts.id"))
-          .addColumn("created_at", "bigint", (c) => c.notNull())
-          .addPrimaryKeyConstraint("votes_key", ["study_id", "version", "account_id"])
-          .execute();
-        await db.schema
-          .createTable("counters")
-          .addColumn("name", "text", (c) => c.primaryKey())
-          .addColumn("value", "bigint", (c) => c.notNull())
-          .execute();
-        await db
-          .insertInto("counters")
-          .values([
-            { name: "published_at", value: 0 },
-            { name: "generation", value: 0 },
-            { name: "studies", value: 0 },
-          ])
-          .execute();
+        await define(
+          db,
+          `
+          create table accounts (
+            id ${ordered} primary key, issuer text not null, subject text not null, name text not null,
+            email text, login text, created_at bigint not null, recent_drafts text not null default '[]',
+            turn bigint not null default 0, constraint accounts_identity unique (issuer, subject)
+          );
+          create table approvals (
+            role text not null, identity text not null, created_at bigint not null,
+            constraint approvals_key primary key (role, identity)
+          );
+          create table sessions (
+            id ${ordered} primary key, hash text not null unique, ${account}, created_at bigint not null,
+            seen_at bigint not null, expires_at bigint not null, agent text not null
+          );
+          create table sign_ins (
+            hash text primary key, provider text not null, secrets text not null, created_at bigint not null
+          );
+          create table tokens (
+            id ${ordered} primary key, ${account}, name text not null, hash text not null unique,
+            prefix text not null, last4 text not null, scopes text not null, created_at bigint not null,
+            expires_at bigint not null, revoked_at bigint, last_used_at bigint, recent text not null default '[]'
+          );
+          create index tokens_account on tokens (account_id);
+          create table activity (
+            token_id ${ordered} not null, at bigint not null, action text not null, status integer not null,
+            resource text
+          );
+          create index activity_token on activity (token_id, at);
+          create index activity_at on activity (at);
+          create table drafts (
+            id ${ordered} primary key, ${account}, token_id ${ordered} not null, title text not null,
+            created_at bigint not null, sha256 text not null, package ${bytes} not null
+          );
+          create index drafts_account on drafts (account_id, created_at);
+          create table replays (
+            token_id ${ordered} not null, key text not null, body_sha256 text not null, answer text not null,
+            created_at bigint not null, constraint replays_key primary key (token_id, key)
+          );
+          create table studies (
+            id ${ordered} primary key, ${account}, author text not null, version integer not null,
+            title text not null, question text not null, model text not null, license text not null,
+            entry_count integer not null, created_at bigint not null, published_at bigint not null unique,
+            upvotes integer not null default 0, comment_count integer not null default 0
+          );
+          create index studies_top on studies (upvotes desc, published_at desc);
+          create index studies_account on studies (account_id);
+          create table versions (
+            ${study}, version integer not null, created_at bigint not null, published_at bigint not null,
+            sha256 text not null, package ${bytes} not null,
+            constraint versions_key primary key (study_id, version)
+          );
+          create table comments (
+            id ${ordered} primary key, ${study}, parent_id ${ordered}, ${account}, author text not null,
+            created_at bigint not null, body text not null, thread ${ordered} not null,
+            constraint comments_thread unique (study_id, thread)
+          );
+          create table votes (
+            ${study}, version integer not null, ${account}, created_at bigint not null,
+            constraint votes_key primary key (study_id, version, account_id)
+          );
+          create table counters (name text primary key, value bigint not null);
+          insert into counters (name, value) values ('published_at', 0), ('generation', 0), ('studies', 0)`,
+        );
         await dialect.createSearch(db);
       },
     },
-    "002-session-index": {
+    "002-session-index": defining(`
+      create index sessions_account on sessions (account_id);
+      create index replays_created on replays (created_at)`),
+    // For a public site: handles, moderation, limits, and an audit log.
+    "003-public-site": {
       async up(db: Kysely<Database>) {
-        await db.schema.createIndex("sessions_account").on("sessions").column("account_id").execute();
-        await db.schema.createIndex("replays_created").on("replays").column("created_at").execute();
+        await define(
+          db,
+          `
+          alter table accounts add column handle text;
+          alter table accounts add column suspended_at bigint;
+          alter table accounts add column suspension text;
+          create unique index accounts_handle on accounts (handle);
+          create index accounts_email on accounts (email);
+          create index accounts_login on accounts (login);
+          alter table approvals add column account_id ${ordered};
+          create index approvals_account on approvals (account_id);
+          alter table studies add column standing text not null default 'published';
+          alter table studies add column standing_at bigint;
+          alter table studies add column reason text;
+          alter table versions add column standing text not null default 'published';
+          alter table versions add column standing_at bigint;
+          alter table versions add column reason text;
+          alter table studies add column listed integer not null default 1;
+          alter table versions add column draft_id ${ordered};
+          create unique index versions_draft on versions (draft_id);
+          alter table comments add column hidden text;
+          alter table comments add column reason text;
+          create index comments_account on comments (account_id);
+          create table reports (
+            id ${ordered} primary key, ${study}, comment_id ${ordered}, ${account}, created_at bigint not null,
+            reason text not null, closed_at bigint, outcome text
+          );
+          create index reports_open on reports (created_at, id) where closed_at is null;
+          create index reports_study on reports (study_id);
+          create table audit (
+            id ${ordered} primary key, at bigint not null, actor ${ordered} not null, action text not null,
+            target ${ordered} not null, detail text
+          );
+          create table limits (key ${ordered} primary key, recent text not null, touched_at bigint not null);
+          create index limits_touched on limits (touched_at);
+          create table secrets (name text primary key, value text not null);
+          -- Lists of what is one account's, one study's or still open come from an index in the order that they show.
+          drop index if exists studies_top;
+          create index studies_top on studies (listed, upvotes desc, published_at desc);
+          create index studies_newest on studies (listed, published_at desc);
+          drop index if exists studies_account;
+          create index studies_account on studies (account_id, published_at desc);
+          drop index if exists sessions_account;
+          create index sessions_account on sessions (account_id, seen_at desc);
+          drop index if exists tokens_account;
+          create index tokens_account on tokens (account_id, created_at desc, id);
+          create index tokens_active on tokens (account_id, revoked_at, expires_at);
+          create index audit_at on audit (at, id);
+          create index audit_target on audit (target, at, id);
+          -- Sign-ins on their way: from now on the browser carries them.
+          delete from sign_ins`,
+        );
+        await completePublicSite(db);
       },
     },
-    "003-public-site": publicSite(ordered),
     "004-reading": {
       async up(db: Kysely<Database>) {
-        for (const column of ["model_name", "methods"]) {
-          await db.schema
-            .alterTable("studies")
-            .addColumn(column, "text", (c) => c.notNull().defaultTo(""))
-            .execute();
-        }
-        await db.schema
-          .createTable("reproductions")
-          .addColumn("study_id", ordered, (c) => c.notNull().references("studies.id"))
-          .addColumn("version", "integer", (c) => c.notNull())
-          .addColumn("original_id", ordered, (c) => c.notNull().references("studies.id"))
-          .addColumn("original_version", "integer", (c) => c.notNull())
-          .addColumn("outcome", "text", (c) => c.notNull())
-          .addColumn("differed", "text")
-          .addPrimaryKeyConstraint("reproductions_key", ["study_id", "version", "original_id"])
-          .execute();
-        await db.schema
-          .createIndex("reproductions_original")
-          .on("reproductions")
-          .column("original_id")
-          .execute();
         // Versions are gone through in the order in which they were published.
-        await db.schema.createIndex("versions_published").on("versions").column("published_at").execute();
+        await define(
+          db,
+          `
+          alter table studies add column model_name text not null default '';
+          alter table studies add column methods text not null default '';
+          create table reproductions (
+            ${study}, version integer not null, original_id ${ordered} not null references studies (id),
+            original_version integer not null, outcome text not null, differed text,
+            constraint reproductions_key primary key (study_id, version, original_id)
+          );
+          create index reproductions_original on reproductions (original_id);
+          create index versions_published on versions (published_at)`,
+        );
         await findReproductions(db);
         await completeFilters(db);
       },
     },
-    "005-comment-edits": {
-      async up(db: Kysely<Database>) {
-        await db.schema.alterTable("comments").addColumn("edited_at", "bigint").execute();
-      },
-    },
-    "006-people": people(ordered),
-    "007-facets": {
-      async up(db: Kysely<Database>) {
-        // What facets are counted by is read of all studies: from here, and not from rows ten times as wide.
-        await db.schema
-          .createIndex("studies_facets")
-          .on("studies")
-          .columns(["listed", "published_at", "license", "methods", "model_name", "account_id"])
-          .execute();
-      },
-    },
-    "008-audit-targets": auditTargets,
-    "009-appeals": appeals(ordered),
+    "005-comment-edits": defining("alter table comments add column edited_at bigint"),
+    // Notifications, private feeds, and accounts that were deleted.
+    "006-people": defining(`
+      alter table accounts add column feed_hash text;
+      alter table accounts add column deleted_at bigint;
+      create unique index accounts_feed on accounts (feed_hash);
+      create table retired_handles (hash text primary key, retired_at bigint not null);
+      create table notifications (
+        id ${ordered} primary key, ${account}, at bigint not null, kind text not null, study_id ${ordered},
+        comment_id ${ordered}, by_study_id ${ordered}, draft_id ${ordered}, actor_id ${ordered}, read_at bigint
+      );
+      create index notifications_account on notifications (account_id, at desc, id desc);
+      create index notifications_unread on notifications (account_id) where read_at is null;
+      create index notifications_at on notifications (at);
+      -- What an account wrote is read in the order of an index, however much it is.
+      drop index if exists drafts_account;
+      create index drafts_account on drafts (account_id, created_at, id);
+      drop index if exists comments_account;
+      create index comments_account on comments (account_id, id);
+      create index votes_account on votes (account_id, study_id, version);
+      create index reports_account on reports (account_id, id);
+      create index audit_actor on audit (actor, at, id)`),
+    // What facets are counted by is read of all studies: from here, and not from rows ten times as wide.
+    "007-facets": defining(`
+      create index studies_facets on studies
+        (listed, published_at, license, methods, model_name, account_id)`),
+    "008-audit-targets": { up: targetAudit },
+    // Messages to moderators from people whom they suspended and authors whose studies they removed.
+    "009-appeals": defining(`
+      create table appeals (
+        id ${ordered} primary key, ${account}, study_id ${ordered} references studies (id),
+        created_at bigint not null, body text not null, closed_at bigint, outcome text
+      );
+      create index appeals_account on appeals (account_id, id);
+      create index appeals_study on appeals (study_id);
+      create index appeals_open on appeals (created_at, id) where closed_at is null`),
   };
 }

@@ -1,12 +1,14 @@
 import { sql, type Transaction } from "kysely";
 import type { StudyPackage } from "../../contracts/studies/index.js";
-import type { Account } from "./accounts.js";
-import { isApproved } from "./accounts.js";
+import { type Account, isApproved } from "./accounts.js";
 import { grantAppeals } from "./appeals.js";
 import { revokeAll } from "./approvals.js";
 import { type Actor, asModerator, audit } from "./audit.js";
+import { addToCounter } from "./counters.js";
 import { notify } from "./notifications.js";
 import { nextPublication, summaryOf } from "./publish.js";
+import { closing } from "./reports.js";
+import { changesRow } from "./rows.js";
 import type { Database, Standing } from "./schema.js";
 import { searchEntry } from "./search-entry.js";
 import { bumpGeneration, type Store, withAccount } from "./store.js";
@@ -72,22 +74,14 @@ async function changeStanding(
   if (study === undefined) return "missing";
   const from: Standing = standing === "published" ? "removed" : "published";
   const change = { standing, standing_at: standing === "published" ? null : now, reason };
-  const { numUpdatedRows } =
+  const whole = trx.updateTable("studies").set(change).where("standing", "=", from);
+  const one = trx.updateTable("versions").set(change).where("standing", "=", from);
+  const changed = await changesRow(
     version === null
-      ? await trx
-          .updateTable("studies")
-          .set(change)
-          .where("id", "=", studyId)
-          .where("standing", "=", from)
-          .executeTakeFirst()
-      : await trx
-          .updateTable("versions")
-          .set(change)
-          .where("study_id", "=", studyId)
-          .where("version", "=", version)
-          .where("standing", "=", from)
-          .executeTakeFirst();
-  if (numUpdatedRows !== 1n) return "already";
+      ? whole.where("id", "=", studyId)
+      : one.where("study_id", "=", studyId).where("version", "=", version),
+  );
+  if (!changed) return "already";
   await settle(store, trx, studyId);
   await bumpGeneration(trx);
   const what = version === null ? null : `version ${version}`;
@@ -143,12 +137,45 @@ async function settle(store: Store, trx: Transaction<Database>, studyId: string)
     const entry = { publishedAt: version.published_at, entry: searchEntry(content) };
     await store.dialect.search.add(trx, [entry]);
   }
-  const more = (version === undefined ? 0 : 1) - study.listed;
-  await trx
-    .updateTable("counters")
-    .set({ value: sql<number>`value + cast(${more} as bigint)` })
-    .where("name", "=", "studies")
-    .execute();
+  await addToCounter(trx, "studies", (version === undefined ? 0 : 1) - study.listed);
+}
+
+/** What moderators do to a comment: in which states, and what becomes of it. */
+const commentChanges = {
+  "comment.hide": { from: [null], to: { hidden: "hidden" } },
+  "comment.show": { from: ["hidden"], to: { hidden: null } },
+  "comment.erase": { from: [null, "hidden"], to: { hidden: "deleted", body: "" } },
+} as const;
+
+/** @returns the comment's study; null where there is no such comment in such a state */
+function changeComment(
+  store: Store,
+  actor: Actor,
+  id: string,
+  action: keyof typeof commentChanges,
+  reason: string | null,
+): Promise<string | null> {
+  const { from, to } = commentChanges[action];
+  return asModerator(store, actor, async (trx, now) => {
+    const changed = await trx
+      .updateTable("comments")
+      .set({ ...to, reason })
+      .where("id", "=", id)
+      .where((eb) => eb.or(from.map((state) => eb("hidden", state === null ? "is" : "=", state))))
+      .returning(["study_id", "account_id"])
+      .executeTakeFirst();
+    if (changed === undefined) return null;
+    const { study_id, account_id } = changed;
+    if (action !== "comment.show") {
+      await closeReports(trx, now, { commentId: id });
+      // For the author: readers do not see it any more. The comment itself states the reason.
+      const actor_id = moderatorOf(actor);
+      await notify(trx, now, account_id, { kind: "hidden", study_id, comment_id: id, actor_id });
+    }
+    await bumpGeneration(trx);
+    await audit(trx, now, { actor, action, target: id, detail: reason });
+    return study_id;
+  });
 }
 
 /** Hides a comment from readers, or shows it again. */
@@ -158,45 +185,7 @@ export function setCommentHidden(
   id: string,
   reason: string | null,
 ): Promise<string | null> {
-  return asModerator(store, actor, async (trx, now) => {
-    const hide = reason !== null;
-    const changed = await trx
-      .updateTable("comments")
-      .set({ hidden: hide ? "hidden" : null, reason })
-      .where("id", "=", id)
-      .$if(hide, (query) => query.where("hidden", "is", null))
-      .$if(!hide, (query) => query.where("hidden", "=", "hidden"))
-      .returning(["study_id", "account_id"])
-      .executeTakeFirst();
-    if (changed === undefined) return null;
-    if (hide) {
-      await closeReports(trx, now, { commentId: id });
-      await tellHidden(trx, now, actor, { ...changed, id });
-    }
-    await bumpGeneration(trx);
-    await audit(trx, now, {
-      actor,
-      action: hide ? "comment.hide" : "comment.show",
-      target: id,
-      detail: reason,
-    });
-    return changed.study_id;
-  });
-}
-
-/** Tells who wrote a comment that readers do not see it any more; what the reason is, the comment says. */
-async function tellHidden(
-  trx: Transaction<Database>,
-  now: number,
-  actor: Actor,
-  { id, study_id, account_id }: { id: string; study_id: string; account_id: string },
-): Promise<void> {
-  await notify(trx, now, account_id, {
-    kind: "hidden",
-    study_id,
-    comment_id: id,
-    actor_id: moderatorOf(actor),
-  });
+  return changeComment(store, actor, id, reason === null ? "comment.show" : "comment.hide", reason);
 }
 
 /** Erases a comment's text for good. */
@@ -206,21 +195,7 @@ export async function eraseComment(
   id: string,
   reason: string,
 ): Promise<string | null> {
-  const studyId = await asModerator(store, actor, async (trx, now) => {
-    const changed = await trx
-      .updateTable("comments")
-      .set({ body: "", hidden: "deleted", reason })
-      .where("id", "=", id)
-      .where((eb) => eb.or([eb("hidden", "is", null), eb("hidden", "=", "hidden")]))
-      .returning(["study_id", "account_id"])
-      .executeTakeFirst();
-    if (changed === undefined) return null;
-    await closeReports(trx, now, { commentId: id });
-    await tellHidden(trx, now, actor, { ...changed, id });
-    await bumpGeneration(trx);
-    await audit(trx, now, { actor, action: "comment.erase", target: id, detail: reason });
-    return changed.study_id;
-  });
+  const studyId = await changeComment(store, actor, id, "comment.erase", reason);
   if (studyId !== null) store.forgetErased();
   return studyId;
 }
@@ -230,10 +205,7 @@ async function closeReports(
   now: number,
   target: { studyId: string } | { commentId: string },
 ): Promise<void> {
-  const open = trx
-    .updateTable("reports")
-    .set({ closed_at: now, outcome: "acted" })
-    .where("closed_at", "is", null);
+  const open = closing(trx, "reports", now, "acted");
   await ("studyId" in target
     ? open.where("study_id", "=", target.studyId).where("comment_id", "is", null)
     : open.where("comment_id", "=", target.commentId)
@@ -252,13 +224,11 @@ export function suspend(
 ): Promise<Changed | "moderator"> {
   return asModerator(store, actor, async (trx, now): Promise<Changed | "moderator"> => {
     if (actor !== "operator" && (await isApproved({ db: trx }, account, "moderator"))) return "moderator";
-    const { numUpdatedRows } = await trx
+    const standing = trx
       .updateTable("accounts")
-      .set({ suspended_at: now, suspension: reason })
       .where("id", "=", account.id)
-      .where("suspended_at", "is", null)
-      .executeTakeFirst();
-    if (numUpdatedRows !== 1n) return "already";
+      .where("suspended_at", "is", null);
+    if (!(await changesRow(standing.set({ suspended_at: now, suspension: reason })))) return "already";
     await revokeAll(trx, account.id, now);
     await trx.deleteFrom("sessions").where("account_id", "=", account.id).execute();
     await audit(trx, now, { actor, action: "account.suspend", target: account.id, detail: reason });
@@ -269,13 +239,11 @@ export function suspend(
 /** Lets a suspended account sign in again; tokens it creates anew. */
 export function unsuspend(store: Store, actor: Actor, account: Pick<Account, "id">): Promise<Changed> {
   return asModerator(store, actor, async (trx, now): Promise<Changed> => {
-    const { numUpdatedRows } = await trx
+    const gone = trx
       .updateTable("accounts")
-      .set({ suspended_at: null, suspension: null })
       .where("id", "=", account.id)
-      .where("suspended_at", "is not", null)
-      .executeTakeFirst();
-    if (numUpdatedRows !== 1n) return "already";
+      .where("suspended_at", "is not", null);
+    if (!(await changesRow(gone.set({ suspended_at: null, suspension: null })))) return "already";
     await audit(trx, now, { actor, action: "account.reinstate", target: account.id });
     await grantAppeals(trx, now, { accountId: account.id });
     return "changed";

@@ -1,19 +1,14 @@
 import { randomUUID } from "node:crypto";
-import { type Kysely, type Selectable, sql } from "kysely";
+import type { Kysely, Selectable } from "kysely";
 import { audit } from "./audit.js";
+import { changesRow, isBefore, isThere, type Place } from "./rows.js";
 import type { Database } from "./schema.js";
-import { readNow, type Store, withAccount } from "./store.js";
-
-export type NotificationKind = Database["notifications"]["kind"];
+import { type Store, withAccount } from "./store.js";
 
 /** What happened, by ids alone: what is shown of it is read when it is shown, and is gone when that is gone. */
-export type Told = Pick<Selectable<Database["notifications"]>, "kind"> &
-  Partial<
-    Pick<
-      Selectable<Database["notifications"]>,
-      "study_id" | "comment_id" | "by_study_id" | "draft_id" | "actor_id"
-    >
-  >;
+export type Told = Pick<Row, "kind"> &
+  Partial<Pick<Row, "study_id" | "comment_id" | "by_study_id" | "draft_id" | "actor_id">>;
+type Row = Selectable<Database["notifications"]>;
 
 /** Tells an account what happened, in the transaction of what it tells about. Nobody is told what they did themselves, nor who is gone. */
 export async function notify(
@@ -23,13 +18,8 @@ export async function notify(
   told: Told,
 ): Promise<void> {
   if (told.actor_id === accountId) return;
-  const reader = await trx
-    .selectFrom("accounts")
-    .select("id")
-    .where("id", "=", accountId)
-    .where("deleted_at", "is", null)
-    .executeTakeFirst();
-  if (reader === undefined) return;
+  const reader = trx.selectFrom("accounts").select("id").where("id", "=", accountId);
+  if (!(await isThere(reader.where("deleted_at", "is", null)))) return;
   await trx
     .insertInto("notifications")
     .values({
@@ -56,17 +46,11 @@ export async function forgetDraft(trx: Kysely<Database>, accountId: string, draf
     .execute();
 }
 
-/** Several may be of one millisecond: a place among them is time and id. */
-export interface NotificationPlace {
-  at: number;
-  id: string;
-}
-
 /** What an account was told, the newest first, with what there is to say of it now. */
 export function readNotifications(
   store: Pick<Store, "db">,
   accountId: string,
-  { before, limit }: { before?: NotificationPlace | undefined; limit: number },
+  { before, limit }: { before?: Place | undefined; limit: number },
 ) {
   return store.db
     .selectFrom("notifications")
@@ -105,10 +89,7 @@ export function readNotifications(
       "drafts.title as draftTitle",
     ])
     .where("notifications.account_id", "=", accountId)
-    .$if(before !== undefined, (query) => {
-      const { at, id } = before as NotificationPlace;
-      return query.where(sql<boolean>`(notifications.at, notifications.id) < (cast(${at} as bigint), ${id})`);
-    })
+    .$if(before !== undefined, (query) => query.where(isBefore("notifications", before as Place)))
     .orderBy("notifications.at", "desc")
     .orderBy("notifications.id", "desc")
     .limit(limit)
@@ -118,14 +99,9 @@ export function readNotifications(
 export type NotificationRow = Awaited<ReturnType<typeof readNotifications>>[number];
 
 /** Marks one as read or not. Whether there is one of the account. */
-export async function setRead(store: Store, accountId: string, id: string, read: boolean): Promise<boolean> {
-  const { numUpdatedRows } = await store.quick
-    .updateTable("notifications")
-    .set({ read_at: read ? store.dialect.now : null })
-    .where("id", "=", id)
-    .where("account_id", "=", accountId)
-    .executeTakeFirst();
-  return numUpdatedRows === 1n;
+export function setRead(store: Store, accountId: string, id: string, read: boolean): Promise<boolean> {
+  const told = store.quick.updateTable("notifications").set({ read_at: read ? store.dialect.now : null });
+  return changesRow(told.where("id", "=", id).where("account_id", "=", accountId));
 }
 
 /** Marks all up to a time as read: what came since was not seen. */
@@ -176,20 +152,8 @@ export async function setFeed(store: Store, accountId: string, hash: string | nu
 }
 
 /** Whether an account has a private feed. */
-export async function hasFeed({ db }: Pick<Store, "db">, accountId: string): Promise<boolean> {
-  const found = await db
-    .selectFrom("accounts")
-    .select("feed_hash")
-    .where("id", "=", accountId)
-    .executeTakeFirst();
-  return (found?.feed_hash ?? null) !== null;
-}
-
-/** Deletes what is older than it is kept for. */
-export async function forgetOldNotifications(store: Store, days: number): Promise<void> {
-  const now = await readNow(store, store.db);
-  await store.db
-    .deleteFrom("notifications")
-    .where("at", "<=", now - days * 86_400_000)
-    .execute();
+export function hasFeed({ db }: Pick<Store, "db">, accountId: string): Promise<boolean> {
+  return isThere(
+    db.selectFrom("accounts").select("id").where("id", "=", accountId).where("feed_hash", "is not", null),
+  );
 }

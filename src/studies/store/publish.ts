@@ -8,8 +8,10 @@ import {
 } from "../../contracts/studies/index.js";
 import { displayable, firstCharacters } from "../text/display.js";
 import { audit } from "./audit.js";
+import { addToCounter } from "./counters.js";
 import { forgetDraft, notify } from "./notifications.js";
 import { keepReproductions } from "./reproductions.js";
+import { isThere } from "./rows.js";
 import type { Database } from "./schema.js";
 import { listedPackages, searchEntry } from "./search-entry.js";
 import { bumpGeneration, type Store, withAccount } from "./store.js";
@@ -66,11 +68,7 @@ export function publishDraft(store: Store, publication: Publication): Promise<Pu
           ...summary,
         })
         .execute();
-      await trx
-        .updateTable("counters")
-        .set({ value: sql<number>`value + 1` })
-        .where("name", "=", "studies")
-        .execute();
+      await addToCounter(trx, "studies", 1);
     } else {
       const current = await trx
         .selectFrom("studies")
@@ -137,16 +135,14 @@ async function tellReproduced(
     .where("reproductions.version", "=", version)
     .execute();
   for (const original of originals) {
-    const told = await trx
+    const told = trx
       .selectFrom("notifications")
       .select("id")
       .where("account_id", "=", original.account_id)
       .where("kind", "=", "reproduction")
       .where("study_id", "=", original.id)
-      .where("by_study_id", "=", id)
-      .limit(1)
-      .executeTakeFirst();
-    if (told !== undefined) continue;
+      .where("by_study_id", "=", id);
+    if (await isThere(told.limit(1))) continue;
     await notify(trx, now, original.account_id, {
       kind: "reproduction",
       study_id: original.id,

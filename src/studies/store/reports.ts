@@ -1,5 +1,8 @@
 import { randomUUID } from "node:crypto";
+import type { Kysely } from "kysely";
 import { type Actor, asModerator, audit } from "./audit.js";
+import { changesRow } from "./rows.js";
+import type { Database } from "./schema.js";
 import { type Store, withAccount } from "./store.js";
 
 export interface Reported {
@@ -92,15 +95,29 @@ export function openReports(store: Store, limit = 100) {
 
 /** Closes a report about which nothing is to be done. Whether it was open. */
 export function dismissReport(store: Store, actor: Actor, id: string): Promise<boolean> {
+  return dismiss(store, actor, "reports", id);
+}
+
+/** What moderators were told, as far as it is open, with what came of it. */
+export function closing(
+  trx: Kysely<Database>,
+  table: "reports" | "appeals",
+  now: number,
+  outcome: "acted" | "dismissed",
+) {
+  return trx.updateTable(table).set({ closed_at: now, outcome }).where("closed_at", "is", null);
+}
+
+export function dismiss(
+  store: Store,
+  actor: Actor,
+  table: "reports" | "appeals",
+  id: string,
+): Promise<boolean> {
   return asModerator(store, actor, async (trx, now) => {
-    const { numUpdatedRows } = await trx
-      .updateTable("reports")
-      .set({ closed_at: now, outcome: "dismissed" })
-      .where("id", "=", id)
-      .where("closed_at", "is", null)
-      .executeTakeFirst();
-    if (numUpdatedRows !== 1n) return false;
-    await audit(trx, now, { actor, action: "report.dismiss", target: id });
-    return true;
+    const dismissed = await changesRow(closing(trx, table, now, "dismissed").where("id", "=", id));
+    const action = table === "reports" ? "report.dismiss" : "appeal.dismiss";
+    if (dismissed) await audit(trx, now, { actor, action, target: id });
+    return dismissed;
   });
 }

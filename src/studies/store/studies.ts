@@ -4,6 +4,7 @@ import { words } from "../text/words.js";
 import { type Counters, readCounters } from "./counters.js";
 import type { FacetCounts } from "./facets.js";
 import { type Filters, filterKey, matchesAll, type Order } from "./filters.js";
+import { countOf } from "./rows.js";
 import type { Database, Standing } from "./schema.js";
 import type { Store } from "./store.js";
 import { fewMatches } from "./word-sets.js";
@@ -177,13 +178,8 @@ export async function authorStudies(
   limit: number,
   offset: number,
 ): Promise<StudyRows> {
-  const [{ count }, rows] = await Promise.all([
-    store.db
-      .selectFrom("studies")
-      .select((eb) => eb.fn.countAll<number>().as("count"))
-      .where("account_id", "=", accountId)
-      .where("listed", "=", 1)
-      .executeTakeFirstOrThrow(),
+  const [total, rows] = await Promise.all([
+    countOf(store.db.selectFrom("studies").where("account_id", "=", accountId).where("listed", "=", 1)),
     studyRows(store)
       .where("account_id", "=", accountId)
       .where("listed", "=", 1)
@@ -192,7 +188,7 @@ export async function authorStudies(
       .offset(offset)
       .execute(),
   ]);
-  return { rows, total: count, exact: true };
+  return { rows, total, exact: true };
 }
 
 /** Ids and times of published studies, oldest publication first. */
@@ -291,10 +287,10 @@ export interface Readable {
   version: number;
   author: string;
   handle: string | null;
-  createdAt: number;
-  publishedAt: number | null;
+  created_at: number;
+  published_at: number | null;
   sha256: string;
-  bytes: Buffer;
+  package: Buffer;
   gone: Gone | null;
 }
 
@@ -315,25 +311,14 @@ export async function readForToken(store: Store, id: string, tokenId: string): P
       "drafts.created_at",
       "drafts.sha256",
       "drafts.package",
-      "accounts.name",
+      "accounts.name as author",
       "accounts.handle",
     ])
     .where("drafts.id", "=", id)
     .where("drafts.token_id", "=", tokenId)
     .executeTakeFirst();
   if (draft === undefined) return readPublished(store, (query) => query.where("versions.draft_id", "=", id));
-  return {
-    visibility: "private_draft",
-    id: draft.id,
-    version: 0,
-    author: draft.name,
-    handle: draft.handle,
-    createdAt: draft.created_at,
-    publishedAt: null,
-    sha256: draft.sha256,
-    bytes: draft.package,
-    gone: null,
-  };
+  return { ...draft, visibility: "private_draft", version: 0, published_at: null, gone: null };
 }
 
 /** One version of a study, whether it stands or not. */
@@ -374,16 +359,6 @@ async function readPublished(
 ): Promise<Readable | undefined> {
   const row = await which(publishedVersions(store)).executeTakeFirst();
   if (row === undefined) return undefined;
-  return {
-    visibility: "published",
-    id: row.id,
-    version: row.version,
-    author: row.author,
-    handle: row.handle,
-    createdAt: row.created_at,
-    publishedAt: row.published_at,
-    sha256: row.sha256,
-    bytes: row.package,
-    gone: goneness({ standing: row.studyStanding, standing_at: row.studyAt, reason: row.studyReason }, row),
-  };
+  const study = { standing: row.studyStanding, standing_at: row.studyAt, reason: row.studyReason };
+  return { ...row, visibility: "published", gone: goneness(study, row) };
 }

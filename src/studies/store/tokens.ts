@@ -3,6 +3,7 @@ import { crc32 } from "node:zlib";
 import { type Scope, scopes, studyLimits } from "../../contracts/studies/index.js";
 import { isApproved } from "./accounts.js";
 import { audit } from "./audit.js";
+import { changesRow, countOf } from "./rows.js";
 import { readNow, type Store, withAccount } from "./store.js";
 
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -39,19 +40,6 @@ export interface TokenRequest {
   scopes: Scope[];
 }
 
-export interface TokenView {
-  id: string;
-  name: string;
-  prefix: string;
-  last4: string;
-  scopes: Scope[];
-  createdAt: number;
-  expiresAt: number;
-  revokedAt: number | null;
-  lastUsedAt: number | null;
-  state: "active" | "expired" | "revoked";
-}
-
 /**
  * Creates a token; its text leaves here once, the database keeps a hash. Null where 10 are active already, or where
  * the account is not approved.
@@ -66,14 +54,12 @@ export function createToken(
   const token = newToken();
   return withAccount(store, accountId, async (trx, now) => {
     if (options.approved && !(await isApproved({ db: trx }, { id: accountId }, "agent"))) return null;
-    const active = await trx
+    const active = trx
       .selectFrom("tokens")
-      .select((eb) => eb.fn.countAll<number>().as("count"))
       .where("account_id", "=", accountId)
       .where("revoked_at", "is", null)
-      .where("expires_at", ">", now)
-      .executeTakeFirstOrThrow();
-    if (Number(active.count) >= studyLimits.active_tokens) return null;
+      .where("expires_at", ">", now);
+    if ((await countOf(active)) >= studyLimits.active_tokens) return null;
     const id = randomUUID();
     await trx
       .insertInto("tokens")
@@ -101,9 +87,22 @@ export function createToken(
 const mostTokens = 200;
 
 /** An account's tokens: active ones first, so that none of them is ever beyond the end; then the newest. */
-export async function listTokens(store: Store, accountId: string): Promise<TokenView[]> {
+export async function listTokens(store: Store, accountId: string) {
   const now = await readNow(store, store.db);
-  const all = store.db.selectFrom("tokens").selectAll().where("account_id", "=", accountId);
+  const all = store.db
+    .selectFrom("tokens")
+    .select([
+      "id",
+      "name",
+      "prefix",
+      "last4",
+      "scopes",
+      "created_at",
+      "expires_at",
+      "revoked_at",
+      "last_used_at",
+    ])
+    .where("account_id", "=", accountId);
   const [active, newest] = await Promise.all([
     all.where("revoked_at", "is", null).where("expires_at", ">", now).execute(),
     all.orderBy("created_at", "desc").orderBy("id").limit(mostTokens).execute(),
@@ -112,31 +111,22 @@ export async function listTokens(store: Store, accountId: string): Promise<Token
   const known = new Set(active.map(({ id }) => id));
   const rows = [...active, ...newest.filter(({ id }) => !known.has(id))].slice(0, mostTokens);
   return rows.map((row) => ({
-    id: row.id,
-    name: row.name,
-    prefix: row.prefix,
-    last4: row.last4,
+    ...row,
     scopes: row.scopes.split(" ") as Scope[],
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    revokedAt: row.revoked_at,
-    lastUsedAt: row.last_used_at,
     state: row.revoked_at !== null ? "revoked" : row.expires_at <= now ? "expired" : "active",
   }));
 }
 
+export type TokenView = Awaited<ReturnType<typeof listTokens>>[number];
+
 /** Revokes a token of an account, for every request from now on. Whether there was one to revoke. */
 export function revokeToken(store: Store, accountId: string, id: string): Promise<boolean> {
   return withAccount(store, accountId, async (trx, now) => {
-    const { numUpdatedRows } = await trx
-      .updateTable("tokens")
-      .set({ revoked_at: now })
-      .where("id", "=", id)
-      .where("account_id", "=", accountId)
-      .where("revoked_at", "is", null)
-      .executeTakeFirst();
-    if (numUpdatedRows !== 1n) return false;
-    await audit(trx, now, { actor: { accountId }, action: "token.revoke", target: id });
-    return true;
+    const token = trx.updateTable("tokens").set({ revoked_at: now }).where("id", "=", id);
+    const revoked = await changesRow(
+      token.where("account_id", "=", accountId).where("revoked_at", "is", null),
+    );
+    if (revoked) await audit(trx, now, { actor: { accountId }, action: "token.revoke", target: id });
+    return revoked;
   });
 }

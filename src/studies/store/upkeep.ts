@@ -1,36 +1,28 @@
+import { sql } from "kysely";
 import { studyLimits } from "../../contracts/studies/index.js";
 import { longestWindowMs } from "./limits.js";
-import { forgetOldNotifications } from "./notifications.js";
 import { readNow, type Store } from "./store.js";
+
+const dayMs = 86_400_000;
+
+/** How long rows are kept from the time that a column holds. */
+const kept = [
+  ["sessions", "expires_at", 0],
+  ["sign_ins", "created_at", 600_000],
+  ["replays", "created_at", studyLimits.idempotency_ms],
+  ["limits", "touched_at", longestWindowMs],
+  ["audit", "at", studyLimits.audit_days * dayMs],
+  ["appeals", "closed_at", studyLimits.audit_days * dayMs],
+  ["activity", "at", studyLimits.activity_days * dayMs],
+  ["notifications", "at", studyLimits.notification_days * dayMs],
+] as const;
 
 /** Deletes what has had its time: ended sessions, sign-ins that came back, old replays, limits, activity, audit and notifications. */
 export async function cleanUp(store: Store): Promise<void> {
   const now = await readNow(store, store.db);
-  await store.db.deleteFrom("sessions").where("expires_at", "<=", now).execute();
-  await store.db
-    .deleteFrom("sign_ins")
-    .where("created_at", "<=", now - 600_000)
-    .execute();
-  await store.db
-    .deleteFrom("replays")
-    .where("created_at", "<=", now - studyLimits.idempotency_ms)
-    .execute();
-  await store.db
-    .deleteFrom("limits")
-    .where("touched_at", "<=", now - longestWindowMs)
-    .execute();
-  await store.db
-    .deleteFrom("audit")
-    .where("at", "<=", now - studyLimits.audit_days * 86_400_000)
-    .execute();
-  await store.db
-    .deleteFrom("appeals")
-    .where("closed_at", "<=", now - studyLimits.audit_days * 86_400_000)
-    .execute();
-  await store.db
-    .deleteFrom("activity")
-    .where("at", "<=", now - studyLimits.activity_days * 86_400_000)
-    .execute();
-  await forgetOldNotifications(store, studyLimits.notification_days);
+  for (const [table, column, ms] of kept) {
+    const old = sql`delete from ${sql.table(table)} where ${sql.ref(column)} <= cast(${now - ms} as bigint)`;
+    await old.execute(store.db);
+  }
   store.forgetErased();
 }

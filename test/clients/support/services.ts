@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Scope } from "../../../src/contracts/studies/index.js";
 import { signInAccount } from "../../../src/studies/store/accounts.js";
-import { openStore } from "../../../src/studies/store/store.js";
+import { openStore } from "../../../src/studies/store/open.js";
 import { createToken } from "../../../src/studies/store/tokens.js";
 import { program } from "../../support/program.js";
 

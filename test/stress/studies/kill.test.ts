@@ -6,7 +6,7 @@ import { sql } from "kysely";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { signInAccount } from "../../../src/studies/store/accounts.js";
-import { openStore } from "../../../src/studies/store/store.js";
+import { openStore } from "../../../src/studies/store/open.js";
 import { sha256Hex } from "../../../src/studies/store/tokens.js";
 import { startDatabases } from "../../studies/support/databases.js";
 import { readAllTheTime } from "../../studies/support/foreign-reader.js";

@@ -8,7 +8,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { signInAccount } from "../../../src/studies/store/accounts.js";
 import { admit } from "../../../src/studies/store/admission.js";
-import { openStore } from "../../../src/studies/store/store.js";
+import { openStore } from "../../../src/studies/store/open.js";
 import { createToken, sha256Hex } from "../../../src/studies/store/tokens.js";
 import { hurriedClock } from "../../studies/support/clock.js";
 import { startDatabases } from "../../studies/support/databases.js";

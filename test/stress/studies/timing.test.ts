@@ -4,7 +4,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { signInAccount } from "../../../src/studies/store/accounts.js";
 import { saveDraft } from "../../../src/studies/store/drafts.js";
-import { openStore } from "../../../src/studies/store/store.js";
+import { openStore } from "../../../src/studies/store/open.js";
 import { readForToken } from "../../../src/studies/store/studies.js";
 import { startDatabases } from "../../studies/support/databases.js";
 

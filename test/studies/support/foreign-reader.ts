@@ -4,7 +4,7 @@ import { rmSync } from "node:fs";
 import { promisify } from "node:util";
 import * as assert from "uvu/assert";
 import { signInAccount } from "../../../src/studies/store/accounts.js";
-import { openStore } from "../../../src/studies/store/store.js";
+import { openStore } from "../../../src/studies/store/open.js";
 import { forkWriter } from "../../stress/studies/support/fork-writer.js";
 
 const run = promisify(execFile);

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
-import { openStore, type Store } from "../../../src/studies/store/store.js";
+import { openStore } from "../../../src/studies/store/open.js";
+import type { Store } from "../../../src/studies/store/store.js";
 import { testClock } from "./clock.js";
 
 export const folder = mkdtempSync(join(tmpdir(), "tapline-store-"));

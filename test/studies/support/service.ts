@@ -8,8 +8,8 @@ import { developmentCertificate } from "../../../src/studies/dev/certificate.js"
 import { type RunningStudies, startStudies } from "../../../src/studies/start.js";
 import { signInAccount } from "../../../src/studies/store/accounts.js";
 import { approve } from "../../../src/studies/store/approvals.js";
+import type { StoreOptions } from "../../../src/studies/store/open.js";
 import { startSession } from "../../../src/studies/store/sessions.js";
-import type { StoreOptions } from "../../../src/studies/store/store.js";
 import { createToken } from "../../../src/studies/store/tokens.js";
 
 export interface Answer {

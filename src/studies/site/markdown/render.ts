@@ -229,12 +229,8 @@ const closing: Record<number, Html> = { 3: html`</h3>`, 4: html`</h4>`, 5: html`
 /** An address that a link may lead to: a page or a mailbox elsewhere, or a place on this page. */
 export function followed(address: string): string | null {
   if (/^#[\w-]{1,100}$/.test(address)) return address;
-  let url: URL;
-  try {
-    url = new URL(address);
-  } catch {
-    return null;
-  }
+  if (!URL.canParse(address)) return null;
+  const url = new URL(address);
   return ["https:", "http:", "mailto:"].includes(url.protocol) ? url.href : null;
 }
 

@@ -49,8 +49,8 @@ function createdNotice({ token, name }: { token: string; name: string }): Html {
 function tokenItem(visit: Visit, token: TokenView): Html {
   return html`<li><h2><a href="/agents/${token.id}">${token.name}</a> <span class="badge ${token.state}">${token.state}</span></h2>
 <ul class="meta"><li><code>${token.prefix}…${token.last4}</code></li><li>${token.scopes.join(", ")}</li>
-<li>${token.state === "expired" ? "expired" : "expires"} ${when(token.expiresAt)}</li>
-<li>${token.lastUsedAt === null ? "never used" : html`last used ${when(token.lastUsedAt)}`}</li></ul>
+<li>${token.state === "expired" ? "expired" : "expires"} ${when(token.expires_at)}</li>
+<li>${token.last_used_at === null ? "never used" : html`last used ${when(token.last_used_at)}`}</li></ul>
 ${token.state === "active" ? revokeForm(visit, token) : null}</li>`;
 }
 
@@ -112,8 +112,8 @@ export async function agent(visit: Visit, idText: string | undefined): Promise<v
     token.name,
     html`<p class="meta"><a href="/agents">Agent access</a></p><h1>${token.name} <span class="badge ${token.state}">${token.state}</span></h1>
 <dl class="facts"><dt>Token</dt><dd><code>${token.prefix}…${token.last4}</code></dd><dt>Scopes</dt><dd>${token.scopes.join(", ")}</dd>
-<dt>Created</dt><dd>${when(token.createdAt)}</dd><dt>Expires</dt><dd>${when(token.expiresAt)}</dd>
-<dt>Last used</dt><dd>${token.lastUsedAt === null ? "never" : when(token.lastUsedAt)}</dd></dl>
+<dt>Created</dt><dd>${when(token.created_at)}</dd><dt>Expires</dt><dd>${when(token.expires_at)}</dd>
+<dt>Last used</dt><dd>${token.last_used_at === null ? "never" : when(token.last_used_at)}</dd></dl>
 ${token.state === "active" ? revokeForm(visit, token) : null}
 <h2>Activity</h2><p class="hint">Its last ${counted(records.length, "request")}, kept ${studyLimits.activity_days} days: action, status and id, never what was read or written.</p>
 <div class="scroll" role="region" aria-label="Activity" tabindex="0"><table><thead><tr><th scope="col">When</th><th scope="col">Action</th><th scope="col">Status</th><th scope="col">Study or draft</th></tr></thead>

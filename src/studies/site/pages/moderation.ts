@@ -9,6 +9,7 @@ import { html } from "../html.js";
 import { counted, csrfField, page, reasonField, signature, when } from "../layout.js";
 import { Reveal, revealed } from "../reveal.js";
 import {
+  beforeOf,
   idOf,
   readModeratorForm,
   reasonOf,
@@ -94,10 +95,7 @@ ${suspended ? html`<p>It may sign in again; tokens have to be created anew.</p>`
 /** Everything that people and operators did. */
 export async function moderationLog(visit: Visit): Promise<void> {
   requireModerator(visit);
-  const text = new URLSearchParams(visit.ctx.querystring).get("before") ?? "";
-  const [, at, id] = /^(\d{1,15})-([0-9a-f-]{36})$/.exec(text) ?? [];
-  const before = id === undefined ? undefined : { at: Number(at), id };
-  const log = await readAudit(visit.service.store, { before, limit: pageSize });
+  const log = await readAudit(visit.service.store, { before: beforeOf(visit), limit: pageSize });
   page(
     visit,
     "Log",

@@ -16,7 +16,7 @@ import { absolute, commentPath, studyPath } from "../address.js";
 import { type Html, html } from "../html.js";
 import { csrfField, page, when } from "../layout.js";
 import { Reveal, type Shown } from "../reveal.js";
-import { idOf, readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
+import { beforeOf, idOf, readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
 import { plain, sendXml, xml } from "./xml.js";
 
 const pageSize = 50;
@@ -90,9 +90,7 @@ export async function notifications(visit: Visit): Promise<void> {
 async function show(visit: Visit, made: string | null): Promise<void> {
   const { account } = requireSession(visit);
   const { store } = visit.service;
-  const text = new URLSearchParams(visit.ctx.querystring).get("before") ?? "";
-  const [, at, id] = /^(\d{1,15})-([0-9a-f-]{36})$/.exec(text) ?? [];
-  const before = id === undefined ? undefined : { at: Number(at), id };
+  const before = beforeOf(visit);
   const [rows, feed] = await Promise.all([
     readNotifications(store, account.id, { before, limit: pageSize }),
     hasFeed(store, account.id),

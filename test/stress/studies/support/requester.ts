@@ -3,7 +3,7 @@
  * database's clock, since when that goes how many times as fast.
  */
 import { admit } from "../../../../src/studies/store/admission.js";
-import { openStore } from "../../../../src/studies/store/store.js";
+import { openStore } from "../../../../src/studies/store/open.js";
 import { hurriedClock } from "../../../studies/support/clock.js";
 
 const [location = "", hash = "", ...numbers] = process.argv.slice(2);
