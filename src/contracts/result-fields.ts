@@ -1,6 +1,7 @@
 import Type, { type Static } from "typebox";
 import { Excluded } from "./excluded.js";
 import { blockPoints, textRows } from "./names.js";
+import { optional } from "./optional.js";
 
 export const Candidate = Type.Object(
   { token_id: Type.Integer(), token: Type.String(), probability: Type.Number() },
@@ -11,14 +12,14 @@ export type Candidate = Static<typeof Candidate>;
 export const artifacts = Type.Array(Type.String(), { description: "Names for `GET .../artifacts/{name}`." });
 
 /** Where nothing is said, it is the block's output, as in results of earlier versions. */
-export const pointRead = Type.Optional(
-  Type.Enum([...blockPoints], { description: "What of each block was read; absent: its output." }),
-);
+export const pointRead = optional.Enum([...blockPoints], {
+  description: "What of each block was read; absent: its output.",
+});
 
 /** The same of the rows of each text. */
-export const rowsRead = Type.Optional(
-  Type.Enum([...textRows], { description: "Which row of each text was read; absent: the last token's." }),
-);
+export const rowsRead = optional.Enum([...textRows], {
+  description: "Which row of each text was read; absent: the last token's.",
+});
 
 /** A lens that is kept by name, as it was used. */
 export const LensUsed = Type.Object(
@@ -38,8 +39,8 @@ export const toldInterval = (description: string) =>
 /** Of results that may be of an earlier version, which had none. */
 export const Interval = (description: string) => Type.Optional(toldInterval(description));
 
-export const excludedFromMeans = Type.Optional(
-  Type.Object(Excluded.properties, { description: "For means: activations that they leave out." }),
-);
+export const excludedFromMeans = optional.Object(Excluded.properties, {
+  description: "For means: activations that they leave out.",
+});
 
 export const orNull = (description: string) => Type.Union([Type.Number(), Type.Null()], { description });
