@@ -2,6 +2,7 @@ import Type, { type Static } from "typebox";
 import { Excluded } from "./excluded.js";
 import { blockPoints, textRows } from "./names.js";
 import { optional } from "./optional.js";
+import { Provenance } from "./provenance.js";
 
 export const Candidate = Type.Object(
   { token_id: Type.Integer(), token: Type.String(), probability: Type.Number() },
@@ -9,7 +10,14 @@ export const Candidate = Type.Object(
 );
 export type Candidate = Static<typeof Candidate>;
 
-export const artifacts = Type.Array(Type.String(), { description: "Names for `GET .../artifacts/{name}`." });
+/** What every result ends with. */
+export const resultFields = {
+  artifacts: Type.Array(Type.String(), { description: "Names for `GET .../artifacts/{name}`." }),
+  provenance: Provenance,
+};
+
+/** The same with what is to be said of the figures. */
+export const notedResultFields = { note: Type.String(), ...resultFields };
 
 /** Where nothing is said, it is the block's output, as in results of earlier versions. */
 export const pointRead = optional.Enum([...blockPoints], {

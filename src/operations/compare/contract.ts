@@ -5,8 +5,7 @@ import { defaults, limits } from "../../contracts/limits.js";
 import { Name } from "../../contracts/live.js";
 import { changedPoints, positionNames, strengthUnits } from "../../contracts/names.js";
 import { optional } from "../../contracts/optional.js";
-import { Provenance } from "../../contracts/provenance.js";
-import { artifacts, LensUsed } from "../../contracts/result-fields.js";
+import { LensUsed, notedResultFields } from "../../contracts/result-fields.js";
 import { reversedBounds, reversedRange } from "../../contracts/reversed-range.js";
 import {
   type CommonDefaults,
@@ -201,9 +200,7 @@ export const CompareResult = Type.Object(
       description: "L2 length of the donor's state, or of the difference of the texts' states.",
     }),
     control_seed: Type.Optional(Type.Integer({ description: "What the random vector was drawn from." })),
-    note: Type.String(),
-    artifacts,
-    provenance: Provenance,
+    ...notedResultFields,
   },
   { title: "CompareResult" },
 );

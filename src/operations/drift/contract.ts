@@ -2,8 +2,7 @@ import Type, { type Static, type TSchema } from "typebox";
 import { InvalidInput } from "../../contracts/invalid-input.js";
 import { limits } from "../../contracts/limits.js";
 import { optional } from "../../contracts/optional.js";
-import { Provenance } from "../../contracts/provenance.js";
-import { artifacts, pointRead } from "../../contracts/result-fields.js";
+import { notedResultFields, pointRead } from "../../contracts/result-fields.js";
 import {
   type CommonDefaults,
   closed,
@@ -125,9 +124,7 @@ export const DriftResult = Type.Object(
       },
       { title: "DriftVector", description: "At the first of `layers` that the vector has." },
     ),
-    note: Type.String(),
-    artifacts,
-    provenance: Provenance,
+    ...notedResultFields,
   },
   { title: "DriftResult" },
 );

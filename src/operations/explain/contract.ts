@@ -2,7 +2,7 @@ import Type, { type Static } from "typebox";
 import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { optional } from "../../contracts/optional.js";
-import { Provenance } from "../../contracts/provenance.js";
+import { notedResultFields } from "../../contracts/result-fields.js";
 import {
   type CommonDefaults,
   closed,
@@ -148,9 +148,7 @@ export const ExplainResult = Type.Object(
     unfilled: Type.Optional(
       descriptions("Of the control without a row: the marker stands in its place, as it is typed."),
     ),
-    note: Type.String(),
-    artifacts: Type.Array(Type.String(), { description: "Names for `GET .../artifacts/{name}`." }),
-    provenance: Provenance,
+    ...notedResultFields,
   },
   { title: "ExplainResult" },
 );

@@ -4,8 +4,7 @@ import { Excluded } from "../../contracts/excluded.js";
 import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { optional } from "../../contracts/optional.js";
-import { Provenance } from "../../contracts/provenance.js";
-import { artifacts, orNull, pointRead } from "../../contracts/result-fields.js";
+import { notedResultFields, orNull, pointRead } from "../../contracts/result-fields.js";
 import {
   type CommonDefaults,
   closed,
@@ -117,9 +116,7 @@ export const ExtractResult = Type.Object(
     excluded: optional.Array(Type.Object({ layer: Type.Integer(), ...Excluded.properties }), {
       description: "For means: activations that those of this job's files leave out.",
     }),
-    note: Type.String(),
-    artifacts,
-    provenance: Provenance,
+    ...notedResultFields,
   },
   { title: "ExtractResult" },
 );

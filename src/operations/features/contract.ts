@@ -4,8 +4,7 @@ import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { Name } from "../../contracts/live.js";
 import { optional } from "../../contracts/optional.js";
-import { Provenance } from "../../contracts/provenance.js";
-import { artifacts, orNull, pointRead } from "../../contracts/result-fields.js";
+import { notedResultFields, orNull, pointRead } from "../../contracts/result-fields.js";
 import {
   type CommonDefaults,
   closed,
@@ -178,9 +177,7 @@ export const FeaturesResult = Type.Object(
     ),
     pages: Type.Optional(Type.Array(FeaturePage, { description: "Of the features that were asked for." })),
     fidelity: Fidelity,
-    note: Type.String(),
-    artifacts,
-    provenance: Provenance,
+    ...notedResultFields,
   },
   { title: "FeaturesResult" },
 );

@@ -3,8 +3,7 @@ import { InvalidInput } from "../../contracts/invalid-input.js";
 import { limits } from "../../contracts/limits.js";
 import { innerPoints } from "../../contracts/names.js";
 import { optional } from "../../contracts/optional.js";
-import { Provenance } from "../../contracts/provenance.js";
-import { artifacts, Candidate, LensUsed } from "../../contracts/result-fields.js";
+import { Candidate, LensUsed, notedResultFields } from "../../contracts/result-fields.js";
 import {
   type CommonDefaults,
   closed,
@@ -229,9 +228,7 @@ export const InspectResult = Type.Object(
     }),
     target_token_id: Type.Optional(Type.Integer()),
     next_tokens: Type.Array(Candidate, { description: "The model's top 5 after the last token." }),
-    note: Type.String(),
-    artifacts,
-    provenance: Provenance,
+    ...notedResultFields,
   },
   { title: "InspectResult" },
 );

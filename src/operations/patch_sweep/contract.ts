@@ -3,8 +3,7 @@ import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { alignedPositions, changedPoints, patchDirections, spanMarks } from "../../contracts/names.js";
 import { optional } from "../../contracts/optional.js";
-import { Provenance } from "../../contracts/provenance.js";
-import { orNull } from "../../contracts/result-fields.js";
+import { notedResultFields, orNull } from "../../contracts/result-fields.js";
 import {
   type CommonDefaults,
   closed,
@@ -229,9 +228,7 @@ export const PatchSweepResult = Type.Object(
     }),
     computed_tokens: Type.Integer({ description: "Tokens that these took." }),
     control_seed: Type.Optional(Type.Integer({ description: "What the random changes were drawn from." })),
-    note: Type.String(),
-    artifacts: Type.Array(Type.String(), { description: "Names for `GET .../artifacts/{name}`." }),
-    provenance: Provenance,
+    ...notedResultFields,
   },
   { title: "PatchSweepResult" },
 );

@@ -3,12 +3,11 @@ import { checkClasses, checkLeaks, checkPrompts, checkSplits } from "../../contr
 import { limits } from "../../contracts/limits.js";
 import { textRows } from "../../contracts/names.js";
 import { optional } from "../../contracts/optional.js";
-import { Provenance } from "../../contracts/provenance.js";
 import {
-  artifacts,
   excludedFromMeans,
   Interval,
   pointRead,
+  resultFields,
   rowsRead,
   splitOf,
   toldInterval,
@@ -143,8 +142,7 @@ export const ProbeResult = Type.Object(
     point: pointRead,
     rows: rowsRead,
     reports: Type.Array(ProbeReport),
-    artifacts,
-    provenance: Provenance,
+    ...resultFields,
   },
   { title: "ProbeResult" },
 );

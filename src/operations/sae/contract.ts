@@ -5,8 +5,7 @@ import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { saeArchitectures, textRows } from "../../contracts/names.js";
 import { optional } from "../../contracts/optional.js";
-import { Provenance } from "../../contracts/provenance.js";
-import { artifacts, pointRead, rowsRead } from "../../contracts/result-fields.js";
+import { pointRead, resultFields, rowsRead } from "../../contracts/result-fields.js";
 import {
   type CommonDefaults,
   closed,
@@ -171,8 +170,7 @@ export const SaeResult = Type.Object(
     point: pointRead,
     rows: rowsRead,
     reports: Type.Array(SaeReport),
-    artifacts,
-    provenance: Provenance,
+    ...resultFields,
   },
   { title: "SaeResult" },
 );
