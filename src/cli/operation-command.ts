@@ -4,23 +4,19 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Operation } from "../contracts/index.js";
 import { defaults, limits } from "../contracts/limits.js";
 import { blockPoints } from "../contracts/names.js";
+import type { ConductOptions } from "./conduct.js";
 import { UsageError } from "./exit-code.js";
 import { integerBetween, layerList } from "./options.js";
 import { labOption, origin } from "./service-address.js";
 
 /** What all experiments take. */
-export interface CommonOptions {
+export interface CommonOptions extends ConductOptions {
   model?: string;
   revision?: string;
   layers?: number[];
   maxInputTokens?: number;
   seed?: number;
   config?: string;
-  lab?: string;
-  out?: string | false;
-  json?: boolean;
-  detach?: boolean;
-  quiet?: boolean;
 }
 
 /** `--point` of what reads blocks. */
@@ -91,8 +87,17 @@ export async function promptOf(prompt: string | undefined): Promise<string | und
   return (await readInput("-")).replace(/\r?\n$/, "");
 }
 
+/** What a file holds that an option names. */
+export async function contentOf(
+  path: string | undefined,
+  read: "readPrompts" | "readExamples" | "readPairs" | "readInput",
+): Promise<unknown> {
+  return path === undefined ? undefined : (await import("./input-files.js"))[read](path);
+}
+
 /**
- * Puts a submission together, has it run, and shows what came out.
+ * Puts a submission together, has it run, and shows what came out. An option is the field of its name, with underscores.
+ * @param given fields that are not an option as it was written; undefined: none
  * @param complete fills in what depends on the rest
  */
 export async function run(
@@ -106,12 +111,19 @@ export async function run(
   if (config.operation !== undefined && config.operation !== operation) {
     throw new UsageError(`${options.config} is a configuration of ${config.operation}, not of ${operation}.`);
   }
+  const {
+    config: _config,
+    lab: _lab,
+    out: _out,
+    json: _json,
+    detach: _detach,
+    quiet: _quiet,
+    ...own
+  } = options;
+  const { show: _show, ...named } = own;
+  const fieldOf = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   const flags = {
-    model: options.model,
-    revision: options.revision,
-    layers: options.layers,
-    max_input_tokens: options.maxInputTokens,
-    seed: options.seed,
+    ...Object.fromEntries(Object.entries(named).map(([name, value]) => [fieldOf(name), value])),
     ...given,
   };
   const { operation: _operation, ...submission } = {

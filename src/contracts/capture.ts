@@ -1,6 +1,7 @@
 import Type, { type Static, type TSchema } from "typebox";
 import { defaults, limits } from "./limits.js";
 import { modelPoints } from "./names.js";
+import { optional } from "./optional.js";
 import { Provenance } from "./provenance.js";
 import { Candidate } from "./result-fields.js";
 
@@ -13,21 +14,17 @@ export const CaptureRequest = Type.Object(
       maxLength: limits.capture_prompt_characters,
       description: "Raw text, not blank.",
     }),
-    layers: Type.Optional(
-      Type.Array(Type.Integer({ minimum: 0, maximum: limits.layer_index }), {
-        minItems: 1,
-        maxItems: limits.capture_layers,
-        uniqueItems: true,
-        default: [...defaults.layers],
-      }),
-    ),
-    max_input_tokens: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: limits.capture_input_tokens,
-        default: defaults.capture_input_tokens,
-      }),
-    ),
+    layers: optional.Array(Type.Integer({ minimum: 0, maximum: limits.layer_index }), {
+      minItems: 1,
+      maxItems: limits.capture_layers,
+      uniqueItems: true,
+      default: [...defaults.layers],
+    }),
+    max_input_tokens: optional.Integer({
+      minimum: 1,
+      maximum: limits.capture_input_tokens,
+      default: defaults.capture_input_tokens,
+    }),
   },
   { additionalProperties: false, title: "CaptureRequest" },
 );
@@ -55,11 +52,9 @@ export const Capabilities = Type.Object(
       description: "Whether captures of the resident model are possible.",
     }),
     model: known(Type.String()),
-    fingerprint: Type.Optional(
-      Type.String({
-        description: "Of the model's file: stored vectors and probes name the one they were made on.",
-      }),
-    ),
+    fingerprint: optional.String({
+      description: "Of the model's file: stored vectors and probes name the one they were made on.",
+    }),
     max_layers: Type.Literal(limits.capture_layers),
     max_input_tokens: Type.Literal(limits.capture_input_tokens),
     n_layer: known(Type.Integer()),

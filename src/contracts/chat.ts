@@ -1,8 +1,8 @@
-import Type, { type Static, type TSchema } from "typebox";
+import Type, { type Static } from "typebox";
 import { inferenceLimits as limits } from "./inference-limits.js";
 import { LiveRequest } from "./live.js";
+import { optional } from "./optional.js";
 
-export const optional = <S extends TSchema>(schema: S) => Type.Optional(schema);
 export const flag = () => optional(Type.Boolean());
 export const number = (minimum: number, maximum: number) => optional(Type.Number({ minimum, maximum }));
 export const integer = (minimum: number, maximum: number) => optional(Type.Integer({ minimum, maximum }));
@@ -32,9 +32,10 @@ export const sampling = {
   dry_base: number(0, 100),
   dry_allowed_length: integer(0, limits.penalty_window),
   dry_penalty_last_n: integer(0, limits.penalty_window),
-  dry_sequence_breakers: optional(
-    Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { minItems: 1, maxItems: 32 }),
-  ),
+  dry_sequence_breakers: optional.Array(Type.String({ minLength: 1, maxLength: 64 }), {
+    minItems: 1,
+    maxItems: 32,
+  }),
   mirostat: integer(0, 2),
   mirostat_tau: number(0, 100),
   mirostat_eta: number(0, 100),
@@ -42,31 +43,27 @@ export const sampling = {
   adaptive_decay: number(0, 0.99),
   min_keep: integer(0, limits.penalty_window),
   seed: integer(-1, Number.MAX_SAFE_INTEGER),
-  samplers: optional(
-    Type.Union([
-      Type.String({ maxLength: 32 }),
-      Type.Array(Type.String({ maxLength: 32 }), { maxItems: 32 }),
-    ]),
-  ),
+  samplers: optional.Union([
+    Type.String({ maxLength: 32 }),
+    Type.Array(Type.String({ maxLength: 32 }), { maxItems: 32 }),
+  ]),
   ignore_eos: flag(),
-  logit_bias: optional(
-    Type.Union([
-      Type.Record(
-        Type.String(),
+  logit_bias: optional.Union([
+    Type.Record(
+      Type.String(),
+      Type.Union([Type.Number({ minimum: -1000, maximum: 1000 }), Type.Literal(false)]),
+      {
+        maxProperties: limits.logit_biases,
+      },
+    ),
+    Type.Array(
+      Type.Tuple([
+        Type.Union([TokenId, Type.String({ maxLength: 256 })]),
         Type.Union([Type.Number({ minimum: -1000, maximum: 1000 }), Type.Literal(false)]),
-        {
-          maxProperties: limits.logit_biases,
-        },
-      ),
-      Type.Array(
-        Type.Tuple([
-          Type.Union([TokenId, Type.String({ maxLength: 256 })]),
-          Type.Union([Type.Number({ minimum: -1000, maximum: 1000 }), Type.Literal(false)]),
-        ]),
-        { maxItems: limits.logit_biases },
-      ),
-    ]),
-  ),
+      ]),
+      { maxItems: limits.logit_biases },
+    ),
+  ]),
   grammar: optional(Type.String({ maxLength: limits.grammar_characters })),
   json_schema: optional(AnyObject),
   n_probs: integer(0, 100),
@@ -97,12 +94,10 @@ export const generation = {
   t_max_predict_ms: integer(-1, maxInt),
   n: integer(1, limits.slots),
   n_cmpl: integer(1, limits.slots),
-  stop: optional(
-    Type.Union([
-      Type.String({ maxLength: limits.stop_characters }),
-      Type.Array(Type.String({ maxLength: limits.stop_characters }), { maxItems: limits.stop_strings }),
-    ]),
-  ),
+  stop: optional.Union([
+    Type.String({ maxLength: limits.stop_characters }),
+    Type.Array(Type.String({ maxLength: limits.stop_characters }), { maxItems: limits.stop_strings }),
+  ]),
   stream: flag(),
   stream_options: optional(Type.Object({ include_usage: optional(Type.Boolean()) })),
   cache_prompt: flag(),
@@ -153,31 +148,27 @@ const Tool = Type.Object({
 export const template = {
   messages: Type.Array(ChatMessage, { minItems: 1, maxItems: limits.messages }),
   tools: optional(Type.Array(Tool, { maxItems: limits.tools })),
-  tool_choice: optional(
-    Type.Union([
-      Type.Literal("none"),
-      Type.Literal("auto"),
-      Type.Literal("required"),
-      Type.Object({
-        type: Type.Literal("function"),
-        function: Type.Object({ name: Type.String({ minLength: 1, maxLength: 256 }) }),
-      }),
-    ]),
-  ),
+  tool_choice: optional.Union([
+    Type.Literal("none"),
+    Type.Literal("auto"),
+    Type.Literal("required"),
+    Type.Object({
+      type: Type.Literal("function"),
+      function: Type.Object({ name: Type.String({ minLength: 1, maxLength: 256 }) }),
+    }),
+  ]),
   parallel_tool_calls: flag(),
   chat_template_kwargs: optional(
     Type.Intersect([AnyObject, Type.Object({ enable_thinking: optional(Type.Boolean()) })]),
   ),
   add_generation_prompt: flag(),
   continue_final_message: optional(Type.Union([Type.Boolean(), Type.String({ maxLength: 64 })])),
-  reasoning_format: optional(
-    Type.Union([
-      Type.Literal("none"),
-      Type.Literal("auto"),
-      Type.Literal("deepseek"),
-      Type.Literal("deepseek-legacy"),
-    ]),
-  ),
+  reasoning_format: optional.Union([
+    Type.Literal("none"),
+    Type.Literal("auto"),
+    Type.Literal("deepseek"),
+    Type.Literal("deepseek-legacy"),
+  ]),
   reasoning_effort: optional(Type.String({ maxLength: 64 })),
 };
 
@@ -187,19 +178,15 @@ export const ChatRequest = Type.Object(
     ...template,
     ...generation,
     ...sampling,
-    response_format: optional(
-      Type.Object({
-        type: Type.Union([Type.Literal("text"), Type.Literal("json_object"), Type.Literal("json_schema")]),
+    response_format: optional.Object({
+      type: Type.Union([Type.Literal("text"), Type.Literal("json_object"), Type.Literal("json_schema")]),
+      schema: optional(AnyObject),
+      json_schema: optional.Object({
+        name: optional(Type.String({ maxLength: 256 })),
         schema: optional(AnyObject),
-        json_schema: optional(
-          Type.Object({
-            name: optional(Type.String({ maxLength: 256 })),
-            schema: optional(AnyObject),
-            strict: optional(Type.Union([Type.Boolean(), Type.Null()])),
-          }),
-        ),
+        strict: optional(Type.Union([Type.Boolean(), Type.Null()])),
       }),
-    ),
+    }),
     logprobs: flag(),
     top_logprobs: integer(0, limits.top_logprobs),
     reasoning_budget_tokens: integer(-1, maxInt),
@@ -256,10 +243,11 @@ export const InfillRequest = Type.Object(
   {
     input_prefix: Text,
     input_suffix: Text,
-    input_extra: optional(
-      Type.Array(Type.Object({ filename: optional(Type.String({ maxLength: 4096 })), text: Text }), {
+    input_extra: optional.Array(
+      Type.Object({ filename: optional(Type.String({ maxLength: 4096 })), text: Text }),
+      {
         maxItems: limits.infill_files,
-      }),
+      },
     ),
     prompt: optional(Text),
     ...generation,

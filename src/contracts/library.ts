@@ -4,8 +4,8 @@ import { limits } from "./limits.js";
 import { Name } from "./live.js";
 import { liveLimits } from "./live-limits.js";
 import { blockPoints } from "./names.js";
+import { optional } from "./optional.js";
 
-const optional = <S extends TSchema>(schema: S) => Type.Optional(schema);
 const Texts = Type.Array(Type.String({ pattern: "\\S", maxLength: liveLimits.text_characters }), {
   minItems: 1,
   maxItems: liveLimits.texts,
@@ -53,27 +53,20 @@ export type ProbeRequest = Static<typeof ProbeRequest>;
 export const VectorLayer = Type.Object({
   layer: Type.Integer(),
   length: Type.Number({ description: "L2 norm." }),
-  typical_row: optional(
-    Type.Number({ description: "Mean L2 norm of the rows that the vector was made from." }),
-  ),
-  separation: optional(
-    Type.Union([Type.Number(), Type.Null()], {
+  typical_row: optional.Number({ description: "Mean L2 norm of the rows that the vector was made from." }),
+  separation: optional.Union([Type.Number(), Type.Null()], {
+    description: "AUROC of the projections of texts held out of the direction (cross-fitted); null: too few.",
+  }),
+  shuffled_separation: optional.Union([Type.Number(), Type.Null()], {
+    description: "The same, mean over shuffled labels.",
+  }),
+  projections: optional.Object(
+    { positive: Type.Array(Type.Number()), negative: Type.Array(Type.Number()) },
+    {
       description:
-        "AUROC of the projections of texts held out of the direction (cross-fitted); null: too few.",
-    }),
-  ),
-  shuffled_separation: optional(
-    Type.Union([Type.Number(), Type.Null()], { description: "The same, mean over shuffled labels." }),
-  ),
-  projections: optional(
-    Type.Object(
-      { positive: Type.Array(Type.Number()), negative: Type.Array(Type.Number()) },
-      {
-        description:
-          "What `separation` is of, text by text in their order: how far its state goes along a direction made without " +
-          "the text, in units of the direction's length. Told of a single vector, not in lists.",
-      },
-    ),
+        "What `separation` is of, text by text in their order: how far its state goes along a direction made without " +
+        "the text, in units of the direction's length. Told of a single vector, not in lists.",
+    },
   ),
   excluded: optional(Excluded),
 });
@@ -111,12 +104,12 @@ export const StoredProbe = Type.Object(
     operation: Type.Literal("probe"),
     layer: Type.Integer(),
     note: Type.String(),
-    separation: optional(
-      Type.Number({ description: "AUROC of its scores of the texts that it was not trained on." }),
-    ),
-    shuffled_separation: optional(
-      Type.Number({ description: "The same of probes trained on shuffled labels, mean." }),
-    ),
+    separation: optional.Number({
+      description: "AUROC of its scores of the texts that it was not trained on.",
+    }),
+    shuffled_separation: optional.Number({
+      description: "The same of probes trained on shuffled labels, mean.",
+    }),
     excluded: optional(Excluded),
   },
   { title: "StoredProbe" },
@@ -132,28 +125,24 @@ export const DictionaryRequest = Type.Object(
       description:
         "Its folder or its file of weights: a path on this machine, or owner/name/path of the hub.",
     }),
-    layer: optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: limits.layer_index,
-        description: "The block that it reads, where its files do not say.",
-      }),
-    ),
-    point: optional(
-      Type.Enum([...blockPoints], {
-        description: "The point of that block, where its files do not say; by default block_out, its output.",
-      }),
-    ),
-    k: optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: limits.feature_index,
-        description: "Features that stay active, where its files do not say.",
-      }),
-    ),
-    revision: optional(
-      Type.String({ minLength: 1, maxLength: 200, description: "Branch, tag or commit of the hub." }),
-    ),
+    layer: optional.Integer({
+      minimum: 0,
+      maximum: limits.layer_index,
+      description: "The block that it reads, where its files do not say.",
+    }),
+    point: optional.Enum([...blockPoints], {
+      description: "The point of that block, where its files do not say; by default block_out, its output.",
+    }),
+    k: optional.Integer({
+      minimum: 1,
+      maximum: limits.feature_index,
+      description: "Features that stay active, where its files do not say.",
+    }),
+    revision: optional.String({
+      minLength: 1,
+      maxLength: 200,
+      description: "Branch, tag or commit of the hub.",
+    }),
   },
   { additionalProperties: false, title: "DictionaryRequest" },
 );
@@ -171,9 +160,11 @@ export const LensRequest = Type.Object(
         "Its file of weights or the folder of it: a path on this machine, owner/name/path of the hub, or `demo`, the embedded " +
         "model's Jacobian lens.",
     }),
-    revision: optional(
-      Type.String({ minLength: 1, maxLength: 200, description: "Branch, tag or commit of the hub." }),
-    ),
+    revision: optional.String({
+      minLength: 1,
+      maxLength: 200,
+      description: "Branch, tag or commit of the hub.",
+    }),
   },
   { additionalProperties: false, title: "LensRequest" },
 );

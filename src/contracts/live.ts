@@ -1,9 +1,9 @@
-import Type, { type Static, type TSchema } from "typebox";
+import Type, { type Static } from "typebox";
 import { liveKinds } from "./interventions.js";
 import { limits } from "./limits.js";
 import { liveLimits, namePattern } from "./live-limits.js";
+import { optional } from "./optional.js";
 
-const optional = <S extends TSchema>(schema: S) => Type.Optional(schema);
 const strict = { additionalProperties: false } as const;
 
 /** A vector's or probe's name: what a file system, a URL and a shell take as it is. */
@@ -90,9 +90,7 @@ export const LiveRequest = Type.Object(
     interventions: optional(Type.Array(LiveIntervention, { maxItems: liveLimits.interventions })),
     watch: optional(LiveWatch),
     stop_when: optional(LiveCondition),
-    pair: optional(
-      Type.Boolean({ description: "Beside each answer the same one without the interventions." }),
-    ),
+    pair: optional.Boolean({ description: "Beside each answer the same one without the interventions." }),
   },
   { ...strict, title: "LiveRequest" },
 );

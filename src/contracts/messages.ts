@@ -1,7 +1,8 @@
 import Type, { type Static } from "typebox";
-import { AnyObject, flag, generation, integer, maxInt, optional, sampling, Text, template } from "./chat.js";
+import { AnyObject, flag, generation, integer, maxInt, sampling, Text, template } from "./chat.js";
 import { inferenceLimits as limits } from "./inference-limits.js";
 import { LiveRequest } from "./live.js";
+import { optional } from "./optional.js";
 
 const Name = Type.String({ minLength: 1, maxLength: 256 });
 
@@ -53,39 +54,27 @@ const prompt = {
     }),
     { minItems: 1, maxItems: limits.messages },
   ),
-  system: optional(
-    Type.Union([
-      Text,
-      Type.Array(Type.Object({ type: Type.Literal("text"), text: Text }), { maxItems: limits.messages }),
-    ]),
-  ),
+  system: optional.Union([
+    Text,
+    Type.Array(Type.Object({ type: Type.Literal("text"), text: Text }), { maxItems: limits.messages }),
+  ]),
   tools: optional(Type.Array(MessagesTool, { maxItems: limits.tools })),
-  tool_choice: optional(
-    Type.Object({
-      type: Type.Union([
-        Type.Literal("auto"),
-        Type.Literal("any"),
-        Type.Literal("tool"),
-        Type.Literal("none"),
-      ]),
-      name: optional(Name),
-      disable_parallel_tool_use: flag(),
-    }),
-  ),
-  thinking: optional(
-    Type.Object({
-      type: Type.Union([Type.Literal("enabled"), Type.Literal("disabled"), Type.Literal("adaptive")]),
-      budget_tokens: integer(0, maxInt),
-    }),
-  ),
-  output_config: optional(
-    Type.Object({
-      effort: optional(Type.Union([Type.String({ maxLength: 64 }), Type.Null()])),
-      format: optional(
-        Type.Union([Type.Object({ type: Type.Literal("json_schema"), schema: AnyObject }), Type.Null()]),
-      ),
-    }),
-  ),
+  tool_choice: optional.Object({
+    type: Type.Union([Type.Literal("auto"), Type.Literal("any"), Type.Literal("tool"), Type.Literal("none")]),
+    name: optional(Name),
+    disable_parallel_tool_use: flag(),
+  }),
+  thinking: optional.Object({
+    type: Type.Union([Type.Literal("enabled"), Type.Literal("disabled"), Type.Literal("adaptive")]),
+    budget_tokens: integer(0, maxInt),
+  }),
+  output_config: optional.Object({
+    effort: optional(Type.Union([Type.String({ maxLength: 64 }), Type.Null()])),
+    format: optional.Union([
+      Type.Object({ type: Type.Literal("json_schema"), schema: AnyObject }),
+      Type.Null(),
+    ]),
+  }),
   chat_template_kwargs: template.chat_template_kwargs,
 };
 
@@ -99,11 +88,9 @@ export const MessagesRequest = Type.Object(
     ...prompt,
     max_tokens: Type.Integer({ minimum: 1, maximum: maxInt }),
     stream: flag(),
-    stop_sequences: optional(
-      Type.Array(Type.String({ minLength: 1, maxLength: limits.stop_characters }), {
-        maxItems: limits.stop_strings,
-      }),
-    ),
+    stop_sequences: optional.Array(Type.String({ minLength: 1, maxLength: limits.stop_characters }), {
+      maxItems: limits.stop_strings,
+    }),
     temperature: sampling.temperature,
     top_p: sampling.top_p,
     top_k: sampling.top_k,

@@ -3,6 +3,7 @@ import { operations } from "../operations/contracts.js";
 import { limits } from "./limits.js";
 import { Name } from "./live.js";
 import { quantisations } from "./names.js";
+import { optional } from "./optional.js";
 
 const closed = { additionalProperties: false };
 const name = (description: string) => Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,63}$", description });
@@ -26,22 +27,16 @@ export const Reading = Type.Object(
       description:
         "Parts between slashes: a field, an index (from the end when negative), `from:to` for the entries up to but not with `to`, `*` for all, `field=value` for the entries of that value, `field=value&other=value` for those of both; a text in quotes keeps its spaces.",
     }),
-    take: Type.Optional(
-      Type.Enum(["mean", "min", "max"], { default: "mean", description: "One number of several." }),
-    ),
-    surprise: Type.Optional(
-      Type.Boolean({
-        description: "Each number is a probability, and minus its natural logarithm is meant.",
-      }),
-    ),
-    otherwise: Type.Optional(
-      Type.Number({ description: "The value where nothing is at the path; without it, that is a failure." }),
-    ),
-    contains: Type.Optional(
-      Type.Union([Part, Type.Array(Part, { minItems: 1, maxItems: 64 })], {
-        description: "Texts count 1 where they contain this, or one of these, else 0.",
-      }),
-    ),
+    take: optional.Enum(["mean", "min", "max"], { default: "mean", description: "One number of several." }),
+    surprise: optional.Boolean({
+      description: "Each number is a probability, and minus its natural logarithm is meant.",
+    }),
+    otherwise: optional.Number({
+      description: "The value where nothing is at the path; without it, that is a failure.",
+    }),
+    contains: optional.Union([Part, Type.Array(Part, { minItems: 1, maxItems: 64 })], {
+      description: "Texts count 1 where they contain this, or one of these, else 0.",
+    }),
   },
   { ...closed, title: "Reading" },
 );
@@ -78,9 +73,7 @@ export const Expected = Type.Object(
     what: words("What is measured, as a table shows it.", 200),
     value: Quantity,
     ...range,
-    control: Type.Optional(
-      Type.Boolean({ description: "It says what would also have happened without the effect." }),
-    ),
+    control: optional.Boolean({ description: "It says what would also have happened without the effect." }),
   },
   { ...closed, title: "Expected" },
 );
@@ -146,13 +139,11 @@ export const LivePost = Type.Object(
   {
     post: Type.Enum(["/v1/chat/completions", "/v1/completions"]),
     body: Type.Object({}, { description: "The request's body, without `model` and `stream`." }),
-    each: Type.Optional(
-      Type.Array(Type.Object({}), {
-        minItems: 1,
-        maxItems: mostRequests,
-        description: "One request each: its fields take the place of the body's.",
-      }),
-    ),
+    each: optional.Array(Type.Object({}), {
+      minItems: 1,
+      maxItems: mostRequests,
+      description: "One request each: its fields take the place of the body's.",
+    }),
   },
   { ...closed, title: "LivePost" },
 );
@@ -170,26 +161,22 @@ export const Contrast = Type.Object(
     step: name("An earlier step of the operation features, whose result is read."),
     texts: Group,
     against: Group,
-    token: Type.Optional(
-      Type.Integer({
-        minimum: -limits.token_index,
-        maximum: limits.token_index,
-        default: -1,
-        description: "The token that is looked at in each text, negative from the end.",
-      }),
-    ),
-    feature: Type.Optional(
-      Type.Union(
-        [
-          Type.Integer({ minimum: 0, maximum: limits.feature_index }),
-          Type.Object({ picked: name("An earlier step that picked one.") }, closed),
-        ],
-        {
-          description:
-            "The feature. Without it one is picked: that whose mean activation in `texts` is the most above that in " +
-            "`against`, of equals the one of the lower number.",
-        },
-      ),
+    token: optional.Integer({
+      minimum: -limits.token_index,
+      maximum: limits.token_index,
+      default: -1,
+      description: "The token that is looked at in each text, negative from the end.",
+    }),
+    feature: optional.Union(
+      [
+        Type.Integer({ minimum: 0, maximum: limits.feature_index }),
+        Type.Object({ picked: name("An earlier step that picked one.") }, closed),
+      ],
+      {
+        description:
+          "The feature. Without it one is picked: that whose mean activation in `texts` is the most above that in " +
+          "`against`, of equals the one of the lower number.",
+      },
     ),
   },
   { ...closed, title: "Contrast" },
@@ -203,21 +190,17 @@ export const RecipeStep = Type.Object(
   {
     id: name("Its name within the recipe."),
     what: words("What the step is for.", 300),
-    variant: Type.Optional(
-      Type.String({
-        maxLength: 32,
-        description: "The model's form that a request runs on; without it the model.",
-      }),
-    ),
-    request: Type.Optional(
-      Type.Object(
-        { operation: Type.Enum([...operations]) },
-        {
-          description:
-            'The body of `POST /lab/v1/jobs`, without `model` and `revision`. `{"picked": STEP}` in it is the feature that an ' +
-            'earlier contrast picked; `other` of drift is `{"variant": NAME}`.',
-        },
-      ),
+    variant: optional.String({
+      maxLength: 32,
+      description: "The model's form that a request runs on; without it the model.",
+    }),
+    request: optional.Object(
+      { operation: Type.Enum([...operations]) },
+      {
+        description:
+          'The body of `POST /lab/v1/jobs`, without `model` and `revision`. `{"picked": STEP}` in it is the feature that an ' +
+          'earlier contrast picked; `other` of drift is `{"variant": NAME}`.',
+      },
     ),
     keep: Type.Optional({
       ...Name,
@@ -226,15 +209,13 @@ export const RecipeStep = Type.Object(
         "dictionary or a probe that later requests name, until the recipe ends.",
     }),
     contrast: Type.Optional(Contrast),
-    live: Type.Optional(
-      Type.Object(
-        {},
-        {
-          description:
-            "In its place, what is asked of a serving model: `vector` or `probe`, the body of `POST /lab/vectors` or " +
-            "`/lab/probes`; `random`, a vector as long as another; or `post`, requests to it.",
-        },
-      ),
+    live: optional.Object(
+      {},
+      {
+        description:
+          "In its place, what is asked of a serving model: `vector` or `probe`, the body of `POST /lab/vectors` or " +
+          "`/lab/probes`; `random`, a vector as long as another; or `post`, requests to it.",
+      },
     ),
   },
   { ...closed, title: "RecipeStep" },

@@ -1,18 +1,8 @@
 import Type, { type Static } from "typebox";
-import {
-  AnyObject,
-  flag,
-  generation,
-  integer,
-  maxInt,
-  number,
-  optional,
-  sampling,
-  Text,
-  template,
-} from "./chat.js";
+import { AnyObject, flag, generation, integer, maxInt, number, sampling, Text, template } from "./chat.js";
 import { inferenceLimits as limits } from "./inference-limits.js";
 import { LiveRequest } from "./live.js";
+import { optional } from "./optional.js";
 
 const Name = Type.String({ minLength: 1, maxLength: 256 });
 const ItemId = Type.String({ maxLength: 256 });
@@ -31,14 +21,12 @@ const Parts = Type.Union([Text, Type.Array(Part, { maxItems: limits.messages })]
 export const ResponsesItem = Type.Object({
   type: optional(Type.String({ minLength: 1, maxLength: 64 })),
   id: orNull(ItemId),
-  role: optional(
-    Type.Union([
-      Type.Literal("user"),
-      Type.Literal("assistant"),
-      Type.Literal("system"),
-      Type.Literal("developer"),
-    ]),
-  ),
+  role: optional.Union([
+    Type.Literal("user"),
+    Type.Literal("assistant"),
+    Type.Literal("system"),
+    Type.Literal("developer"),
+  ]),
   content: orNull(Parts),
   call_id: optional(ItemId),
   name: optional(Name),
@@ -65,37 +53,27 @@ export const ResponsesRequest = Type.Object(
     max_output_tokens: integer(1, maxInt),
     stream: flag(),
     tools: optional(Type.Array(ResponsesTool, { maxItems: limits.tools })),
-    tool_choice: optional(
-      Type.Union([
-        Type.Literal("none"),
-        Type.Literal("auto"),
-        Type.Literal("required"),
-        Type.Object({ type: Type.Literal("function"), name: Name }),
-      ]),
-    ),
+    tool_choice: optional.Union([
+      Type.Literal("none"),
+      Type.Literal("auto"),
+      Type.Literal("required"),
+      Type.Object({ type: Type.Literal("function"), name: Name }),
+    ]),
     parallel_tool_calls: flag(),
-    text: optional(
-      Type.Object({
-        format: orNull(
-          Type.Object({
-            type: Type.Union([
-              Type.Literal("text"),
-              Type.Literal("json_object"),
-              Type.Literal("json_schema"),
-            ]),
-            name: optional(Name),
-            schema: optional(AnyObject),
-            strict: orNull(Type.Boolean()),
-          }),
-        ),
-      }),
-    ),
+    text: optional.Object({
+      format: orNull(
+        Type.Object({
+          type: Type.Union([Type.Literal("text"), Type.Literal("json_object"), Type.Literal("json_schema")]),
+          name: optional(Name),
+          schema: optional(AnyObject),
+          strict: orNull(Type.Boolean()),
+        }),
+      ),
+    }),
     reasoning: optional(Type.Object({ effort: orNull(Type.String({ maxLength: 64 })) })),
-    truncation: optional(
-      Type.Enum(["disabled", "auto"], {
-        description: "An input that does not fit is refused either way: nothing is left out silently.",
-      }),
-    ),
+    truncation: optional.Enum(["disabled", "auto"], {
+      description: "An input that does not fit is refused either way: nothing is left out silently.",
+    }),
     include: optional(Type.Array(Type.String({ maxLength: 128 }), { maxItems: 32 })),
     top_logprobs: integer(0, limits.top_logprobs),
     metadata: optional(AnyObject),

@@ -1,5 +1,6 @@
 import Type, { type Static } from "typebox";
 import { llamaServerPaths } from "./llama-server.js";
+import { optional } from "./optional.js";
 
 /** Limits of the router. Bodies are limited as the inference server's are. */
 export const routerLimits = {
@@ -40,23 +41,17 @@ export const BackendConfig = Type.Object(
       description:
         "Origin of an OpenAI-style server, e.g. http://127.0.0.1:8971; a trailing /v1 is the same.",
     }),
-    api_key: Type.Optional(
-      Type.String({ pattern: "^[\\x21-\\x7e]+$", description: "Key that this backend asks for." }),
-    ),
-    model: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: 4096,
-        description: "Model that auto means here; the first that the backend lists unless told otherwise.",
-      }),
-    ),
-    slots: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: routerLimits.slots,
-        description: "Requests that it generates at the same time, where it does not tell.",
-      }),
-    ),
+    api_key: optional.String({ pattern: "^[\\x21-\\x7e]+$", description: "Key that this backend asks for." }),
+    model: optional.String({
+      minLength: 1,
+      maxLength: 4096,
+      description: "Model that auto means here; the first that the backend lists unless told otherwise.",
+    }),
+    slots: optional.Integer({
+      minimum: 1,
+      maximum: routerLimits.slots,
+      description: "Requests that it generates at the same time, where it does not tell.",
+    }),
   },
   { additionalProperties: false, title: "BackendConfig" },
 );

@@ -2,6 +2,7 @@ import Type from "typebox";
 import { defaults, limits } from "./limits.js";
 import { Name } from "./live.js";
 import { blockPoints } from "./names.js";
+import { optional } from "./optional.js";
 
 export const text = (description: string) => Type.String({ minLength: 1, description });
 
@@ -15,39 +16,31 @@ export const common = {
     description: "A .gguf file, a directory that holds one model, a hub id, or `demo`, the embedded model.",
   }),
   revision: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: "Pins a hub revision." })),
-  layers: Type.Optional(
-    Type.Array(Type.Integer({ minimum: 0, maximum: limits.layer_index }), {
-      minItems: 1,
-      maxItems: limits.layers,
-      uniqueItems: true,
-      default: [...defaults.layers],
-      description: "Zero-based block indices; each must exist in the model.",
-    }),
-  ),
-  max_input_tokens: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: limits.max_input_tokens,
-      default: defaults.max_input_tokens,
-      description: "Input token limit of each text. A longer text fails the job; nothing is truncated.",
-    }),
-  ),
-  max_tokens: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: limits.max_tokens,
-      default: defaults.max_tokens,
-      description: "Greedy continuation budget of comparisons; the other operations generate nothing.",
-    }),
-  ),
-  seed: Type.Optional(
-    Type.Integer({
-      minimum: 0,
-      maximum: limits.seed,
-      default: defaults.seed,
-      description: "Experiment seed.",
-    }),
-  ),
+  layers: optional.Array(Type.Integer({ minimum: 0, maximum: limits.layer_index }), {
+    minItems: 1,
+    maxItems: limits.layers,
+    uniqueItems: true,
+    default: [...defaults.layers],
+    description: "Zero-based block indices; each must exist in the model.",
+  }),
+  max_input_tokens: optional.Integer({
+    minimum: 1,
+    maximum: limits.max_input_tokens,
+    default: defaults.max_input_tokens,
+    description: "Input token limit of each text. A longer text fails the job; nothing is truncated.",
+  }),
+  max_tokens: optional.Integer({
+    minimum: 1,
+    maximum: limits.max_tokens,
+    default: defaults.max_tokens,
+    description: "Greedy continuation budget of comparisons; the other operations generate nothing.",
+  }),
+  seed: optional.Integer({
+    minimum: 0,
+    maximum: limits.seed,
+    default: defaults.seed,
+    description: "Experiment seed.",
+  }),
 };
 
 export const named = (description: string) => Type.Optional({ ...Name, description });
@@ -56,13 +49,11 @@ export const closed = { additionalProperties: false };
 
 /** What of a block's rows is read. */
 export const readPoint = (more = "") =>
-  Type.Optional(
-    Type.Enum([...blockPoints], {
-      description:
-        "What of each block is read: its output (block_out, the default), what its attention or its MLP adds (attn_out, " +
-        `ffn_out), or the stream before them (block_in, mid). A model that has it not is refused.${more}`,
-    }),
-  );
+  optional.Enum([...blockPoints], {
+    description:
+      "What of each block is read: its output (block_out, the default), what its attention or its MLP adds (attn_out, " +
+      `ffn_out), or the stream before them (block_in, mid). A model that has it not is refused.${more}`,
+  });
 
 export const split = Type.Enum(["train", "test"], { description: "Which side of the held-out split." });
 

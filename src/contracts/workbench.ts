@@ -2,10 +2,10 @@ import Type, { type Static } from "typebox";
 import { limits } from "./limits.js";
 import { LiveIntervention } from "./live.js";
 import { liveLimits, namePattern } from "./live-limits.js";
+import { optional } from "./optional.js";
 import { workbenchLimits } from "./workbench-limits.js";
 
 const strict = { additionalProperties: false } as const;
-const optional = Type.Optional;
 
 /** A secret as it is written in links and headers: 32 bytes in base64url. */
 export const Secret = Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" });
@@ -19,28 +19,24 @@ export const conversationPattern = "^[0-9a-f]{16}$";
 export const AskRequest = Type.Object(
   {
     text: Type.String({ pattern: "\\S", maxLength: workbenchLimits.text_characters }),
-    raw: optional(
-      Type.Boolean({ description: "The text goes to the model as it is, without chat template." }),
-    ),
+    raw: optional.Boolean({ description: "The text goes to the model as it is, without chat template." }),
     interventions: optional(Type.Array(LiveIntervention, { maxItems: liveLimits.interventions })),
     pair: optional(Type.Boolean({ description: "The same beside it, without the interventions." })),
-    layers: optional(
-      Type.Array(Type.Integer({ minimum: 0 }), { maxItems: liveLimits.layers, uniqueItems: true }),
-    ),
-    probes: optional(
-      Type.Array(Type.String({ pattern: namePattern }), { maxItems: liveLimits.probes, uniqueItems: true }),
-    ),
-    dictionary: optional(
-      Type.String({ pattern: namePattern, description: "Its features are read in every token." }),
-    ),
-    instead_of: optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: workbenchLimits.turns,
-        description:
-          "A question of this conversation in whose place this one stands, in a conversation of its own.",
-      }),
-    ),
+    layers: optional.Array(Type.Integer({ minimum: 0 }), { maxItems: liveLimits.layers, uniqueItems: true }),
+    probes: optional.Array(Type.String({ pattern: namePattern }), {
+      maxItems: liveLimits.probes,
+      uniqueItems: true,
+    }),
+    dictionary: optional.String({
+      pattern: namePattern,
+      description: "Its features are read in every token.",
+    }),
+    instead_of: optional.Integer({
+      minimum: 0,
+      maximum: workbenchLimits.turns,
+      description:
+        "A question of this conversation in whose place this one stands, in a conversation of its own.",
+    }),
     max_tokens: optional(Type.Integer({ minimum: 1, maximum: workbenchLimits.max_tokens })),
     temperature: optional(Type.Number({ minimum: 0, maximum: 100 })),
     seed: optional(Type.Integer({ minimum: 0, maximum: 4_294_967_295 })),

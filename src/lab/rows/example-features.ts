@@ -1,13 +1,15 @@
 import type { Excluded } from "../../contracts/excluded.js";
-import type { ProbeConfig } from "../../contracts/index.js";
+import type { ProbeConfig, SaeConfig } from "../../contracts/index.js";
 import type { OperationInput } from "../../operations/run.js";
 import { bytesText } from "../../text/words.js";
 import { type AllRows, allRows, sharedRows } from "./all-rows.js";
 import { type ExampleTokens, exampleTokens } from "./example-tokens.js";
-import { checkPoints, openContext } from "./open-context.js";
+import { checkPoints, inContext } from "./open-context.js";
 import { packedContext, tokensOfBatch } from "./packing.js";
 import { checkLayers, checkLength } from "./tokens.js";
-import type { SaeExamplesConfig } from "./train-layers.js";
+
+/** An autoencoder of examples, not of an extraction. */
+export type SaeExamplesConfig = SaeConfig & { examples: NonNullable<SaeConfig["examples"]> };
 
 /** Block outputs of a data set, or another point of blocks: of each example its last token's, a mean, or every token's. */
 export interface ExampleFeatures {
@@ -49,8 +51,7 @@ export async function exampleFeatures(
   const most = tokensOfBatch(model, { layers: config.layers, everyToken: rows !== "last" });
   const stage = all === undefined ? "capture" : `capturing ${all.texts.length} rows, ${bytesText(all.bytes)}`;
   progress({ stage, done: 0, total: texts.length });
-  const context = await clock.measure("context", () => openContext(model, packedContext(sizes, most)));
-  try {
+  return inContext(input, packedContext(sizes, most), async (context) => {
     checkPoints(context, [point]);
     const captured = await clock.measure("compute", () =>
       context.features({
@@ -72,7 +73,5 @@ export async function exampleFeatures(
       train: Uint8Array.from(owners, (text) => (training[text] ? 1 : 0)),
       ...(all && { all: { ...all, shared: context.causal ? sharedRows(texts, training) : 0 } }),
     };
-  } finally {
-    await context.close();
-  }
+  });
 }

@@ -13,12 +13,7 @@ export function headsOf(
   const counts = layers.map((layer) => {
     const count = points.head_out.heads[points.head_out.layers.indexOf(layer)];
     if (count === undefined) throw new UserError(`Block ${layer} mixes tokens without attention heads.`);
-    const missing = asked?.filter((head) => head >= count) ?? [];
-    if (missing.length > 0) {
-      throw new UserError(
-        `heads: ${missing.join(", ")} ${missing.length === 1 ? "does" : "do"} not exist; block ${layer} has ${count} heads, 0 to ${count - 1}.`,
-      );
-    }
+    checkHeads("heads", asked, layer, count);
     return count;
   });
   if (asked !== undefined) return [...asked];
@@ -30,6 +25,15 @@ export function headsOf(
     );
   }
   return Array.from({ length: first }, (_, head) => head);
+}
+
+/** @throws UserError where a block has some of the heads not; `field` asked for them */
+export function checkHeads(field: string, asked: readonly number[] = [], layer: number, count: number): void {
+  const missing = asked.filter((head) => head >= count);
+  if (missing.length === 0) return;
+  throw new UserError(
+    `${field}: ${missing.join(", ")} ${missing.length === 1 ? "does" : "do"} not exist; block ${layer} has ${count} heads, 0 to ${count - 1}.`,
+  );
 }
 
 /** Numbers of one head in a row of a block's head_out. */

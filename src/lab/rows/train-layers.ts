@@ -1,10 +1,7 @@
 import type { Excluded } from "../../contracts/excluded.js";
-import type { ProbeConfig, SaeConfig } from "../../contracts/index.js";
+import type { ProbeConfig } from "../../contracts/index.js";
 import type { OperationInput } from "../../operations/run.js";
-import { exampleFeatures, type ReadRows } from "./example-features.js";
-
-/** An autoencoder of examples, not of an extraction. */
-export type SaeExamplesConfig = SaeConfig & { examples: NonNullable<SaeConfig["examples"]> };
+import { exampleFeatures, type ReadRows, type SaeExamplesConfig } from "./example-features.js";
 
 /** What every trainer takes: features float32 [rows, hidden], and 1 for each row to train on. */
 interface Data {

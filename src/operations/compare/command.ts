@@ -3,6 +3,7 @@ import { UsageError } from "../../cli/exit-code.js";
 import {
   aNumber,
   type CommonOptions,
+  contentOf,
   examples,
   experiment,
   promptOf,
@@ -17,26 +18,11 @@ import { listed } from "../../text/words.js";
 
 interface CompareOptions extends CommonOptions {
   intervention?: string;
-  strengths?: number[];
-  targetToken?: string;
   prompts?: string;
-  donorPrompt?: string;
-  positive?: string;
-  negative?: string;
   positives?: string;
   negatives?: string;
-  feature?: [string, number];
   swap?: string;
   with?: string;
-  lens?: string;
-  strengthUnit?: string;
-  positions?: string | Array<[number, number]>;
-  point?: string;
-  heads?: number[];
-  min?: number;
-  max?: number;
-  controls?: boolean;
-  maxTokens?: number;
 }
 
 /** `tapline compare`: an edit, and what follows from it. */
@@ -128,30 +114,13 @@ export default function register(program: Command): void {
           `--layers: compare changes one block at a time, got ${[layer, ...others].join(", ")}; run it once for each.`,
         );
       }
-      const { readPrompts } = await import("../../cli/input-files.js");
-      const prompts = options.prompts === undefined ? undefined : await readPrompts(options.prompts);
       await run("compare", options, {
+        prompts: await contentOf(options.prompts, "readPrompts"),
         prompt: await promptOf(prompt),
-        prompts,
-        intervention: options.intervention,
-        strengths: options.strengths,
-        target_token: options.targetToken,
-        donor_prompt: options.donorPrompt,
-        positive: options.positive,
-        negative: options.negative,
-        positives: options.positives === undefined ? undefined : await readPrompts(options.positives),
-        feature: options.feature,
-        negatives: options.negatives === undefined ? undefined : await readPrompts(options.negatives),
-        strength_unit: options.strengthUnit,
-        positions: options.positions,
+        positives: await contentOf(options.positives, "readPrompts"),
+        negatives: await contentOf(options.negatives, "readPrompts"),
         swap: swapFor(options),
-        lens: options.lens,
-        point: options.point,
-        heads: options.heads,
-        min: options.min,
-        max: options.max,
-        controls: options.controls,
-        max_tokens: options.maxTokens,
+        with: undefined,
       });
     });
 }

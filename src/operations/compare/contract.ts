@@ -4,8 +4,8 @@ import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { Name } from "../../contracts/live.js";
 import { changedPoints, positionNames, strengthUnits } from "../../contracts/names.js";
-import { Provenance } from "../../contracts/provenance.js";
-import { artifacts, LensUsed } from "../../contracts/result-fields.js";
+import { optional } from "../../contracts/optional.js";
+import { LensUsed, notedResultFields } from "../../contracts/result-fields.js";
 import { reversedBounds, reversedRange } from "../../contracts/reversed-range.js";
 import {
   type CommonDefaults,
@@ -23,9 +23,7 @@ import type { Contract } from "../contract.js";
 const alongDirection = listed(kindsThat(({ needs }) => needs === "direction"));
 
 const directionTexts = (description: string) =>
-  Type.Optional(
-    Type.Array(text("Raw text."), { minItems: 1, maxItems: limits.direction_texts, description }),
-  );
+  optional.Array(text("Raw text."), { minItems: 1, maxItems: limits.direction_texts, description });
 
 const bound = (description: string) =>
   Type.Optional(Type.Number({ minimum: -limits.projection, maximum: limits.projection, description }));
@@ -35,17 +33,16 @@ export const CompareSubmission = Type.Object(
     operation: Type.Literal("compare"),
     ...common,
     prompt: Type.Optional(prompt),
-    intervention: Type.Optional(
-      Type.Enum([...interventions], {
-        default: defaults.intervention,
-        description:
-          "How a row h of the block output changes at strength s on every forward pass: " +
-          `${interventions.map((kind) => interventionOf(kind).formula).join("; ")}. u is the unit direction of positive ` +
-          "against negative.",
-      }),
-    ),
-    strengths: Type.Optional(
-      Type.Array(Type.Number({ minimum: -limits.strength_vector, maximum: limits.strength_vector }), {
+    intervention: optional.Enum([...interventions], {
+      default: defaults.intervention,
+      description:
+        "How a row h of the block output changes at strength s on every forward pass: " +
+        `${interventions.map((kind) => interventionOf(kind).formula).join("; ")}. u is the unit direction of positive ` +
+        "against negative.",
+    }),
+    strengths: optional.Array(
+      Type.Number({ minimum: -limits.strength_vector, maximum: limits.strength_vector }),
+      {
         minItems: 1,
         maxItems: limits.strengths,
         default: [...defaults.strengths],
@@ -53,95 +50,79 @@ export const CompareSubmission = Type.Object(
           `Neutral: 1 for ${listed(kindsThat(({ neutral }) => neutral === 1))}, 0 for all others. From -${limits.strength} to ${limits.strength}; for steer in the ` +
           `unit vector to ±${limits.strength_vector}, in row_norm to ±${limits.strength_row_norm}; for clamp from 0 to 1, by default ` +
           `${defaults.clamp_strengths.join(", ")}.`,
-      }),
+      },
     ),
-    strength_unit: Type.Optional(
-      Type.Enum([...strengthUnits], {
+    strength_unit: optional.Enum([...strengthUnits], {
+      description:
+        "What a strength of 1 adds in steer: the unit vector (default), the difference as it is (vector), or as " +
+        "much as the row is long (row_norm), which means the same in every model. Also the unit of min and max.",
+    }),
+    positions: optional.Union(
+      [
+        Type.Enum([...positionNames]),
+        Type.Array(
+          Type.Array(Type.Integer({ minimum: -limits.token_index, maximum: limits.token_index }), {
+            minItems: 2,
+            maxItems: 2,
+          }),
+          { minItems: 1, maxItems: limits.position_ranges },
+        ),
+      ],
+      {
         description:
-          "What a strength of 1 adds in steer: the unit vector (default), the difference as it is (vector), or as " +
-          "much as the row is long (row_norm), which means the same in every model. Also the unit of min and max.",
-      }),
-    ),
-    positions: Type.Optional(
-      Type.Union(
-        [
-          Type.Enum([...positionNames]),
-          Type.Array(
-            Type.Array(Type.Integer({ minimum: -limits.token_index, maximum: limits.token_index }), {
-              minItems: 2,
-              maxItems: 2,
-            }),
-            { minItems: 1, maxItems: limits.position_ranges },
-          ),
-        ],
-        {
-          description:
-            "Tokens whose rows are changed: the last one of each forward pass, which is the prompt's last token and " +
-            "every generated one (last, the default), all, prompt, generated, or ranges [first, last] of token " +
-            "indices, both included, negative from the end of the prompt.",
-        },
-      ),
+          "Tokens whose rows are changed: the last one of each forward pass, which is the prompt's last token and " +
+          "every generated one (last, the default), all, prompt, generated, or ranges [first, last] of token " +
+          "indices, both included, negative from the end of the prompt.",
+      },
     ),
     target_token: Type.Optional(
       text(
         "Text that encodes to exactly one token, without special tokens; otherwise the baseline's top token.",
       ),
     ),
-    prompts: Type.Optional(
-      Type.Array(prompt, {
-        minItems: 1,
-        maxItems: limits.prompts,
-        description: "Prompts to compare; without them the list is [`prompt`]. One of the two is required.",
-      }),
-    ),
+    prompts: optional.Array(prompt, {
+      minItems: 1,
+      maxItems: limits.prompts,
+      description: "Prompts to compare; without them the list is [`prompt`]. One of the two is required.",
+    }),
     donor_prompt: Type.Optional(text("Donor text; required for patch.")),
     positive: Type.Optional(text(`With \`negative\`, for ${alongDirection}: u is their unit difference.`)),
     negative: Type.Optional(text(`With \`positive\`, for ${alongDirection}.`)),
     positives: directionTexts("In place of `positive` and `negative`: u is the unit difference of means."),
     negatives: directionTexts("With `positives`."),
-    feature: Type.Optional(
-      Type.Array(Type.Union([Name, Type.Integer({ minimum: 0, maximum: limits.feature_index })]), {
-        minItems: 2,
-        maxItems: 2,
-        description:
-          "[dictionary, index]: a stored dictionary and one of its features, in place of texts: the direction is that " +
-          "feature's decoder row.",
-      }),
-    ),
-    swap: Type.Optional(
-      Type.Array(text("Text that encodes to exactly one token."), {
-        minItems: 2,
-        maxItems: 2,
-        description:
-          "For swap: two tokens whose coordinates in the lens's directions are exchanged, at every one of the layers, with " +
-          "the values that the prompt's own run has there; at strength s the row goes s of the way.",
-      }),
-    ),
+    feature: optional.Array(Type.Union([Name, Type.Integer({ minimum: 0, maximum: limits.feature_index })]), {
+      minItems: 2,
+      maxItems: 2,
+      description:
+        "[dictionary, index]: a stored dictionary and one of its features, in place of texts: the direction is that " +
+        "feature's decoder row.",
+    }),
+    swap: optional.Array(text("Text that encodes to exactly one token."), {
+      minItems: 2,
+      maxItems: 2,
+      description:
+        "For swap: two tokens whose coordinates in the lens's directions are exchanged, at every one of the layers, with " +
+        "the values that the prompt's own run has there; at strength s the row goes s of the way.",
+    }),
     lens: named("For swap: the stored lens whose directions they are; otherwise the logit lens."),
     min: bound("For clamp: the least projection on u, in strength_unit; the least activation of a feature."),
     max: bound("For clamp: the greatest projection on u, or a feature's greatest activation."),
-    point: Type.Optional(
-      Type.Enum([...changedPoints], {
-        description:
-          "What of the block is changed: its output (block_out, the default), what its attention or its MLP adds (attn_out, " +
-          "ffn_out), the stream before them (block_in, mid), or what its heads read (head_out, for scale, ablate and patch).",
-      }),
-    ),
-    heads: Type.Optional(
-      Type.Array(Type.Integer({ minimum: 0, maximum: limits.attention_heads - 1 }), {
-        minItems: 1,
-        maxItems: limits.attention_heads,
-        uniqueItems: true,
-        description: "Of head_out, the heads that are changed, together; otherwise all.",
-      }),
-    ),
-    controls: Type.Optional(
-      Type.Boolean({
-        description:
-          "Also tries a random vector of the same length, drawn from `seed`, at every strength; for " +
-          `${listed(kindsThat(({ needs }) => needs))}.`,
-      }),
-    ),
+    point: optional.Enum([...changedPoints], {
+      description:
+        "What of the block is changed: its output (block_out, the default), what its attention or its MLP adds (attn_out, " +
+        "ffn_out), the stream before them (block_in, mid), or what its heads read (head_out, for scale, ablate and patch).",
+    }),
+    heads: optional.Array(Type.Integer({ minimum: 0, maximum: limits.attention_heads - 1 }), {
+      minItems: 1,
+      maxItems: limits.attention_heads,
+      uniqueItems: true,
+      description: "Of head_out, the heads that are changed, together; otherwise all.",
+    }),
+    controls: optional.Boolean({
+      description:
+        "Also tries a random vector of the same length, drawn from `seed`, at every strength; for " +
+        `${listed(kindsThat(({ needs }) => needs))}.`,
+    }),
   },
   {
     ...closed,
@@ -204,30 +185,22 @@ export const CompareResult = Type.Object(
   {
     trials: Type.Array(Trial, { description: "Prompts, then strengths, in the order given." }),
     intervention: Type.Enum([...interventions]),
-    point: Type.Optional(
-      Type.Enum([...changedPoints], { description: "What of the block was changed, where not its output." }),
-    ),
+    point: optional.Enum([...changedPoints], {
+      description: "What of the block was changed, where not its output.",
+    }),
     heads: Type.Optional(Type.Array(Type.Integer())),
-    layers: Type.Optional(
-      Type.Array(Type.Integer(), { description: "Of a swap, all layers that were changed." }),
-    ),
-    swapped: Type.Optional(
-      Type.Array(Type.Object({ token: Type.String(), token_id: Type.Integer() }), {
-        description: "Of a swap, the two tokens.",
-      }),
-    ),
+    layers: optional.Array(Type.Integer(), { description: "Of a swap, all layers that were changed." }),
+    swapped: optional.Array(Type.Object({ token: Type.String(), token_id: Type.Integer() }), {
+      description: "Of a swap, the two tokens.",
+    }),
     lens: Type.Optional(LensUsed),
     position: Type.String(),
     strength_unit: Type.Optional(Type.Enum([...strengthUnits])),
-    vector_length: Type.Optional(
-      Type.Number({
-        description: "L2 length of the donor's state, or of the difference of the texts' states.",
-      }),
-    ),
+    vector_length: optional.Number({
+      description: "L2 length of the donor's state, or of the difference of the texts' states.",
+    }),
     control_seed: Type.Optional(Type.Integer({ description: "What the random vector was drawn from." })),
-    note: Type.String(),
-    artifacts,
-    provenance: Provenance,
+    ...notedResultFields,
   },
   { title: "CompareResult" },
 );

@@ -4,7 +4,7 @@ import { saidPoint } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import { headSize, headsOf } from "../../lab/rows/heads.js";
-import { checkPoints, openContext } from "../../lab/rows/open-context.js";
+import { checkPoints, inContext } from "../../lab/rows/open-context.js";
 import {
   checkLayers,
   checkPositions,
@@ -50,10 +50,7 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
   const given = await vectorTexts(model, config);
   const seeds = config.controls === true ? [config.seed] : [];
   const tries = config.strengths.length * (1 + seeds.length);
-  const context = await clock.measure("context", () =>
-    openContext(model, contextSize(config, model, prompts, given.flat(), tries)),
-  );
-  try {
+  return inContext(input, contextSize(config, model, prompts, given.flat(), tries), async (context) => {
     const point = config.point ?? "block_out";
     checkPoints(context, [point]);
     if (point === "head_out") headsOf(context, [layer], config.heads);
@@ -108,9 +105,7 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
       ...(seeds[0] === undefined ? {} : { control_seed: seeds[0] }),
       note: compareNote(config, described, context.blockOutputs.sidePath),
     };
-  } finally {
-    await context.close();
-  }
+  });
 }
 
 /** What a result tells of a swap. */

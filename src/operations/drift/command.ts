@@ -1,15 +1,16 @@
-import { existsSync } from "node:fs";
-import { resolve } from "node:path";
 import type { Command } from "commander";
-import { type CommonOptions, examples, experiment, run } from "../../cli/operation-command.js";
+import {
+  type CommonOptions,
+  contentOf,
+  examples,
+  experiment,
+  localPath,
+  run,
+} from "../../cli/operation-command.js";
 
 interface DriftOptions extends CommonOptions {
   other?: string;
-  otherRevision?: string;
   examples?: string;
-  dictionary?: string;
-  probe?: string;
-  vector?: string;
 }
 
 /** `tapline drift`: two models of one architecture on the same texts. */
@@ -33,16 +34,10 @@ export default function register(program: Command): void {
     --examples reviews.csv --dictionary gemma --probe truth --out drift`),
     )
     .action(async (options: DriftOptions) => {
-      const { readExamples } = await import("../../cli/input-files.js");
       const { other } = options;
-      const local = other !== undefined && other !== "demo" && existsSync(other);
       await run("drift", options, {
-        other: local ? resolve(other) : other,
-        other_revision: options.otherRevision,
-        examples: options.examples === undefined ? undefined : await readExamples(options.examples),
-        dictionary: options.dictionary,
-        probe: options.probe,
-        vector: options.vector,
+        other: other === undefined ? undefined : localPath(other),
+        examples: await contentOf(options.examples, "readExamples"),
       });
     });
 }

@@ -1,8 +1,8 @@
 import Type, { type Static, type TSchema } from "typebox";
 import { InvalidInput } from "../../contracts/invalid-input.js";
 import { limits } from "../../contracts/limits.js";
-import { Provenance } from "../../contracts/provenance.js";
-import { artifacts, pointRead } from "../../contracts/result-fields.js";
+import { optional } from "../../contracts/optional.js";
+import { notedResultFields, pointRead } from "../../contracts/result-fields.js";
 import {
   type CommonDefaults,
   closed,
@@ -33,9 +33,11 @@ export const DriftSubmission = Type.Object(
       description:
         "The model that is compared with `model`, named as that is: of one architecture and shape.",
     }),
-    other_revision: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 255, description: "Pins a hub revision of `other`." }),
-    ),
+    other_revision: optional.String({
+      minLength: 1,
+      maxLength: 255,
+      description: "Pins a hub revision of `other`.",
+    }),
     examples: Type.Array(DriftExample, { minItems: limits.drift_examples_min, maxItems: limits.examples }),
     dictionary: named("A stored dictionary: which features stay active, and what it recovers in each model."),
     probe: named("A stored probe: how well it tells the examples' labels in each model."),
@@ -87,50 +89,42 @@ export const DriftResult = Type.Object(
         },
       ),
     ),
-    dictionary: Type.Optional(
-      Type.Object(
-        {
-          name: Type.String(),
-          sha256: Type.String(),
-          layer: Type.Integer(),
-          point: pointRead,
-          features: Type.Integer(),
-          jaccard: Type.Union([Measured, Type.Null()]),
-          l0: pair(Type.Number(), "Features active in a token, on average"),
-          loss_recovered: Type.Union([pair(Measured, "Share of the loss"), Type.Null()]),
-          loss_recovered_difference: Type.Union([Measured, Type.Null()]),
-        },
-        {
-          title: "DriftDictionary",
-          description:
-            "jaccard: features active in both models, over those active in one, summed over tokens. Null: no feature is " +
-            "active, or the loss does not depend on the block.",
-        },
-      ),
+    dictionary: optional.Object(
+      {
+        name: Type.String(),
+        sha256: Type.String(),
+        layer: Type.Integer(),
+        point: pointRead,
+        features: Type.Integer(),
+        jaccard: Type.Union([Measured, Type.Null()]),
+        l0: pair(Type.Number(), "Features active in a token, on average"),
+        loss_recovered: Type.Union([pair(Measured, "Share of the loss"), Type.Null()]),
+        loss_recovered_difference: Type.Union([Measured, Type.Null()]),
+      },
+      {
+        title: "DriftDictionary",
+        description:
+          "jaccard: features active in both models, over those active in one, summed over tokens. Null: no feature is " +
+          "active, or the loss does not depend on the block.",
+      },
     ),
-    probe: Type.Optional(
-      Type.Object(
-        {
-          ...{ name: Type.String(), sha256: Type.String(), layer: Type.Integer() },
-          auroc: pair(Measured, "AUROC of its scores of the last tokens"),
-          difference: Measured,
-        },
-        { title: "DriftProbe" },
-      ),
+    probe: optional.Object(
+      {
+        ...{ name: Type.String(), sha256: Type.String(), layer: Type.Integer() },
+        auroc: pair(Measured, "AUROC of its scores of the last tokens"),
+        difference: Measured,
+      },
+      { title: "DriftProbe" },
     ),
-    vector: Type.Optional(
-      Type.Object(
-        {
-          ...{ name: Type.String(), sha256: Type.String(), layer: Type.Integer() },
-          separation: pair(Measured, "AUROC of the last tokens' projections"),
-          difference: Measured,
-        },
-        { title: "DriftVector", description: "At the first of `layers` that the vector has." },
-      ),
+    vector: optional.Object(
+      {
+        ...{ name: Type.String(), sha256: Type.String(), layer: Type.Integer() },
+        separation: pair(Measured, "AUROC of the last tokens' projections"),
+        difference: Measured,
+      },
+      { title: "DriftVector", description: "At the first of `layers` that the vector has." },
     ),
-    note: Type.String(),
-    artifacts,
-    provenance: Provenance,
+    ...notedResultFields,
   },
   { title: "DriftResult" },
 );

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import {
   aNumber,
   type CommonOptions,
+  contentOf,
   examples,
   experiment,
   indexList,
@@ -14,16 +15,8 @@ import { integerBetween } from "../../cli/options.js";
 import { defaults, limits } from "../../contracts/limits.js";
 
 interface ExplainOptions extends CommonOptions {
-  layer?: number;
-  positions?: number[];
   verbaliser?: string;
-  verbaliserRevision?: string;
   template?: string;
-  marker?: string;
-  length?: number;
-  samples?: number;
-  temperature?: number;
-  descriptionTokens?: number;
   controls?: boolean;
 }
 
@@ -73,21 +66,12 @@ export default function register(program: Command): void {
     --template prompt.txt --marker ㈎ --length 150`),
     )
     .action(async (prompt: string | undefined, options: ExplainOptions) => {
-      const { readInput } = await import("../../cli/input-files.js");
       const { verbaliser, template } = options;
       await run("explain", options, {
         prompt: await promptOf(prompt),
-        layer: options.layer,
-        positions: options.positions,
         verbaliser: verbaliser === undefined ? undefined : localPath(verbaliser),
-        verbaliser_revision: options.verbaliserRevision,
         // To the letter: in most chat formats an answer begins behind a line's end.
-        template: template === undefined ? undefined : await readInput(template),
-        marker: options.marker,
-        length: options.length,
-        samples: options.samples,
-        temperature: options.temperature,
-        description_tokens: options.descriptionTokens,
+        template: await contentOf(template, "readInput"),
         controls: options.controls === false ? false : undefined,
       });
     });

@@ -1,7 +1,8 @@
 import Type, { type Static } from "typebox";
 import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
-import { Provenance } from "../../contracts/provenance.js";
+import { optional } from "../../contracts/optional.js";
+import { notedResultFields } from "../../contracts/result-fields.js";
 import {
   type CommonDefaults,
   closed,
@@ -23,27 +24,25 @@ export const ExplainSubmission = Type.Object(
       maximum: limits.layer_index,
       description: "Zero-based block index: whose output is put into words.",
     }),
-    positions: Type.Optional(
-      Type.Array(Type.Integer({ minimum: -limits.token_index, maximum: limits.token_index }), {
-        minItems: 1,
-        maxItems: limits.explain_positions,
-        uniqueItems: true,
-        default: [...defaults.explain_positions],
-        description:
-          "Token indices of the prompt, negative ones from the end: each one's row is explained by itself.",
-      }),
-    ),
-    verbaliser: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: limits.model_characters,
-        description:
-          "The model that is to say what a row is, named as `model` is and as wide; otherwise `model` itself.",
-      }),
-    ),
-    verbaliser_revision: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 255, description: "Pins a hub revision of `verbaliser`." }),
-    ),
+    positions: optional.Array(Type.Integer({ minimum: -limits.token_index, maximum: limits.token_index }), {
+      minItems: 1,
+      maxItems: limits.explain_positions,
+      uniqueItems: true,
+      default: [...defaults.explain_positions],
+      description:
+        "Token indices of the prompt, negative ones from the end: each one's row is explained by itself.",
+    }),
+    verbaliser: optional.String({
+      minLength: 1,
+      maxLength: limits.model_characters,
+      description:
+        "The model that is to say what a row is, named as `model` is and as wide; otherwise `model` itself.",
+    }),
+    verbaliser_revision: optional.String({
+      minLength: 1,
+      maxLength: 255,
+      description: "Pins a hub revision of `verbaliser`.",
+    }),
     template: text(
       "The verbaliser's prompt, with the marker once. Control tokens in it are read, so that it can be in the verbaliser's " +
         "chat format; no template is applied.",
@@ -51,45 +50,35 @@ export const ExplainSubmission = Type.Object(
     marker: text(
       "Text that is exactly one token of the verbaliser, and is that in the template: in its embedding's place stands the row.",
     ),
-    length: Type.Optional(
-      Type.Number({
-        exclusiveMinimum: 0,
-        maximum: limits.explain_length,
-        description:
-          "L2 length that each row is scaled to, which a verbaliser is trained on; otherwise rows stay as they are.",
-      }),
-    ),
-    samples: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: limits.explain_samples,
-        default: defaults.explain_samples,
-        description: "Descriptions of each row; more than one need a temperature.",
-      }),
-    ),
-    temperature: Type.Optional(
-      Type.Number({
-        minimum: 0,
-        maximum: limits.explain_temperature,
-        default: defaults.explain_temperature,
-        description: "Of descriptions that are drawn from `seed`; 0: the most probable token each time.",
-      }),
-    ),
-    description_tokens: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: limits.explain_tokens,
-        default: defaults.explain_tokens,
-        description: "Tokens of a description at most.",
-      }),
-    ),
-    controls: Type.Optional(
-      Type.Boolean({
-        default: defaults.explain_controls,
-        description:
-          "Also what the verbaliser says to each row's numbers in another order, drawn from `seed`, and to no row at all.",
-      }),
-    ),
+    length: optional.Number({
+      exclusiveMinimum: 0,
+      maximum: limits.explain_length,
+      description:
+        "L2 length that each row is scaled to, which a verbaliser is trained on; otherwise rows stay as they are.",
+    }),
+    samples: optional.Integer({
+      minimum: 1,
+      maximum: limits.explain_samples,
+      default: defaults.explain_samples,
+      description: "Descriptions of each row; more than one need a temperature.",
+    }),
+    temperature: optional.Number({
+      minimum: 0,
+      maximum: limits.explain_temperature,
+      default: defaults.explain_temperature,
+      description: "Of descriptions that are drawn from `seed`; 0: the most probable token each time.",
+    }),
+    description_tokens: optional.Integer({
+      minimum: 1,
+      maximum: limits.explain_tokens,
+      default: defaults.explain_tokens,
+      description: "Tokens of a description at most.",
+    }),
+    controls: optional.Boolean({
+      default: defaults.explain_controls,
+      description:
+        "Also what the verbaliser says to each row's numbers in another order, drawn from `seed`, and to no row at all.",
+    }),
   },
   {
     ...closed,
@@ -159,9 +148,7 @@ export const ExplainResult = Type.Object(
     unfilled: Type.Optional(
       descriptions("Of the control without a row: the marker stands in its place, as it is typed."),
     ),
-    note: Type.String(),
-    artifacts: Type.Array(Type.String(), { description: "Names for `GET .../artifacts/{name}`." }),
-    provenance: Provenance,
+    ...notedResultFields,
   },
   { title: "ExplainResult" },
 );

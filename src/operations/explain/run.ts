@@ -3,7 +3,7 @@ import { UserError } from "../../contracts/user-error.js";
 import type { NamedArrays } from "../../formats/npz-writer.js";
 import type { Artifacts } from "../../lab/artifacts.js";
 import { writeNpz } from "../../lab/npz.js";
-import { openContext } from "../../lab/rows/open-context.js";
+import { inContext } from "../../lab/rows/open-context.js";
 import { checkLayers, checkPositions, pieceLookup, tokenizeInput } from "../../lab/rows/tokens.js";
 import { shuffle, uniformNumbers } from "../../library/index.js";
 import type { Context, Explanation, Filling, Model } from "../../native/index.js";
@@ -154,10 +154,7 @@ async function readRows(
   positions: readonly number[],
 ): Promise<Float32Array[]> {
   progress({ stage: "reading the rows", done: 0, total: 1 });
-  const context = await clock.measure("context", () =>
-    openContext(model, { nCtx: tokens.length, nBatch: tokens.length }),
-  );
-  try {
+  return inContext({ model, clock }, { nCtx: tokens.length, nBatch: tokens.length }, async (context) => {
     const found = await clock.measure("compute", () =>
       context.features({
         ...{ sequences: [tokens], layers: [config.layer], rows: "all" as const },
@@ -167,9 +164,7 @@ async function readRows(
     const { nEmbd } = model.info;
     const all = found.get(config.layer)?.data as Float32Array;
     return positions.map((position) => all.slice(position * nEmbd, (position + 1) * nEmbd));
-  } finally {
-    await context.close();
-  }
+  });
 }
 
 /** The rows as they were read, before anything is done to their length, and those of the control as they were put in. */

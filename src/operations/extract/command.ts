@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { UsageError } from "../../cli/exit-code.js";
 import {
   type CommonOptions,
+  contentOf,
   examples,
   experiment,
   readPointOption,
@@ -15,12 +16,6 @@ import { textRows } from "../../contracts/names.js";
 interface ExtractOptions extends CommonOptions {
   examples?: string;
   data?: string;
-  point?: string;
-  rows?: string;
-  dtype?: string;
-  tooLong?: string;
-  shard?: [number, number];
-  shardTokens?: number;
   plan?: boolean;
 }
 
@@ -73,7 +68,6 @@ What is finished in --out is kept: the same command goes on behind it.`),
       if (options.examples !== undefined && options.data !== undefined) {
         throw new UsageError("--data and --examples: give one of them.");
       }
-      const { readExamples } = await import("../../cli/input-files.js");
       // What lies in a folder that was named needs no download, and stays where a next run finds it.
       const named = typeof out === "string" && options.plan !== true;
       await run(
@@ -81,15 +75,8 @@ What is finished in --out is kept: the same command goes on behind it.`),
         { ...options, ...((named || options.plan === true) && { out: false }) },
         {
           data: options.data === undefined ? undefined : resolve(options.data),
-          examples: options.examples === undefined ? undefined : await readExamples(options.examples),
-          point: options.point,
-          rows: options.rows,
-          dtype: options.dtype,
-          too_long: options.tooLong,
-          shard: options.shard,
-          shard_tokens: options.shardTokens,
+          examples: await contentOf(options.examples, "readExamples"),
           out: named ? resolve(out) : undefined,
-          plan: options.plan,
         },
       );
     });

@@ -3,8 +3,8 @@ import { checkPrompts } from "../../contracts/check-examples.js";
 import { Excluded } from "../../contracts/excluded.js";
 import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
-import { Provenance } from "../../contracts/provenance.js";
-import { artifacts, orNull, pointRead } from "../../contracts/result-fields.js";
+import { optional } from "../../contracts/optional.js";
+import { notedResultFields, orNull, pointRead } from "../../contracts/result-fields.js";
 import {
   type CommonDefaults,
   closed,
@@ -42,48 +42,41 @@ export const ExtractSubmission = Type.Object(
         "entries are texts or have a `text` or a `prompt`.",
     ),
     point: readPoint(),
-    rows: Type.Optional(
-      Type.Enum([...extractRows], {
-        default: defaults.extract_rows,
-        description:
-          "Every token's block output, the last token's of each text, their mean, which leaves a BOS token out, or the mean of a " +
-          "response behind its prompt; a data file's entries then have both.",
-      }),
-    ),
-    dtype: Type.Optional(
-      Type.Enum([...extractTypes], { default: defaults.extract_dtype, description: "Numbers in the files." }),
-    ),
-    too_long: Type.Optional(
-      Type.Enum(["refuse", "cut"], {
-        default: defaults.too_long,
-        description:
-          "What happens to a text of more than max_input_tokens; the result counts those that are cut.",
-      }),
-    ),
-    shard: Type.Optional(
-      Type.Array(Type.Integer({ minimum: 0, maximum: limits.extract_parts }), {
-        minItems: 2,
-        maxItems: 2,
-        description:
-          "[i, n]: of n machines this is number i, from 0; it takes the texts whose index leaves i when divided by n.",
-      }),
-    ),
-    shard_tokens: Type.Optional(
-      Type.Integer({
-        minimum: limits.shard_tokens_min,
-        maximum: limits.shard_tokens,
-        default: defaults.shard_tokens,
-        description: "Tokens of a file: what is lost when the machine fails.",
-      }),
-    ),
+    rows: optional.Enum([...extractRows], {
+      default: defaults.extract_rows,
+      description:
+        "Every token's block output, the last token's of each text, their mean, which leaves a BOS token out, or the mean of a " +
+        "response behind its prompt; a data file's entries then have both.",
+    }),
+    dtype: optional.Enum([...extractTypes], {
+      default: defaults.extract_dtype,
+      description: "Numbers in the files.",
+    }),
+    too_long: optional.Enum(["refuse", "cut"], {
+      default: defaults.too_long,
+      description:
+        "What happens to a text of more than max_input_tokens; the result counts those that are cut.",
+    }),
+    shard: optional.Array(Type.Integer({ minimum: 0, maximum: limits.extract_parts }), {
+      minItems: 2,
+      maxItems: 2,
+      description:
+        "[i, n]: of n machines this is number i, from 0; it takes the texts whose index leaves i when divided by n.",
+    }),
+    shard_tokens: optional.Integer({
+      minimum: limits.shard_tokens_min,
+      maximum: limits.shard_tokens,
+      default: defaults.shard_tokens,
+      description: "Tokens of a file: what is lost when the machine fails.",
+    }),
     out: path(
       "A folder on the Lab's machine, from the root, that the files are written into (made where the folder above is " +
         "there); where it holds finished files " +
         "of the same extraction, the job goes on behind them. Otherwise they are artifacts.",
     ),
-    plan: Type.Optional(
-      Type.Boolean({ description: "Only count texts, tokens and bytes: nothing is computed or written." }),
-    ),
+    plan: optional.Boolean({
+      description: "Only count texts, tokens and bytes: nothing is computed or written.",
+    }),
   },
   {
     ...closed,
@@ -120,14 +113,10 @@ export const ExtractResult = Type.Object(
     files: Type.Integer({ description: "Files of rows." }),
     kept_files: Type.Integer({ description: "Those of them that were there already." }),
     tokens_per_second: orNull("Of the files that this job made, the disk included; null where it made none."),
-    excluded: Type.Optional(
-      Type.Array(Type.Object({ layer: Type.Integer(), ...Excluded.properties }), {
-        description: "For means: activations that those of this job's files leave out.",
-      }),
-    ),
-    note: Type.String(),
-    artifacts,
-    provenance: Provenance,
+    excluded: optional.Array(Type.Object({ layer: Type.Integer(), ...Excluded.properties }), {
+      description: "For means: activations that those of this job's files leave out.",
+    }),
+    ...notedResultFields,
   },
   { title: "ExtractResult" },
 );

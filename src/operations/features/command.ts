@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { UsageError } from "../../cli/exit-code.js";
 import {
   type CommonOptions,
+  contentOf,
   examples,
   experiment,
   promptOf,
@@ -13,10 +14,7 @@ import { integerBetween } from "../../cli/options.js";
 import { defaults, limits } from "../../contracts/limits.js";
 
 interface FeaturesOptions extends CommonOptions {
-  dictionary?: string;
   texts?: string;
-  top?: number;
-  pages?: number[];
   labels?: string;
 }
 
@@ -53,13 +51,9 @@ export default function register(program: Command): void {
       if (options.layers !== undefined) {
         throw new UsageError("--layers: a dictionary reads one block, its own.");
       }
-      const { readPrompts } = await import("../../cli/input-files.js");
       await run("features", options, {
         prompt: await promptOf(prompt),
-        dictionary: options.dictionary,
-        texts: options.texts === undefined ? undefined : await readPrompts(options.texts),
-        top: options.top,
-        pages: options.pages,
+        texts: await contentOf(options.texts, "readPrompts"),
         labels: labelsPlace(options.labels),
       });
     });

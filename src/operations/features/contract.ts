@@ -3,8 +3,8 @@ import { Excluded } from "../../contracts/excluded.js";
 import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { Name } from "../../contracts/live.js";
-import { Provenance } from "../../contracts/provenance.js";
-import { artifacts, orNull, pointRead } from "../../contracts/result-fields.js";
+import { optional } from "../../contracts/optional.js";
+import { notedResultFields, orNull, pointRead } from "../../contracts/result-fields.js";
 import {
   type CommonDefaults,
   closed,
@@ -22,31 +22,25 @@ export const FeaturesSubmission = Type.Object(
     ...commonOfFeatures,
     dictionary: Name,
     prompt: Type.Optional(prompt),
-    texts: Type.Optional(
-      Type.Array(text("Raw text."), {
-        minItems: 1,
-        maxItems: limits.feature_texts,
-        description: "Texts to read in place of `prompt`.",
-      }),
-    ),
-    top: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: limits.feature_top,
-        default: defaults.feature_top,
-        description: "Features that the result names of each token; the artifact has all.",
-      }),
-    ),
-    pages: Type.Optional(
-      Type.Array(Type.Integer({ minimum: 0, maximum: limits.feature_index }), {
-        minItems: 1,
-        maxItems: limits.feature_pages,
-        uniqueItems: true,
-        description:
-          "Features that are looked at one by one: where they are active, what their decoder rows raise and lower, and " +
-          "their neighbours.",
-      }),
-    ),
+    texts: optional.Array(text("Raw text."), {
+      minItems: 1,
+      maxItems: limits.feature_texts,
+      description: "Texts to read in place of `prompt`.",
+    }),
+    top: optional.Integer({
+      minimum: 1,
+      maximum: limits.feature_top,
+      default: defaults.feature_top,
+      description: "Features that the result names of each token; the artifact has all.",
+    }),
+    pages: optional.Array(Type.Integer({ minimum: 0, maximum: limits.feature_index }), {
+      minItems: 1,
+      maxItems: limits.feature_pages,
+      uniqueItems: true,
+      description:
+        "Features that are looked at one by one: where they are active, what their decoder rows raise and lower, and " +
+        "their neighbours.",
+    }),
     labels: path(
       "With `pages`: what others call features. A file on the Lab's machine, from the root, of Neuronpedia's export; or an " +
         "address that a feature's index is put behind, which is then asked.",
@@ -183,9 +177,7 @@ export const FeaturesResult = Type.Object(
     ),
     pages: Type.Optional(Type.Array(FeaturePage, { description: "Of the features that were asked for." })),
     fidelity: Fidelity,
-    note: Type.String(),
-    artifacts,
-    provenance: Provenance,
+    ...notedResultFields,
   },
   { title: "FeaturesResult" },
 );

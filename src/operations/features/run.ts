@@ -5,7 +5,7 @@ import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import { writeNpz } from "../../lab/npz.js";
 import { excludedIn, fidelityOf, type Reading, readThrough } from "../../lab/rows/dictionary-reading.js";
-import { checkPoints, openContext } from "../../lab/rows/open-context.js";
+import { checkPoints, inContext } from "../../lab/rows/open-context.js";
 import { tokenizeInput } from "../../lab/rows/tokens.js";
 import { Dictionaries, type OpenDictionary } from "../../library/index.js";
 import { type Context, type Model, strongestFeatures } from "../../native/index.js";
@@ -22,19 +22,15 @@ export async function features(input: OperationInput<FeaturesConfig>): Promise<F
   const dictionary = await dictionaries.fitting(config.dictionary, { nEmbd, nLayer });
   const texts = await tokenizeTexts(input);
   const longest = Math.max(...texts.map(({ length }) => length));
-  const context = await clock.measure("context", () => openContext(model, { nCtx: longest }));
   const readings: Reading[] = [];
-  let pages: FeaturePage[] | undefined;
-  try {
+  const pages = await inContext(input, { nCtx: longest }, async (context) => {
     checkPoints(context, [dictionary.stored.point]);
     for (const [done, tokens] of texts.entries()) {
       progress({ stage: "features", done, total: texts.length });
       readings.push(await clock.measure("compute", () => readThrough(input, context, dictionary, tokens)));
     }
-    pages = await pagesOf(input, dictionary, readings, context);
-  } finally {
-    await context.close();
-  }
+    return pagesOf(input, dictionary, readings, context);
+  });
   await clock.measure("artifact", () => writeNpz(artifacts, "features.npz", sparseArrays(readings)));
   return { ...(await describe(input, dictionary, readings)), ...(pages && { pages }) };
 }

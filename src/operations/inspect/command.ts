@@ -12,17 +12,13 @@ import {
 } from "../../cli/operation-command.js";
 import { anyLayers, layerList } from "../../cli/options.js";
 import { defaults, limits } from "../../contracts/limits.js";
-import { innerPoints, type LensView, lensViews } from "../../contracts/names.js";
+import { innerPoints, lensViews } from "../../contracts/names.js";
 
 interface InspectOptions extends CommonOptions {
   target?: string;
-  points?: string[];
   lens?: string;
-  show?: LensView;
-  decompose?: boolean;
   attention?: number[];
   heads?: number[];
-  routing?: boolean;
 }
 
 /** `tapline inspect`: one forward pass, read. */
@@ -71,14 +67,10 @@ export default function register(program: Command): void {
         options,
         {
           prompt: await promptOf(prompt),
-          target_token: options.target,
-          points: options.points,
-          lens: options.lens,
+          ...{ target: undefined, target_token: options.target },
           // What is shown has to be there.
           ...(options.show !== undefined && options.lens === undefined && { measures: true }),
-          attention: attentionFor(options),
-          routing: options.routing,
-          decompose: options.decompose,
+          ...{ attention: attentionFor(options), heads: undefined },
         },
         async (submission) => {
           submission.layers ??= await spreadLayers(submission.model, submission.revision, options.quiet);

@@ -2,8 +2,8 @@ import Type, { type Static } from "typebox";
 import { InvalidInput } from "../../contracts/invalid-input.js";
 import { limits } from "../../contracts/limits.js";
 import { innerPoints } from "../../contracts/names.js";
-import { Provenance } from "../../contracts/provenance.js";
-import { artifacts, Candidate, LensUsed } from "../../contracts/result-fields.js";
+import { optional } from "../../contracts/optional.js";
+import { Candidate, LensUsed, notedResultFields } from "../../contracts/result-fields.js";
 import {
   type CommonDefaults,
   closed,
@@ -26,75 +26,59 @@ export const InspectSubmission = Type.Object(
           "every token.",
       ),
     ),
-    follow_answer: Type.Optional(
-      Type.Boolean({
-        description: "In its place: probability and rank of the model's own answer after the last token.",
-      }),
-    ),
+    follow_answer: optional.Boolean({
+      description: "In its place: probability and rank of the model's own answer after the last token.",
+    }),
     lens: named(
       "A lens that is kept by name (tapline lens): read each of the layers through it, too, before the model's own final norm " +
         "and head.",
     ),
-    measures: Type.Optional(
-      Type.Boolean({
+    measures: optional.Boolean({
+      description:
+        "Also the entropy of what is read at each token, and how far the model's output is from it (KL), both in nats. " +
+        "With a lens unless told otherwise.",
+    }),
+    points: optional.Array(Type.Enum([...innerPoints]), {
+      minItems: 1,
+      maxItems: innerPoints.length,
+      uniqueItems: true,
+      description:
+        "Points of each of the layers beside its output: block_in, the residual stream before it; attn_out, what " +
+        "attention adds; mid, the stream then; ffn_out, what the MLP or the experts add. A model that has one of them " +
+        "not is refused.",
+    }),
+    attention: optional.Object(
+      {
+        layers: optional.Array(Type.Integer({ minimum: 0, maximum: limits.layer_index }), {
+          minItems: 1,
+          maxItems: limits.layers,
+          uniqueItems: true,
+          description: "Blocks whose attention is kept; otherwise the submission's layers.",
+        }),
+        heads: optional.Array(Type.Integer({ minimum: 0, maximum: limits.attention_heads - 1 }), {
+          minItems: 1,
+          maxItems: limits.attention_heads,
+          uniqueItems: true,
+          description: "Of each of them; otherwise all.",
+        }),
+      },
+      {
+        ...closed,
         description:
-          "Also the entropy of what is read at each token, and how far the model's output is from it (KL), both in nats. " +
-          "With a lens unless told otherwise.",
-      }),
+          "How much each token reads of each, after the softmax, as attention.npz, [heads, tokens, tokens] a layer, with " +
+          "what each head read; and what each head looks at, as figures.",
+      },
     ),
-    points: Type.Optional(
-      Type.Array(Type.Enum([...innerPoints]), {
-        minItems: 1,
-        maxItems: innerPoints.length,
-        uniqueItems: true,
-        description:
-          "Points of each of the layers beside its output: block_in, the residual stream before it; attn_out, what " +
-          "attention adds; mid, the stream then; ffn_out, what the MLP or the experts add. A model that has one of them " +
-          "not is refused.",
-      }),
-    ),
-    attention: Type.Optional(
-      Type.Object(
-        {
-          layers: Type.Optional(
-            Type.Array(Type.Integer({ minimum: 0, maximum: limits.layer_index }), {
-              minItems: 1,
-              maxItems: limits.layers,
-              uniqueItems: true,
-              description: "Blocks whose attention is kept; otherwise the submission's layers.",
-            }),
-          ),
-          heads: Type.Optional(
-            Type.Array(Type.Integer({ minimum: 0, maximum: limits.attention_heads - 1 }), {
-              minItems: 1,
-              maxItems: limits.attention_heads,
-              uniqueItems: true,
-              description: "Of each of them; otherwise all.",
-            }),
-          ),
-        },
-        {
-          ...closed,
-          description:
-            "How much each token reads of each, after the softmax, as attention.npz, [heads, tokens, tokens] a layer, with " +
-            "what each head read; and what each head looks at, as figures.",
-        },
-      ),
-    ),
-    routing: Type.Optional(
-      Type.Boolean({
-        description:
-          "Of models with experts: also which experts each of the layers chose for each token, and their weights, as " +
-          "routing.npz. A model or a layer without a router that can be read is refused.",
-      }),
-    ),
-    decompose: Type.Optional(
-      Type.Boolean({
-        description:
-          "Also the direct contribution of every block's attention and MLP to one logit after the last token: the " +
-          "target's, or that of the model's answer.",
-      }),
-    ),
+    routing: optional.Boolean({
+      description:
+        "Of models with experts: also which experts each of the layers chose for each token, and their weights, as " +
+        "routing.npz. A model or a layer without a router that can be read is refused.",
+    }),
+    decompose: optional.Boolean({
+      description:
+        "Also the direct contribution of every block's attention and MLP to one logit after the last token: the " +
+        "target's, or that of the model's answer.",
+    }),
   },
   { ...closed, title: "InspectSubmission", description: "Look inside one forward pass over a prompt." },
 );
@@ -111,14 +95,12 @@ export const Standing = Type.Object(
 export type Standing = Static<typeof Standing>;
 
 const measured = {
-  entropies: Type.Optional(
-    Type.Array(Type.Number(), { description: "Entropy of what is read at each token, in nats." }),
-  ),
-  divergences: Type.Optional(
-    Type.Array(Type.Number(), {
-      description: "How far the model's output at each token is from it: KL(output, reading), in nats.",
-    }),
-  ),
+  entropies: optional.Array(Type.Number(), {
+    description: "Entropy of what is read at each token, in nats.",
+  }),
+  divergences: optional.Array(Type.Number(), {
+    description: "How far the model's output at each token is from it: KL(output, reading), in nats.",
+  }),
 };
 
 export const TranslatedReading = Type.Object(
@@ -136,15 +118,13 @@ export type TranslatedReading = Static<typeof TranslatedReading>;
 export const InspectLayer = Type.Object({
   layer: Type.Integer(),
   norms: Type.Array(Type.Number(), { description: "L2 norm of the block output, one a token." }),
-  predictions: Type.Optional(
-    Type.Array(Type.Array(Candidate), { description: "Logit lens: the top 3 candidates, one list a token." }),
-  ),
-  target: Type.Optional(
-    Type.Array(Standing, {
-      description:
-        "Logit lens: where the target token stands, one a token where the request named it; of the model's answer, after the last token alone.",
-    }),
-  ),
+  predictions: optional.Array(Type.Array(Candidate), {
+    description: "Logit lens: the top 3 candidates, one list a token.",
+  }),
+  target: optional.Array(Standing, {
+    description:
+      "Logit lens: where the target token stands, one a token where the request named it; of the model's answer, after the last token alone.",
+  }),
   ...measured,
   translated: Type.Optional(TranslatedReading),
   note: Type.Optional(Type.String({ description: "Why there are no predictions." })),
@@ -156,12 +136,10 @@ export const InspectPoint = Type.Object(
     layer: Type.Integer(),
     point: Type.Enum([...innerPoints]),
     norms: Type.Array(Type.Number(), { description: "L2 norm, one a token." }),
-    predictions: Type.Optional(
-      Type.Array(Type.Array(Candidate), {
-        description:
-          "Logit lens, of block_in and mid: what is added to the stream is no state to predict from.",
-      }),
-    ),
+    predictions: optional.Array(Type.Array(Candidate), {
+      description:
+        "Logit lens, of block_in and mid: what is added to the stream is no state to predict from.",
+    }),
     target: Type.Optional(Type.Array(Standing, { description: "As of a layer." })),
     ...measured,
   },
@@ -236,25 +214,21 @@ export const InspectResult = Type.Object(
     tokens: Type.Array(Type.String()),
     token_ids: Type.Array(Type.Integer()),
     layers: Type.Array(InspectLayer),
-    points: Type.Optional(
-      Type.Array(InspectPoint, { description: "Layer by layer, and point by point, as asked for." }),
-    ),
-    attention: Type.Optional(
-      Type.Array(AttentionHead, { description: "Layer by layer, and head by head, as asked for." }),
-    ),
+    points: optional.Array(InspectPoint, {
+      description: "Layer by layer, and point by point, as asked for.",
+    }),
+    attention: optional.Array(AttentionHead, {
+      description: "Layer by layer, and head by head, as asked for.",
+    }),
     routing: Type.Optional(Type.Array(Routing, { description: "Layer by layer, as asked for." })),
     decomposition: Type.Optional(Decomposition),
     lens: Type.Optional(LensUsed),
-    target_token: Type.Optional(
-      Type.String({
-        description: "The token that the lens follows, where one was asked for.",
-      }),
-    ),
+    target_token: optional.String({
+      description: "The token that the lens follows, where one was asked for.",
+    }),
     target_token_id: Type.Optional(Type.Integer()),
     next_tokens: Type.Array(Candidate, { description: "The model's top 5 after the last token." }),
-    note: Type.String(),
-    artifacts,
-    provenance: Provenance,
+    ...notedResultFields,
   },
   { title: "InspectResult" },
 );

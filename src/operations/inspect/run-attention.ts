@@ -2,7 +2,8 @@ import type { AttentionHead, InspectConfig } from "../../contracts/index.js";
 import { limits } from "../../contracts/limits.js";
 import { UserError } from "../../contracts/user-error.js";
 import { writeNpz } from "../../lab/npz.js";
-import { openContext } from "../../lab/rows/open-context.js";
+import { checkHeads } from "../../lab/rows/heads.js";
+import { inContext } from "../../lab/rows/open-context.js";
 import { checkLayers } from "../../lab/rows/tokens.js";
 import type { Context, LayerAttention } from "../../native/index.js";
 import type { OperationInput } from "../run.js";
@@ -23,8 +24,7 @@ export async function attention(
   checkLayers(model, layers);
   progress({ stage: "attention", done: 0, total: 1 });
   const size = { nCtx: tokens.length, nBatch: tokens.length, keepAttention: true };
-  const context = await clock.measure("context", () => openContext(model, size));
-  try {
+  return inContext(input, size, async (context) => {
     checkAttention(context, layers, heads, tokens.length);
     const whole = layers.every((layer) => context.points.head_out.layers.includes(layer));
     const found = await clock.measure("compute", () =>
@@ -54,9 +54,7 @@ export async function attention(
       }),
     );
     return weights.flatMap((layer) => describe(layer, tokens));
-  } finally {
-    await context.close();
-  }
+  });
 }
 
 /** Of rows of all heads, what some of them read. */
@@ -92,15 +90,7 @@ export function checkAttention(
         `the model has them in ${there.length === 1 ? "block" : "blocks"} ${there.join(", ")}.`,
     );
   }
-  for (const layer of layers) {
-    const count = headsOf(context, layer);
-    const missing = (heads ?? []).filter((head) => head >= count);
-    if (missing.length > 0) {
-      throw new UserError(
-        `attention.heads: ${missing.join(", ")} ${missing.length === 1 ? "does" : "do"} not exist; block ${layer} has ${count} heads, 0 to ${count - 1}.`,
-      );
-    }
-  }
+  for (const layer of layers) checkHeads("attention.heads", heads, layer, headsOf(context, layer));
   const matrices = layers.reduce((sum, layer) => sum + (heads?.length ?? headsOf(context, layer)), 0);
   const bytes = matrices * tokens ** 2 * 4;
   if (bytes > limits.attention_bytes) {

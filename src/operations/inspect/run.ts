@@ -9,7 +9,7 @@ import type {
 import { topCounts } from "../../contracts/limits.js";
 import { NpzWriter } from "../../formats/npz-writer.js";
 import type { ArtifactFile } from "../../lab/artifacts.js";
-import { checkPoints, openContext } from "../../lab/rows/open-context.js";
+import { checkPoints, inContext } from "../../lab/rows/open-context.js";
 import { checkLayers, pieceLookup, targetToken, tokenizeInput } from "../../lab/rows/tokens.js";
 import {
   type AdvanceResult,
@@ -66,8 +66,7 @@ export async function inspect(input: OperationInput<InspectConfig>): Promise<Fin
   // What may be too much is told before anything else is computed.
   const heads = config.attention === undefined ? undefined : await attention(input, tokens);
   const target = config.target_token === undefined ? null : await targetToken(model, config.target_token);
-  const context = await clock.measure("context", () => openContext(model, { nCtx: tokens.length }));
-  try {
+  return inContext(input, { nCtx: tokens.length }, async (context) => {
     checkPoints(context, config.points ?? []);
     if (config.decompose === true) checkDecomposable(context);
     const reader = await lensReader(config, model, context, {
@@ -103,9 +102,7 @@ export async function inspect(input: OperationInput<InspectConfig>): Promise<Fin
       ...(heads === undefined ? {} : { attention: heads }),
       ...(routing === undefined ? {} : { routing: routing.describe() }),
     };
-  } finally {
-    await context.close();
-  }
+  });
 }
 
 async function captureAll(

@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import {
   type CommonOptions,
+  contentOf,
   examples,
   experiment,
   indexList,
@@ -13,14 +14,9 @@ import { defaults, limits } from "../../contracts/limits.js";
 import { alignedPositions, changedPoints, patchDirections, spanMarks } from "../../contracts/names.js";
 
 interface PatchOptions extends CommonOptions {
-  corrupted?: string;
-  points?: string[];
-  heads?: number[];
   pairs?: string;
   target?: string;
   foil?: string;
-  positions?: number[] | typeof alignedPositions;
-  direction?: string;
   controls?: boolean;
 }
 
@@ -74,17 +70,11 @@ export default function register(program: Command): void {
     --corrupted "The capital of [[the United States]] [[is]]"`),
     )
     .action(async (clean: string | undefined, options: PatchOptions) => {
-      const { readPairs } = await import("../../cli/input-files.js");
+      const { target, foil } = options;
       await run("patch_sweep", options, {
         clean: await promptOf(clean),
-        corrupted: options.corrupted,
-        pairs: options.pairs === undefined ? undefined : await readPairs(options.pairs),
-        target_token: options.target,
-        foil_token: options.foil,
-        points: options.points,
-        heads: options.heads,
-        positions: options.positions,
-        direction: options.direction,
+        pairs: await contentOf(options.pairs, "readPairs"),
+        ...{ target: undefined, target_token: target, foil: undefined, foil_token: foil },
         controls: options.controls === false ? false : undefined,
       });
     });

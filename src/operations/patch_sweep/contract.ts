@@ -2,8 +2,8 @@ import Type, { type Static } from "typebox";
 import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { alignedPositions, changedPoints, patchDirections, spanMarks } from "../../contracts/names.js";
-import { Provenance } from "../../contracts/provenance.js";
-import { orNull } from "../../contracts/result-fields.js";
+import { optional } from "../../contracts/optional.js";
+import { notedResultFields, orNull } from "../../contracts/result-fields.js";
 import {
   type CommonDefaults,
   closed,
@@ -37,77 +37,62 @@ export const PatchSweepSubmission = Type.Object(
     ...commonOfFeatures,
     clean: Type.Optional(clean),
     corrupted: Type.Optional(corrupted),
-    pairs: Type.Optional(
-      Type.Array(PromptPair, {
-        minItems: 1,
-        maxItems: limits.patch_pairs,
-        description:
-          "Pairs in place of `clean` and `corrupted`: figures are means over them, with intervals.",
-      }),
-    ),
+    pairs: optional.Array(PromptPair, {
+      minItems: 1,
+      maxItems: limits.patch_pairs,
+      description: "Pairs in place of `clean` and `corrupted`: figures are means over them, with intervals.",
+    }),
     target_token,
     foil_token,
-    layers: Type.Optional(
-      Type.Array(Type.Integer({ minimum: 0, maximum: limits.layer_index }), {
-        minItems: 1,
-        maxItems: limits.layer_index + 1,
-        uniqueItems: true,
-        description: "Zero-based block indices, any number of them; otherwise all blocks.",
-      }),
-    ),
-    points: Type.Optional(
-      Type.Array(Type.Enum([...changedPoints]), {
-        minItems: 1,
-        maxItems: changedPoints.length,
-        uniqueItems: true,
-        default: [...defaults.patch_points],
+    layers: optional.Array(Type.Integer({ minimum: 0, maximum: limits.layer_index }), {
+      minItems: 1,
+      maxItems: limits.layer_index + 1,
+      uniqueItems: true,
+      description: "Zero-based block indices, any number of them; otherwise all blocks.",
+    }),
+    points: optional.Array(Type.Enum([...changedPoints]), {
+      minItems: 1,
+      maxItems: changedPoints.length,
+      uniqueItems: true,
+      default: [...defaults.patch_points],
+      description:
+        "What is put in of each layer: block_out, its output; attn_out and ffn_out, what its attention and its MLP add to " +
+        "the residual stream; block_in and mid, the stream before them; head_out, what each head read, head by head. A " +
+        "model that has one of them not is refused.",
+    }),
+    heads: optional.Array(Type.Integer({ minimum: 0, maximum: limits.attention_heads - 1 }), {
+      minItems: 1,
+      maxItems: limits.attention_heads,
+      uniqueItems: true,
+      description: "Of head_out, the heads that are patched, each by itself; otherwise all.",
+    }),
+    positions: optional.Union(
+      [
+        Type.Enum([alignedPositions]),
+        Type.Array(Type.Integer({ minimum: -limits.token_index, maximum: limits.token_index }), {
+          minItems: 1,
+          maxItems: limits.max_input_tokens,
+          uniqueItems: true,
+        }),
+      ],
+      {
         description:
-          "What is put in of each layer: block_out, its output; attn_out and ffn_out, what its attention and its MLP add to " +
-          "the residual stream; block_in and mid, the stream before them; head_out, what each head read, head by head. A " +
-          "model that has one of them not is refused.",
-      }),
+          "Token indices, negative ones from the end: -1 is the last token. Otherwise every token. Pairs of different " +
+          `lengths need negative ones. Or aligned: in both texts of every pair as many spans stand between ` +
+          `${spanMarks.join(" and ")}, at most ${limits.patch_spans}, and the last token of each is patched into that of its ` +
+          "like; the marks are taken out, and the texts may differ in length.",
+      },
     ),
-    heads: Type.Optional(
-      Type.Array(Type.Integer({ minimum: 0, maximum: limits.attention_heads - 1 }), {
-        minItems: 1,
-        maxItems: limits.attention_heads,
-        uniqueItems: true,
-        description: "Of head_out, the heads that are patched, each by itself; otherwise all.",
-      }),
-    ),
-    positions: Type.Optional(
-      Type.Union(
-        [
-          Type.Enum([alignedPositions]),
-          Type.Array(Type.Integer({ minimum: -limits.token_index, maximum: limits.token_index }), {
-            minItems: 1,
-            maxItems: limits.max_input_tokens,
-            uniqueItems: true,
-          }),
-        ],
-        {
-          description:
-            "Token indices, negative ones from the end: -1 is the last token. Otherwise every token. Pairs of different " +
-            `lengths need negative ones. Or aligned: in both texts of every pair as many spans stand between ` +
-            `${spanMarks.join(" and ")}, at most ${limits.patch_spans}, and the last token of each is patched into that of its ` +
-            "like; the marks are taken out, and the texts may differ in length.",
-        },
-      ),
-    ),
-    direction: Type.Optional(
-      Type.Enum([...patchDirections], {
-        default: defaults.patch_direction,
-        description:
-          "denoise puts states of the clean run into the corrupted run: where is it enough? noise puts states of the " +
-          "corrupted run into the clean run: where is it needed?",
-      }),
-    ),
-    controls: Type.Optional(
-      Type.Boolean({
-        default: defaults.patch_controls,
-        description: "At each site also a random change, drawn from `seed`, as long as the patch's.",
-      }),
-    ),
+    direction: optional.Enum([...patchDirections], {
+      default: defaults.patch_direction,
+      description:
+        "denoise puts states of the clean run into the corrupted run: where is it enough? noise puts states of the " +
+        "corrupted run into the clean run: where is it needed?",
+    }),
+    controls: optional.Boolean({
+      default: defaults.patch_controls,
+      description: "At each site also a random change, drawn from `seed`, as long as the patch's.",
+    }),
   },
   {
     ...closed,
@@ -164,14 +149,12 @@ const PatchedPrompt = Type.Object(
   {
     tokens: Type.Array(Type.String()),
     token_ids: Type.Array(Type.Integer()),
-    spans: Type.Optional(
-      Type.Array(
-        Type.Object({
-          text: Type.String(),
-          position: Type.Integer({ description: "Index of its last token, which is patched." }),
-        }),
-        { description: "Of marked texts." },
-      ),
+    spans: optional.Array(
+      Type.Object({
+        text: Type.String(),
+        position: Type.Integer({ description: "Index of its last token, which is patched." }),
+      }),
+      { description: "Of marked texts." },
     ),
     logit_difference: difference,
   },
@@ -220,9 +203,9 @@ export const PatchSweepResult = Type.Object(
     direction: Type.Enum([...patchDirections]),
     layers: Type.Array(Type.Integer()),
     points: Type.Optional(Type.Array(Type.Enum([...changedPoints]))),
-    heads: Type.Optional(
-      Type.Array(Type.Integer(), { description: "Of head_out, each of which is a site of its own." }),
-    ),
+    heads: optional.Array(Type.Integer(), {
+      description: "Of head_out, each of which is a site of its own.",
+    }),
     positions: Type.Array(
       Type.Integer({
         description:
@@ -245,9 +228,7 @@ export const PatchSweepResult = Type.Object(
     }),
     computed_tokens: Type.Integer({ description: "Tokens that these took." }),
     control_seed: Type.Optional(Type.Integer({ description: "What the random changes were drawn from." })),
-    note: Type.String(),
-    artifacts: Type.Array(Type.String(), { description: "Names for `GET .../artifacts/{name}`." }),
-    provenance: Provenance,
+    ...notedResultFields,
   },
   { title: "PatchSweepResult" },
 );

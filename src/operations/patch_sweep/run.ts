@@ -4,7 +4,7 @@ import { alignedPositions } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { writeNpz } from "../../lab/npz.js";
 import { headSize, headsOf } from "../../lab/rows/heads.js";
-import { checkPoints, openContext } from "../../lab/rows/open-context.js";
+import { checkPoints, inContext } from "../../lab/rows/open-context.js";
 import { checkLayers, targetToken, tokenizeInput } from "../../lab/rows/tokens.js";
 import { randomVector } from "../../library/index.js";
 import {
@@ -42,8 +42,7 @@ export async function patchSweep(
   if (config.layers !== undefined) checkLayers(model, config.layers);
   const pairs = await tokenizePairs(input);
   const sweeps: PatchSweep[] = [];
-  const context = await clock.measure("context", () => openContext(model, contextSize(pairs)));
-  try {
+  return inContext(input, contextSize(pairs), async (context) => {
     checkPoints(context, config.points);
     const grid = gridOf(config, model, context, pairs);
     checkSize(grid, pairs);
@@ -52,9 +51,7 @@ export async function patchSweep(
     }
     await clock.measure("artifact", () => writeArrays(input, grid, pairs, sweeps));
     return await describePatches(config, model, grid, pairs, sweeps, context.blockOutputs.sidePath);
-  } finally {
-    await context.close();
-  }
+  });
 }
 
 /** What is patched: where nothing is said of layers, those blocks that have all of the points. */

@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import {
   type CommonOptions,
+  contentOf,
   examples,
   experiment,
   readPointOption,
@@ -10,8 +11,6 @@ import { textRows } from "../../contracts/names.js";
 
 interface ProbeOptions extends CommonOptions {
   examples?: string;
-  point?: string;
-  rows?: string;
 }
 
 /** `tapline probe`: a linear probe of blocks. */
@@ -37,8 +36,6 @@ export default function register(program: Command): void {
   tapline probe --examples reviews.csv --layers 5 --rows all`),
     )
     .action(async (options: ProbeOptions) => {
-      const { readExamples } = await import("../../cli/input-files.js");
-      const examples = options.examples === undefined ? undefined : await readExamples(options.examples);
-      await run("probe", options, { examples, point: options.point, rows: options.rows });
+      await run("probe", options, { examples: await contentOf(options.examples, "readExamples") });
     });
 }

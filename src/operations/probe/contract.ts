@@ -2,12 +2,12 @@ import Type, { type Static } from "typebox";
 import { checkClasses, checkLeaks, checkPrompts, checkSplits } from "../../contracts/check-examples.js";
 import { limits } from "../../contracts/limits.js";
 import { textRows } from "../../contracts/names.js";
-import { Provenance } from "../../contracts/provenance.js";
+import { optional } from "../../contracts/optional.js";
 import {
-  artifacts,
   excludedFromMeans,
   Interval,
   pointRead,
+  resultFields,
   rowsRead,
   splitOf,
   toldInterval,
@@ -48,14 +48,12 @@ export const ProbeSubmission = Type.Object(
         "no text in both splits.",
     }),
     point: readPoint(),
-    rows: Type.Optional(
-      Type.Enum([...textRows], {
-        description:
-          `${rowsText}, or every token's (all), each with its text's label: at most ${limits.probe_rows} rows, and ` +
-          `${bytesText(limits.probe_bytes)} of them over all layers. Figures are of texts, by the mean of their rows' scores, ` +
-          "and of rows beside them.",
-      }),
-    ),
+    rows: optional.Enum([...textRows], {
+      description:
+        `${rowsText}, or every token's (all), each with its text's label: at most ${limits.probe_rows} rows, and ` +
+        `${bytesText(limits.probe_bytes)} of them over all layers. Figures are of texts, by the mean of their rows' scores, ` +
+        "and of rows beside them.",
+    }),
   },
   {
     ...closed,
@@ -144,8 +142,7 @@ export const ProbeResult = Type.Object(
     point: pointRead,
     rows: rowsRead,
     reports: Type.Array(ProbeReport),
-    artifacts,
-    provenance: Provenance,
+    ...resultFields,
   },
   { title: "ProbeResult" },
 );

@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { UsageError } from "../../cli/exit-code.js";
 import {
   type CommonOptions,
+  contentOf,
   examples,
   experiment,
   readPointOption,
@@ -108,27 +109,9 @@ What --from has finished in --out is kept: the same command goes on behind it.`)
     );
 }
 
-/** What both ways take. */
-function settingsOf(options: SaeOptions) {
-  return {
-    architecture: options.architecture,
-    rows: options.rows,
-    point: options.point,
-    k: options.k,
-    batch: options.batch,
-    learning_rate: options.learningRate,
-    warmup: options.warmup,
-    decay: options.decay,
-    sparsity: options.sparsity,
-  };
-}
-
 async function fromExamples(options: SaeOptions): Promise<void> {
   if (options.threads !== undefined) throw new UsageError("--threads: the Lab decides; it goes with --from.");
-  const { readExamples } = await import("../../cli/input-files.js");
-  const examples = options.examples === undefined ? undefined : await readExamples(options.examples);
-  const { features, steps } = options;
-  await run("sae", options, { ...settingsOf(options), features, steps, examples });
+  await run("sae", options, { examples: await contentOf(options.examples, "readExamples") });
 }
 
 async function fromRows(options: SaeOptions): Promise<void> {
@@ -150,15 +133,16 @@ async function fromRows(options: SaeOptions): Promise<void> {
   }
   if (typeof options.out !== "string") throw new UsageError("--from: name a folder with --out.");
   const { from, out, layers, seed = defaults.seed, threads } = options;
-  const { features = defaults.features, steps = defaults.steps } = options;
-  const settings = settingsOf(options);
+  const { features = defaults.features, steps = defaults.steps, learningRate: learning_rate } = options;
+  const { architecture, rows, point, k, batch, warmup, decay, sparsity } = options;
+  const settings = { architecture, rows, point, k, batch, learning_rate, warmup, decay, sparsity };
   const { checkSaeSettings } = await import("./contract.js");
   checkSaeSettings({ ...settings, features });
   const { trainHere } = await import("../../cli/train-here.js");
   await trainHere(
     {
       ...settings,
-      architecture: settings.architecture ?? "relu",
+      architecture: architecture ?? "relu",
       ...{ from: resolve(from as string), layers, features, steps, seed },
     },
     resolve(out),

@@ -4,8 +4,8 @@ import { Excluded } from "../../contracts/excluded.js";
 import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { saeArchitectures, textRows } from "../../contracts/names.js";
-import { Provenance } from "../../contracts/provenance.js";
-import { artifacts, pointRead, rowsRead } from "../../contracts/result-fields.js";
+import { optional } from "../../contracts/optional.js";
+import { pointRead, resultFields, rowsRead } from "../../contracts/result-fields.js";
 import {
   type CommonDefaults,
   closed,
@@ -36,68 +36,58 @@ export const SaeSubmission = Type.Object(
   {
     operation: Type.Literal("sae"),
     ...common,
-    examples: Type.Optional(
-      Type.Array(SaeExample, {
-        ...manyExamples,
-        description: `At least ${limits.examples_per_split_min} in each split, no text in both splits.`,
-      }),
-    ),
+    examples: optional.Array(SaeExample, {
+      ...manyExamples,
+      description: `At least ${limits.examples_per_split_min} in each split, no text in both splits.`,
+    }),
     from: path(
       "In place of `examples`: a folder on the Lab's machine, from the root, that an extraction was written into. Texts " +
         "are held out by their content.",
     ),
     point: readPoint(" An extraction has its own."),
-    architecture: Type.Optional(
-      Type.Enum([...saeArchitectures], {
-        description:
-          "relu (the default) with an L1 penalty; topk keeps the k most active features of a row; batchtopk those of a " +
-          "batch, then a threshold; jumprelu learns a threshold for each feature.",
-      }),
-    ),
-    rows: Type.Optional(
-      Type.Enum([...textRows], {
-        description: `${rowsText}, or every token's (all). An extraction has its own.`,
-      }),
-    ),
-    k: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: limits.dictionary_features,
-        description: "For topk and batchtopk: features that stay active in a row.",
-      }),
-    ),
-    batch: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: limits.sae_batch, description: "Rows of an optimiser step." }),
-    ),
-    learning_rate: Type.Optional(
-      Type.Number({ exclusiveMinimum: 0, maximum: 1, description: "Adam's, after it has risen." }),
-    ),
+    architecture: optional.Enum([...saeArchitectures], {
+      description:
+        "relu (the default) with an L1 penalty; topk keeps the k most active features of a row; batchtopk those of a " +
+        "batch, then a threshold; jumprelu learns a threshold for each feature.",
+    }),
+    rows: optional.Enum([...textRows], {
+      description: `${rowsText}, or every token's (all). An extraction has its own.`,
+    }),
+    k: optional.Integer({
+      minimum: 1,
+      maximum: limits.dictionary_features,
+      description: "For topk and batchtopk: features that stay active in a row.",
+    }),
+    batch: optional.Integer({
+      minimum: 1,
+      maximum: limits.sae_batch,
+      description: "Rows of an optimiser step.",
+    }),
+    learning_rate: optional.Number({
+      exclusiveMinimum: 0,
+      maximum: 1,
+      description: "Adam's, after it has risen.",
+    }),
     warmup: share("Share of the steps over which the learning rate rises from 0."),
     decay: share("Share of the steps over which it falls to 0, at the end."),
-    sparsity: Type.Optional(
-      Type.Number({
-        minimum: 0,
-        maximum: limits.sae_sparsity,
-        description:
-          "For relu and jumprelu: weight of the penalty, of the L1 term or of each active feature of a row.",
-      }),
-    ),
-    features: Type.Optional(
-      Type.Integer({
-        minimum: limits.features_min,
-        maximum: limits.features,
-        default: defaults.features,
-        description: "Features of the autoencoder.",
-      }),
-    ),
-    steps: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: limits.steps,
-        default: defaults.steps,
-        description: "Optimiser steps.",
-      }),
-    ),
+    sparsity: optional.Number({
+      minimum: 0,
+      maximum: limits.sae_sparsity,
+      description:
+        "For relu and jumprelu: weight of the penalty, of the L1 term or of each active feature of a row.",
+    }),
+    features: optional.Integer({
+      minimum: limits.features_min,
+      maximum: limits.features,
+      default: defaults.features,
+      description: "Features of the autoencoder.",
+    }),
+    steps: optional.Integer({
+      minimum: 1,
+      maximum: limits.steps,
+      default: defaults.steps,
+      description: "Optimiser steps.",
+    }),
   },
   {
     ...closed,
@@ -111,11 +101,9 @@ export type SaeConfig = Filled<Static<typeof SaeSubmission>, CommonDefaults | "f
 export const SaeReport = Type.Object(
   {
     layer: Type.Integer(),
-    excluded: Type.Optional(
-      Type.Object(Excluded.properties, {
-        description: "Activations that were left out of the means, or of the rows to train on.",
-      }),
-    ),
+    excluded: optional.Object(Excluded.properties, {
+      description: "Activations that were left out of the means, or of the rows to train on.",
+    }),
     architecture: Type.Enum([...saeArchitectures]),
     held_out_mse: Type.Number(),
     train_mse: Type.Number({
@@ -141,39 +129,35 @@ export const SaeReport = Type.Object(
           "The 16 most active on held-out data; activations are those of the files, whose decoder rows have length 1.",
       },
     ),
-    training: Type.Optional(
-      Type.Object(
-        {
-          k: Type.Optional(Type.Integer()),
-          steps: Type.Integer(),
-          batch: Type.Integer({ description: "Rows of a step." }),
-          train_rows: Type.Integer(),
-          held_out_rows: Type.Integer(),
-          evaluated_rows: Type.Integer({ description: "Held-out rows that the figures are of." }),
-          evaluated_train_rows: Type.Optional(
-            Type.Integer({
-              description:
-                "Training rows that train_mse is the mean of: all, or the first of the shuffled order.",
-            }),
-          ),
-          learning_rate: Type.Number(),
-          sparsity: Type.Number(),
-          evaluations: Type.Array(
-            Type.Object({
-              step: Type.Integer(),
-              explained_variance: Type.Union([Type.Number(), Type.Null()]),
-              mean_active: Type.Number(),
-              dead_features: Type.Integer(),
-            }),
-            { description: "Held-out figures on the way." },
-          ),
-          densities: Type.Array(Type.Object({ least: Type.Number(), features: Type.Integer() }), {
-            description:
-              "Features by the share of held-out rows in which they fire: how many from `least` to the next bin's.",
+    training: optional.Object(
+      {
+        k: Type.Optional(Type.Integer()),
+        steps: Type.Integer(),
+        batch: Type.Integer({ description: "Rows of a step." }),
+        train_rows: Type.Integer(),
+        held_out_rows: Type.Integer(),
+        evaluated_rows: Type.Integer({ description: "Held-out rows that the figures are of." }),
+        evaluated_train_rows: optional.Integer({
+          description:
+            "Training rows that train_mse is the mean of: all, or the first of the shuffled order.",
+        }),
+        learning_rate: Type.Number(),
+        sparsity: Type.Number(),
+        evaluations: Type.Array(
+          Type.Object({
+            step: Type.Integer(),
+            explained_variance: Type.Union([Type.Number(), Type.Null()]),
+            mean_active: Type.Number(),
+            dead_features: Type.Integer(),
           }),
-        },
-        { title: "SaeTraining", description: "Of a training in batches; losses are its batches' errors." },
-      ),
+          { description: "Held-out figures on the way." },
+        ),
+        densities: Type.Array(Type.Object({ least: Type.Number(), features: Type.Integer() }), {
+          description:
+            "Features by the share of held-out rows in which they fire: how many from `least` to the next bin's.",
+        }),
+      },
+      { title: "SaeTraining", description: "Of a training in batches; losses are its batches' errors." },
     ),
     note: Type.Optional(Type.String({ description: "Why a figure is null." })),
   },
@@ -186,8 +170,7 @@ export const SaeResult = Type.Object(
     point: pointRead,
     rows: rowsRead,
     reports: Type.Array(SaeReport),
-    artifacts,
-    provenance: Provenance,
+    ...resultFields,
   },
   { title: "SaeResult" },
 );

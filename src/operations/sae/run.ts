@@ -1,7 +1,8 @@
 import type { SaeConfig, SaeResult } from "../../contracts/index.js";
 import { saidPoint } from "../../contracts/names.js";
 import { writeNpz } from "../../lab/npz.js";
-import { type SaeExamplesConfig, trainLayers } from "../../lab/rows/train-layers.js";
+import type { SaeExamplesConfig } from "../../lab/rows/example-features.js";
+import { trainLayers } from "../../lab/rows/train-layers.js";
 import { writeSafetensors } from "../../lab/safetensors.js";
 import { type TrainedSae, trainSae } from "../../native/index.js";
 import type { Findings, OperationInput } from "../run.js";

@@ -1,0 +1,24 @@
+import Type, {
+  type TArrayOptions,
+  type TObjectOptions,
+  type TProperties,
+  type TSchema,
+  type TSchemaOptions,
+} from "typebox";
+
+const optionalSchema = <S extends TSchema>(schema: S) => Type.Optional(schema);
+
+/** A field that may be left out: of a schema, or built as `Type` builds it. */
+export const optional = Object.assign(optionalSchema, {
+  Boolean: (options?: TSchemaOptions) => Type.Optional(Type.Boolean(options)),
+  Integer: (...options: Parameters<typeof Type.Integer>) => Type.Optional(Type.Integer(...options)),
+  Number: (...options: Parameters<typeof Type.Number>) => Type.Optional(Type.Number(...options)),
+  String: (...options: Parameters<typeof Type.String>) => Type.Optional(Type.String(...options)),
+  Enum: <V extends (string | number)[]>(values: readonly [...V], options?: TSchemaOptions) =>
+    Type.Optional(Type.Enum(values, options)),
+  Array: <S extends TSchema>(items: S, options?: TArrayOptions) => Type.Optional(Type.Array(items, options)),
+  Object: <P extends TProperties>(properties: P, options?: TObjectOptions) =>
+    Type.Optional(Type.Object(properties, options)),
+  Union: <S extends TSchema[]>(schemas: [...S], options?: TSchemaOptions) =>
+    Type.Optional(Type.Union(schemas, options)),
+});
