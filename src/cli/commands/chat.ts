@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { LiveIntervention, LiveRequest } from "../../contracts/live.js";
 import { UsageError } from "../exit-code.js";
-import { integerBetween } from "../options.js";
+import { choice, integerBetween, switches } from "../options.js";
 import { serverOption } from "../service-address.js";
 import type { Ask } from "./chat-session.js";
 
@@ -37,9 +37,7 @@ export function registerChat(program: Command): void {
     .addOption(new Option("--api-key <key>", "key that the server asks for").env("TAPLINE_API_KEY"))
     .option("--system <text>", "system message")
     .option("--system-file <file>", "system message from a file")
-    .addOption(
-      new Option("--think <switch>", "whether answers think, where the template can").choices(["on", "off"]),
-    )
+    .addOption(choice("--think <switch>", "whether answers think, where the template can", switches))
     .option("--max-tokens <number>", "longest answer", integerBetween(1, 1_000_000))
     .option("--temperature <number>", "0 always takes the likeliest token", temperature)
     .option("--seed <number>", "seed of the sampling", integerBetween(0, 2 ** 32 - 1))
