@@ -4,23 +4,19 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Operation } from "../contracts/index.js";
 import { defaults, limits } from "../contracts/limits.js";
 import { blockPoints } from "../contracts/names.js";
+import type { ConductOptions } from "./conduct.js";
 import { UsageError } from "./exit-code.js";
 import { integerBetween, layerList } from "./options.js";
 import { labOption, origin } from "./service-address.js";
 
 /** What all experiments take. */
-export interface CommonOptions {
+export interface CommonOptions extends ConductOptions {
   model?: string;
   revision?: string;
   layers?: number[];
   maxInputTokens?: number;
   seed?: number;
   config?: string;
-  lab?: string;
-  out?: string | false;
-  json?: boolean;
-  detach?: boolean;
-  quiet?: boolean;
 }
 
 /** `--point` of what reads blocks. */

@@ -16,7 +16,7 @@ import { print, printJson, shortPath } from "../output.js";
 import { makeFolder } from "../run-experiment.js";
 import { endBy, stoppable } from "../stop-signal.js";
 
-interface RecipeOptions {
+export interface RecipeOptions {
   model?: string;
   lab?: string;
   url?: string;
