@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import type { Command, Option } from "commander";
 import { UsageError } from "./exit-code.js";
-import { integerBetween } from "./options.js";
+import { choice, integerBetween } from "./options.js";
 import { type ServerOptions, serverCommand } from "./server-command.js";
 import { stopSignal } from "./stop-signal.js";
 
@@ -69,6 +69,14 @@ export interface AddOptions extends ServerOptions {
 /** One kind of thing that a server keeps by name. */
 export interface Kept<Stored extends { name: string }> {
   noun: "vector" | "probe";
+  /** How one is made of texts: its further options have the names of the request's fields. */
+  makes: {
+    description: string;
+    positive: string;
+    negative: string;
+    options: readonly Option[];
+    example: string;
+  };
   /** Files that it is read from, and forms that it is written in. */
   reads: string;
   writes: readonly string[];
@@ -78,6 +86,16 @@ export interface Kept<Stored extends { name: string }> {
   /** Further options of `add`, and what files beside the one that is added say. */
   addOptions?: readonly Option[];
   claims?(file: string, options: AddOptions): Promise<AddOptions>;
+}
+
+interface MakeOptions extends ServerOptions {
+  positive: string;
+  negative: string;
+}
+
+/** Which rows of a text something is made of. */
+export function positionOption(): Option {
+  return choice("--position <which>", "state of each text (default: last)", ["last", "mean"]);
 }
 
 /** Many texts are many forward passes, and each waits for its turn. */
@@ -91,11 +109,25 @@ export async function keptTools({ url }: ServerOptions, timeoutMs = 30_000) {
   return { http: new Transport(url, timeoutMs, { service: "serve" }), print, printJson, writeOut };
 }
 
-/** What can be done with what a server keeps: list, show, add, export, rm. */
+/** What can be done with what a server keeps: make, list, show, add, export, rm. */
 export function registerKept<Stored extends { name: string }>(parent: Command, kept: Kept<Stored>): void {
-  const { noun, reads, writes } = kept;
+  const { noun, makes, reads, writes } = kept;
   const plural = `${noun}s`;
   const pathOf = (name: string) => `/lab/${plural}/${encodeURIComponent(name)}`;
+  const make = serverCommand(parent, "make", makes.description)
+    .argument("<name>", "letters, digits, dots, dashes")
+    .requiredOption("--positive <file>", makes.positive)
+    .requiredOption("--negative <file>", makes.negative)
+    .addHelpText("after", `\nExamples:\n  ${makes.example}`);
+  for (const option of makes.options) make.addOption(option);
+  make.action(async (name: string, { url, json, ...asked }: MakeOptions) => {
+    const { readPrompts } = await import("./input-files.js");
+    const { http, print, printJson } = await keptTools({ url }, makeTimeoutMs);
+    const [positive, negative] = [await readPrompts(asked.positive), await readPrompts(asked.negative)];
+    const body = { ...asked, name, positive, negative };
+    const made = await http.json<Stored>(`/lab/${plural}`, { method: "POST", body });
+    return json ? printJson(made) : print(kept.table(made));
+  });
   const { registerRemoval } = registerLooks<Stored, ServerOptions>(parent, {
     ...{
       noun,

@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from "commander";
+import { InvalidArgumentError, Option } from "commander";
 import { limits } from "../contracts/limits.js";
 
 /** A parser of whole numbers within bounds, for commander's options. */
@@ -10,6 +10,25 @@ export function integerBetween(minimum: number, maximum: number): (text: string)
     }
     return value;
   };
+}
+
+/** An option that takes one of some words. */
+export function choice(flags: string, description: string, words: readonly string[]): Option {
+  return new Option(flags, description).choices(words);
+}
+
+export const switches = ["on", "off"];
+
+/** `--api-key` and `--cors` of what may be shared on a network. */
+export function keyOption(): Option {
+  return new Option("--api-key <key>", "key that all but /health asks for")
+    .env("TAPLINE_API_KEY")
+    .argParser(headerKey);
+}
+
+export function corsOption(): Option {
+  const description = "origin whose pages may use /v1, or *; once for each";
+  return new Option("--cors <origin>", description).argParser(originList);
 }
 
 /** A parser of keys that fit into an HTTP header, for commander's options. */

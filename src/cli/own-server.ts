@@ -87,9 +87,21 @@ export class OwnServer {
 
 async function start(
   model: string,
-  options: OwnServerOptions,
+  options: Omit<SupervisedOptions, "model" | "onEvent"> & Pick<OwnServerOptions, "serve">,
   onEvent: (event: ServingEvent) => void,
 ): Promise<Serving> {
   const { serve = (await import("../inference/process/supervisor.js")).serve, ...rest } = options;
   return serve({ ...rest, model, onEvent });
+}
+
+/** Serves a model for the occasion, on a free port of this machine. @throws UserError, the signal's reason */
+export function serveHere(
+  model: string,
+  onStage: (stage: string) => void,
+  more: Pick<SupervisedOptions, "signal" | "revision" | "home">,
+): Promise<Serving> {
+  const onEvent = (event: ServingEvent) => {
+    if (event.event === "loading") onStage(`loading ${model}: ${Math.round(event.fraction * 100)} %`);
+  };
+  return start(model, { host: "127.0.0.1", port: 0, ...more }, onEvent);
 }

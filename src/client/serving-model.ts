@@ -60,12 +60,7 @@ export class ServingModel {
     const { signal, layers, maxInputTokens } = options;
     const model = options.model ?? (await this.capabilities({ signal })).model;
     if (model === null) throw new TaplineError("The server holds no model at the moment.");
-    const body: Partial<CaptureRequest> = {
-      model,
-      prompt,
-      ...(layers === undefined ? {} : { layers }),
-      ...(maxInputTokens === undefined ? {} : { max_input_tokens: maxInputTokens }),
-    };
+    const body: Partial<CaptureRequest> = { model, prompt, layers, max_input_tokens: maxInputTokens };
     return this.#http.json("/lab/activations", { signal, method: "POST", body });
   }
 

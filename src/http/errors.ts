@@ -1,5 +1,5 @@
 import { llamaServerPaths } from "../contracts/llama-server.js";
-import { underPath } from "./local-access.js";
+import { underPath } from "./under-path.js";
 
 /** A refusal with its status; the message is the sentence that the client reads. */
 export class HttpError extends Error {

@@ -47,7 +47,6 @@ export {
   localAccess,
   localAccessFault,
   remoteFault,
-  underPath,
 } from "./local-access.js";
 export {
   type AllowedOrigins,
@@ -57,3 +56,4 @@ export {
   sharedAccessFault,
 } from "./page-access.js";
 export { parseRange, sendFile } from "./send-file.js";
+export { underPath } from "./under-path.js";

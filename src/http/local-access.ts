@@ -74,14 +74,6 @@ export function localAccess(applies: (path: string) => boolean = () => true): Mi
   };
 }
 
-/** A test for paths at or below the given prefixes, however they are spelled. */
-export function underPath(...prefixes: string[]): (path: string) => boolean {
-  return (path) => {
-    const plain = `${decoded(path).toLowerCase().replace(/\/+/g, "/")}/`;
-    return prefixes.some((prefix) => plain.startsWith(`${prefix}/`));
-  };
-}
-
 function isLocalHost(host: string, port: number | undefined): boolean {
   const name = host.toLowerCase();
   const names = ["localhost", "127.0.0.1", "[::1]"];
@@ -106,12 +98,4 @@ export function headerValues(request: IncomingMessage, wanted: (name: string) =>
     }
   }
   return values;
-}
-
-function decoded(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
 }

@@ -20,7 +20,7 @@ import {
 import { checked, clientGone, HttpError, readJson } from "../http/index.js";
 import type { EngineRoute } from "../native/engine.js";
 import { isServed, type Taking, taking } from "./body.js";
-import { checkMessages, checkTokens, checkTools, refusal } from "./check-body.js";
+import { checkMessages, checkTokens, checkTools, fieldRefusal } from "./check-body.js";
 import { chatOfCount } from "./forms/messages-request.js";
 import { chatOfResponses } from "./forms/responses-request.js";
 import { countTokens } from "./generate.js";
@@ -105,7 +105,7 @@ export const embed = taking(EmbeddingRequest, {}, (service, ctx, { dimensions, .
   const { info } = service.engine;
   if (!info.embeddings) throw new HttpError(400, "Embeddings are off; start the server with --embeddings.");
   if (dimensions !== undefined && dimensions !== info.nEmbd) {
-    throw refusal("dimensions", `dimensions: this model's embeddings have ${info.nEmbd}, got ${dimensions}.`);
+    throw fieldRefusal("dimensions", `this model's embeddings have ${info.nEmbd}, got ${dimensions}.`);
   }
   return passedOn(service, ctx, "embeddings", body);
 });

@@ -14,8 +14,7 @@ import {
 } from "../http/index.js";
 import { NativeError } from "../native/index.js";
 import { inferenceEndpoints } from "./endpoints.js";
-import { servingErrorBody } from "./error-body.js";
-import { forPages } from "./for-pages.js";
+import { forPages, servingErrorBody } from "./paths.js";
 import type { InferenceService } from "./service.js";
 
 const inside = underPath("/lab", "/executions");

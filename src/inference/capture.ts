@@ -1,15 +1,30 @@
 import { type CaptureRequest, type CaptureResult, limits, topCounts } from "../contracts/index.js";
 import { HttpError } from "../http/index.js";
 import { provenance } from "../models/provenance.js";
-import { NativeError } from "../native/index.js";
-import type { InferenceService } from "./service.js";
+import type { ResolvedModel } from "../models/resolve.js";
+import type { Engine } from "../native/engine.js";
+import { type BackendInfo, NativeError } from "../native/index.js";
+import type { ServingStats } from "./stats.js";
+
+/** What captures are of, and counted in. */
+export interface Captured {
+  readonly engine: Engine;
+  readonly backend: BackendInfo;
+  readonly resolved: ResolvedModel;
+  /** The model as it was asked for on the command line. */
+  readonly requestedModel: string;
+  readonly requestedRevision: string | null;
+  readonly stats: ServingStats;
+  /** Milliseconds that a capture may wait for its turn. */
+  readonly captureWaitMs: number;
+}
 
 /** Runs captures of the resident model: one at a time, each waiting for its turn for a limited time. */
 export class Captures {
-  readonly #service: Omit<InferenceService, "captures">;
+  readonly #service: Captured;
   #pending = false;
 
-  constructor(service: Omit<InferenceService, "captures">) {
+  constructor(service: Captured) {
     this.#service = service;
   }
 
@@ -59,10 +74,7 @@ export class Captures {
     }
   }
 
-  #describe(
-    request: CaptureRequest,
-    result: Awaited<ReturnType<InferenceService["engine"]["capture"]>>,
-  ): CaptureResult {
+  #describe(request: CaptureRequest, result: Awaited<ReturnType<Engine["capture"]>>): CaptureResult {
     const { engine, backend, resolved, requestedModel, requestedRevision } = this.#service;
     return {
       tokens: [...result.pieces],

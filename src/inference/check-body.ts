@@ -29,7 +29,7 @@ export function checkBody<S extends TSchema>(
     const value = present[field];
     if (value === undefined || value === "" || (Array.isArray(value) && value.length === 0)) continue;
     if (value === false && !meantWhenFalse.has(field)) continue;
-    throw refusal(field, `${field}: not supported; ${instead}.`);
+    throw fieldRefusal(field, `not supported; ${instead}.`);
   }
   try {
     return validate(schema, present);
@@ -73,16 +73,16 @@ export function checkGeneration(
     if (schema !== undefined) checkPatterns(schema, name);
   }
   const wanted = Math.max(body.n ?? 1, body.n_cmpl ?? 1);
-  if (wanted > slots) throw refusal("n", `n: at most ${slots} (the server's slots), got ${wanted}.`);
+  if (wanted > slots) throw fieldRefusal("n", `at most ${slots} (the server's slots), got ${wanted}.`);
   if (body.id_slot !== undefined && body.id_slot >= slots) {
-    throw refusal("id_slot", `id_slot: the server has slots 0 to ${slots - 1}, got ${body.id_slot}.`);
+    throw fieldRefusal("id_slot", `the server has slots 0 to ${slots - 1}, got ${body.id_slot}.`);
   }
   if (body.top_logprobs !== undefined && body.logprobs !== true) {
     throw refusal("top_logprobs", "top_logprobs needs logprobs: true.");
   }
   if (drafts) checkProbabilities(body);
   if (body.stop !== undefined && [body.stop].flat().includes("")) {
-    throw refusal("stop", "stop: an empty string would end every answer.");
+    throw fieldRefusal("stop", "an empty string would end every answer.");
   }
 }
 
@@ -95,9 +95,9 @@ function checkProbabilities(body: GenerationFields): void {
         ? "n_probs"
         : undefined;
   if (asked === undefined) return;
-  throw refusal(
+  throw fieldRefusal(
     asked,
-    `${asked}: this server has a draft model, and tokens that it guessed have no probabilities; without --draft they do.`,
+    "this server has a draft model, and tokens that it guessed have no probabilities; without --draft they do.",
   );
 }
 
@@ -116,9 +116,9 @@ export function checkMessages(messages: ChatRequest["messages"], images = false)
       const path = `messages[${index}].content[${place}]`;
       if (part.type === "image_url") {
         if (!images) {
-          throw refusal(
+          throw fieldRefusal(
             path,
-            `${path}: this server sees no images; serve with --mmproj and the model's image encoder.`,
+            "this server sees no images; serve with --mmproj and the model's image encoder.",
           );
         }
         if (!/^data:image\/[\w.+-]+;base64,[A-Za-z0-9+/]+=*$/.test(part.image_url?.url ?? "")) {
@@ -130,7 +130,7 @@ export function checkMessages(messages: ChatRequest["messages"], images = false)
         continue;
       }
       if (part.type !== "text") {
-        throw refusal(path, `${path}: only parts of type text are accepted, got ${part.type.slice(0, 60)}.`);
+        throw fieldRefusal(path, `only parts of type text are accepted, got ${part.type.slice(0, 60)}.`);
       }
       if (part.text === undefined) throw refusal(path, `${path}.text is required.`);
     }
@@ -146,15 +146,15 @@ export function checkTools(
   capabilities: Readonly<Record<string, boolean>>,
 ): void {
   if (tools.length > 0 && tool_choice !== "none" && capabilities.supports_tools !== true) {
-    throw refusal(
+    throw fieldRefusal(
       "tools",
-      "tools: this model's chat template cannot express tools; serve with --chat-template and one that can.",
+      "this model's chat template cannot express tools; serve with --chat-template and one that can.",
     );
   }
   const called = messages.findIndex(({ tool_calls: calls }) => (calls?.length ?? 0) > 0);
   if (called !== -1 && capabilities.supports_tool_calls !== true) {
     const path = `messages[${called}].tool_calls`;
-    throw refusal(path, `${path}: this model's chat template cannot express calls of tools.`);
+    throw fieldRefusal(path, "this model's chat template cannot express calls of tools.");
   }
 }
 
@@ -178,33 +178,35 @@ export function checkContinued(body: ChatRequest): void {
     .map((part) => (typeof part === "string" ? part : (part.text ?? "")));
   if (!texts.some((text) => text.includes("\0"))) return;
   const field = `messages[${messages.length - 1}].content`;
-  throw refusal(
-    field,
-    `${field}: an answer that is continued under ${shape[0]} cannot hold a NUL character.`,
-  );
+  throw fieldRefusal(field, `an answer that is continued under ${shape[0]} cannot hold a NUL character.`);
 }
 
 /** Tokens of the vocabulary. */
 export function checkTokens({ nVocab }: { nVocab: number }, tokens: readonly number[]): readonly number[] {
   const unknown = tokens.find((token) => token >= nVocab);
   if (unknown === undefined) return tokens;
-  throw refusal("tokens", `tokens: the vocabulary has ${nVocab} tokens, got ${unknown}.`);
+  throw fieldRefusal("tokens", `the vocabulary has ${nVocab} tokens, got ${unknown}.`);
 }
 
 export function refusal(param: string, sentence: string): HttpError {
   return new HttpError(400, sentence, { param });
 }
 
+/** The same, in a sentence that begins with the field. */
+export function fieldRefusal(field: string, sentence: string): HttpError {
+  return refusal(field, `${field}: ${sentence}`);
+}
+
 function checkGrammar(grammar: string): void {
   if (grammar.trimStart().startsWith("%llguidance")) {
-    throw refusal("grammar", "grammar: %llguidance grammars are not supported; use GBNF.");
+    throw fieldRefusal("grammar", "%llguidance grammars are not supported; use GBNF.");
   }
   let depth = 0;
   for (const character of grammar) {
     if (character === "(") depth++;
     if (character === ")") depth--;
     if (depth > limits.grammar_depth) {
-      throw refusal("grammar", `grammar: parentheses may be nested ${limits.grammar_depth} deep, got more.`);
+      throw fieldRefusal("grammar", `parentheses may be nested ${limits.grammar_depth} deep, got more.`);
     }
   }
 }
@@ -213,9 +215,9 @@ function checkPatterns(schema: unknown, path: string): void {
   if (typeof schema !== "object" || schema === null) return;
   for (const [key, value] of Object.entries(schema)) {
     if (key === "pattern" && typeof value === "string" && value.length > limits.pattern_characters) {
-      throw refusal(
+      throw fieldRefusal(
         path,
-        `${path}: a pattern has at most ${limits.pattern_characters} characters, got ${value.length}.`,
+        `a pattern has at most ${limits.pattern_characters} characters, got ${value.length}.`,
       );
     }
     checkPatterns(value, path);

@@ -22,7 +22,7 @@ import type { Outcome } from "../executions/index.js";
 import { clientGone } from "../http/index.js";
 import { NativeError } from "../native/index.js";
 import { taking } from "./body.js";
-import { checkContinued, checkGeneration, checkMessages, checkTools, refusal } from "./check-body.js";
+import { checkContinued, checkGeneration, checkMessages, checkTools, fieldRefusal } from "./check-body.js";
 import { CompletionForm } from "./forms/completion.js";
 import type { AnswerForm, ChatAnswer } from "./forms/form.js";
 import { MessagesForm } from "./forms/messages-answer.js";
@@ -60,7 +60,7 @@ export const complete = taking(CompletionSchema, unsupportedInCompletions, async
   checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
   const perPrompt = body.n_cmpl ?? body.n ?? 1;
   if (best_of !== undefined && best_of !== perPrompt) {
-    throw refusal("best_of", `best_of: must be n (${perPrompt}), got ${best_of}; ask for more and choose.`);
+    throw fieldRefusal("best_of", `must be n (${perPrompt}), got ${best_of}; ask for more and choose.`);
   }
   const wanted = body.logprobs ?? (body.n_probs === 0 ? undefined : body.n_probs);
   const silent = asksForNothing(body);
@@ -103,10 +103,7 @@ export async function countTokens(
   signal: AbortSignal,
 ): Promise<number> {
   if (showsImages(body)) {
-    throw refusal(
-      "messages",
-      "messages: the tokens of images are known only once they are encoded; count texts.",
-    );
+    throw fieldRefusal("messages", "the tokens of images are known only once they are encoded; count texts.");
   }
   const request = prepareChat(service, body);
   const applied = await service.engine.request("apply-template", request, signal);
@@ -126,22 +123,13 @@ function promptsOf({ prompt }: Pick<CompletionRequest, "prompt">): (string | num
 function checkEchoed({ engine }: InferenceService, body: CompletionRequest): void {
   const { captures, noCaptureReason } = engine.info;
   if (!captures) {
-    throw refusal(
-      "logprobs",
-      `logprobs: with echo the prompt's are made as captures are. ${noCaptureReason}`,
-    );
+    throw fieldRefusal("logprobs", `with echo the prompt's are made as captures are. ${noCaptureReason}`);
   }
   if (body.tapline?.interventions !== undefined && body.tapline.interventions.length > 0) {
-    throw refusal(
-      "logprobs",
-      "logprobs: with echo not beside interventions; the prompt's are those without any.",
-    );
+    throw fieldRefusal("logprobs", "with echo not beside interventions; the prompt's are those without any.");
   }
   if (body.post_sampling_probs === true) {
-    throw refusal(
-      "post_sampling_probs",
-      "post_sampling_probs: not with echo; a prompt's tokens are not sampled.",
-    );
+    throw fieldRefusal("post_sampling_probs", "not with echo; a prompt's tokens are not sampled.");
   }
 }
 
@@ -167,10 +155,10 @@ function showsImages({ messages }: ChatRequest): boolean {
 /** What is counted by tokens of text, or shares them. */
 function checkAroundImages({ n, n_cmpl, tapline }: ChatRequest): void {
   if (tapline !== undefined) {
-    throw refusal("tapline", "tapline: a chat that shows images is neither changed nor watched.");
+    throw fieldRefusal("tapline", "a chat that shows images is neither changed nor watched.");
   }
   const wanted = Math.max(n ?? 1, n_cmpl ?? 1);
-  if (wanted > 1) throw refusal("n", `n: a chat that shows images has one answer, got ${wanted}.`);
+  if (wanted > 1) throw fieldRefusal("n", `a chat that shows images has one answer, got ${wanted}.`);
 }
 
 async function generateChat(
@@ -197,7 +185,7 @@ async function generate(
 ): Promise<void> {
   const answers = answersOf(request);
   if (answers > inferenceLimits.answers) {
-    throw refusal("n", `n: at most ${inferenceLimits.answers} answers to all prompts, got ${answers}.`);
+    throw fieldRefusal("n", `at most ${inferenceLimits.answers} answers to all prompts, got ${answers}.`);
   }
   const live = await openLive(service, ctx, tapline, {
     answers,
@@ -318,7 +306,7 @@ function applyToolChoice(tools: NonNullable<ChatRequest["tools"]>, body: ChatReq
   if (offered.length === 0) {
     const what =
       typeof choice === "string" ? "no tools are given" : `no tool is named ${choice.function.name}`;
-    throw refusal("tool_choice", `tool_choice: ${what}.`);
+    throw fieldRefusal("tool_choice", `${what}.`);
   }
   return { ...body, tools: offered, tool_choice: "required" };
 }

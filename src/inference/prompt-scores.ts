@@ -3,7 +3,7 @@ import { HttpError } from "../http/index.js";
 import type { Engine, PromptScores as Scores } from "../native/engine.js";
 import { NativeError } from "../native/index.js";
 import { SerialQueue } from "../native/serial.js";
-import { checkTokens, refusal } from "./check-body.js";
+import { checkTokens, fieldRefusal } from "./check-body.js";
 import type { EchoedPrompt, ScoredToken } from "./forms/completion.js";
 import { wholeBody } from "./reply.js";
 
@@ -75,9 +75,9 @@ export class PromptScores {
     }
     const told = tokens.reduce((sum, ids) => sum + ids.length, 0) * entries;
     if (told > limits.prompt_logprobs) {
-      throw refusal(
+      throw fieldRefusal(
         "logprobs",
-        `logprobs: with echo an answer tells at most ${limits.prompt_logprobs} log-probabilities of its prompts, these are ${told}; ask for fewer prompts, alternatives or answers at once.`,
+        `with echo an answer tells at most ${limits.prompt_logprobs} log-probabilities of its prompts, these are ${told}; ask for fewer prompts, alternatives or answers at once.`,
       );
     }
   }
@@ -94,7 +94,7 @@ export class PromptScores {
 /** What the model or the machine cannot do is told: the sentence names it. */
 function refused(error: unknown): unknown {
   if (!(error instanceof NativeError)) return error;
-  if (error.code === "UNSUPPORTED_ARCHITECTURE") return refusal("logprobs", `logprobs: ${error.message}`);
+  if (error.code === "UNSUPPORTED_ARCHITECTURE") return fieldRefusal("logprobs", `${error.message}`);
   if (error.code === "OUT_OF_MEMORY") return new HttpError(503, error.message);
   return error.code === "COMPUTE" ? new HttpError(500, error.message) : error;
 }

@@ -13,32 +13,9 @@ import { checkFinite } from "./finite.js";
 import { openLibrary } from "./live/library.js";
 import { createService, type InferenceService } from "./service.js";
 
-export interface ServingOptions
-  extends Pick<
-    EngineOptions,
-    | "gpuLayers"
-    | "ctxSize"
-    | "parallel"
-    | "threads"
-    | "batch"
-    | "cacheRamMiB"
-    | "embeddings"
-    | "thinking"
-    | "chatTemplate"
-    | "loras"
-    | "cacheTypeK"
-    | "cacheTypeV"
-    | "flashAttention"
-    | "pooling"
-    | "ropeScaling"
-    | "ropeScale"
-    | "ropeFreqBase"
-    | "yarnOriginalCtx"
-    | "splitMode"
-    | "tensorSplit"
-    | "mainGpu"
-    | "cpuMoe"
-  > {
+type OfEngineAlone = "path" | "id" | "mmap" | "captureTokens" | "twin" | "onProgress";
+
+export interface ServingOptions extends Omit<EngineOptions, OfEngineAlone> {
   /** `demo`, a .gguf file, a directory that holds one model, or a hub id. */
   model: string;
   /** Pins a revision of a hub model. */
@@ -67,7 +44,6 @@ export interface ServingOptions
   /** Milliseconds that a capture may wait for its turn; the contract's 60 s unless told otherwise. */
   captureWaitMs?: number;
   onProgress?: (stage: string, fraction: number, download?: DownloadProgress) => void;
-  onFailure?: (sentence: string) => void;
   /** Something that a person should know and that stops nothing. */
   onWarning?: (sentence: string) => void;
 }

@@ -1,23 +1,14 @@
 import type { SamplingDefaults } from "../contracts/chat.js";
 import { ExecutionRecorder } from "../executions/index.js";
-import type { ResolvedModel } from "../models/resolve.js";
-import type { Engine } from "../native/engine.js";
-import type { BackendInfo } from "../native/index.js";
 import { Admission } from "./admission.js";
-import { Captures } from "./capture.js";
+import { type Captured, Captures } from "./capture.js";
 import type { LiveLibrary } from "./live/library.js";
 import { RowStore } from "./live/row-store.js";
 import { PromptScores } from "./prompt-scores.js";
 import { ServingStats } from "./stats.js";
 
 /** What the routes of one inference server share. */
-export interface InferenceService {
-  readonly engine: Engine;
-  readonly backend: BackendInfo;
-  readonly resolved: ResolvedModel;
-  /** The model as it was asked for on the command line. */
-  readonly requestedModel: string;
-  readonly requestedRevision: string | null;
+export interface InferenceService extends Captured {
   /** Whether a draft model guesses tokens ahead. */
   readonly drafts: boolean;
   /** Vectors and probes that requests name. */
@@ -35,13 +26,10 @@ export interface InferenceService {
   readonly sampling: SamplingDefaults;
   /** How probable prompts are. */
   readonly scores: PromptScores;
-  readonly stats: ServingStats;
   readonly admission: Admission;
   readonly executions: ExecutionRecorder;
   /** Unix seconds. */
   readonly startedAt: number;
-  /** Milliseconds that a capture may wait for its turn. */
-  readonly captureWaitMs: number;
 }
 
 export type ServiceParts = Pick<

@@ -123,8 +123,6 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     description: "Operations, every limit as a number, backend, the running job and waiting places.",
     input: Nothing,
     output: resultSchema({ health: anObject }),
-    readOnly: true,
-    remote: false,
     call: async (_input, signal) => shown({ health: await lab.health({ signal }) }),
   });
   addTool(server, {
@@ -133,14 +131,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     description: "The newest jobs, newest first, as far as they fit.",
     input: JobsInput,
     output: resultSchema({ jobs: Type.Array(job), total: Type.Integer() }),
-    readOnly: true,
-    remote: false,
-    async call({ limit }, signal) {
-      const { value, hidden } = revealAll(await lab.jobs({ signal }));
-      const all = value as unknown[];
-      const { items } = pageOf(all.slice(0, limit), (index) => `/${index}`, mcpLimits.page_characters);
-      return quoted(local, hidden, { jobs: items, total: all.length });
-    },
+    call: async ({ limit }, signal) => firstOf("jobs", await lab.jobs({ signal }), limit),
   });
   addTool(server, {
     name: "lab_job",
@@ -154,8 +145,6 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
       cut: Type.Optional(jobCuts),
       piece: Type.Optional(Type.Object({ pointer: Type.String(), offset: Type.Integer() })),
     }),
-    readOnly: true,
-    remote: false,
     call: async (input, signal) => jobResult(lab, input, signal),
   });
   addTool(server, {
@@ -168,10 +157,8 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     input: SubmissionInput,
     listed: ListedSubmission,
     output: resultSchema({ job }),
-    readOnly: false,
     // What it writes to a folder that the agent names is not the Lab's own.
     destructive: true,
-    remote: false,
     async call(input, signal) {
       const { operation, model, ...settings } = checked(input);
       const job = await lab.submit(operation as Operation, model, settings as Settings<Operation>, {
@@ -187,8 +174,6 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
       "The full JSON Schema of an operation's submission (each field's meaning, range and default) or of its result.",
     input: OperationInput,
     output: resultSchema({ schema: anObject }),
-    readOnly: true,
-    remote: false,
     async call({ operation, part }) {
       return shown({ schema: contracts[operation][part ?? "submission"] });
     },
@@ -200,14 +185,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
       "Sparse autoencoders by name, for lab_submit's features and compare: what each one reads, and its source.",
     input: Nothing,
     output: resultSchema({ dictionaries: objects, total: Type.Integer() }),
-    readOnly: true,
-    remote: false,
-    async call(_input, signal) {
-      const { value, hidden } = revealAll(await lab.dictionaries({ signal }));
-      const all = value as unknown[];
-      const { items } = pageOf(all, (index) => `/${index}`, mcpLimits.page_characters);
-      return quoted(local, hidden, { dictionaries: items, total: all.length });
-    },
+    call: async (_input, signal) => firstOf("dictionaries", await lab.dictionaries({ signal })),
   });
   addTool(server, {
     name: "lab_add_dictionary",
@@ -217,7 +195,6 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
       "download may take minutes).",
     input: DictionaryInput,
     output: resultSchema({ dictionary: anObject }),
-    readOnly: false,
     destructive: true,
     remote: true,
     async call({ name, from, replace, ...settings }, signal) {
@@ -233,14 +210,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
       "is, and its source.",
     input: Nothing,
     output: resultSchema({ lenses: objects, total: Type.Integer() }),
-    readOnly: true,
-    remote: false,
-    async call(_input, signal) {
-      const { value, hidden } = revealAll(await lab.lenses({ signal }));
-      const all = value as unknown[];
-      const { items } = pageOf(all, (index) => `/${index}`, mcpLimits.page_characters);
-      return quoted(local, hidden, { lenses: items, total: all.length });
-    },
+    call: async (_input, signal) => firstOf("lenses", await lab.lenses({ signal })),
   });
   addTool(server, {
     name: "lab_add_lens",
@@ -250,7 +220,6 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
       "the download may take minutes), or `demo`, the embedded model's.",
     input: LensInput,
     output: resultSchema({ lens: anObject }),
-    readOnly: false,
     destructive: true,
     remote: true,
     async call({ name, from, replace, ...settings }, signal) {
@@ -264,9 +233,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     description: "Deletes it from the library. Later jobs and requests that name it are refused.",
     input: ForgetInput,
     output: resultSchema({ forgotten: Type.String() }),
-    readOnly: false,
     destructive: true,
-    remote: false,
     async call({ kind, name }, signal) {
       await (kind === "dictionary"
         ? lab.removeDictionary(name, { signal })
@@ -280,9 +247,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     description: "Stops a queued or running job. A job that has ended stays as it is.",
     input: IdInput,
     output: resultSchema({ job }),
-    readOnly: false,
     destructive: true,
-    remote: false,
     call: async (input, signal) => shown({ job: await lab.cancel(input.id, { signal }) }),
   });
   addTool(server, {
@@ -299,7 +264,6 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
       path: Type.Optional(Type.String()),
     }),
     readOnly: artifacts === null,
-    remote: false,
     async call({ id, name }, signal) {
       const names = (await lab.job(id, { signal })).result?.artifacts ?? [];
       const url = (name: string) =>
@@ -318,6 +282,14 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
       return shown({ ...found, path });
     },
   });
+}
+
+/** The first of a list, as many as fit, and how many there are. */
+function firstOf(name: string, found: readonly object[], limit?: number) {
+  const { value, hidden } = revealAll(found);
+  const all = value as unknown[];
+  const { items } = pageOf(all.slice(0, limit), (index) => `/${index}`, mcpLimits.page_characters);
+  return quoted(local, hidden, { [name]: items, total: all.length });
 }
 
 /** @throws TaplineError with the sentence that the service would answer */

@@ -69,8 +69,6 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
       "Which model the inference server holds in memory, and whether and how far it can be inspected.",
     input: Nothing,
     output: resultSchema({ capabilities: anObject }),
-    readOnly: true,
-    remote: false,
     call: async (_input, signal) => shown({ capabilities: await serving.capabilities({ signal }) }),
   });
   addTool(server, {
@@ -81,8 +79,6 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
       "blocks' outputs, and the candidates for the next token. Waits for its turn between two requests.",
     input: InspectInput,
     output: resultSchema({ capture: anObject }),
-    readOnly: true,
-    remote: false,
     async call({ prompt, layers, max_input_tokens }, signal) {
       return shown({
         capture: await serving.inspect(prompt, { layers, maxInputTokens: max_input_tokens, signal }),
@@ -103,8 +99,6 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
       answers: objects,
       cut: cuts("watch fewer layers, probes or positions, or fewer tokens, for the rest."),
     }),
-    readOnly: true,
-    remote: false,
     call: async (input, signal) => generated(serving, input, signal),
   });
   addTool(server, {
@@ -119,8 +113,6 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
       probes: Type.Optional(objects),
       cut: cuts("name one of them to see it whole."),
     }),
-    readOnly: true,
-    remote: false,
     call: async (input, signal) => inPart(await library(serving, input, signal)),
   });
   addTool(server, {
@@ -132,9 +124,7 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
       "shuffled_separation means that there is none.",
     input: VectorInput,
     output: resultSchema({ vector: anObject }),
-    readOnly: false,
     destructive: true,
-    remote: false,
     async call({ replace, ...request }, signal) {
       await unlessKept("vector", request.name, replace, () => serving.vectors({ signal }));
       return shown({ vector: await serving.makeVector(request, { signal }) });
@@ -148,9 +138,7 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
       "under a name, for `watch`, `when` and `stop_when`. Every fifth text is held out; separation is the AUROC there.",
     input: ProbeInput,
     output: resultSchema({ probe: anObject }),
-    readOnly: false,
     destructive: true,
-    remote: false,
     async call({ replace, ...request }, signal) {
       await unlessKept("probe", request.name, replace, () => serving.probes({ signal }));
       return shown({ probe: await serving.makeProbe(request, { signal }) });
@@ -162,9 +150,7 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
     description: "Deletes it from the library. Later requests that name it are refused.",
     input: ForgetInput,
     output: resultSchema({ forgotten: Type.String() }),
-    readOnly: false,
     destructive: true,
-    remote: false,
     async call({ kind, name }, signal) {
       await (kind === "vector"
         ? serving.removeVector(name, { signal })

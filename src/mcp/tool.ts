@@ -17,12 +17,12 @@ export interface Tool<S extends TSchema> {
   /** The input as a list of tools shows it; unless given, with short descriptions. Calls are checked against `input`. */
   listed?: TSchema;
   output: TSchema;
-  /** Whether it leaves everything as it is. */
-  readOnly: boolean;
+  /** Whether it leaves everything as it is; unless given, whatever ends or removes nothing does. */
+  readOnly?: boolean;
   /** Whether it ends or removes something. */
   destructive?: boolean;
   /** Whether it reaches beyond this machine. */
-  remote: boolean;
+  remote?: boolean;
   /** @param signal ends with the call: cancelled by the client, or the connection closed */
   call(input: Static<S>, signal: AbortSignal): Promise<CallToolResult>;
 }
@@ -44,6 +44,7 @@ const sentences = (schema: TSchema): jsonSchemaValidator => ({
 
 /** Adds a tool to a server. Its failures become results that the model reads; faults go to stderr as well. */
 export function addTool<S extends TSchema>(server: McpServer, tool: Tool<S>): void {
+  const { destructive = false, readOnly = !destructive, remote = false } = tool;
   server.registerTool(
     tool.name,
     {
@@ -54,11 +55,7 @@ export function addTool<S extends TSchema>(server: McpServer, tool: Tool<S>): vo
         sentences(tool.input),
       ),
       outputSchema: fromJsonSchema(tool.output as object),
-      annotations: {
-        readOnlyHint: tool.readOnly,
-        destructiveHint: tool.destructive ?? false,
-        openWorldHint: tool.remote,
-      },
+      annotations: { readOnlyHint: readOnly, destructiveHint: destructive, openWorldHint: remote },
     },
     async (input, { mcpReq }) => {
       try {

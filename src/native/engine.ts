@@ -422,7 +422,8 @@ export class Engine {
     const { rows, ...rest } = request;
     const { layers } = await this.#capture({ ...rest, state: rows, nextTop: 0 });
     return layers.map(({ state, excluded = { bos: 0, outliers: 0 } }) => ({
-      ...{ state: state as Float32Array, excluded },
+      state: state as Float32Array,
+      excluded,
     }));
   }
 

@@ -256,15 +256,7 @@ async function run<T>(
   return cancellable(signal, async (cancel) => start({ cancel, ...defined({ onProgress }) }));
 }
 
-interface NativeTrainingSet {
-  features: Float32Array;
-  train: Uint8Array;
-  hidden: number;
-  seed?: number;
-  threads?: number;
-}
-
-function trainingSet({ features, train, seed, threads }: TrainingSet): NativeTrainingSet {
+function trainingSet({ features, train, seed, threads }: TrainingSet) {
   if (!(train instanceof Uint8Array))
     throw invalid("train must be a Uint8Array with 1 for each training example.");
   checkBits("train", train, train.length);

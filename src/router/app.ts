@@ -4,19 +4,20 @@ import { autoModel } from "../contracts/router.js";
 import { executionEndpoints } from "../executions/index.js";
 import {
   createApp,
-  createRouter,
+  type Endpoint,
   errorBodyAt,
   type FrontPage,
   frontPage,
   HttpError,
   keyAccess,
   localAccess,
+  type RouteContext,
   routesOf,
   sharedAccess,
   underPath,
 } from "../http/index.js";
 import type { ModelObject } from "./backend.js";
-import { cameBack, unavailable } from "./forward.js";
+import { cameBack, notServed, unavailable } from "./forward.js";
 import { isComingBack, withVia } from "./headers.js";
 import { pick } from "./pick.js";
 import type { RouterService } from "./service.js";
@@ -36,12 +37,7 @@ export function routerApp(service: RouterService, log: (line: string) => void): 
       sharedAccess(service.cors, shared),
       keyAccess(service.apiKey, (path) => !open(path)),
     ],
-    routers: [
-      v1Routes(service),
-      toldRoutes(service),
-      statusRoutes(service),
-      routesOf(executionEndpoints, service.executions),
-    ],
+    routers: [routesOf(routerEndpoints, service), routesOf(executionEndpoints, service.executions)],
     errorBodyAt,
     log,
   });
@@ -64,27 +60,32 @@ function greeting({ backends }: RouterService): FrontPage {
   };
 }
 
-function v1Routes(service: RouterService) {
-  const router = createRouter();
-  router.get("/v1/models", (ctx) => {
-    ctx.body = { object: "list", data: modelsOf(service) };
-  });
-  router.get("/v1/health", (ctx) => {
-    ctx.body = health(service);
-  });
-  router.get("/v1/models/*id", (ctx) => {
-    const wanted = ctx.params.id as string;
-    const model = modelsOf(service).find(({ id }) => id === wanted);
-    if (model === undefined) {
-      throw new HttpError(404, `The model ${wanted.slice(0, 200)} is not served by any backend.`, {
-        param: "model",
-        code: "model_not_found",
-      });
-    }
-    ctx.body = model;
-  });
-  return router;
-}
+const unlisted = "the router has no description of its own: what it forwards is the backends'";
+
+const routerEndpoints: readonly Endpoint<RouterService>[] = [
+  {
+    at: "GET /v1/models",
+    unlisted,
+    answer: (service) => ({ object: "list", data: modelsOf(service) }),
+  },
+  {
+    at: "GET /v1/models/{*id}",
+    unlisted,
+    answer(service, { params }) {
+      const wanted = params.id as string;
+      const model = modelsOf(service).find(({ id }) => id === wanted);
+      if (model === undefined) throw notServed(wanted);
+      return model;
+    },
+  },
+  ...llamaServerPaths.told.map((path) => ({
+    at: `GET ${path}` as const,
+    unlisted,
+    answer: (service: RouterService, ctx: RouteContext) => told(service, ctx, path),
+  })),
+  { at: "GET /health", also: ["/v1/health"], unlisted, answer: health },
+  { at: "GET /stats", unlisted, answer: (service) => service.report() },
+];
 
 /** What the healthy backends serve, each id once, and the id that leaves the choice to the router. */
 function modelsOf(service: RouterService): ModelObject[] {
@@ -98,39 +99,20 @@ function modelsOf(service: RouterService): ModelObject[] {
 }
 
 /** What one server tells of itself, as llama-server's clients ask: of a backend that serves `?model=ID`. */
-function toldRoutes(service: RouterService) {
-  const router = createRouter();
-  for (const path of llamaServerPaths.told) {
-    router.get(path, async (ctx) => {
-      if (isComingBack(ctx.req, service.via)) throw cameBack();
-      const { model } = ctx.query;
-      const wanted = typeof model === "string" && model !== autoModel ? model : null;
-      const backend = pick(service.backends, wanted, new Set(), performance.now());
-      if (backend === null) {
-        throw unavailable(service, wanted);
-      }
-      const { status, body } = await service.health
-        .told(backend, path, withVia(ctx.get("X-Tapline-Route"), service.via))
-        .catch((error: Error) => {
-          throw new HttpError(502, `${backend.url} does not tell its ${path}: ${error.message}.`);
-        });
-      if (body === undefined) throw new HttpError(502, `${backend.url} answers ${status}, without JSON.`);
-      ctx.status = status;
-      ctx.body = body;
+async function told(service: RouterService, ctx: RouteContext, path: string): Promise<void> {
+  if (isComingBack(ctx.req, service.via)) throw cameBack();
+  const { model } = ctx.query;
+  const wanted = typeof model === "string" && model !== autoModel ? model : null;
+  const backend = pick(service.backends, wanted, new Set(), performance.now());
+  if (backend === null) throw unavailable(service, wanted);
+  const { status, body } = await service.health
+    .told(backend, path, withVia(ctx.get("X-Tapline-Route"), service.via))
+    .catch((error: Error) => {
+      throw new HttpError(502, `${backend.url} does not tell its ${path}: ${error.message}.`);
     });
-  }
-  return router;
-}
-
-function statusRoutes(service: RouterService) {
-  const router = createRouter();
-  router.get("/health", (ctx) => {
-    ctx.body = health(service);
-  });
-  router.get("/stats", (ctx) => {
-    ctx.body = service.report();
-  });
-  return router;
+  if (body === undefined) throw new HttpError(502, `${backend.url} answers ${status}, without JSON.`);
+  ctx.status = status;
+  ctx.body = body;
 }
 
 /** @throws HttpError 503 with Retry-After while no backend is healthy */

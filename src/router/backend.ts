@@ -1,7 +1,6 @@
 import { Pool } from "undici";
 import type { BackendConfig, BackendStats } from "../contracts/router.js";
 import { isLoopback } from "../http/index.js";
-import type { Attempt } from "./attempt.js";
 
 /** How many requests a server generates at once that does not tell: what most start with. */
 const usualSlots = 4;
@@ -22,7 +21,8 @@ export class Backend {
   readonly pool: Pool;
   /** For requests that need a connection of their own. */
   readonly fresh: Pool;
-  readonly attempts = new Set<Attempt>();
+  /** Requests that are there, each of which can be given up before its first byte, or in the middle, too. */
+  readonly attempts = new Set<{ abandon(): void; giveUp(): void }>();
   config: BackendConfig;
   /** Set once it was taken out of the configuration: what runs there goes on. */
   retired = false;

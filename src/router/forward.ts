@@ -32,6 +32,12 @@ export function cameBack(): HttpError {
   return new HttpError(508, "The request came back: a backend of this router leads to the router itself.");
 }
 
+/** The answer to a request for a model that no backend lists. */
+export function notServed(model: string): HttpError {
+  const sentence = `The model ${model.slice(0, 200)} is not served by any backend.`;
+  return new HttpError(404, sentence, { param: "model", code: "model_not_found" });
+}
+
 /** The answer where no healthy backend serves the model; null: none at all. */
 export function unavailable({ backends, health }: RouterService, model: string | null): HttpError {
   const healthy = backends.some(({ state }) => state === "healthy");
@@ -249,10 +255,7 @@ class Forwarding {
     if (this.#refusal !== undefined) return this.#passRefusal(this.#refusal);
     const { backends } = this.#service;
     if (model !== null && backends.some(({ listed }) => listed) && !this.#isListed(model)) {
-      throw new HttpError(404, `The model ${model.slice(0, 200)} is not served by any backend.`, {
-        param: "model",
-        code: "model_not_found",
-      });
+      throw notServed(model);
     }
     throw unavailable(this.#service, model);
   }

@@ -37,14 +37,7 @@ export async function startRouter(options: StartOptions): Promise<Router> {
   const service = new RouterService(options);
   const log = options.log ?? ((line: string) => void process.stderr.write(`${line}\n`));
   const handler = frontHandler(service, routerApp(service, log).callback(), log);
-  const listening = await listen(
-    { callback: () => handler },
-    {
-      port: options.port,
-      ...(options.host === undefined ? {} : { host: options.host }),
-      ...(options.graceMs === undefined ? {} : { graceMs: options.graceMs }),
-    },
-  ).catch(async (error) => {
+  const listening = await listen({ callback: () => handler }, options).catch(async (error) => {
     await service.close();
     throw error;
   });

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { LiveIntervention, LiveRequest } from "../../contracts/live.js";
 import { UsageError } from "../exit-code.js";
-import { integerBetween } from "../options.js";
+import { choice, integerBetween, numberBetween, switches } from "../options.js";
 import { serverOption } from "../service-address.js";
 import type { Ask } from "./chat-session.js";
 
@@ -37,11 +37,9 @@ export function registerChat(program: Command): void {
     .addOption(new Option("--api-key <key>", "key that the server asks for").env("TAPLINE_API_KEY"))
     .option("--system <text>", "system message")
     .option("--system-file <file>", "system message from a file")
-    .addOption(
-      new Option("--think <switch>", "whether answers think, where the template can").choices(["on", "off"]),
-    )
+    .addOption(choice("--think <switch>", "whether answers think, where the template can", switches))
     .option("--max-tokens <number>", "longest answer", integerBetween(1, 1_000_000))
-    .option("--temperature <number>", "0 always takes the likeliest token", temperature)
+    .option("--temperature <number>", "0 always takes the likeliest token", numberBetween(0, 100))
     .option("--seed <number>", "seed of the sampling", integerBetween(0, 2 ** 32 - 1))
     .option(
       "--steer <vector:strength>",
@@ -157,22 +155,13 @@ async function openServer(options: ChatCommandOptions, signal: AbortSignal | und
 }
 
 async function startServer(model: string, signal: AbortSignal | undefined) {
-  const [{ serve }, { ProgressLine }] = await Promise.all([
-    import("../../inference/process/supervisor.js"),
+  const [{ serveHere }, { ProgressLine }] = await Promise.all([
+    import("../own-server.js"),
     import("../../terminal/index.js"),
   ]);
   const progress = new ProgressLine(process.stderr);
   try {
-    return await serve({
-      model,
-      host: "127.0.0.1",
-      port: 0,
-      ...(signal === undefined ? {} : { signal }),
-      onEvent: (event) => {
-        if (event.event === "loading")
-          progress.show(`loading ${model}: ${Math.round(event.fraction * 100)} %`);
-      },
-    });
+    return await serveHere(model, (stage) => progress.show(stage), { signal });
   } finally {
     progress.clear();
   }
@@ -183,12 +172,6 @@ async function systemMessage({ system, systemFile }: ChatCommandOptions): Promis
   if (system !== undefined) throw new UsageError("Say either --system or --system-file.");
   const { readInput } = await import("../input-files.js");
   return (await readInput(systemFile)).trim();
-}
-
-function temperature(text: string): number {
-  const value = text.trim() === "" ? Number.NaN : Number(text);
-  if (!(value >= 0 && value <= 100)) throw new InvalidArgumentError("It must be a number between 0 and 100.");
-  return value;
 }
 
 function steering(text: string, earlier: Steering[] = []): Steering[] {

@@ -1,4 +1,12 @@
-import type { CompletedCommand } from "./completion.js";
+/** One command as shells complete it, from commander's own tree. */
+export interface CompletedCommand {
+  /** Words behind `tapline`; empty for tapline itself. */
+  path: string[];
+  subcommands: Array<{ name: string; description: string }>;
+  options: Array<{ flags: string[]; description: string; takesValue: boolean; choices: string[] }>;
+  /** Words that may stand as an argument. */
+  words: string[];
+}
 
 /** Where nothing else is offered, files are: models, configurations and examples are files. */
 export const scripts: Record<"bash" | "zsh" | "fish", (commands: CompletedCommand[]) => string> = {

@@ -1,14 +1,5 @@
 import { Argument, type Command, type Option } from "commander";
-
-/** One command as shells complete it, from commander's own tree. */
-export interface CompletedCommand {
-  /** Words behind `tapline`; empty for tapline itself. */
-  path: string[];
-  subcommands: Array<{ name: string; description: string }>;
-  options: Array<{ flags: string[]; description: string; takesValue: boolean; choices: string[] }>;
-  /** Words that may stand as an argument. */
-  words: string[];
-}
+import type { CompletedCommand } from "./completion-scripts.js";
 
 /** `tapline completion`: a script for a shell, made from the commands that there are. */
 export function registerCompletion(program: Command): void {

@@ -7,6 +7,7 @@ import type { Capabilities, CaptureResult } from "../../contracts/index.js";
 import { limits } from "../../contracts/limits.js";
 import { spread, spreadLayers } from "../../findings/layers.js";
 import { unwritable } from "../output.js";
+import { serveHere } from "../own-server.js";
 import { makeFolder } from "../run-experiment.js";
 
 export interface DemoOptions {
@@ -106,16 +107,7 @@ async function startServices(
   closers: Array<() => Promise<unknown>>,
 ): Promise<{ inference: string; lab: string }> {
   onStage("starting the services");
-  const { serve } = await import("../../inference/process/supervisor.js");
-  const starting = serve({
-    model,
-    host: "127.0.0.1",
-    port: 0,
-    signal,
-    onEvent: (event) => {
-      if (event.event === "loading") onStage(`loading ${model}: ${Math.round(event.fraction * 100)} %`);
-    },
-  });
+  const starting = serveHere(model, onStage, { signal });
   // The Lab's modules load while the serving process loads the model.
   const [serving, { startLab }] = await Promise.all([starting, import("../../lab/index.js")]);
   closers.push(() => serving.close());

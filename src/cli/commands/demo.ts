@@ -1,14 +1,10 @@
 import type { Command } from "commander";
 import { UserError } from "../../contracts/user-error.js";
 import { layerList } from "../options.js";
-import { endBy, stopSignal } from "../stop-signal.js";
+import { endBy, stoppable } from "../stop-signal.js";
+import type { DemoOptions } from "./demo-run.js";
 
-interface DemoCommandOptions {
-  model: string;
-  prompt: string;
-  question: string;
-  layers?: number[];
-  out: string;
+interface DemoCommandOptions extends Omit<DemoOptions, "signal" | "onStage"> {
   json?: boolean;
 }
 
@@ -32,8 +28,7 @@ export function registerDemo(program: Command): void {
 }
 
 async function runDemoCommand(options: DemoCommandOptions): Promise<void> {
-  const stop = new AbortController();
-  void stopSignal().then((signal) => stop.abort(signal));
+  const signal = stoppable();
   const [
     { runDemo },
     { demoPicture },
@@ -51,7 +46,7 @@ async function runDemoCommand(options: DemoCommandOptions): Promise<void> {
   try {
     const { report, unwritten } = await runDemo({
       ...options,
-      signal: stop.signal,
+      signal,
       onStage: (stage) => progress.show(stage),
     });
     progress.clear();
@@ -59,7 +54,7 @@ async function runDemoCommand(options: DemoCommandOptions): Promise<void> {
     if (unwritten !== undefined) throw unwritten;
   } catch (error) {
     progress.clear();
-    if (stop.signal.aborted) return endBy(stop.signal.reason);
+    if (signal.aborted) return endBy(signal.reason);
     if (error instanceof TaplineError || error instanceof TimeoutError) throw new UserError(error.message);
     throw error;
   }

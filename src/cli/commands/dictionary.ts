@@ -1,9 +1,9 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import type { StoredDictionary } from "../../contracts/library.js";
 import { limits } from "../../contracts/limits.js";
 import { type BlockPoint, blockPoints } from "../../contracts/names.js";
 import { checkName, hereCommand, registerKeptHere, withHub } from "../kept.js";
-import { integerBetween } from "../options.js";
+import { choice, integerBetween } from "../options.js";
 
 interface AddOptions {
   json?: boolean;
@@ -31,10 +31,11 @@ export function registerDictionary(program: Command): void {
       integerBetween(0, limits.layer_index),
     )
     .addOption(
-      new Option(
+      choice(
         "--point <point>",
         "what of that block, where its files do not say (default: block_out)",
-      ).choices(blockPoints),
+        blockPoints,
+      ),
     )
     .option(
       "--k <number>",

@@ -24,6 +24,13 @@ export interface Finding {
   advice?: string;
 }
 
+const ok = (check: string, finding: string): Finding => ({ check, status: "ok", finding });
+const unwell =
+  (status: Finding["status"]) =>
+  (check: string, finding: string, advice: string): Finding => ({ check, status, finding, advice });
+const warning = unwell("warning");
+const problem = unwell("problem");
+
 type Native = typeof import("../../native/index.js");
 
 const run = promisify(execFile);
@@ -59,8 +66,8 @@ export async function findings(
 export function nodeVersion(version: string): Finding {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const finding = `Node.js ${version}`;
-  if (major > 20 || (major === 20 && minor >= 19)) return { check: "node", status: "ok", finding };
-  return { check: "node", status: "problem", finding, advice: "Install Node.js 20.19 or newer." };
+  if (major > 20 || (major === 20 && minor >= 19)) return ok("node", finding);
+  return problem("node", finding, "Install Node.js 20.19 or newer.");
 }
 
 async function addon(): Promise<{ finding: Finding; module?: Native }> {
@@ -71,18 +78,11 @@ async function addon(): Promise<{ finding: Finding; module?: Native }> {
     const { variant, passedOver } = module.addonInUse();
     const uses = features.length > 0 ? ` (${features.join(", ")})` : "";
     const finding = [`llama.cpp ${llamaCpp} for ${backend}${uses}, ${variant}`, ...passedOver].join("; ");
-    return { finding: { check: "addon", status: "ok", finding }, module };
+    return { finding: ok("addon", finding), module };
   } catch (error) {
     const [what, ...rest] = (error as Error).message.split("; ");
     const advice = rest.join("; ") || "Run `npm run build:native`.";
-    return {
-      finding: {
-        check: "addon",
-        status: "problem",
-        finding: `${what}.`,
-        advice: advice[0]!.toUpperCase() + advice.slice(1),
-      },
-    };
+    return { finding: problem("addon", `${what}.`, advice[0]!.toUpperCase() + advice.slice(1)) };
   }
 }
 
@@ -96,7 +96,7 @@ async function toolchain(native: Native | undefined): Promise<Finding> {
     };
     const { cmake, ninja, ccache } = checkToolchain(native?.backendInfo().backend ?? "cpu");
     const tools = [cmake, ninja, ccache].filter((tool) => tool !== undefined);
-    return { check: "toolchain", status: "ok", finding: tools.join(", ") };
+    return ok("toolchain", tools.join(", "));
   } catch (error) {
     return notBuildable((error as Error).message, native !== undefined);
   }
@@ -122,33 +122,27 @@ async function graphics(native: Native): Promise<Finding> {
       ({ name, description, memoryFree, memoryTotal }) =>
         `${name}: ${description}, ${bytes(memoryFree)} of ${bytes(memoryTotal)} free`,
     );
-    return { check, status: "ok", finding: texts.join("; ") };
+    return ok(check, texts.join("; "));
   }
   const seen = await run("nvidia-smi", ["-L"], { timeout: 10_000 }).then(
     ({ stdout }) => stdout.trim().split("\n")[0] as string,
     () => "",
   );
   if (!seen.startsWith("GPU")) {
-    return { check, status: "ok", finding: `none; ${availableParallelism()} processor threads compute` };
+    return ok(check, `none; ${availableParallelism()} processor threads compute`);
   }
-  return {
+  return warning(
     check,
-    status: "warning",
-    finding: `${seen.replace(/ \(UUID.*/, "")} is here, and the addon is built for ${backend}.`,
-    advice: "Install the CUDA toolkit and run `TAPLINE_BACKEND=cuda npm run build:native`.",
-  };
+    `${seen.replace(/ \(UUID.*/, "")} is here, and the addon is built for ${backend}.`,
+    "Install the CUDA toolkit and run `TAPLINE_BACKEND=cuda npm run build:native`.",
+  );
 }
 
 function memory(): Finding {
   const { free, total } = hostMemory();
   const finding = `${bytes(free)} of ${bytes(total)} free`;
-  if (free >= littleMemory) return { check: "memory", status: "ok", finding };
-  return {
-    check: "memory",
-    status: "warning",
-    finding,
-    advice: "End other programs; a model takes the size of its file and more.",
-  };
+  if (free >= littleMemory) return ok("memory", finding);
+  return warning("memory", finding, "End other programs; a model takes the size of its file and more.");
 }
 
 async function disk(): Promise<Finding[]> {
@@ -169,12 +163,11 @@ async function diskOf(check: string, folder: string, remedy: string): Promise<Fi
     await access(there, constants.W_OK);
   } catch {
     const variable = check === "cache" ? "HF_HOME" : "TAPLINE_HOME";
-    return {
+    return problem(
       check,
-      status: "problem",
-      finding: `${folder} cannot be written by this account.`,
-      advice: `Change its owner, or set ${variable} to a folder of yours.`,
-    };
+      `${folder} cannot be written by this account.`,
+      `Change its owner, or set ${variable} to a folder of yours.`,
+    );
   }
   const { bavail, bsize } = await statfs(there);
   const free = bavail * bsize;
@@ -196,15 +189,13 @@ async function allPorts(ports: Readonly<Record<string, number>>): Promise<Findin
   return Promise.all(
     Object.entries(ports).map(async ([service, port]): Promise<Finding> => {
       const check = "port";
-      if (await isFree(port)) return { check, status: "ok", finding: `${port} (${service}) is free` };
-      if (await isTapline(port))
-        return { check, status: "ok", finding: `${port} (${service}) is held by tapline` };
-      return {
+      if (await isFree(port)) return ok(check, `${port} (${service}) is free`);
+      if (await isTapline(port)) return ok(check, `${port} (${service}) is held by tapline`);
+      return warning(
         check,
-        status: "warning",
-        finding: `${port} (${service}) is held by another program.`,
-        advice: "Stop that, or start tapline with --port.",
-      };
+        `${port} (${service}) is held by another program.`,
+        "Stop that, or start tapline with --port.",
+      );
     }),
   );
 }
@@ -258,27 +249,25 @@ async function hub(): Promise<Finding> {
   try {
     const { endpoint, offline, token } = await hubSettings();
     const as = token === undefined ? "without a token" : "with a token";
-    if (offline)
-      return { check: "hub", status: "ok", finding: `${endpoint} is not asked: HF_HUB_OFFLINE is set` };
-    if (await answers(endpoint)) return { check: "hub", status: "ok", finding: `${endpoint} answers, ${as}` };
-    return {
-      check: "hub",
-      status: "warning",
-      finding: `${endpoint} does not answer`,
-      advice: "Models that are here work; to download others, check the network, a proxy, or HF_ENDPOINT.",
-    };
+    if (offline) return ok("hub", `${endpoint} is not asked: HF_HUB_OFFLINE is set`);
+    if (await answers(endpoint)) return ok("hub", `${endpoint} answers, ${as}`);
+    return warning(
+      "hub",
+      `${endpoint} does not answer`,
+      "Models that are here work; to download others, check the network, a proxy, or HF_ENDPOINT.",
+    );
   } catch (error) {
-    return { check: "hub", status: "problem", finding: sentenceOf(error), advice: "Set the variable right." };
+    return problem("hub", sentenceOf(error), "Set the variable right.");
   }
 }
 
 async function rpcServer(server: RpcServer): Promise<Finding> {
   try {
     await reachRpcServers([server]);
-    return { check: "rpc", status: "ok", finding: `${nameOf(server)} answers` };
+    return ok("rpc", `${nameOf(server)} answers`);
   } catch (error) {
     const advice = "Start rpc-server there, from the same llama.cpp; docs/scaling.md says how.";
-    return { check: "rpc", status: "problem", finding: sentenceOf(error), advice };
+    return problem("rpc", sentenceOf(error), advice);
   }
 }
 
@@ -292,10 +281,10 @@ async function modelFits(
   try {
     const { path, weights } = await resolveModel(model, onDownload && { onDownload });
     const size = weights.reduce((sum, file) => sum + file.bytes, 0);
-    if (native === undefined) return { check, status: "ok", finding: `${model}, ${bytes(size)}` };
+    if (native === undefined) return ok(check, `${model}, ${bytes(size)}`);
     const { needed, fits, sentence } = judgeMemory(await native.estimateMemory({ path }));
     const finding = `${model}, ${bytes(size)}; served with the usual context it takes ${bytes(needed)}`;
-    if (fits === "yes") return { check, status: "ok", finding };
+    if (fits === "yes") return ok(check, finding);
     return {
       check,
       status: fits === "no" ? "problem" : "warning",
@@ -303,6 +292,6 @@ async function modelFits(
       advice: "Take a smaller quantisation or --ctx-size, or spread it with --rpc.",
     };
   } catch (error) {
-    return { check, status: "problem", finding: sentenceOf(error), advice: "Name another with --model." };
+    return problem(check, sentenceOf(error), "Name another with --model.");
   }
 }

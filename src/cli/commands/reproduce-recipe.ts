@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -12,11 +11,13 @@ import { canvasOf, ProgressLine, table } from "../../terminal/index.js";
 import { UsageError } from "../exit-code.js";
 import { makeTimeoutMs } from "../kept.js";
 import { openLab } from "../lab-session.js";
+import { localPath } from "../operation-command.js";
 import { print, printJson, shortPath } from "../output.js";
+import { serveHere } from "../own-server.js";
 import { makeFolder } from "../run-experiment.js";
 import { endBy, stoppable } from "../stop-signal.js";
 
-interface RecipeOptions {
+export interface RecipeOptions {
   model?: string;
   lab?: string;
   url?: string;
@@ -42,7 +43,7 @@ export async function reproduceRecipe(
   try {
     const { model, outcomes, files } = await runRecipe({
       ...{ name, recipe, signal, onStage, folder: folder.path },
-      model: localPath(options.model),
+      model: options.model && localPath(options.model),
       variants: Object.fromEntries(Object.entries(variant).map(([form, of]) => [form, localPath(of)])),
       async openLab() {
         const starting = () => onStage("starting a Lab for the occasion");
@@ -78,11 +79,6 @@ function checkPlaces({ steps }: Recipe, { url, model }: RecipeOptions): void {
   }
 }
 
-/** The Lab has a folder of its own: paths are said from the root. */
-function localPath<Named extends string | undefined>(model: Named): Named | string {
-  return model !== undefined && model !== "demo" && existsSync(model) ? resolve(model) : model;
-}
-
 /** A server for the occasion, with a library of its own, on a free port; it is gone when it is closed. */
 async function startServer(
   { id: model, revision }: RecipeModel,
@@ -90,21 +86,10 @@ async function startServer(
   onStage: (stage: string) => void,
 ): Promise<RunningServer> {
   onStage("starting a server for the occasion");
-  const { serve } = await import("../../inference/process/supervisor.js");
   const home = await mkdtemp(join(tmpdir(), "tapline-serve-"));
   const removeHome = () => rm(home, { recursive: true, force: true });
   try {
-    const serving = await serve({
-      model,
-      ...(revision !== undefined && { revision }),
-      host: "127.0.0.1",
-      port: 0,
-      home,
-      signal,
-      onEvent: (event) => {
-        if (event.event === "loading") onStage(`loading ${model}: ${Math.round(event.fraction * 100)} %`);
-      },
-    });
+    const serving = await serveHere(model, onStage, { revision, home, signal });
     const close = () => serving.close().finally(removeHome);
     return { url: serving.url, http: new Transport(serving.url, makeTimeoutMs), close };
   } catch (error) {

@@ -7,19 +7,12 @@ import { UserError } from "../../contracts/user-error.js";
 import type { Texts } from "../../recipe/texts.js";
 import { exitCodes, UsageError } from "../exit-code.js";
 import { labOption, origin } from "../service-address.js";
+import type { RecipeOptions } from "./reproduce-recipe.js";
+import type { StudyOptions } from "./reproduce-study.js";
 
-interface ReproduceOptions {
+interface ReproduceOptions extends RecipeOptions, StudyOptions {
   list?: boolean;
-  model?: string;
-  lab?: string;
-  url?: string;
-  variant?: Record<string, string>;
   texts?: Record<string, string>;
-  out?: string;
-  yes?: boolean;
-  draft?: boolean;
-  json?: boolean;
-  quiet?: boolean;
 }
 
 /** The recipes that come with tapline: the same place from src/ and from dist/. */

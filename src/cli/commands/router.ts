@@ -1,11 +1,10 @@
 import { closeSync, openSync } from "node:fs";
 import type { Command } from "commander";
-import { Option } from "commander";
 import { ports } from "../../contracts/limits.js";
 import type { BackendConfig } from "../../contracts/router.js";
 import type { HealthEvent } from "../../router/index.js";
 import { UsageError } from "../exit-code.js";
-import { headerKey, integerBetween, originList } from "../options.js";
+import { corsOption, integerBetween, keyOption } from "../options.js";
 import { endBy, stopSignal } from "../stop-signal.js";
 
 interface RouterCommandOptions {
@@ -30,12 +29,8 @@ export function registerRouter(program: Command): void {
     .option("--config <file>", "JSON file that lists the backends; read again on SIGHUP")
     .option("--port <number>", "port; 0 takes any free one", integerBetween(0, 65535), ports.router)
     .option("--share", "share /v1 on the network; everything else stays on this machine")
-    .addOption(
-      new Option("--api-key <key>", "key that all but /health asks for")
-        .env("TAPLINE_API_KEY")
-        .argParser(headerKey),
-    )
-    .option("--cors <origin>", "origin whose pages may use /v1, or *; once for each", originList)
+    .addOption(keyOption())
+    .addOption(corsOption())
     .option("--json-log", "write what happens as lines of JSON")
     .action(runRouter);
 }

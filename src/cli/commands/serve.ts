@@ -3,38 +3,31 @@ import { Option } from "commander";
 import type { SamplingDefaults } from "../../contracts/chat.js";
 import { inferenceLimits } from "../../contracts/inference-limits.js";
 import { ports } from "../../contracts/limits.js";
-import type { RpcServer } from "../../models/rpc.js";
+import type { StartOptions } from "../../inference/process/messages.js";
 import { UsageError } from "../exit-code.js";
 import { modelHelp, rpcHelp, rpcServers } from "../model-options.js";
 import {
+  choice,
   collect,
-  headerKey,
+  corsOption,
   integerBetween,
+  keyOption,
   loraList,
   numberBetween,
-  originList,
   shareList,
+  switches,
 } from "../options.js";
 import { stopSignal } from "../stop-signal.js";
 
-interface ServeCommandOptions {
+/** Most flags have their setting's name. */
+interface ServeCommandOptions extends Omit<StartOptions, "model" | "thinking" | "cpuMoe"> {
   model?: string;
   alias?: string[];
-  mmproj?: string;
   lora?: { path: string; scale: number }[];
-  cacheTypeK?: string;
-  cacheTypeV?: string;
   flashAttn?: "on" | "off";
-  ropeScaling?: "none" | "linear" | "yarn";
-  ropeScale?: number;
-  ropeFreqBase?: number;
   yarnOrigCtx?: number;
-  splitMode?: "none" | "layer" | "row";
-  tensorSplit?: number[];
-  mainGpu?: number;
   cpuMoe?: boolean;
   nCpuMoe?: number;
-  pooling?: "none" | "mean" | "cls" | "last" | "rank";
   temperature?: number;
   topK?: number;
   topP?: number;
@@ -43,25 +36,10 @@ interface ServeCommandOptions {
   presencePenalty?: number;
   frequencyPenalty?: number;
   seed?: number;
-  revision?: string;
-  rpc?: RpcServer[];
-  force?: boolean;
   port: number;
   host: string;
-  ctxSize?: number;
-  parallel: number;
-  threads?: number;
-  batch?: number;
-  gpuLayers?: number;
   cacheRam?: number;
   thinking?: "on" | "off";
-  embeddings?: boolean;
-  draft?: string;
-  chatTemplate?: string;
-  apiKey?: string;
-  cors?: string[];
-  waiting: number;
-  jsonLog?: boolean;
 }
 
 export function registerServe(program: Command): void {
@@ -113,12 +91,7 @@ export function registerServe(program: Command): void {
       integerBetween(0, 100_000),
       inferenceLimits.waiting,
     )
-    .addOption(
-      new Option("--thinking <switch>", "whether answers think, where the template can").choices([
-        "on",
-        "off",
-      ]),
-    )
+    .addOption(choice("--thinking <switch>", "whether answers think, where the template can", switches))
     .option(
       "--draft <model>",
       "a smaller model of the same vocabulary that guesses tokens ahead; answers stay the same",
@@ -129,18 +102,17 @@ export function registerServe(program: Command): void {
       "LoRA adapter, a .gguf file, and how strongly it is applied (default: 1); once for each",
       loraList,
     )
-    .addOption(new Option("--cache-type-k <type>", "type of the K cache (default: f16)").choices(cacheTypes))
+    .addOption(choice("--cache-type-k <type>", "type of the K cache (default: f16)", cacheTypes))
     .addOption(
-      new Option(
+      choice(
         "--cache-type-v <type>",
         "type of the V cache; a quantised one needs flash attention",
-      ).choices(cacheTypes),
+        cacheTypes,
+      ),
     )
+    .addOption(choice("--flash-attn <switch>", "fused attention (default: where it helps)", switches))
     .addOption(
-      new Option("--flash-attn <switch>", "fused attention (default: where it helps)").choices(["on", "off"]),
-    )
-    .addOption(
-      new Option("--rope-scaling <method>", "how positions are stretched beyond the training's").choices([
+      choice("--rope-scaling <method>", "how positions are stretched beyond the training's", [
         "none",
         "linear",
         "yarn",
@@ -154,11 +126,7 @@ export function registerServe(program: Command): void {
       integerBetween(1, 10_000_000),
     )
     .addOption(
-      new Option("--split-mode <mode>", "how a model is spread over several GPUs").choices([
-        "none",
-        "layer",
-        "row",
-      ]),
+      choice("--split-mode <mode>", "how a model is spread over several GPUs", ["none", "layer", "row"]),
     )
     .option("--tensor-split <shares>", "each GPU's share, e.g. 3,1", shareList)
     .option("--main-gpu <number>", "the GPU that is used alone, or first", integerBetween(0, 127))
@@ -169,7 +137,7 @@ export function registerServe(program: Command): void {
         .conflicts("cpuMoe"),
     )
     .addOption(
-      new Option("--pooling <method>", "how embeddings are made of a text's tokens").choices([
+      choice("--pooling <method>", "how embeddings are made of a text's tokens", [
         "none",
         "mean",
         "cls",
@@ -188,32 +156,13 @@ export function registerServe(program: Command): void {
     .option("--embeddings", "serve /v1/embeddings even for a large vocabulary")
     .option("--no-embeddings", "do not serve /v1/embeddings")
     .option("--chat-template <file>", "Jinja template instead of the model's own")
-    .addOption(
-      new Option("--api-key <key>", "key that all but /health asks for")
-        .env("TAPLINE_API_KEY")
-        .argParser(headerKey),
-    )
-    .option("--cors <origin>", "origin whose pages may use /v1, or *; once for each", originList)
+    .addOption(keyOption())
+    .addOption(corsOption())
     .option("--json-log", "write what happens as lines of JSON")
     .action(runServe);
 }
 
 const cacheTypes = ["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"];
-
-/** The options that a request's own fields override. */
-function samplingOf(options: ServeCommandOptions): SamplingDefaults {
-  const given = {
-    temperature: options.temperature,
-    top_k: options.topK,
-    top_p: options.topP,
-    min_p: options.minP,
-    repeat_penalty: options.repeatPenalty,
-    presence_penalty: options.presencePenalty,
-    frequency_penalty: options.frequencyPenalty,
-    seed: options.seed,
-  };
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-}
 
 /** What the flags ask of the server. @throws UsageError where they contradict each other */
 export async function servingOf(named: string | undefined, options: ServeCommandOptions) {
@@ -224,42 +173,31 @@ export async function servingOf(named: string | undefined, options: ServeCommand
     throw new UsageError("--pooling is about embeddings, and --no-embeddings switches them off.");
   }
   const { readInput } = await import("../input-files.js");
+  const { alias, lora, flashAttn, yarnOrigCtx, cpuMoe, nCpuMoe, cacheRam, thinking, ...others } = options;
+  const { temperature, topK, topP, minP, repeatPenalty, presencePenalty, frequencyPenalty, seed, ...same } =
+    others;
+  const sampling: SamplingDefaults = {
+    ...(temperature !== undefined && { temperature }),
+    ...(topK !== undefined && { top_k: topK }),
+    ...(topP !== undefined && { top_p: topP }),
+    ...(minP !== undefined && { min_p: minP }),
+    ...(repeatPenalty !== undefined && { repeat_penalty: repeatPenalty }),
+    ...(presencePenalty !== undefined && { presence_penalty: presencePenalty }),
+    ...(frequencyPenalty !== undefined && { frequency_penalty: frequencyPenalty }),
+    ...(seed !== undefined && { seed }),
+  };
   return {
+    ...same,
     model: named ?? options.model ?? "demo",
-    aliases: options.alias,
-    revision: options.revision,
-    rpc: options.rpc,
-    force: options.force,
-    host: options.host,
-    port: options.port,
-    ctxSize: options.ctxSize,
-    parallel: options.parallel,
-    threads: options.threads,
-    batch: options.batch,
-    gpuLayers: options.gpuLayers,
-    cacheRamMiB: options.cacheRam,
-    waiting: options.waiting,
-    thinking: options.thinking === undefined ? undefined : options.thinking === "on",
-    embeddings: options.embeddings,
-    draft: options.draft,
-    chatTemplate: options.chatTemplate === undefined ? undefined : await readInput(options.chatTemplate),
-    mmproj: options.mmproj,
-    loras: options.lora,
-    cacheTypeK: options.cacheTypeK,
-    cacheTypeV: options.cacheTypeV,
-    flashAttention: options.flashAttn,
-    ropeScaling: options.ropeScaling,
-    ropeScale: options.ropeScale,
-    ropeFreqBase: options.ropeFreqBase,
-    yarnOriginalCtx: options.yarnOrigCtx,
-    splitMode: options.splitMode,
-    tensorSplit: options.tensorSplit,
-    mainGpu: options.mainGpu,
-    cpuMoe: options.cpuMoe ? -1 : options.nCpuMoe,
-    pooling: options.pooling,
-    sampling: samplingOf(options),
-    apiKey: options.apiKey,
-    cors: options.cors,
+    aliases: alias,
+    cacheRamMiB: cacheRam,
+    thinking: thinking === undefined ? undefined : thinking === "on",
+    chatTemplate: same.chatTemplate === undefined ? undefined : await readInput(same.chatTemplate),
+    loras: lora,
+    flashAttention: flashAttn,
+    yarnOriginalCtx: yarnOrigCtx,
+    cpuMoe: cpuMoe ? -1 : nCpuMoe,
+    sampling,
   };
 }
 
@@ -271,14 +209,17 @@ export function sharing(host: string, apiKey: string | undefined): string | unde
   return `Whoever reaches ${host} may now use ${shared}.`;
 }
 
-async function runServe(named: string | undefined, options: ServeCommandOptions): Promise<void> {
+async function runServe(
+  named: string | undefined,
+  { jsonLog = false, ...options }: ServeCommandOptions & { jsonLog?: boolean },
+): Promise<void> {
   const settings = await servingOf(named, options);
   const stopped = stopSignal();
   const [{ serve }, { serveReport }] = await Promise.all([
     import("../../inference/process/supervisor.js"),
     import("./serve-report.js"),
   ]);
-  const report = serveReport(options.jsonLog === true, settings.model);
+  const report = serveReport(jsonLog, settings.model);
   const starting = serve({ ...settings, onEvent: report.event });
   // A signal during a long load ends it: the serving process is killed with its parent's connection.
   const serving = await Promise.race([starting, stopped]);

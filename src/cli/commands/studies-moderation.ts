@@ -10,9 +10,19 @@ export interface DatabaseOptions {
   data?: string;
 }
 
-interface Reasoned extends DatabaseOptions {
+/** A reason where the command asks for one; a version of a study. */
+interface ChangeOptions extends DatabaseOptions {
   reason: string;
-  version?: number;
+  versionNumber?: number;
+}
+
+type Moderation = typeof import("../../studies/store/moderation.js");
+
+interface Change<Target, Result> {
+  act(moderation: Moderation, store: Store, target: Target, reason: string): Promise<Result>;
+  /** What is printed behind the target's name once it is done. */
+  said: string;
+  reasoned?: boolean;
 }
 
 type WithStore = (options: DatabaseOptions, work: (store: Store) => Promise<void>) => Promise<void>;
@@ -46,88 +56,74 @@ export function registerModeration(
       console.log(`${identity} is no longer approved as ${role}.`);
     });
 
-  const versioned = (one: Command) =>
-    one.option("--version-number <n>", "one version alone", integerBetween(1, 999_999_999));
-  const reasoned = (one: Command) =>
-    one.requiredOption("--reason <text>", "why, as readers will see", parseReason);
-  reasoned(
-    versioned(command("remove", "Take a published study, or one version, down.").argument("<study>")),
-  ).action(async (study: string, options: Reasoned & { versionNumber?: number }) => {
-    const { remove } = await import("../../studies/store/moderation.js");
-    await withStore(options, async (store) => {
-      const target = { studyId: study.toLowerCase(), version: options.versionNumber ?? null };
-      done(await remove(store, "operator", target, options.reason), `study ${study}`);
-    });
-    console.log(`${study} is removed.`);
+  /** Commands that change the state of one study, comment or account, whose target `find` makes of what names it. */
+  const changes =
+    <Target, Result>(
+      of: "study" | "comment" | "account",
+      find: (named: string, options: ChangeOptions, store: Store) => Target | Promise<Target>,
+      check: (result: Result, what: string) => void,
+    ) =>
+    (name: string, description: string, { act, said, reasoned = false }: Change<Target, Result>) => {
+      const one = command(name, description).argument(`<${of}>`);
+      if (of === "study") {
+        one.option("--version-number <n>", "one version alone", integerBetween(1, 999_999_999));
+      }
+      if (reasoned) one.requiredOption("--reason <text>", "why, as readers will see", parseReason);
+      one.action(async (named: string, options: ChangeOptions) => {
+        const moderation = await import("../../studies/store/moderation.js");
+        await withStore(options, async (store) => {
+          const target = await find(named, options, store);
+          check(await act(moderation, store, target, options.reason), `${of} ${named}`);
+        });
+        console.log(`${named} ${said}.`);
+      });
+    };
+  const studyCommand = changes(
+    "study",
+    (named, { versionNumber }) => ({ studyId: named.toLowerCase(), version: versionNumber ?? null }),
+    done,
+  );
+  const commentCommand = changes("comment", (named) => named.toLowerCase(), found);
+  const accountCommand = changes(
+    "account",
+    async (named, _options, store) => {
+      const { accountNamed } = await import("../../studies/store/accounts.js");
+      return accountNamed(store.db, named);
+    },
+    done,
+  );
+  studyCommand("remove", "Take a published study, or one version, down.", {
+    act: ({ remove }, store, study, reason) => remove(store, "operator", study, reason),
+    said: "is removed",
+    reasoned: true,
   });
-  versioned(command("reinstate", "Publish again what was removed.").argument("<study>")).action(
-    async (study: string, options: DatabaseOptions & { versionNumber?: number }) => {
-      const { reinstate } = await import("../../studies/store/moderation.js");
-      await withStore(options, async (store) => {
-        const target = { studyId: study.toLowerCase(), version: options.versionNumber ?? null };
-        done(await reinstate(store, "operator", target), `study ${study}`);
-      });
-      console.log(`${study} is published again.`);
-    },
-  );
-  reasoned(command("hide", "Hide a comment from readers.").argument("<comment>")).action(
-    async (comment: string, options: Reasoned) => {
-      const { setCommentHidden } = await import("../../studies/store/moderation.js");
-      await withStore(options, async (store) => {
-        const id = comment.toLowerCase();
-        found(await setCommentHidden(store, "operator", id, options.reason), `comment ${comment}`);
-      });
-      console.log(`${comment} is hidden.`);
-    },
-  );
-  command("show", "Show a hidden comment again.")
-    .argument("<comment>")
-    .action(async (comment: string, options: DatabaseOptions) => {
-      const { setCommentHidden } = await import("../../studies/store/moderation.js");
-      await withStore(options, async (store) => {
-        found(await setCommentHidden(store, "operator", comment.toLowerCase(), null), `comment ${comment}`);
-      });
-      console.log(`${comment} is shown again.`);
-    });
-  reasoned(command("erase", "Erase a comment's text for good.").argument("<comment>")).action(
-    async (comment: string, options: Reasoned) => {
-      const { eraseComment } = await import("../../studies/store/moderation.js");
-      await withStore(options, async (store) => {
-        const id = comment.toLowerCase();
-        found(await eraseComment(store, "operator", id, options.reason), `comment ${comment}`);
-      });
-      console.log(`${comment} is erased.`);
-    },
-  );
-  reasoned(
-    command(
-      "suspend",
-      `Suspend an account: its tokens and sessions end at once. The account: ${who}.`,
-    ).argument("<account>"),
-  ).action(async (account: string, options: Reasoned) => {
-    const [{ accountNamed }, { suspend }] = await Promise.all([
-      import("../../studies/store/accounts.js"),
-      import("../../studies/store/moderation.js"),
-    ]);
-    await withStore(options, async (store) => {
-      const person = await accountNamed(store.db, account);
-      done(await suspend(store, "operator", person, options.reason), `account ${account}`);
-    });
-    console.log(`${account} is suspended.`);
+  studyCommand("reinstate", "Publish again what was removed.", {
+    act: ({ reinstate }, store, study) => reinstate(store, "operator", study),
+    said: "is published again",
   });
-  command("unsuspend", "Let a suspended account sign in again.")
-    .argument("<account>")
-    .action(async (account: string, options: DatabaseOptions) => {
-      const [{ accountNamed }, { unsuspend }] = await Promise.all([
-        import("../../studies/store/accounts.js"),
-        import("../../studies/store/moderation.js"),
-      ]);
-      await withStore(options, async (store) => {
-        const person = await accountNamed(store.db, account);
-        done(await unsuspend(store, "operator", person), `account ${account}`);
-      });
-      console.log(`${account} is no longer suspended.`);
-    });
+  commentCommand("hide", "Hide a comment from readers.", {
+    act: ({ setCommentHidden }, store, id, reason) => setCommentHidden(store, "operator", id, reason),
+    said: "is hidden",
+    reasoned: true,
+  });
+  commentCommand("show", "Show a hidden comment again.", {
+    act: ({ setCommentHidden }, store, id) => setCommentHidden(store, "operator", id, null),
+    said: "is shown again",
+  });
+  commentCommand("erase", "Erase a comment's text for good.", {
+    act: ({ eraseComment }, store, id, reason) => eraseComment(store, "operator", id, reason),
+    said: "is erased",
+    reasoned: true,
+  });
+  accountCommand("suspend", `Suspend an account: its tokens and sessions end at once. The account: ${who}.`, {
+    act: ({ suspend }, store, account, reason) => suspend(store, "operator", account, reason),
+    said: "is suspended",
+    reasoned: true,
+  });
+  accountCommand("unsuspend", "Let a suspended account sign in again.", {
+    act: ({ unsuspend }, store, account) => unsuspend(store, "operator", account),
+    said: "is no longer suspended",
+  });
   command(
     "export-account",
     `Write what an account wrote, and what is kept about it, into an archive, for who cannot sign in. The account: ${who}.`,

@@ -2,53 +2,40 @@ import { type Command, Option } from "commander";
 import type { StoredVector } from "../../contracts/library.js";
 import { liveLimits, vectorFormats } from "../../contracts/live-limits.js";
 import { UsageError } from "../exit-code.js";
-import { type AddOptions, figure, keptTools, makeTimeoutMs, registerKept } from "../kept.js";
-import { layerList } from "../options.js";
-import { type ServerOptions, serverCommand } from "../server-command.js";
-
-interface MakeOptions extends ServerOptions {
-  positive: string;
-  negative: string;
-  layers: number[];
-  position?: "last" | "mean";
-  method?: "difference" | "pca";
-}
+import { type AddOptions, figure, positionOption, registerKept } from "../kept.js";
+import { choice, layerList } from "../options.js";
 
 /** `tapline vector`: directions by name, made on a running server's model, for its requests. */
 export function registerVector(program: Command): void {
   const vector = program
     .command("vector")
     .description("Directions by name: make, list, show, add, export, remove.");
-  serverCommand(vector, "make", "Make a direction from two lists of texts on the model that serves.")
-    .argument("<name>", "letters, digits, dots, dashes")
-    .requiredOption(
-      "--positive <file>",
-      `texts, one a line, or JSON, JSON Lines, CSV; at most ${liveLimits.texts}`,
-    )
-    .requiredOption("--negative <file>", "texts on the other side")
-    .requiredOption("--layers <list>", `up to ${liveLimits.layers} blocks as 4,5`, layerList)
-    .addOption(
-      new Option("--position <which>", "state of each text (default: last)").choices(["last", "mean"]),
-    )
-    .addOption(
-      new Option(
-        "--method <name>",
-        "difference of means (default), or the first component of paired differences",
-      ).choices(["difference", "pca"]),
-    )
-    .addHelpText(
-      "after",
-      "\nExamples:\n  tapline vector make polite --positive polite.txt --negative blunt.txt \\\n    --layers 4,5",
-    )
-    .action(make);
   registerKept<StoredVector>(vector, {
     noun: "vector",
+    makes: {
+      description: "Make a direction from two lists of texts on the model that serves.",
+      positive: `texts, one a line, or JSON, JSON Lines, CSV; at most ${liveLimits.texts}`,
+      negative: "texts on the other side",
+      options: [
+        new Option("--layers <list>", `up to ${liveLimits.layers} blocks as 4,5`)
+          .argParser(layerList)
+          .makeOptionMandatory(),
+        positionOption(),
+        choice(
+          "--method <name>",
+          "difference of means (default), or the first component of paired differences",
+          ["difference", "pca"],
+        ),
+      ],
+      example: "tapline vector make polite --positive polite.txt --negative blunt.txt \\\n    --layers 4,5",
+    },
     reads: ".safetensors, .npz, a control vector's .gguf, or with --format another project's .pt",
     addOptions: [
-      new Option(
+      choice(
         "--format <whose>",
         "what the rows of a .pt file are; --layer then counts as that project does",
-      ).choices([...vectorFormats]),
+        vectorFormats,
+      ),
       new Option("--entry <name>", "which vector of a capping file"),
     ],
     claims: refusalLayer,
@@ -57,22 +44,6 @@ export function registerVector(program: Command): void {
     line: ({ layers, model, n_embd }) =>
       `layers ${layers.map(({ layer }) => layer).join(",")}, width ${n_embd}, ${model?.id ?? "any model"}`,
   });
-}
-
-async function make(name: string, options: MakeOptions): Promise<void> {
-  const { readPrompts } = await import("../input-files.js");
-  const { http, ...out } = await keptTools(options, makeTimeoutMs);
-  const { position, method, layers } = options;
-  const body = {
-    name,
-    layers,
-    positive: await readPrompts(options.positive),
-    negative: await readPrompts(options.negative),
-    ...(position && { position }),
-    ...(method && { method }),
-  };
-  const made = await http.json<StoredVector>("/lab/vectors", { method: "POST", body });
-  return options.json ? out.printJson(made) : out.print(tableOf(made));
 }
 
 /** A refusal direction's layer stands in a file beside it. */

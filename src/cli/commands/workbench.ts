@@ -5,13 +5,10 @@ import { modelHelp } from "../model-options.js";
 import { integerBetween } from "../options.js";
 import { origin } from "../service-address.js";
 import { endBy, stopSignal } from "../stop-signal.js";
+import type { WorkbenchRunOptions } from "./workbench-run.js";
 
-interface WorkbenchCommandOptions {
+interface WorkbenchCommandOptions extends Omit<WorkbenchRunOptions, "model" | "signal"> {
   model?: string;
-  port: number;
-  url?: string;
-  lab?: string;
-  open: boolean;
   link?: boolean;
 }
 

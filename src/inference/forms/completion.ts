@@ -1,4 +1,4 @@
-import type { AnswerForm, ChatAnswer, ChatChoice } from "./form.js";
+import { ChangedForm, type ChatAnswer, type ChatChoice } from "./form.js";
 
 /** OpenAI's legacy form of log-probabilities: parallel lists, and where each token begins in the text. */
 interface LegacyLogprobs {
@@ -26,7 +26,7 @@ export interface EchoedPrompt {
 }
 
 /** What `/v1/completions` adds to the engine's answers: the prompt in front, and log-probabilities in their own form. */
-export class CompletionForm implements AnswerForm {
+export class CompletionForm extends ChangedForm {
   readonly #prompts: readonly EchoedPrompt[];
   readonly #perPrompt: number;
   readonly #top: number;
@@ -40,6 +40,7 @@ export class CompletionForm implements AnswerForm {
    * @param silent whether no token was asked for; llama.cpp's engine makes one all the same
    */
   constructor(prompts: readonly EchoedPrompt[], perPrompt: number, top: number, silent: boolean) {
+    super();
     this.#prompts = prompts;
     this.#perPrompt = perPrompt;
     this.#top = top;
@@ -54,19 +55,6 @@ export class CompletionForm implements AnswerForm {
       ...(usage &&
         this.#silent && { usage: { ...usage, completion_tokens: 0, total_tokens: usage.prompt_tokens } }),
     };
-  }
-
-  event(answer: ChatAnswer): string {
-    return `data: ${JSON.stringify(this.whole(answer))}\n\n`;
-  }
-
-  end(): string {
-    return "data: [DONE]\n\n";
-  }
-
-  fault(sentence: string): string {
-    const error = { message: sentence, type: "server_error", param: null, code: null };
-    return `data: ${JSON.stringify({ error })}\n\n`;
   }
 
   #choice(choice: ChatChoice): object {

@@ -98,8 +98,26 @@ export interface AnswerForm {
   fault(sentence: string): string;
 }
 
+/** OpenAI's own form, in which only what an answer holds is another. */
+export abstract class ChangedForm implements AnswerForm {
+  abstract whole(answer: ChatAnswer): object;
+
+  event(answer: ChatAnswer): string {
+    return `data: ${JSON.stringify(this.whole(answer))}\n\n`;
+  }
+
+  end(): string {
+    return "data: [DONE]\n\n";
+  }
+
+  fault(sentence: string): string {
+    const error = { message: sentence, type: "server_error", param: null, code: null };
+    return `data: ${JSON.stringify({ error })}\n\n`;
+  }
+}
+
 /** Server-sent events with a name each, as OpenAI's Responses and Anthropic's Messages have them. */
-export function namedEvent(event: { type: string }): string {
+export function namedEvent(event: { type: string; [field: string]: unknown }): string {
   return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 

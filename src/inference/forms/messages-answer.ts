@@ -48,25 +48,21 @@ export class MessagesForm implements AnswerForm {
       this.#close() +
       namedEvent({
         type: "message_delta",
-        delta: this.#ending(),
-        usage: this.#counts(),
-        ...this.#told.field,
-      } as {
-        type: string;
+        ...{ delta: this.#ending(), usage: this.#counts(), ...this.#told.field },
       }) +
       namedEvent({ type: "message_stop" })
     );
   }
 
   fault(sentence: string): string {
-    return namedEvent({ type: "error", error: { type: "api_error", message: sentence } } as { type: string });
+    return namedEvent({ type: "error", error: { type: "api_error", message: sentence } });
   }
 
   #begin(): string {
     if (this.#started) return "";
     this.#started = true;
     const message = { ...this.#message(), stop_reason: null, stop_sequence: null, usage: this.#counts() };
-    return namedEvent({ type: "message_start", message } as { type: string });
+    return namedEvent({ type: "message_start", message });
   }
 
   #take({ choices, usage }: ChatAnswer): string {
@@ -149,7 +145,7 @@ export class MessagesForm implements AnswerForm {
   }
 
   #tell(type: string, fields: object): string {
-    return namedEvent({ type, index: this.#blocks.length - 1, ...fields } as { type: string });
+    return namedEvent({ type, index: this.#blocks.length - 1, ...fields });
   }
 
   #message(): object {

@@ -201,7 +201,7 @@ export class ResponsesForm implements AnswerForm {
   }
 
   #tell(type: string, fields: object): string {
-    return namedEvent({ type, sequence_number: this.#sequence++, ...fields } as { type: string });
+    return namedEvent({ type, sequence_number: this.#sequence++, ...fields });
   }
 
   #response(status: "in_progress" | "completed" | "incomplete" | "failed"): object {

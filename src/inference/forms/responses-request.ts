@@ -1,6 +1,6 @@
 import type { ChatRequest } from "../../contracts/chat.js";
 import type { ResponsesItem, ResponsesRequest } from "../../contracts/responses.js";
-import { refusal } from "../check-body.js";
+import { fieldRefusal, refusal } from "../check-body.js";
 
 type Message = ChatRequest["messages"][number];
 type Content = NonNullable<Message["content"]>;
@@ -70,7 +70,7 @@ function pick(body: ResponsesRequest): Pick<ResponsesRequest, (typeof passed)[nu
 function toolOf(tool: NonNullable<ResponsesRequest["tools"]>[number], index: number) {
   const path = `tools[${index}]`;
   if (tool.type !== "function") {
-    throw refusal(path, `${path}: only tools of type function exist here, got ${tool.type}.`);
+    throw fieldRefusal(path, `only tools of type function exist here, got ${tool.type}.`);
   }
   if (tool.name === undefined) throw refusal(path, `${path}.name is required.`);
   return {
@@ -131,9 +131,9 @@ function addItem(messages: Message[], item: ResponsesItem, path: string): void {
       });
       return;
     default:
-      throw refusal(
+      throw fieldRefusal(
         path,
-        `${path}: the items here are message, reasoning, function_call and function_call_output, got ${item.type}.`,
+        `the items here are message, reasoning, function_call and function_call_output, got ${item.type}.`,
       );
   }
 }
@@ -154,9 +154,9 @@ function contentOf(content: NonNullable<ResponsesItem["content"]>, path: string)
         if (!part.image_url) throw refusal(at, `${at}.image_url is required.`);
         return { type: "image_url", image_url: { url: part.image_url } };
       default:
-        throw refusal(
+        throw fieldRefusal(
           at,
-          `${at}: the parts here are input_text, output_text and input_image, got ${part.type}.`,
+          `the parts here are input_text, output_text and input_image, got ${part.type}.`,
         );
     }
   });

@@ -1,4 +1,4 @@
-import type { AnswerForm, ChatAnswer, ChatChoice } from "./form.js";
+import { ChangedForm, type ChatAnswer, type ChatChoice } from "./form.js";
 
 /** A whole answer of llama-server's own completions, or a part of one. */
 interface NativeAnswer {
@@ -14,7 +14,7 @@ interface NativeAnswer {
  * Answers to a request for no token at all (`max_tokens: 0`), which only reads its prompt into the cache. llama.cpp's
  * engine makes one token all the same; it is left out here.
  */
-export class SilentForm implements AnswerForm {
+export class SilentForm extends ChangedForm {
   whole(answer: ChatAnswer): object {
     // Several prompts of llama-server's own make a list of answers.
     if (Array.isArray(answer)) return answer.map(withoutNativeToken);
@@ -25,19 +25,6 @@ export class SilentForm implements AnswerForm {
       choices: answer.choices.map(withoutToken),
       ...(usage && { usage: { ...usage, completion_tokens: 0, total_tokens: usage.prompt_tokens } }),
     };
-  }
-
-  event(answer: ChatAnswer): string {
-    return `data: ${JSON.stringify(this.whole(answer))}\n\n`;
-  }
-
-  end(): string {
-    return "data: [DONE]\n\n";
-  }
-
-  fault(sentence: string): string {
-    const error = { message: sentence, type: "server_error", param: null, code: null };
-    return `data: ${JSON.stringify({ error })}\n\n`;
   }
 }
 

@@ -6,7 +6,7 @@ import { editOf } from "../../library/index.js";
 import type { Edit, FeaturePlace } from "../../native/edit.js";
 import type { LivePlan } from "../../native/live.js";
 import { listed } from "../../text/words.js";
-import { refusal } from "../check-body.js";
+import { fieldRefusal, refusal } from "../check-body.js";
 import type { LiveLibrary } from "./library.js";
 
 /**
@@ -21,7 +21,7 @@ export async function livePlan(request: LiveRequest, library: LiveLibrary, chat:
   const condition = async (path: string, given: LiveCondition) => {
     const { probe, above, below, for: tokens = 1 } = given;
     if ((above === undefined) === (below === undefined)) {
-      throw refusal(path, `${path}: one of above and below is required, and not both.`);
+      throw fieldRefusal(path, "one of above and below is required, and not both.");
     }
     conditions.push({
       probe: await probes.index(`${path}.probe`, probe),
@@ -80,10 +80,10 @@ function checkParts({ interventions = [], watch }: LiveRequest, chat: boolean): 
     const reversed = Array.isArray(positions) ? reversedRange(positions) : null;
     if (reversed !== null) {
       const range = `${path}[${reversed.index}]`;
-      throw refusal(range, `${range}: ${reversed.sentence}`);
+      throw fieldRefusal(range, `${reversed.sentence}`);
     }
     if (chat || (positions !== "thinking" && positions !== "answer")) continue;
-    throw refusal(path, `${path}: ${positions} is a part of a chat's answer; this request is no chat.`);
+    throw fieldRefusal(path, `${positions} is a part of a chat's answer; this request is no chat.`);
   }
 }
 
@@ -107,7 +107,7 @@ function checkWritten(path: string, written: LiveIntervention): void {
   }
   if (unit !== undefined && !units) {
     const those = listed(kindsThat((one) => one.live && one.units));
-    throw refusal(`${path}.strength_unit`, `${path}.strength_unit: ${kind} has none; ${those} have.`);
+    throw fieldRefusal(`${path}.strength_unit`, `${kind} has none; ${those} have.`);
   }
   if (unit !== undefined && hasNoUnit(written)) {
     throw refusal(
@@ -120,9 +120,9 @@ function checkWritten(path: string, written: LiveIntervention): void {
     throw refusal(`${path}.min`, `${path}: min and max belong to ${those}, not to ${kind}.`);
   }
   if (bounded && strength !== undefined && !(strength >= 0 && strength <= 1)) {
-    throw refusal(
+    throw fieldRefusal(
       `${path}.strength`,
-      `${path}.strength: from 0 to 1 for ${kind}, whose strength is the share of the correction; got ${strength}.`,
+      `from 0 to 1 for ${kind}, whose strength is the share of the correction; got ${strength}.`,
     );
   }
   if (bounded && min === undefined && max === undefined) {
@@ -182,7 +182,7 @@ function vectorOf(
 
 function checkLayer(path: string, layer: number, nLayer: number): void {
   if (layer < nLayer) return;
-  throw refusal(path, `${path}: layer ${layer} does not exist: the model has ${nLayer}, 0 to ${nLayer - 1}.`);
+  throw fieldRefusal(path, `layer ${layer} does not exist: the model has ${nLayer}, 0 to ${nLayer - 1}.`);
 }
 
 async function watchOf(
@@ -206,7 +206,7 @@ async function watchOf(
     throw refusal(`${path}.layers`, `${path}.layers is required for norms, lens and states.`);
   }
   if (!norms && !states && lens === undefined && scored.length === 0 && projections.length === 0) {
-    throw refusal(path, `${path}: one of norms, lens, states, probes and projections is required.`);
+    throw fieldRefusal(path, "one of norms, lens, states, probes and projections is required.");
   }
   for (const name of scored) await probes.index(`${path}.probes`, name);
   const projected: { name: string; layer: number; vector: Float32Array }[] = [];
@@ -214,9 +214,9 @@ async function watchOf(
     const own = await inField(`${path}.projections`, library.vectors.layers(name));
     const wanted = layers.length === 0 ? own : layers.filter((layer) => own.includes(layer));
     if (wanted.length === 0) {
-      throw refusal(
+      throw fieldRefusal(
         `${path}.projections`,
-        `${path}.projections: ${name} has layers ${own.join(", ")}, none of which is watched.`,
+        `${name} has layers ${own.join(", ")}, none of which is watched.`,
       );
     }
     for (const layer of wanted) {
@@ -261,6 +261,6 @@ async function inField<T>(path: string, looked: Promise<T>): Promise<T> {
   try {
     return await looked;
   } catch (error) {
-    throw error instanceof UserError ? refusal(path, `${path}: ${error.message}`) : error;
+    throw error instanceof UserError ? fieldRefusal(path, `${error.message}`) : error;
   }
 }

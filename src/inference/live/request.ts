@@ -3,7 +3,7 @@ import type { LiveRequest } from "../../contracts/live.js";
 import { liveLimits } from "../../contracts/live-limits.js";
 import { HttpError, localAccessFault } from "../../http/index.js";
 import type { KeptRows, LivePlan } from "../../native/live.js";
-import { refusal } from "../check-body.js";
+import { fieldRefusal } from "../check-body.js";
 import type { InferenceService } from "../service.js";
 import { livePlan } from "./plan.js";
 
@@ -32,10 +32,10 @@ export async function openLive(
   const fault = localAccessFault(ctx.req);
   if (fault !== null) throw new HttpError(403, `tapline: ${fault}`, { param: "tapline" });
   const { captures, noCaptureReason } = service.engine.info;
-  if (!captures) throw refusal("tapline", `tapline: ${noCaptureReason}`);
+  if (!captures) throw fieldRefusal("tapline", `${noCaptureReason}`);
   const conditional = given.stop_when ?? given.interventions?.find(({ when }) => when !== undefined);
   if (service.drafts && conditional !== undefined) {
-    throw refusal("tapline", "tapline: conditions cannot be followed beside a draft model (--draft).");
+    throw fieldRefusal("tapline", "conditions cannot be followed beside a draft model (--draft).");
   }
   if (given.pair) checkPair(given, asked, service.engine.info.slots);
   const plan = await livePlan(given, service.library, asked.chat);
@@ -51,15 +51,12 @@ export async function openLive(
 /** A pair takes twice the slots, and both begin together. */
 function checkPair({ interventions = [] }: LiveRequest, { answers, form }: LiveContext, slots: number): void {
   if (interventions.length === 0) {
-    throw refusal("tapline.pair", "tapline.pair: there are no interventions to leave out beside it.");
+    throw fieldRefusal("tapline.pair", "there are no interventions to leave out beside it.");
   }
   if (form) {
-    throw refusal("tapline.pair", "tapline.pair: this API's answers are one; ask /v1/chat/completions.");
+    throw fieldRefusal("tapline.pair", "this API's answers are one; ask /v1/chat/completions.");
   }
   if (2 * answers > slots) {
-    throw refusal(
-      "tapline.pair",
-      `tapline.pair: it takes ${2 * answers} slots at once; this server has ${slots}.`,
-    );
+    throw fieldRefusal("tapline.pair", `it takes ${2 * answers} slots at once; this server has ${slots}.`);
   }
 }

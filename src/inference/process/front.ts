@@ -1,8 +1,7 @@
 import { createServer as createHttp, type Server as HttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { corsHeaders, describeBindFailure, HttpError, isPreflight, urlHost } from "../../http/index.js";
-import { servingErrorBody } from "../error-body.js";
-import { forPages } from "../for-pages.js";
+import { forPages, servingErrorBody } from "../paths.js";
 import type { Asked } from "./messages.js";
 
 /** Milliseconds in which a client can read the last answer of its connection. */

@@ -178,14 +178,11 @@ class Supervisor implements Serving {
     });
     child.on("message", (message: ToParent) => {
       switch (message.type) {
-        case "progress":
-          this.#tell({
-            event: "loading",
-            stage: message.stage,
-            fraction: message.fraction,
-            ...(message.download && { download: message.download }),
-          });
+        case "progress": {
+          const { type: _type, ...progress } = message;
+          this.#tell({ event: "loading", ...progress });
           break;
+        }
         case "warning":
           this.#tell({ event: "warning", sentence: message.sentence });
           break;
@@ -325,15 +322,7 @@ class Supervisor implements Serving {
 }
 
 function startOptions(options: SupervisedOptions): StartOptions {
-  const {
-    host: _host,
-    port: _port,
-    graceMs: _graceMs,
-    onEvent: _onEvent,
-    signal: _signal,
-    program: _program,
-    ...rest
-  } = options;
+  const { host, port, graceMs, onEvent, signal, program, ...rest } = options;
   return rest;
 }
 

@@ -7,3 +7,6 @@ const anthropic = underPath("/v1/messages");
 export function servingErrorBody(path: string): ErrorBody {
   return anthropic(path) ? messagesErrorBody : errorBodyAt(path);
 }
+
+/** Paths that pages of allowed origins may use. */
+export const forPages = underPath("/v1");
