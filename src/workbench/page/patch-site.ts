@@ -1,10 +1,10 @@
 /** A place of a patch sweep's maps: how an address names it, where a figure has it, and what is asked about it. */
 
+import type { JobOf, PatchSweepResult } from "../../contracts/index.js";
 import { type ChangedPoint, changedPoints } from "../../contracts/names.js";
 import type { Figure } from "../../findings/figure.js";
 import { readMarks } from "../../operations/patch_sweep/contract-marked-text.js";
 import { promptPairs } from "../../operations/patch_sweep/contract-pairs.js";
-import type { JobFindings } from "./jobs.js";
 
 export interface Site {
   layer: number;
@@ -94,7 +94,7 @@ export interface Effect {
  * @param job a sweep of one pair
  */
 export function effectOf(
-  job: Pick<JobFindings<"patch_sweep">["job"], "model" | "config" | "result">,
+  job: Pick<JobOf<"patch_sweep">, "model" | "config"> & { result: PatchSweepResult },
   site: Site,
 ): Effect {
   const { pairs, direction } = job.result;
