@@ -107,13 +107,32 @@ function roomOf(file: string): string {
   return roomsOfOperations[word] ?? `operations/${rest.join("/")}`;
 }
 
-/** Rooms of src/ that a file imports from. */
-function importedRooms(file: string): string[] {
+/** Files of src/ that a file imports from, as they are named there. */
+function imported(file: string): string[] {
   const text = readFileSync(file, "utf8");
   return [...text.matchAll(/(?:from|import\()\s*"(\.[^"]*)"/g)]
     .map(([, path]) => resolve(dirname(file), path as string))
-    .filter((path) => path.startsWith(src))
-    .map(roomOf);
+    .filter((path) => path.startsWith(src));
+}
+
+/** A circle of imports, types included, if the files have one: its files, the first one at both ends. */
+function circleOf(files: readonly string[], importedBy: (file: string) => string[]): string[] | undefined {
+  const done = new Set<string>();
+  const visit = (file: string, path: string[]): string[] | undefined => {
+    if (path.includes(file)) return [...path.slice(path.indexOf(file)), file];
+    if (done.has(file)) return undefined;
+    for (const next of importedBy(file)) {
+      const circle = visit(next, [...path, file]);
+      if (circle !== undefined) return circle;
+    }
+    done.add(file);
+    return undefined;
+  };
+  for (const file of files) {
+    const circle = visit(file, []);
+    if (circle !== undefined) return circle;
+  }
+  return undefined;
 }
 
 test("every folder of src/ has its arrows, and imports follow them", () => {
@@ -123,14 +142,24 @@ test("every folder of src/ has its arrows, and imports follow them", () => {
     seen.add(room);
     const allowed = arrows[room];
     assert.ok(allowed, `${room} has no arrows; add it here and to docs/architecture.md`);
-    for (const imported of importedRooms(file)) {
-      assert.ok(
-        imported === room || allowed.includes(imported),
-        `${relative(root, file)} imports from ${imported}`,
-      );
+    for (const other of imported(file).map(roomOf)) {
+      assert.ok(other === room || allowed.includes(other), `${relative(root, file)} imports from ${other}`);
     }
   }
   assert.equal([...seen].sort(), Object.keys(arrows).sort());
+});
+
+test("no files of src/ import each other in a circle, types included", () => {
+  const files = new Set(sources(src));
+  const sourceOf = (path: string) =>
+    [path, path.replace(/\.js$/, ".ts"), path.replace(/\.js$/, ".tsx")].find((name) => files.has(name));
+  const importedBy = (file: string) => imported(file).flatMap((path) => sourceOf(path) ?? []);
+  assert.equal(circleOf([...files], importedBy), undefined);
+  const drawn: Record<string, string[]> = { a: ["b"], b: ["c"], c: ["d", "b"], d: [] };
+  assert.equal(
+    circleOf(["a", "b", "c", "d"], (file) => drawn[file] as string[]),
+    ["b", "c", "b"],
+  );
 });
 
 test("native/ includes along its arrows, and only napi/ knows JavaScript", () => {
