@@ -52,9 +52,10 @@ struct TappedRows {
 /// What ends a pass early, unless the tap is shared, is an exception that goes through llama_decode:
 /// EarlyExit behind the deepest armed layer with `leave_early`, Error on a cancel or where the graph is not
 /// what was planned. Answering false, which ggml offers for this, ends one split only. Where several devices
-/// compute, each later split would still have its inputs copied, and whoever picks the experts to copy reads
-/// choices that were never computed and aborts the process. llama.cpp's frames in between are C++ and hold
-/// nothing but objects with destructors; the context is as after a completed pass, without outputs.
+/// compute, each later split would still have its inputs copied, and the scheduler, which picks the experts
+/// to copy, reads choices that were never computed and aborts the process. llama.cpp's frames in between are
+/// C++ and hold nothing but objects with destructors; the context is as after a completed pass, without
+/// outputs.
 ///
 /// One tap belongs to one llama_context and is used by the thread that decodes.
 class BlockTap {

@@ -263,7 +263,7 @@ class Sweep {
     }
   }
 
-  /// Takes a row's next token from the logits. Whether it goes on with it.
+  /// Takes a row's next token from the logits. Returns whether the row continues.
   bool continues(LiveRow& row, const float* logits) {
     const int n_vocab = passes_.info().n_vocab;
     SweepRow& out = rows_[row.prompt][row.row];

@@ -118,9 +118,9 @@ export async function run(
     json: _json,
     detach: _detach,
     quiet: _quiet,
-    ...own
+    show: _show,
+    ...named
   } = options;
-  const { show: _show, ...named } = own;
   const fieldOf = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   const flags = {
     ...Object.fromEntries(Object.entries(named).map(([name, value]) => [fieldOf(name), value])),

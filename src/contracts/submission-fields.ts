@@ -43,6 +43,15 @@ export const common = {
   }),
 };
 
+/** Some heads of a block. */
+export const headList = (description: string) =>
+  optional.Array(Type.Integer({ minimum: 0, maximum: limits.attention_heads - 1 }), {
+    minItems: 1,
+    maxItems: limits.attention_heads,
+    uniqueItems: true,
+    description,
+  });
+
 export const named = (description: string) => Type.Optional({ ...Name, description });
 
 export const closed = { additionalProperties: false };

@@ -1,4 +1,5 @@
 import type { Static, TSchema } from "typebox";
+import { listed } from "../text/words.js";
 import { type Compiled, compile, type Failure } from "./compile.js";
 import { InvalidInput } from "./invalid-input.js";
 import { namePattern } from "./live-limits.js";
@@ -105,11 +106,7 @@ function alternatives(failures: Failure[], { instancePath, keyword }: Failure): 
   // A list of texts has the type of a text as well.
   const some = accepted.some((word) => word.startsWith('"'));
   const words = accepted.filter((word) => !(some && word === "a string"));
-  return words.length < 2 ? undefined : anyOf(words);
-}
-
-function anyOf(words: readonly string[]): string {
-  return words.length < 2 ? words.join() : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+  return words.length < 2 ? undefined : listed(words, "or");
 }
 
 /** What one alternative would have taken, in words; nothing where it is not the kind of value that is wrong. */
@@ -138,7 +135,7 @@ function unknownField(schema: TSchema, keys: string[]): InvalidInput {
   const names = Object.keys(properties ?? {});
   const accepted =
     parent.length === 0 && names.length > 0
-      ? `; accepted ${names.length === 1 ? "is" : "are"} ${list(names)}`
+      ? `; accepted ${names.length === 1 ? "is" : "are"} ${listed(names)}`
       : "";
   return new InvalidInput(
     pathText(parent),
@@ -153,7 +150,7 @@ function sentence(failure: Failure, keys: string[], actual: unknown): string {
   const size = Array.isArray(actual) ? actual.length : typeof actual === "string" ? [...actual].length : 0;
   switch (keyword) {
     case "required":
-      return `${list(params.requiredProperties as string[])} ${
+      return `${listed(params.requiredProperties as string[])} ${
         (params.requiredProperties as string[]).length === 1 ? "is" : "are"
       } required`;
     case "type": {
@@ -161,7 +158,7 @@ function sentence(failure: Failure, keys: string[], actual: unknown): string {
       return `must be ${article(wanted)} ${wanted}, got ${shown(actual)}`;
     }
     case "enum":
-      return `must be ${anyOf((params.allowedValues as unknown[]).map(String))}, got ${shown(actual)}`;
+      return `must be ${listed((params.allowedValues as unknown[]).map(String), "or")}, got ${shown(actual)}`;
     case "const":
       return `must be ${shown(params.allowedValue)}, got ${shown(actual)}`;
     case "minimum":
@@ -210,10 +207,6 @@ export function shown(value: unknown): string {
   if (typeof value === "object" && value !== null) return "an object";
   const text = typeof value === "number" ? String(value) : (JSON.stringify(value) ?? "nothing");
   return text.length > 60 ? `${[...text].slice(0, 57).join("")}...` : text;
-}
-
-function list(words: string[]): string {
-  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
 }
 
 function pathText(keys: string[]): string {

@@ -40,7 +40,7 @@ export function findingsOf({ operation, result }: { operation: Operation; result
   return figures[operation].findings(result as never);
 }
 
-/** What is said of an operation beside it; whoever calls knows that configuration and result are its own. */
+/** The words of an operation, for callers whose configuration and result are its own. */
 export function wordsOf(operation: Operation): Words<never> {
   return figures[operation].words as Words<never>;
 }

@@ -1,30 +1,26 @@
-import { compare } from "./compare/run.js";
+import compare from "./compare/run.js";
 import type { Config, Operation, Result } from "./contracts.js";
-import { drift } from "./drift/run.js";
-import { explain } from "./explain/run.js";
-import { extract } from "./extract/run.js";
-import { features } from "./features/run.js";
-import { inspect } from "./inspect/run.js";
-import { patchSweep } from "./patch_sweep/run.js";
-import { probe } from "./probe/run.js";
+import drift from "./drift/run.js";
+import explain from "./explain/run.js";
+import extract from "./extract/run.js";
+import features from "./features/run.js";
+import inspect from "./inspect/run.js";
+import patchSweep from "./patch_sweep/run.js";
+import probe from "./probe/run.js";
 import type { Findings, OperationInput, Run } from "./run.js";
-import { sae } from "./sae/run.js";
+import sae from "./sae/run.js";
 
 /** How each operation is carried out. */
 const runs: { [O in Operation]: Run<O> } = {
-  inspect: { run: inspect },
-  compare: { run: compare, generated: ({ max_tokens }) => max_tokens },
-  probe: { run: probe },
-  sae: { run: sae },
-  features: { run: features, layers: ({ layer }) => [layer] },
-  extract: { run: extract },
-  drift: { run: drift },
-  patch_sweep: { run: patchSweep, layers: ({ layers }) => layers },
-  explain: {
-    run: explain,
-    generated: ({ description_tokens }) => description_tokens,
-    layers: ({ layer }) => [layer],
-  },
+  inspect,
+  compare,
+  probe,
+  sae,
+  features,
+  extract,
+  drift,
+  patch_sweep: patchSweep,
+  explain,
 };
 
 /** How the operation of a configuration is carried out. */

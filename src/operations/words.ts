@@ -14,7 +14,7 @@ export interface Answer {
   note: string;
 }
 
-/** What reports and studies say of an operation beside its findings. */
+/** What reports and studies say of an operation, apart from its findings. */
 export interface Words<O extends Operation> {
   /** A report's heading: what kind of result it is, and of what. The configuration may not have come with it. */
   heading(result: ResultOf<O>, config: Partial<ConfigOf<O>>): [kind: string, subject: string];
@@ -35,8 +35,8 @@ export interface Words<O extends Operation> {
 }
 
 /** The first of several texts, and how many more there are. */
-export function firstOf([first = "", ...more]: readonly string[], columns = 180): string {
-  return `${glimpse(first, columns)}${more.length > 0 ? ` and ${more.length} more` : ""}`;
+export function firstOf([first = "", ...more]: readonly string[]): string {
+  return `${glimpse(first, 180)}${more.length > 0 ? ` and ${more.length} more` : ""}`;
 }
 
 export function layersText({ layers }: { layers: readonly number[] }): string {

@@ -8,6 +8,7 @@ import {
   validate,
 } from "../contracts/index.js";
 import { publicConfig, publicResult } from "../findings/public-job.js";
+import { listed } from "../text/words.js";
 
 /** What a report is made of: a completed job, or a result on its own. */
 export interface ReportedJob {
@@ -36,9 +37,7 @@ export function readJob(value: unknown): ReportedJob {
     throw new UserError(`The job has no result: its status is ${String(given.status)}${why}.`);
   }
   if (operation === undefined) {
-    throw new UserError(
-      `This JSON is neither a job nor the result of ${operations.slice(0, -1).join(", ")} or ${operations.at(-1)}.`,
-    );
+    throw new UserError(`This JSON is neither a job nor the result of ${listed(operations, "or")}.`);
   }
   try {
     const checked = validate(contracts[operation].result, result) as Result;

@@ -98,7 +98,7 @@ export interface AnswerForm {
   fault(sentence: string): string;
 }
 
-/** OpenAI's own form, in which only what an answer holds is another. */
+/** OpenAI's own form with other contents of an answer. */
 export abstract class ChangedForm implements AnswerForm {
   abstract whole(answer: ChatAnswer): object;
 

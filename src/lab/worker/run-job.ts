@@ -39,13 +39,13 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
   });
   if (resolved.repository !== null) clock.add("download", (performance.now() - started) / 1000);
   progress({ stage: "addon", done: 0, total: 0 });
-  const [native, run, backend] = await clock.measure("addon", async () => {
+  const [native, run, tokens, backend] = await clock.measure("addon", async () => {
     const binding = await import("../../native/index.js");
     const { runOf } = await import("../../operations/runs.js");
     const run = runOf(config.operation);
     const tokens = config.max_input_tokens + (run.generated?.(config as never) ?? 0);
     await prepareMemory(binding, resolved, tokens, task.load);
-    return [binding, run, binding.backendInfo()] as const;
+    return [binding, run, tokens, binding.backendInfo()] as const;
   });
   const { gpuLayers, devices } = task.load;
   const { model, findings } = await withDeviceMemory(native, async () => {
@@ -62,7 +62,7 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
         ...(revision !== undefined && { revision }),
         onDownload: ({ done, total }) => progress({ stage: "download", done, total }),
       });
-      await prepareMemory(native, other, config.max_input_tokens, { ...task.load, rpc: undefined });
+      await prepareMemory(native, other, tokens, { ...task.load, rpc: undefined });
       return clock.measure("model", () => native.Model.open(other.path, { gpuLayers, devices }));
     };
     const findings = await run.run({ config, model, artifacts, progress, clock, openOther } as never);

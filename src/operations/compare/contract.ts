@@ -12,6 +12,7 @@ import {
   closed,
   common,
   type Filled,
+  headList,
   named,
   prompt,
   text,
@@ -112,12 +113,7 @@ export const CompareSubmission = Type.Object(
         "What of the block is changed: its output (block_out, the default), what its attention or its MLP adds (attn_out, " +
         "ffn_out), the stream before them (block_in, mid), or what its heads read (head_out, for scale, ablate and patch).",
     }),
-    heads: optional.Array(Type.Integer({ minimum: 0, maximum: limits.attention_heads - 1 }), {
-      minItems: 1,
-      maxItems: limits.attention_heads,
-      uniqueItems: true,
-      description: "Of head_out, the heads that are changed, together; otherwise all.",
-    }),
+    heads: headList("Of head_out, the heads that are changed, together; otherwise all."),
     controls: optional.Boolean({
       description:
         "Also tries a random vector of the same length, drawn from `seed`, at every strength; for " +

@@ -16,7 +16,7 @@ export function editFor(
   feature?: FeaturePlace,
 ): Edit {
   const { intervention: kind, positions = "last", strength_unit, min, max } = config;
-  if (kind === "swap") throw new RangeError("A swap is a plan of its own: see swap.ts.");
+  if (kind === "swap") throw new RangeError("A swap is a plan of its own: see run-swap.ts.");
   return editOf(
     { kind, positions: positions as Positions, strength, strength_unit, min, max },
     layer,

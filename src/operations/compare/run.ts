@@ -23,7 +23,7 @@ import {
   type SweepTrial,
   sweepCells,
 } from "../../native/index.js";
-import type { Findings, OperationInput } from "../run.js";
+import type { Findings, OperationInput, Run } from "../run.js";
 import { positionText } from "./contract-position-text.js";
 import { promptsOf } from "./contract-prompts.js";
 import { editFor, editsFor, meanDifference } from "./run-intervention.js";
@@ -316,3 +316,8 @@ function changeOf([effect]: readonly EditEffect[]): Change {
   const { rows, changeLength, rowLength } = effect as EditEffect;
   return { rows, length: changeLength, row_length: rowLength };
 }
+
+export default {
+  run: compare,
+  generated: ({ max_tokens }) => max_tokens,
+} satisfies Run<"compare">;

@@ -9,7 +9,7 @@ import { promptsOf } from "./contract-prompts.js";
 export default {
   heading: ({ intervention, trials }) => [
     `What ${interventionOf(intervention).noun} does to`,
-    nameOf([...new Set(trials.map(({ prompt }) => prompt))]),
+    nameOf(promptsIn(trials)),
   ],
   subject: (config) => firstOf(promptsOf(config)),
   texts: promptsOf,
@@ -28,8 +28,7 @@ export default {
   },
   settings: ({ seed, max_tokens: maxTokens }) => ({ temperature: 0, seed, maxTokens, thinking: "default" }),
   answers({ trials, intervention }) {
-    const prompts = [...new Set(trials.map(({ prompt }) => prompt))];
-    return prompts.map((prompt) => {
+    return promptsIn(trials).map((prompt) => {
       const ofPrompt = trials.filter((trial) => trial.prompt === prompt);
       const [first] = ofPrompt;
       return {
@@ -59,6 +58,10 @@ export default {
     }
   },
 } satisfies Words<"compare">;
+
+function promptsIn(trials: readonly { prompt: string }[]): string[] {
+  return [...new Set(trials.map(({ prompt }) => prompt))];
+}
 
 /** What is read off a result of several prompts is not of the first alone. */
 function nameOf([first = "", ...others]: string[]): string {

@@ -18,7 +18,7 @@ import {
   Vectors,
 } from "../../library/index.js";
 import type { Context, Model } from "../../native/index.js";
-import type { Findings, OperationInput } from "../run.js";
+import type { Findings, OperationInput, Run } from "../run.js";
 
 /** Draws of a bootstrap interval. */
 const resamples = 2000;
@@ -346,3 +346,7 @@ function describe(
   }
   return result;
 }
+
+export default {
+  run: drift,
+} satisfies Run<"drift">;

@@ -7,7 +7,7 @@ import { inContext } from "../../lab/rows/open-context.js";
 import { checkLayers, checkPositions, pieceLookup, tokenizeInput } from "../../lab/rows/tokens.js";
 import { shuffle, uniformNumbers } from "../../library/index.js";
 import type { Context, Explanation, Filling, Model } from "../../native/index.js";
-import type { Findings, OperationInput } from "../run.js";
+import type { Findings, OperationInput, Run } from "../run.js";
 
 /** The verbaliser's prompt: what stands before the row, the token whose place it takes, and what stands behind. */
 interface Prompt {
@@ -230,3 +230,10 @@ async function describeAll(verbaliser: Model, said: readonly Explanation[]): Pro
   }
   return told;
 }
+
+export default {
+  run: explain,
+  // By the verbaliser.
+  generated: ({ description_tokens }) => description_tokens,
+  layers: ({ layer }) => [layer],
+} satisfies Run<"explain">;

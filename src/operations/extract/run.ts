@@ -22,7 +22,7 @@ import { modelFingerprint } from "../../library/index.js";
 import { sumOfExcluded } from "../../native/excluded.js";
 import { backendInfo, type Context } from "../../native/index.js";
 import { bytesText } from "../../text/words.js";
-import type { Findings, OperationInput } from "../run.js";
+import type { Findings, OperationInput, Run } from "../run.js";
 
 const excludesNothing: Excluded = { bos: 0, outliers: 0 };
 
@@ -347,3 +347,7 @@ function describe(
       .join(" "),
   };
 }
+
+export default {
+  run: extract,
+} satisfies Run<"extract">;

@@ -9,7 +9,7 @@ import { checkPoints, inContext } from "../../lab/rows/open-context.js";
 import { tokenizeInput } from "../../lab/rows/tokens.js";
 import { Dictionaries, type OpenDictionary } from "../../library/index.js";
 import { type Context, type Model, strongestFeatures } from "../../native/index.js";
-import type { Findings, OperationInput } from "../run.js";
+import type { Findings, OperationInput, Run } from "../run.js";
 
 /**
  * Reads texts through a stored dictionary: which features are active in which token, and how well the dictionary fits
@@ -198,3 +198,8 @@ function mismatchNote(model: Model, trainedOn: string | null): string {
   if (own === its) return "";
   return `The dictionary was made on ${trainedOn}, the model is ${model.info.name}: base and instruct models differ.`;
 }
+
+export default {
+  run: features,
+  layers: ({ layer }) => [layer],
+} satisfies Run<"features">;

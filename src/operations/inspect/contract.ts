@@ -9,6 +9,7 @@ import {
   closed,
   common,
   type Filled,
+  headList,
   named,
   prompt,
   text,
@@ -55,12 +56,7 @@ export const InspectSubmission = Type.Object(
           uniqueItems: true,
           description: "Blocks whose attention is kept; otherwise the submission's layers.",
         }),
-        heads: optional.Array(Type.Integer({ minimum: 0, maximum: limits.attention_heads - 1 }), {
-          minItems: 1,
-          maxItems: limits.attention_heads,
-          uniqueItems: true,
-          description: "Of each of them; otherwise all.",
-        }),
+        heads: headList("Of each of them; otherwise all."),
       },
       {
         ...closed,

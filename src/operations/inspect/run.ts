@@ -19,7 +19,7 @@ import {
   release,
   type TopTokens,
 } from "../../native/index.js";
-import type { Findings, OperationInput } from "../run.js";
+import type { Findings, OperationInput, Run } from "../run.js";
 import { attention } from "./run-attention.js";
 import { checkDecomposable, decompose } from "./run-decompose.js";
 import { type LensReader, lensReader } from "./run-lens-readings.js";
@@ -284,3 +284,7 @@ function candidates(top: TopTokens, piece: (id: number) => string): Candidate[][
   }
   return rows;
 }
+
+export default {
+  run: inspect,
+} satisfies Run<"inspect">;

@@ -9,6 +9,7 @@ import {
   closed,
   commonOfFeatures,
   type Filled,
+  headList,
   text,
 } from "../../contracts/submission-fields.js";
 import type { Contract } from "../contract.js";
@@ -60,12 +61,7 @@ export const PatchSweepSubmission = Type.Object(
         "the residual stream; block_in and mid, the stream before them; head_out, what each head read, head by head. A " +
         "model that has one of them not is refused.",
     }),
-    heads: optional.Array(Type.Integer({ minimum: 0, maximum: limits.attention_heads - 1 }), {
-      minItems: 1,
-      maxItems: limits.attention_heads,
-      uniqueItems: true,
-      description: "Of head_out, the heads that are patched, each by itself; otherwise all.",
-    }),
+    heads: headList("Of head_out, the heads that are patched, each by itself; otherwise all."),
     positions: optional.Union(
       [
         Type.Enum([alignedPositions]),

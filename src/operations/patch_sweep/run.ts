@@ -15,7 +15,7 @@ import {
   patchCells,
   patchPlaces,
 } from "../../native/index.js";
-import type { Findings, OperationInput } from "../run.js";
+import type { Findings, OperationInput, Run } from "../run.js";
 import { type MarkedText, readMarks } from "./contract-marked-text.js";
 import { promptPairs } from "./contract-pairs.js";
 import { lastTokens } from "./run-aligned-spans.js";
@@ -335,3 +335,8 @@ async function writeArrays(
     ...(config.controls ? all("control", ({ control }) => control as Float64Array) : {}),
   });
 }
+
+export default {
+  run: patchSweep,
+  layers: ({ layers }) => layers,
+} satisfies Run<"patch_sweep">;

@@ -1,6 +1,6 @@
 import { count } from "../../findings/numbers.js";
 import { glimpse } from "../../report/markup.js";
-import { thinned, type Words } from "../words.js";
+import { firstOf, thinned, type Words } from "../words.js";
 import { promptPairs } from "./contract-pairs.js";
 
 export default {
@@ -13,12 +13,10 @@ export default {
       pairs.length === 1 ? text : `${count(pairs.length, "pair")}: ${glimpse(text, 80)}, …`,
     ];
   },
-  subject(config) {
-    const [first, ...more] = promptPairs(config).map(
-      ({ clean, corrupted }) => `${glimpse(clean, 80)} / ${glimpse(corrupted, 80)}`,
-    );
-    return `${first}${more.length > 0 ? ` and ${more.length} more` : ""}`;
-  },
+  subject: (config) =>
+    firstOf(
+      promptPairs(config).map(({ clean, corrupted }) => `${glimpse(clean, 80)} / ${glimpse(corrupted, 80)}`),
+    ),
   texts: (config) => [
     promptPairs(config)
       .map(({ clean, corrupted }) => `${clean}\n${corrupted}`)

@@ -5,7 +5,7 @@ import type { ReadRows } from "../../lab/rows/example-features.js";
 import { trainLayers } from "../../lab/rows/train-layers.js";
 import { atLeastAsGood, bootstrapIntervals, type Interval, spreadOf } from "../../lab/uncertainty.js";
 import { type ProbeFigures, type TrainedProbe, trainProbe } from "../../native/index.js";
-import type { Findings, OperationInput } from "../run.js";
+import type { Findings, OperationInput, Run } from "../run.js";
 
 /** Fits to shuffled labels that show how far their figures spread. */
 const permutations = 100;
@@ -145,3 +145,7 @@ function meanScores(scores: Float64Array, texts: Int32Array, count: number): Flo
   }
   return sums.map((sum, text) => sum / (rows[text] as number));
 }
+
+export default {
+  run: probe,
+} satisfies Run<"probe">;

@@ -5,7 +5,7 @@ import type { SaeExamplesConfig } from "../../lab/rows/example-features.js";
 import { trainLayers } from "../../lab/rows/train-layers.js";
 import { writeSafetensors } from "../../lab/safetensors.js";
 import { type TrainedSae, trainSae } from "../../native/index.js";
-import type { Findings, OperationInput } from "../run.js";
+import type { Findings, OperationInput, Run } from "../run.js";
 
 const constantNote =
   "The held-out block outputs are all alike, so there is no variance of which a share could be explained.";
@@ -87,3 +87,7 @@ function report(config: SaeExamplesConfig, layer: number, trained: TrainedSae): 
     ...(Number.isNaN(trained.explainedVariance) && { note: constantNote }),
   };
 }
+
+export default {
+  run: sae,
+} satisfies Run<"sae">;
