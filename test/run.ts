@@ -1,10 +1,12 @@
 /**
  * The test runner: `npm test`, `npm test -- lab` (a folder), `npm test -- http/app` (any part of a path),
- * `npm run test:stress`. Each file runs in a process of its own; see test/support/run-file.ts for what counts as
- * a pass.
- *   --jobs N       files at the same time (default: the cores, 4 at most)
+ * `npm run test:stress`. Files that can share a process do (test/support/groups.ts); test/support/run-file.ts says what
+ * counts as a pass.
+ *   --quick        only files that use no model, server, program, database or browser: `npm run test:quick`
+ *   --alone        a separate process for each file
+ *   --jobs N       processes at the same time (default: the cores, 4 at most)
  *   --timeout S    seconds per file, after which it hangs rather than being slow (default: 600)
- *   --verbose      show the output of files that pass, too
+ *   --verbose      also show the output of files that pass
  */
 import { spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
@@ -14,6 +16,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { isCompiled } from "../scripts/build/compiled.js";
 import { findTests } from "./support/find-tests.js";
+import { lightTests } from "./support/groups.js";
 import { runAll } from "./support/run-all.js";
 import { leftBehind, ownTemporaryFolder } from "./support/temporary.js";
 
@@ -26,12 +29,14 @@ const { values, positionals } = parseArgs({
     },
     timeout: { type: "string", default: "600" },
     verbose: { type: "boolean", default: false },
+    alone: { type: "boolean", default: false },
+    quick: { type: "boolean", default: false },
     root: { type: "string", default: fileURLToPath(new URL(".", import.meta.url)) },
   },
 });
 
 // Commands that tests start are much faster compiled: the whole suite sees to that, a part of it takes what is there.
-if (!isCompiled() && positionals.length === 0 && !process.env.TAPLINE_TEST) {
+if (!isCompiled() && positionals.length === 0 && !values.quick && !process.env.TAPLINE_TEST) {
   console.log("compiling src/ to dist/, which the tests start commands from");
   spawnSync("npm", ["run", "--silent", "build"], { stdio: "inherit", shell: process.platform === "win32" });
 }
@@ -45,12 +50,14 @@ process.on("exit", () => rmSync(shared, { recursive: true, force: true }));
 const temporary = ownTemporaryFolder(shared);
 process.env.TMPDIR = temporary;
 
-const files = findTests(values.root, positionals);
+const found = findTests(values.root, positionals);
+const files = values.quick ? await lightTests(found, values.root) : found;
 const { passed, failed, skipped } = await runAll(files, {
   root: values.root,
   jobs: Math.max(1, Number(values.jobs)),
   timeoutMs: Number(values.timeout) * 1000,
   verbose: values.verbose,
+  alone: values.alone,
   write: (text) => process.stdout.write(text),
 });
 if (files.length === 0) {

@@ -42,6 +42,25 @@ test("a run whose tests pass and leave a temporary folder fails and removes it",
   );
 });
 
+test("files in one process keep their results, and a crash ends one of them", () => {
+  const { stdout, closing } = run("sharing", "--jobs", "1");
+  assert.match(stdout, /a-changes\.test\.ts {2}1 passed {2}/);
+  assert.match(stdout, /b-same-process\.test\.ts {2}1 passed, 1 FAILED/);
+  assert.match(stdout, /c-aborts\.test\.ts .*was ended by SIGABRT/);
+  assert.match(stdout, /d-after\.test\.ts {2}1 passed {2}/);
+  assert.match(stdout, /e-alone\.test\.ts {2}1 passed {2}/);
+  assert.match(stdout, /^--- b-same-process\.test\.ts\n(?:(?!---)[^])*a failure of its own/m);
+  assert.match(stdout, /^2 processes, 1 at a time/m);
+  assert.is(closing, "4 passed, 2 failed");
+});
+
+test("only files that use no program, server or browser are quick", () => {
+  const { stdout, closing } = run("quick", "--quick");
+  assert.match(stdout, /counts\.test\.ts/);
+  assert.not.match(stdout, /starts-a-program/);
+  assert.is(closing, "1 passed, 0 failed");
+});
+
 test("a pattern that matches no file is a failure", () => {
   const { stdout, closing, status } = run("passing", "no-such-folder");
   assert.match(stdout, /No test file matches no-such-folder/);

@@ -1,33 +1,36 @@
 import os from "node:os";
 import { relative } from "node:path";
-import { type FileResult, runFile } from "./run-file.js";
+import { groupTests } from "./groups.js";
+import { type FileResult, runGroup } from "./run-file.js";
 
 interface RunOptions {
   root: string;
   jobs: number;
   timeoutMs: number;
   verbose: boolean;
+  /** A separate process for each file. */
+  alone: boolean;
   write: (text: string) => void;
 }
 
-/** Runs all files, a few at a time, tells about each as it ends and repeats what failed at the end. */
+/** Runs all files, a few processes at a time, prints a line for each as it ends and repeats what failed at the end. */
 export async function runAll(files: string[], options: RunOptions) {
-  const { root, jobs, timeoutMs, verbose, write } = options;
+  const { root, jobs, timeoutMs, verbose, alone, write } = options;
   const results: FileResult[] = [];
   const started = Date.now();
   const loadBefore = load();
-  const waiting = [...files];
+  const groups = alone ? files.map((file) => [file]) : await groupTests(files, root);
+  const waiting = [...groups];
   const worker = async () => {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-      const result = await runFile(file, timeoutMs);
-      results.push(result);
-      write(line(result, root));
-      if (verbose && result.failed === 0) {
-        write(result.output);
+    for (let group = waiting.shift(); group !== undefined; group = waiting.shift()) {
+      for (const result of await runGroup(group, timeoutMs)) {
+        results.push(result);
+        write(line(result, root));
+        if (verbose && result.failed === 0) write(result.output);
       }
     }
   };
-  await Promise.all(Array.from({ length: Math.min(jobs, files.length) }, worker));
+  await Promise.all(Array.from({ length: Math.min(jobs, groups.length) }, worker));
 
   for (const result of results.filter(({ failed }) => failed > 0)) {
     write(`\n--- ${relative(root, result.file)}${result.problem ? `: ${result.problem}` : ""}\n`);
@@ -35,7 +38,7 @@ export async function runAll(files: string[], options: RunOptions) {
   }
   const longest = results.toSorted((a, b) => b.seconds - a.seconds).slice(0, 3);
   write(
-    `\n${jobs} at a time on ${os.availableParallelism()} cores took ${((Date.now() - started) / 1000).toFixed(0)} s, ` +
+    `\n${groups.length} processes, ${jobs} at a time on ${os.availableParallelism()} cores, took ${((Date.now() - started) / 1000).toFixed(0)} s, ` +
       `load ${loadBefore} before and ${load()} after; longest: ` +
       `${longest.map(({ file, seconds }) => `${relative(root, file)} ${seconds.toFixed(0)} s`).join(", ")}\n`,
   );

@@ -1,5 +1,5 @@
-import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { closingLines, plainText, type RunFileOptions, runProcess } from "./run-process.js";
 
 /** What one test file came to. `problem` is set when the file failed other than by a failing test. */
 export interface FileResult {
@@ -12,16 +12,8 @@ export interface FileResult {
   problem?: string;
 }
 
-/** For as long, a file may take to end behind its closing lines, and a process that it has told to end behind the file. */
-const drainMs = 60_000;
-
-const typescript = new URL("./typescript.js", import.meta.url).href;
-
-/** The processes to end when the runner itself is ended. */
-const running = new Set<number>();
-
 /**
- * Runs one file in a process of its own. It passes only if it ends by itself with code 0 in time and uvu reported
+ * Runs one file in a separate process. It passes only if it ends by itself with code 0 in time and uvu reported
  * as many passed tests as there are, and at least one: uvu alone exits with 0 when a file forgets `test.run()` or
  * when a `before` hook throws.
  */
@@ -30,115 +22,52 @@ export async function runFile(
   timeoutMs: number,
   options: RunFileOptions = {},
 ): Promise<FileResult> {
-  const started = Date.now();
-  const { output, code, signal, timedOut } = await runProcess(file, timeoutMs, options);
-  const result = judge(file, output);
-  result.seconds = (Date.now() - started) / 1000;
-  if (timedOut) {
-    result.problem = `did not end within ${timeoutMs / 1000} s`;
-  } else if (signal) {
-    result.problem = `was ended by ${signal}`;
-  } else if (code !== 0 && !result.problem && result.failed === 0) {
-    result.problem = `exited with code ${code}`;
-  }
-  if (result.problem && result.failed === 0) {
-    result.failed = 1;
-  }
-  return result;
+  const [result] = await runGroup([file], timeoutMs, options);
+  return result as FileResult;
 }
 
-export interface RunFileOptions {
-  /** Words for Node before the file (default: those that let it run TypeScript). */
-  node?: readonly string[];
-  /** Ends the file at its first failing test. */
-  untilFailure?: boolean;
-}
-
-interface Ending {
-  output: string;
-  code: number | null;
-  signal: NodeJS.Signals | null;
-  timedOut: boolean;
-}
-
-function runProcess(
-  file: string,
+/**
+ * Runs files in one process, one after another. Where the process ends before it comes to some of them (a crash, a file
+ * that hangs), another process runs those.
+ * @param timeoutMs per file
+ */
+export async function runGroup(
+  files: readonly string[],
   timeoutMs: number,
-  { node = ["--import", typescript], untilFailure = false }: RunFileOptions,
-): Promise<Ending> {
-  // A process group of its own, so that what a hanging test has started ends with it.
-  const detached = process.platform !== "win32";
-  const child = spawn(process.execPath, [...node, file], {
-    stdio: ["ignore", "pipe", "pipe"],
-    env: {
-      ...process.env,
-      ...{ FORCE_COLOR: process.stdout.isTTY ? "1" : "0", TAPLINE_TEST: "1" },
-      TAPLINE_TEST_LIMIT_MS: String(timeoutMs),
-    },
-    detached,
-  });
-  running.add(child.pid ?? 0);
-  const chunks: Buffer[] = [];
-  child.stdout.on("data", (chunk: Buffer) => {
-    chunks.push(chunk);
-    if (untilFailure && chunk.includes("✘")) end(child.pid ?? 0);
-    if (lingering === undefined && closingLines.test(plainText(Buffer.concat(chunks.slice(-3)).toString()))) {
-      lingering = setTimeout(() => {
-        chunks.push(
-          Buffer.from("\nThe file reported its result, but did not end: something is still open.\n"),
-        );
-        end(child.pid ?? 0);
-      }, drainMs);
+  options: RunFileOptions = {},
+): Promise<FileResult[]> {
+  const started = Date.now();
+  const { output, code, signal, timedOut } = await runProcess(files, timeoutMs, options);
+  const parts = files.length === 1 ? [{ text: output, end: undefined }] : split(output, files);
+  const results = parts.map(({ text, end }, index): FileResult => {
+    const file = files[index] as string;
+    const result = judge(file, text);
+    result.seconds = end === undefined ? (Date.now() - started) / 1000 : end.seconds;
+    const last = index === parts.length - 1;
+    const exit = end?.code || (last ? code : 0);
+    if (last && timedOut) {
+      result.problem = `did not end within ${timeoutMs / 1000} s`;
+    } else if (last && signal) {
+      result.problem = `was ended by ${signal}`;
+    } else if (!result.problem && result.failed === 0 && exit !== 0) {
+      result.problem = `exited with code ${exit}`;
     }
+    if (result.problem && result.failed === 0) result.failed = 1;
+    return result;
   });
-  child.stderr.on("data", (chunk: Buffer) => chunks.push(chunk));
-  let lingering: NodeJS.Timeout | undefined;
-  return new Promise((done, fail) => {
-    let timedOut = false;
-    let drained: NodeJS.Timeout | undefined;
-    const timer = setTimeout(() => {
-      timedOut = true;
-      end(child.pid ?? 0);
-    }, timeoutMs);
-    const finish = (code: number | null, signal: NodeJS.Signals | null) => {
-      clearTimeout(timer);
-      clearTimeout(drained);
-      clearTimeout(lingering);
-      running.delete(child.pid ?? 0);
-      done({ output: Buffer.concat(chunks).toString(), code, signal, timedOut });
-    };
-    child.on("error", fail);
-    child.on("close", finish);
-    // A process that the test left behind keeps the pipes open, and would keep us waiting.
-    child.on("exit", (code, signal) => {
-      drained = setTimeout(() => {
-        end(child.pid ?? 0);
-        chunks.push(Buffer.from("\nThe file ended, but a process that it started was still running.\n"));
-        finish(code || 1, signal);
-      }, drainMs);
-    });
+  const left = files.slice(parts.length);
+  return left.length === 0 ? results : [...results, ...(await runGroup(left, timeoutMs, options))];
+}
+
+/** The output of each file that a process of several files began, with how it ended. */
+function split(output: string, files: readonly string[]) {
+  const [before = "", ...sections] = output.split(/^<<< .*\n/m);
+  if (sections.length === 0) return [{ text: before, end: undefined }];
+  return sections.slice(0, files.length).map((section) => {
+    const match = /^>>> (\d+) (\d+)\n/m.exec(section);
+    const end = match === null ? undefined : { code: Number(match[1]), seconds: Number(match[2]) / 1000 };
+    return { text: section.replace(match?.[0] ?? "", ""), end };
   });
-}
-
-function end(pid: number): void {
-  try {
-    process.kill(process.platform === "win32" ? pid : -pid, "SIGKILL");
-  } catch {
-    // it has ended meanwhile
-  }
-}
-
-process.on("exit", () => running.forEach(end));
-for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.on(signal, () => process.exit(1));
-}
-
-/** What uvu prints when all suites of a file have run. */
-const closingLines = /^ {2}Total: +(\d+)\n {2}Passed: +(\d+)\n {2}Skipped: +(\d+)$/m;
-
-function plainText(output: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours start with an escape character
-  return output.replace(/\u001b\[[0-9;]*m/g, "");
 }
 
 function judge(file: string, output: string): FileResult {
