@@ -8,7 +8,7 @@ import { beginLine, endLine } from "./run-process.js";
 
 const shared = globalThis as { UVU_DEFER?: number; UVU_QUEUE?: unknown[][] };
 shared.UVU_DEFER = 1;
-shared.UVU_QUEUE = [];
+shared.UVU_QUEUE = [[]];
 const { exec, test } = await import("uvu");
 
 for (const file of process.argv.slice(2)) {
