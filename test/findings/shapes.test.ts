@@ -1,0 +1,96 @@
+import fc from "fast-check";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { bestSpan, handOver, shapeOf, spansAbove, threshold } from "../../src/findings/shapes.js";
+
+test("a rise that stays is an onset, at the first large value", () => {
+  assert.equal(shapeOf([0, 0.02, 0.1, 0.8, 0.97, 1]), { kind: "onset", at: 3 });
+});
+
+test("a fall that stays is named by the last large value", () => {
+  assert.equal(shapeOf([1, 1, 0.9, 0.3, 0, 0]), { kind: "until", at: 2 });
+});
+
+test("one largest value in the middle is a peak, several alike are a plateau", () => {
+  assert.equal(shapeOf([0, 0.1, 0.9, 0.2, 0]), { kind: "peak", from: 2, to: 2 });
+  // 0.86 and 0.9 differ by less than a tenth of the range: either may be the larger one in the next run.
+  assert.equal(shapeOf([0, 0.1, 0.86, 0.9, 0.88, 0.2, 0]), { kind: "plateau", from: 2, to: 4 });
+});
+
+test("values that are alike have no best one", () => {
+  assert.equal(shapeOf([0.98, 1, 0.99, 0.97]), { kind: "flat" });
+  assert.equal(shapeOf([1]), { kind: "flat" });
+});
+
+test("values that do not exceed the control's are no effect", () => {
+  assert.equal(shapeOf([0.01, 0.05, 0.02], 0.05), { kind: "none" });
+  assert.equal(shapeOf([0, 0, 0]), { kind: "none" });
+  assert.equal(shapeOf([]), { kind: "none" });
+});
+
+test("large values apart from each other are several spans", () => {
+  assert.equal(shapeOf([0.9, 0.1, 0.1, 0.8, 1, 0]), {
+    kind: "several",
+    spans: [
+      { from: 0, to: 0 },
+      { from: 3, to: 4 },
+    ],
+  });
+});
+
+test("a hand-over is where the lead changes once", () => {
+  const subject = [1, 1, 0.98, 0.9, 0.2, 0.1, 0];
+  const last = [0, 0, 0.01, 0.1, 0.7, 0.95, 1];
+  assert.equal(handOver(subject, last), { until: 3, from: 4 });
+  assert.is(handOver(last, subject), undefined, "the other way round");
+  assert.equal(handOver([1, 0.5, 0], [0, 0.5, 1]), { until: 0, from: 2 }, "a tie lies between");
+});
+
+test("a lead that changes back, or is small, is no hand-over", () => {
+  assert.is(handOver([1, 0, 1, 0], [0, 1, 0, 1]), undefined);
+  assert.is(handOver([1, 1, 1], [0, 0, 0]), undefined);
+  assert.is(handOver([0.2, 0.2, 0], [0, 0, 1]), undefined, "the first never reaches half");
+  assert.is(handOver([1, 1, 0], [0, 0, 0.1]), undefined, "the second never reaches half");
+});
+
+test("a threshold is the smallest dose from which the effect stays", () => {
+  assert.is(threshold([0, 0.1, 0.6, 0.9, 1]), 2);
+  assert.is(threshold([0, 0.9, 0.1, 0.9, 1]), 3, "it came and went before");
+  assert.is(threshold([0, 0.2, 1, 0.1]), undefined, "the largest dose has lost it");
+  assert.is(threshold([0.01, 0.02], 0.05), undefined, "nothing exceeds the control");
+  assert.is(threshold([1, 1]), 0);
+});
+
+test("the best span holds the largest value, and only values close to it", () => {
+  const series = fc.array(fc.double({ min: -10, max: 10, noNaN: true }), { minLength: 1, maxLength: 40 });
+  fc.assert(
+    fc.property(series, (values) => {
+      const { from, to } = bestSpan(values);
+      const most = Math.max(...values);
+      const range = most - Math.min(...values);
+      const inside = values.slice(from, to + 1);
+      assert.ok(inside.includes(most));
+      for (const value of inside) assert.ok(value >= most - 0.1 * range - 1e-12);
+      for (const outside of [values[from - 1], values[to + 1]]) {
+        if (outside !== undefined) assert.ok(outside < most - 0.1 * range + 1e-12);
+      }
+    }),
+  );
+});
+
+test("spans cover exactly the points above a level", () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 30 }), (values) => {
+      const covered = new Set(
+        spansAbove(values, 2).flatMap(({ from, to }) =>
+          Array.from({ length: to - from + 1 }, (_, k) => from + k),
+        ),
+      );
+      values.forEach((value, index) => {
+        assert.is(covered.has(index), value > 2);
+      });
+    }),
+  );
+});
+
+test.run();
