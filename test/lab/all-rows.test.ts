@@ -9,6 +9,7 @@ import { demoModelPath } from "../../src/models/resolve.js";
 import { Model } from "../../src/native/index.js";
 import { pythonWith } from "../support/python.js";
 import { reference } from "../support/reference.js";
+import { isWilson } from "../support/wilson.js";
 import { type Harness, openHarness } from "./harness.js";
 import { readNpz } from "./npz-reader.js";
 
@@ -131,7 +132,8 @@ test("a probe of every row: rows with their text's label, figures of texts and o
     assert.not.equal(byRow.accuracy, report.accuracy);
     const settings = { resamples: 2000, seed: 0 };
     const ofTexts = bootstrapIntervals(heldTexts as never, settings);
-    assert.equal([report.accuracy_interval, report.auc_interval], [ofTexts.accuracy, ofTexts.auc]);
+    isWilson(report.accuracy_interval!, report.accuracy, heldTexts.length);
+    if (report.auc < 1) assert.equal(report.auc_interval, ofTexts.auc);
     const clustered = bootstrapIntervals(heldRows as never, {
       ...settings,
       of: heldRows.map((row) => row.of),

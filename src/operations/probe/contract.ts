@@ -128,8 +128,11 @@ export const ProbeReport = Type.Object(
     scores: Type.Array(
       Type.Object({ text: Type.String(), split: splitOf, label: Type.Enum([0, 1]), score: Type.Number() }),
     ),
-    accuracy_interval: Interval("95 % bootstrap interval over the held-out examples."),
-    auc_interval: Interval("95 % bootstrap interval over the held-out examples."),
+    accuracy_interval: Interval("95 % Wilson interval over the held-out examples."),
+    auc_interval: Interval(
+      "95 % bootstrap interval over the held-out examples; of an AUROC of 0 or 1, an exact bound (Clopper-Pearson over as " +
+        "many pairs as the smaller class has examples).",
+    ),
     shuffled_labels: Type.Optional(ShuffledLabels),
     by_row: Type.Optional(ProbeRows),
     excluded: excludedFromMeans,

@@ -1,6 +1,7 @@
 import type { ProbeConfig, ProbeResult } from "../../contracts/index.js";
 import { saidPoint } from "../../contracts/names.js";
 import { writeNpz } from "../../lab/npz.js";
+import { aurocAtEdge, wilson } from "../../lab/proportions.js";
 import type { ReadRows } from "../../lab/rows/example-features.js";
 import { trainLayers } from "../../lab/rows/train-layers.js";
 import { atLeastAsGood, bootstrapIntervals, type Interval, spreadOf } from "../../lab/uncertainty.js";
@@ -90,7 +91,7 @@ function report(
   const heldOut = scores.filter(({ split }) => split === "test");
   return {
     layer,
-    ...figures(trained.groups ?? trained, bootstrapIntervals(heldOut, { resamples, seed })),
+    ...figures(trained.groups ?? trained, heldOut, bootstrapIntervals(heldOut, { resamples, seed })),
     converged: trained.converged,
     iterations: trained.iterations,
     scores,
@@ -110,11 +111,28 @@ function byRow(
     score: trained.scores[row] as number,
   })).filter(({ split }) => split === "test");
   const intervals = bootstrapIntervals(rows, { resamples, seed, of: rows.map(({ text }) => text) });
-  return { ...figures(trained, intervals), shared_rows: shared };
+  const perText = [...new Map(rows.map((row) => [row.text, row])).values()];
+  return { ...figures(trained, perText, intervals, true), shared_rows: shared };
 }
 
-function figures(found: ProbeFigures, intervals: { accuracy: Interval; auc: Interval }) {
-  const { permutedAccuracies, permutedAucs } = found;
+/**
+ * @param heldOut independent held-out examples
+ * @param resampled intervals by bootstrap
+ * @param clustered whether the figures count rows that belong together, for which Wilson's interval would be too narrow
+ */
+function figures(
+  found: ProbeFigures,
+  heldOut: readonly { label: 0 | 1 }[],
+  resampled: { accuracy: Interval; auc: Interval },
+  clustered = false,
+) {
+  const { permutedAccuracies, permutedAucs, accuracy, auc } = found;
+  const ones = heldOut.filter(({ label }) => label === 1).length;
+  const counted = !clustered || accuracy === 0 || accuracy === 1;
+  const intervals = {
+    accuracy: counted ? wilson(accuracy, heldOut.length) : resampled.accuracy,
+    auc: auc === 0 || auc === 1 ? aurocAtEdge(auc, ones, heldOut.length - ones) : resampled.auc,
+  };
   return {
     accuracy: found.accuracy,
     auc: found.auc,

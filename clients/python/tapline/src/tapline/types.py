@@ -621,9 +621,10 @@ class _ProbeReportRequired(TypedDict):
 
 class ProbeReport(_ProbeReportRequired, total=False):
     accuracy_interval: Interval
-    """95 % bootstrap interval over the held-out examples."""
+    """95 % Wilson interval over the held-out examples."""
     auc_interval: Interval
-    """95 % bootstrap interval over the held-out examples."""
+    """95 % bootstrap interval over the held-out examples; of an AUROC of 0 or 1, an exact bound
+    (Clopper-Pearson over as many pairs as the smaller class has examples)."""
     shuffled_labels: ShuffledLabels
     by_row: ProbeRows
     excluded: Excluded
