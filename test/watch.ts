@@ -30,7 +30,7 @@ async function affected(): Promise<string[]> {
   const files = await watched();
   const imports = await importsOf(files, root);
   return files.filter((file) =>
-    [...changed].some((path) => relative(root, file) === path || imports.get(file)?.has(path)),
+    [...changed].some((path) => relative(root, file) === path || imports.get(file)?.reached.has(path)),
   );
 }
 

@@ -11,14 +11,21 @@ const largest: Record<Weight, number> = { light: 24, shared: 4, alone: 1 };
 /** Modules that start a program, a server, a browser, a database or a model. */
 const heavy =
   /^(?:(?:node:)?(?:child_process|http|https|net|tls|worker_threads)|koa|undici|pg|playwright-core|@photostructure\/sqlite|src\/native\/load\.ts)$/;
-/** Modules whose tests need a process to themselves: they count what is open in it, or drive a browser. */
-const alone = /^(?:playwright-core|test\/support\/open-files\.ts)$/;
+/** Modules whose tests need a process to themselves: they count what is open in it, drive a browser, or replace the addon. */
+const alone = /^(?:playwright-core|test\/support\/open-files\.ts|test\/(?:.+\/)?stand-in.*\.ts)$/;
+
+interface Imports {
+  /** Paths inside the root and names of packages, direct and through others. */
+  reached: Set<string>;
+  /** Whether one of them adds hooks to uvu's suite when it loads: that happens once a process. */
+  hooks: boolean;
+}
 
 /**
  * Files by what they import, directly and through others: paths inside `root` and names of packages. Imports of types,
  * and what is imported while a test runs, do not count.
  */
-export async function importsOf(files: readonly string[], root: string): Promise<Map<string, Set<string>>> {
+export async function importsOf(files: readonly string[], root: string): Promise<Map<string, Imports>> {
   const { metafile } = await build({
     entryPoints: [...files],
     absWorkingDir: root,
@@ -49,12 +56,22 @@ export async function importsOf(files: readonly string[], root: string): Promise
     }
     return seen;
   };
-  return new Map(files.map((file) => [file, reach(relative(root, resolve(root, file)))]));
+  return new Map(
+    files.map((file) => {
+      const reached = reach(relative(root, resolve(root, file)));
+      const hooks = [...reached].some((path) => direct.get(path)?.includes("uvu"));
+      return [file, { reached, hooks }];
+    }),
+  );
 }
 
-export function weightOf(file: string, imports: ReadonlySet<string>): Weight {
-  const names = [...imports];
-  if (names.some((name) => alone.test(name)) || /^\/\/ Runs alone: /m.test(readFileSync(file, "utf8"))) {
+export function weightOf(file: string, { reached, hooks }: Imports): Weight {
+  const names = [...reached];
+  if (
+    hooks ||
+    names.some((name) => alone.test(name)) ||
+    /^\/\/ Runs alone: /m.test(readFileSync(file, "utf8"))
+  ) {
     return "alone";
   }
   return names.some((name) => heavy.test(name)) ? "shared" : "light";
@@ -63,7 +80,7 @@ export function weightOf(file: string, imports: ReadonlySet<string>): Weight {
 /** The files that use no model, server, program, database or browser. */
 export async function lightTests(files: readonly string[], root: string): Promise<string[]> {
   const imports = await importsOf(files, resolve(root, ".."));
-  return files.filter((file) => weightOf(file, imports.get(file) ?? new Set()) === "light");
+  return files.filter((file) => weightOf(file, imports.get(file) as Imports) === "light");
 }
 
 /** Files by the processes that run them: neighbours in one folder, light ones of all folders. */
@@ -72,7 +89,7 @@ export async function groupTests(files: readonly string[], root: string): Promis
   const imports = await importsOf(files, repository);
   const groups = new Map<string, string[][]>();
   for (const file of files) {
-    const weight = weightOf(file, imports.get(file) ?? new Set());
+    const weight = weightOf(file, imports.get(file) as Imports);
     const key = weight === "light" ? weight : `${weight} ${dirname(file)}`;
     const ofKey = groups.get(key) ?? [];
     groups.set(key, ofKey);
