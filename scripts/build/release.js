@@ -132,7 +132,7 @@ async function platformPackage(backend, levels, work, out) {
     os: [process.platform],
     cpu: [process.arch],
     ...(process.platform === "linux" && { libc: [usesGlibc() ? "glibc" : "musl"] }),
-    files: ["*.node", "addons.json", "licenses"],
+    files: ["*.node", "addons.json", "NOTICE", "licenses"],
   };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(about, null, 2)}\n`);
   await addLicences(folder);
@@ -150,7 +150,7 @@ async function addLicences(folder) {
   const { source } = makePlan();
   const { ensureSource } = await import("./source.js");
   const { dir } = await ensureSource({ env: { ...process.env, LLAMA_CPP_DIR: source }, say });
-  copyFileSync(join(root, "LICENSE"), join(folder, "LICENSE"));
+  for (const name of ["LICENSE", "NOTICE"]) copyFileSync(join(root, name), join(folder, name));
   mkdirSync(join(folder, "licenses"));
   copyFileSync(join(dir, "LICENSE"), join(folder, "licenses", "llama.cpp"));
   if (existsSync(join(dir, "licenses")))

@@ -9,6 +9,9 @@ import { CaptureRequest, checkSubmission, validate } from "../../src/contracts/i
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const pages = [
   "README.md",
+  "CHANGELOG.md",
+  "CONTRIBUTING.md",
+  "SECURITY.md",
   ...readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" }).map((name) => `docs/${name}`),
 ].filter((name) => name.endsWith(".md"));
 const textOf = (page: string) => readFileSync(join(root, page), "utf8");
@@ -19,6 +22,25 @@ test("every link between pages leads to a file", () => {
       assert.ok(existsSync(join(root, dirname(page), target as string)), `${page}: ${target}`);
     }
   }
+});
+
+test("every anchor names a heading of its page", () => {
+  const anchors = (page: string) =>
+    [...textOf(page).matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
+      (heading as string)
+        .toLowerCase()
+        .replace(/[^\w\- ]/g, "")
+        .replaceAll(" ", "-"),
+    );
+  let count = 0;
+  for (const page of pages) {
+    for (const [, target = "", anchor] of textOf(page).matchAll(/\]\((?!https?:)([^)#]*)#([^)]+)\)/g)) {
+      const of = target === "" ? page : join(dirname(page), target);
+      assert.ok(anchors(of).includes(anchor as string), `${page}: ${target}#${anchor}`);
+      count++;
+    }
+  }
+  assert.ok(count > 20, String(count));
 });
 
 test("every body that a page sends with curl is accepted by its contract", () => {

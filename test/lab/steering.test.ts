@@ -112,7 +112,7 @@ const python = pythonWith("numpy");
     for (const [t, trial] of trials.entries()) {
       const [probability, change, row, control] = oracle.rows[k * trials.length + t]!;
       const what = `${name}, ${trial.prompt} ${trial.strength}`;
-      // The model's weights are packed; docs/verification.md names what that costs.
+      // The model's weights are packed; docs/architecture.md says what that costs.
       close(trial.probability, probability, 0.02, what);
       close(trial.control!.probability, control, 0.02, `${what}, control`);
       assert.is(trial.change!.rows, 1);

@@ -11,11 +11,13 @@
  *   --timeout S    seconds per test file without a fault (default: 120); with one, five times what it took counts as noticed
  *   --spend S      no more than so many seconds of tests for each fault (default: as long as there are any)
  *   --least P      fails below so many percent noticed
+ *   --record       stores the result for docs/verification/tables.md, in place of an earlier one of the same folders
  *   --planted      the faults of planted.ts instead, each with the tests that it names; `--planted PART` those that say it
  */
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
+import { readResults, recordResults, type Table } from "../../scripts/docs/verification.js";
 import { findTests } from "../support/find-tests.js";
 import { TestRandom } from "../support/random.js";
 import { runFile } from "../support/run-file.js";
@@ -35,6 +37,7 @@ async function main(): Promise<void> {
       timeout: { type: "string", default: "120" },
       spend: { type: "string", default: "Infinity" },
       least: { type: "string", default: "0" },
+      record: { type: "boolean", default: false },
       planted: { type: "boolean", default: false },
     },
   });
@@ -82,7 +85,19 @@ async function main(): Promise<void> {
   const tried = chosen.length - refused;
   const share = (100 * noticed) / Math.max(1, tried);
   console.log(`\n${noticed} of ${tried} noticed (${share.toFixed(0)} %)`);
+  if (values.record) recordRound(positionals, values.seed, noticed, tried);
   if (tried === 0 || share < Number(values.least)) process.exitCode = 1;
+}
+
+function recordRound(folders: readonly string[], seed: string, noticed: number, tried: number): void {
+  const { tables } = readResults("mutation");
+  const [table] = tables as [Table];
+  const sources = folders.map((folder) => `\`${folder}\``).join(", ");
+  const today = new Date().toISOString().slice(0, 10);
+  const round = [today, sources, seed, String(noticed), String(tried), "", ""];
+  const others = table.rows.filter(([, known]) => known !== sources);
+  const rows = [...others, round].sort(([, a = ""], [, b = ""]) => (a < b ? -1 : 1));
+  recordResults("mutation", { summary: "", tables: [{ ...table, rows }] });
 }
 
 /** Plants the faults of the list whose descriptions hold one of some words; all must be noticed. */

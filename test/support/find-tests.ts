@@ -16,6 +16,21 @@ export function findTests(root: string, patterns: string[]): string[] {
     .map((path) => join(root, path));
 }
 
+/** How many test files each folder of `root` has, sorted by name. */
+export function testAreas(root: string): Map<string, number> {
+  const counts = new Map<string, number>();
+  const files = readdirSync(root, { recursive: true, encoding: "utf8" }).map((path) =>
+    path.replaceAll("\\", "/"),
+  );
+  for (const path of files
+    .filter((each) => each.endsWith(".test.ts") && !each.includes("fixtures/"))
+    .sort()) {
+    const area = path.split("/")[0] as string;
+    counts.set(area, (counts.get(area) ?? 0) + 1);
+  }
+  return counts;
+}
+
 function isWanted(path: string, patterns: string[]): boolean {
   const folder = path.split("/")[0] ?? "";
   if (onRequest.includes(folder) && !patterns.some((pattern) => clean(pattern).startsWith(folder))) {

@@ -1,10 +1,10 @@
 /**
  * Checks the tap on every architecture that llama.cpp can write a test model of: `npm run verify:architectures`.
- * What is checked, and how exactly, stands in docs/verification.md.
+ * docs/verification/tables.md lists the checks with their bounds.
  *   --only PATTERN   models whose name matches this regular expression
  *   --models DIR     use, or write, the test models there and keep them
  *   --jobs N         models at the same time (default 2)
- *   --record         write the summary into docs/verification.md
+ *   --record         store the results for docs/verification/tables.md
  *   --quantised      the models quantised, against the same weights written back as F32, instead
  *   --live           an edited and a plain request in one batch of the serving engine, each as alone, instead
  */
@@ -118,9 +118,7 @@ async function main(): Promise<boolean> {
     console.log(
       `${Math.round((Date.now() - started) / 1000)} s. Every figure: ${relative(root, join(verifyFolder, figures))}`,
     );
-    if (values.record) {
-      await record(join(root, "docs", "verification.md"), outcomes, kind);
-    }
+    if (values.record) record(outcomes, kind);
 
     const count = (verdict: Outcome["verdict"]) => outcomes.filter((each) => each.verdict === verdict).length;
     if (outcomes.length === 0) console.log(`No model matches ${values.only}.`);

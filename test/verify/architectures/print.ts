@@ -1,4 +1,4 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { recordResults, type Table } from "../../../scripts/docs/verification.js";
 import { points } from "../../../src/native/index.js";
 import { type Outcome, quantisations } from "./report.js";
 
@@ -73,33 +73,41 @@ function takers(outcomes: Outcome[]): Outcome[] {
   );
 }
 
-/** Who lacks which point, and how blocks differ from the usual form. */
-function pointsMarkdown(outcomes: Outcome[]): string[] {
+/** Which models lack which point, and how blocks differ from the usual form. */
+function pointTables(outcomes: Outcome[]): Table[] {
   const held = outcomes.filter(({ verdict }) => verdict === "holds");
-  const lines = ["", "| Point | Models that have it |", "| --- | --- |"];
-  for (const point of points) {
+  const having = points.map((point) => {
     const count = held.filter(({ report }) => report?.points?.[point] === "").length;
-    lines.push(`| \`${point}\` | ${count} of ${outcomes.length} |`);
+    return [`\`${point}\``, `${count} of ${outcomes.length}`];
+  });
+  const forms = [
+    ["parallel", "attention and MLP read the same input, so there is no `mid`"],
+    ["normed", "a norm is applied before the result is added to the residual stream"],
+    ["scaled", "the result is scaled before it is added"],
+  ].map(([form, meaning]) => [
+    meaning as string,
+    names(held.filter(({ report }) => report?.form?.includes(form as string))),
+  ]);
+  const lacking = new Map<string, Outcome[]>();
+  for (const outcome of held) {
+    const reason =
+      outcome.report?.points?.attn_out
+        .replace(/^.* has no proven attn_out: block \d+ /, "a block ")
+        .replace(/\.$/, "") ?? "";
+    if (reason !== "") lacking.set(reason, [...(lacking.get(reason) ?? []), outcome]);
   }
-  for (const [form, what] of [
-    ["parallel", "Attention and MLP read the same input, so that there is no `mid`"],
-    ["normed", "What is added to the stream has gone through a norm"],
-    ["scaled", "What is added is scaled"],
-  ] as const) {
-    const names = held
-      .filter(({ report }) => report?.form?.includes(form))
-      .map(({ model }) => `\`${model}\``);
-    lines.push("", `${what}: ${names.join(", ")}.`);
-  }
-  const reasons = new Map<string, string[]>();
-  for (const { model, report } of held) {
-    const reason = report?.points?.attn_out.replace(/^.* has no proven attn_out: block \d+ /, "") ?? "";
-    if (reason !== "") reasons.set(reason, [...(reasons.get(reason) ?? []), `\`${model}\``]);
-  }
-  lines.push("", "Without `attn_out` and `ffn_out`:", "");
-  for (const [reason, names] of reasons) lines.push(`- a block ${reason} ${names.join(", ")}`);
-  return lines;
+  return [
+    { title: "Hook points", head: ["Point", "Models that have it"], rows: having },
+    { title: "Forms of blocks", head: ["Form", "Models"], rows: forms },
+    {
+      title: "No `attn_out` and `ffn_out`",
+      head: ["Reason", "Models"],
+      rows: [...lacking].map(([reason, models]) => [reason, names(models)]),
+    },
+  ];
 }
+
+const names = (outcomes: readonly Outcome[]) => outcomes.map(({ model }) => `\`${model}\``).join(", ");
 
 const liveFigures = ["edited", "plain", "effect"] as const;
 
@@ -117,44 +125,39 @@ export function liveRow({ model, verdict, reason, report }: Outcome): string {
   return `${model.padEnd(24)} ${figures.join(" ")}   ${verdict}${reason === "" ? "" : `: ${reason}`}`;
 }
 
-function liveMarkdown(outcomes: Outcome[]): string {
+function liveTables(outcomes: Outcome[]): Table[] {
   const held = outcomes.filter(({ verdict }) => verdict === "holds");
-  const worst = (key: "edited" | "plain") => {
+  const worst = (["edited", "plain"] as const).map((key) => {
     const found = held.map(({ model, report }) => ({
       model,
       value: Math.max(...(report?.checks ?? []).flatMap(({ measured }) => measured?.[key] ?? [])),
     }));
     const { model, value } = found.sort((a, b) => b.value - a.value)[0] as { model: string; value: number };
-    return `| ${key}, a token's probability off by | ${short(value)} | ${model} |`;
-  };
-  const lines = [
-    summary(outcomes).split("\n")[0] ?? "",
-    "",
-    "| Answer | Worst figure | Model |",
-    "| --- | --- | --- |",
+    return [key, short(value), `\`${model}\``];
+  });
+  return [
+    { title: "Worst figures", head: ["Answer", "Difference of a token's probability", "Model"], rows: worst },
+    reasons(
+      "Not compared",
+      outcomes.filter(({ verdict }) => verdict !== "holds"),
+    ),
   ];
-  lines.push(worst("edited"), worst("plain"), "", "Not served so:", "");
-  for (const { model, reason } of outcomes.filter(({ verdict }) => verdict !== "holds")) {
-    lines.push(`- \`${model}\`: ${reason}`);
-  }
-  return lines.join("\n");
 }
 
-/** Replaces what stands between the two markers in the document. */
-export async function record(
-  path: string,
-  outcomes: Outcome[],
-  which: "all" | "quantised" | "live",
-): Promise<void> {
-  const section = which === "all" ? "architectures" : which;
-  const [from, to] = [`<!-- ${section}: begin -->`, `<!-- ${section}: end -->`];
-  const text = await readFile(path, "utf8");
-  const begin = text.indexOf(from);
-  const end = text.indexOf(to);
-  if (begin < 0 || end < begin) throw new Error(`${path} lacks the markers ${from} and ${to}.`);
-  const head = text.slice(0, begin + from.length);
-  const written = { all: markdown, quantised: quantisedMarkdown, live: liveMarkdown }[which](outcomes);
-  await writeFile(path, `${head}\n${written}\n${text.slice(end)}`);
+const reasons = (title: string, outcomes: readonly Outcome[]): Table => ({
+  title,
+  head: ["Model", "Reason"],
+  rows: outcomes.map(({ model, reason }) => [`\`${model}\``, reason]),
+});
+
+/** Stores the results for docs/verification. */
+export function record(outcomes: Outcome[], which: "all" | "quantised" | "live"): void {
+  const tables = { all: allTables, quantised: quantisedTables, live: liveTables }[which](outcomes);
+  const of = (verdict: Outcome["verdict"]) => outcomes.filter((each) => each.verdict === verdict).length;
+  recordResults(which === "all" ? "architectures" : which, {
+    summary: `${of("holds")} of ${outcomes.length} hold, ${of("refused")} refused with a reason, ${of("failed")} failed.`,
+    tables,
+  });
 }
 
 /** Off by at most, of block outputs and of packed rows, by type. */
@@ -180,14 +183,8 @@ export function quantisedRow({ model, verdict, reason, report }: Outcome): strin
   return `${model.padEnd(24)} ${figures.join(" ")}   ${verdict}${reason === "" ? "" : `: ${reason}`}`;
 }
 
-function quantisedMarkdown(outcomes: Outcome[]): string {
-  const lines = [
-    summary(outcomes).split("\n")[0] ?? "",
-    "",
-    "| Type | Block outputs, worst | Packed rows, worst | Refused |",
-    "| --- | --- | --- | --- |",
-  ];
-  for (const type of quantisations) {
+function quantisedTables(outcomes: Outcome[]): Table[] {
+  const rows = quantisations.map((type) => {
     const checks = outcomes.flatMap(({ model, report }) =>
       (report?.checks ?? []).filter(({ name }) => name === type).map((check) => ({ model, ...check })),
     );
@@ -197,49 +194,56 @@ function quantisedMarkdown(outcomes: Outcome[]): string {
       return `${short(largest)}${largest > 0 ? ` (${model})` : ""}`;
     });
     const refused = checks.filter(({ note }) => note !== undefined).map(({ model }) => model);
-    lines.push(`| ${type} | ${worst.join(" | ")} | ${refused.join(", ") || "none"} |`);
-  }
-  return lines.join("\n");
+    return [type, ...worst, refused.join(", ") || "none"];
+  });
+  const head = ["Type", "Block outputs, worst", "Packed rows, worst", "Refused"];
+  return [{ title: "Worst figures by type", head, rows }];
 }
 
-function markdown(outcomes: Outcome[]): string {
+function allTables(outcomes: Outcome[]): Table[] {
   const held = outcomes.filter(({ verdict }) => verdict === "holds");
-  const lines = [
-    summary(outcomes).split("\n")[0] ?? "",
-    "",
-    "| Check | Worst figure | Model |",
-    "| --- | --- | --- |",
-  ];
-  for (const column of columns) {
+  const worst = columns.flatMap((column) => {
     const measured = held.flatMap(({ model, report }) => {
       const value = report?.checks.find(({ name }) => name === column.check)?.measured?.[column.key];
       const counts = column.check !== "sufficient" || report?.sidePath === "";
       return typeof value === "number" && counts ? [{ model, value }] : [];
     });
-    const worst = column.worst(...measured.map(({ value }) => value));
-    const model = measured.find(({ value }) => value === worst)?.model ?? "";
-    lines.push(`| ${column.title} (${measured.length} models) | ${short(worst)} | ${model} |`);
-  }
-  lines.push(...pointsMarkdown(outcomes));
+    if (measured.length === 0) return [];
+    const value = column.worst(...measured.map((each) => each.value));
+    const model = measured.find((each) => each.value === value)?.model ?? "";
+    return [[column.title, String(measured.length), short(value), `\`${model}\``]];
+  });
   const scaled = takers(outcomes).filter(({ report }) =>
     report?.checks.some(({ name, measured }) => name === "explain" && measured?.scale !== 1),
   );
-  lines.push(
-    "",
-    `A row in a token's place is taken by ${takers(outcomes).length} of ${outcomes.length}; of these ` +
-      `${scaled.map(({ model }) => `\`${model}\``).join(", ")} multiply what is typed, and a row not.`,
-  );
-  lines.push("", "Refused:", "");
-  for (const { model, reason } of outcomes.filter(({ verdict }) => verdict === "refused")) {
-    lines.push(`- \`${model}\`: ${reason}`);
-  }
-  lines.push("", "With a path beside the block output, by design:", "");
-  for (const { model, report } of held) {
-    if (report?.sidePath) lines.push(`- \`${model}\`: ${report.sidePath}.`);
-  }
   const usual = /^l_out-\d+$/;
   const odd = held.filter(({ report }) => !report?.tensorNames.every((name) => usual.test(name)));
-  lines.push("", "Whose block outputs are not the tensors named `l_out`:", "");
-  for (const { model, report } of odd) lines.push(`- \`${model}\`: \`${report?.tensorNames.at(-1)}\``);
-  return lines.join("\n");
+  return [
+    { title: "Worst figure of each check", head: ["Check", "Models", "Worst figure", "Model"], rows: worst },
+    ...pointTables(outcomes),
+    {
+      title: "Vectors in place of token embeddings",
+      head: ["Models", "Number"],
+      rows: [
+        ["accept them", `${takers(outcomes).length} of ${outcomes.length}`],
+        ["scale token embeddings and not these vectors", names(scaled)],
+      ],
+    },
+    reasons(
+      "Refused",
+      outcomes.filter(({ verdict }) => verdict === "refused"),
+    ),
+    {
+      title: "Known paths around the block output",
+      head: ["Model", "Path"],
+      rows: held.flatMap(({ model, report }) =>
+        report?.sidePath ? [[`\`${model}\``, report.sidePath]] : [],
+      ),
+    },
+    {
+      title: "Block outputs with another name than `l_out`",
+      head: ["Model", "Last tensor"],
+      rows: odd.map(({ model, report }) => [`\`${model}\``, `\`${report?.tensorNames.at(-1)}\``]),
+    },
+  ];
 }
