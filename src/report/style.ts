@@ -1,10 +1,10 @@
-/** The page's stylesheet: system fonts, light and dark by the system or by choice, and a printed form. */
+/** The page's stylesheet: light and dark (system or chosen), and print. */
 const light = `--paper: #fbfaf7; --card: #ffffff; --ink: #1d1f23; --soft: #5a6068; --line: #dedbd3; --accent: #0b5d66;
   --warn: #8a3b00; --warn-paper: #fff3e4; --good: #dff2e3; --bad: #fbe3e1; --code: #f2f0ea;`;
 const dark = `--paper: #15171a; --card: #1c1f23; --ink: #e8e6e1; --soft: #a3a9b2; --line: #33383f; --accent: #6cc7d1;
   --warn: #ffb877; --warn-paper: #33240f; --good: #16341f; --bad: #411f1c; --code: #22262b;`;
 
-/** The colours, by the system or as the page chose. */
+/** The colours for the system's theme or the chosen one. */
 export const palette = `
 :root { color-scheme: light; ${light} }
 @media screen and (prefers-color-scheme: dark) { :root:not([data-theme="light"]) { color-scheme: dark; ${dark} } }

@@ -44,7 +44,7 @@ test("JSON Lines: numbers, booleans and texts as labels; other fields do not mat
 test("what is wrong is told with its place", () => {
   assert.is(
     fault("a.csv", "words,class\nx,1\n"),
-    "The first row has to name the columns text and label; it has words, class.",
+    "The first row must name the columns text and label; got words, class.",
   );
   assert.is(fault("a.csv", "text,label\nx,1\ny,2\n"), 'Row 3: label is 0 or 1; got "2".');
   assert.is(fault("a.csv", "text,label\n,1\n"), "Row 2 has no text.");
@@ -66,7 +66,7 @@ test("examples take nine tenths of what the Lab takes, in bytes", () => {
   assert.is(read("a.jsonl", lines(euros)).length, 8);
   assert.is(
     fault("a.jsonl", lines(`${euros}x`)),
-    "The examples of a.jsonl take 450001 bytes; at most 450000 are handed in.",
+    "a.jsonl: the examples may have at most 450000 bytes, got 450001.",
   );
 });
 

@@ -164,8 +164,8 @@ test("what cannot be gone on from is refused with its reason", async () => {
   const { parts, conversation } = await answered({}, answers);
   const refused = (given: Partial<ForkRequest>) =>
     refusal(parts.asker.fork(conversation, { turn: 0, answer: 0, token: 0, ...given }));
-  assert.equal(await refused({ turn: 1 }), [404, "There is no such answer."]);
-  assert.equal(await refused({ answer: 1 }), [404, "There is no such answer."]);
+  assert.equal(await refused({ turn: 1 }), [404, "This answer does not exist."]);
+  assert.equal(await refused({ answer: 1 }), [404, "This answer does not exist."]);
   assert.equal(await refused({ token: 4 }), [400, "The answer has 3 tokens; got 4."]);
   await fork(parts, conversation, { token: 3 });
   const turn = parts.conversations.get(conversation).turns[0] as Turn;

@@ -193,7 +193,7 @@ inBrowser(
       ["0", "1", "3", "4"],
     );
     await box.locator(".t", { hasText: "ld" }).first().click();
-    await page.getByRole("region", { name: "Inside a token" }).getByText("Token 3,").waitFor();
+    await page.getByRole("region", { name: "Inside a token" }).getByText("Token 3 ·").waitFor();
     await page.getByRole("checkbox", { name: "Markdown" }).uncheck();
     await until(async () => (await box.count()) === 0);
     assert.equal(await page.locator(".answer-text .t").allTextContents(), behaviour.tokens);

@@ -53,7 +53,7 @@ test("what the services say of themselves, told when it changes and not again", 
   const away = { ...lab, ok: false, sentence: "Nothing is at /lab/v1/health.", active: null, queued: 0 };
   assert.equal(services.labStatus, away);
   assert.equal(services.jobs, [job], "as they were last seen");
-  assert.equal([services.server.ok, services.server.sentence], [false, "It holds no model at the moment."]);
+  assert.equal([services.server.ok, services.server.sentence], [false, "no model loaded"]);
   answers["GET /lab/capabilities"] = undefined;
   await services.look();
   assert.equal(

@@ -13,7 +13,7 @@ export function drawBars(figure, rows, { width, theme }) {
   const most = width * 0.45;
   const widest = Math.max(0, ...rows.map((row) => textWidth(String(row[label]), 12)));
   const marginLeft = Math.min(most, widest) + 14;
-  // Two tokens can look the same; each bar has its own place.
+  // Tokens can look identical, so bars are placed by row.
   const names = rows.map((row) => cutText(String(row[label]), 12, most));
   const ticks = Math.max(1, Math.min(5, Math.floor((width - marginLeft - 52) / 40)));
   const plot = Plot.plot({
@@ -59,7 +59,7 @@ export function drawBars(figure, rows, { width, theme }) {
 }
 
 /**
- * What is small is not nothing.
+ * A small value does not become 0.
  * @param {number} value
  */
 function short(value) {

@@ -9,7 +9,7 @@ root.classList.add("scripted");
 
 /** @type {{name: string, figures: PageFigure[], job: object}} */
 const data = JSON.parse(element("data").textContent ?? "");
-/** What fits between the margins of A4 and Letter, in pixels. */
+/** Width between the margins of A4 and Letter, in pixels. */
 const printedWidth = 620;
 
 const views = data.figures.map((figure) => {
@@ -75,7 +75,7 @@ button.addEventListener("click", () => {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showAll);
 
 element("print").addEventListener("click", () => print());
-/** Passages that only paper opens; nobody can click there. @type {HTMLDetailsElement[]} */
+/** Sections that are open only in print. @type {HTMLDetailsElement[]} */
 let opened = [];
 addEventListener("beforeprint", () => {
   opened = [

@@ -5,7 +5,7 @@ import { panelWidth } from "./lines.js";
 /** @typedef {{ name: string, rows: number[], x: [number, number], reach: number }} MirrorPanel */
 
 /**
- * Histograms of two classes, one above the line and one below; a small picture for each combination of panels.
+ * Histograms of two classes, above and below the line; one small picture per combination of panels.
  * @param {PageFigure} figure
  * @param {Row[]} rows
  * @param {Space} space

@@ -7,7 +7,7 @@ const [labelSize, dot] = [10, 4.5];
 const margin = { left: 52, right: 30, top: 28, bottom: 38 };
 
 /**
- * Single points with their names, where there is room for them.
+ * Points, with labels if there is room.
  * @param {PageFigure} figure
  * @param {Row[]} rows
  * @param {Space} space
@@ -86,15 +86,15 @@ export function drawScatter(figure, rows, space) {
 }
 
 /**
- * Where names stand: beside, above or below their points, clear of other points and names. A name that has
- * room nowhere near is left out; hovering and the table tell it.
+ * Places labels next to, above or below their points, clear of other points and labels. A label without room is left
+ * out; hovering and the table show it.
  * @template T
  * @param {{ row: T, name: string, x: number, y: number }[]} points
  * @param {{ left: number, right: number, top: number, bottom: number }} area
  * @returns {{ row: T, name: string, dx: number, dy: number, anchor: string, far: boolean }[]}
  */
 function spots(points, area) {
-  // Close by first; further away only with a line to the point.
+  // Try close places first; distant ones get a line to the point.
   const around = [0, 12, 24, 38, 54, 72].flatMap((away) => [
     { dx: 7 + away, dy: 0, anchor: "start", far: away > 0 },
     { dx: -7 - away, dy: 0, anchor: "end", far: away > 0 },

@@ -8,8 +8,8 @@ const cellHeight = 26;
 const sizes = { axisWidth: 44, leastCell: 46, widestCell: 110 };
 
 /**
- * Differences around 0 of layers over tokens, the deepest layer on top; two prompts' tokens stand below each other. Cells
- * without a value are dashed: they are not computed yet.
+ * Differences around 0: layers over the tokens of two prompts, the deepest layer on top. Cells without a value, which are not
+ * computed yet, are dashed.
  * @param {PageFigure} figure
  * @param {Row[]} rows
  * @param {Space} space

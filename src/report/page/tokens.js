@@ -8,7 +8,7 @@ const cellHeight = 30;
 const sizes = { axisWidth: 44, leastCell: 62, widestCell: 150 };
 
 /**
- * Layers over tokens, the deepest on top; long texts continue in another picture below, like lines.
+ * Layers over tokens, the deepest layer on top; long texts continue in another picture below.
  * @param {PageFigure} figure
  * @param {Row[]} rows
  * @param {Space} space
@@ -71,7 +71,7 @@ export function drawTokens(figure, rows, { width, theme }) {
 }
 
 /**
- * How much room names of rows get beside their grid.
+ * The width of row labels.
  * @param {string[]} names
  * @param {number} width
  */
@@ -94,7 +94,7 @@ function namesAxis(names, room, theme) {
 }
 
 /**
- * The colours of a map's values, as a scale of Plot.
+ * The colours of a map's values as a Plot scale.
  * @param {{ domain: number[], logarithmic: boolean, reversed: boolean }} axis
  * @param {string} scale
  * @param {Theme} theme
