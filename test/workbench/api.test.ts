@@ -357,7 +357,7 @@ test("artifacts and heads of attention, by names and numbers that are some", asy
     ]);
   }
   assert.equal(await saidBy("GET", `/jobs/${jobId}/attention/0/9999`), [
-    ...[404, `Job ${jobId} kept no attention of layer 0, head 9999.`],
+    ...[404, `Job ${jobId} has no attention for layer 0, head 9999.`],
   ]);
 });
 
@@ -381,7 +381,7 @@ test("models: what cannot be had is said with its reason", async () => {
   assert.equal(await saidBy("POST", "/models/downloads/7/stop", {}), [404, "Download 7 does not exist."]);
   assert.match(
     (await saidBy("POST", "/models/downloads", { model: "https://x" }))[1] as string,
-    "is no model of the hub",
+    "is not a hub model",
   );
   assert.match(
     (await saidBy("POST", "/models/offers", { model: "tiny" }))[1] as string,

@@ -118,7 +118,7 @@ test("a dictionary for another model is refused with 409 before anything begins"
   ]);
   assert.equal(await refused("deep"), [
     409,
-    "The dictionary deep is for another model: it reads block 4; the served model has blocks 0 to 3.",
+    "The dictionary deep is for another model: it reads layer 4; the served model has layers 0 to 3.",
   ]);
   assert.equal(parts.conversations.list(), []);
   assert.equal(
@@ -198,7 +198,7 @@ test("who is being answered is not asked, and two hundred questions are enough",
   const { turns } = parts.conversations.get(place.conversation);
   while (turns.length < 200) turns.push(structuredClone(turns[0] as Turn));
   assert.equal(await refusal(parts.asker.ask(place.conversation, { text: "b" })), [
-    ...[409, "A conversation has at most 200 questions; begin another."],
+    ...[409, "A conversation can have at most 200 questions; start a new one."],
   ]);
   turns.pop();
   const last = parts.asker.ask(place.conversation, { text: "b" });

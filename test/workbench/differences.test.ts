@@ -104,7 +104,7 @@ test("complete and stopped answers are compared in a sentence", () => {
   assert.ok(found);
   assert.is(
     differenceSentence(found, 3),
-    "First difference: token 1. With the interventions, 1 of 3 tokens differ.",
+    "1 of 3 tokens differ from the unmodified answer, starting at token 1.",
   );
   assert.is(doneSentence([one, other]), "done, 3 tokens, 1 differ");
 });

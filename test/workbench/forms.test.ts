@@ -87,11 +87,11 @@ test("patch: what the form does not say is told in a sentence", () => {
   );
   assert.is(
     fault(() => asked({ where: "chosen", tokens: "1.5" })),
-    "Tokens are whole numbers as 0, 3, -1; got 1.5.",
+    "Tokens: expected integers such as 0, 3, -1; got 1.5.",
   );
   assert.is(
     fault(() => asked({ several: true, clean: "a\nb", corrupted: "c" })),
-    "A line is one of a pair: 2 are clean and 1 corrupted; as many of both are needed.",
+    "Each line is one of a pair: got 2 clean and 1 corrupted lines; the numbers must match.",
   );
 });
 
@@ -216,13 +216,13 @@ test("steer: one comparison a layer, each as the Lab takes it, and the form come
   );
   assert.is(
     fault(() => doseRequest({ ...steerForm, prompts: " \n" })),
-    "Write at least one prompt that the direction is tried on.",
+    "Test prompts: enter at least one.",
   );
   assert.equal(gridLayers(steerForm, [1, 2]), [1, 2]);
   assert.equal(gridLayers({ ...steerForm, layers: "0, 4-5" }, [1]), [0, 4, 5]);
   assert.is(
     fault(() => gridLayers({ ...steerForm, layers: "0-12" }, [])),
-    "A grid has at most 12 layers, each of which is a job; got 13.",
+    "Layers: at most 12 per grid (one job each), got 13.",
   );
 });
 

@@ -200,7 +200,7 @@ test("what cannot be deleted is told and stays, and what is written behind it is
         all.create(false, "one more");
         await all.save(two);
       }),
-      /^tapline: a conversation that made room was not deleted: EROFS: read-only\n$/,
+      /^tapline: could not delete an old conversation: EROFS: read-only\n$/,
     );
   });
 });

@@ -315,13 +315,13 @@ test("another model is served: among those that are here, one at a time, and why
   await bring(models, "tiny/demo/larger-F32.gguf");
   assert.is((await models.here()).fixed, null);
   assert.is((await refusal(models.serve("tiny/other"))).status, 404);
-  assert.match((await refusal(models.serve("demo"))).message, /is being served already/);
+  assert.match((await refusal(models.serve("demo"))).message, /is already being served/);
   assert.match((await refusal(models.serve("tiny/demo/larger-F32.gguf"))).message, /there are .* in all/);
   await models.serve(id);
   await until(() =>
     told.some(({ switching }) => switching?.stage === "weights" && switching.fraction === 0.5),
   );
-  assert.match((await refusal(models.serve(id))).message, /is being given tiny\/demo/);
+  assert.match((await refusal(models.serve(id))).message, /Already switching to tiny\/demo/);
   assert.match((await refusal(models.remove(id))).message, /is being served/);
   release();
   await until(() => models.status.switching === null);

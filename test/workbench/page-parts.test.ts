@@ -49,7 +49,7 @@ test("an answer's numbers: a row a token, of all that was watched, nothing where
     ...["probe kind", "probe other"],
     ...["norm at layer 1", "lens at layer 1", "lens probability at layer 1"],
     ...["norm at layer 3", "lens at layer 3", "lens probability at layer 3"],
-    ...["strongest feature of d", "its activation"],
+    ...["strongest feature of d", "feature activation"],
   ]);
   const nothing = Array(12).fill(null);
   assert.equal(rows, [

@@ -209,9 +209,9 @@ inBrowser(
     const { page, context } = await visit(bench);
     behaviour.gone = true;
     const strip = page.locator(".strip");
-    await until(async () => /server: .*broke.*Lab: .*broke/.test((await strip.textContent()) ?? ""));
+    await until(async () => /Server: .*broke.*Lab: .*broke/.test((await strip.textContent()) ?? ""));
     behaviour.gone = false;
-    await until(async () => /server: ready.*Lab: ready/.test((await strip.textContent()) ?? ""));
+    await until(async () => /Server: ready.*Lab: ready/.test((await strip.textContent()) ?? ""));
     behaviour.breaksAfter = 2;
     await ask(page, "Hello");
     await page

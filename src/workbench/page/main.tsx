@@ -1,5 +1,5 @@
 import { render } from "preact";
-import { palette } from "../../report/style.js";
+import { base, palette } from "../../report/style.js";
 import { App } from "./app.js";
 import { hasLinkToken, signIn, whenSignedOut } from "./session.js";
 import { readState } from "./store.js";
@@ -8,9 +8,10 @@ import { SignedOut } from "./views/signed-out.js";
 
 const root = document.getElementById("app") as HTMLElement;
 
-const colors = new CSSStyleSheet();
-colors.replaceSync(palette);
-document.adoptedStyleSheets.push(colors);
+const shared = new CSSStyleSheet();
+// In a layer, so that the page's own rules take precedence.
+shared.replaceSync(`${palette}@layer base { ${base} }`);
+document.adoptedStyleSheets.push(shared);
 
 const theme = localStorage.getItem("tapline-theme");
 if (theme !== null) document.documentElement.dataset.theme = theme;

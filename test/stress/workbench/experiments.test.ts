@@ -100,7 +100,7 @@ inBrowser(
     const run = page.getByRole("button", { name: "Patch", exact: true });
     await page.getByRole("textbox", { name: "Corrupted" }).fill("The capital of Japan is is");
     await tokens
-      .getByText("The clean text has 6 tokens and the corrupted one 7; a patch needs as many in both.")
+      .getByText("The clean text has 6 tokens, the corrupted one 7. The prompts must have the same number of tokens.")
       .waitFor();
     assert.ok(await run.isDisabled());
     await page.getByRole("textbox", { name: "Corrupted" }).fill("The capital of Japan is");
@@ -120,8 +120,8 @@ inBrowser(
     const effect = chosen.getByRole("region", { name: "Data of “next tokens”" }).locator("tbody tr");
     await effect.first().waitFor();
     assert.match(page.url(), /\?l=6&t=5&e=[0-9a-f]{32}$/);
-    assert.match((await effect.nth(0).textContent()) ?? "", /^the run by itself Tokyo/);
-    assert.match((await effect.nth(1).textContent()) ?? "", /^with this state Paris/);
+    assert.match((await effect.nth(0).textContent()) ?? "", /^unpatched Tokyo/);
+    assert.match((await effect.nth(1).textContent()) ?? "", /^patched Paris/);
     await assertLooksWell(page, "a site's effect");
     await picture(page, "patch");
     assert.equal(troubles, []);

@@ -57,7 +57,7 @@ inBrowser(
     assert.ok(await page.getByRole("button", { name: "Send" }).isDisabled());
 
     await server.startAgain();
-    await until(async () => /server: ready.*Lab: ready/.test(await strip(page)), "and that it is back");
+    await until(async () => /Server: ready.*Lab: ready/.test(await strip(page)), "and that it is back");
     assert.is(await message.inputValue(), "What is the capital of Japan?");
     await page.getByRole("button", { name: /^Remove ablate/ }).click();
     // What it says behind that much noise is the model's business.
@@ -91,7 +91,7 @@ inBrowser(
 
     await lab.kill();
     const tabs = [page, other];
-    for (const tab of tabs) await until(async () => /server: ready.*Lab: (?!ready)/.test(await strip(tab)));
+    for (const tab of tabs) await until(async () => /Server: ready.*Lab: (?!ready)/.test(await strip(tab)));
     // Who opens a job's address now is told why it is not there, and sees it once the Lab is back.
     const late = await context.newPage();
     await late.goto(`${bench.workbench.url}/jobs/${id}`);
@@ -99,7 +99,7 @@ inBrowser(
 
     await lab.startAgain();
     for (const tab of [...tabs, late]) {
-      await until(async () => /server: ready.*Lab: ready/.test(await strip(tab)));
+      await until(async () => /Server: ready.*Lab: ready/.test(await strip(tab)));
       await tab.getByRole("alert").getByText("The service ended while the job was running.").waitFor();
     }
     await other.getByRole("button", { name: `Repeat job ${id.slice(0, 8)}` }).click();

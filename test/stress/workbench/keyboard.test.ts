@@ -67,7 +67,7 @@ async function inspectAndPatch(page: Page): Promise<void> {
   await goTo(page, "Inspect");
   await tabTo(page, /^Text/);
   await write(page, "The capital of France is");
-  await tabTo(page, /attention heads/);
+  await tabTo(page, /Attention heads/);
   await page.keyboard.press("Space");
   await tabTo(page, /^Inspect$/, "button");
   await page.keyboard.press("Enter");
@@ -97,7 +97,7 @@ async function inspectAndPatch(page: Page): Promise<void> {
 
 async function others(page: Page): Promise<void> {
   await goTo(page, "Steer");
-  await tabTo(page, /^layers/);
+  await tabTo(page, /^Layers/);
   await write(page, "5");
   await tabTo(page, /^Measure effect/);
   await page.keyboard.press("Enter");
@@ -115,7 +115,7 @@ async function others(page: Page): Promise<void> {
 async function features(page: Page): Promise<void> {
   await goTo(page, "Features");
   await offered(page.getByRole("button", { name: "Run", exact: true }));
-  await tabTo(page, /^Read$/);
+  await tabTo(page, /^Run$/);
   await page.keyboard.press("Enter");
   await page.getByRole("figure", { name: "Strongest features" }).locator("svg").last().waitFor();
   await tabTo(page, /^Strongest features$/, "div");
@@ -159,11 +159,11 @@ async function models(page: Page): Promise<void> {
   await tabTo(page, /^Serve demo$/);
   await page.keyboard.press("Enter");
   await rows.first().getByText("served", { exact: true }).waitFor();
-  await offered(page.getByRole("button", { name: `Remove ${broughtId}`, exact: true }));
-  await tabTo(page, new RegExp(`^Remove ${broughtId}$`));
+  await offered(page.getByRole("button", { name: `Delete ${broughtId}`, exact: true }));
+  await tabTo(page, new RegExp(`^Delete ${broughtId}$`));
   await page.keyboard.press("Enter");
   // The harmless one has the focus.
-  await until(async () => (await page.evaluate("document.activeElement.ariaLabel")) === `Keep ${broughtId}`);
+  await until(async () => (await page.evaluate("document.activeElement.ariaLabel")) === `Cancel deleting ${broughtId}`);
   await page.keyboard.press("Shift+Tab");
   assert.is(await page.evaluate("document.activeElement.ariaLabel"), `Confirm deleting ${broughtId}`);
   await page.keyboard.press("Enter");
