@@ -1,4 +1,4 @@
-import { frame, panel, tip } from "./frame.js";
+import { axis as axisOf, frame, panel, tip } from "./frame.js";
 import { cutText, textWidth } from "./text.js";
 
 /**
@@ -29,17 +29,13 @@ export function drawBars(figure, rows, { width, theme }) {
     marks: [
       Plot.gridX({ stroke: theme.line, strokeOpacity: 1, ticks }),
       Plot.axisX({
-        fill: theme.soft,
-        label: axis,
-        labelArrow: "none",
-        tickSize: 0,
+        ...axisOf(theme, axis),
         ticks,
         tickFormat: (/** @type {number} */ value) => String(Number(value.toPrecision(6))),
       }),
       Plot.axisY({
+        ...axisOf(theme, null),
         fill: theme.ink,
-        label: null,
-        tickSize: 0,
         tickFormat: (/** @type {number} */ row) => names[rows.findIndex((one) => one.row === row)],
       }),
       Plot.barX(rows, { x: value, y: "row", fill: theme.series[0] }),

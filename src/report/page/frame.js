@@ -21,6 +21,15 @@ export function frame({ title }, theme, part) {
 }
 
 /**
+ * Options that most axes share: without arrow and tick marks.
+ * @param {Theme} theme
+ * @param {string | null} label
+ */
+export function axis(theme, label) {
+  return { label, labelArrow: "none", tickSize: 0, fill: theme.soft };
+}
+
+/**
  * The tooltip of a row.
  * @param {Row[]} rows
  * @param {string[]} details

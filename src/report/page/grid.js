@@ -1,3 +1,5 @@
+import { axis } from "./frame.js";
+
 /**
  * Lays out layers over columns; columns that do not fit continue in another picture below.
  * @param {number} count of columns
@@ -22,12 +24,9 @@ export function layOut(count, width, { axisWidth, leastCell, widestCell }) {
  */
 export function layerAxis(theme, named) {
   return Plot.axisY({
-    label: named?.name ?? "layer",
+    ...axis(theme, named?.name ?? "layer"),
     ...(named && { tickFormat: (/** @type {number} */ row) => named.names[row] }),
     labelAnchor: "bottom",
-    labelArrow: "none",
-    tickSize: 0,
-    fill: theme.soft,
   });
 }
 

@@ -1,4 +1,4 @@
-import { frame, panel, tip } from "./frame.js";
+import { axis, frame, panel, tip } from "./frame.js";
 import { seriesLegend, symbols } from "./legend.js";
 
 /**
@@ -112,24 +112,15 @@ function onePanel(figure, rows, series, { width, theme }, part) {
     marks: [
       Plot.gridY({ stroke: theme.line, strokeOpacity: 1, ticks: logarithmic ? 4 : 5 }),
       Plot.axisX({
-        fill: theme.soft,
+        ...axis(theme, xAxis),
         stroke: null,
         tickSize: 4,
-        label: xAxis,
-        labelArrow: "none",
         // Room for five digits per tick: on a phone, 1000 next to 1200 would read as one number.
         ticks: steps || square ? 5 : Math.max(2, Math.floor((wide - 64) / 56)),
         // Not "~g": with few ticks it writes 20 as 2e+1.
         tickFormat: (/** @type {number} */ value) => String(Number(value.toPrecision(6))),
       }),
-      Plot.axisY({
-        fill: theme.soft,
-        tickSize: 0,
-        label: yAxis,
-        labelArrow: "none",
-        ticks: 5,
-        tickFormat: "~g",
-      }),
+      Plot.axisY({ ...axis(theme, yAxis), ticks: 5, tickFormat: "~g" }),
       ...(part === undefined
         ? []
         : [Plot.text([part], { frameAnchor: "top-right", dy: -24, fill: theme.ink, fontWeight: 600 })]),

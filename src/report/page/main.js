@@ -1,4 +1,4 @@
-import { draw } from "./draw.js";
+import { draw, place } from "./draw.js";
 import { stepWithKeys } from "./keys.js";
 import { download, save } from "./save.js";
 import { paperTheme, theme } from "./theme.js";
@@ -21,8 +21,7 @@ const views = data.figures.map((figure) => {
   const show = (/** @type {Space} */ space) => {
     const drawn = draw(figure, space);
     panels = drawn.panels;
-    const parts = panels.map(({ svg }) => svg);
-    container.replaceChildren(...(drawn.legend === undefined ? parts : [aside(drawn.legend), ...parts]));
+    place(container, drawn);
   };
   const choices = viewButtons(figure, () => show(here()));
   if (choices !== undefined) container.before(choices);
@@ -41,14 +40,6 @@ const views = data.figures.map((figure) => {
 /** @param {string} id */
 function element(id) {
   return /** @type {HTMLElement} */ (document.getElementById(id));
-}
-
-/** A legend has a line of its own. @param {SVGSVGElement} legend */
-function aside(legend) {
-  const line = document.createElement("div");
-  line.className = "legend";
-  line.append(legend);
-  return line;
 }
 
 function showAll() {

@@ -1,4 +1,4 @@
-import { frame, panel, tip } from "./frame.js";
+import { axis, frame, panel, tip } from "./frame.js";
 import { seriesLegend } from "./legend.js";
 import { styles } from "./lines.js";
 import { textWidth } from "./text.js";
@@ -43,22 +43,8 @@ export function drawScatter(figure, rows, space) {
     y: { domain: down.domain() },
     marks: [
       Plot.gridY({ stroke: theme.line, strokeOpacity: 1, ticks: 6 }),
-      Plot.axisX({
-        label: xAxis,
-        labelArrow: "none",
-        tickSize: 4,
-        fill: theme.soft,
-        ticks: 5,
-        tickFormat: "~g",
-      }),
-      Plot.axisY({
-        label: yAxis,
-        labelArrow: "none",
-        tickSize: 0,
-        fill: theme.soft,
-        ticks: 6,
-        tickFormat: "~g",
-      }),
+      Plot.axisX({ ...axis(theme, xAxis), tickSize: 4, ticks: 5, tickFormat: "~g" }),
+      Plot.axisY({ ...axis(theme, yAxis), ticks: 6, tickFormat: "~g" }),
       Plot.link(leaders, { x1: "x1", y1: "y1", x2: "x2", y2: "y2", stroke: theme.soft, strokeOpacity: 0.5 }),
       ...series.map(({ name, color, symbol }) => {
         const own = rows.filter((row) => String(row[by]) === name);

@@ -1,4 +1,4 @@
-import { frame, panel, tip } from "./frame.js";
+import { axis, frame, panel, tip } from "./frame.js";
 import { layerAxis, layOut } from "./grid.js";
 import { rampLegend } from "./legend.js";
 import { cutText, textWidth } from "./text.js";
@@ -46,9 +46,8 @@ export function drawTokens(figure, rows, { width, theme }) {
       marks: [
         down === undefined ? layerAxis(theme) : namesAxis(down, axisWidth, theme),
         Plot.axisX({
+          ...axis(theme, null),
           anchor: "bottom",
-          label: null,
-          tickSize: 0,
           fill: theme.ink,
           tickFormat: (/** @type {number} */ position) => cutText(tokens[position], 12, cell - 4),
         }),
@@ -86,8 +85,7 @@ export function namesWidth(names, width) {
  */
 function namesAxis(names, room, theme) {
   return Plot.axisY({
-    label: null,
-    tickSize: 0,
+    ...axis(theme, null),
     fill: theme.ink,
     tickFormat: (/** @type {number} */ row) => cutText(names[row] ?? "", 12, room - 6),
   });

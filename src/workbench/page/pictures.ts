@@ -7,6 +7,7 @@ import { csvText, download, savePicture } from "../../report/page/save.js";
 import { theme } from "../../report/page/theme.js";
 import { pictureOf } from "./html-picture.js";
 
+export { place } from "../../report/page/draw.js";
 export { stepWithKeys } from "../../report/page/keys.js";
 export { save } from "../../report/page/save.js";
 export { theme } from "../../report/page/theme.js";

@@ -219,7 +219,7 @@ inBrowser("under another way on never stands the answer of the one before, not f
     const before = said(".answer-text > p");
     document.querySelector('a[aria-label="Previous version of question 1"]').click();
     // As soon as the other way is there, and long before anything is painted.
-    const there = () => said(".branches")?.includes("way 1 of 2");
+    const there = () => said(".branches")?.includes("1/2");
     for (let turn = 0; turn < 1000 && !there(); turn += 1) await Promise.resolve();
     return [before, there(), said(".question"), said(".answer-text > p")];
   })()`);

@@ -307,7 +307,7 @@ inBrowser(
     await map.locator('[aria-label="cell"] rect').first().waitFor();
     assert.match(
       (await page.getByRole("region", { name: "Alignment" }).textContent()) ?? "",
-      /·Paris against ·Tokyo/,
+      /·Paris versus ·Tokyo/,
     );
     assert.match(
       (await page.getByRole("region", { name: "Selected site" }).textContent()) ?? "",

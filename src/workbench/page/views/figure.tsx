@@ -60,7 +60,7 @@ export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) 
     };
   }, [figure]);
   const save = async (kind: SaveKind) => {
-    const { draw, save, theme } = await import("../pictures.js");
+    const { draw, place, save, theme } = await import("../pictures.js");
     const shown = chart.current as HTMLElement;
     const file = `${name}-${figure.id}`;
     if (!large || kind === "csv") return save(kind, figure, shown, theme(), file);
@@ -69,7 +69,7 @@ export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) 
     aside.className = "chart aside";
     aside.style.width = `${shown.clientWidth}px`;
     document.body.append(aside);
-    fill(aside, draw(figure, { width: shown.clientWidth, theme: theme() }));
+    place(aside, draw(figure, { width: shown.clientWidth, theme: theme() }));
     await save(kind, figure, aside, theme(), file).finally(() => aside.remove());
   };
   return (
@@ -152,12 +152,12 @@ function asMap({ container, say, figure, names, picked, signal, pictures }: Canv
 
 /** @returns a function that redraws it in the current theme */
 function asDrawing({ container, say, figure, picked, signal, pictures }: Canvas): () => void {
-  const { draw, stepWithKeys, theme } = pictures;
+  const { draw, place, stepWithKeys, theme } = pictures;
   let [panels, width]: [Panel[], number] = [[], 0];
   const show = () => {
     const drawn = draw(figure, { width: Math.max(240, container.clientWidth), theme: theme() });
     panels = drawn.panels;
-    fill(container, drawn);
+    place(container, drawn);
   };
   const clicked = (event: MouseEvent) => {
     const svg = (event.target as Element).closest("svg");
@@ -180,13 +180,6 @@ function asDrawing({ container, say, figure, picked, signal, pictures }: Canvas)
   sizes.observe(container);
   signal.addEventListener("abort", () => sizes.disconnect());
   return show;
-}
-
-function fill(container: HTMLElement, { legend, panels }: Drawn): void {
-  const line = document.createElement("div");
-  line.className = "legend";
-  if (legend !== undefined) line.append(legend);
-  container.replaceChildren(line, ...panels.map(({ svg }) => svg));
 }
 
 /** The data as a table, rendered on first opening. */
