@@ -74,7 +74,7 @@ const pictures: Record<string, (page: Page) => Promise<ReturnType<Page["locator"
 /** A direction's effect by layer and strength, and what one cell's answers say. */
 async function steer(page: Page): Promise<void> {
   await go(page, "Steer");
-  await press(page, "Measure at these layers, beside random vectors");
+  await press(page, "Measure effect (with random control)");
   await drawn(page, "The same with random vectors");
   await page.getByText(/layers measured/).waitFor({ state: "hidden" });
   const shown = new URL(page.url());
@@ -112,7 +112,7 @@ async function inspect(page: Page): Promise<void> {
     .fill("The capital of France is Paris. The capital of Japan is");
   await page.getByRole("textbox", { name: "Track token" }).fill(" Tokyo");
   await page.getByRole("checkbox", { name: "Attention heads" }).check();
-  await page.getByRole("checkbox", { name: /logit is made of/ }).check();
+  await page.getByRole("checkbox", { name: "Direct logit attribution" }).check();
   await press(page, "Inspect");
   await drawn(page, /^Attention of layer/);
 }

@@ -211,7 +211,7 @@ test("a head of an inspection's attention: found by its layer and number, with f
       ...[404, `Job ${id} has no attention for layer ${layer}, head ${head}.`],
     ]);
   }
-  const not = `attention.npz of job ${id} does not hold layer`;
+  const not = `attention.npz of job ${id} does not contain layer`;
   assert.equal(await refused(1, 5), [502, `${not} 1, head 5.`]);
   for (const shape of [
     [1, 2, 2],

@@ -192,7 +192,7 @@ inBrowser(
       bypassCSP: true,
     });
     await open(page, "Inspect");
-    await page.getByRole("combobox", { name: "lens", exact: true }).selectOption("jacobian");
+    await page.getByRole("combobox", { name: "Lens", exact: true }).selectOption("jacobian");
     await page.getByRole("textbox", { name: "layers" }).fill("3, 5");
     await page.getByRole("button", { name: "Inspect", exact: true }).click();
     const lens = page.getByRole("figure", { name: "What the lenses read" });
@@ -204,7 +204,7 @@ inBrowser(
     await page.getByRole("figure", { name: "How near to the output" }).locator("svg").last().waitFor();
     await page.reload();
     await cells(lens).first().waitFor();
-    const kept = page.getByRole("combobox", { name: "lens", exact: true });
+    const kept = page.getByRole("combobox", { name: "Lens", exact: true });
     await until(async () => (await kept.inputValue()) === "jacobian");
     await until(async () => /KL/.test((await lens.locator(".legend").textContent()) ?? ""));
     await assertLooksWell(page, "two lenses");
