@@ -29,7 +29,7 @@ const figure = (page: Page, name: string | RegExp) => page.getByRole("figure", {
 const drawn = (page: Page, name: string | RegExp) => figure(page, name).locator("svg").last().waitFor();
 
 async function answered(page: Page): Promise<void> {
-  await page.getByText("answering …").last().waitFor({ state: "hidden" });
+  await page.getByText("Generating…").last().waitFor({ state: "hidden" });
 }
 
 /** What is done before each picture; what it returns stands on top of it. */
@@ -39,8 +39,8 @@ const pictures: Record<string, (page: Page) => Promise<ReturnType<Page["locator"
     await page.keyboard.press("Enter");
     await page.getByText(/^\d+ tokens/).waitFor();
     await press(page, "Change a layer");
-    await press(page, "Ask the last question again");
-    await page.getByText(/First difference: token|Both answers are the same/).waitFor();
+    await press(page, "Rerun last question");
+    await page.getByText(/tokens differ|answers are identical/).waitFor();
     await answered(page);
     await page.getByLabel("Colour by").selectOption("probability");
     await page.locator(".answer-text").nth(1).locator(":scope > p .t, .markdown .t").nth(-3).click();
@@ -74,15 +74,15 @@ const pictures: Record<string, (page: Page) => Promise<ReturnType<Page["locator"
 /** A direction's effect by layer and strength, and what one cell's answers say. */
 async function steer(page: Page): Promise<void> {
   await go(page, "Steer");
-  await press(page, "Measure at these layers, beside random vectors");
+  await press(page, "Measure effect (with random control)");
   await drawn(page, "The same with random vectors");
-  await page.getByText(/layers are measured/).waitFor({ state: "hidden" });
+  await page.getByText(/layers measured/).waitFor({ state: "hidden" });
   const shown = new URL(page.url());
   shown.searchParams.set("l", "5");
   shown.searchParams.set("s", "0.4");
   await page.goto(shown.href);
   await drawn(page, "The same with random vectors");
-  await page.getByRole("region", { name: "Chosen cell" }).waitFor();
+  await page.getByRole("region", { name: "Selected cell" }).waitFor();
 }
 
 /** Two jobs, and a study that is begun with both. */
@@ -93,7 +93,7 @@ async function study(page: Page): Promise<void> {
   await drawn(page, /^Recovery/);
   await go(page, "Jobs");
   await press(page, "Draft a study");
-  const boxes = page.getByRole("checkbox", { name: /^Job \w+ in the study$/ });
+  const boxes = page.getByRole("checkbox", { name: /^Include job \w+ in the study$/ });
   await boxes.nth(1).waitFor();
   for (const box of await boxes.all()) await box.check();
   const write = (place: RegExp, text: string) => page.getByRole("textbox", { name: place }).fill(text);
@@ -110,9 +110,9 @@ async function inspect(page: Page): Promise<void> {
   await page
     .getByRole("textbox", { name: "Text" })
     .fill("The capital of France is Paris. The capital of Japan is");
-  await page.getByRole("textbox", { name: "follow the token" }).fill(" Tokyo");
-  await page.getByRole("checkbox", { name: "attention heads" }).check();
-  await page.getByRole("checkbox", { name: /logit is made of/ }).check();
+  await page.getByRole("textbox", { name: "Track token" }).fill(" Tokyo");
+  await page.getByRole("checkbox", { name: "Attention heads" }).check();
+  await page.getByRole("checkbox", { name: "Direct logit attribution" }).check();
   await press(page, "Inspect");
   await drawn(page, /^Attention of layer/);
 }

@@ -1,18 +1,18 @@
 import type { Cell, Chart, Figure, Shade } from "./figure.js";
 
-/** A figure's row by the names of its columns. */
+/** A figure's row by column name. */
 export type Row = Readonly<Record<string, Cell>>;
 
 export type Span = [low: number, high: number];
 
-/** How values become shades: straight or by the logarithm; `reversed` where the least is the strongest. */
+/** How values become shades: linear or logarithmic; `reversed` if the lowest is the strongest. */
 export interface ShadeAxis {
   domain: Span;
   logarithmic: boolean;
   reversed: boolean;
 }
 
-/** A line of a picture: its place among the colours and shapes, and whether it is drawn stronger than the others. */
+/** A series: its place among the colours and shapes, and whether it is emphasized. */
 export interface SeriesPlace {
   name: string;
   place: number;
@@ -21,11 +21,11 @@ export interface SeriesPlace {
 
 type Kind<K extends Chart["kind"]> = Extract<Chart, { kind: K }>;
 
-/** What a chart's axes reach over: every drawer takes them from here, so that they show the same. */
+/** The ranges of a chart's axes, shared by all drawers so that they show the same. */
 export type Axes = { [K in Chart["kind"]]: ReturnType<(typeof axes)[K]> };
 
 const axes = {
-  /** The deepest layer on top; a shade for everything that can colour the map, by its column. */
+  /** The deepest layer on top; the shades of every quantity that can colour the map, by column. */
   tokens(chart: Kind<"tokens">, rows: readonly Row[]) {
     const shades = [chart, ...(chart.shades ?? [])].map(({ value, scale }): [string, ShadeAxis] => [
       value,
@@ -37,7 +37,7 @@ const axes = {
     const [low, high] = domain ?? extent([0, ...numbers(rows, value)]);
     return { x: [low, high === low ? low + 1 : high] as Span };
   },
-  /** The ends of intervals are inside, too. A logarithm needs numbers above 0. Dots are sized by their own series' largest. */
+  /** Includes the ends of intervals. A log scale needs numbers above 0. Dot sizes are relative to the largest of their series. */
   lines(chart: Kind<"lines">, rows: readonly Row[]) {
     const known = rows.filter((row) => row[chart.x] !== null && row[chart.y] !== null);
     const { interval, size } = chart;
@@ -76,7 +76,7 @@ const axes = {
       reach: reachOf(numbers(rows, value), 0.01),
     };
   },
-  /** A picture for each combination of panels, and what the two sides are called. */
+  /** One panel per combination of panel columns, and the names of the two sides. */
   mirror({ from, to, up, down, panels, sides, fitted }: Kind<"mirror">, rows: readonly Row[]) {
     const nameOf = (row: Row) =>
       panels.map((name) => (typeof row[name] === "number" ? `${name} ${row[name]}` : row[name])).join(", ");
@@ -104,7 +104,7 @@ const axes = {
   },
 };
 
-/** The axes of a figure, by the kind of its chart. */
+/** The axes of a chart. */
 export function axesOf<K extends Chart["kind"]>(chart: Kind<K>, rows: readonly Row[]): Axes[K] {
   const of = axes[chart.kind] as (chart: Kind<K>, rows: readonly Row[]) => Axes[K];
   return of(chart, rows);
@@ -116,7 +116,7 @@ export function rowsOf({ columns, rows }: Pick<Figure, "columns" | "rows">): Row
   );
 }
 
-/** A figure as a page draws it, with its axes. */
+/** A figure with its axes. */
 export function withAxes<F extends Figure>(figure: F): F & { axes: Axes[Chart["kind"]] } {
   return { ...figure, axes: axesOf(figure.chart, rowsOf(figure)) };
 }
@@ -124,7 +124,7 @@ export function withAxes<F extends Figure>(figure: F): F & { axes: Axes[Chart["k
 function shadeAxis(scale: Shade["scale"], values: readonly number[]): ShadeAxis {
   const straight = (high: number) => ({ domain: [0, high] as Span, logarithmic: false, reversed: false });
   if (scale === "probability") return straight(1);
-  // One outlier does not make all others look the same.
+  // Keeps one outlier from making all others look the same.
   if (scale === "amount") return straight(quantile(values, 0.99) || 1);
   const [low, high] = extent(values);
   if (scale === "rank") return { domain: [1, Math.max(high, 10)], logarithmic: true, reversed: true };
@@ -133,7 +133,7 @@ function shadeAxis(scale: Shade["scale"], values: readonly number[]): ShadeAxis 
     : straight(Math.max(high, 1));
 }
 
-/** The emphasised series comes first among the colours. */
+/** The emphasized series gets the first colour. */
 function seriesPlaces(names: readonly string[], emphasis?: string): SeriesPlace[] {
   const others = names.filter((name) => name !== emphasis);
   return names.map((name) =>
@@ -143,7 +143,7 @@ function seriesPlaces(names: readonly string[], emphasis?: string): SeriesPlace[
   );
 }
 
-/** Least and greatest of numbers; a single one gets room on both sides, and none are 0 and 1. */
+/** Minimum and maximum; a single value gets room on both sides, and no values give 0 and 1. */
 function spanOf(values: readonly number[], logarithmic = false): Span {
   const [low, high] = extent(values);
   if (low > high) return [0, 1];
@@ -151,7 +151,7 @@ function spanOf(values: readonly number[], logarithmic = false): Span {
   return logarithmic ? [low / 2, high * 2] : [low - 1, high + 1];
 }
 
-/** Least and greatest, however many there are; of none, the least is above the greatest. */
+/** Minimum and maximum of any number of values; without values, the minimum is above the maximum. */
 function extent(values: readonly number[]): Span {
   let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (const value of values) {
@@ -161,12 +161,12 @@ function extent(values: readonly number[]): Span {
   return [low, high];
 }
 
-/** How far differences go from 0 to either side, and at least so far. */
+/** The largest distance from 0, at least `least`. */
 function reachOf(values: readonly number[], least: number): number {
   return values.reduce((reach, value) => Math.max(reach, Math.abs(value)), least);
 }
 
-/** The number below which such a share of others lies, linear between the two nearest; 0 of none. */
+/** A quantile, interpolated linearly; 0 without values. */
 function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   const place = share * (sorted.length - 1);

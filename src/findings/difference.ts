@@ -1,10 +1,10 @@
-/** A stretch of words in two texts: in both, only in the first, or only in the second. */
+/** A run of words: in both texts, only in the first, or only in the second. */
 export interface Stretch {
   kind: "same" | "removed" | "added";
   text: string;
 }
 
-/** The difference of two texts, word by word. Continuations have at most a few hundred words, so its square cost is small. */
+/** The difference of two texts, word by word. Its cost is quadratic; continuations have at most a few hundred words. */
 export function difference(before: string, after: string): Stretch[] {
   const [a, b] = [words(before), words(after)];
   const stretches: Stretch[] = [];
@@ -25,8 +25,8 @@ export function difference(before: string, after: string): Stretch[] {
 }
 
 /**
- * Places in both of a longest common subsequence (Wagner and Fischer, 1974), by the table of lengths from each pair of places
- * on: time and memory grow with the product of the lengths.
+ * The indices in both lists of a longest common subsequence (Wagner and Fischer, 1974). Time and memory grow with the product
+ * of the lengths.
  */
 export function sharedPlaces(a: readonly string[], b: readonly string[]): [number, number][] {
   const width = b.length + 1;
@@ -50,7 +50,7 @@ export function sharedPlaces(a: readonly string[], b: readonly string[]): [numbe
   return shared;
 }
 
-/** Words with the space before them, so that joining them gives the text back. */
+/** Words with their leading space, so that joining them restores the text. */
 function words(text: string): string[] {
   return text.match(/\s*\S+|\s+$/gu) ?? [];
 }

@@ -3,7 +3,7 @@ import { mean, meanOfKnown } from "./numbers.js";
 
 export type Trial = CompareResult["trials"][number];
 
-/** One prompt's trials, each strength once. */
+/** One prompt's trials, one per strength. */
 export interface PromptTrials {
   prompt: string;
   trials: Trial[];
@@ -26,7 +26,7 @@ export function byPrompt(trials: readonly Trial[]): PromptTrials[] {
   return [...groups].map(([prompt, own]) => ({ prompt, trials: own }));
 }
 
-/** The strengths that were tried, ascending. */
+/** The strengths, ascending. */
 export function strengthsOf(prompts: readonly PromptTrials[]): number[] {
   const tried = prompts.flatMap(({ trials }) => trials.map(({ strength }) => strength));
   return [...new Set(tried)].sort((a, b) => a - b);
@@ -42,7 +42,7 @@ export function meanAt(prompts: readonly PromptTrials[], strength: number): numb
   return mean(trialsAt(prompts, strength).map(({ probability }) => probability));
 }
 
-/** What a random vector of the same length does, as the mean over the prompts; empty where a job has no such control. */
+/** The mean effect of a norm-matched random vector over the prompts; empty without this control. */
 export function controlCurve(prompts: readonly PromptTrials[]): Dose[] {
   return strengthsOf(prompts).flatMap((strength) => {
     const probability = meanOfKnown(trialsAt(prompts, strength).map(({ control }) => control?.probability));
@@ -50,7 +50,7 @@ export function controlCurve(prompts: readonly PromptTrials[]): Dose[] {
   });
 }
 
-/** How long the change was, as a share of the length of the row that it was made to. */
+/** The norm of the change relative to the activation norm. */
 export function changeShare({ length, row_length }: NonNullable<Trial["change"]>): number {
   return row_length > 0 ? length / row_length : 0;
 }

@@ -1,31 +1,31 @@
-/** What a cell of a table can hold. */
+/** A cell of a table. */
 export type Cell = string | number | null;
 
-/** What colours the cells of a map, and what is written into them. */
+/** A quantity that colours the cells of a map, and the labels of the cells. */
 export interface Shade {
   value: string;
   label: string;
   legend: string;
-  /** From 0 to 1; by the logarithm; from 0 to nearly the largest; ranks, the first one strongest. */
+  /** From 0 to 1; logarithmic; from 0 to the 99th percentile; ranks, with the first one strongest. */
   scale: "probability" | "magnitude" | "amount" | "rank";
 }
 
-/** How the page draws a figure's rows; names are those of the figure's columns. */
+/** How a figure's rows are drawn; names refer to the figure's columns. */
 export type Chart =
   /** Layers over tokens, wrapped like lines of text; `label` is written into the cells. */
   | (Shade & {
       kind: "tokens";
       tokens: string[];
-      /** Names of the rows, the first on top, where they are no layers: `layer` counts them. */
+      /** Names of the rows from top to bottom, if they are not layers; `layer` is then their index. */
       down?: string[];
-      /** Column whose values are pictures of their own, each with its name. */
+      /** Column whose values become separate panels. */
       panel?: string;
-      /** Everything that can colour this map, itself among them; a page may offer the choice. */
+      /** All quantities that can colour this map; a page may offer the choice. */
       shades?: (Shade & { id: string; name: string })[];
     })
   /** Horizontal bars from 0. */
   | { kind: "bars"; label: string; value: string; axis: string; domain?: [number, number] }
-  /** Lines and dots, one line a series. */
+  /** Lines and dots, one line per series. */
   | {
       kind: "lines";
       x: string;
@@ -35,37 +35,37 @@ export type Chart =
       yAxis: string;
       xDomain?: [number, number];
       yDomain?: [number, number];
-      /** Each x is a name and not an amount. */
+      /** Whether x is categorical. */
       steps?: boolean;
       logarithmic?: boolean;
-      /** The series that is drawn stronger than the others. */
+      /** The emphasized series. */
       emphasis?: string;
-      /** A vertical line with a name. */
+      /** A labelled vertical line. */
       mark?: { x: number; label: string };
-      /** A line of its own from (0, 0) to (1, 1), and its name. */
+      /** The label of a line from (0, 0) to (1, 1). */
       diagonal?: string;
-      /** Column whose number sets the size of the dots. */
+      /** Column with the size of the dots. */
       size?: string;
-      /** Column that splits the rows into small pictures, and the word before its value. */
+      /** Column that splits the rows into panels, and the prefix of their titles. */
       panel?: { column: string; label: string };
       dots?: boolean;
-      /** Columns with the ends of an upright line through a dot; null where there is none. */
+      /** Columns with the ends of error bars; null without one. */
       interval?: { low: string; high: string };
     }
-  /** Differences around 0 of layers over the tokens of two prompts; rows whose `inside` is 0 are faint. */
+  /** Differences around 0: layers over the tokens of two prompts; rows with `inside` 0 are faint. */
   | {
       kind: "sites";
       columns: { above: string; below: string }[];
       value: string;
       legend: string;
-      /** The colours reach at least so far. */
+      /** Minimum range of the colours. */
       least: number;
-      /** What a row is, where it is no layer, and the rows' names by their number in `layer`. */
+      /** What a row is, if not a layer, and the names of the rows by index in `layer`. */
       rows?: { name: string; names: string[] };
     }
   /** A grid of differences around 0. */
   | { kind: "differences"; x: string; y: string; value: string; xAxis: string; legend: string }
-  /** Counts of two classes, one above the line and one below, one picture for each split and layer. */
+  /** Counts of two classes, above and below the line, with one panel per split and layer. */
   | {
       kind: "mirror";
       from: string;
@@ -74,9 +74,9 @@ export type Chart =
       down: string;
       axis: string;
       panels: string[];
-      /** What the two classes are, where they are not called class 1 and class 0. */
+      /** Names of the two classes; class 1 and class 0 by default. */
       sides?: { up: string; down: string };
-      /** Each picture's axis is as wide as its rows, where scores are not from 0 to 1. */
+      /** Whether each panel's axis fits its rows, for scores outside 0 to 1. */
       fitted?: boolean;
     }
   /** Single points. */
@@ -90,7 +90,7 @@ export type Chart =
       yAxis: string;
     };
 
-/** One picture: what it shows in words, its data, and how it is drawn. */
+/** A figure: description, data, and how it is drawn. */
 export interface Figure {
   /** Unique in a report; part of file names. */
   id: string;
@@ -100,11 +100,11 @@ export interface Figure {
   chart: Chart;
   columns: { name: string; label: string }[];
   rows: Cell[][];
-  /** What hovering over a row, or stepping to it with the arrow keys, says. */
+  /** The text shown for each row on hovering or with the arrow keys. */
   details: string[];
-  /** Said under the picture. */
+  /** Shown below the figure. */
   notes?: string[];
-  /** The data as a person reads it. */
+  /** The data for people. */
   table: Table;
 }
 
@@ -113,7 +113,7 @@ export interface Table {
   rows: string[][];
 }
 
-/** Columns and rows of a figure from records: each column with its label, and with what it has of a record. */
+/** Columns and rows of a figure from records: each column has a label and a function that reads it from a record. */
 export function dataOf<T>(
   records: readonly T[],
   columns: { [name: string]: readonly [label: string, of: (record: T) => Cell] },

@@ -1,7 +1,7 @@
 /**
- * At most `count` of the items in order, evenly: each stands for an equal part of them and is the last of its part, so that
- * the last of all is always among them, whatever their number. Blocks are chosen so where a request names none: what the
- * last block puts out is what the model says, and what the first puts out is hardly more than its token's embedding.
+ * At most `count` evenly spaced items: the last of each equal part, so the last item is always included. Requests without
+ * layers use this: the last block's output determines the answer, and the first block's is little more than the token
+ * embedding.
  */
 export function spread<T>(items: readonly T[], count: number): T[] {
   if (items.length <= count) return [...items];
@@ -9,7 +9,7 @@ export function spread<T>(items: readonly T[], count: number): T[] {
   return Array.from({ length: count }, (_, index) => items[Math.round((index + 1) * step) - 1] as T);
 }
 
-/** The same, of the blocks of a model with so many. */
+/** The same for the block indices of a model. */
 export function spreadLayers(blocks: number, count: number): number[] {
   return spread([...Array(blocks).keys()], count);
 }

@@ -1,24 +1,24 @@
 import type { InspectLayer, InspectResult, Standing, TranslatedReading } from "../contracts/index.js";
 import type { LensView } from "../contracts/names.js";
 
-/** What one lens reads of each block, deepest last. */
+/** The readings of one lens, deepest layer last. */
 export interface LensReading {
-  /** `Logit lens`, or the name of the one that translates. */
+  /** `Logit lens`, or the name of a trained lens. */
   name: string;
   layers: (Pick<TranslatedReading, "predictions" | "target" | "entropies" | "divergences"> & {
     layer: number;
   })[];
 }
 
-/** What each view shows, in words. */
+/** What each view shows. */
 export const lensViewMeanings: Record<LensView, string> = {
-  token: "what each block would say comes next",
-  rank: "the rank of the followed token",
-  entropy: "entropy of what it reads, in nats",
-  divergence: "how far the model's output is from it, KL in nats",
+  token: "what each layer predicts next",
+  rank: "the rank of the tracked token",
+  entropy: "entropy of the reading, in nats",
+  divergence: "KL(output ‖ reading), in nats",
 };
 
-/** The logit lens, and the lens that translates where the result has one; blocks without predictions are left out. */
+/** The logit lens and, if the result has one, the trained lens; without layers that have no predictions. */
 export function lensReadings({ layers, lens }: Pick<InspectResult, "layers" | "lens">): LensReading[] {
   const plain = layers.flatMap((found) =>
     found.predictions === undefined ? [] : [{ ...found, predictions: found.predictions }],
@@ -34,7 +34,7 @@ export function lensReadings({ layers, lens }: Pick<InspectResult, "layers" | "l
   ];
 }
 
-/** The numbers of a view, one a token; nothing where the result has none of them. */
+/** The numbers of a view, one per token; undefined if the result has none. */
 export function viewValues(
   found: Pick<InspectLayer, "target" | "entropies" | "divergences">,
   view: Exclude<LensView, "token">,
@@ -44,7 +44,7 @@ export function viewValues(
   return found.target?.map(({ rank }) => rank);
 }
 
-/** The layers that tell where the target stands at every token, not after the last token alone, as the answer's do. */
+/** The layers that track the target at every token, not only after the last one. */
 export function followedLayers({
   tokens,
   layers,

@@ -15,7 +15,7 @@ export function shortNumber(value: number): string {
   return `${(value / 1000).toFixed(size < 9950 ? 1 : 0)}k`;
 }
 
-/** A probability or share as a person reads it. */
+/** A probability or share in percent, with a readable number of digits. */
 export function percent(share: number): string {
   const value = share * 100;
   if (value !== 0 && Math.abs(value) < 0.01) return value < 0 ? "> -0.01 %" : "< 0.01 %";
@@ -24,8 +24,8 @@ export function percent(share: number): string {
 }
 
 /**
- * The least entropy in bits that a distribution can have of which the most probable candidates are known: no token of
- * the rest is more probable than the last of them.
+ * The lower bound in bits of the entropy of a distribution whose most probable candidates are known: no other token is more
+ * probable than the last of them.
  */
 export function leastEntropy(probabilities: readonly number[]): number {
   const parts = probabilities.filter((part) => part > 0);
@@ -50,23 +50,23 @@ export function count(number: number, one: string, many = `${one}s`): string {
   return `${number} ${number === 1 ? one : many}`;
 }
 
-/** A share in percent with so many decimals, for columns of a table. */
+/** A share in percent with fixed decimals, for columns of a table. */
 export function percentTo(share: number, decimals: number): string {
   return `${(share * 100).toFixed(decimals)} %`;
 }
 
-/** The mean; not a number where there are none. */
+/** The mean; NaN without values. */
 export function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** The mean of those that are known; undefined where none is. */
+/** The mean of the known values; undefined if none is known. */
 export function meanOfKnown(values: readonly (number | undefined)[]): number | undefined {
   const known = values.filter((value) => value !== undefined);
   return known.length === 0 ? undefined : mean(known);
 }
 
-/** A model's parameters as models are named: `1.5 M`, `494 M`, `7.2 B`. */
+/** A model's size, as in model names: `1.5 M`, `494 M`, `7.2 B`. */
 export function parametersText(count: number): string {
   const [unit, name] = count >= 1e9 ? [1e9, "B"] : [1e6, "M"];
   const value = count / (unit as number);

@@ -15,7 +15,7 @@ type Sweep = Pick<
   | "restored"
 >;
 
-/** What is patched of each block; block outputs alone where a result says nothing. */
+/** The patched points; only block outputs if a result does not list them. */
 export function patchPoints({ points }: Sweep): NonNullable<PatchSite["point"]>[] {
   return points ?? ["block_out"];
 }
@@ -25,20 +25,20 @@ export function sitesAt<S extends PatchSite>(sites: readonly S[], point: string)
   return sites.filter((site) => (site.point ?? "block_out") === point);
 }
 
-/** A site, and where its token stands in the first pair. */
+/** A site, and the place of its token in the first pair. */
 export interface PlacedSite extends PatchSite {
   /** Column, in the order of the text. */
   column: number;
-  /** Whether patching there could change anything: something reads the row, and the two runs differ in it. */
+  /** Whether patching there can change anything: the activation is read later and differs between the two runs. */
   inside: boolean;
 }
 
-/** Whether positions are spans that are marked in the texts. */
+/** Whether positions are marked spans. */
 function marksSpans({ pairs }: Sweep): boolean {
   return pairs[0]?.clean.spans !== undefined;
 }
 
-/** What a position is: a token's index, or a span's number. */
+/** The name of a position: a token's index or a span's number. */
 export function positionName(result: Sweep, position: number): string {
   return `${marksSpans(result) ? "span" : "token"} ${position}`;
 }
@@ -48,10 +48,7 @@ export function siteSize({ recovery, change }: Pick<PatchSite, "recovery" | "cha
   return Math.abs(recovery ?? change);
 }
 
-/**
- * Of each head of each layer the site that moves most, layer by layer in the order of the heads; nothing where no head was
- * patched.
- */
+/** The strongest site of each head, layer by layer; empty if no heads were patched. */
 export function bestOfHeads<S extends PatchSite>(sites: readonly S[]): S[] {
   const best = new Map<string, S>();
   for (const site of sitesAt(sites, "head_out")) {
@@ -62,7 +59,7 @@ export function bestOfHeads<S extends PatchSite>(sites: readonly S[]): S[] {
   return [...best.values()];
 }
 
-/** The heads that move most, the first of them most; those that move nothing are not among them. */
+/** The heads with the largest effects, in descending order, without those that have none. */
 export function strongestHeads<S extends PatchSite>(sites: readonly S[], most: number): S[] {
   return bestOfHeads(sites)
     .filter((site) => siteSize(site) > 0)
@@ -70,12 +67,12 @@ export function strongestHeads<S extends PatchSite>(sites: readonly S[], most: n
     .slice(0, most);
 }
 
-/** Whether maps show recoveries; changes where both runs have the same logit difference. */
+/** Whether maps show recoveries, or changes if both runs have the same logit difference. */
 export function showsShares(sites: readonly Pick<PatchSite, "recovery">[]): boolean {
   return sites.some(({ recovery }) => recovery !== null);
 }
 
-/** What a map shows of a site, or of its control. */
+/** The value of a site, or of its control, in a map. */
 export function movedBy(
   { recovery, change }: Pick<PatchSite, "recovery" | "change">,
   shares: boolean,
@@ -83,7 +80,7 @@ export function movedBy(
   return shares ? (recovery ?? 0) : change;
 }
 
-/** How far the controls move the run: a row of its own put back, and at most a random change as long as the patch's. */
+/** The effects of the controls: restoring a run's own activation, and the largest of the norm-matched random changes. */
 export function patchControls(result: Sweep): { restored: number; random: number | undefined } {
   const base = result.direction === "denoise" ? result.corrupted : result.clean;
   const random = placedSites(result).flatMap(({ control, inside }) =>
@@ -118,7 +115,7 @@ export function placedSites(result: Sweep): PlacedSite[] {
 }
 
 /**
- * The two prompts' tokens of each column, in the order of the text; undefined where the pairs have different ones.
+ * The two prompts' tokens per column, in the order of the text; undefined if they differ between pairs.
  */
 export function patchTokens(result: Sweep): { position: number; clean?: string; corrupted?: string }[] {
   return columns(result).map((index) => {
@@ -138,7 +135,7 @@ export function patchTokens(result: Sweep): { position: number; clean?: string; 
   });
 }
 
-/** A column's name: the token, or both where the prompts differ. */
+/** A column's name: the token, or both tokens if the prompts differ. */
 export function columnName({ position, clean, corrupted }: ReturnType<typeof patchTokens>[number]): string {
   if (clean === undefined && corrupted === undefined) return `#${position}`;
   if (clean === corrupted) return visible(clean as string);
@@ -146,10 +143,10 @@ export function columnName({ position, clean, corrupted }: ReturnType<typeof pat
   return `${name(clean)}/${name(corrupted)}`;
 }
 
-/** Where most of the way is gone, in a sentence. */
+/** The strongest site, in a sentence. */
 export function patchStory(result: Sweep): string {
   const all = placedSites(result).filter((site) => site.inside);
-  // All of the way at the deepest block's last token is true of every sweep, and says nothing.
+  // In every sweep, the deepest block's last token recovers everything.
   const deepest = Math.max(...result.layers);
   const trivial = (site: PlacedSite) =>
     (site.point ?? "block_out") === "block_out" &&
@@ -160,14 +157,14 @@ export function patchStory(result: Sweep): string {
   const tokens = patchTokens(result);
   const [first, ...others] = inside;
   if (first === undefined)
-    return "No site could change anything: the two prompts give the model the same states there.";
+    return "No site can change anything: the activations of the two prompts are identical there.";
   const size = (site: PlacedSite) => site.recovery ?? Math.abs(site.change);
   const best = others.reduce((most, site) => (size(site) > size(most) ? site : most), first);
   const { point = "block_out", head } = best;
   const what = head === undefined ? point : `head ${head}`;
-  const where = `${what === "block_out" ? "" : `${what} of `}block ${best.layer} at “${columnName(tokens[best.column] as (typeof tokens)[number])}” (${positionName(result, best.position)})`;
+  const where = `${what === "block_out" ? "" : `${what} of `}layer ${best.layer} at “${columnName(tokens[best.column] as (typeof tokens)[number])}” (${positionName(result, best.position)})`;
   if (best.recovery === null) {
-    return `Both runs have the same logit difference; it moves most, by ${best.change.toPrecision(3)}, with ${where}.`;
+    return `Both runs have the same logit difference; patching ${where} changes it most, by ${best.change.toPrecision(3)}.`;
   }
   const [from, into] = result.direction === "denoise" ? ["clean", "corrupted"] : ["corrupted", "clean"];
   const { recovery_interval: interval } = best;
@@ -176,7 +173,7 @@ export function patchStory(result: Sweep): string {
       ? ""
       : `, 95 % interval over ${result.pairs.length} pairs ${share(interval.low)} to ${share(interval.high)}`;
   return (
-    `One state goes furthest: ${where}, put from the ${from} run into the ${into} run, moves the logit difference ` +
+    `The strongest site is ${where}: patching it from the ${from} run into the ${into} run moves the logit difference ` +
     `${share(best.recovery)} of the way${spread}.`
   );
 }

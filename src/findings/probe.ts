@@ -1,12 +1,12 @@
-/** A held-out example: its class, and the probability that a probe gives to class 1. */
+/** A held-out example: its class, and the probe's probability of class 1. */
 export interface Scored {
   label: 0 | 1;
   score: number;
 }
 
 /**
- * The layer that a probe's pictures name: the largest AUROC, which knows no threshold; among equal ones the smallest
- * Brier score, then the earliest. `tie` says which of equal ones it is; empty where it is the only one.
+ * The best layer of a probe: the largest AUROC, which needs no threshold, then the smallest Brier score, then the earliest
+ * layer. `tie` describes how ties were broken; empty without ties.
  */
 export function bestLayer<R extends { layer: number; auc: number; brier: number }>(
   reports: readonly R[],
@@ -19,11 +19,11 @@ export function bestLayer<R extends { layer: number; auc: number; brier: number 
   );
   const equal = reports.filter(({ auc }) => auc === best.auc);
   const earliest = equal.filter(({ brier }) => brier === best.brier).length > 1;
-  const which = earliest ? "the earliest" : "the one with the smallest Brier score";
-  return { best, tie: equal.length > 1 ? `, of ${equal.length} equal ones ${which}` : "" };
+  const which = earliest ? "the earliest" : "the smallest Brier score";
+  return { best, tie: equal.length > 1 ? `, ${which} of ${equal.length} tied layers` : "" };
 }
 
-/** Reports with the figures of single rows in place of the texts', of those that have them. */
+/** Reports with per-token figures instead of per-text ones, for reports that have them. */
 export function ofRows<T extends { by_row?: object | undefined }>(
   reports: readonly T[],
 ): Array<T & NonNullable<T["by_row"]>> {
@@ -32,19 +32,19 @@ export function ofRows<T extends { by_row?: object | undefined }>(
   );
 }
 
-/** The examples that a probe has not seen. */
+/** The held-out examples. */
 export function heldOut<E extends { split: string }>({ scores }: { scores: readonly E[] }): E[] {
   return scores.filter(({ split }) => split === "test");
 }
 
-/** The share of pairs in which that of class 1 scores higher; ties count half. */
+/** The share of pairs in which the class 1 example scores higher; ties count as half. */
 export function auroc(ones: readonly number[], zeros: readonly number[]): number {
   let above = 0;
   for (const one of ones) for (const zero of zeros) above += one > zero ? 1 : one === zero ? 0.5 : 0;
   return above / (ones.length * zeros.length);
 }
 
-/** Examples by how far their score is from their label, the farthest first. */
+/** Examples by the distance of their score from their label, largest first. */
 export function mostWrong<E extends Scored>(examples: readonly E[]): (E & { error: number })[] {
   return examples
     .map((example) => ({ ...example, error: Math.abs(example.label - example.score) }))
@@ -54,13 +54,13 @@ export function mostWrong<E extends Scored>(examples: readonly E[]): (E & { erro
 export interface RocPoint {
   falsePositiveRate: number;
   truePositiveRate: number;
-  /** The least score that counts as positive here; above every score at the curve's beginning. */
+  /** The lowest score that counts as positive; infinite at the start of the curve. */
   threshold: number;
 }
 
 /**
- * The receiver operating characteristic (Fawcett, 2006): one point for each distinct score, so that tied scores
- * make one diagonal step, from (0, 0) to (1, 1).
+ * The receiver operating characteristic (Fawcett, 2006), from (0, 0) to (1, 1): one point per distinct score, so tied
+ * scores make one diagonal step.
  */
 export function roc(examples: readonly Scored[]): RocPoint[] {
   const sorted = examples.toSorted((a, b) => b.score - a.score);
@@ -88,11 +88,11 @@ export interface Bin {
   to: number;
   size: number;
   meanScore: number;
-  /** Share of the bin's examples whose label is 1. */
+  /** Share of the bin's examples with label 1. */
   positiveShare: number;
 }
 
-/** Reliability: the examples in bins of equal width over [0, 1], empty ones left out. */
+/** Reliability: non-empty bins of equal width over [0, 1]. */
 export function calibration(examples: readonly Scored[], bins = 10): Bin[] {
   return Array.from({ length: bins }, (_, index) => {
     const inside = examples.filter(({ score }) => binOf(score, bins) === index);
@@ -107,12 +107,12 @@ export function calibration(examples: readonly Scored[], bins = 10): Bin[] {
   }).filter(({ size }) => size > 0);
 }
 
-/** Which of `bins` equal parts of [0, 1] a score falls into; 1 belongs to the last. */
+/** The bin of a score among `bins` equal parts of [0, 1]; 1 belongs to the last. */
 export function binOf(score: number, bins: number): number {
   return Math.min(bins - 1, Math.max(0, Math.floor(score * bins)));
 }
 
-/** How many examples of each class fall into each of `bins` equal parts of [0, 1]. */
+/** Number of examples of each class per bin. */
 export function classCounts(examples: readonly Scored[], bins: number): { zeros: number[]; ones: number[] } {
   const counts = { zeros: Array<number>(bins).fill(0), ones: Array<number>(bins).fill(0) };
   for (const { label, score } of examples) {

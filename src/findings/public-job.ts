@@ -1,7 +1,7 @@
 import { modelFields, placeFields, type Result } from "../operations/contracts.js";
 import { publicName } from "../text/words.js";
 
-/** A configuration without the folders of its machine. */
+/** A configuration without local folders. */
 export function publicConfig(config: object): Record<string, unknown> {
   const shown: Record<string, unknown> = { ...config };
   for (const field of [...modelFields, ...placeFields]) {
@@ -11,7 +11,7 @@ export function publicConfig(config: object): Record<string, unknown> {
   return shown;
 }
 
-/** A result without the folders of its machine. */
+/** A result without local folders. */
 export function publicResult<R extends Result>(result: R): R {
   const { provenance } = result;
   const { requested_model: model, resolved_model: resolved } = provenance;

@@ -2,12 +2,12 @@ import type { Candidate, InspectLayer, InspectResult } from "../contracts/index.
 import { visible } from "./text.js";
 
 /**
- * One sentence about the last token: from which layer on the model's answer is the lens's top token, and how sure
- * the model is in the end. It counts from where no later captured layer puts another token first.
+ * One sentence about the last token: the layer from which the model's answer is the lens's top token in all later captured
+ * layers, and the final probability.
  */
 export function story(result: Pick<InspectResult, "layers" | "next_tokens" | "target_token_id">): string {
   const answer = result.next_tokens[0];
-  if (answer === undefined) return "The model named no next token.";
+  if (answer === undefined) return "The model predicted no next token.";
   const name = named(answer);
   const end = answer.probability.toFixed(2);
   const read = result.layers
@@ -19,25 +19,29 @@ export function story(result: Pick<InspectResult, "layers" | "next_tokens" | "ta
     .sort((a, b) => a.layer - b.layer);
   const deepest = read.at(-1);
   if (deepest === undefined) return `${name} comes next, with probability ${end}.`;
-  const behind = read.findLastIndex(({ last }) => last[0]?.token_id !== answer.token_id);
-  const [before, from] = [read[behind], read[behind + 1]];
+  const other = read.findLastIndex(({ last }) => last[0]?.token_id !== answer.token_id);
+  const [before, from] = [read[other], read[other + 1]];
   if (from === undefined) {
-    return `Layer ${deepest.layer}, the deepest shown, still says ${named(deepest.last[0])}; the model itself says ${name} (${end}).`;
+    return `Layer ${deepest.layer}, the last captured, still predicts ${named(deepest.last[0])}; the model predicts ${name} (${end}).`;
   }
   const start = from.answer?.probability.toFixed(2);
   if (before === undefined) {
-    return `${name} is the top token from layer ${from.layer} on, the first shown (${start}), and ends at ${end}.`;
+    return `${name} is on top from layer ${from.layer}, the first captured (${start}), and ends at ${end}.`;
   }
   const rival = before.last[0];
-  const [led, behindIt] = [rival?.probability.toFixed(2), before.answer?.probability.toFixed(2)];
-  const lead = behindIt === undefined ? "" : ` (${led} against ${behindIt})`;
-  return `${name} becomes the top token at layer ${from.layer} (${start}), where layer ${before.layer} still said ${named(rival)}${lead}, and ends at ${end}.`;
+  const [led, behind] = [rival?.probability.toFixed(2), before.answer?.probability.toFixed(2)];
+  const [first, last] = [before.layer + 1, from.layer - 1];
+  const notes = [
+    ...(behind === undefined ? [] : [`${led} against ${behind}`]),
+    ...(last < first
+      ? []
+      : [`${first === last ? `layer ${first}` : `layers ${first}–${last}`} not captured`]),
+  ];
+  const note = notes.length === 0 ? "" : ` (${notes.join("; ")})`;
+  return `${name} is on top by layer ${from.layer} (${start}) and ends at ${end}; at layer ${before.layer} it was still ${named(rival)}${note}.`;
 }
 
-/**
- * The model's answer in a layer's lens after the last token: as it was followed, or as far as it is among the
- * candidates that the lens kept.
- */
+/** The model's answer in a layer's lens after the last token, if it was tracked or is among the recorded candidates. */
 export function answerAt(
   { predictions, target }: InspectLayer,
   { next_tokens: [answer], target_token_id }: Pick<InspectResult, "next_tokens" | "target_token_id">,

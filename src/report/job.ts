@@ -10,7 +10,7 @@ import {
 import { publicConfig, publicResult } from "../findings/public-job.js";
 import { listed } from "../text/words.js";
 
-/** What a report is made of: a completed job, or a result on its own. */
+/** The input of a report: a completed job, or only a result. */
 export interface ReportedJob {
   operation: Operation;
   result: Result;
@@ -22,12 +22,12 @@ export interface ReportedJob {
 }
 
 /**
- * Reads a job as the Lab answers it, the `report.json` of `tapline demo`, or a result alone.
- * @throws UserError when it is none of these, or a job without a result
+ * Reads a job in the Lab's format, the `report.json` of `tapline demo`, or only a result.
+ * @throws UserError for anything else, and for a job without a result
  */
 export function readJob(value: unknown): ReportedJob {
   const given = asObject(value);
-  if (given === undefined) throw new UserError("A report is made of a job or a result: a JSON object.");
+  if (given === undefined) throw new UserError("A report needs a job or a result as a JSON object.");
   const inner = asObject(given.job);
   if (inner !== undefined && given.result === undefined) return readJob(inner);
   const result = given.result ?? (given.status === undefined ? given : undefined);
@@ -56,7 +56,7 @@ export function readJob(value: unknown): ReportedJob {
   }
 }
 
-/** The job without the folders that models and data lie in: a report is passed on, and those tell of a machine and its user. */
+/** The job without local folders: reports are shared, and folders reveal the machine and its user. */
 export function withoutFolders(job: ReportedJob): ReportedJob {
   const { config, result } = job;
   return {
@@ -72,7 +72,7 @@ function asObject(value: unknown): Record<string, unknown> | undefined {
     : undefined;
 }
 
-/** The operation that a job names, or whose contract a result alone follows. */
+/** The operation named by a job, or whose contract a result follows. */
 function operationOf(job: Record<string, unknown>, result: Record<string, unknown>): Operation | undefined {
   if (operations.includes(job.operation as Operation)) return job.operation as Operation;
   return operations.find((operation) => {

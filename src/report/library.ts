@@ -1,13 +1,13 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 
-/** The chart library as it is inlined: d3, then Observable Plot, which looks for it. */
+/** The inlined chart libraries: d3, then Observable Plot, which needs it. */
 export async function chartLibraries(): Promise<string[]> {
   const [d3, plot] = await Promise.all(["d3", "@observablehq/plot"].map(minified));
   return [d3 as string, plot as string];
 }
 
-/** A package's browser bundle, with its licence on top: ISC asks that it goes along. */
+/** A package's browser bundle with its licence, which ISC requires. */
 async function minified(name: string): Promise<string> {
   const folder = new URL("../", import.meta.resolve(name));
   const bundle = { d3: "dist/d3.min.js", "@observablehq/plot": "dist/plot.umd.min.js" }[name] as string;
@@ -17,8 +17,7 @@ async function minified(name: string): Promise<string> {
   return inline(`/*!\n${name}\n${licence}*/\n${code}`);
 }
 
-// The page's own modules are plain JavaScript that no compiler touches: they stand in src/ in a checkout and in
-// an installed package alike.
+// The page's modules are plain JavaScript that is not compiled: they are in src/ in a checkout and in an installed package.
 const page = new URL("../../src/report/page/", import.meta.url);
 
 /**
@@ -49,7 +48,7 @@ export async function pageScript(): Promise<string> {
   return inline(`"use strict";\n(() => {\nconst modules = {};\n${[...parts.values()].join("\n")}\n})();`);
 }
 
-/** A script that stands in an element must not close it. */
+/** An inlined script must not close its element. */
 function inline(code: string): string {
   if (/<\/script|<!--/i.test(code))
     throw new Error(`A script of ${fileURLToPath(page)} would end its element.`);

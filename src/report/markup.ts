@@ -3,12 +3,12 @@ import { Html, htmlTag } from "../markup/html.js";
 
 export { Html, type Value } from "../markup/html.js";
 
-/** The report's templates: text is escaped, and what hides in it is shown. */
+/** The report's templates: text is escaped, and hidden characters are made visible. */
 export const html = htmlTag(readable);
 
 /**
- * A text in which nothing hides: spaces, tabs and line ends stay, every other character that leaves no mark or
- * turns the reading direction is spelled as in the terminal (`<202E>`, `␀`).
+ * A text with hidden characters made visible, as in the terminal (`<202E>`, `␀`): invisible ones and those that change the
+ * reading direction. Spaces, tabs and line ends stay.
  */
 export function readable(text: string): string {
   return text
@@ -17,13 +17,13 @@ export function readable(text: string): string {
     .join("");
 }
 
-/** A text of any length as one line of at most so many columns. */
+/** A text of any length as one line with a maximum width. */
 export function glimpse(text: string, columns: number): string {
   const start = text.slice(0, columns * 4);
   return cut(oneLine(start === text ? start : `${start}…`), columns);
 }
 
-/** JSON that can stand in a `script` element: nothing in it closes the element or opens a comment. */
+/** JSON for a `script` element: it cannot close the element or open a comment. */
 export function scriptJson(value: unknown): Html {
   const escaped = JSON.stringify(value).replace(
     /[<>&\u2028\u2029]/g,

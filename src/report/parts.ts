@@ -1,20 +1,20 @@
 import type { Figure } from "../findings/figure.js";
 import type { Html } from "./markup.js";
 
-/** Text beside the pictures: what is read and not drawn. */
+/** A section of text, without a figure. */
 export interface Passage {
   id: string;
   title: string;
   description: string;
-  /** Made when it is read: not every page shows passages. */
+  /** Rendered on access, because not every page shows it. */
   readonly body: Html;
 }
 
-/** What a report says about one kind of experiment. */
+/** The findings of a job. */
 export interface Findings {
-  /** The result in sentences, without judgement. */
+  /** The result in sentences, without interpretation. */
   summary: string[];
-  /** What it does not show. */
+  /** What the result does not show. */
   cautions: string[];
   parts: (Figure | Passage)[];
 }

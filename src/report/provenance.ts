@@ -2,16 +2,16 @@ import type { Provenance } from "../contracts/index.js";
 import { figureOf } from "../findings/numbers.js";
 import { type Html, html, type Value } from "./markup.js";
 
-/** Everything that is known about where a result comes from; no field is left out. */
+/** All fields of the provenance of a result. */
 export function provenanceBox(provenance: Provenance): Html {
   const { resolved_model: resolved, versions, seconds, weights, ...rest } = provenance;
   const facts: [string, Value][] = [
     ["requested model", rest.requested_model],
     ["requested revision", rest.requested_revision ?? "none"],
     ["loaded file", html`<code>${resolved.path}</code>`],
-    ["repository", resolved.repository ?? "none: a file of this machine"],
+    ["repository", resolved.repository ?? "none: a local file"],
     ["commit", resolved.commit ?? "none"],
-    ["architecture", `${rest.architecture}, ${rest.n_layer} blocks, width ${rest.n_embd}`],
+    ["architecture", `${rest.architecture}, ${rest.n_layer} layers, width ${rest.n_embd}`],
     ["quantization", rest.quantization],
     [
       "weights",
@@ -35,7 +35,7 @@ export function provenanceBox(provenance: Provenance): Html {
     ["configuration", html`SHA-256 <code>${rest.config_sha256}</code>`],
   ];
   return html`<section class="card" aria-labelledby="provenance"><h2 id="provenance">Provenance</h2>
-<p class="soft">Size and time of a weight file are not a checksum. The same configuration and seed on the same machine give the same numbers.</p>
+<p class="soft">The size and time of a weight file are not a checksum. On the same machine, the same configuration and seed give the same numbers.</p>
 <dl class="facts">${facts.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl></section>`;
 }
 

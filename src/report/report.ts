@@ -11,8 +11,8 @@ import { provenanceBox } from "./provenance.js";
 import { style } from "./style.js";
 
 /**
- * One HTML file that holds everything: pictures, their data, script and style. It makes no request: its policy
- * forbids any, and lets no script run but its own. Every text from a job is escaped, and what hides in it spelled.
+ * One self-contained HTML file: figures, data, script and style. Its policy forbids requests and other scripts. Texts from
+ * a job are escaped, and their hidden characters made visible.
  */
 export async function renderReport(given: ReportedJob): Promise<string> {
   const job = withoutFolders(given);
@@ -39,7 +39,7 @@ export async function renderReport(given: ReportedJob): Promise<string> {
 <style>${new Html(style)}</style>
 </head>
 <body>
-<a class="skip" href="#content">Skip to the content</a>
+<a class="skip" href="#content">Skip to content</a>
 <header class="top"><div><span class="brand">tap<span>line</span></span> <span class="badge">${job.operation}</span>
 <div class="tools" role="group" aria-label="This page"><button type="button" id="theme" class="quiet">Theme: system</button> <button type="button" id="print" class="quiet">Print</button> <button type="button" id="save-job" class="quiet">Job as JSON</button></div></div></header>
 <main id="content" tabindex="-1">
@@ -47,12 +47,12 @@ export async function renderReport(given: ReportedJob): Promise<string> {
 <ul class="meta">${named.facts.map((fact) => html`<li>${fact}</li>`)}</ul>
 <section class="lead" aria-label="Result">${findings.summary.map((sentence) => html`<p>${sentence}</p>`)}</section>
 <aside class="notice" aria-label="What this does not show"><strong>What this does not show</strong>${findings.cautions.map((sentence) => html`<p>${sentence}</p>`)}${"note" in job.result && html`<p>${job.result.note}</p>`}</aside>
-<p class="notice unscripted">Pictures need JavaScript. Their data is in the tables below.</p>
+<p class="notice unscripted">Figures need JavaScript. The tables below have their data.</p>
 ${findings.parts.map((part) => (isFigure(part) ? figureSection(part) : passageSection(part)))}
 ${provenanceBox(job.result.provenance)}
 ${configuration(job)}
 </main>
-<footer><p>Made by tapline ${version}. The file is complete in itself and asks nothing of a network. Charts: Observable Plot and d3 (ISC).</p></footer>
+<footer><p>Made by tapline ${version}. This file is self-contained and makes no network requests. Charts: Observable Plot and d3 (ISC).</p></footer>
 <script type="application/json" id="data">${scriptJson(data)}</script>
 ${scripts.map((script) => html`<script>${new Html(script)}</script>\n`)}</body>
 </html>
@@ -100,7 +100,7 @@ function figureSection({ id, title, description, notes = [], table }: Figure): H
 <figcaption><h2 id="${id}-title">${title}</h2><p id="${id}-description">${description}</p></figcaption>
 <div class="tools save" role="group" aria-label="Save “${title}”">${buttons}</div>
 <div class="chart" tabindex="0" role="group" aria-labelledby="${id}-title" aria-describedby="${id}-description ${id}-keys"></div>
-<p class="visually-hidden" id="${id}-keys">Left and right arrow keys step through the values; the table below has all of them.</p>
+<p class="visually-hidden" id="${id}-keys">Left and right arrow keys step through the values. The table below has all values.</p>
 <p class="detail" role="status"></p>
 ${notes.map((note) => html`<p class="soft">${note}</p>`)}
 <details><summary>Data of “${title}” as a table</summary><div class="scroll" tabindex="0" role="region" aria-label="Data of “${title}”"><table>
@@ -119,6 +119,6 @@ function configuration({ config, result }: ReportedJob): Html {
   const body = config === undefined ? undefined : JSON.stringify(config, null, 2);
   const artifacts = result.artifacts.length > 0 ? result.artifacts.join(", ") : "none";
   return html`<section class="card" aria-labelledby="configuration"><h2 id="configuration">Configuration</h2>
-<p class="soft">Artifacts of the job: ${artifacts}. ${body === undefined ? "The configuration did not come with the result." : "Sent to the Lab again, a model's file with its folder, this makes a new job with the same numbers."}</p>
-${body !== undefined && html`<details><summary>As submitted, defaults filled in</summary><pre tabindex="0">${body}</pre></details>`}</section>`;
+<p class="soft">Artifacts: ${artifacts}. ${body === undefined ? "The result came without its configuration." : "Resubmit this configuration (with the full model path) to reproduce the job."}</p>
+${body !== undefined && html`<details><summary>As submitted, with defaults</summary><pre tabindex="0">${body}</pre></details>`}</section>`;
 }

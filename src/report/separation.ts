@@ -8,15 +8,15 @@ const most = 12;
 const sides = { up: "towards", down: "away from" };
 
 /**
- * How far both lists' texts go along a direction, layer by layer, with the AUROC that the service told; undefined where a
- * vector does not say, as one that was made elsewhere.
+ * The projections of both lists on a direction, layer by layer, with the recorded AUROC; undefined for a vector without
+ * projections, such as an imported one.
  */
 export function separation(name: string, layers: readonly VectorLayer[]): Figure | undefined {
-  const told = layers.flatMap(({ projections, ...layer }) =>
+  const recorded = layers.flatMap(({ projections, ...layer }) =>
     projections === undefined ? [] : [{ ...layer, projections, title: titleOf(layer) }],
   );
-  if (told.length === 0) return undefined;
-  const bins = told.flatMap(({ layer, title, projections: { positive, negative } }) => {
+  if (recorded.length === 0) return undefined;
+  const bins = recorded.flatMap(({ layer, title, projections: { positive, negative } }) => {
     const all = [...positive, ...negative];
     const [low, high] = [Math.min(...all), Math.max(...all)];
     const step = (high - low) / most || 1;
@@ -28,7 +28,7 @@ export function separation(name: string, layers: readonly VectorLayer[]): Figure
       down: inside(negative, bin),
     })).filter(({ up, down }) => up + down > 0);
   });
-  const texts = told.flatMap(({ layer, projections }) =>
+  const texts = recorded.flatMap(({ layer, projections }) =>
     (["positive", "negative"] as const).flatMap((side) =>
       projections[side].map((value, text) => [
         String(layer),
@@ -40,18 +40,18 @@ export function separation(name: string, layers: readonly VectorLayer[]): Figure
   );
   return {
     id: "separation",
-    title: `How ${name} separates`,
+    title: `Separation by ${name}`,
     description:
-      "How far each text's state goes along the direction, in units of its length: texts that it goes towards above the line, " +
-      "the others below. Each text stands on a direction that was made without it, which is what the AUROC is of; beside it " +
-      "is the AUROC of shuffled labels.",
+      "Projection of each text's activation on the direction, in units of the direction's norm: the towards list above the " +
+      "line, the away-from list below. Each text is projected on a direction that was made without it; the held-out AUROC is " +
+      "computed from these projections and shown next to the AUROC with shuffled labels.",
     chart: {
       kind: "mirror",
       from: "from",
       to: "to",
       up: "up",
       down: "down",
-      axis: "along the direction",
+      axis: "projection",
       panels: ["title"],
       sides,
       fitted: true,
@@ -68,7 +68,7 @@ export function separation(name: string, layers: readonly VectorLayer[]): Figure
       ({ title, from, to, up, down }) =>
         `${title}\n${figureOf(from)} to ${figureOf(to)}\n${sides.up}: ${up}, ${sides.down}: ${down}`,
     ),
-    table: { head: ["layer", "list", "text", "along the direction"], rows: texts },
+    table: { head: ["layer", "list", "text", "projection"], rows: texts },
   };
 }
 

@@ -1,15 +1,11 @@
-import type { Colors } from "./canvas.js";
+import type { Colors, Output } from "./canvas.js";
 import { dim } from "./paint.js";
 import { type ScoredToken, ScoreTrail, scored } from "./scores.js";
 
-interface Output {
-  write(text: string): unknown;
-}
-
-/** Control characters but tab and line break, and characters that reorder a line. */
+/** Control characters except tab and line break, and characters that reorder a line. */
 const unsafe = /(?![\t\n])[\p{Cc}\p{Bidi_Control}]/gu;
 
-/** A text as it came, but for what would move the cursor, start an escape sequence or turn a line around. */
+/** A text with cursor movements, escape sequences and bidirectional controls made visible. */
 export function harmless(text: string): string {
   return text
     .replaceAll("\r\n", "\n")
@@ -20,25 +16,28 @@ export function harmless(text: string): string {
 }
 
 /**
- * Writes a model's answer as it arrives. Thinking is dimmed; without colours its lines begin with a bar. Where
- * thinking is not wanted, it is left out. Where a probe is watched, each token stands on the colour of its score.
+ * Writes a model's answer as it arrives. Thinking is dimmed, or its lines start with a bar if there are no colours; it can be
+ * left out. With a probe, each token has the colour of its score.
  */
 export class AnswerWriter {
-  readonly #output: Output;
+  readonly #output: Pick<Output, "write">;
   readonly #colors: Colors;
   readonly #showThinking: boolean;
   #part: "nothing" | "thinking" | "answer" = "nothing";
   #lineStart = true;
   readonly #trail: ScoreTrail | undefined;
 
-  constructor(output: Output, options: { colors: Colors; thinking: boolean; watch?: string | undefined }) {
+  constructor(
+    output: Pick<Output, "write">,
+    options: { colors: Colors; thinking: boolean; watch?: string | undefined },
+  ) {
     this.#output = output;
     this.#trail = options.watch === undefined ? undefined : new ScoreTrail(options.watch);
     this.#colors = options.colors;
     this.#showThinking = options.thinking;
   }
 
-  /** @param tokens that have become known with this piece, where a probe is watched */
+  /** @param tokens tokens that arrived with this text, if a probe is watched */
   thinking(text: string, tokens: readonly ScoredToken[] = []): void {
     this.#say("thinking", text, tokens);
   }
@@ -47,7 +46,7 @@ export class AnswerWriter {
     this.#say("answer", text, tokens);
   }
 
-  /** What the colours of a watched probe mean, on a line of its own behind the answer. */
+  /** The legend of a watched probe, for a separate line after the answer. */
   summary(width: number): string {
     return this.#trail?.summary({ colors: this.#colors, width }) ?? "";
   }
@@ -68,7 +67,7 @@ export class AnswerWriter {
     this.#lineStart = true;
   }
 
-  /** The text without the empty lines that a new part begins with; they stand before it until it has a word. */
+  /** The text without the leading whitespace of a new part. */
   #begin(part: "thinking" | "answer", text: string): string {
     if (this.#part === part) return text;
     const rest = text.trimStart();

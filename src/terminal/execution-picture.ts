@@ -33,14 +33,14 @@ export function executionList(
     String(execution.output_tokens),
     oneLine(execution.preview),
   ]);
-  const kept = `The newest ${capacity} are kept${dropped > 0 ? `; ${dropped} found no place` : ""}.`;
+  const note = `Only the newest ${capacity} requests are stored${dropped > 0 ? `; ${dropped} older ones were dropped` : ""}.`;
   return [
     ...table(columns, rows, canvas),
-    ...wrap(kept, Math.max(narrowest, canvas.width)).map((line) => dim(line, canvas.colors)),
+    ...wrap(note, Math.max(narrowest, canvas.width)).map((line) => dim(line, canvas.colors)),
   ];
 }
 
-/** One request: what was asked, what happened when, what came out. */
+/** One request: its input, events and output. */
 export function executionPicture(execution: Execution, canvas: Canvas, now = Date.now() / 1000): string[] {
   const { id, endpoint, status, model, started, ended, stream, output_tokens, finish_reason } = execution;
   const row = (label: string, text: string) => labelled(label, text, canvas);
@@ -48,7 +48,7 @@ export function executionPicture(execution: Execution, canvas: Canvas, now = Dat
     `${output_tokens} tokens`,
     ...(stream ? ["streamed"] : []),
     ...(finish_reason === null ? [] : [`finish reason ${finish_reason}`]),
-    ...(execution.truncated ? ["cut for the limits of the history"] : []),
+    ...(execution.truncated ? ["truncated to fit the history"] : []),
   ];
   const lines = [
     ...row(
@@ -59,18 +59,16 @@ export function executionPicture(execution: Execution, canvas: Canvas, now = Dat
     ...row("Model", oneLine(model)),
     ...row("Answer", facts.join(", ")),
     "",
-    bold("Asked", canvas.colors),
-    ...asked(execution.input, canvas),
+    bold("Input", canvas.colors),
+    ...inputLines(execution.input, canvas),
     "",
-    bold("Happened", canvas.colors),
+    bold("Events", canvas.colors),
   ];
   for (const { kind, time, choice, text } of execution.events) {
     const when = `+${duration(time - started)}`;
     const label = kind === "lifecycle" ? when : `${when} ${kind}`;
     const of = choice > 0 ? `[choice ${choice}] ` : "";
-    lines.push(
-      ...labelledWide(label, of + oneLine(text), kind === "thinking" || kind === "lifecycle", canvas),
-    );
+    lines.push(...wide(label, of + oneLine(text), kind === "thinking" || kind === "lifecycle", canvas));
   }
   return lines;
 }
@@ -80,34 +78,30 @@ interface Message {
   content?: unknown;
 }
 
-function asked(input: unknown, canvas: Canvas): string[] {
+function inputLines(input: unknown, canvas: Canvas): string[] {
   const { messages, prompt, ...rest } = (input ?? {}) as { messages?: Message[]; prompt?: unknown };
   const shown = Array.isArray(messages)
-    ? messages.flatMap(({ role, content }) =>
-        labelledWide(oneLine(String(role)), plain(content), false, canvas),
-      )
+    ? messages.flatMap(({ role, content }) => wide(oneLine(String(role)), plain(content), false, canvas))
     : prompt === undefined
       ? []
-      : labelledWide("prompt", plain(prompt), false, canvas);
+      : wide("prompt", plain(prompt), false, canvas);
   const settings = Object.entries(rest);
   if (settings.length === 0) return shown;
   const text = settings.map(([name, value]) => `${name} ${plain(value)}`).join(", ");
-  return [...shown, ...labelledWide("settings", oneLine(text), true, canvas)];
+  return [...shown, ...wide("settings", oneLine(text), true, canvas)];
 }
 
 function plain(content: unknown): string {
   return oneLine(typeof content === "string" ? content : JSON.stringify(content));
 }
 
-function labelledWide(label: string, text: string, faint: boolean, canvas: Canvas): string[] {
-  const margin = 20;
+/** A label with a wide margin, or with the text below it on narrow terminals. */
+function wide(label: string, text: string, faint: boolean, canvas: Canvas): string[] {
   const total = Math.max(narrowest, canvas.width);
   const paint = (line: string) => (faint ? dim(line, canvas.colors) : line);
   if (total < 60)
     return [dim(label, canvas.colors), ...wrap(text, total - 2).map((line) => `  ${paint(line)}`)];
-  return wrap(text === "" ? "∅" : text, total - margin).map(
-    (line, index) => dim((index === 0 ? label : "").padEnd(margin), canvas.colors) + paint(line),
-  );
+  return labelled(label, text === "" ? "∅" : text, canvas, { margin: 20, paint });
 }
 
 function statusOf({ status }: ExecutionSummary, { colors }: Canvas): Entry {

@@ -1,13 +1,13 @@
 import { cut, graphemes, width } from "../findings/text.js";
 
-/** Exactly `columns` wide: cut or filled with spaces. */
+/** Exactly `columns` wide: truncated or padded. */
 export function fit(text: string, columns: number, align: "left" | "right" = "left"): string {
   const shown = cut(text, columns);
   const fill = " ".repeat(Math.max(0, columns - width(shown)));
   return align === "left" ? shown + fill : fill + shown;
 }
 
-/** Breaks a plain text into lines at its spaces; words wider than a line are broken between characters. */
+/** Wraps a plain text at spaces; words wider than a line are broken between characters. */
 export function wrap(text: string, columns: number): string[] {
   const lines: string[] = [];
   let line = "";

@@ -21,8 +21,8 @@ import { differenceScale, magnitudeScale, probabilityScale } from "./paint.js";
 import { tokenGrid } from "./token-grid.js";
 
 /**
- * The logit lens: for every layer and token the token that the block's output would answer with, coloured by its
- * probability. Cells that already hold the model's answer are bold. Layers without predictions are told in words.
+ * The logit lens: the top prediction of every layer at every token, coloured by its probability. Cells with the model's
+ * answer are bold. Notes explain layers without predictions.
  */
 export function lensGrid(
   result: Pick<InspectResult, "tokens" | "layers" | "next_tokens">,
@@ -34,7 +34,7 @@ export function lensGrid(
   return [...grid, ...[...notes].flatMap((note) => wrap(note, canvas.width))].join("\n");
 }
 
-/** What one lens reads, token by token. */
+/** The readings of one lens, token by token. */
 export function readingGrid(
   { tokens, next_tokens }: Pick<InspectResult, "tokens" | "next_tokens">,
   { layers }: LensReading,
@@ -57,7 +57,7 @@ export function readingGrid(
   return tokenGrid({ tokens, rows, scale: probabilityScale, figureOptional: true }, canvas);
 }
 
-/** A measure of one lens, token by token; the same colours for all lenses of a result, up to `most`. */
+/** A measure of one lens, token by token; `most` is the end of the colour scale, shared by all lenses of a result. */
 export function measureGrid(
   { tokens }: Pick<InspectResult, "tokens">,
   { layers }: LensReading,
@@ -80,13 +80,13 @@ export function measureGrid(
   return tokenGrid({ tokens, rows, scale: magnitudeScale }, canvas);
 }
 
-/** What the lens says of one token, where the result follows it. */
+/** The probability and rank of the tracked token, if there is one. */
 export function targetGrid(result: Pick<InspectResult, "tokens" | "layers">, canvas: Canvas): string[] {
   const rows = followedLayers(result).map(({ layer, target }) => ({
     layer,
     cells: target.map(({ probability, rank }) => ({
       text: `#${rank < 10_000 ? rank : shortNumber(rank)}`,
-      // Far from the answer the order of magnitude is what moves.
+      // Far from the answer, only the order of magnitude changes.
       figure: probability < 0.005 ? shortNumber(probability) : shortProbability(probability),
       value: probability,
       bold: rank === 1,
@@ -98,8 +98,8 @@ export function targetGrid(result: Pick<InspectResult, "tokens" | "layers">, can
 }
 
 /**
- * The length of the residual stream for every layer and token, coloured by its logarithm: norms of one model
- * differ by orders of magnitude, and one outlier token must not make all others look the same.
+ * The norm of the residual stream for every layer and token, coloured on a log scale: norms differ by orders of magnitude,
+ * and one outlier token must not make all others look the same.
  */
 export function normsGrid(result: Pick<CaptureResult, "tokens" | "layers">, canvas: Canvas): string {
   const logs = result.layers.flatMap(({ norms }) => norms.filter((norm) => norm > 0).map(Math.log));
@@ -113,24 +113,19 @@ export function normsGrid(result: Pick<CaptureResult, "tokens" | "layers">, canv
   return tokenGrid({ tokens: result.tokens, rows, scale: magnitudeScale }, canvas).join("\n");
 }
 
-/** Norms of the points inside the blocks, a grid a point. */
+/** Norms at the points inside the blocks, one grid per point. */
 export function innerPointsPicture(
   result: Pick<InspectResult, "tokens" | "points">,
   canvas: Canvas,
 ): string[] {
   return [...layersByPoint(result)].flatMap(([point, layers]) => [
     "",
-    heading(
-      point,
-      `length of ${pointMeanings[point]}`,
-      legend(magnitudeScale, "low", "high", canvas),
-      canvas,
-    ),
+    heading(point, `norm of ${pointMeanings[point]}`, legend(magnitudeScale, "low", "high", canvas), canvas),
     ...normsGrid({ tokens: result.tokens, layers }, canvas).split("\n"),
   ]);
 }
 
-/** What one logit is made of: every block's attention and MLP, the deepest block on top. */
+/** Direct logit attribution: every block's attention and MLP, the deepest block on top. */
 export function decompositionPicture(found: Decomposition | undefined, canvas: Canvas): string[] {
   if (found === undefined) return [];
   const { blocks, embedding, constant, logit } = found;
@@ -167,10 +162,10 @@ function signedLogit(value: number): string {
   return value > 0 ? `+${text}` : text.replace(/^-(0\.00)$/, "$1");
 }
 
-/** Columns of a cell, and before the cells. */
+/** Width of a cell and of the margin, in columns. */
 const [cellWidth, margin] = [9, 6];
 
-/** Layers as rows and heads as columns, a grid for each kind of head; heads that do not fit beside each other go on below. */
+/** Layers as rows and heads as columns, one grid per attention pattern; heads that do not fit continue below. */
 export function attentionPicture(heads: readonly AttentionHead[] | undefined, canvas: Canvas): string[] {
   if (heads === undefined || heads.length === 0) return [];
   const layers = [...new Set(heads.map(({ layer }) => layer))];
@@ -201,7 +196,7 @@ export function attentionPicture(heads: readonly AttentionHead[] | undefined, ca
   ]);
 }
 
-/** Each token's first expert, layers as rows, and of each layer the experts that were chosen most. */
+/** Each token's first expert, with layers as rows, and the most chosen experts per layer. */
 export function routingPicture(
   { tokens, routing = [] }: Pick<InspectResult, "tokens" | "routing">,
   canvas: Canvas,
@@ -219,7 +214,7 @@ export function routingPicture(
     "",
     heading(
       "Experts",
-      "the first of each token, by its share of the token's weights",
+      "each token's first expert, coloured by its share of the token's weights",
       legend(probabilityScale, "0", "1", canvas),
       canvas,
     ),

@@ -5,10 +5,10 @@ import { bold, dim, inScale, probabilityScale } from "./paint.js";
 import { ago, duration } from "./spans.js";
 import { type Entry, table } from "./table.js";
 
-/** Jobs as a table, newest first; ids are whole, since commands want them whole. */
+/** Jobs as a table, newest first; with full ids, which commands need. */
 export function jobList(jobs: readonly JobSummary[], canvas: Canvas, now = Date.now() / 1000): string[] {
   if (jobs.length === 0) return ["No jobs yet."];
-  // An id and nothing else has room on a narrow terminal: there it stands on a line of its own.
+  // On a narrow terminal, the id gets a separate line.
   if (canvas.width < 60) {
     return jobs.flatMap((job) => [
       job.id,

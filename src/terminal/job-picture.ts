@@ -7,10 +7,10 @@ import type { Canvas } from "./canvas.js";
 import { labelled } from "./page.js";
 import { duration } from "./spans.js";
 
-/** What is said of results that bring no note of their own. */
-const caution = "A readout shows what can be read off a layer, not what the model uses.";
+/** The note for results without one. */
+const caution = "A readout shows what can be read from a layer, not what the model uses.";
 
-/** A job as a person reads it: what was asked, then its result, or why there is none. */
+/** A job: its configuration, then its result or error. */
 export function jobPicture(job: Job, canvas: Canvas): string[] {
   const { id, status, operation, model, started, ended, config, result, error } = job;
   const row = (label: string, text: string) => labelled(label, text, canvas);
@@ -34,7 +34,7 @@ function provenance(result: Result, canvas: Canvas): string[] {
   return [
     ...labelled(
       "Measured on",
-      `${oneLine(basename(from.resolved_model.path))}: ${from.architecture}, ${from.n_layer} blocks, ${from.n_embd} wide, ` +
+      `${oneLine(basename(from.resolved_model.path))}: ${from.architecture}, ${from.n_layer} layers, width ${from.n_embd}, ` +
         `${from.quantization}, on ${oneLine(from.device)}; tapline ${from.versions.tapline}, ` +
         `llama.cpp ${from.versions["llama.cpp"]}, seed ${from.seed}`,
       canvas,

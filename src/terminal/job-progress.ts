@@ -1,22 +1,17 @@
 import type { Progress } from "../contracts/index.js";
+import type { Output } from "./canvas.js";
 import { Pace } from "./pace.js";
 import { ProgressLine } from "./progress-line.js";
 import { duration } from "./spans.js";
-
-interface Output {
-  isTTY?: boolean;
-  columns?: number;
-  write(text: string): unknown;
-}
 
 interface Seen {
   status: string;
   progress: Progress;
 }
 
-/** What a worker's stages are to a person. */
+/** Descriptions of a worker's stages. */
 const stages: Record<string, string> = {
-  queued: "waits for its turn",
+  queued: "queued",
   starting: "starting a worker",
   addon: "loading the addon",
   model: "loading the model",
@@ -28,8 +23,8 @@ const stages: Record<string, string> = {
 };
 
 /**
- * What a job is doing. On a terminal one line that is drawn again and again; in files, pipes and CI logs a plain
- * line for each stage, and one now and then while a stage lasts.
+ * The progress of a job: one updated line on a terminal; in files, pipes and CI logs a line per stage and occasional ones
+ * during a stage.
  */
 export class JobProgress {
   readonly #line: ProgressLine;
@@ -59,7 +54,7 @@ export class JobProgress {
   }
 }
 
-/** A stage as a person reads it. */
+/** A stage in words. */
 export function stageWords(stage: string): string {
   return stages[stage] ?? stage;
 }
@@ -70,7 +65,7 @@ function bar(share: number): string {
   return "█".repeat(full) + "░".repeat(room - full);
 }
 
-/** `12/24`, or a percentage where the steps are no whole numbers. */
+/** `12/24`, or a percentage if the steps are not integers. */
 function extent(done: number, total: number): string {
   return total <= 1 || !Number.isInteger(done) ? `${Math.round((done / total) * 100)} %` : `${done}/${total}`;
 }

@@ -1,7 +1,7 @@
 import type { Canvas } from "./canvas.js";
 import { dim, onScale, type Scale } from "./paint.js";
 
-/** What the colours of a scale mean, from low to high; nothing where there are no colours. */
+/** The legend of a colour scale; empty without colours. */
 export function legend(scale: Scale, low: string, high: string, canvas: Canvas): string {
   if (canvas.colors === "none") return "";
   const steps = 12;

@@ -3,17 +3,21 @@ import { type Canvas, narrowest } from "./canvas.js";
 import { fit, wrap } from "./fit.js";
 import { bold, dim } from "./paint.js";
 
-/** Label at the left, text beside it, as many lines as it needs. */
-export function labelled(label: string, text: string, canvas: Canvas): string[] {
-  const margin = 13;
+/** A label in the margin, with wrapped text next to it. */
+export function labelled(
+  label: string,
+  text: string,
+  canvas: Canvas,
+  { margin = 13, paint = (line: string) => line } = {},
+): string[] {
   const room = Math.max(narrowest, canvas.width) - margin;
   if (room < 30) return [dim(label, canvas.colors), ...wrap(text, Math.max(narrowest, canvas.width))];
   return wrap(text, room).map(
-    (line, index) => dim((index === 0 ? label : "").padEnd(margin), canvas.colors) + line,
+    (line, index) => dim((index === 0 ? label : "").padEnd(margin), canvas.colors) + paint(line),
   );
 }
 
-/** Title, what it means, and a legend at the right edge; where room is scarce, the meaning goes first. */
+/** A title, its meaning, and a legend at the right edge; without room, the meaning is dropped first. */
 export function heading(title: string, meaning: string, key: string, canvas: Canvas): string {
   const { colors } = canvas;
   const room = Math.max(narrowest, canvas.width);
@@ -27,13 +31,13 @@ export function heading(title: string, meaning: string, key: string, canvas: Can
   return left + " ".repeat(room - leftWidth - keyWidth + 2) + key;
 }
 
-/** A painted text without its colours. */
+/** A text without colour codes. */
 export function bare(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: colours start with an escape character
   return text.replace(/\u001b\[[\d;]*m/g, "");
 }
 
-/** Two blocks of lines beside each other where both have room, below each other otherwise. */
+/** Blocks of lines side by side if there is room, otherwise below each other. */
 export function beside(
   draw: ReadonlyArray<(canvas: Canvas) => string[]>,
   { least, gap }: { least: number; gap: number },

@@ -2,20 +2,20 @@ import type { Colors } from "./canvas.js";
 
 export type Rgb = readonly [red: number, green: number, blue: number];
 
-/** A colour for every value between 0 and 1. */
+/** Colours for values between 0 and 1. */
 export interface Scale {
-  /** Evenly spaced stops, mixed in between. */
+  /** Evenly spaced stops, interpolated in between. */
   stops: readonly Rgb[];
-  /** For terminals of 256 colours: indices into their cube, each for an equal part. Chosen by eye: the colours
-   * that are nearest by number are greys and purples in no order. */
+  /** For 256 colours: indices into the colour cube, each for an equal part. Chosen by eye, because the nearest colours by
+   * distance are greys and purples in no order. */
   indexed: readonly number[];
-  /** For terminals of 16 colours: background codes, each for an equal part. */
+  /** For 16 colours: background codes, each for an equal part. */
   basic: readonly number[];
-  /** The part of it that stands out from black and from white: nobody says which a terminal has. */
+  /** The part that is readable on both black and white, because the background is unknown. */
   ink: { stops: readonly [low: number, high: number]; indexed: readonly number[]; basic: readonly number[] };
 }
 
-/** For probabilities: lightness rises all the way, so it also reads in grey and with colour-blind eyes. */
+/** For probabilities: lightness always increases, so it works in greyscale and for colour-blind readers. */
 export const probabilityScale: Scale = {
   stops: [
     [38, 29, 62],
@@ -30,7 +30,7 @@ export const probabilityScale: Scale = {
   ink: { stops: [0.35, 0.6], indexed: [24, 30, 31, 36], basic: [44, 46, 42] },
 };
 
-/** For magnitudes: another family of hues, so that nobody reads a norm as a probability. */
+/** For magnitudes: different hues, so that norms are not mistaken for probabilities. */
 export const magnitudeScale: Scale = {
   stops: [
     [40, 32, 48],
@@ -45,7 +45,7 @@ export const magnitudeScale: Scale = {
   ink: { stops: [0.42, 0.6], indexed: [125, 131, 167], basic: [45, 41] },
 };
 
-/** For differences: 0 is in the middle and says nothing, both ends are bright, in hues that no eye confuses. */
+/** For differences: neutral at 0 in the middle, with bright ends that colour-blind readers can distinguish. */
 export const differenceScale: Scale = {
   stops: [
     [255, 154, 77],
@@ -62,13 +62,13 @@ export const differenceScale: Scale = {
 const start = "\u001b[";
 const reset = `${start}0m`;
 
-/** Text on the scale's colour for a value, in whichever of black and white reads better on it. */
+/** Text on the scale's colour for a value, in black or white, whichever has more contrast. */
 export function onScale(text: string, value: number, scale: Scale, colors: Colors, bold = false): string {
   if (colors === "none") return text;
   return `${start}${bold ? "1;" : ""}${onCodes[colors](scale, value)}m${text}${reset}`;
 }
 
-/** Text in a colour for a value, on the terminal's own background: from the part of the scale that is readable there. */
+/** Text in the colour of a value, on the terminal's background, from the readable part of the scale. */
 export function inScale(text: string, value: number, scale: Scale, colors: Colors): string {
   if (colors === "none") return text;
   return `${start}${inCodes[colors](scale, value)}m${text}${reset}`;
@@ -100,7 +100,7 @@ const inCodes: Codes = {
   },
 };
 
-/** Of the basic backgrounds, those on which white reads better than black: black, red, blue, magenta. */
+/** Basic backgrounds on which white has more contrast than black: black, red, blue, magenta. */
 const whiteOn = [40, 41, 44, 45];
 
 export function bold(text: string, colors: Colors): string {
@@ -111,7 +111,7 @@ export function dim(text: string, colors: Colors): string {
   return colors === "none" ? text : `${start}2m${text}${reset}`;
 }
 
-/** The colour of a value; values outside 0 to 1, and no number, count as the nearest end. */
+/** The colour of a value; values outside 0 to 1 are clamped, and NaN counts as 0. */
 export function mix({ stops }: Scale, value: number): Rgb {
   const place = clamp(value) * (stops.length - 1);
   const low = Math.min(Math.floor(place), stops.length - 2);

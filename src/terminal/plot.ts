@@ -5,25 +5,25 @@ import { bold, dim, inScale, probabilityScale } from "./paint.js";
 
 export interface Series {
   points: ReadonlyArray<readonly [x: number, y: number]>;
-  /** One column wide; stands at the marked points, so that lines are told apart without colours, too. */
+  /** One column wide, at the marked points, so that lines differ even without colours. */
   marker: string;
-  /** Indices of the marked points; all unless told otherwise. */
+  /** Indices of the marked points; all by default. */
   marked?: readonly number[];
-  /** Place on the colour scale, 0 to 1; the terminal's own bold text where there is none. */
+  /** Place on the colour scale, 0 to 1; bold text in the default colour without one. */
   place?: number;
 }
 
-/** Where the line of one of several series is on the colour scale: bright enough to read on dark and light backgrounds. */
+/** The place of a series on the colour scale, readable on dark and light backgrounds. */
 export function seriesPlace(index: number, count: number): number {
   return 0.35 + 0.45 * (count < 2 ? 0.5 : index / (count - 1));
 }
 
-/** A layer's number, or a letter from layer 10 on. */
+/** A layer's number, or a letter from layer 10. */
 function layerMarker(layer: number): string {
   return layer < 10 ? String(layer) : String.fromCharCode(87 + layer);
 }
 
-/** Lines of layers, each marked at a spot of its own: curves of good probes and of losses lie on each other. */
+/** One line per layer, each marked at a different point, because the curves often overlap. */
 export function layerLines(lines: readonly { layer: number; points: Series["points"] }[]): Series[] {
   return lines.map(({ layer, points }, index) => {
     const spot = Math.round(((index + 1) / (lines.length + 1)) * (points.length - 1));
@@ -39,7 +39,7 @@ export function layerLines(lines: readonly { layer: number; points: Series["poin
 export interface Axis {
   low: number;
   high: number;
-  /** Values that get a label. */
+  /** Labelled values. */
   ticks: ReadonlyArray<readonly [value: number, label: string]>;
 }
 
@@ -48,9 +48,9 @@ export interface Plot {
   series: readonly Series[];
   x: Axis;
   y: Axis;
-  /** Lines of the drawing itself, without axis and title. */
+  /** Height of the drawing, without axis and title. */
   rows: number;
-  /** Dotted lines: at a value of x, and from the lower left corner to the upper right one. */
+  /** Dotted lines: at a value of x, and the diagonal from lower left to upper right. */
   guides?: { x?: number; diagonal?: boolean };
 }
 
@@ -69,8 +69,8 @@ const bits = [
 ] as const;
 
 /**
- * Lines in a coordinate system, drawn with braille dots: 2 by 4 of them in a character. Later series are drawn
- * over earlier ones. Every line is exactly as wide as the canvas allows, so that two plots fit beside each other.
+ * A line plot of braille dots, 2 by 4 per character. Later series are drawn over earlier ones. All lines are exactly as wide
+ * as the canvas, so that two plots fit side by side.
  */
 export function plot({ title, series, x, y, rows, guides = {} }: Plot, canvas: Canvas): string[] {
   const total = Math.max(narrowest, canvas.width);
@@ -84,7 +84,7 @@ export function plot({ title, series, x, y, rows, guides = {} }: Plot, canvas: C
   const dot = (left: number, top: number, place: number | undefined, guide = false) => {
     const cell = cells[Math.floor(top / 4)]?.[Math.floor(left / 2)];
     if (cell === undefined) return;
-    // A guide never mixes with a line: both would look like the line.
+    // A guide in the same cell would look like part of the line.
     if (cell.guide && !guide) cell.dots = 0;
     cell.dots |= (bits[left % 2] as (typeof bits)[0])[top % 4] as number;
     cell.place = place;
@@ -141,7 +141,7 @@ function share(value: number, { low, high }: Axis): number {
   return Math.min(1, Math.max(0, high > low ? (value - low) / (high - low) : 0.5));
 }
 
-/** A line's cells; neighbours of one colour share its codes. */
+/** A row of cells; neighbours with the same colour share its codes. */
 function drawn(cells: readonly Cell[], { colors }: Canvas): string {
   let line = "";
   for (let from = 0; from < cells.length; ) {
@@ -165,7 +165,7 @@ function character({ dots, text }: Cell): string {
   return dots === 0 ? " " : String.fromCharCode(0x2800 + dots);
 }
 
-/** The x axis with its ticks, and the labels below it; labels that would touch their neighbour are left out. */
+/** The x axis with ticks, and its labels without those that would touch a neighbour. */
 function tickLines(x: Axis, columns: number, columnOf: (value: number) => number): [string, string] {
   const ticks = Array.from({ length: columns }, () => "─");
   let names = "";
@@ -179,7 +179,7 @@ function tickLines(x: Axis, columns: number, columnOf: (value: number) => number
   return [ticks.join(""), fit(names, columns)];
 }
 
-/** Evenly spaced ticks between 0 and a rounded number that is not below `most`. */
+/** Evenly spaced ticks from 0 to a round number of at least `most`. */
 export function ticksUpTo(most: number): Axis {
   const size = 10 ** Math.floor(Math.log10(most > 0 ? most : 1));
   const high = ([1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((step) => step * size >= most * (1 - 1e-9)) ?? 10) * size;

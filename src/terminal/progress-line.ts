@@ -1,15 +1,10 @@
 import { cut } from "../findings/text.js";
+import type { Output } from "./canvas.js";
 
-interface Output {
-  isTTY?: boolean;
-  columns?: number;
-  write(text: string): unknown;
-}
-
-/** Longest silence in a log, in seconds: long work must not look dead. */
+/** Maximum time between log lines in seconds, so that long work does not look stuck. */
 const logEvery = 30;
 
-/** Says what is being done: on a terminal in one line at its bottom, in files, pipes and CI logs in lines now and then. */
+/** Progress messages: one line at the bottom of a terminal, or occasional lines in files, pipes and CI logs. */
 export class ProgressLine {
   readonly #output: Output;
   #shown = false;
@@ -26,7 +21,7 @@ export class ProgressLine {
     this.#shown = true;
   }
 
-  /** Where there is no terminal: a line for whatever is new, and one now and then while it lasts. */
+  /** Without a terminal: a line for each new topic, and occasional ones while it lasts. */
   log(about: string, text: string): void {
     if (this.#output.isTTY) return;
     const now = performance.now() / 1000;

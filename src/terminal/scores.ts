@@ -3,25 +3,25 @@ import type { Canvas } from "./canvas.js";
 import { legend } from "./legend.js";
 import { dim, onScale, probabilityScale } from "./paint.js";
 
-/** A generated token and what its probes said; null where a probe's layer did not compute its row. */
+/** A generated token and its probe scores; null if a probe's layer was not computed there. */
 export interface ScoredToken {
-  /** Absent where it is no text. */
+  /** Absent for tokens without text. */
   token?: string;
   probes?: Record<string, number | null>;
 }
 
-/** A part of a text with the score of the token that wrote it. */
+/** A part of a text with the score of its token. */
 export interface Span {
   text: string;
   score: number | null;
 }
 
-/** Scores in tenths, for where there are no colours: behind a word, and not a part of it. */
+/** Scores in tenths after each word, if there are no colours. */
 const tenths = "₀₁₂₃₄₅₆₇₈₉";
 
 /**
- * Follows one probe over an answer: which part of the text each token wrote, and what the whole looked like. Tokens that
- * write nothing (an end of turn) are passed over; text may come later than its tokens, and in pieces.
+ * Tracks one probe over an answer: the score of each part of the text, and a summary. Tokens without text (end of turn) are
+ * skipped; text may arrive later than its tokens, and in pieces.
  */
 export class ScoreTrail {
   readonly #probe: string;
@@ -34,7 +34,7 @@ export class ScoreTrail {
     this.#probe = probe;
   }
 
-  /** @param tokens that have become known with this piece of text */
+  /** @param tokens tokens that arrived with this piece of text */
   spans(text: string, tokens: readonly ScoredToken[]): Span[] {
     for (const token of tokens) this.#add(token);
     const known = [...this.#waiting, ...tokens];
@@ -50,7 +50,7 @@ export class ScoreTrail {
       used = index + 1;
     }
     if (at < text.length) {
-      // Bytes that are no character by themselves, or a text that a tag was cut out of.
+      // Incomplete characters, or a text without its tags.
       const last = known.at(-1);
       spans.push({ text: text.slice(at), score: last === undefined ? null : this.#scoreOf(last) });
       used = known.length;
@@ -59,7 +59,7 @@ export class ScoreTrail {
     return spans;
   }
 
-  /** What the colours mean, and the answer's mean and highest score; empty where nothing was scored. */
+  /** The legend, and the answer's mean and highest score; empty without scores. */
   summary(canvas: Canvas): string {
     if (this.#highest === undefined) return "";
     const { token, score } = this.#highest;
@@ -88,7 +88,7 @@ export class ScoreTrail {
   }
 }
 
-/** A piece of one line on the colour of its score, or with its tenths behind it. */
+/** A piece of one line on the colour of its score, or followed by its tenths. */
 export function scored(text: string, score: number | null, { colors }: Pick<Canvas, "colors">): string {
   if (score === null || text.trim() === "") return text;
   if (colors !== "none") return onScale(text, score, probabilityScale, colors);

@@ -1,4 +1,4 @@
-/** A span of seconds as people say it: `12 ms`, `3.4 s`, `2 min 5 s`, `3 h 20 min`. */
+/** A time span: `12 ms`, `3.4 s`, `2 min 5 s`, `3 h 20 min`. */
 export function duration(seconds: number): string {
   const span = Math.max(0, seconds);
   if (span < 0.9995) return `${Math.round(span * 1000)} ms`;
@@ -11,7 +11,7 @@ export function duration(seconds: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-/** How long ago something was, in its largest unit: `12 s ago`, `3 h ago`. */
+/** Elapsed time in the largest unit: `12 s ago`, `3 h ago`. */
 export function ago(unixSeconds: number, now = Date.now() / 1000): string {
   const span = Math.max(0, now - unixSeconds);
   const [size, unit] = (
@@ -24,7 +24,7 @@ export function ago(unixSeconds: number, now = Date.now() / 1000): string {
   return `${Math.floor(span / size)} ${unit} ago`;
 }
 
-/** A number of bytes: `512 B`, `3.1 MB`, `24 GB`, with powers of ten. */
+/** A number of bytes: `512 B`, `3.1 MB`, `24 GB`, in powers of ten. */
 export function bytes(count: number): string {
   const units = ["B", "kB", "MB", "GB", "TB"];
   const step = count < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(count) / 3));

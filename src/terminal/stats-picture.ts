@@ -8,9 +8,9 @@ import { inScale, probabilityScale } from "./paint.js";
 import { bytes, duration } from "./spans.js";
 import { table } from "./table.js";
 
-/** What a server did since it started. */
+/** A server's statistics since its start. */
 export function statsPicture(stats: Stats, canvas: Canvas): string[] {
-  const { requests, tokens, throughput, latency_ms, slots, memory, captures, row_captures: kept } = stats;
+  const { requests, tokens, throughput, latency_ms, slots, memory, captures, row_captures: rows } = stats;
   const row = (label: string, text: string) => labelled(label, text, canvas);
   const right = { align: "right" as const };
   const latency = (name: string, { p50, p95, p99 }: Stats["latency_ms"]["total"]) => [
@@ -22,27 +22,24 @@ export function statsPicture(stats: Stats, canvas: Canvas): string[] {
     ...row("Up", duration(stats.uptime_seconds)),
     ...row(
       "Requests",
-      `${requests.total} in all, ${requests.active} active, ${requests.queued} waiting, ${requests.failed} failed, ` +
+      `${requests.total} total, ${requests.active} active, ${requests.queued} queued, ${requests.failed} failed, ` +
         `${requests.cancelled} cancelled`,
     ),
-    ...row(
-      "Tokens",
-      `${tokens.prompt} of prompts (${tokens.cached} from the cache), ${tokens.generated} generated`,
-    ),
+    ...row("Tokens", `${tokens.prompt} prompt (${tokens.cached} cached), ${tokens.generated} generated`),
     ...row(
       "Speed",
       `${shortNumber(throughput.prompt_tokens_per_second)} prompt tokens/s, ` +
         `${shortNumber(throughput.generated_tokens_per_second)} generated tokens/s`,
     ),
     ...row("Slots", `${slotBar(slots, canvas)} ${slots.busy} of ${slots.total} busy`),
-    ...row("Memory", `${bytes(memory.rss_bytes)} in all, model ${bytes(memory.model_bytes)}`),
+    ...row("Memory", `${bytes(memory.rss_bytes)} total, model ${bytes(memory.model_bytes)}`),
     ...row(
       "Captures",
       `${captures.served} served, ${captures.expired} expired, ${captures.rejected} rejected`,
     ),
-    ...(kept === undefined || kept.kept + kept.dropped === 0
+    ...(rows === undefined || rows.kept + rows.dropped === 0
       ? []
-      : row("Kept rows", `${kept.kept} captures, ${bytes(kept.bytes)}; ${kept.dropped} made room`)),
+      : row("Stored", `${rows.kept} captures, ${bytes(rows.bytes)}; ${rows.dropped} evicted`)),
     "",
     ...table(
       [
@@ -67,7 +64,7 @@ function slotBar({ busy, total }: Stats["slots"], { colors }: Canvas): string {
   return inScale("█".repeat(full) + "·".repeat(room - full), 0.62, probabilityScale, colors);
 }
 
-/** What a router did since it started, and how its backends are. */
+/** A router's statistics since its start, and the state of its backends. */
 export function routerStatsPicture(stats: RouterStats, canvas: Canvas): string[] {
   const { requests, latency_ms, backends } = stats;
   const row = (label: string, text: string) => labelled(label, text, canvas);
@@ -77,14 +74,14 @@ export function routerStatsPicture(stats: RouterStats, canvas: Canvas): string[]
     ...row("Up", duration(stats.uptime_seconds)),
     ...row(
       "Requests",
-      `${requests.total} in all, ${requests.active} active, ${requests.failed} failed, ` +
-        `${requests.cancelled} cancelled, ${requests.refused} refused, ${requests.retried} tried again`,
+      `${requests.total} total, ${requests.active} active, ${requests.failed} failed, ` +
+        `${requests.cancelled} cancelled, ${requests.refused} rejected, ${requests.retried} retried`,
     ),
     ...row(
       "First token",
       first.p50 === null
-        ? "no stream yet"
-        : `half within ${milliseconds(first.p50)}, 95 of 100 within ${milliseconds(first.p95)}`,
+        ? "no streams yet"
+        : `median ${milliseconds(first.p50)}, 95th percentile ${milliseconds(first.p95)}`,
     ),
     "",
     ...table(

@@ -6,18 +6,18 @@ import { dim } from "./paint.js";
 export interface Column {
   title: string;
   align?: "left" | "right";
-  /** May be cut down to so many columns; the last one that may takes what is left. */
+  /** Minimum width if it may be truncated; such columns share the remaining space. */
   least?: number;
-  /** Left out where there is no room, the highest number first. */
+  /** May be left out without room; the highest number goes first. */
   dispensable?: number;
 }
 
-/** A text, or a text and how it is painted; painting may not change its width. */
+/** A text, optionally with a function that paints it without changing its width. */
 export type Entry = string | readonly [text: string, paint: (text: string) => string];
 
 const gap = 2;
 
-/** Rows under dimmed titles, never wider than the canvas: columns are cut, then left out. */
+/** A table with dimmed titles, never wider than the canvas: columns are truncated, then left out. */
 export function table(
   columns: readonly Column[],
   rows: ReadonlyArray<readonly Entry[]>,
@@ -44,7 +44,7 @@ export function table(
     spare -= extra;
     return { ...column, room: least + extra };
   });
-  // Where even that is too wide, the widest columns give way.
+  // If it is still too wide, shrink the widest columns.
   for (let over = -spare; over > 0; over--) {
     laid.reduce((widest, column) => (column.room > widest.room ? column : widest)).room--;
   }

@@ -4,9 +4,9 @@ import { fit } from "./fit.js";
 import { dim, onScale, type Scale } from "./paint.js";
 
 export interface Cell {
-  /** Left in the cell; cut where it is too long. */
+  /** Left-aligned; truncated if too long. */
   text?: string;
-  /** Right in the cell; never cut. */
+  /** Right-aligned; never truncated. */
   figure: string;
   /** Place on the colour scale, 0 to 1. */
   value: number;
@@ -15,20 +15,20 @@ export interface Cell {
 
 interface TokenGrid {
   tokens: readonly string[];
-  /** One row a layer, with one cell a token. */
+  /** One row per layer, with one cell per token. */
   rows: ReadonlyArray<{ layer: number; cells: readonly Cell[] }>;
   scale: Scale;
-  /** Whether colour alone may stand for the figure where columns are scarce. */
+  /** Whether colour alone may represent the figure without room for it. */
   figureOptional?: boolean;
 }
 
-/** Columns before the cells: a layer's index. */
+/** Width of the layer index, in columns. */
 const margin = 6;
 const widestCell = 16;
 
 /**
- * Layers as rows, the deepest on top as the stream flows up, tokens as columns. Where not all tokens fit, the
- * last ones are drawn, and a line says how many came before.
+ * Layers as rows, the deepest on top, and tokens as columns. If not all tokens fit, only the last ones are drawn, with a line
+ * that counts the others.
  */
 export function tokenGrid(grid: TokenGrid, canvas: Canvas): string[] {
   const { tokens, scale } = grid;
@@ -56,7 +56,7 @@ function layout({ tokens, rows, figureOptional }: TokenGrid, canvas: Canvas) {
   const figures = rows.flatMap(({ cells }) => cells.map(({ figure }) => figure.length));
   const figure = Math.max(1, ...figures);
   const hasText = rows.some(({ cells }) => cells.some(({ text = "" }) => text !== ""));
-  // Padding on both sides; text wants at least six columns and one between it and the figure.
+  // Padding on both sides; text needs at least six columns and a space before the figure.
   const full = 2 + figure + (hasText ? 7 : 1);
   const each = Math.floor(room / Math.max(1, tokens.length));
   const withFigure = !figureOptional || canvas.colors === "none" || each >= full;

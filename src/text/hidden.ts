@@ -1,19 +1,19 @@
-/** What a reader does not see, or what changes how the rest is shown: the one place that says which characters do. */
+/** Characters that are invisible or change how others are shown; only defined here. */
 const hidden = "\\p{Cc}\\p{Cf}\\p{Co}\\p{Surrogate}\\p{Default_Ignorable_Code_Point}\\u2028\\u2029";
 
 /**
- * Characters that a reader does not see or that change how others are shown: controls, formatting and
- * bidirectional marks, invisible letters, private use, unpaired surrogates. Tabs and line ends are not among them.
- * For `matchAll` and `replace`, which leave the expression as it was.
+ * Characters that are invisible or change how others are shown: controls, formatting and bidirectional marks, invisible
+ * letters, private use, unpaired surrogates; without tabs and line ends. Only for `matchAll` and `replace`, which do not
+ * change `lastIndex`.
  */
 export const hiddenCharacters = new RegExp(`(?![\\t\\n\\r])[${hidden}]`, "gu");
 
-/** The same, with what Unicode has not assigned and what is only room between words: a terminal shows nothing of either. */
+/** The same with unassigned characters and separators, which a terminal does not show. */
 export const unseenCharacters = `${hidden}\\p{Cn}\\p{Z}`;
 
 const runs = new RegExp(`[${hidden}\\p{Cn}]+`, "gu");
 
-/** A text from elsewhere as one line: whatever hides, breaks the line or moves a cursor is a space. */
+/** An untrusted text as one line: hidden characters, line breaks and cursor movements become spaces. */
 export function lineOf(text: string): string {
   return text.replace(runs, " ");
 }

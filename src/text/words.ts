@@ -1,11 +1,11 @@
-/** Unicode characters, as the contract counts them. */
+/** Number of Unicode characters, as counted by the contract. */
 export function characters(text: string): number {
   let count = 0;
   for (const _ of text) count += 1;
   return count;
 }
 
-/** A text cut to a number of characters, `…` where something is missing. */
+/** Truncates a text to a number of characters, ending in `…`. */
 export function cut(text: string, most: number): string {
   return characters(text) <= most
     ? text
@@ -14,12 +14,12 @@ export function cut(text: string, most: number): string {
         .join("")}…`;
 }
 
-/** Names as a sentence lists them: `a, b and c`. */
+/** Names in a sentence: `a, b and c`. */
 export function listed(names: readonly string[], word = "and"): string {
   return names.length < 2 ? names.join() : `${names.slice(0, -1).join(", ")} ${word} ${names.at(-1)}`;
 }
 
-/** Bytes as a person reads them. */
+/** A readable number of bytes. */
 export function bytesText(bytes: number): string {
   const units = ["bytes", "kB", "MB", "GB", "TB"];
   const step = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
@@ -27,7 +27,7 @@ export function bytesText(bytes: number): string {
   return `${step === 0 || value >= 100 ? value.toFixed(0) : value.toFixed(1)} ${units[step]}`;
 }
 
-/** A model or place as others may read it: the folders that it lies in tell of a machine and its user. A hub id stays. */
+/** A model or path for publication: without folders, which would reveal the machine and its user. Hub ids stay. */
 export function publicName(place: string): string {
   if (!/^(?:[/\\~.]|[A-Za-z]:[/\\])/.test(place)) return place;
   return place.split(/[/\\]/).findLast((part) => part !== "") ?? "a model";

@@ -4,18 +4,18 @@ import { HttpError, headerValues, isLoopback, localAccessFault, remoteFault } fr
 import { plotStyles } from "./plot-styles.js";
 import type { Sessions } from "./sessions.js";
 
-/** The header that carries a session's second half. */
+/** The header with a session's secret. */
 export const secretHeader = "x-tapline-workbench";
-/** Where programs of this machine ask for a link; browsers are refused there. */
+/** Where local programs request a sign-in link; browsers are rejected. */
 export const linkPath = "/control/links";
 
-/** What the page may do: run its own files, ask its own service, and show pictures that it drew itself. */
+/** The page may run its own files, call its own service, and show images that it drew itself. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
   `style-src 'self' ${plotStyles.map(({ hash }) => `'${hash}'`).join(" ")}`,
   "connect-src 'self'",
-  // Plot draws the ramp of a legend into a data: image; such images ask nobody for anything.
+  // Plot draws the ramp of a legend into a data: image, which makes no request.
   "img-src 'self' blob: data:",
   "base-uri 'none'",
   "form-action 'none'",
@@ -24,7 +24,7 @@ const policy = [
   "trusted-types 'none'",
 ].join("; ");
 
-/** Said with every answer, refusals included. */
+/** Sent with every response, including errors. */
 export const guardHeaders: Middleware = (ctx, next) => {
   ctx.set("Content-Security-Policy", policy);
   ctx.set("Referrer-Policy", "no-referrer");
@@ -34,12 +34,12 @@ export const guardHeaders: Middleware = (ctx, next) => {
   return next();
 };
 
-/** The cookie's name: cookies do not know ports. */
+/** The cookie's name contains the port, because cookies do not. */
 export function cookieName(port: number | undefined): string {
   return `tapline_${port}`;
 }
 
-/** Refuses whatever is not the one page of this origin, and, under /api, whoever has not shown a link. */
+/** Rejects requests from other origins and, under /api, requests without a session. */
 export function workbenchAccess(sessions: Sessions): Middleware {
   return (ctx, next) => {
     if (ctx.path === linkPath) {
@@ -52,35 +52,32 @@ export function workbenchAccess(sessions: Sessions): Middleware {
     if (!ctx.path.startsWith("/api/")) return next();
     const site = ctx.headers["sec-fetch-site"];
     if (site !== undefined && site !== "same-origin") {
-      throw new HttpError(403, "Only the workbench's own page may ask here.");
+      throw new HttpError(403, "Only the workbench's own page may use this API.");
     }
     if (!["GET", "HEAD"].includes(ctx.method) && !isJson(ctx.headers["content-type"])) {
-      throw new HttpError(415, "The body has to be application/json.");
+      throw new HttpError(415, "The body must be application/json.");
     }
     if (ctx.path === "/api/session" && ctx.method === "POST") return next();
     const cookie = cookieOf(ctx.req, cookieName(ctx.socket.localPort));
     const secret = headerValues(ctx.req, (name) => name === secretHeader);
     if (cookie === undefined || secret.length !== 1 || !sessions.holds(cookie, secret[0] as string)) {
-      throw new HttpError(
-        401,
-        "This browser is not signed in here, or not any more. `tapline workbench --link` prints a link.",
-      );
+      throw new HttpError(401, "You're signed out: the workbench restarted or the session ended.");
     }
     return next();
   };
 }
 
-/** Why a request is of no page that this service gave out, or null. */
+/** Why a request does not come from a page of this service, or null. */
 function originFault(request: IncomingMessage): string | null {
   const { localPort: port, localAddress } = request.socket;
   const remote = remoteFault(request);
   if (remote !== null) return remote;
-  if (!isLoopback(localAddress)) return "The workbench answers this machine only.";
+  if (!isLoopback(localAddress)) return "The workbench only accepts connections from this machine.";
   if (!/^\/(?!\/)/.test(request.url ?? "")) return "The request target must be a path on this server.";
   const hosts = headerValues(request, (name) => name === "host");
   if (hosts.length !== 1) return `Exactly one Host header is needed; the request has ${hosts.length}.`;
   const own = `127.0.0.1:${port}`;
-  if (hosts[0] !== own) return `The workbench has one address: open http://${own}/ in place of this one.`;
+  if (hosts[0] !== own) return `Open the workbench at http://${own}/; it has no other address.`;
   const origins = headerValues(request, (name) => name === "origin");
   const reads = ["GET", "HEAD"].includes(request.method ?? "");
   const needed = reads ? 0 : 1;
@@ -89,7 +86,7 @@ function originFault(request: IncomingMessage): string | null {
   }
   const dest = request.headers["sec-fetch-dest"];
   if (["iframe", "frame", "embed", "object", "fencedframe"].includes(String(dest))) {
-    return "The workbench is shown in no frame.";
+    return "The workbench cannot be shown in a frame.";
   }
   return null;
 }
@@ -98,7 +95,7 @@ function isJson(type: string | undefined): boolean {
   return /^application\/json(?:\s*;\s*charset=utf-8)?$/i.test(type ?? "");
 }
 
-/** A cookie's value; none where it was sent twice. */
+/** A cookie's value; undefined if it was sent twice. */
 function cookieOf(request: IncomingMessage, name: string): string | undefined {
   const found = headerValues(request, (header) => header === "cookie")
     .flatMap((line) => line.split(";"))

@@ -7,7 +7,7 @@ import { type Conversations, isRunning } from "./conversations.js";
 import type { Events } from "./events.js";
 import { misfit } from "./fitting.js";
 import { type Services, sentenceOf } from "./services.js";
-import { ThoughtClock } from "./thought-clock.js";
+import { ThoughtClock, textOf } from "./thought-clock.js";
 import { TokenReader } from "./token-reader.js";
 import type {
   AnswerToken,
@@ -20,17 +20,17 @@ import type {
   TurnAnswer,
 } from "./wire.js";
 
-/** What the server tells of kept rows read through a dictionary. */
+/** Captured activations read through a dictionary. */
 interface CaptureFeatures {
   prompt_tokens: number;
   rows: { index: number; features: FeatureScore[] }[];
 }
 
-/** Candidates of the model's own choice, and of each layer's lens. */
+/** Candidates per token, predictions per layer's lens, and watched layers. */
 const counts = { candidates: 5, lens: 5, layers: 8 } as const;
 const usualTokens = 256;
 
-/** Asks the served model in the name of the pages; an answer goes on whoever looks. */
+/** Sends questions to the served model; answers continue when the page is closed. */
 export class Asker {
   readonly #services: Services;
   readonly #conversations: Conversations;
@@ -43,47 +43,48 @@ export class Asker {
     this.#events = events;
   }
 
-  /** Begins an answer and returns where it will stand. @throws HttpError */
+  /** Starts an answer and returns its place. @throws HttpError */
   async ask(id: string | undefined, asked: AskRequest): Promise<{ conversation: string; turn: number }> {
     const server = await this.#ready();
     const dictionary = await this.#dictionary(asked.dictionary, server);
-    // From here on nothing is awaited: another tab may have asked, too.
+    // No await from here on: another tab may ask at the same time.
     const before = id === undefined ? undefined : this.#conversations.get(id);
     const { instead_of: place } = asked;
     if (before !== undefined && place === undefined) this.#refuseBusy(before);
     if (place !== undefined && place >= (before?.turns.length ?? 0)) {
-      throw new HttpError(400, `There is no question ${place} in whose place this could stand.`);
+      throw new HttpError(400, `There is no question ${place} to replace.`);
     }
     const raw = before?.raw ?? asked.raw ?? false;
     const turns = before?.turns.slice(0, place) ?? [];
-    const request = requestOf(asked, raw, turns, watchedLayers(asked, server, dictionary), dictionary);
+    const layers = watchedLayers(asked, server, dictionary);
+    const request = requestOf(asked, raw, turns, layers, dictionary);
     const conversation =
       before === undefined || place !== undefined
         ? this.#conversations.create(raw, asked.text, turns, branchOf(before?.id, place))
         : before;
-    return this.#begin(conversation, {
+    return this.#start(conversation, {
       question: asked.text,
       request,
       model: server.model,
       interventions: asked.interventions ?? [],
-      layers: watchedLayers(asked, server, dictionary),
+      layers,
       ...(dictionary !== undefined && { dictionary }),
       kept: 0,
       answers: answersOf(asked.pair === true && (asked.interventions ?? []).length > 0),
     });
   }
 
-  /** Goes on from a token of an answer, with another in its place where one is named, in a new conversation. */
+  /** Continues from a token of an answer in a new conversation, with the token replaced or resampled. */
   async fork(id: string, fork: ForkRequest): Promise<{ conversation: string; turn: number }> {
     const server = await this.#ready();
     const from = this.#conversations.get(id);
     const turn = from.turns[fork.turn];
     const answer = turn?.answers[fork.answer];
-    if (turn === undefined || answer === undefined) throw new HttpError(404, "There is no such answer.");
+    if (turn === undefined || answer === undefined) throw new HttpError(404, "This answer does not exist.");
     if (turn.model !== undefined && turn.model !== server.model) {
       throw new HttpError(
         409,
-        `These tokens are ${turn.model}'s, and ${server.model} is served now, whose tokens are others.`,
+        `This conversation was made with ${turn.model}; ${server.model} uses a different tokenizer.`,
       );
     }
     if (fork.token > answer.tokens.length) {
@@ -93,7 +94,10 @@ export class Asker {
     if (fork.token_id !== undefined) kept.push(await this.#tokenOf(fork.token_id, answer, fork.token));
     else if (fork.text !== undefined) kept.push(...(await this.#tokensOf(fork.text, answer, fork.token)));
     if (kept.some(({ id }) => id === undefined)) {
-      throw new HttpError(409, "Not every token before it is known by its number.");
+      throw new HttpError(
+        409,
+        "Some earlier tokens have no recorded id, so this answer cannot be continued here.",
+      );
     }
     const prompt = [...(await this.#promptIds(turn)), ...kept.map(({ id }) => id as number)];
     const { messages: _, prompt: __, chat_template_kwargs: ___, ...same } = turn.request.body;
@@ -109,7 +113,7 @@ export class Asker {
     const before = from.turns.slice(0, fork.turn);
     const branch = { conversation: from.id, turn: fork.turn };
     const conversation = this.#conversations.create(from.raw, from.title, before, branch);
-    return this.#begin(conversation, {
+    return this.#start(conversation, {
       question: turn.question,
       request: { path: "/v1/completions", body: JSON.parse(JSON.stringify(body)) },
       model: server.model,
@@ -121,7 +125,7 @@ export class Asker {
     });
   }
 
-  /** Ends an answer that is being given; what came of it stays. */
+  /** Stops a running answer and keeps its tokens. */
   stop(id: string): void {
     this.#conversations.get(id);
     this.#running.get(id)?.abort();
@@ -139,20 +143,19 @@ export class Asker {
   }
 
   #refuseBusy({ turns }: Conversation): void {
-    if (turns.some(isRunning))
-      throw new HttpError(409, "This conversation is being answered; stop that first.");
+    if (turns.some(isRunning)) throw new HttpError(409, "An answer is still being generated. Stop it first.");
     if (turns.length >= workbenchLimits.turns) {
       throw new HttpError(
         409,
-        `A conversation has at most ${workbenchLimits.turns} questions; begin another.`,
+        `A conversation can have at most ${workbenchLimits.turns} questions; start a new one.`,
       );
     }
   }
 
-  #begin(conversation: Conversation, turn: Turn): { conversation: string; turn: number } {
+  #start(conversation: Conversation, turn: Turn): { conversation: string; turn: number } {
     const index = conversation.turns.push(turn) - 1;
     this.#events.publish({ type: "turn", conversation: conversation.id, index, turn });
-    this.#conversations.told();
+    this.#conversations.publish();
     void this.#run(conversation, index);
     return { conversation: conversation.id, turn: index };
   }
@@ -173,7 +176,7 @@ export class Asker {
         const [reader, clock] = [readers[delta.choice], clocks[delta.choice]];
         if (answer === undefined || reader === undefined || clock === undefined) continue;
         const tokens = reader.read(delta);
-        const thought = clock.hear(tokens) ?? (delta.finishReason === null ? undefined : clock.end());
+        const thought = clock.read(tokens) ?? (delta.finishReason === null ? undefined : clock.end());
         if (thought !== undefined) answer.thoughtSeconds = thought;
         this.#add(conversation, index, delta.choice, tokens);
         answer.finish = delta.finishReason ?? answer.finish;
@@ -182,7 +185,7 @@ export class Asker {
         }
         const { capture } = delta.tapline ?? {};
         if (capture !== undefined && turn.dictionary !== undefined) {
-          // Told before the answer is: where it says that it is complete, everything is there.
+          // Before the answer is marked as done, so that a done answer has everything.
           await this.#readFeatures(conversation, index, delta.choice, capture.id);
         }
         if (delta.finishReason !== null) {
@@ -203,8 +206,8 @@ export class Asker {
         answer.error = failed === undefined ? "The answer ended early." : sentenceOf(failed);
       this.#ended(conversation.id, index, at, answer);
     }
-    this.#conversations.told();
-    await this.#conversations.keep(conversation);
+    this.#conversations.publish();
+    await this.#conversations.save(conversation);
   }
 
   #add(conversation: Conversation, turn: number, answer: number, tokens: AnswerToken[]): void {
@@ -217,7 +220,7 @@ export class Asker {
     this.#events.publish({ type: "tokens", ...place, tokens, ...thought });
   }
 
-  /** Reads the rows that the server kept of an answer through the turn's dictionary, and lets them go. */
+  /** Reads an answer's captured activations through the turn's dictionary, then deletes the capture. */
   async #readFeatures(
     conversation: Conversation,
     turn: number,
@@ -234,7 +237,7 @@ export class Asker {
       });
       const read = await this.#services.http.json<CaptureFeatures>(`${path}/features?${query}`);
       for (const { index: row, features } of read.rows) {
-        // The row before a token's own chose it.
+        // A token is produced at the position before it.
         const token = answer.tokens[kept + row - (read.prompt_tokens - 1)];
         if (token !== undefined) token.features = features;
       }
@@ -243,38 +246,27 @@ export class Asker {
       this.#events.publish({ type: "tokens", ...place, tokens });
       await this.#services.http.json(path, { method: "DELETE" });
     } catch (error) {
-      answer.unread = `Features were not read: ${sentenceOf(error)}`;
+      answer.unread = `Could not read features: ${sentenceOf(error)}`;
     }
   }
 
   #ended(conversation: string, turn: number, index: number, answer: TurnAnswer): void {
-    const { state, finish, error, edits, unread, thoughtSeconds } = answer;
-    this.#events.publish({
-      type: "answer",
-      conversation,
-      turn,
-      answer: index,
-      state,
-      finish,
-      ...(error !== undefined && { error }),
-      ...(edits !== undefined && { edits }),
-      ...(unread !== undefined && { unread }),
-      ...(thoughtSeconds !== undefined && { thoughtSeconds }),
-    });
+    const { tokens: _, edited: __, ...outcome } = answer;
+    this.#events.publish({ type: "answer", conversation, turn, answer: index, ...outcome });
   }
 
-  /** Where a dictionary reads. @throws HttpError where it is not there, or is for another model than the served one */
+  /** A dictionary and its layer. @throws HttpError if it does not exist or does not fit the served model */
   async #dictionary(name: string | undefined, server: ServerStatus): Promise<Turn["dictionary"]> {
     if (name === undefined) return undefined;
     const found = (await this.#services.lab.dictionaries()).find((one) => one.name === name);
-    if (found === undefined) throw new HttpError(404, `There is no dictionary ${name}.`);
-    // Its features would be read once the answer is complete, and refused only then.
+    if (found === undefined) throw new HttpError(404, `Dictionary ${name} does not exist.`);
+    // The server would only reject it after the answer, when it reads the features.
     const why = misfit(found, server);
     if (why !== undefined) throw new HttpError(409, `The dictionary ${why}`);
     return { name, layer: found.layer };
   }
 
-  /** The tokens that a turn's answer was given after, as the server made them. */
+  /** The prompt tokens of a turn, as the server tokenized them. */
   async #promptIds({ request: { path, body } }: Turn): Promise<number[]> {
     if (Array.isArray(body.prompt)) return body.prompt as number[];
     const { messages, chat_template_kwargs } = body;
@@ -291,7 +283,7 @@ export class Asker {
     return this.#services.http.json<T>(path, { method: "POST", body });
   }
 
-  /** A text that somebody put in a token's place, as the server takes it apart. */
+  /** The tokens of a text that replaces a token. */
   async #tokensOf(text: string, answer: TurnAnswer, at: number): Promise<AnswerToken[]> {
     const tokens = await this.#services.tokens(text, false);
     return tokens.map((token) => ({
@@ -300,7 +292,7 @@ export class Asker {
     }));
   }
 
-  /** A token that somebody put in another's place. */
+  /** A token that replaces another one. */
   async #tokenOf(id: number, answer: TurnAnswer, at: number): Promise<AnswerToken> {
     const instead = answer.tokens[at];
     const found = [...(instead?.candidates ?? []), ...(instead?.lens ?? []).flat()].find(
@@ -325,7 +317,7 @@ function branchOf(conversation: string | undefined, turn: number | undefined): B
   return conversation === undefined || turn === undefined ? undefined : { conversation, turn };
 }
 
-/** The request that a question becomes, as the server is sent it. */
+/** The request for a question. */
 function requestOf(
   asked: AskRequest,
   raw: boolean,
@@ -351,13 +343,13 @@ function requestOf(
     ...(layers.length > 0 && { tapline }),
   };
   if (raw) {
-    const prompt = [...before.flatMap((turn) => [turn.question, textOf(turn)]), asked.text].join("");
+    const prompt = [...before.flatMap((turn) => [turn.question, answerOf(turn)]), asked.text].join("");
     return { path: "/v1/completions", body: { prompt, ...settings, logprobs: counts.candidates } };
   }
   const messages = [
     ...before.flatMap((turn) => [
       { role: "user", content: turn.question },
-      { role: "assistant", content: textOf(turn) },
+      { role: "assistant", content: answerOf(turn) },
     ]),
     { role: "user", content: asked.text },
   ];
@@ -373,14 +365,12 @@ function requestOf(
   };
 }
 
-/** The answer that the conversation goes on with: the one with the interventions, without what was thought. */
-function textOf({ answers }: Turn): string {
-  return (answers[0]?.tokens ?? [])
-    .map(({ text, thinking, special }) => (thinking === true || special === true ? "" : text))
-    .join("");
+/** The answer that the conversation continues with: the one with interventions, without thinking. */
+function answerOf({ answers: [answer] }: Turn): string {
+  return answer === undefined ? "" : textOf(answer);
 }
 
-/** The layers that were asked for, or as many as can be watched, evenly, the last among them; a dictionary's, too. */
+/** The requested layers, or evenly spaced ones that include the last; always with the dictionary's layer. */
 function watchedLayers(asked: AskRequest, server: ServerStatus, dictionary: Turn["dictionary"]): number[] {
   const layers = asked.layers ?? (server.n_layer === null ? [] : spreadLayers(server.n_layer, counts.layers));
   if (dictionary === undefined || layers.includes(dictionary.layer)) return layers;

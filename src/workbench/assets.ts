@@ -17,17 +17,17 @@ const types: Record<string, string> = {
   ".txt": "text/plain; charset=utf-8",
 };
 
-/** Where the build puts the page: beside this file once that is compiled. */
+/** The built page: next to this file once it is compiled. */
 const built = fileURLToPath(
   new URL(import.meta.url.endsWith(".ts") ? "../../dist/workbench/page/" : "./page/", import.meta.url),
 );
 
-/** The page's files by their names, in memory: what is not among them is not there. @throws UserError */
+/** The page's files by name, in memory. @throws UserError */
 export async function readAssets(folder = built): Promise<ReadonlyMap<string, Asset>> {
   const names = await readdir(folder).catch(() => []);
   const served = names.filter((name) => types[extname(name)] !== undefined);
   if (!served.includes("index.html")) {
-    throw new UserError("The workbench's page is not built; `npm run build` does it.");
+    throw new UserError("The workbench's page is not built; run `npm run build`.");
   }
   return new Map(
     await Promise.all(

@@ -4,7 +4,7 @@ import type { HeadPicture } from "./wire.js";
 
 type Arrays = Awaited<ReturnType<Lab["arrays"]>>;
 
-/** Reads single heads out of an inspection's attention.npz; the file that was read last stays for the next head. */
+/** Reads single heads from a job's attention.npz, and caches the last file. */
 export class HeadReader {
   readonly #lab: Lab;
   #last: { id: string; arrays: Promise<Arrays> } | undefined;
@@ -21,12 +21,15 @@ export class HeadReader {
       .filter((one) => one.layer === layer)
       .findIndex((one) => one.head === head);
     if (found === undefined || place < 0) {
-      throw new HttpError(404, `Job ${job.id} kept no attention of layer ${layer}, head ${head}.`);
+      throw new HttpError(404, `Job ${job.id} has no attention for layer ${layer}, head ${head}.`);
     }
     const weights = (await this.#arrays(job.id)).get(`layer_${layer}`);
     const [heads = 0, readers = 0, read = 0] = weights?.shape ?? [];
     if (weights === undefined || place >= heads || readers !== found.tokens.length || read !== readers) {
-      throw new HttpError(502, `attention.npz of job ${job.id} does not hold layer ${layer}, head ${head}.`);
+      throw new HttpError(
+        502,
+        `attention.npz of job ${job.id} does not contain layer ${layer}, head ${head}.`,
+      );
     }
     return {
       layer,
@@ -40,10 +43,10 @@ export class HeadReader {
   #arrays(id: string): Promise<Arrays> {
     if (this.#last?.id !== id) {
       const arrays = this.#lab.arrays(id, "attention.npz");
-      const kept = { id, arrays };
-      this.#last = kept;
+      const entry = { id, arrays };
+      this.#last = entry;
       arrays.catch(() => {
-        if (this.#last === kept) this.#last = undefined;
+        if (this.#last === entry) this.#last = undefined;
       });
     }
     return (this.#last as { arrays: Promise<Arrays> }).arrays;

@@ -9,12 +9,12 @@ import type { Branch, Conversation, ConversationSummary, Turn } from "./wire.js"
 
 const idPattern = new RegExp(conversationPattern);
 
-/** The conversations: in this process for all tabs, and each as a private file for the next start. */
+/** The conversations, in memory and each in a private file. */
 export class Conversations {
   readonly #folder: string;
   readonly #events: Events;
   readonly #all = new Map<string, Conversation>();
-  /** Files are written one after the other. */
+  /** Writes happen one after the other. */
   #writing: Promise<unknown> = Promise.resolve();
 
   private constructor(folder: string, events: Events) {
@@ -26,7 +26,7 @@ export class Conversations {
     const store = new Conversations(folder, events);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     for (const name of await readdir(folder)) {
-      // Not what was half written, which may be of one that is deleted since.
+      // Skip partial files, whose conversation may have been deleted.
       const id = name.replace(/\.json$/, "");
       if (id === name || !idPattern.test(id)) continue;
       const found = await readFile(join(folder, name), "utf8").then(parse, () => undefined);
@@ -51,11 +51,11 @@ export class Conversations {
   /** @throws HttpError 404 */
   get(id: string): Conversation {
     const found = this.#all.get(id);
-    if (found === undefined) throw new HttpError(404, `There is no conversation ${id.slice(0, 32)}.`);
+    if (found === undefined) throw new HttpError(404, `Conversation ${id.slice(0, 32)} does not exist.`);
     return found;
   }
 
-  /** @param from where it leaves another one, whose questions up to there are `turns` */
+  /** @param from where it branches off another one, whose earlier questions are `turns` */
   create(raw: boolean, title: string, turns: Turn[] = [], from?: Branch): Conversation {
     const id = randomBytes(8).toString("hex");
     const created = Date.now() / 1000;
@@ -64,15 +64,13 @@ export class Conversations {
     this.#all.set(id, conversation);
     const surplus = this.list().slice(workbenchLimits.conversations);
     for (const { id } of surplus.filter(({ running }) => !running)) {
-      this.#drop(id).catch((error: Error) =>
-        say(`a conversation that made room was not deleted: ${error.message}`),
-      );
+      this.#drop(id).catch((error: Error) => warn(`could not delete an old conversation: ${error.message}`));
     }
-    this.told();
+    this.publish();
     return conversation;
   }
 
-  /** @throws HttpError 404, 409, 500 where its file is still there, and it is, too */
+  /** @throws HttpError 404, 409, or 500 if its file, and so the conversation, still exists */
   async remove(id: string): Promise<void> {
     const conversation = this.get(id);
     if (conversation.turns.some(isRunning)) throw new HttpError(409, "Stop the answer first.");
@@ -80,19 +78,19 @@ export class Conversations {
       await this.#drop(id);
     } catch (error) {
       this.#all.set(id, conversation);
-      throw new HttpError(500, `It could not be deleted (${(error as Error).message}) and is kept.`);
+      throw new HttpError(500, `The conversation could not be deleted: ${(error as Error).message}.`);
     } finally {
-      this.told();
+      this.publish();
     }
   }
 
-  /** Tells the list to every page. */
-  told(): void {
+  /** Sends the list to every page. */
+  publish(): void {
     this.#events.publish({ type: "conversations", conversations: this.list() });
   }
 
-  /** Writes a conversation to its file. Where that fails it is still in this process; why is said once. */
-  keep(conversation: Conversation): Promise<unknown> {
+  /** Saves a conversation. If that fails, it stays in memory, with a warning. */
+  save(conversation: Conversation): Promise<unknown> {
     const path = join(this.#folder, `${conversation.id}.json`);
     const text = JSON.stringify(conversation);
     this.#writing = this.#writing
@@ -101,11 +99,11 @@ export class Conversations {
         await writeFile(`${path}.part`, text, { mode: 0o600 });
         await rename(`${path}.part`, path);
       })
-      .catch((error: Error) => say(`a conversation was not written: ${error.message}`));
+      .catch((error: Error) => warn(`could not save a conversation: ${error.message}`));
     return this.#writing;
   }
 
-  /** Everything that was to be written is. */
+  /** Resolves when all writes are done. */
   settled(): Promise<unknown> {
     return this.#writing;
   }
@@ -116,21 +114,21 @@ export class Conversations {
     const dropped = this.#writing.then(async () => {
       for (const each of [`${path}.part`, path]) await rm(each, { force: true });
     });
-    // What is written behind it is written all the same.
+    // Later writes happen even if this fails.
     this.#writing = dropped.catch(() => {});
     return dropped;
   }
 }
 
-function say(what: string): void {
-  process.stderr.write(`tapline: ${what}\n`);
+function warn(message: string): void {
+  process.stderr.write(`tapline: ${message}\n`);
 }
 
 export function isRunning({ answers }: Turn): boolean {
   return answers.some(({ state }) => state === "running");
 }
 
-/** A conversation of an earlier start; what ran then was cut off. */
+/** A saved conversation; answers that were running then are marked as stopped. */
 function parse(text: string): Conversation | undefined {
   try {
     const read = JSON.parse(text) as Conversation;

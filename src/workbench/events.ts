@@ -2,12 +2,12 @@ import { PassThrough } from "node:stream";
 import { workbenchLimits } from "../contracts/workbench-limits.js";
 import type { Numbered, WorkbenchEvent } from "./wire.js";
 
-/** So long a stream may lie still before a comment shows that it is alive, in milliseconds. */
+/** Interval of the heartbeat comments, in milliseconds. */
 const heartbeatMs = 15_000;
-/** A reader that is so many bytes behind is cut off; it comes back and catches up. */
+/** A reader that falls this many bytes behind is disconnected; it reconnects and catches up. */
 const mostWaiting = 8 * 1024 ** 2;
 
-/** Numbers what happens and tells it to every open stream; who lost a stream catches up on what it missed. */
+/** Numbers events and sends them to every open stream; readers that reconnect catch up. */
 export class Events {
   #number = 0;
   readonly #recent: Numbered[] = [];
@@ -22,9 +22,9 @@ export class Events {
     return this.#readers.size;
   }
 
-  /** Hears when the first reader comes. */
-  set onReaders(heard: () => void) {
-    this.#onReaders = heard;
+  /** Called for every new reader. */
+  set onReaders(listener: () => void) {
+    this.#onReaders = listener;
   }
 
   publish(event: WorkbenchEvent): void {
@@ -32,28 +32,28 @@ export class Events {
     const numbered = { number: this.#number, event };
     this.#recent.push(numbered);
     if (this.#recent.length > workbenchLimits.events) this.#recent.shift();
-    for (const tell of this.#readers) tell(numbered);
+    for (const send of this.#readers) send(numbered);
   }
 
   /**
-   * What happened behind a number, and from then on what happens, as server-sent events. Where too much was missed the
-   * first event says so: the page reads everything anew.
+   * The events after a number and all later ones, as server-sent events. If too many were missed, the first event says so,
+   * and the page loads everything again.
    */
   stream(after: number): PassThrough {
     const out = new PassThrough();
-    const tell = (numbered: Numbered) => {
+    const send = (numbered: Numbered) => {
       out.write(`data: ${JSON.stringify(numbered)}\n\n`);
       if (out.writableLength > mostWaiting) out.destroy();
     };
     const first = this.#recent[0]?.number ?? this.#number + 1;
     out.write(": tapline\n\n");
     if (after > this.#number || after < first - 1) out.write('data: {"missed":true}\n\n');
-    else for (const numbered of this.#recent.slice(Math.max(0, after - first + 1))) tell(numbered);
-    this.#readers.add(tell);
+    else for (const numbered of this.#recent.slice(Math.max(0, after - first + 1))) send(numbered);
+    this.#readers.add(send);
     const beating = setInterval(() => out.write(": \n\n"), heartbeatMs);
     out.once("close", () => {
       clearInterval(beating);
-      this.#readers.delete(tell);
+      this.#readers.delete(send);
     });
     this.#onReaders();
     return out;

@@ -18,11 +18,11 @@ export type { ModelHost } from "./models.js";
 export interface WorkbenchOptions extends ServiceAddresses {
   /** 0 takes any free one. */
   port: number;
-  /** What tapline keeps: conversations, and the key by which `--link` asks for a link. */
+  /** tapline's home: conversations, and the key with which `--link` requests a link. */
   home: string;
-  /** What only the caller can do with models. */
+  /** The caller's functions for models. */
   models: ModelHost;
-  /** The page's files, where they are not beside the program. */
+  /** The folder of the page's files, if not the default. */
   page?: string;
   /** Milliseconds since 1970, for tests. */
   now?: () => number;
@@ -32,7 +32,7 @@ export interface WorkbenchOptions extends ServiceAddresses {
 export interface WorkbenchService {
   readonly url: string;
   readonly port: number;
-  /** An address that signs one browser in, once, for ten minutes. */
+  /** An address that signs in one browser, once, within ten minutes. */
   link(): string;
   /** Resolves when a browser has signed in. */
   readonly opened: Promise<void>;
@@ -40,7 +40,7 @@ export interface WorkbenchService {
   close(): Promise<void>;
 }
 
-/** Views that have an address; all are the same page. */
+/** Views with an address; all are the same page. */
 const views = ["chat", "inspect", "patch", "steer", "probe", "features", "jobs", "models"];
 
 /** Serves the workbench on 127.0.0.1. @throws UserError */
@@ -92,7 +92,7 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
   };
 }
 
-/** Where a running workbench keeps the key for who asks it for a link: readable by its user alone. */
+/** The file with the key for requesting links; only readable by its user. */
 export function keyPath(home: string, port: number): string {
   return join(home, "workbench", `link-key-${port}`);
 }
@@ -109,7 +109,7 @@ function pageRoutes(assets: ReadonlyMap<string, Asset>): Routes {
     router.get(`/${view}`, (ctx) => show(ctx, shell));
     router.get(`/${view}/:rest`, (ctx) => show(ctx, shell));
   }
-  // For `tapline ready` and `tapline doctor`, as of the other services.
+  // For `tapline ready` and `tapline doctor`, as in the other services.
   router.get("/health", (ctx) => {
     ctx.body = { status: "ok" };
   });
@@ -121,13 +121,13 @@ function pageRoutes(assets: ReadonlyMap<string, Asset>): Routes {
   return router;
 }
 
-/** For programs of the user who started this: they can read the key's file. */
+/** For programs of the same user, which can read the key's file. */
 function controlRoutes(key: string, link: () => string): Routes {
   const router = createRouter();
   const wanted = digest(key);
   router.post(linkPath, (ctx) => {
     const given = /^Bearer (\S+)$/.exec(ctx.headers.authorization ?? "")?.[1] ?? "";
-    if (!timingSafeEqual(digest(given), wanted)) throw new HttpError(401, "The key is needed.");
+    if (!timingSafeEqual(digest(given), wanted)) throw new HttpError(401, "The key is missing or wrong.");
     ctx.body = { link: link() };
   });
   return router;

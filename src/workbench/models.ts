@@ -21,30 +21,30 @@ import type {
   ModelsStatus,
 } from "./wire.js";
 
-/** What only who started the workbench can do with models. */
+/** Functions of the program that started the workbench. */
 export interface ModelHost {
-  /** How llama.cpp would lay a file out in memory, served with the usual context. */
+  /** The memory layout of a file in llama.cpp, with the default context. */
   layOut(path: string): Promise<readonly DeviceMemory[]>;
-  /** Serves another model where the old one was served; absent where the server is somebody else's. */
+  /** Switches the served model; absent if the server was started elsewhere. */
   serve?(model: string, onProgress: (stage: string, fraction: number) => void): Promise<void>;
 }
 
-/** Between two tellings of a download's progress, in milliseconds. */
-const tellMs = 500;
+/** Minimum interval between progress events, in milliseconds. */
+const progressMs = 500;
 
 interface Download {
   status: DownloadStatus;
   stop: AbortController;
 }
 
-/** The models of this machine: what is here, what fits, what is being downloaded, and which one is served. */
+/** The models on this machine: files, memory, downloads, and the served model. */
 export class Models {
   readonly #services: Services;
   readonly #events: Events;
   readonly #host: ModelHost;
   readonly #now: () => number;
   readonly #downloads: Download[] = [];
-  /** Models outside the cache that were served: files that somebody named in a terminal. */
+  /** Previously served models outside the cache, which were named in a terminal. */
   readonly #files = new Set<string>();
   #numbers = 0;
   #changes = 0;
@@ -70,7 +70,7 @@ export class Models {
     };
   }
 
-  /** What is on this machine. @throws UserError */
+  /** The models on this machine. @throws UserError */
   async here(): Promise<ModelsHere> {
     const contents = await listCached();
     return {
@@ -90,13 +90,13 @@ export class Models {
     };
   }
 
-  /** What serving a model would take; null where it is not here, or not any more. @throws UserError */
+  /** The memory that a model needs; null if it is not on this machine. @throws UserError */
   async fits(id: string): Promise<ModelMemory | null> {
     const found = await this.#found(id);
     return found === undefined ? null : this.#judge(found.path);
   }
 
-  /** What a repository of the hub has, and whether its weights alone would fit. @throws UserError */
+  /** The models in a repository of the hub, and whether their weights fit. @throws UserError */
   async offers(name: string, signal?: AbortSignal): Promise<ModelOffers> {
     const [{ repository, offers }, { models }, memory] = await Promise.all([
       hubOffers(name, signal === undefined ? {} : { signal }),
@@ -114,22 +114,22 @@ export class Models {
     };
   }
 
-  /** Begins a download, or goes on with one that was interrupted. @throws HttpError */
+  /** Starts or resumes a download. @throws HttpError */
   download(model: string): DownloadStatus {
     if (parseHubId(model) === undefined) {
       throw new HttpError(
         400,
-        `${model} is no model of the hub: those are owner/name, owner/name:Q8_0 or owner/name/file.gguf.`,
+        `${model} is not a hub model; use owner/name, owner/name:Q8_0 or owner/name/file.gguf.`,
       );
     }
     const running = this.#downloads.filter(({ status }) => status.state === "running");
     if (running.some(({ status }) => status.model === model)) {
-      throw new HttpError(409, `${model} is being downloaded already.`);
+      throw new HttpError(409, `${model} is already being downloaded.`);
     }
     if (running.length >= workbenchLimits.downloads) {
       throw new HttpError(
         409,
-        `${running.length} downloads are running, at most ${workbenchLimits.downloads} do; stop one or wait.`,
+        `At most ${workbenchLimits.downloads} downloads can run at the same time; stop one or wait.`,
       );
     }
     this.#numbers += 1;
@@ -142,26 +142,23 @@ export class Models {
     if (this.#downloads.length > workbenchLimits.downloads_told && surplus > 0) {
       this.#downloads.splice(surplus, 1);
     }
-    this.#tell();
-    void this.#bring(download);
+    this.#publish();
+    void this.#fetch(download);
     return { ...status };
   }
 
-  /** Ends a download; what has arrived stays. @throws HttpError 404 */
+  /** Stops a download and keeps its partial files. @throws HttpError 404 */
   stop(number: number): void {
     const found = this.#downloads.find(({ status }) => status.number === number);
-    if (found === undefined) throw new HttpError(404, `There is no download ${number}.`);
+    if (found === undefined) throw new HttpError(404, `Download ${number} does not exist.`);
     found.stop.abort();
   }
 
-  /** Removes one model of the cache. @throws HttpError where it is served, used by a job or not there; UserError */
+  /** Deletes a model from the cache. @throws HttpError if it is served, used by a job or missing; UserError */
   async remove(id: string): Promise<{ removed: string[]; freed: number }> {
     const model = await this.#find(id);
     if (model.from !== "cache") {
-      throw new HttpError(
-        409,
-        "Only models of the hub's cache are removed here; other files are their owner's.",
-      );
+      throw new HttpError(409, "Only models in the hub's cache can be deleted here.");
     }
     if (model.served || (this.#isSwitching() && this.#switching?.model === id)) {
       throw new HttpError(409, `${id} is being served; switch to another model first.`);
@@ -173,30 +170,30 @@ export class Models {
         (used === model.path || parseHubId(used)?.repository === hub?.repository),
     );
     if (job !== undefined) {
-      throw new HttpError(409, `Job ${job.id.slice(0, 8)} is using it; cancel that first.`);
+      throw new HttpError(409, `Job ${job.id.slice(0, 8)} is using ${id}; cancel the job first.`);
     }
     const done = await removeCached(id);
     this.#changed();
     return done;
   }
 
-  /** Gives the server another model, of those that are here. What comes of it is told. @throws HttpError, UserError */
+  /** Starts switching to another model on this machine; events report the outcome. @throws HttpError, UserError */
   async serve(id: string): Promise<void> {
     const fixed = this.#fixed();
     const { serve } = this.#host;
     if (fixed !== null || serve === undefined) throw new HttpError(409, fixed ?? "");
     if (this.#isSwitching()) {
-      throw new HttpError(409, `The server is being given ${this.#switching?.model}; wait for that.`);
+      throw new HttpError(409, `Already switching to ${this.#switching?.model}; wait until that is done.`);
     }
     const model = await this.#find(id);
-    if (model.served) throw new HttpError(409, `${id} is being served already.`);
+    if (model.served) throw new HttpError(409, `${id} is already being served.`);
     const { fits, sentence } = await this.#judge(model.path);
     if (fits === "no" || fits === "unknown") throw new HttpError(409, sentence);
-    // Between the check and here another tab may have asked, too.
+    // Another tab may have started a switch in the meantime.
     if (this.#isSwitching())
-      throw new HttpError(409, "The server is being given another model; wait for that.");
-    this.#switching = { model: id, stage: "ending the old one", fraction: 0 };
-    this.#tell();
+      throw new HttpError(409, "Already switching to another model; wait until that is done.");
+    this.#switching = { model: id, stage: "stopping the old model", fraction: 0 };
+    this.#publish();
     void this.#switch(id, serve.bind(this.#host));
   }
 
@@ -213,7 +210,7 @@ export class Models {
     }
   }
 
-  /** What is there for models, on all devices together. */
+  /** Memory of all devices together. */
   async #memory(): Promise<{ free: number; total: number }> {
     const { free, total } = judgeMemory(await this.#host.layOut(demoModelPath));
     return { free, total };
@@ -224,7 +221,7 @@ export class Models {
   }
 
   async #switch(id: string, serve: NonNullable<ModelHost["serve"]>): Promise<void> {
-    let told = Number.NEGATIVE_INFINITY;
+    let published = Number.NEGATIVE_INFINITY;
     let last = "";
     const before = this.#services.served;
     if (before !== undefined && (await modelHere(before).catch(() => undefined)) !== undefined) {
@@ -232,10 +229,10 @@ export class Models {
     }
     try {
       await serve(id, (stage, fraction) => {
-        if (stage === last && this.#now() - told < tellMs) return;
-        [told, last] = [this.#now(), stage];
+        if (stage === last && this.#now() - published < progressMs) return;
+        [published, last] = [this.#now(), stage];
         this.#switching = { model: id, stage, fraction };
-        this.#tell();
+        this.#publish();
       });
       this.#services.served = id;
       this.#switching = null;
@@ -250,29 +247,28 @@ export class Models {
     if (this.#host.serve !== undefined) return null;
     const { url } = this.#services.server;
     return (
-      `The server at ${url} was not started by this workbench, which therefore leaves it as it is. ` +
-      "Where it was started, end it with Ctrl-C and start it with another model, or end this workbench and it, and start " +
-      "tapline workbench with --model."
+      `Can't switch models: the server at ${url} was started outside the workbench. Stop it and restart it with another ` +
+      "model, or stop both and run `tapline workbench --model MODEL`."
     );
   }
 
-  async #bring({ status, stop }: Download): Promise<void> {
-    let told = Number.NEGATIVE_INFINITY;
+  async #fetch({ status, stop }: Download): Promise<void> {
+    let published = Number.NEGATIVE_INFINITY;
     let first: { at: number; received: number } | undefined;
     try {
       const { signal } = stop;
       const onDownload = (progress: { file: string; done: number; total: number; received: number }) => {
         const now = this.#now();
-        // Speed is that of the network: what was here before, and the time to read it, is no part of it.
+        // Network speed only, without bytes that were already here and the time to read them.
         if (progress.received > 0) first ??= { at: now, received: progress.received };
         const seconds = first === undefined ? 0 : (now - first.at) / 1000;
         const speed =
           first !== undefined && seconds > 0.5 ? (progress.received - first.received) / seconds : 0;
         const { file, done, total } = progress;
         Object.assign(status, { file, done, total, speed });
-        if (now - told < tellMs) return;
-        told = now;
-        this.#tell();
+        if (now - published < progressMs) return;
+        published = now;
+        this.#publish();
       };
       const { weights } = await resolveModel(status.model, { signal, onDownload });
       const size = weights.reduce((sum, file) => sum + file.bytes, 0);
@@ -284,11 +280,10 @@ export class Models {
     this.#changed();
   }
 
-  /** A model of those that are here; what the page names leads nowhere else. @throws HttpError */
+  /** A model on this machine; the page cannot name other files. @throws HttpError */
   async #find(id: string): Promise<LocalModel & { path: string }> {
     const found = await this.#found(id);
-    if (found === undefined)
-      throw new HttpError(404, `There is no model ${id.slice(0, 200)} on this machine.`);
+    if (found === undefined) throw new HttpError(404, `Model ${id.slice(0, 200)} is not on this machine.`);
     return found;
   }
 
@@ -313,11 +308,11 @@ export class Models {
     );
   }
 
-  /** The file that the server has loaded, as far as anybody knows. */
+  /** The file that the server has loaded, if known. */
   async #servedPath(): Promise<string | undefined> {
     const path = await this.#services.modelPath().catch(() => null);
     if (path !== null) return real(path);
-    // A server that does not answer at the moment may still be the one that was started with it.
+    // A server that does not respond right now may still have its model loaded.
     const { served } = this.#services;
     if (served === undefined) return undefined;
     const here = await modelHere(served).catch(() => undefined);
@@ -329,7 +324,7 @@ export class Models {
     return exact === undefined ? undefined : real(exact.path);
   }
 
-  /** The served model where it is a file of somebody's. */
+  /** The served model, if it is a file outside the cache. */
   async #servedFile(path: string | undefined): Promise<string[]> {
     if (path === undefined || path === (await real(demoModelPath))) return [];
     const { models, folder } = await listCached();
@@ -341,15 +336,15 @@ export class Models {
 
   #changed(): void {
     this.#changes += 1;
-    this.#tell();
+    this.#publish();
   }
 
-  #tell(): void {
+  #publish(): void {
     this.#events.publish({ type: "models", models: this.status });
   }
 }
 
-/** A model outside the cache; nothing where it is not there any more. */
+/** A model outside the cache; undefined if it no longer exists. */
 async function fileModel(id: string): Promise<Omit<LocalModel & { path: string }, "served"> | undefined> {
   const found = await modelHere(id).catch(() => undefined);
   if (found === undefined) return undefined;
@@ -363,13 +358,13 @@ async function fileModel(id: string): Promise<Omit<LocalModel & { path: string }
   };
 }
 
-/** Weights beside the memory; context and buffers come on top, and depend on what the file's header says. */
+/** Compares the weights with the memory; context and buffers depend on the file's header and need more. */
 export function weightsAlone(needed: number, { free, total }: { free: number; total: number }): ModelMemory {
   const fits = needed > total ? "no" : needed > free ? "tight" : "yes";
   const sentence = {
     yes: "",
-    tight: `Its weights alone take ${bytes(needed)}, and ${bytes(free)} of ${bytes(total)} are free.`,
-    no: `Its weights alone take ${bytes(needed)}, and there are ${bytes(total)} in all.`,
+    tight: `The weights alone need ${bytes(needed)}; ${bytes(free)} of ${bytes(total)} are free.`,
+    no: `The weights alone need ${bytes(needed)}; this machine has ${bytes(total)}.`,
   }[fits];
   return { needed, free, total, fits, sentence };
 }
@@ -380,5 +375,5 @@ function real(path: string): Promise<string> {
 
 function sentenceOf(error: unknown): string {
   if (error instanceof UserError) return error.message;
-  return `It failed: ${error instanceof Error ? error.message : String(error)}`;
+  return `Failed: ${error instanceof Error ? error.message : String(error)}`;
 }

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 
 /**
- * The style that Observable Plot puts into each picture, letter for letter: the page's policy lets these two through by
- * their hashes and no other, so that a picture that is saved has its style in itself.
+ * The exact styles that Observable Plot puts into each picture. The page's policy allows only these two, by hash, so that
+ * saved pictures contain their style.
  */
 const texts = [
   `:where(.plot-d6a7b5) {

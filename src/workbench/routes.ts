@@ -37,10 +37,10 @@ import { studyDraft } from "./study.js";
 import type { HeadPicture, State } from "./wire.js";
 
 const jobPattern = new RegExp(jobIdPattern);
-const keptName = new RegExp(namePattern);
+const validName = new RegExp(namePattern);
 const artifactPattern = /^\w[\w.-]{0,199}$/;
 
-/** What the routes answer from. */
+/** The parts that the routes use. */
 export interface Workbench {
   readonly sessions: Sessions;
   readonly services: Services;
@@ -48,15 +48,15 @@ export interface Workbench {
   readonly asker: Asker;
   readonly models: Models;
   readonly events: Events;
-  /** A browser has shown its link. */
+  /** Called when a browser has signed in. */
   onOpened(): void;
 }
 
-/** What the page asks of its service; nothing in it names a path or an address. */
+/** The page's API; requests contain no paths or addresses. */
 export function apiRoutes(bench: Workbench): Routes {
   const { sessions, services, conversations, asker, models, events } = bench;
   const router = createRouter("/api");
-  /** A route that answers with what `work` returns, or with what it has answered itself. */
+  /** A route that responds with the result of `work`, unless `work` has responded itself. */
   const on = (
     method: "get" | "post" | "delete",
     path: string,
@@ -64,21 +64,21 @@ export function apiRoutes(bench: Workbench): Routes {
     status?: number,
   ) =>
     router[method](path, async (ctx) => {
-      const answer = await told(work, ctx);
+      const answer = await passErrorsOn(work, ctx);
       if (answer !== undefined) ctx.body = answer;
       if (status !== undefined) ctx.status = status;
     });
   const body = (ctx: Context) => readJson(ctx, { limit: workbenchLimits.body_bytes });
   const id = (ctx: RouteContext) => ctx.params.id as string;
-  /** A job's id, which is never a way to another path of the Lab's. */
+  /** A job's id, checked because it becomes part of a path of the Lab. */
   const jobId = (ctx: RouteContext) => {
-    if (!jobPattern.test(id(ctx))) throw new HttpError(404, "There is no job of that id.");
+    if (!jobPattern.test(id(ctx))) throw new HttpError(404, "No job has this id.");
     return id(ctx);
   };
-  /** Likewise of what is kept by name. */
+  /** The same for names. */
   const nameOf = (ctx: RouteContext, what: string) => {
     const name = ctx.params.name as string;
-    if (!keptName.test(name)) throw new HttpError(404, `There is no ${what} of that name.`);
+    if (!validName.test(name)) throw new HttpError(404, `No ${what} has this name.`);
     return name;
   };
   const heads = new HeadReader(services.lab);
@@ -87,10 +87,7 @@ export function apiRoutes(bench: Workbench): Routes {
     const { token } = checked(SessionRequest, await body(ctx));
     const session = sessions.redeem(token);
     if (session === undefined) {
-      throw new HttpError(
-        401,
-        "This link was opened before, or is older than ten minutes. `tapline workbench --link` prints another.",
-      );
+      throw new HttpError(401, "This link has already been used or has expired (10 minutes).");
     }
     const name = cookieName(ctx.socket.localPort);
     ctx.set("Set-Cookie", `${name}=${session.cookie}; HttpOnly; SameSite=Strict; Path=/`);
@@ -129,7 +126,7 @@ export function apiRoutes(bench: Workbench): Routes {
   on("post", "/conversations/:id/forks", fork, 201);
 
   on("get", "/conversations/:id", (ctx) => {
-    // Written at once: an answer that goes on changes it, and the number says what is in it.
+    // Serialized now, because a running answer changes it; the number must match the content.
     ctx.type = "application/json";
     return JSON.stringify({ number: events.number, conversation: conversations.get(id(ctx)) });
   });
@@ -165,7 +162,7 @@ export function apiRoutes(bench: Workbench): Routes {
     };
   });
 
-  /** Something new is in the library, which every tab reads again. */
+  /** After an addition to the library, every tab loads it again. */
   const added = async <T>(making: Promise<T>) => {
     const made = await making;
     events.publish({ type: "library" });
@@ -191,7 +188,7 @@ export function apiRoutes(bench: Workbench): Routes {
 
   const serve = async (ctx: Context) => {
     if (conversations.list().some(({ running }) => running)) {
-      throw new HttpError(409, "An answer is being given; stop it first, or wait for its end.");
+      throw new HttpError(409, "An answer is being generated; stop it or wait until it is done.");
     }
     await models.serve(await model(ctx));
     return { serving: true };
@@ -201,7 +198,7 @@ export function apiRoutes(bench: Workbench): Routes {
   const submit = async (ctx: Context) => {
     const asked = await body(ctx);
     const { operation, model } = checked(JobRequest, asked);
-    // What else it says, the Lab checks.
+    // The Lab checks the other fields.
     const { operation: _, model: __, ...settings } = asked as Record<string, unknown>;
     const job = await services.lab.submit(operation as "inspect", model, settings as { prompt: string });
     await services.look();
@@ -216,7 +213,7 @@ export function apiRoutes(bench: Workbench): Routes {
 
   on("get", "/jobs/:id", (ctx) => services.lab.job(jobId(ctx)));
 
-  /** A job, and once it has finished its figures: what they show in words, and their data. */
+  /** A job and, once it has completed, its findings and figures. */
   on("get", "/jobs/:id/findings", async (ctx) => {
     const job = await services.lab.job(jobId(ctx));
     if (job.result === undefined) return { job };
@@ -230,7 +227,7 @@ export function apiRoutes(bench: Workbench): Routes {
     const [layer, head] = [ctx.params.layer, ctx.params.head].map((text) =>
       /^\d{1,4}$/.test(text as string) ? Number(text) : Number.NaN,
     ) as [number, number];
-    if (Number.isNaN(layer + head)) throw new HttpError(400, "Layer and head are numbers.");
+    if (Number.isNaN(layer + head)) throw new HttpError(400, "Layer and head must be numbers.");
     return heads.read(jobId(ctx), layer, head) satisfies Promise<HeadPicture>;
   });
 
@@ -244,14 +241,14 @@ export function apiRoutes(bench: Workbench): Routes {
     const job = await services.lab.job(jobId(ctx));
     if (job.result === undefined)
       throw new HttpError(409, `Job ${job.id} has no result; it is ${job.status}.`);
-    // A file to keep: the page fetches it, so that it is never shown in this origin.
+    // A file to save: it must never be shown in this origin.
     ctx.type = "application/octet-stream";
     return renderReport(job as ReportedJob);
   });
 
   on("get", "/jobs/:id/artifacts/:name", async (ctx) => {
     const [job, name] = [jobId(ctx), ctx.params.name as string];
-    if (!artifactPattern.test(name)) throw new HttpError(404, "There is no artifact of that name.");
+    if (!artifactPattern.test(name)) throw new HttpError(404, "No artifact has this name.");
     const { signal } = clientGone(ctx);
     const path = `/lab/v1/jobs/${job}/artifacts/${encodeURIComponent(name)}`;
     const response = await services.labHttp.open(path, { signal });
@@ -262,8 +259,8 @@ export function apiRoutes(bench: Workbench): Routes {
   return router;
 }
 
-/** What a service refused, refused here with its own sentence; a service that is gone is a 502. */
-async function told(work: (ctx: RouteContext) => unknown, ctx: RouteContext): Promise<unknown> {
+/** Passes on the status and message of a service's error; an unreachable service is a 502. */
+async function passErrorsOn(work: (ctx: RouteContext) => unknown, ctx: RouteContext): Promise<unknown> {
   try {
     return await work(ctx);
   } catch (error) {

@@ -4,24 +4,21 @@ import type { JobSummary } from "../contracts/index.js";
 import type { Events } from "./events.js";
 import type { LabStatus, ServerStatus, TextTokens } from "./wire.js";
 
-/** Between two looks at the services while a page is open; nobody looks where none is. In milliseconds. */
+/** Polling interval of the services while a page is open, in milliseconds. */
 const lookMs = 1000;
 
 export interface ServiceAddresses {
   server: string;
   lab: string;
-  /** What the Lab opens the served model by, where the caller started the server with it. */
+  /** The served model for the Lab, if the caller started the server. */
   model?: string;
 }
 
-/**
- * The two services that the workbench shows, as it last saw them. It asks them once a second while a page is open, and
- * tells the pages what changed.
- */
+/** The last known state of the server and the Lab. While a page is open, it polls both and publishes changes. */
 export class Services {
   readonly lab: Lab;
   readonly model: ServingModel;
-  /** The same services, for what their clients have no method for. */
+  /** The same services, for endpoints without a client method. */
   readonly http: Transport;
   readonly labHttp: Transport;
   #addresses: ServiceAddresses;
@@ -40,7 +37,7 @@ export class Services {
     this.model = new ServingModel(addresses.server);
     this.http = new Transport(addresses.server, 75_000, { service: "serve" });
     this.labHttp = new Transport(addresses.lab, 60_000, { service: "lab" });
-    const unknown = { ok: false, sentence: "It was not asked yet." };
+    const unknown = { ok: false, sentence: "Not checked yet." };
     this.#server = { url: addresses.server, ...unknown, ...nothingKnown };
     this.#labStatus = { url: addresses.lab, ...unknown, active: null, queued: 0 };
     events.onReaders = () => this.#schedule(0);
@@ -58,7 +55,7 @@ export class Services {
     return this.#jobs;
   }
 
-  /** What the server was started with, where the caller did that. */
+  /** The model that the caller started the server with, if it did. */
   get served(): string | undefined {
     return this.#addresses.model;
   }
@@ -68,15 +65,15 @@ export class Services {
     this.#addresses = { ...rest, ...(model !== undefined && { model }) };
   }
 
-  /** The file that the server has loaded; null where it does not say. @throws TaplineError */
+  /** The file that the server has loaded; null if it does not report one. @throws TaplineError */
   async modelPath(): Promise<string | null> {
     const { model_path: path } = await this.http.json<{ model_path?: unknown }>("/props");
     return typeof path === "string" ? path : null;
   }
 
   /**
-   * The tokens of a text. A raw text gets what the model puts in front, and no control token is read out of it; part of
-   * an answer gets nothing in front.
+   * The tokens of a text. A raw text gets the model's BOS token, and its control tokens are not parsed; a part of an answer
+   * gets no BOS token.
    * @throws TaplineError
    */
   async tokens(text: string, raw = true): Promise<TextTokens> {
@@ -86,12 +83,12 @@ export class Services {
     const { tokens } = await this.http.json<Answer>("/tokenize", { method: "POST", body });
     return tokens.map(({ id, piece }) => ({
       id,
-      // Bytes are no text by themselves.
+      // Incomplete UTF-8 arrives as bytes.
       text: typeof piece === "string" ? piece : Buffer.from(piece).toString("utf8"),
     }));
   }
 
-  /** Looks at both now; a look that is under way counts. */
+  /** Checks both services now, or waits for the check in progress. */
   look(): Promise<void> {
     this.#looking ??= this.#lookAtBoth().finally(() => {
       this.#looking = undefined;
@@ -121,21 +118,17 @@ export class Services {
     const { server: url, model } = this.#addresses;
     let next: ServerStatus;
     try {
-      const told = await this.model.capabilities();
-      const known = this.#server.ok && this.#server.model === told.model ? this.#server.path : null;
+      const found = await this.model.capabilities();
+      const known = this.#server.ok && this.#server.model === found.model ? this.#server.path : null;
       const path = model ?? known ?? (await this.modelPath());
-      const ok = told.model !== null;
+      const ok = found.model !== null;
       next = {
         url,
         ok,
-        sentence: ok ? "ready" : "It holds no model at the moment.",
-        model: told.model,
+        sentence: ok ? "ready" : "no model loaded",
         path,
-        n_layer: told.n_layer,
-        n_embd: told.n_embd,
-        architecture: told.architecture,
-        backend: told.backend,
-        points: told.points ?? [],
+        ...{ model: found.model, n_layer: found.n_layer, n_embd: found.n_embd },
+        ...{ architecture: found.architecture, backend: found.backend, points: found.points ?? [] },
       };
     } catch (error) {
       next = { url, ok: false, sentence: sentenceOf(error), ...nothingKnown };
@@ -168,12 +161,7 @@ export class Services {
 }
 
 const nothingKnown = {
-  model: null,
-  path: null,
-  n_layer: null,
-  n_embd: null,
-  architecture: null,
-  backend: null,
+  ...{ model: null, path: null, n_layer: null, n_embd: null, architecture: null, backend: null },
   points: [],
 };
 
@@ -185,5 +173,5 @@ export function sentenceOf(error: unknown): string {
   if (error instanceof TaplineError || (error instanceof Error && error.name === "TimeoutError")) {
     return error.message;
   }
-  return "The service failed; its log says where.";
+  return "The service failed; see its log.";
 }

@@ -2,9 +2,9 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { workbenchLimits } from "../contracts/workbench-limits.js";
 
 /**
- * Who may use this workbench. A link's token opens one session, once. A session has two halves: a cookie, which script
- * cannot read, and a secret, which the page keeps for its origin and sends as a header. Browsers send cookies of 127.0.0.1
- * to every port there, so that another user's server could use the cookie alone; it never sees the secret.
+ * The sessions of this workbench. A link's token opens one session, once. A session has two parts: a cookie, which scripts
+ * cannot read, and a secret, which the page stores for its origin and sends as a header. Browsers send cookies of 127.0.0.1
+ * to every port, so another user's server could get the cookie, but it never gets the secret.
  */
 export class Sessions {
   #links: { hash: Buffer; expires: number }[] = [];
@@ -25,7 +25,7 @@ export class Sessions {
     return token;
   }
 
-  /** Takes a token in, which opens nothing from then on. */
+  /** Redeems a token, which is then invalid. */
   redeem(token: string): { cookie: string; secret: string } | undefined {
     const links = this.#fresh();
     const given = digest(token);
@@ -40,7 +40,7 @@ export class Sessions {
     return { cookie, secret };
   }
 
-  /** Whether both halves are of one session. */
+  /** Whether both parts belong to one session. */
   holds(cookie: string, secret: string): boolean {
     const [first, second] = [digest(cookie), digest(secret)];
     let found = false;
@@ -51,7 +51,7 @@ export class Sessions {
     return found;
   }
 
-  /** Ends every session; links that were not opened stay. */
+  /** Ends every session; unused links stay valid. */
   endAll(): void {
     this.#sessions = [];
   }

@@ -4,14 +4,14 @@ import type { Words } from "../study/index.js";
 import type { StudyDraft } from "./wire.js";
 
 /**
- * A study of jobs as `tapline study package` makes it. The words are a person's: what is missing stays empty, and the
- * package is only there once it is complete.
- * @throws UserError where a job has not ended, or the jobs do not fit into a package
+ * A study of jobs, as `tapline study package` makes it. The author writes the text; the package only exists once nothing
+ * is missing.
+ * @throws UserError if a job has not ended, or the jobs do not fit into a package
  */
 export async function studyDraft(jobs: readonly Job[], words: Words): Promise<StudyDraft> {
-  const going = jobs.find(({ status }) => !terminalStatuses.includes(status));
-  if (going !== undefined) {
-    throw new UserError(`Job ${going.id} is still ${going.status}; draft a study of it when it has ended.`);
+  const active = jobs.find(({ status }) => !terminalStatuses.includes(status));
+  if (active !== undefined) {
+    throw new UserError(`Job ${active.id} is still ${active.status}; draft a study once it has ended.`);
   }
   const { assemble, faultsOf, jobEvidence, methodText, writeWords } = await import("../study/index.js");
   const evidence = jobs.map(jobEvidence);

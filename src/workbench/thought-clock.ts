@@ -1,33 +1,33 @@
-import type { AnswerToken } from "./wire.js";
+import type { AnswerToken, TurnAnswer } from "./wire.js";
 
-/** How long one answer thinks, by the clock of who hears it: no event of the server says when a token was made. */
+/** Measures how long an answer thinks. The server does not report when it made a token. */
 export class ThoughtClock {
   readonly #now: () => number;
   #begun: number | undefined;
-  /** Nothing more is to be found out. */
+  /** The measurement has ended. */
   #over: boolean;
 
   /**
-   * @param kept the tokens that the answer begins with; of another answer's thoughts nobody knows how long they took
-   * @param now seconds of a clock that does not go back
+   * @param first tokens carried over from another answer; the time of their thinking is unknown
+   * @param now seconds of a monotonic clock
    */
-  constructor(kept: readonly AnswerToken[], now = () => performance.now() / 1000) {
-    this.#over = kept.some(isThought);
+  constructor(first: readonly AnswerToken[], now = () => performance.now() / 1000) {
+    this.#over = first.some(isThought);
     this.#now = now;
   }
 
-  /** Hears the tokens of one event. @returns how long it thought, once, where they are the first that are said */
-  hear(tokens: readonly AnswerToken[]): number | undefined {
+  /** Takes the tokens of one event. @returns once, with the first token after the thinking, how long it took */
+  read(tokens: readonly AnswerToken[]): number | undefined {
     if (this.#over) return undefined;
     const earlier = this.#begun !== undefined;
     if (tokens.some(isThought)) this.#begun ??= this.#now();
     if (this.#begun === undefined || !tokens.some((token) => !isThought(token))) return undefined;
-    // Where all of it came at once, how long it took is not known.
+    // The time is unknown if everything arrived at the same time.
     if (!earlier) this.#over = true;
     return this.end();
   }
 
-  /** The answer is at its end. @returns how long it thought, where it still did */
+  /** The answer has ended. @returns how long it thought, if it was still thinking */
   end(): number | undefined {
     if (this.#over || this.#begun === undefined) return undefined;
     this.#over = true;
@@ -37,4 +37,11 @@ export class ThoughtClock {
 
 function isThought({ thinking }: AnswerToken): boolean {
   return thinking === true;
+}
+
+/** The text of an answer, without thinking and special tokens. */
+export function textOf({ tokens }: TurnAnswer): string {
+  return tokens
+    .map(({ text, thinking, special }) => (thinking === true || special === true ? "" : text))
+    .join("");
 }

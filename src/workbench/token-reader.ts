@@ -1,10 +1,10 @@
 import type { ChatDelta, ToldToken } from "../client/index.js";
 import type { AnswerToken, Candidate, Turn, TurnAnswer } from "./wire.js";
 
-/** Puts together what is told of one answer's tokens. */
+/** Combines the data of one answer's tokens from the stream. */
 export class TokenReader {
   readonly #layers: number[];
-  /** Whether the text comes as it is, with what a chat's template would take for thinking in it. */
+  /** Whether the text is raw, so that thinking is not separated by a chat template. */
   readonly #raw: boolean;
   #thinks: boolean;
 
@@ -17,18 +17,18 @@ export class TokenReader {
   /** The tokens of one event of the stream. */
   read(delta: ChatDelta): AnswerToken[] {
     const { content, reasoning, tapline, probabilities = [] } = delta;
-    const told = (tapline?.tokens ?? []).filter(({ token_id }) => token_id !== undefined);
-    if (told.length === 0) {
-      // A server that watches nothing still says what it answers.
+    const tokens = (tapline?.tokens ?? []).filter(({ token_id }) => token_id !== undefined);
+    if (tokens.length === 0) {
+      // Without watched layers, there is only text.
       if (content + reasoning === "") return [];
       return [
         { text: content + reasoning, ...probabilityOf(probabilities.at(-1)), ...thought(reasoning !== "") },
       ];
     }
-    const thinking = this.#thinking(told, delta);
-    // Probabilities are told of tokens that are text: the last ones of an event.
-    const ahead = told.length - probabilities.length;
-    return told.map((token, at) => {
+    const thinking = this.#thinking(tokens, delta);
+    // Only the last tokens of an event, which are text, have probabilities.
+    const ahead = tokens.length - probabilities.length;
+    return tokens.map((token, at) => {
       const probable = probabilities[at - ahead];
       const same = probable?.token_id === undefined || probable.token_id === token.token_id;
       const closing = content + reasoning === "" && probable?.token === "";
@@ -46,10 +46,10 @@ export class TokenReader {
     });
   }
 
-  /** Which tokens of an event are thought and not said. */
-  #thinking(told: readonly ToldToken[], { content, reasoning }: ChatDelta): boolean[] {
+  /** Which tokens of an event are thinking. */
+  #thinking(tokens: readonly ToldToken[], { content, reasoning }: ChatDelta): boolean[] {
     if (this.#raw) {
-      return told.map(({ token = "" }) => {
+      return tokens.map(({ token = "" }) => {
         const now = this.#thinks;
         if (token.includes("</think>")) this.#thinks = false;
         return now;
@@ -57,19 +57,19 @@ export class TokenReader {
     }
     if (content === "") {
       this.#thinks ||=
-        reasoning !== "" || told.some(({ token = "" }) => /^<[a-z_|]*think[a-z_|]*>$/.test(token));
-      return told.map(() => this.#thinks);
+        reasoning !== "" || tokens.some(({ token = "" }) => /^<[a-z_|]*think[a-z_|]*>$/.test(token));
+      return tokens.map(() => this.#thinks);
     }
-    // What stands before the answer's first text, in the same event, still belongs to the thoughts.
-    let said = content.length;
+    // In the same event, tokens before the answer's first text are still thinking.
+    let remaining = content.length;
     const thinks = this.#thinks;
     this.#thinks = false;
-    return told
+    return tokens
       .toReversed()
       .map(({ token = "" }) => {
-        const isSaid = said > 0;
-        said -= token.length;
-        return thinks && !isSaid;
+        const isText = remaining > 0;
+        remaining -= token.length;
+        return thinks && !isText;
       })
       .reverse();
   }
@@ -89,7 +89,7 @@ function probabilityOf(probable: NonNullable<ChatDelta["probabilities"]>[number]
   return { probability: probable.probability, candidates };
 }
 
-/** Completions name candidates by their texts alone; the lens knows the numbers of some. */
+/** Completions report candidates without ids; the lens has some of the ids. */
 function withIds(token: AnswerToken): AnswerToken {
   if (!token.candidates?.some(({ token_id }) => token_id < 0)) return token;
   const ids = new Map((token.lens ?? []).flat().map((candidate) => [candidate.token, candidate.token_id]));

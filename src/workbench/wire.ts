@@ -1,7 +1,11 @@
-/** What the service and its page tell each other; types alone, so that both sides read the same. */
+/** The types that the service and its page exchange. */
 import type { JobSummary } from "../contracts/index.js";
 import type { LiveIntervention } from "../contracts/live.js";
 import type { ModelPoint } from "../contracts/names.js";
+import type { GgufHeader } from "../models/gguf-header.js";
+import type { UnfinishedDownload } from "../models/hub/cached.js";
+import type { HubOffer } from "../models/hub/offers.js";
+import type { MemoryVerdict } from "../models/memory.js";
 
 export interface Candidate {
   token_id: number;
@@ -9,22 +13,22 @@ export interface Candidate {
   probability: number;
 }
 
-/** One generated token, with what was seen in the row that chose it. */
+/** One generated token, with the measurements at the position that produced it. */
 export interface AnswerToken {
-  /** Absent where a piece of text came without it. */
+  /** Absent if the server only sent text. */
   id?: number;
   text: string;
   thinking?: boolean;
-  /** Ends the text and is none of it. */
+  /** Ends the text and is not part of it. */
   special?: boolean;
-  /** Of the token itself, before temperature and other sampling. */
+  /** Before temperature and other sampling. */
   probability?: number;
   candidates?: Candidate[];
   /** In the order of the turn's layers. */
   norms?: number[];
   lens?: Candidate[][];
   probes?: Record<string, number | null>;
-  /** Features of the turn's dictionary, the strongest first. */
+  /** Features of the turn's dictionary, strongest first. */
   features?: FeatureScore[];
 }
 
@@ -33,7 +37,7 @@ export interface FeatureScore {
   activation: number;
 }
 
-/** What an intervention did, as the server told it. */
+/** What the server reports about an intervention. */
 export interface DoneEdit {
   kind?: string;
   layer?: number;
@@ -44,41 +48,39 @@ export interface DoneEdit {
   note?: string;
 }
 
-export type AnswerState = "running" | "done" | "stopped" | "failed";
-
 export interface TurnAnswer {
-  state: AnswerState;
-  /** False for the one that stands beside it, without the interventions. */
+  state: "running" | "done" | "stopped" | "failed";
+  /** False for the baseline, without interventions. */
   edited: boolean;
   tokens: AnswerToken[];
   finish: string | null;
   /**
-   * How long it thought, as the workbench heard it: from its first thought to the first word said, or to its end. Absent
-   * while it still thinks, and where it begins with another answer's thoughts.
+   * How long it thought, measured by the workbench: from its first thinking token to its first other token, or to its end.
+   * Absent while it thinks, and if it starts with thinking of another answer.
    */
   thoughtSeconds?: number;
   error?: string;
   edits?: DoneEdit[];
-  /** Why the features that were asked for are not there. */
+  /** Why the requested features are missing. */
   unread?: string;
 }
 
 export interface Turn {
   question: string;
-  /** The path and body that the server was sent. */
+  /** The path and body sent to the server. */
   request: { path: string; body: Record<string, unknown> };
-  /** Which model was asked; absent in conversations of earlier versions. */
+  /** The model; absent in conversations of older versions. */
   model?: string | null;
   interventions: LiveIntervention[];
   layers: number[];
-  /** Whose features are read, and at which layer. */
+  /** The dictionary whose features are read, and its layer. */
   dictionary?: { name: string; layer: number };
-  /** Tokens at the answer's beginning that were kept from another answer. */
+  /** Number of tokens at the start that were carried over from another answer. */
   kept: number;
   answers: TurnAnswer[];
 }
 
-/** Where a conversation left another one: the question that goes on otherwise. */
+/** Where a conversation branches off another one: the question that differs. */
 export interface Branch {
   conversation: string;
   turn: number;
@@ -98,7 +100,7 @@ export interface Conversation {
   title: string;
   from?: Branch;
   created: number;
-  /** Whether the model goes on with the texts as they are, without chat template. */
+  /** Whether the model continues the raw text, without chat template. */
   raw: boolean;
   turns: Turn[];
 }
@@ -106,16 +108,16 @@ export interface Conversation {
 export interface ServerStatus {
   url: string;
   ok: boolean;
-  /** How it is, in words. */
+  /** The status in words. */
   sentence: string;
   model: string | null;
-  /** What the Lab can open the same model by. */
+  /** The same model for the Lab. */
   path: string | null;
   n_layer: number | null;
   n_embd: number | null;
   architecture: string | null;
   backend: string | null;
-  /** What its blocks have for experiments; a server of an earlier version does not tell. */
+  /** The hook points of its blocks; empty for servers of older versions. */
   points: readonly ModelPoint[];
 }
 
@@ -127,109 +129,94 @@ export interface LabStatus {
   queued: number;
 }
 
-/** How one head read a text: a row for each token, what it read of each. */
+/** The attention weights of one head: a row per token, over all tokens. */
 export interface HeadPicture {
   layer: number;
   head: number;
   weights: number[][];
 }
 
-/** A text's tokens, as an experiment on the served model would see them. */
+/** A text's tokens, as in an experiment on the served model. */
 export type TextTokens = { id: number; text: string }[];
 
-/** What a model takes beside what this machine has; bytes. */
-export interface ModelMemory {
-  needed: number;
-  free: number;
-  total: number;
-  /** `unknown`: llama.cpp does not load the file. */
-  fits: "yes" | "tight" | "no" | "unknown";
-  /** What a person should know, unless it simply fits. */
-  sentence: string;
-}
+/** The memory that a model needs and that this machine has. `unknown`: llama.cpp does not load the file. */
+export type ModelMemory = Omit<MemoryVerdict, "fits"> & { fits: MemoryVerdict["fits"] | "unknown" };
 
-/** What becomes of some jobs and a person's words, as far as they are written. */
+/** A study of some jobs and the author's text so far. */
 export interface StudyDraft {
-  /** How the jobs were done, in tapline's words; a person goes on from there. */
+  /** tapline's draft of the method. */
   method: string;
-  /** What is still missing or wrong; none: it is a package. */
+  /** What is still missing or wrong; empty for a complete package. */
   faults: string[];
-  /** The package as it is saved; absent while something is missing. */
+  /** The complete package; absent while something is missing. */
   package?: string;
-  /** The words as `tapline study package --words` reads them, with their empty places. */
+  /** The text in the form that `tapline study package --words` reads. */
   words: string;
   entries: { kind: string; title: string }[];
-  /** What tapline leaves out, and why. */
+  /** What tapline omits, and why. */
   omissions: string[];
 }
 
-/** A model that is on this machine. */
+/** A model on this machine. */
 export interface LocalModel {
-  /** What the services open it by. */
+  /** Its name or path for the services. */
   id: string;
   from: "embedded" | "cache" | "file";
   bytes: number;
-  /** What its file says of itself; null where that cannot be read. */
-  header: {
-    architecture: string;
-    parameters: number;
-    quantization: string | null;
-    context: number | null;
-    blocks: number | null;
-    hidden: number | null;
-  } | null;
-  /** In Unix seconds, as the file system says; null where nobody keeps count. */
+  /** Null if it cannot be read. */
+  header: GgufHeader | null;
+  /** In Unix seconds, according to the file system; null if unknown. */
   lastUsed: number | null;
   served: boolean;
 }
 
-/** What `GET /api/models` tells. */
+/** The response of `GET /api/models`. */
 export interface ModelsHere {
   /** The hub's shared cache. */
   folder: string;
   models: LocalModel[];
-  /** Downloads that were begun and are not going on here. */
-  unfinished: { repository: string; bytes: number; underWay: boolean }[];
+  /** Unfinished downloads, except those of this workbench. */
+  unfinished: Omit<UnfinishedDownload, "path">[];
   memory: { free: number; total: number };
-  /** Of the disk that the cache is on; null where there is no cache yet. */
+  /** Free bytes on the disk of the cache; null without a cache. */
   diskFree: number | null;
-  /** Why the served model cannot be switched from here, and what to do; null where it can. */
+  /** Why the workbench cannot switch the served model, and what to do; null if it can. */
   fixed: string | null;
 }
 
-/** What a repository of the hub has; its weights beside this machine's memory. */
+/** The models in a repository of the hub, with the memory that their weights need. */
 export interface ModelOffers {
   repository: string;
-  offers: { id: string; file: string; parts: number; bytes: number; here: boolean; memory: ModelMemory }[];
+  offers: (HubOffer & { here: boolean; memory: ModelMemory })[];
 }
 
 export interface DownloadStatus {
   number: number;
   model: string;
   state: "running" | "done" | "stopped" | "failed";
-  /** The file under way. */
+  /** The current file. */
   file: string;
-  /** Bytes of all its files. */
+  /** Bytes of all files. */
   done: number;
   total: number;
-  /** Bytes a second of the network; 0 until it is known. */
+  /** Network speed in bytes per second; 0 until known. */
   speed: number;
   error?: string;
 }
 
-/** What goes on with models, for every tab. */
+/** Downloads and model switches. */
 export interface ModelsStatus {
   downloads: DownloadStatus[];
-  /** The model that the server is being given, how far that is, and why the last time failed. */
+  /** The current switch and its progress, or why the last one failed. */
   switching: { model: string; stage: string; fraction: number; error?: string } | null;
-  /** Rises whenever what is here has changed. */
+  /** Counts changes of the models on this machine. */
   changes: number;
 }
 
-/** Everything that every tab shows. */
+/** The state that every tab shows. */
 export interface State {
   version: string;
-  /** Number of the last event that is in it. */
+  /** Number of the last event included. */
   number: number;
   server: ServerStatus;
   lab: LabStatus;
@@ -255,18 +242,10 @@ export type WorkbenchEvent =
       tokens: AnswerToken[];
       thoughtSeconds?: number;
     }
-  | {
-      type: "answer";
-      conversation: string;
-      turn: number;
-      answer: number;
-      state: AnswerState;
-      finish: string | null;
-      error?: string;
-      edits?: DoneEdit[];
-      unread?: string;
-      thoughtSeconds?: number;
-    };
+  | ({ type: "answer"; conversation: string; turn: number; answer: number } & Omit<
+      TurnAnswer,
+      "tokens" | "edited"
+    >);
 
 export interface Numbered {
   number: number;

@@ -173,7 +173,7 @@ test("report and terminal name the same best layer, by AUROC, with its intervals
   const { summary } = findingsOf({ ...job, result: { ...job.result, reports } as ProbeResult });
   assert.match(
     summary[0] as string,
-    "Layer 4 has the largest AUROC of 3 layers, of 2 equal ones the one with the smallest Brier score, and reads the label of 50.0 %",
+    "Layer 4 has the largest AUROC of 3 layers, the smallest Brier score of 2 tied layers, and reads the label of 50.0 %",
   );
   assert.match(
     summary[0] as string,
@@ -182,10 +182,7 @@ test("report and terminal name the same best layer, by AUROC, with its intervals
   assert.match(summary[0] as string, "100 probes trained on shuffled labels 48.0 % on average");
   assert.match(summary[0] as string, "25.0 % to 70.0 %; a share of 0.030 reaches its AUROC.");
   const drawn = probePicture({ reports }, { width: 120, colors: "none" }).join("\n");
-  assert.match(
-    drawn,
-    "layer 4, the one with the largest AUROC, of 2 equal ones the one with the smallest Brier score",
-  );
+  assert.match(drawn, "layer 4, the one with the largest AUROC, the smallest Brier score of 2 tied layers");
   assert.match(drawn, /4 +0\.500 +0\.50–0\.90 +0\.500 +0\.480 +0\.25–0\.70 +0\.900 +0\.60–0\.95 +0\.030/);
 });
 
@@ -237,8 +234,8 @@ test("report and terminal choose the same of layers that are equal in all, in wh
   const [report] = (job.result as ProbeResult).reports as [ProbeResult["reports"][number]];
   const at = (layer: number, auc: number, brier: number) => ({ ...report, layer, auc, brier });
   const cases: [reports: ProbeResult["reports"], layer: number, tie: string][] = [
-    [[at(9, 0.9, 0.1), at(3, 0.9, 0.1), at(6, 0.9, 0.1)], 3, ", of 3 equal ones the earliest"],
-    [[at(1, 0.9, 0.2), at(7, 0.9, 0.1), at(5, 0.9, 0.1)], 5, ", of 3 equal ones the earliest"],
+    [[at(9, 0.9, 0.1), at(3, 0.9, 0.1), at(6, 0.9, 0.1)], 3, ", the earliest of 3 tied layers"],
+    [[at(1, 0.9, 0.2), at(7, 0.9, 0.1), at(5, 0.9, 0.1)], 5, ", the earliest of 3 tied layers"],
     [[at(1, 0.8, 0), at(7, 0.9, 0.3)], 7, ""],
   ];
   for (const [reports, layer, tie] of cases) {
@@ -368,7 +365,7 @@ test("what a report is made of: a job, the result alone, what --json prints, the
   for (const each of [inspectJob(), compareJob(), probeJob(), saeJob()]) {
     const alone = readJob(each.result);
     assert.is(alone.operation, each.operation);
-    assert.ok((await renderReport(alone)).includes("did not come with the result"));
+    assert.ok((await renderReport(alone)).includes("came without its configuration"));
   }
   assert.throws(
     () => readJob({ ...whole, result: undefined, status: "failed", error: "No such layer." }),

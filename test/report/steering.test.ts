@@ -16,7 +16,7 @@ test("separation: both lists along the direction, with the AUROC that the servic
   ]);
   assert.ok(figure);
   const { title, rows, details, table, chart } = figure;
-  assert.is(title, "How polite separates");
+  assert.is(title, "Separation by polite");
   // Twelve intervals of 1 from 1 to 13; those that hold a text.
   const name = "layer 3: AUROC 0.750, shuffled 0.51";
   assert.equal(rows, [

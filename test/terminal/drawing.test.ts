@@ -304,13 +304,10 @@ test("of layers that are as good the earliest is named, in whichever order they 
   const equal = [told(5, 0.9, 0.1), told(2, 0.9, 0.1), told(7, 0.9, 0.1), told(1, 0.8, 0)];
   for (const reports of [equal, equal.toReversed()]) {
     const { best, tie } = bestLayer(reports);
-    assert.equal([best.layer, tie], [2, ", of 3 equal ones the earliest"]);
+    assert.equal([best.layer, tie], [2, ", the earliest of 3 tied layers"]);
   }
   const sharper = bestLayer([told(2, 0.9, 0.1), told(5, 0.9, 0.05)]);
-  assert.equal(
-    [sharper.best.layer, sharper.tie],
-    [5, ", of 2 equal ones the one with the smallest Brier score"],
-  );
+  assert.equal([sharper.best.layer, sharper.tie], [5, ", the smallest Brier score of 2 tied layers"]);
 });
 
 test("a curve goes by strength, in whichever order the strengths were asked for", () => {
@@ -326,8 +323,8 @@ test("slots: one that is busy is seen among many, and captures that made room ar
   assert.match(drawn({ slots: { busy: 1, total: 40 } }), /Slots +█·{15} 1 of 40 busy/);
   assert.match(drawn({ slots: { busy: 0, total: 40 } }), /Slots +·{16} 0 of 40 busy/);
   const kept = { kept: 0, bytes: 0, dropped: 3 };
-  assert.match(drawn({ row_captures: kept }), /Kept rows +0 captures, 0 B; 3 made room/);
-  assert.not.match(drawn({ row_captures: { ...kept, dropped: 0 } }), "Kept rows");
+  assert.match(drawn({ row_captures: kept }), /Stored +0 captures, 0 B; 3 evicted/);
+  assert.not.match(drawn({ row_captures: { ...kept, dropped: 0 } }), "Stored");
 });
 
 test("a grid says how many tokens came before: one is one token", () => {

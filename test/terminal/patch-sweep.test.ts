@@ -21,7 +21,7 @@ test("rows are blocks, the deepest on top; columns are tokens, both where the pr
   const text = lines.join("\n");
   assert.match(
     text.replace(/\s+/g, " "),
-    /One state goes furthest: block 0 at “·cat\/··sat·dog” \(token 1\), put from the clean run into the corrupted run,/,
+    /The strongest site is layer 0 at “·cat\/··sat·dog” \(token 1\): patching it from the clean run into the corrupted run/,
   );
   assert.match(text.replace(/\s+/g, " "), /moves the logit difference 75 % of the way\./);
   assert.match(text, /“·The” less “·b”: clean 4, corrupted -4/);
@@ -49,7 +49,7 @@ test("the state that goes furthest goes that way: one that goes further back is 
     draw({ ...result, sites })
       .join(" ")
       .replace(/\s+/g, " "),
-    /One state goes furthest: block 0 at .* moves the logit difference 75 % of the way\./,
+    /The strongest site is layer 0 at .* moves the logit difference 75 % of the way\./,
   );
 });
 
@@ -146,7 +146,7 @@ test("heads are a map of their own: layers over heads, each at the token where i
     text,
     /Heads 0\.5 at ·cat\/··sat·dog \(token 1\) 0\.75, 3\.5 at ·sat \(token 2\) 0\.75, 0\.2 at/,
   );
-  assert.match(text, /One state goes furthest: head 5 of block 0 at “·cat\/··sat·dog” \(token 1\)/);
+  assert.match(text, /The strongest site is head 5 of layer 0 at “·cat\/··sat·dog” \(token 1\)/);
   // Heads that do not fit go on below.
   const many = Array.from({ length: 40 }, (_, head) => head);
   const wide = { ...headResult(), heads: many };

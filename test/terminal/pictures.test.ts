@@ -173,15 +173,15 @@ test("a legend only where there are colours", () => {
 test("the story names the layer from which the answer leads for good", () => {
   assert.is(
     story(france),
-    "“·Paris” becomes the top token at layer 5 (0.73), where layer 4 still said “·France”, and ends at 0.97.",
+    "“·Paris” is on top by layer 5 (0.73) and ends at 0.97; at layer 4 it was still “·France”.",
   );
   assert.is(
     story(example(["a", "b"], { leads: 0 })),
-    "“·Paris” is the top token from layer 0 on, the first shown (0.12), and ends at 0.97.",
+    "“·Paris” is on top from layer 0, the first captured (0.12), and ends at 0.97.",
   );
   assert.is(
     story(example(["a", "b"], { leads: 8 })),
-    "Layer 7, the deepest shown, still says “a”; the model itself says “·Paris” (0.97).",
+    "Layer 7, the last captured, still predicts “a”; the model predicts “·Paris” (0.97).",
   );
   const blind = { ...france, layers: france.layers.map(({ layer, norms }) => ({ layer, norms })) };
   assert.is(story(blind), "“·Paris” comes next, with probability 0.97.");
@@ -190,13 +190,13 @@ test("the story names the layer from which the answer leads for good", () => {
 test("the story tells how far behind the answer was, where the lens kept it", () => {
   const close = structuredClone(france);
   close.layers[4]!.predictions!.at(-1)![1] = { token_id: 999, token: " Paris", probability: 0.21 };
-  assert.match(story(close), /where layer 4 still said “·France” \(0\.61 against 0\.21\), and ends/);
+  assert.match(story(close), /at layer 4 it was still “·France” \(0\.61 against 0\.21\)\.$/);
 });
 
 test("an early lead that is lost again does not count", () => {
   const lost = structuredClone(france);
   lost.layers[1]!.predictions!.at(-1)![0] = { token_id: 999, token: " Paris", probability: 0.2 };
-  assert.match(story(lost), /becomes the top token at layer 5 /);
+  assert.match(story(lost), /is on top by layer 5 /);
 });
 
 test("no line is wider than the canvas, for any tokens, numbers, widths and colours", () => {

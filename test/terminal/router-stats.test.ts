@@ -43,7 +43,7 @@ test("a router's backends are drawn within the width, control characters shown a
   }
   const text = routerStatsPicture(stats, { width: 120, colors: "none" }).join("\n");
   assert.match(text, /http:\/\/127\.0\.0\.1:8971 +healthy +3 of 4 +12 +41\.5 ms/);
-  assert.match(text, /15 in all, 2 active, 1 failed, 1 cancelled, 1 refused, 3 tried again/);
+  assert.match(text, /15 total, 2 active, 1 failed, 1 cancelled, 1 rejected, 3 retried/);
   assert.match(text, /set aside: nobody/);
 });
 

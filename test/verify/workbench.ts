@@ -32,7 +32,7 @@ const known: Record<string, RegExp> = {
   probe: /AUROC|accuracy/i,
   steer: /Direction|unknown/,
   features: /fidelity|explained|texts/i,
-  "a feature": /Of the dictionary corner at block 5/,
+  "a feature": /Dictionary corner, layer 5/,
   "two jobs": /Paris/,
 };
 
@@ -42,10 +42,10 @@ inBrowser("every view with a result on SmolLM2-135M-Instruct", async () => {
     context: once,
     troubles,
   } = await visit(bench, { viewport: { width: 1280, height: 900 } });
-  await first.locator(".strip").getByText("30 blocks, 576 wide").waitFor();
+  await first.locator(".strip").getByText("30 layers, width 576").waitFor();
   const results = await resultsOfAllViews(first);
   // One layer is changed, and the answer with it.
-  await first.getByText(/First difference: token \d+\./).waitFor();
+  await first.getByText(/\d+ of \d+ tokens differ/).waitFor();
   assert.equal(troubles, []);
   await once.close();
   for (const [width, colorScheme] of [

@@ -337,7 +337,7 @@ test("features of an answer's tokens are those of the rows that chose them; the 
 
   delete answers["GET /lab/captures/c%2F1/features?dictionary=d+e&top=8"];
   const unread = (await ask(parts, { dictionary: "d e" })).kept.answers[0] as TurnAnswer;
-  const sentence = `Features were not read: Nothing is at /lab/captures/c%2F1/features?dictionary=d+e&top=8.`;
+  const sentence = `Could not read features: Nothing is at /lab/captures/c%2F1/features?dictionary=d+e&top=8.`;
   assert.equal([unread.state, unread.unread], ["done", sentence]);
   const answered = parts.told.findLast(({ type }) => type === "answer") as { unread?: string };
   assert.is(answered.unread, sentence);

@@ -127,7 +127,7 @@ test("a page that is not built is told, and so is a port that is taken", async (
       () => assert.unreachable() as never,
       (error: Error) => error.message,
     );
-  const sentence = "The workbench's page is not built; `npm run build` does it.";
+  const sentence = "The workbench's page is not built; run `npm run build`.";
   assert.is(await begin({ page: join(home, "none") }), sentence);
   const bare = join(home, "bare");
   mkdirSync(bare);
@@ -200,7 +200,7 @@ test("a conversation: begun, asked on, gone on from a token, stopped, removed", 
   assert.is((await api("GET", path)).status, 404);
   assert.equal(await saidBy("POST", `${path}/turns`, { text: "a" }), [
     404,
-    `There is no conversation ${id}.`,
+    `Conversation ${id} does not exist.`,
   ]);
 });
 
@@ -212,7 +212,7 @@ test("no other model is served while an answer is given", async () => {
   };
   const made = await api("POST", "/conversations", { text: "Hi" });
   assert.equal(await saidBy("POST", "/models/serve", { model: "demo" }), [
-    ...[409, "An answer is being given; stop it first, or wait for its end."],
+    ...[409, "An answer is being generated; stop it or wait until it is done."],
   ]);
   await until(() => response);
   await api("POST", `/conversations/${made.body.conversation}/stop`, {});
@@ -221,7 +221,7 @@ test("no other model is served while an answer is given", async () => {
   );
   const [status, sentence] = await saidBy("POST", "/models/serve", { model: "demo" });
   assert.is(status, 409);
-  assert.match(sentence as string, "was not started by this workbench");
+  assert.match(sentence as string, "was started outside the workbench");
 });
 
 test("the library, also of a Lab that is away; what is made is told to every page", async () => {
@@ -353,11 +353,11 @@ test("artifacts and heads of attention, by names and numbers that are some", asy
     ["0", "-1"],
   ]) {
     assert.equal(await saidBy("GET", `/jobs/${jobId}/attention/${layer}/${head}`), [
-      ...[400, "Layer and head are numbers."],
+      ...[400, "Layer and head must be numbers."],
     ]);
   }
   assert.equal(await saidBy("GET", `/jobs/${jobId}/attention/0/9999`), [
-    ...[404, `Job ${jobId} kept no attention of layer 0, head 9999.`],
+    ...[404, `Job ${jobId} has no attention for layer 0, head 9999.`],
   ]);
 });
 
@@ -373,22 +373,22 @@ test("a study of jobs, and why there is none", async () => {
   assert.not(body.omissions.includes("mine"), "only what tapline leaves out");
   answers[`GET /lab/v1/jobs/${jobId}`] = { ...job, status: "running" };
   assert.equal(await saidBy("POST", "/studies", { jobs: [jobId], words }), [
-    ...[409, `Job ${jobId} is still running; draft a study of it when it has ended.`],
+    ...[409, `Job ${jobId} is still running; draft a study once it has ended.`],
   ]);
 });
 
 test("models: what cannot be had is said with its reason", async () => {
-  assert.equal(await saidBy("POST", "/models/downloads/7/stop", {}), [404, "There is no download 7."]);
+  assert.equal(await saidBy("POST", "/models/downloads/7/stop", {}), [404, "Download 7 does not exist."]);
   assert.match(
     (await saidBy("POST", "/models/downloads", { model: "https://x" }))[1] as string,
-    "is no model of the hub",
+    "is not a hub model",
   );
   assert.match(
     (await saidBy("POST", "/models/offers", { model: "tiny" }))[1] as string,
     "is no model of the hub",
   );
   assert.equal(await saidBy("POST", "/models/remove", { model: "/etc/passwd" }), [
-    ...[404, "There is no model /etc/passwd on this machine."],
+    ...[404, "Model /etc/passwd is not on this machine."],
   ]);
   assert.equal((await api("POST", "/models/fits", { model: "/etc/passwd" })).body, { memory: null });
   assert.is((await api("POST", "/models/fits", {})).status, 400);

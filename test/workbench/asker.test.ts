@@ -97,7 +97,7 @@ test("a dictionary's layer is watched, too, in place of its nearest where there 
   assert.equal(await watched(9, 30, { layers: seven }), { layers: [...seven, 9], ...rest });
   const parts = await open(answers(3, 4));
   assert.equal(await refusal(parts.asker.ask(undefined, { text: "a", dictionary: "x" })), [
-    ...[404, "There is no dictionary x."],
+    ...[404, "Dictionary x does not exist."],
   ]);
   assert.equal(parts.conversations.list(), [], "nothing has begun");
 });
@@ -114,11 +114,11 @@ test("a dictionary for another model is refused with 409 before anything begins"
   const refused = (dictionary: string) => refusal(parts.asker.ask(undefined, { text: "a", dictionary }));
   assert.equal(await refused("wide"), [
     409,
-    "The dictionary wide is for another model: it reads rows of 9 values; the served model's have 8.",
+    "The dictionary wide is for another model: its hidden size is 9, the served model's 8.",
   ]);
   assert.equal(await refused("deep"), [
     409,
-    "The dictionary deep is for another model: it reads block 4; the served model has blocks 0 to 3.",
+    "The dictionary deep is for another model: it reads layer 4; the served model has layers 0 to 3.",
   ]);
   assert.equal(parts.conversations.list(), []);
   assert.equal(
@@ -165,10 +165,8 @@ test("a conversation goes on with what was said, without what was thought or end
   assert.is(parts.conversations.get(first.conversation).turns.length, 2);
   const instead = (place: number, id?: string) =>
     refusal(parts.asker.ask(id, { text: "a", instead_of: place }));
-  assert.equal(await instead(2, first.conversation), [
-    ...[400, "There is no question 2 in whose place this could stand."],
-  ]);
-  assert.equal(await instead(0), [400, "There is no question 0 in whose place this could stand."]);
+  assert.equal(await instead(2, first.conversation), [...[400, "There is no question 2 to replace."]]);
+  assert.equal(await instead(0), [400, "There is no question 0 to replace."]);
   assert.is((await refusal(parts.asker.ask("0".repeat(16), { text: "a" })))[0], 404);
 
   const raw = await ask(parts, { text: "Paris", raw: true });
@@ -186,7 +184,7 @@ test("who is being answered is not asked, and two hundred questions are enough",
   });
   const place = await parts.asker.ask(undefined, { text: "a" });
   assert.equal(await refusal(parts.asker.ask(place.conversation, { text: "b" })), [
-    ...[409, "This conversation is being answered; stop that first."],
+    ...[409, "An answer is still being generated. Stop it first."],
   ]);
   await until(() => parts.asked().length > 0);
   const finishFirst = finish;
@@ -200,7 +198,7 @@ test("who is being answered is not asked, and two hundred questions are enough",
   const { turns } = parts.conversations.get(place.conversation);
   while (turns.length < 200) turns.push(structuredClone(turns[0] as Turn));
   assert.equal(await refusal(parts.asker.ask(place.conversation, { text: "b" })), [
-    ...[409, "A conversation has at most 200 questions; begin another."],
+    ...[409, "A conversation can have at most 200 questions; start a new one."],
   ]);
   turns.pop();
   const last = parts.asker.ask(place.conversation, { text: "b" });
@@ -226,9 +224,7 @@ test("of two questions at once, each with a dictionary that is looked for first,
 test("a server that is not there is looked at once more, and why is told", async () => {
   const answers: Answers = { "GET /lab/capabilities": capabilities(4, null), [chatPath]: streams([stop()]) };
   const parts = await open(answers);
-  assert.equal(await refusal(parts.asker.ask(undefined, { text: "a" })), [
-    ...[503, "It holds no model at the moment."],
-  ]);
+  assert.equal(await refusal(parts.asker.ask(undefined, { text: "a" })), [...[503, "no model loaded"]]);
   answers["GET /lab/capabilities"] = capabilities(4);
   await ask(parts, {});
   answers["GET /lab/capabilities"] = capabilities(4, null);

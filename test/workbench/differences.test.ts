@@ -98,16 +98,13 @@ test("complete and stopped answers are compared in a sentence", () => {
   const [one, other] = [answer(["a", "b", "c"]), answer(["a", "d", "c"])];
   const same = comparisonOf([one, { ...answer(["a", "b", "c"]), state: "stopped" }]);
   assert.ok(same);
-  assert.is(
-    differenceSentence(same, 3),
-    "Both answers are the same, token by token. A stronger change may show.",
-  );
+  assert.is(differenceSentence(same, 3), "The answers are identical. Try a stronger intervention.");
   // Words of one length have one number here, and differ by their texts.
   const found = comparisonOf([one, other]);
   assert.ok(found);
   assert.is(
     differenceSentence(found, 3),
-    "First difference: token 1. With the interventions, 1 of 3 tokens differ.",
+    "1 of 3 tokens differ from the unmodified answer, starting at token 1.",
   );
   assert.is(doneSentence([one, other]), "done, 3 tokens, 1 differ");
 });

@@ -44,15 +44,15 @@ test("JSON Lines: numbers, booleans and texts as labels; other fields do not mat
 test("what is wrong is told with its place", () => {
   assert.is(
     fault("a.csv", "words,class\nx,1\n"),
-    "The first row has to name the columns text and label; it has words, class.",
+    "The first row must name the columns text and label; got words, class.",
   );
-  assert.is(fault("a.csv", "text,label\nx,1\ny,2\n"), 'Row 3: label is 0 or 1; got "2".');
-  assert.is(fault("a.csv", "text,label\n,1\n"), "Row 2 has no text.");
-  assert.is(fault("a.csv", "text,label,split\nx,1,dev\n"), "Row 2: split is train or test; got dev.");
-  assert.is(fault("a.jsonl", '{"text":"x","label":1}\n{"text"'), "Line 2 is not JSON.");
-  assert.is(fault("a.jsonl", "5\n"), "Line 1 is no object with text and label.");
-  assert.match(fault("a.csv", "text,label\nx,1\n"), /^a\.csv has 1 examples; a probe takes \d+ to \d+\.$/);
-  assert.match(fault("a.csv", `text,label\n${"x,1\n".repeat(513)}`), /^a\.csv has 513 examples/);
+  assert.is(fault("a.csv", "text,label\nx,1\ny,2\n"), 'Row 3: label must be 0 or 1, got "2".');
+  assert.is(fault("a.csv", "text,label\n,1\n"), "Row 2: text is missing.");
+  assert.is(fault("a.csv", "text,label,split\nx,1,dev\n"), "Row 2: split must be train or test, got dev.");
+  assert.is(fault("a.jsonl", '{"text":"x","label":1}\n{"text"'), "Line 2: invalid JSON.");
+  assert.is(fault("a.jsonl", "5\n"), "Line 1: expected an object with text and label.");
+  assert.match(fault("a.csv", "text,label\nx,1\n"), /^a\.csv: a probe needs \d+ to \d+ examples, got 1\.$/);
+  assert.match(fault("a.csv", `text,label\n${"x,1\n".repeat(513)}`), /^a\.csv: a probe needs .* got 513\.$/);
   assert.is(read("a.csv", `text,label\n${"x,1\n".repeat(512)}`).length, 512);
 });
 
@@ -66,7 +66,7 @@ test("examples take nine tenths of what the Lab takes, in bytes", () => {
   assert.is(read("a.jsonl", lines(euros)).length, 8);
   assert.is(
     fault("a.jsonl", lines(`${euros}x`)),
-    "The examples of a.jsonl take 450001 bytes; at most 450000 are handed in.",
+    "a.jsonl: the examples may have at most 450000 bytes, got 450001.",
   );
 });
 

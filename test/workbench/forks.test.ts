@@ -164,18 +164,21 @@ test("what cannot be gone on from is refused with its reason", async () => {
   const { parts, conversation } = await answered({}, answers);
   const refused = (given: Partial<ForkRequest>) =>
     refusal(parts.asker.fork(conversation, { turn: 0, answer: 0, token: 0, ...given }));
-  assert.equal(await refused({ turn: 1 }), [404, "There is no such answer."]);
-  assert.equal(await refused({ answer: 1 }), [404, "There is no such answer."]);
+  assert.equal(await refused({ turn: 1 }), [404, "This answer does not exist."]);
+  assert.equal(await refused({ answer: 1 }), [404, "This answer does not exist."]);
   assert.equal(await refused({ token: 4 }), [400, "The answer has 3 tokens; got 4."]);
   await fork(parts, conversation, { token: 3 });
   const turn = parts.conversations.get(conversation).turns[0] as Turn;
   const { tokens } = turn.answers[0] as TurnAnswer;
   delete (tokens[1] as AnswerToken).id;
-  assert.equal(await refused({ token: 2 }), [409, "Not every token before it is known by its number."]);
+  assert.equal(await refused({ token: 2 }), [
+    409,
+    "Some earlier tokens have no recorded id, so this answer cannot be continued here.",
+  ]);
   await fork(parts, conversation, { token: 1 });
   turn.model = "older";
   assert.equal(await refused({ token: 1 }), [
-    ...[409, "These tokens are older's, and m is served now, whose tokens are others."],
+    ...[409, "This conversation was made with older; m uses a different tokenizer."],
   ]);
   delete turn.model; // kept by an earlier version, which did not say
   turn.layers = [2, 3, 4];

@@ -12,7 +12,7 @@ import {
   patchRequest,
   spansOf,
 } from "../../src/workbench/page/patch-request.js";
-import { effectOf, siteIn, siteOf, siteQuery, toldOf } from "../../src/workbench/page/patch-site.js";
+import { effectOf, siteDetail, siteIn, siteOf, siteQuery } from "../../src/workbench/page/patch-site.js";
 import {
   doseRequest,
   gridJobs,
@@ -69,29 +69,29 @@ test("patch: the form asks for what it says, and the Lab takes it", () => {
 test("patch: what the form does not say is told in a sentence", () => {
   assert.is(
     fault(() => asked({ points: [] })),
-    "Choose at least one thing that is put in.",
+    "Select at least one thing to patch.",
   );
   assert.is(
     fault(() => asked({ layers: "x" })),
-    "Layers are numbers and ranges as 0, 3, 5-7; got x.",
+    "Layers: expected numbers and ranges such as 0, 3, 5-7; got x.",
   );
   // A range that runs backwards would name none, which stands for all.
   assert.is(
     fault(() => asked({ layers: "7-5" })),
-    "Layers are numbers and ranges as 0, 3, 5-7; got 7-5.",
+    "Layers: expected numbers and ranges such as 0, 3, 5-7; got 7-5.",
   );
   assert.equal(asked({ layers: "5-5" }).layers, [5]);
   assert.is(
     fault(() => asked({ points: ["head_out"], heads: "first" })),
-    "Heads are numbers and ranges as 0, 3, 5-7; got first.",
+    "Heads: expected numbers and ranges such as 0, 3, 5-7; got first.",
   );
   assert.is(
     fault(() => asked({ where: "chosen", tokens: "1.5" })),
-    "Tokens are whole numbers as 0, 3, -1; got 1.5.",
+    "Tokens: expected integers such as 0, 3, -1; got 1.5.",
   );
   assert.is(
     fault(() => asked({ several: true, clean: "a\nb", corrupted: "c" })),
-    "A line is one of a pair: 2 are clean and 1 corrupted; as many of both are needed.",
+    "Each line is one of a pair: got 2 clean and 1 corrupted lines; the numbers must match.",
   );
 });
 
@@ -104,7 +104,7 @@ test("patch: marked spans stand against their like before anything runs, or the 
   ]);
   assert.is(
     fault(() => marked("[[a]] b", "[[a]] [[b]]")),
-    "The clean text marks 1 spans and the corrupted one 2; each has its like in the other.",
+    "The clean text has 1 marked span, the corrupted one 2; the numbers must match.",
   );
   assert.match(
     fault(() => marked("a b", "[[a]] b")),
@@ -150,7 +150,7 @@ test("patch: a cell of any map is a site, an address keeps it, and the same cell
         if (value !== undefined) query.set(name, String(value));
       }
       assert.equal(siteIn(query), site);
-      assert.is(toldOf(maps, site), map.details[row], `${map.id} ${row}`);
+      assert.is(siteDetail(maps, site), map.details[row], `${map.id} ${row}`);
     }
   }
   // Row 4 of the first map: layer 3 at token 1.
@@ -212,17 +212,17 @@ test("steer: one comparison a layer, each as the Lab takes it, and the form come
   assert.equal([several.prompt, several.prompts], ["a", ["a", "b"]]);
   assert.is(
     fault(() => doseRequest({ ...steerForm, strengths: "much" })),
-    "Strengths are numbers as -0.4, 0, 0.4; got much.",
+    "Strengths: expected numbers such as -0.4, 0, 0.4; got much.",
   );
   assert.is(
     fault(() => doseRequest({ ...steerForm, prompts: " \n" })),
-    "Write at least one prompt that the direction is tried on.",
+    "Test prompts: enter at least one.",
   );
   assert.equal(gridLayers(steerForm, [1, 2]), [1, 2]);
   assert.equal(gridLayers({ ...steerForm, layers: "0, 4-5" }, [1]), [0, 4, 5]);
   assert.is(
     fault(() => gridLayers({ ...steerForm, layers: "0-12" }, [])),
-    "A grid has at most 12 layers, each of which is a job; got 13.",
+    "Layers: at most 12 per grid (one job each), got 13.",
   );
 });
 

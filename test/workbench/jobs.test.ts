@@ -4,7 +4,7 @@ import * as assert from "uvu/assert";
 import type { Job, JobSummary } from "../../src/contracts/index.js";
 import { readWords } from "../../src/study/index.js";
 import { extent, timeLeft, waiting } from "../../src/workbench/page/job-time.js";
-import { jobPath, noWords, studyJobs, withJob } from "../../src/workbench/page/study-words.js";
+import { jobPath, noWords, studyJobs, withJob } from "../../src/workbench/page/study.js";
 import { studyDraft } from "../../src/workbench/study.js";
 import { inspectJob, patchJob } from "../report/jobs.js";
 
@@ -17,7 +17,7 @@ const summary = (change: Partial<JobSummary>): JobSummary => ({
 test("what is left of a job: from the Lab's figures at the speed that was seen; what it does not tell is said", () => {
   const at = (now: number, stage: string, done: number, total: number) =>
     timeLeft(summary({ progress: { stage, done, total } }), now);
-  assert.is(at(100, "model", 0, 0), "how long this takes is not known");
+  assert.is(at(100, "model", 0, 0), "Time remaining: unknown");
   assert.is(at(101, "patch", 2, 12), "");
   assert.is(at(101.5, "patch", 3, 12), "", "too early to say");
   assert.is(at(111, "patch", 4, 12), "about 40 s left", "two in 10 s, eight are left");
@@ -34,9 +34,9 @@ test("a job that is queued says what the Lab runs before it", () => {
   const own = summary({ id: "b".repeat(32), status: "queued", created: 9 });
   const other = summary({ id: "c".repeat(32), status: "queued", created: 8 });
   const later = summary({ id: "d".repeat(32), status: "queued", created: 10 });
-  assert.is(waiting([own, later], own), "waits for its turn");
-  assert.is(waiting([own, later, summary({})], own), "waits for 1 job");
-  assert.is(waiting([own, other, later, summary({})], own), "waits for 2 jobs");
+  assert.is(waiting([own, later], own), "Queued");
+  assert.is(waiting([own, later, summary({})], own), "Queued after 1 job");
+  assert.is(waiting([own, other, later, summary({})], own), "Queued after 2 jobs");
 });
 
 const job = (of: ReturnType<typeof inspectJob>, change: Partial<Job> = {}): Job =>
@@ -82,7 +82,7 @@ test("a study of a job that still runs is refused; of one that failed it says so
     () => "",
     (error: Error) => error.message,
   );
-  assert.is(fault, `Job ${going.id} is still running; draft a study of it when it has ended.`);
+  assert.is(fault, `Job ${going.id} is still running; draft a study once it has ended.`);
   const { result: _, ...rest } = job(inspectJob(), { status: "failed", error: "It broke." });
   const { entries } = await studyDraft([rest as Job], noWords);
   assert.equal(

@@ -63,7 +63,7 @@ test("a conversation is a private file of its own, which the next start reads; w
   assert.match(made.id, /^[0-9a-f]{16}$/);
   assert.equal([made.title, made.title.length], [` one two ${"x".repeat(71)}`, 80]);
   assert.ok(Math.abs(made.created - Date.now() / 1000) < 60, "Unix seconds");
-  await all.keep(made);
+  await all.save(made);
   const file = join(place, `${made.id}.json`);
   assert.is(statSync(file).mode & 0o777, 0o600);
   assert.equal(readdirSync(place), [`${made.id}.json`], "nothing half written");
@@ -124,14 +124,14 @@ test("the list: the newest first, with how far each is", async () => {
   assert.throws(
     () => all.get("z".repeat(99)),
     (error: HttpError) =>
-      error.status === 404 && error.message === `There is no conversation ${"z".repeat(32)}.`,
+      error.status === 404 && error.message === `Conversation ${"z".repeat(32)} does not exist.`,
   );
 });
 
 test("one is removed with its file, unless it is being answered; what is removed is not written any more", async () => {
   const { place, all, told } = await store();
   const made = all.create(false, "a", [turn("running")]);
-  await all.keep(made);
+  await all.save(made);
   const busy = await all.remove(made.id).catch((error: HttpError) => error);
   assert.equal([(busy as HttpError).status, (busy as HttpError).message], [409, "Stop the answer first."]);
   (made.turns[0]?.answers[0] as TurnAnswer).state = "done";
@@ -139,7 +139,7 @@ test("one is removed with its file, unless it is being answered; what is removed
   await all.remove(made.id);
   assert.equal(told, [{ type: "conversations", conversations: [] }]);
   assert.equal(readdirSync(place), []);
-  await all.keep(made);
+  await all.save(made);
   assert.equal(readdirSync(place), []);
   assert.is(((await all.remove(made.id).catch((error) => error)) as HttpError).status, 404);
 });
@@ -150,8 +150,8 @@ test("five hundred are kept; the oldest make room, but for those that are being 
   await withTime({ "Date.now": () => ++ms }, async () => {
     const oldest = all.create(false, "oldest", [turn("running")]);
     const second = all.create(false, "second");
-    await all.keep(oldest);
-    await all.keep(second);
+    await all.save(oldest);
+    await all.save(second);
     for (let count = 2; count < 500; count++) all.create(false, "t");
     assert.is(all.list().length, 500);
     all.create(false, "one more");
@@ -184,13 +184,13 @@ async function saidWhile(run: () => Promise<unknown>): Promise<string> {
 test("what cannot be deleted is told and stays, and what is written behind it is written", async () => {
   const { place, all, told } = await store();
   const [one, two] = [all.create(false, "one"), all.create(false, "two")];
-  await all.keep(one);
+  await all.save(one);
   await withFiles({ rm: async () => Promise.reject(new Error("EROFS: read-only")) }, async () => {
     told.length = 0;
-    const [refused] = await Promise.all([all.remove(one.id).catch((error) => error), all.keep(two)]);
+    const [refused] = await Promise.all([all.remove(one.id).catch((error) => error), all.save(two)]);
     assert.equal(
       [refused.status, refused.message],
-      [500, "It could not be deleted (EROFS: read-only) and is kept."],
+      [500, "The conversation could not be deleted: EROFS: read-only."],
     );
     assert.equal([all.get(one.id), existsSync(join(place, `${two.id}.json`))], [one, true]);
     assert.equal(told.at(-1), { type: "conversations", conversations: all.list() });
@@ -198,9 +198,9 @@ test("what cannot be deleted is told and stays, and what is written behind it is
     assert.match(
       await saidWhile(async () => {
         all.create(false, "one more");
-        await all.keep(two);
+        await all.save(two);
       }),
-      /^tapline: a conversation that made room was not deleted: EROFS: read-only\n$/,
+      /^tapline: could not delete an old conversation: EROFS: read-only\n$/,
     );
   });
 });
@@ -208,7 +208,7 @@ test("what cannot be deleted is told and stays, and what is written behind it is
 test("what was half written of a conversation goes with it, and is none by itself", async () => {
   const { place, all, events } = await store();
   const made = all.create(false, "one");
-  await all.keep(made);
+  await all.save(made);
   const part = join(place, `${made.id}.json.part`);
   writeFileSync(part, JSON.stringify({ ...made, title: "half written" }));
   assert.is((await Conversations.open(place, events)).get(made.id).title, "one");
@@ -222,8 +222,8 @@ test("what cannot be written is said, and the next one is written all the same",
   const { place, all } = await store();
   const [one, two] = [all.create(false, "one"), all.create(false, "two")];
   mkdirSync(join(place, `${one.id}.json.part`));
-  assert.match(await saidWhile(() => all.keep(one)), /^tapline: a conversation was not written: EISDIR/);
-  await all.keep(two);
+  assert.match(await saidWhile(() => all.save(one)), /^tapline: could not save a conversation: EISDIR/);
+  await all.save(two);
   assert.ok(existsSync(join(place, `${two.id}.json`)));
 });
 

@@ -131,7 +131,7 @@ test("what is here: the embedded model, and the cache's with what their files sa
   );
   assert.is(folder, join(home, "hub"));
   assert.ok(memory.total >= memory.free && memory.free > 0);
-  assert.match(fixed ?? "", /not started by this workbench.*Ctrl-C.*--model\.$/);
+  assert.match(fixed ?? "", /^Can't switch models: .* started outside the workbench\..*--model MODEL`\.$/);
   loaded = join(folder, "models--tiny--demo/snapshots", mainCommit, "demo-F16.gguf");
   assert.equal(
     (await models.here()).models.map(({ served }) => served),
@@ -212,11 +212,11 @@ test("weights alone: fit, hardly, not at all", () => {
   assert.equal(weightsAlone(3e9, memory), { needed: 3e9, ...memory, fits: "yes", sentence: "" });
   assert.equal(weightsAlone(5e9, memory), {
     ...{ needed: 5e9, ...memory, fits: "tight" },
-    sentence: "Its weights alone take 5.0 GB, and 4.0 GB of 8.0 GB are free.",
+    sentence: "The weights alone need 5.0 GB; 4.0 GB of 8.0 GB are free.",
   });
   assert.equal(weightsAlone(9e9, memory), {
     ...{ needed: 9e9, ...memory, fits: "no" },
-    sentence: "Its weights alone take 9.0 GB, and there are 8.0 GB in all.",
+    sentence: "The weights alone need 9.0 GB; this machine has 8.0 GB.",
   });
 });
 
@@ -226,7 +226,7 @@ test("a download tells how far it is, ends when it is stopped, and goes on where
   hub.faults = { stall: () => true };
   const { number, state } = models.download(id);
   assert.is(state, "running");
-  assert.match((await refusal(() => models.download(id))).message, /is being downloaded already/);
+  assert.match((await refusal(() => models.download(id))).message, /is already being downloaded/);
   await until(() => hub.downloads.length > 0);
   models.stop(number);
   await until(() => models.status.downloads[0]?.state === "stopped");
@@ -255,7 +255,7 @@ test("what cannot be downloaded is told in a sentence, and no more than three ar
     models.download(name);
   assert.match(
     (await refusal(() => models.download("tiny/demo:F32"))).message,
-    /^3 downloads are running, at most 3 do/,
+    /^At most 3 downloads can run/,
   );
   models.close();
   await until(() => models.status.downloads.every(({ state }) => state !== "running"));
@@ -279,7 +279,7 @@ test("a model is not removed while it is served or a job uses it", async () => {
     jobs = [{ id: "ab".repeat(16), status, model: "tiny/demo:F16" }];
     await services.look();
     const used = await refusal(models.remove(id));
-    assert.match(used.message, /^Job abababab is using it/);
+    assert.match(used.message, /^Job abababab is using /);
     assert.is(used.status, 409);
     assert.ok(existsSync(path));
   }
@@ -293,7 +293,7 @@ test("a model is not removed while it is served or a job uses it", async () => {
 
 test("another model is served: among those that are here, one at a time, and why it failed is told", async () => {
   const none = open().models;
-  assert.match((await refusal(none.serve("demo"))).message, /was not started by this workbench/);
+  assert.match((await refusal(none.serve("demo"))).message, /was started outside the workbench/);
 
   let release = (_error?: Error) => {};
   const served: string[] = [];
@@ -315,13 +315,13 @@ test("another model is served: among those that are here, one at a time, and why
   await bring(models, "tiny/demo/larger-F32.gguf");
   assert.is((await models.here()).fixed, null);
   assert.is((await refusal(models.serve("tiny/other"))).status, 404);
-  assert.match((await refusal(models.serve("demo"))).message, /is being served already/);
+  assert.match((await refusal(models.serve("demo"))).message, /is already being served/);
   assert.match((await refusal(models.serve("tiny/demo/larger-F32.gguf"))).message, /there are .* in all/);
   await models.serve(id);
   await until(() =>
     told.some(({ switching }) => switching?.stage === "weights" && switching.fraction === 0.5),
   );
-  assert.match((await refusal(models.serve(id))).message, /is being given tiny\/demo/);
+  assert.match((await refusal(models.serve(id))).message, /Already switching to tiny\/demo/);
   assert.match((await refusal(models.remove(id))).message, /is being served/);
   release();
   await until(() => models.status.switching === null);
@@ -331,7 +331,7 @@ test("another model is served: among those that are here, one at a time, and why
   await until(() => served.length === 2);
   release(new Error("no memory"));
   await until(() => models.status.switching?.error !== undefined);
-  assert.is(models.status.switching?.error, "It failed: no memory");
+  assert.is(models.status.switching?.error, "Failed: no memory");
   assert.is(services.served, id);
   await models.serve("demo");
   await until(() => served.length === 3);
@@ -346,7 +346,7 @@ test("a model that could not be served is removed like any other", async () => {
   const { changes } = models.status;
   await models.serve(id);
   await until(() => models.status.changes > changes);
-  assert.is(models.status.switching?.error, "It failed: no memory");
+  assert.is(models.status.switching?.error, "Failed: no memory");
   assert.match(services.server.sentence, "is restarting", "the server is looked at once more");
   assert.equal(await models.remove(id), { removed: [id], freed: demo.length });
 });
@@ -417,7 +417,14 @@ test("how far a switch is, is told when its stage changes, and twice a second ot
   await until(() => told.at(-1)?.changes === 1);
   assert.equal(
     told.map(({ switching }) => (switching === null ? null : [switching.stage, switching.fraction])),
-    [["ending the old one", 0], ["weights", 0.1], ["weights", 0.3], ["context", 0.4], ["context", 0.6], null],
+    [
+      ["stopping the old model", 0],
+      ["weights", 0.1],
+      ["weights", 0.3],
+      ["context", 0.4],
+      ["context", 0.6],
+      null,
+    ],
   );
   assert.is(services.served, "demo");
   services.close();

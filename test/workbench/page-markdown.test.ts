@@ -116,9 +116,9 @@ test("a token's shade: its probability, its entropy of three bits at most, a pro
   assert.is(shaded({ probability: 0.5 }, "none"), undefined);
   assert.equal(shaded({ probability: 0.5 }, "probability"), { share: 0.5, words: "probability 50.0 %" });
   assert.is(shaded({}, "probability"), undefined);
-  assert.equal(shaded({ candidates }, "entropy"), { share: 0.5, words: "1.50 bits or more" });
+  assert.equal(shaded({ candidates }, "entropy"), { share: 0.5, words: "at least 1.50 bits" });
   const even = Array.from({ length: 16 }, (_, id) => ({ token_id: id, token: "a", probability: 1 / 16 }));
-  assert.equal(shaded({ candidates: even }, "entropy"), { share: 1, words: "4.00 bits or more" });
+  assert.equal(shaded({ candidates: even }, "entropy"), { share: 1, words: "at least 4.00 bits" });
   assert.equal([shaded({ candidates: [] }, "entropy"), shaded({}, "entropy")], [undefined, undefined]);
   assert.is(entropyOf({ text: "a", candidates: [candidates[0]!] }), 1);
   assert.equal(shaded({ probes: { calm: 0.125, x: null } }, "probe calm"), {

@@ -45,10 +45,11 @@ test("an answer's numbers: a row a token, of all that was watched, nothing where
   };
   const { head, rows } = answerNumbers(turn, answer);
   assert.equal(head, [
-    ...["token", "id", "text", "part", "probability", "entropy in bits, at least"],
+    ...["token", "id", "text", "part", "probability", "entropy (lower bound, bits)"],
     ...["probe kind", "probe other"],
-    ...["norm at 1", "lens at 1", "its probability at 1", "norm at 3", "lens at 3", "its probability at 3"],
-    ...["strongest feature of d", "its activation"],
+    ...["norm at layer 1", "lens at layer 1", "lens probability at layer 1"],
+    ...["norm at layer 3", "lens at layer 3", "lens probability at layer 3"],
+    ...["strongest feature of d", "feature activation"],
   ]);
   const nothing = Array(12).fill(null);
   assert.equal(rows, [
@@ -64,7 +65,7 @@ test("an answer's numbers: a row a token, of all that was watched, nothing where
 
 test("a token's numbers: what it was chosen from, and what was seen in the row that chose it", () => {
   const { head, rows } = insideNumbers(turn, token);
-  assert.equal(head, ["what", "layer", "rank", "id", "token or name", "value"]);
+  assert.equal(head, ["kind", "layer", "rank", "id", "token or name", "value"]);
   assert.equal(rows, [
     ["candidate", null, 1, 7, " b", 0.5],
     ["candidate", null, 2, 8, " c", 0.25],
@@ -107,18 +108,17 @@ test("kept words come back as they were, and what is none of them is left", asyn
     },
   });
   try {
-    const { keptWords, keepWords, forgetWords } = await pageModule<{
-      keptWords(): Record<string, unknown>;
-      keepWords(words: object): void;
-      forgetWords(): void;
-    }>("kept-words");
+    const { savedWords, saveWords } = await pageModule<{
+      savedWords(): Record<string, unknown>;
+      saveWords(words: object | undefined): void;
+    }>("draft");
     const none = {
       ...{ title: "", question: "", hypothesis: "", method: "", finding: "", limitations: "", license: "" },
       omissions: [],
     };
-    assert.equal(keptWords(), none);
-    keepWords({ ...none, title: "T", omissions: ["one"] });
-    assert.equal(keptWords(), { ...none, title: "T", omissions: ["one"] });
+    assert.equal(savedWords(), none);
+    saveWords({ ...none, title: "T", omissions: ["one"] });
+    assert.equal(savedWords(), { ...none, title: "T", omissions: ["one"] });
     const [name] = [...stored.keys()] as [string];
     for (const [text, words] of [
       ['{"title": 5, "question": "Q", "more": "x", "omissions": "all"}', { ...none, question: "Q" }],
@@ -127,9 +127,9 @@ test("kept words come back as they were, and what is none of them is left", asyn
       ["null", none],
     ] as const) {
       stored.set(name, text);
-      assert.equal(keptWords(), words, text);
+      assert.equal(savedWords(), words, text);
     }
-    forgetWords();
+    saveWords(undefined);
     assert.is(stored.size, 0);
   } finally {
     if (before === undefined) Reflect.deleteProperty(globalThis, "localStorage");

@@ -9,10 +9,10 @@ interface Call {
   method?: string;
   signal?: AbortSignal;
 }
-const { call, forget, holdsToken, open, Refusal, signIn, whenSignedOut } = await pageModule<{
+const { call, forget, hasLinkToken, open, Refusal, signIn, whenSignedOut } = await pageModule<{
   call(path: string, options?: Call): Promise<unknown>;
   forget(): void;
-  holdsToken(): boolean;
+  hasLinkToken(): boolean;
   open(path: string, options?: Call): Promise<unknown>;
   Refusal: new () => Error & { status: number };
   signIn(): Promise<string | undefined>;
@@ -87,7 +87,7 @@ const refusal = (work: Promise<unknown>): Promise<[number, string]> =>
   );
 
 test("a link's token leaves the address before it is shown, and the secret for it is kept", async () => {
-  assert.ok(holdsToken());
+  assert.ok(hasLinkToken());
   assert.is(await signIn(), undefined);
   assert.equal(asked, [
     {
@@ -95,7 +95,7 @@ test("a link's token leaves the address before it is shown, and the secret for i
       ...{ body: { token }, hash: "" },
     },
   ]);
-  assert.not(holdsToken());
+  assert.not(hasLinkToken());
   assert.equal([...stored], [["tapline-workbench", "s"]]);
   // From now on every request says it; a reading one has no body.
   await call("/api/state");
@@ -111,8 +111,8 @@ test("a link's token leaves the address before it is shown, and the secret for i
 test("what is no token is none, and a browser without one is told where to get it", async () => {
   for (const hash of ["", "#", `#${"t".repeat(42)}`, `#${token}x`, "#ü".padEnd(44, "t")]) {
     location = { ...link, hash };
-    assert.not(holdsToken(), hash);
-    assert.match((await signIn()) ?? "", /^This browser is not signed in\. Open the link/);
+    assert.not(hasLinkToken(), hash);
+    assert.match((await signIn()) ?? "", /^You're not signed in\. Open the link/);
   }
   assert.equal(asked, []);
 });
@@ -135,7 +135,7 @@ test("a refusal has the service's sentence; one of who is not known any more for
   answer = () => Response.json({ error: "The queue is full." }, { status: 503 });
   assert.equal(await refusal(call("/api/jobs", { method: "POST" })), [503, "The queue is full."]);
   answer = () => new Response("<html>", { status: 502 });
-  assert.equal(await refusal(call("/api/jobs")), [502, "/api/jobs was answered with status 502."]);
+  assert.equal(await refusal(call("/api/jobs")), [502, "/api/jobs returned status 502."]);
   assert.equal([heard, stored.size], [[], 1]);
   answer = () => Response.json({ error: "Who are you?" }, { status: 401 });
   assert.equal(await refusal(call("/api/state")), [401, "Who are you?"]);
@@ -146,7 +146,7 @@ test("a service that is gone is told as that; what the page itself ended is its 
   answer = () => Promise.reject(new TypeError("fetch failed"));
   const [status, sentence] = await refusal(open("/api/state"));
   assert.is(status, 0);
-  assert.match(sentence, /^The workbench's service does not answer\./);
+  assert.match(sentence, /^Can't reach the workbench\./);
   const ending = new AbortController();
   const { signal } = ending;
   answer = () => {
@@ -265,10 +265,7 @@ test("events are taken in order; where some are missed everything is read again;
     await until(() => asked.at(-1)?.path.startsWith("/api/events"));
     // Each that came about began anew; then five in a row did not.
     assert.equal(pauses, [250, 250, 250, 1000, 2000, 5000, 5000, 5000]);
-    assert.match(
-      known.lost ?? "",
-      /does not answer\. Is `tapline workbench` still running\? This page goes on trying\.$/,
-    );
+    assert.match(known.lost ?? "", /reach the workbench\. Is `tapline workbench` still running\? Retrying…$/);
     // Other tabs were told the same.
     await until(() =>
       told.some((one) => "lost" in (one as object) && (one as { lost?: string }).lost !== undefined),

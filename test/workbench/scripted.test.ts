@@ -193,7 +193,7 @@ inBrowser(
       ["0", "1", "3", "4"],
     );
     await box.locator(".t", { hasText: "ld" }).first().click();
-    await page.getByRole("region", { name: "Inside a token" }).getByText("Token 3,").waitFor();
+    await page.getByRole("region", { name: "Inside a token" }).getByText("Token 3 ·").waitFor();
     await page.getByRole("checkbox", { name: "Markdown" }).uncheck();
     await until(async () => (await box.count()) === 0);
     assert.equal(await page.locator(".answer-text .t").allTextContents(), behaviour.tokens);
@@ -209,9 +209,9 @@ inBrowser(
     const { page, context } = await visit(bench);
     behaviour.gone = true;
     const strip = page.locator(".strip");
-    await until(async () => /server: .*broke.*Lab: .*broke/.test((await strip.textContent()) ?? ""));
+    await until(async () => /Server: .*broke.*Lab: .*broke/.test((await strip.textContent()) ?? ""));
     behaviour.gone = false;
-    await until(async () => /server: ready.*Lab: ready/.test((await strip.textContent()) ?? ""));
+    await until(async () => /Server: ready.*Lab: ready/.test((await strip.textContent()) ?? ""));
     behaviour.breaksAfter = 2;
     await ask(page, "Hello");
     await page

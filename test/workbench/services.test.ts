@@ -23,7 +23,7 @@ test("what the services say of themselves, told when it changes and not again", 
   const { services, told } = await open(answers);
   const url = services.server.url;
   assert.equal(services.server, {
-    ...{ url, ok: false, sentence: "It was not asked yet.", model: null, path: null },
+    ...{ url, ok: false, sentence: "Not checked yet.", model: null, path: null },
     ...{ n_layer: null, n_embd: null, architecture: null, backend: null, points: [] },
   });
   await services.look();
@@ -53,7 +53,7 @@ test("what the services say of themselves, told when it changes and not again", 
   const away = { ...lab, ok: false, sentence: "Nothing is at /lab/v1/health.", active: null, queued: 0 };
   assert.equal(services.labStatus, away);
   assert.equal(services.jobs, [job], "as they were last seen");
-  assert.equal([services.server.ok, services.server.sentence], [false, "It holds no model at the moment."]);
+  assert.equal([services.server.ok, services.server.sentence], [false, "no model loaded"]);
   answers["GET /lab/capabilities"] = undefined;
   await services.look();
   assert.equal(
@@ -151,7 +151,7 @@ test("tokens of a text, bytes as text; what is told of faults", async () => {
   assert.equal(asked(), [
     ["POST", "/tokenize", { content: "aé", add_special: true, parse_special: false, with_pieces: true }],
   ]);
-  const fault = "The service failed; its log says where.";
+  const fault = "The service failed; see its log.";
   assert.equal([new TaplineError("a"), new TimeoutError("b"), new Error("c"), "d"].map(sentenceOf), [
     ...["a", "b", fault, fault],
   ]);
@@ -208,10 +208,10 @@ test("a head of an inspection's attention: found by its layer and number, with f
     [1, 7],
   ] as const) {
     assert.equal(await refused(layer, head), [
-      ...[404, `Job ${id} kept no attention of layer ${layer}, head ${head}.`],
+      ...[404, `Job ${id} has no attention for layer ${layer}, head ${head}.`],
     ]);
   }
-  const not = `attention.npz of job ${id} does not hold layer`;
+  const not = `attention.npz of job ${id} does not contain layer`;
   assert.equal(await refused(1, 5), [502, `${not} 1, head 5.`]);
   for (const shape of [
     [1, 2, 2],

@@ -14,7 +14,7 @@ function clockAfter(kept: AnswerToken[] = []) {
   const clock = new ThoughtClock(kept, () => time.now);
   const hear = (at: number, ...tokens: AnswerToken[]) => {
     time.now = at;
-    return clock.hear(tokens);
+    return clock.read(tokens);
   };
   const end = (at: number) => {
     time.now = at;

@@ -36,7 +36,7 @@ export function drawBars(figure: Figure, chart: Bars, rows: readonly Row[], widt
   ];
 }
 
-/** What is small is not nothing. */
+/** A small value does not become 0. */
 function short(value: number): string {
   return value > 0 && value < 0.0005 ? "< 0.001" : String(Number(value.toFixed(3)));
 }

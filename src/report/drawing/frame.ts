@@ -3,7 +3,7 @@ import type { Scale } from "./scale.js";
 import { tickText } from "./scale.js";
 import { cutText, dot, label, line, svg, textWidth } from "./svg.js";
 
-/** The part of a picture inside its axes, in pixels. */
+/** The area inside the axes, in pixels. */
 export interface Area {
   left: number;
   right: number;
@@ -11,7 +11,7 @@ export interface Area {
   bottom: number;
 }
 
-/** Horizontal lines across the area with their numbers on the left, and the axis's name above. */
+/** Horizontal grid lines with numbers on the left, and the axis label above. */
 export function axisY(area: Area, y: Scale, at: readonly number[], name: string, text = tickText): Html[] {
   return [
     ...(name === "" ? [] : [label(cutText(name, area.right), { x: 0, y: 12, kind: "soft" })]),
@@ -22,7 +22,7 @@ export function axisY(area: Area, y: Scale, at: readonly number[], name: string,
   ];
 }
 
-/** Numbers below the area where there is room for them, and the axis's name at the right below them. */
+/** Numbers below the area if there is room, and the axis label below them on the right. */
 export function axisX(area: Area, x: Scale, at: readonly number[], name: string, text = tickText): Html[] {
   const marks: Html[] = [line(area.left, area.bottom, area.right, area.bottom, "axis")];
   let free = Number.NEGATIVE_INFINITY;

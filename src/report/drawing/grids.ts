@@ -9,13 +9,13 @@ type Tokens = Extract<Chart, { kind: "tokens" }>;
 type Differences = Extract<Chart, { kind: "differences" }>;
 
 export const shades = 20;
-/** Cells that get their text; in more there is no room for it on any screen, and the table has all of them. */
+/** Maximum number of cells with text; with more there is no room, and the table has all values. */
 const mostLabelled = 1500;
 
 const cellHeight = 28;
 const sizes = { leastCell: 64, widestCell: 150 };
 
-/** Layers over tokens, the deepest on top; long texts continue in another picture below, like lines. */
+/** Layers over tokens, the deepest layer on top; long texts continue in another picture below. */
 export function drawTokens(figure: Figure, chart: Tokens, rows: readonly Row[], width: number): Html[] {
   const { panel } = chart;
   const axes = axesOf(chart, rows);
@@ -35,7 +35,7 @@ interface TokenPictures {
   width: number;
   layers: number[];
   share: (row: Row) => number | null;
-  /** Above each picture; empty: none. */
+  /** Title of each picture; may be empty. */
   name: string;
 }
 
@@ -86,7 +86,7 @@ function tokenPictures(
   });
 }
 
-/** Where a row's value lies between the ends of the shades; null where it has none. */
+/** The shade of a row's value; null without a value. */
 function shareOf(value: string, axis: ShadeAxis): (row: Row) => number | null {
   const range = axis.reversed ? ([shades, 0] as const) : ([0, shades] as const);
   const place = axis.logarithmic ? logarithmic(axis.domain, range) : linear(axis.domain, range);
@@ -115,7 +115,7 @@ export function cellText(
   return [label(shown, { x: x + cell / 2, y: y + 18, anchor: "middle", kind: `on ${onShade(part)}` })];
 }
 
-/** Text on a light, middling or full shade: which of them wants dark letters depends on the page's colours. */
+/** Text on a light, medium or full shade; the page's colours determine which gets dark letters. */
 function onShade(part: number): string {
   return part > shades * 0.68 ? "full" : part > shades * 0.42 ? "half" : "light";
 }
@@ -131,7 +131,7 @@ function rampLegend(name: string, [low, high]: readonly [string, string], width:
   ]);
 }
 
-/** What the colours of differences mean, from less to more. */
+/** The legend of differences. */
 export function differenceLegend(name: string, reach: string, width: number): Html {
   return svg(width, 40, name, [
     label(cutText(name, width), { x: 0, y: 12, kind: "soft" }),
@@ -143,7 +143,7 @@ export function differenceLegend(name: string, reach: string, width: number): Ht
   ]);
 }
 
-/** A grid of differences around 0: upwards one colour, downwards the other. */
+/** A grid of differences around 0, with one colour per sign. */
 export function drawDifferences(
   figure: Figure,
   chart: Differences,
@@ -155,9 +155,9 @@ export function drawDifferences(
   const left = Math.min(most, Math.max(...names.map(textWidth))) + 12;
   const cell = Math.min(110, (width - left - 8) / columns.length);
   const height = names.length * cellHeight;
-  const said = String(Number(reach.toPrecision(2)));
+  const shown = String(Number(reach.toPrecision(2)));
   return [
-    differenceLegend(chart.legend, said, width),
+    differenceLegend(chart.legend, shown, width),
     svg(left + 8 + cell * columns.length, height + 42, figure.title, [
       ...names.map((name, at) =>
         label(cutText(name, most), { x: left - 8, y: at * cellHeight + 18, anchor: "end" }),

@@ -7,14 +7,14 @@ import { drawLines } from "./lines.js";
 import { drawMirror, drawScatter } from "./points.js";
 import { drawSites } from "./sites.js";
 
-/** Marks of one picture; a figure with more rows has its table alone. */
+/** Maximum rows of a drawn figure; larger figures only have a table. */
 const mostRows = 6000;
 
 /**
- * A figure as pictures without script, for a page that has none: SVG whose marks name their kinds by class, for
- * {@link drawingStyle}. Beside the interactive pictures of a report it needs neither a browser nor a document.
- * @param width pixels that there are; pictures may be narrower
- * @returns legends and pictures in order; none where there is nothing to draw, or too much
+ * A figure as static SVG for pages without scripts, styled by class with {@link drawingStyle}. Unlike a report's interactive
+ * figures, it needs neither a browser nor a document.
+ * @param width available pixels; pictures may be narrower
+ * @returns legends and pictures in order; empty if there is nothing to draw, or too much
  */
 export function drawFigure(figure: Figure, width: number): Html[] {
   const rows = rowsOf(figure);
@@ -43,7 +43,7 @@ const dark = ["#6cc7d1", "#ffa95e", "#b3a6ff", "#d9cf4a", "#ff8fc4", "#8ab8ff", 
 const variables = (colors: readonly string[]) => colors.map((color, at) => `--s${at}: ${color};`).join(" ");
 const each = (rule: (at: number) => string) => light.map((_, at) => rule(at)).join(" ");
 
-/** Colours of the marks, for a page that has the variables `--ink`, `--soft` and `--line`; the dark ones on its screen. */
+/** Colours of the marks, for pages with the variables `--ink`, `--soft` and `--line`; dark colours only on screen. */
 export const drawingStyle = `
 .drawing { --deep: #07505a; --other: #a8430a; ${variables(light)} display: flex; flex-wrap: wrap; gap: .5rem; }
 .drawing svg { max-width: 100%; height: auto; font: 12px system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; print-color-adjust: exact; -webkit-print-color-adjust: exact; }

@@ -1,13 +1,12 @@
 import type { Html } from "../markup.js";
 import { label } from "./svg.js";
 
-/** Pixels for the layers' names, left of their grid. */
+/** Width of the layer labels, left of the grid. */
 export const axisWidth = 40;
 
 /**
- * How layers over columns are laid out: columns that do not fit go on in another picture below,
- * like lines.
- * @returns the pictures by their first column and how many they have, and how wide a cell is
+ * Lays out layers over columns; columns that do not fit continue in another picture below.
+ * @returns the first column and the number of columns of each picture, and the width of a cell
  */
 export function layOut(
   columns: number,
@@ -24,7 +23,7 @@ export function layOut(
   return { pictures, cell: Math.min(widestCell, room / most) };
 }
 
-/** The names of the layers, beside their cells. @param named what a row is, where it is no layer */
+/** The layer labels. @param named what a row is, if not a layer */
 export function layerAxis(
   layers: readonly number[],
   cellHeight: number,

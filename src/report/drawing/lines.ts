@@ -7,7 +7,7 @@ import { box, cutText, dot, label, line, path, seriesKinds, svg } from "./svg.js
 
 type Lines = Extract<Chart, { kind: "lines" }>;
 
-/** Lines and dots, a line a series; with `panel`, a small picture for each of its values. */
+/** Lines and dots, one line per series; with `panel`, a small picture per value. */
 export function drawLines(figure: Figure, chart: Lines, rows: readonly Row[], width: number): Html[] {
   const axes = axesOf(chart, rows);
   const of = (name: string) => rows.filter((row) => String(row[chart.series]) === name);
@@ -47,7 +47,7 @@ function onePicture(
     : linear(xDomain, across);
   const vertical = [area.bottom, area.top] as const;
   const y = log ? logarithmic(yDomain, vertical) : linear(yDomain, vertical);
-  // Between two layers there is none, so no step is less than 1.
+  // Layers are integers, so no step is below 1.
   const whole = chart.xDomain === undefined && steps.every(Number.isInteger);
   const room = Math.max(2, Math.floor(wide / 80));
   const xTicks = ticks(xDomain, whole ? Math.min(room, xDomain[1] - xDomain[0]) : room);
@@ -93,7 +93,7 @@ function onePicture(
   ]);
 }
 
-/** Upright lines from low to high, those of each series a little beside the others'. */
+/** Error bars, slightly offset for each series. */
 function intervals(
   { interval, x: xName }: Lines,
   own: readonly Row[],

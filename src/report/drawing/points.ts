@@ -8,7 +8,7 @@ import { box, dot, label, line, svg, textWidth } from "./svg.js";
 type Scatter = Extract<Chart, { kind: "scatter" }>;
 type Mirror = Extract<Chart, { kind: "mirror" }>;
 
-/** Single points, with their names where there is room beside them. */
+/** Points, with labels if there is room. */
 export function drawScatter(figure: Figure, chart: Scatter, rows: readonly Row[], width: number): Html[] {
   const axes = axesOf(chart, rows);
   const height = Math.min(400, Math.round(width * 0.5) + 80);
@@ -47,7 +47,7 @@ export function drawScatter(figure: Figure, chart: Scatter, rows: readonly Row[]
   ];
 }
 
-/** Counts of two classes, one above the line and one below; a small picture for each combination of panels. */
+/** Counts of two classes, above and below the line; one small picture per combination of panels. */
 export function drawMirror(figure: Figure, chart: Mirror, rows: readonly Row[], width: number): Html[] {
   const { panels, sides } = axesOf(chart, rows);
   const most = Math.max(1, Math.min(panels.length, Math.floor(width / 230)));

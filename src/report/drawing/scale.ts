@@ -11,7 +11,7 @@ export function logarithmic(domain: readonly [number, number], range: readonly [
   return (value) => scale(Math.log(value));
 }
 
-/** Round numbers in a domain, about so many: multiples of 1, 2 or 5 times a power of ten. */
+/** About `about` round numbers in a domain: multiples of 1, 2 or 5 times a power of ten. */
 export function ticks([low, high]: readonly [number, number], about: number): number[] {
   const rough = (high - low) / Math.max(1, about);
   if (!(rough > 0) || !Number.isFinite(rough)) return [low];
@@ -22,7 +22,7 @@ export function ticks([low, high]: readonly [number, number], about: number): nu
   return found;
 }
 
-/** Powers of ten in a domain above 0, at most about so many; its ends where it spans none. */
+/** At most about `about` powers of ten in a domain above 0; its ends if it contains none. */
 export function powers([low, high]: readonly [number, number], about: number): number[] {
   const [first, last] = [Math.ceil(Math.log10(low) - 1e-9), Math.floor(Math.log10(high) + 1e-9)];
   if (first > last) return [low, high];
@@ -33,7 +33,7 @@ export function powers([low, high]: readonly [number, number], about: number): n
   );
 }
 
-/** A number on an axis: 6 significant digits, and an exponent only where there are many zeros. */
+/** A number on an axis: 6 significant digits, with an exponent only for many zeros. */
 export function tickText(value: number): string {
   return String(Number(value.toPrecision(6)));
 }

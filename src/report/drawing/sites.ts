@@ -10,7 +10,7 @@ type Sites = Extract<Chart, { kind: "sites" }>;
 const cellHeight = 26;
 const sizes = { leastCell: 48, widestCell: 110 };
 
-/** Differences around 0 of layers over the tokens of two prompts, which stand below each other; faint where nothing can change. */
+/** Differences around 0: layers over the tokens of two prompts; sites that cannot change anything are faint. */
 export function drawSites(figure: Figure, chart: Sites, rows: readonly Row[], width: number): Html[] {
   const { columns, value, rows: named } = chart;
   const { layers, reach } = axesOf(chart, rows);

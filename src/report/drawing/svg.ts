@@ -2,8 +2,8 @@ import { width as columns } from "../../findings/text.js";
 import { Html, html } from "../markup.js";
 
 /**
- * Pictures are SVG without script, style or colour of their own: classes say what a mark is, and the page's stylesheet
- * (`drawingStyle`) what that looks like, in light, dark and print.
+ * An SVG picture without script, style or colours: marks have classes, and the page's stylesheet (`drawingStyle`) defines
+ * their look in light, dark and print.
  */
 export function svg(width: number, height: number, name: string, marks: readonly Html[]): Html {
   const [wide, high] = [Math.ceil(width), Math.ceil(height)];
@@ -15,33 +15,33 @@ export function px(value: number): string {
   return (Math.round(value * 10) / 10).toString();
 }
 
-/** Pixels of a column of text at 12 pixels: wider than most letters of most fonts, since nothing is measured here. */
+/** Width of a column at 12 pixels: an upper estimate for most fonts, because nothing is measured here. */
 const column = 7;
 
-/** About how wide a text is at 12 pixels. */
+/** The estimated width of a text at 12 pixels. */
 export function textWidth(text: string): number {
   return columns(text) * column;
 }
 
 /**
- * Markup of numbers and of names of kinds, which are ours: pictures have thousands of marks, and a template that looks at
- * every character of each takes most of the time.
+ * Markup that only contains numbers and our own class names. Pictures have thousands of marks, and escaping each character
+ * of them would take most of the time.
  */
 function mark(markup: string): Html {
   return new Html(markup);
 }
 
-/** A text that takes at most so many pixels, `…` where something is missing. */
+/** Truncates a text to a width in pixels, ending in `…`. */
 export function cutText(text: string, room: number): string {
   if (textWidth(text) <= room) return text;
-  let kept = "";
+  let start = "";
   let taken = column;
   for (const character of text) {
     taken += columns(character) * column;
     if (taken > room) break;
-    kept += character;
+    start += character;
   }
-  return kept === "" ? "" : `${kept}…`;
+  return start === "" ? "" : `${start}…`;
 }
 
 export interface TextPlace {
@@ -72,7 +72,7 @@ export function path(points: readonly (readonly [number, number])[], kind: strin
   return mark(`<path d="${steps.join("")}" class="${kind}"/>`);
 }
 
-/** Shapes tell series apart without colour, eight as there are colours. */
+/** Eight shapes, one per colour, which distinguish series without colour. */
 const shapes: ((r: number) => string)[] = [
   (r) => `M${px(-r)},0a${px(r)},${px(r)} 0 1 0 ${px(2 * r)},0a${px(r)},${px(r)} 0 1 0 ${px(-2 * r)},0`,
   (r) => `M${px(-r)},${px(-r)}h${px(2 * r)}v${px(2 * r)}h${px(-2 * r)}z`,

@@ -1,4 +1,4 @@
-import { frame, panel, tip } from "./frame.js";
+import { axis as axisOf, frame, panel, tip } from "./frame.js";
 import { cutText, textWidth } from "./text.js";
 
 /**
@@ -13,7 +13,7 @@ export function drawBars(figure, rows, { width, theme }) {
   const most = width * 0.45;
   const widest = Math.max(0, ...rows.map((row) => textWidth(String(row[label]), 12)));
   const marginLeft = Math.min(most, widest) + 14;
-  // Two tokens can look the same; each bar has its own place.
+  // Tokens can look identical, so bars are placed by row.
   const names = rows.map((row) => cutText(String(row[label]), 12, most));
   const ticks = Math.max(1, Math.min(5, Math.floor((width - marginLeft - 52) / 40)));
   const plot = Plot.plot({
@@ -29,17 +29,13 @@ export function drawBars(figure, rows, { width, theme }) {
     marks: [
       Plot.gridX({ stroke: theme.line, strokeOpacity: 1, ticks }),
       Plot.axisX({
-        fill: theme.soft,
-        label: axis,
-        labelArrow: "none",
-        tickSize: 0,
+        ...axisOf(theme, axis),
         ticks,
         tickFormat: (/** @type {number} */ value) => String(Number(value.toPrecision(6))),
       }),
       Plot.axisY({
+        ...axisOf(theme, null),
         fill: theme.ink,
-        label: null,
-        tickSize: 0,
         tickFormat: (/** @type {number} */ row) => names[rows.findIndex((one) => one.row === row)],
       }),
       Plot.barX(rows, { x: value, y: "row", fill: theme.series[0] }),
@@ -59,7 +55,7 @@ export function drawBars(figure, rows, { width, theme }) {
 }
 
 /**
- * What is small is not nothing.
+ * A small value does not become 0.
  * @param {number} value
  */
 function short(value) {

@@ -1,4 +1,4 @@
-import { frame, panel, tip } from "./frame.js";
+import { axis, frame, panel, tip } from "./frame.js";
 import { differenceColor } from "./grid.js";
 import { rampLegend } from "./legend.js";
 import { cutText, textWidth } from "./text.js";
@@ -33,17 +33,9 @@ export function drawDifferences(figure, rows, { width, theme }) {
     x: { type: "band", domain: columns },
     y: { type: "band", domain: names },
     marks: [
-      Plot.axisX({
-        label: xAxis,
-        labelArrow: "none",
-        labelAnchor: "right",
-        tickSize: 0,
-        fill: theme.soft,
-        tickFormat: String,
-      }),
+      Plot.axisX({ ...axis(theme, xAxis), labelAnchor: "right", tickFormat: String }),
       Plot.axisY({
-        label: null,
-        tickSize: 0,
+        ...axis(theme, null),
         fill: theme.ink,
         tickFormat: (/** @type {string} */ name) => cutText(name, 12, most),
       }),

@@ -18,6 +18,20 @@ const kinds = {
 };
 
 /**
+ * Puts a drawn figure into its element, with the legend on a separate line.
+ * @param {Element} container
+ * @param {Drawn} drawn
+ */
+export function place(container, { legend, panels }) {
+  const parts = panels.map(({ svg }) => svg);
+  if (legend === undefined) return container.replaceChildren(...parts);
+  const line = document.createElement("div");
+  line.className = "legend";
+  line.append(legend);
+  container.replaceChildren(line, ...parts);
+}
+
+/**
  * Draws a figure for a width and a theme.
  * @param {PageFigure} figure
  * @param {Space} space

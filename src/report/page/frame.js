@@ -1,7 +1,7 @@
 import { font } from "./text.js";
 
 /**
- * Options that every picture shares.
+ * Options shared by all pictures.
  * @param {{title: string}} figure
  * @param {Theme} theme
  * @param {string} [part]
@@ -21,7 +21,16 @@ export function frame({ title }, theme, part) {
 }
 
 /**
- * What hovering near a row shows.
+ * Options that most axes share: without arrow and tick marks.
+ * @param {Theme} theme
+ * @param {string | null} label
+ */
+export function axis(theme, label) {
+  return { label, labelArrow: "none", tickSize: 0, fill: theme.soft };
+}
+
+/**
+ * The tooltip of a row.
  * @param {Row[]} rows
  * @param {string[]} details
  * @param {object} channels
@@ -40,7 +49,7 @@ export function tip(rows, details, channels) {
 }
 
 /**
- * Finishes a picture. Screen readers hear the figure's title, description, steps and table in its place.
+ * Finishes a picture. Screen readers use the figure's title, description, steps and table instead.
  * @param {any} plot
  * @param {Row[]} rows
  * @param {(row: Row) => [unknown, unknown]} place

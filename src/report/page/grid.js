@@ -1,10 +1,11 @@
+import { axis } from "./frame.js";
+
 /**
- * How layers over columns are laid out: columns that do not fit go on in another picture below,
- * like lines.
+ * Lays out layers over columns; columns that do not fit continue in another picture below.
  * @param {number} count of columns
  * @param {number} width
  * @param {{ axisWidth: number, leastCell: number, widestCell: number }} sizes
- * @returns {{ lines: number[][], cell: number }} the columns of each picture, and how wide a cell is
+ * @returns {{ lines: number[][], cell: number }} the columns of each picture, and the width of a cell
  */
 export function layOut(count, width, { axisWidth, leastCell, widestCell }) {
   const room = Math.max(leastCell, width - axisWidth - 4);
@@ -17,18 +18,15 @@ export function layOut(count, width, { axisWidth, leastCell, widestCell }) {
 }
 
 /**
- * The names of the layers, beside their grid.
+ * The layer labels.
  * @param {Theme} theme
- * @param {{ name: string, names: string[] }} [named] what a row is, where it is no layer
+ * @param {{ name: string, names: string[] }} [named] what a row is, if not a layer
  */
 export function layerAxis(theme, named) {
   return Plot.axisY({
-    label: named?.name ?? "layer",
+    ...axis(theme, named?.name ?? "layer"),
     ...(named && { tickFormat: (/** @type {number} */ row) => named.names[row] }),
     labelAnchor: "bottom",
-    labelArrow: "none",
-    tickSize: 0,
-    fill: theme.soft,
   });
 }
 

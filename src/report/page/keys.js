@@ -1,11 +1,11 @@
 /**
- * Lets the arrow keys step through a picture's points: each shows its tip, as the mouse would, and is read out.
+ * Lets the arrow keys step through a picture's points: each shows its tooltip and is announced to screen readers.
  * @param {HTMLElement} container
  * @param {HTMLElement} status
  * @param {() => Panel[]} panels
  * @param {string[]} details
- * @param {(row: number) => void} [choose] hears of Enter on a point
- * @param {AbortSignal} [signal] ends it
+ * @param {(row: number) => void} [choose] called for Enter on a point
+ * @param {AbortSignal} [signal] removes the listeners
  */
 export function stepWithKeys(container, status, panels, details, choose, signal) {
   let at = -1;

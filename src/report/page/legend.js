@@ -6,7 +6,7 @@ const size = 12;
  * Names of series with their marks, wrapped to the width.
  * @param {{name: string, color: string, symbol?: string, wide?: boolean}[]} series
  * @param {Space} space
- * @param {{ lines: boolean }} [marks] whether the series are lines, or points alone
+ * @param {{ lines: boolean }} [marks] whether the series are lines, or only points
  * @returns {SVGSVGElement}
  */
 export function seriesLegend(series, { width, theme }, { lines } = { lines: true }) {
@@ -47,7 +47,7 @@ export function seriesLegend(series, { width, theme }, { lines } = { lines: true
     .node();
 }
 
-/** Shapes that tell series apart without colour. */
+/** Shapes that distinguish series without colour. */
 export const symbols = ["circle", "square", "triangle", "diamond", "cross", "star", "wye", "times"];
 
 /** @param {string} name */
@@ -56,7 +56,7 @@ function symbolType(name) {
 }
 
 /**
- * A colour scale with its name.
+ * A colour scale with its label.
  * @param {object} color
  * @param {Theme} theme
  * @returns {SVGSVGElement}

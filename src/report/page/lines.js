@@ -1,8 +1,8 @@
-import { frame, panel, tip } from "./frame.js";
+import { axis, frame, panel, tip } from "./frame.js";
 import { seriesLegend, symbols } from "./legend.js";
 
 /**
- * Lines and dots, a line a series; with `panel`, a small picture for each of its values.
+ * Lines and dots, one line per series; with `panel`, a small picture per value.
  * @param {PageFigure} figure
  * @param {Row[]} rows
  * @param {Space} space
@@ -36,10 +36,10 @@ export function drawLines(figure, rows, space) {
 }
 
 /**
- * Width of each of some pictures that share a row.
+ * The width of pictures that share a row.
  * @param {number} width
  * @param {number} count
- * @param {number} [together] pictures that belong side by side where there is room
+ * @param {number} [together] number of pictures that belong side by side if there is room
  */
 export function panelWidth(width, count, together = 1) {
   const most = Math.max(1, Math.min(count, Math.floor(width / 230)));
@@ -50,7 +50,7 @@ export function panelWidth(width, count, together = 1) {
 /** @typedef {{ name: string, place: number, wide: boolean, largest: number }} SeriesPlace */
 
 /**
- * With many series, colours would say nothing, so all but the strongest step back.
+ * With many series, colours cannot distinguish them, so all but the emphasized one are muted.
  * @param {SeriesPlace[]} series
  * @param {Theme} theme
  */
@@ -112,24 +112,15 @@ function onePanel(figure, rows, series, { width, theme }, part) {
     marks: [
       Plot.gridY({ stroke: theme.line, strokeOpacity: 1, ticks: logarithmic ? 4 : 5 }),
       Plot.axisX({
-        fill: theme.soft,
+        ...axis(theme, xAxis),
         stroke: null,
         tickSize: 4,
-        label: xAxis,
-        labelArrow: "none",
-        // Room for a number of five digits each: 1000 beside 1200 is one long number on a telephone.
+        // Room for five digits per tick: on a phone, 1000 next to 1200 would read as one number.
         ticks: steps || square ? 5 : Math.max(2, Math.floor((wide - 64) / 56)),
         // Not "~g": with few ticks it writes 20 as 2e+1.
         tickFormat: (/** @type {number} */ value) => String(Number(value.toPrecision(6))),
       }),
-      Plot.axisY({
-        fill: theme.soft,
-        tickSize: 0,
-        label: yAxis,
-        labelArrow: "none",
-        ticks: 5,
-        tickFormat: "~g",
-      }),
+      Plot.axisY({ ...axis(theme, yAxis), ticks: 5, tickFormat: "~g" }),
       ...(part === undefined
         ? []
         : [Plot.text([part], { frameAnchor: "top-right", dy: -24, fill: theme.ink, fontWeight: 600 })]),
@@ -195,7 +186,7 @@ function onePanel(figure, rows, series, { width, theme }, part) {
 }
 
 /**
- * Upright lines from low to high, those of each series a little beside the others'.
+ * Error bars, slightly offset for each series.
  * @param {Row[]} own
  * @param {{low: string, high: string}} interval
  * @param {string} x
@@ -218,7 +209,7 @@ function intervals(own, { low, high }, x, color, series, name) {
 }
 
 /**
- * Area stands for the number.
+ * The area is proportional to the number.
  * @param {string | number | null | undefined} value
  * @param {number} largest
  */

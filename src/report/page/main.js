@@ -1,4 +1,4 @@
-import { draw } from "./draw.js";
+import { draw, place } from "./draw.js";
 import { stepWithKeys } from "./keys.js";
 import { download, save } from "./save.js";
 import { paperTheme, theme } from "./theme.js";
@@ -9,7 +9,7 @@ root.classList.add("scripted");
 
 /** @type {{name: string, figures: PageFigure[], job: object}} */
 const data = JSON.parse(element("data").textContent ?? "");
-/** What fits between the margins of A4 and Letter, in pixels. */
+/** Width between the margins of A4 and Letter, in pixels. */
 const printedWidth = 620;
 
 const views = data.figures.map((figure) => {
@@ -21,8 +21,7 @@ const views = data.figures.map((figure) => {
   const show = (/** @type {Space} */ space) => {
     const drawn = draw(figure, space);
     panels = drawn.panels;
-    const parts = panels.map(({ svg }) => svg);
-    container.replaceChildren(...(drawn.legend === undefined ? parts : [aside(drawn.legend), ...parts]));
+    place(container, drawn);
   };
   const choices = viewButtons(figure, () => show(here()));
   if (choices !== undefined) container.before(choices);
@@ -41,14 +40,6 @@ const views = data.figures.map((figure) => {
 /** @param {string} id */
 function element(id) {
   return /** @type {HTMLElement} */ (document.getElementById(id));
-}
-
-/** A legend has a line of its own. @param {SVGSVGElement} legend */
-function aside(legend) {
-  const line = document.createElement("div");
-  line.className = "legend";
-  line.append(legend);
-  return line;
 }
 
 function showAll() {
@@ -75,7 +66,7 @@ button.addEventListener("click", () => {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showAll);
 
 element("print").addEventListener("click", () => print());
-/** Passages that only paper opens; nobody can click there. @type {HTMLDetailsElement[]} */
+/** Sections that are open only in print. @type {HTMLDetailsElement[]} */
 let opened = [];
 addEventListener("beforeprint", () => {
   opened = [

@@ -1,11 +1,11 @@
-import { frame, panel, tip } from "./frame.js";
+import { axis as axisOf, frame, panel, tip } from "./frame.js";
 import { seriesLegend } from "./legend.js";
 import { panelWidth } from "./lines.js";
 
 /** @typedef {{ name: string, rows: number[], x: [number, number], reach: number }} MirrorPanel */
 
 /**
- * Histograms of two classes, one above the line and one below; a small picture for each combination of panels.
+ * Histograms of two classes, above and below the line; one small picture per combination of panels.
  * @param {PageFigure} figure
  * @param {Row[]} rows
  * @param {Space} space
@@ -38,11 +38,9 @@ export function drawMirror(figure, rows, space) {
         x: { domain: x },
         y: { domain: [-reach, reach] },
         marks: [
-          Plot.axisX({ label: axis, labelArrow: "none", tickSize: 0, fill: theme.soft, ticks: 3 }),
+          Plot.axisX({ ...axisOf(theme, axis), ticks: 3 }),
           Plot.axisY({
-            label: null,
-            tickSize: 0,
-            fill: theme.soft,
+            ...axisOf(theme, null),
             ticks: 4,
             tickFormat: (/** @type {number} */ tick) => d3.format("d")(Math.abs(tick)),
           }),

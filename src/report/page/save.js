@@ -1,7 +1,7 @@
 import { cutText, font } from "./text.js";
 
 const namespace = "http://www.w3.org/2000/svg";
-/** Browsers refuse larger canvases; such pictures are saved with less detail. */
+/** Browsers reject larger canvases; larger pictures are saved at a lower resolution. */
 const mostPixels = 120_000_000;
 
 /**
@@ -17,7 +17,7 @@ export async function save(kind, figure, container, theme, name) {
   return savePicture(kind, compose(figure, container, theme), name);
 }
 
-/** @typedef {{svg: SVGSVGElement, width: number, height: number}} Sheet a whole picture, ready to be kept */
+/** @typedef {{svg: SVGSVGElement, width: number, height: number}} Sheet a complete picture, ready to save */
 
 /**
  * @param {string} kind `svg` or `png`
@@ -47,7 +47,7 @@ export async function savePicture(kind, { svg, width, height }, name) {
 }
 
 /**
- * One picture of title, legend and all panels, as they stand on the page.
+ * One picture with title, legend and all panels, laid out as on the page.
  * @param {Omit<PageFigure, "axes">} figure
  * @param {HTMLElement} container
  * @param {Theme} theme
@@ -62,11 +62,11 @@ function compose({ title }, container, theme) {
 }
 
 /**
- * Paper with a title, in the page's colours.
+ * A sheet with a title, in the page's colours.
  * @param {string} title
- * @param {{width: number, height: number}} room what stands under the title
+ * @param {{width: number, height: number}} room the space below the title
  * @param {Theme} theme
- * @returns {{sheet: Sheet, left: number, top: number}} where that room begins
+ * @returns {{sheet: Sheet, left: number, top: number}} the origin of that space
  */
 export function titledSheet(title, room, theme) {
   const [padding, head] = [16, 34];
@@ -91,7 +91,7 @@ export function titledSheet(title, room, theme) {
 }
 
 /**
- * A copy of a picture of the page, as far from where it stands there as is said.
+ * A copy of a picture of the page, moved by an offset.
  * @param {Element} part
  * @param {number} across
  * @param {number} down
@@ -141,8 +141,7 @@ export function csvText(head, rows) {
 }
 
 /**
- * A field as RFC 4180 has it. Spreadsheets take a text that begins like a formula for one; an apostrophe in front
- * keeps it a text.
+ * A field according to RFC 4180. An apostrophe keeps spreadsheets from treating text that starts like a formula as one.
  * @param {string | number | null} value
  */
 function field(value) {

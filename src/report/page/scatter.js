@@ -1,4 +1,4 @@
-import { frame, panel, tip } from "./frame.js";
+import { axis, frame, panel, tip } from "./frame.js";
 import { seriesLegend } from "./legend.js";
 import { styles } from "./lines.js";
 import { textWidth } from "./text.js";
@@ -7,7 +7,7 @@ const [labelSize, dot] = [10, 4.5];
 const margin = { left: 52, right: 30, top: 28, bottom: 38 };
 
 /**
- * Single points with their names, where there is room for them.
+ * Points, with labels if there is room.
  * @param {PageFigure} figure
  * @param {Row[]} rows
  * @param {Space} space
@@ -43,22 +43,8 @@ export function drawScatter(figure, rows, space) {
     y: { domain: down.domain() },
     marks: [
       Plot.gridY({ stroke: theme.line, strokeOpacity: 1, ticks: 6 }),
-      Plot.axisX({
-        label: xAxis,
-        labelArrow: "none",
-        tickSize: 4,
-        fill: theme.soft,
-        ticks: 5,
-        tickFormat: "~g",
-      }),
-      Plot.axisY({
-        label: yAxis,
-        labelArrow: "none",
-        tickSize: 0,
-        fill: theme.soft,
-        ticks: 6,
-        tickFormat: "~g",
-      }),
+      Plot.axisX({ ...axis(theme, xAxis), tickSize: 4, ticks: 5, tickFormat: "~g" }),
+      Plot.axisY({ ...axis(theme, yAxis), ticks: 6, tickFormat: "~g" }),
       Plot.link(leaders, { x1: "x1", y1: "y1", x2: "x2", y2: "y2", stroke: theme.soft, strokeOpacity: 0.5 }),
       ...series.map(({ name, color, symbol }) => {
         const own = rows.filter((row) => String(row[by]) === name);
@@ -86,15 +72,15 @@ export function drawScatter(figure, rows, space) {
 }
 
 /**
- * Where names stand: beside, above or below their points, clear of other points and names. A name that has
- * room nowhere near is left out; hovering and the table tell it.
+ * Places labels next to, above or below their points, clear of other points and labels. A label without room is left
+ * out; hovering and the table show it.
  * @template T
  * @param {{ row: T, name: string, x: number, y: number }[]} points
  * @param {{ left: number, right: number, top: number, bottom: number }} area
  * @returns {{ row: T, name: string, dx: number, dy: number, anchor: string, far: boolean }[]}
  */
 function spots(points, area) {
-  // Close by first; further away only with a line to the point.
+  // Try close places first; distant ones get a line to the point.
   const around = [0, 12, 24, 38, 54, 72].flatMap((away) => [
     { dx: 7 + away, dy: 0, anchor: "start", far: away > 0 },
     { dx: -7 - away, dy: 0, anchor: "end", far: away > 0 },

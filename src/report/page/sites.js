@@ -1,4 +1,4 @@
-import { frame, panel, tip } from "./frame.js";
+import { axis, frame, panel, tip } from "./frame.js";
 import { differenceColor, layerAxis, layOut } from "./grid.js";
 import { rampLegend } from "./legend.js";
 import { cutText } from "./text.js";
@@ -8,8 +8,8 @@ const cellHeight = 26;
 const sizes = { axisWidth: 44, leastCell: 46, widestCell: 110 };
 
 /**
- * Differences around 0 of layers over tokens, the deepest layer on top; two prompts' tokens stand below each other. Cells
- * without a value are dashed: they are not computed yet.
+ * Differences around 0: layers over the tokens of two prompts, the deepest layer on top. Cells without a value, which are not
+ * computed yet, are dashed.
  * @param {PageFigure} figure
  * @param {Row[]} rows
  * @param {Space} space
@@ -25,6 +25,7 @@ export function drawSites(figure, rows, { width, theme }) {
   const name = (/** @type {"above" | "below"} */ side) => (/** @type {number} */ column) =>
     cutText(columns[column][side], 12, cell - 4);
 
+  const under = { ...axis(theme, null), anchor: "bottom" };
   const panels = lines.map((places) => {
     const inside = rows.filter(({ column }) => places.includes(Number(column)));
     const there = inside.filter((row) => row[value] !== null);
@@ -43,21 +44,8 @@ export function drawSites(figure, rows, { width, theme }) {
       y: { type: "band", domain: layers },
       marks: [
         layerAxis(theme, named),
-        Plot.axisX({
-          anchor: "bottom",
-          label: null,
-          tickSize: 0,
-          fill: theme.ink,
-          tickFormat: name("above"),
-        }),
-        Plot.axisX({
-          anchor: "bottom",
-          label: null,
-          tickSize: 0,
-          tickPadding: 24,
-          fill: theme.soft,
-          tickFormat: name("below"),
-        }),
+        Plot.axisX({ ...under, fill: theme.ink, tickFormat: name("above") }),
+        Plot.axisX({ ...under, tickPadding: 24, tickFormat: name("below") }),
         Plot.cell(shut, { x: "column", y: "layer", fill: theme.line, fillOpacity: 0.35, inset: 0.5 }),
         Plot.cell(missing, {
           x: "column",

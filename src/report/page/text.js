@@ -3,7 +3,7 @@ export const font = 'system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif
 const measure = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
 
 /**
- * Pixels that a text takes.
+ * The width of a text in pixels.
  * @param {string} text
  * @param {number} size
  */
@@ -13,7 +13,7 @@ export function textWidth(text, size) {
 }
 
 /**
- * A text cut to a width, with `…` where something is missing.
+ * Truncates a text to a width, ending in `…`.
  * @param {string} text
  * @param {number} size
  * @param {number} room

@@ -20,7 +20,7 @@ const themes = {
   },
 };
 
-/** The colours in use: those chosen on the page, or the system's. */
+/** The current colours: chosen on the page, or the system's. */
 export function theme() {
   const chosen = document.documentElement.dataset.theme;
   const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
@@ -33,7 +33,7 @@ export function paperTheme() {
 }
 
 /**
- * Black or white, whichever is easier to read on a colour (WCAG 2 contrast).
+ * Black or white, whichever has the higher contrast on a colour (WCAG 2).
  * @param {string} color
  */
 export function readableOn(color) {

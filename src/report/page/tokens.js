@@ -1,4 +1,4 @@
-import { frame, panel, tip } from "./frame.js";
+import { axis, frame, panel, tip } from "./frame.js";
 import { layerAxis, layOut } from "./grid.js";
 import { rampLegend } from "./legend.js";
 import { cutText, textWidth } from "./text.js";
@@ -8,7 +8,7 @@ const cellHeight = 30;
 const sizes = { axisWidth: 44, leastCell: 62, widestCell: 150 };
 
 /**
- * Layers over tokens, the deepest on top; long texts continue in another picture below, like lines.
+ * Layers over tokens, the deepest layer on top; long texts continue in another picture below.
  * @param {PageFigure} figure
  * @param {Row[]} rows
  * @param {Space} space
@@ -46,9 +46,8 @@ export function drawTokens(figure, rows, { width, theme }) {
       marks: [
         down === undefined ? layerAxis(theme) : namesAxis(down, axisWidth, theme),
         Plot.axisX({
+          ...axis(theme, null),
           anchor: "bottom",
-          label: null,
-          tickSize: 0,
           fill: theme.ink,
           tickFormat: (/** @type {number} */ position) => cutText(tokens[position], 12, cell - 4),
         }),
@@ -71,7 +70,7 @@ export function drawTokens(figure, rows, { width, theme }) {
 }
 
 /**
- * How much room names of rows get beside their grid.
+ * The width of row labels.
  * @param {string[]} names
  * @param {number} width
  */
@@ -86,15 +85,14 @@ export function namesWidth(names, width) {
  */
 function namesAxis(names, room, theme) {
   return Plot.axisY({
-    label: null,
-    tickSize: 0,
+    ...axis(theme, null),
     fill: theme.ink,
     tickFormat: (/** @type {number} */ row) => cutText(names[row] ?? "", 12, room - 6),
   });
 }
 
 /**
- * The colours of a map's values, as a scale of Plot.
+ * The colours of a map's values as a Plot scale.
  * @param {{ domain: number[], logarithmic: boolean, reversed: boolean }} axis
  * @param {string} scale
  * @param {Theme} theme

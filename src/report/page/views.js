@@ -1,6 +1,6 @@
 /**
- * Buttons that choose what the cells of a figure show, where it offers more than one thing; nothing otherwise.
- * @param {PageFigure} figure whose chart becomes what is chosen
+ * Buttons that choose the quantity of a figure's cells; undefined without a choice.
+ * @param {PageFigure} figure its chart changes with the choice
  * @param {() => void} redraw
  * @returns {HTMLElement | undefined}
  */
@@ -11,7 +11,7 @@ export function viewButtons(figure, redraw) {
   const group = document.createElement("div");
   group.className = "tools views";
   group.setAttribute("role", "group");
-  group.setAttribute("aria-label", `What “${figure.title}” shows`);
+  group.setAttribute("aria-label", `Quantity shown in “${figure.title}”`);
   const buttons = views.map(({ id: _id, name, ...view }, index) => {
     const button = document.createElement("button");
     button.type = "button";

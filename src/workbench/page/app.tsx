@@ -1,7 +1,7 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { percent } from "../../findings/numbers.js";
+import { count } from "../../findings/numbers.js";
 import { chatSettings } from "./chat-settings.js";
-import { isGoing } from "./jobs.js";
+import { isActive } from "./jobs.js";
 import { follow, usePlace, type View, views } from "./router.js";
 import { call, forget } from "./session.js";
 import { changed, known, useTopic } from "./store.js";
@@ -33,18 +33,17 @@ export function App() {
   const { view, id } = usePlace();
   const [title, Shown] = shown[view];
   const shownBefore = useRef(view);
-  // With the view itself, before another key can arrive: an effect behind the next picture would take the focus, and the
-  // rest of what is being typed, from a field that one has gone to meanwhile.
+  // A layout effect: a later one would take the focus from a field that the user has moved to in the meantime.
   useLayoutEffect(() => {
     document.title = `${title} · tapline workbench`;
-    // Who came by a link or a button, goes on in the view and not at the page's beginning.
+    // After a link or a button, keyboard users continue in the view instead of at the top of the page.
     if (shownBefore.current !== view) document.getElementById("content")?.focus();
     shownBefore.current = view;
   }, [view]);
   return (
     <>
       <a class="skip" href="#content">
-        Skip to the content
+        Skip to content
       </a>
       <header class="strip">
         <span class="brand">
@@ -66,14 +65,14 @@ export function App() {
   );
 }
 
-/** What is served, how both services are, and how much is going on. */
+/** The served model, the state of both services, and what is running. */
 function Status() {
   useTopic("state");
   const { state, lost } = known;
   if (state === undefined) return null;
   const { server, lab, jobs, conversations, models } = state;
   const { switching } = models;
-  const going = jobs.filter(({ status }) => isGoing(status)).length;
+  const active = jobs.filter(({ status }) => isActive(status)).length;
   const answering = conversations.filter(({ running }) => running).length;
   return (
     <>
@@ -82,11 +81,11 @@ function Status() {
         {switching !== null && switching.error === undefined && (
           <span class="soft">
             {" "}
-            becomes <bdi>{switching.model}</bdi>: {switching.stage}
+            switching to <bdi>{switching.model}</bdi>: {switching.stage}…
           </span>
         )}
         {server.n_layer !== null && (
-          <span class="soft"> {`${server.n_layer} blocks, ${server.n_embd} wide`}</span>
+          <span class="soft"> {`${server.n_layer} layers, width ${server.n_embd}`}</span>
         )}
       </span>
       <span class="states" role="status">
@@ -94,16 +93,18 @@ function Status() {
           <span class="bad">{lost}</span>
         ) : (
           <>
-            <span class={server.ok ? "soft" : "bad"}>server: {server.ok ? "ready" : server.sentence}</span>
+            <span class={server.ok ? "soft" : "bad"}>Server: {server.ok ? "ready" : server.sentence}</span>
             <span class={lab.ok ? "soft" : "bad"}>Lab: {lab.ok ? "ready" : lab.sentence}</span>
-            {answering > 0 && <span>answering</span>}
+            {answering > 0 && <span>generating</span>}
           </>
         )}
       </span>
       <EditsOn />
-      <a class="jobs" href="/jobs" onClick={follow}>
-        {going === 1 ? "1 job running" : `${going} jobs running`}
-      </a>
+      {active > 0 && (
+        <a class="jobs" href="/jobs" onClick={follow}>
+          {count(active, "job")} running
+        </a>
+      )}
       <ThemeButton />
       <SignOut />
     </>
@@ -127,24 +128,19 @@ function SignOut() {
   );
 }
 
-/** What the next answers are changed by, and what the server says that it did to the last one. */
+/** How many interventions the next answers get, and whether they had no effect on the last one. */
 function EditsOn() {
   const { id } = usePlace();
   useTopic("settings");
   useTopic(`conversation ${id}`);
-  const count = chatSettings.edits.filter(({ on }) => on).length;
-  if (count === 0) return null;
+  const active = chatSettings.edits.filter(({ on }) => on).length;
+  if (active === 0) return null;
   const last = id === undefined ? undefined : known.conversations.get(id)?.turns.at(-1);
-  const done = last?.answers.flatMap(({ edits }) => edits ?? []) ?? [];
-  const shares = done.map(({ mean_row_length: row, mean_change_length: change }) =>
-    row !== undefined && change !== undefined && row > 0 ? change / row : undefined,
-  );
-  const nothing = done.some(({ mean_change_length: change }) => change === 0);
-  const told = shares.flatMap((share) => (share === undefined ? [] : [percent(share)]));
+  const applied = last?.answers.flatMap(({ edits }) => edits ?? []) ?? [];
+  const ineffective = applied.some(({ mean_change_length: change }) => change === 0);
   return (
-    <a class={nothing ? "edits-on bad" : "edits-on"} href="/chat" onClick={follow}>
-      edits on: {count}
-      {nothing ? " (changes nothing)" : told.length > 0 && ` (${told.join(", ")} of a row)`}
+    <a class={ineffective ? "edits-on bad" : "edits-on"} href="/chat" onClick={follow}>
+      {count(active, "intervention")} active{ineffective && ", no effect"}
     </a>
   );
 }

@@ -1,10 +1,9 @@
 import type { ConversationSummary } from "../wire.js";
 
 /**
- * The conversations that go on differently from one question: the answers that were begun anew, edited, or asked for in
- * other words there, the first one first.
+ * The conversations with other versions of a question: resampled, edited or reworded there. The oldest comes first.
  * @param all every conversation, in any order
- * @returns their ids, that of the one that holds `id`'s own version among them
+ * @returns their ids, including the one that owns the version shown in `id`
  */
 export function branchesAt(all: readonly ConversationSummary[], id: string, turn: number): string[] {
   const byId = new Map(all.map((one) => [one.id, one]));
@@ -18,7 +17,7 @@ export function branchesAt(all: readonly ConversationSummary[], id: string, turn
     .map((one) => one.id);
 }
 
-/** The conversation whose version of a question another one shows: they are the same up to where it left. */
+/** The conversation that owns the version of a question shown in another one, which branched off later. */
 export function ownerOf(byId: ReadonlyMap<string, ConversationSummary>, id: string, turn: number): string {
   const from = byId.get(id)?.from;
   return from !== undefined && from.turn > turn && byId.has(from.conversation)
@@ -26,7 +25,7 @@ export function ownerOf(byId: ReadonlyMap<string, ConversationSummary>, id: stri
     : id;
 }
 
-/** The first of the conversations that differ in a question. */
+/** The oldest of the conversations with versions of a question. */
 function rootOf(byId: ReadonlyMap<string, ConversationSummary>, id: string, turn: number): string {
   const owner = ownerOf(byId, id, turn);
   const from = byId.get(owner)?.from;

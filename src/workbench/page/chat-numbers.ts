@@ -4,14 +4,18 @@ import type { Numbers } from "./views/picture.js";
 
 type Cell = string | number | null;
 
-/** All that is known of an answer, a row for each of its tokens. */
+/** All data of an answer, one row per token. */
 export function answerNumbers({ layers, dictionary }: Turn, { tokens }: TurnAnswer): Numbers {
   const probes = [...new Set(tokens.flatMap((token) => Object.keys(token.probes ?? {})))];
   const head = [
-    ...["token", "id", "text", "part", "probability", "entropy in bits, at least"],
+    ...["token", "id", "text", "part", "probability", "entropy (lower bound, bits)"],
     ...probes.map((name) => `probe ${name}`),
-    ...layers.flatMap((layer) => [`norm at ${layer}`, `lens at ${layer}`, `its probability at ${layer}`]),
-    ...(dictionary === undefined ? [] : [`strongest feature of ${dictionary.name}`, "its activation"]),
+    ...layers.flatMap((layer) => [
+      `norm at layer ${layer}`,
+      `lens at layer ${layer}`,
+      `lens probability at layer ${layer}`,
+    ]),
+    ...(dictionary === undefined ? [] : [`strongest feature of ${dictionary.name}`, "feature activation"]),
   ];
   const rows = tokens.map((token, at): Cell[] => [
     ...[at, token.id ?? null, token.text, partOf(token)],
@@ -28,7 +32,7 @@ export function answerNumbers({ layers, dictionary }: Turn, { tokens }: TurnAnsw
   return { head, rows };
 }
 
-/** All that is known of one token: what it was chosen from, and what was seen in the row that chose it. */
+/** All data of one token: its alternatives, and what was measured at the position that produced it. */
 export function insideNumbers({ layers, dictionary }: Turn, token: AnswerToken): Numbers {
   const { candidates = [], lens = [], norms = [], probes = {}, features = [] } = token;
   const ranked = (kind: string, layer: number | null, all: Candidate[]): Cell[][] =>
@@ -42,7 +46,7 @@ export function insideNumbers({ layers, dictionary }: Turn, token: AnswerToken):
       ...["feature", dictionary?.layer ?? null, rank + 1, feature, dictionary?.name ?? null, activation],
     ]),
   ];
-  return { head: ["what", "layer", "rank", "id", "token or name", "value"], rows };
+  return { head: ["kind", "layer", "rank", "id", "token or name", "value"], rows };
 }
 
 function partOf({ thinking, special }: AnswerToken): string {

@@ -1,18 +1,18 @@
 import type { Edit } from "./views/edits.js";
 
-/** What the next answers are given with; it stays when one goes from conversation to conversation and to other views. */
+/** Settings of the next answers, shared by all conversations and kept while other views are open. */
 export const chatSettings: {
   edits: Edit[];
   pair: boolean;
   temperature: number;
   tokens: number;
-  /** `on`, `off`, or as the server likes. */
+  /** `on`, `off`, or empty for the server default. */
   thinking: string;
-  /** A probe that reads every token, where one is named. */
+  /** The name of a probe that reads every token; empty for none. */
   watch: string;
-  /** A dictionary whose features are read in every token, where one is named. */
+  /** The name of a dictionary whose features are read at every token; empty for none. */
   dictionary: string;
-  /** Whether complete answers are read as Markdown. */
+  /** Whether complete answers are rendered as Markdown. */
   markdown: boolean;
 } = {
   edits: [],
@@ -24,3 +24,7 @@ export const chatSettings: {
   dictionary: "",
   markdown: true,
 };
+
+export function addEdit(edit: Edit): void {
+  chatSettings.edits = [...chatSettings.edits, edit];
+}

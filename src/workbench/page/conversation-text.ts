@@ -1,7 +1,8 @@
+import { textOf } from "../thought-clock.js";
 import type { Conversation, Turn, TurnAnswer } from "../wire.js";
 import { thoughtWords } from "./thoughts.js";
 
-/** A conversation as Markdown that shows no HTML of a model's: outside of code every `<` is written as text. */
+/** A conversation as Markdown. HTML from a model stays inert: outside code, every `<` is escaped. */
 export function asMarkdown({ title, turns }: Conversation): string {
   const parts = [`# ${inert(title)}`, ...turns.flatMap(turnParts)];
   return `${parts.join("\n\n")}\n`;
@@ -14,7 +15,7 @@ function turnParts({ question, answers, interventions, model }: Turn & { model?:
     ...answers.flatMap((answer) => [
       `## ${headingOf(answer, answers.length, model)}`,
       ...(answer.edited && interventions.length > 0
-        ? [`With these interventions:\n\n\`\`\`json\n${JSON.stringify(interventions, null, 2)}\n\`\`\``]
+        ? [`Interventions:\n\n\`\`\`json\n${JSON.stringify(interventions, null, 2)}\n\`\`\``]
         : []),
       ...thoughts(answer),
       inert(textOf(answer)),
@@ -26,7 +27,7 @@ function turnParts({ question, answers, interventions, model }: Turn & { model?:
 function headingOf({ edited }: TurnAnswer, count: number, model: string | null | undefined): string {
   const who = model == null ? "" : ` of ${inert(model)}`;
   if (count === 1) return `Answer${who}`;
-  return edited ? `Answer${who}, with the interventions` : `Answer${who}, without them`;
+  return edited ? `Answer${who}, with interventions` : `Baseline answer${who}`;
 }
 
 function thoughts({ tokens, thoughtSeconds }: TurnAnswer): string[] {
@@ -37,14 +38,7 @@ function thoughts({ tokens, thoughtSeconds }: TurnAnswer): string[] {
   return [`> ${words}:\n>\n> ${inert(text).replaceAll("\n", "\n> ")}`];
 }
 
-/** What was said, without thoughts and what ends a turn. */
-export function textOf({ tokens }: TurnAnswer): string {
-  return tokens
-    .map(({ text, thinking, special }) => (thinking === true || special === true ? "" : text))
-    .join("");
-}
-
-/** Markdown whose HTML and pictures are words. Fenced code is that already. */
+/** Markdown with escaped HTML and images. Fenced code needs no escaping. */
 function inert(text: string): string {
   let fence = "";
   const lines = text.split("\n").map((line) => {

@@ -2,21 +2,21 @@ import { sharedPlaces } from "../../findings/difference.js";
 import type { AnswerToken, TurnAnswer } from "../wire.js";
 
 export interface Differences {
-  /** The first token that is not the same; undefined where they are the same throughout. */
+  /** The first token that differs; undefined for identical answers. */
   first: number | undefined;
-  /** Tokens of each that the other has not, at their places in the order of both. */
+  /** Indices of the tokens of each answer that the other one does not share. */
   one: ReadonlySet<number>;
   other: ReadonlySet<number>;
 }
 
-/** More pairs of tokens than this are not compared one with another: all behind the first difference counts as one. */
+/** Above this number of token pairs, everything after the first difference counts as different. */
 const mostPairs = 1_000_000;
 
 const known = new WeakMap<TurnAnswer, { other: TurnAnswer; differences: Differences }>();
 
 /**
- * What two complete answers do not have in common: all but a longest sequence of tokens that stands in both. It is
- * computed once, and the same object for the same answers.
+ * The tokens of two complete answers outside their longest common subsequence. Computed once: the same answers get the
+ * same object.
  */
 export function differencesOf(one: TurnAnswer, other: TurnAnswer): Differences {
   const found = known.get(one);
@@ -27,8 +27,8 @@ export function differencesOf(one: TurnAnswer, other: TurnAnswer): Differences {
 }
 
 /**
- * What two answers to one question differ in; undefined for an answer alone, and while either of them is running or where
- * it failed: two failed answers are both empty, which does not make them the same.
+ * The differences of two answers to one question. Undefined for a single answer, and if either is running or failed: two
+ * failed answers are both empty, but not identical.
  */
 export function comparisonOf([one, other]: readonly TurnAnswer[]): Differences | undefined {
   if (one === undefined || other === undefined) return undefined;
@@ -36,13 +36,13 @@ export function comparisonOf([one, other]: readonly TurnAnswer[]): Differences |
   return complete ? differencesOf(one, other) : undefined;
 }
 
-/** The comparison of two answers in a sentence, for the page. */
+/** The comparison as a sentence for the page. */
 export function differenceSentence({ first, one }: Differences, count: number): string {
-  if (first === undefined) return "Both answers are the same, token by token. A stronger change may show.";
-  return `First difference: token ${first}. With the interventions, ${one.size} of ${count} tokens differ.`;
+  if (first === undefined) return "The answers are identical. Try a stronger intervention.";
+  return `${one.size} of ${count} tokens differ from the unmodified answer, starting at token ${first}.`;
 }
 
-/** How a question's answers ended, for those who hear the page. */
+/** How a question's answers ended, for screen readers. */
 export function doneSentence(answers: readonly TurnAnswer[]): string {
   if (answers.some(({ state }) => state === "failed")) return "an answer failed";
   const count = answers[0]?.tokens.length ?? 0;

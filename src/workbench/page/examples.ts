@@ -1,20 +1,20 @@
 import { limits } from "../../contracts/limits.js";
 
-/** A text of one of two classes; the split where the file says it. */
+/** A text of one of two classes, with its split if the file has one. */
 export interface LabelledText {
   text: string;
   label: 0 | 1;
   split?: "train" | "test";
 }
 
-/** What else a job says, and the splits, have room in the Lab's limit, too. */
+/** Leaves room in the Lab's limit for splits and other settings. */
 const mostBytes = limits.job_body_bytes * 0.9;
 
 /**
- * Reads examples out of a file: JSON Lines, an object a line, or CSV whose first row names its columns; both with `text`,
- * `label` (0 or 1) and, where wanted, `split` (train or test).
- * @param rowsOf reads CSV as RFC 4180 has it
- * @throws Error one sentence with the place of what is wrong
+ * Reads examples from a file: JSON Lines or CSV with a header row, both with `text`, `label` (0 or 1) and optionally
+ * `split` (train or test).
+ * @param rowsOf parses CSV according to RFC 4180
+ * @throws Error with the place of the fault
  */
 export function readExamples(
   name: string,
@@ -28,12 +28,12 @@ export function readExamples(
       : ofTable(rowsOf(text));
   if (found.length < limits.examples_min || found.length > limits.examples) {
     throw new Error(
-      `${name} has ${found.length} examples; a probe takes ${limits.examples_min} to ${limits.examples}.`,
+      `${name}: a probe needs ${limits.examples_min} to ${limits.examples} examples, got ${found.length}.`,
     );
   }
   const size = new TextEncoder().encode(JSON.stringify(found)).length;
   if (size > mostBytes) {
-    throw new Error(`The examples of ${name} take ${size} bytes; at most ${mostBytes} are handed in.`);
+    throw new Error(`${name}: the examples may have at most ${mostBytes} bytes, got ${size}.`);
   }
   return found;
 }
@@ -46,10 +46,10 @@ function ofLines(text: string): LabelledText[] {
     try {
       value = JSON.parse(line);
     } catch {
-      throw new Error(`${place} is not JSON.`);
+      throw new Error(`${place}: invalid JSON.`);
     }
     if (typeof value !== "object" || value === null)
-      throw new Error(`${place} is no object with text and label.`);
+      throw new Error(`${place}: expected an object with text and label.`);
     const { text, label, split } = value as Record<string, unknown>;
     return [exampleOf(place, text, label, split)];
   });
@@ -64,7 +64,7 @@ function ofTable([head = [], ...rows]: string[][]): LabelledText[] {
   ];
   if (text < 0 || label < 0) {
     throw new Error(
-      `The first row has to name the columns text and label; it has ${head.join(", ").slice(0, 80) || "nothing"}.`,
+      `The first row must name the columns text and label; got ${head.join(", ").slice(0, 80) || "nothing"}.`,
     );
   }
   return rows.flatMap((row, at) =>
@@ -75,7 +75,7 @@ function ofTable([head = [], ...rows]: string[][]): LabelledText[] {
 }
 
 function exampleOf(place: string, text: unknown, label: unknown, split: unknown): LabelledText {
-  if (typeof text !== "string" || text.trim() === "") throw new Error(`${place} has no text.`);
+  if (typeof text !== "string" || text.trim() === "") throw new Error(`${place}: text is missing.`);
   const known = new Map<string, 0 | 1>([
     ["0", 0],
     ["1", 1],
@@ -87,17 +87,17 @@ function exampleOf(place: string, text: unknown, label: unknown, split: unknown)
       .toLowerCase(),
   );
   if (known === undefined) {
-    throw new Error(`${place}: label is 0 or 1; got ${JSON.stringify(label ?? "").slice(0, 40)}.`);
+    throw new Error(`${place}: label must be 0 or 1, got ${JSON.stringify(label ?? "").slice(0, 40)}.`);
   }
   const side = String(split ?? "")
     .trim()
     .toLowerCase();
   if (!["", "train", "test"].includes(side))
-    throw new Error(`${place}: split is train or test; got ${side.slice(0, 40)}.`);
+    throw new Error(`${place}: split must be train or test, got ${side.slice(0, 40)}.`);
   return { text, label: known, ...(side !== "" && { split: side as "train" }) };
 }
 
-/** Every third text of each class is held out, where the file does not say which. */
+/** Holds out every third text of each class without a split. */
 export function withSplits(examples: readonly LabelledText[]): Required<LabelledText>[] {
   const seen = [0, 0];
   return examples.map(({ text, label, split }) => {

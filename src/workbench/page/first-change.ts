@@ -1,4 +1,4 @@
-/** The change that a conversation is offered first: one that changes what is said, and leaves it language. */
+/** The first intervention offered in a conversation: it changes the answer and leaves it fluent. */
 export interface FirstChange {
   kind: "ablate";
   layer: number;
@@ -7,9 +7,9 @@ export interface FirstChange {
 }
 
 /**
- * What the first block makes of the question is taken away in part, and of the answer's own tokens nothing: the model hears
- * less of what it is asked, and speaks as before. `npm run verify:first-change` measures it.
- * @param width of the served model's rows; the embedded model's are so narrow that half of them changes nothing
+ * Partly ablates the first block at the prompt only: the model gets less of the question, and the answer's tokens are not
+ * edited. `npm run verify:first-change` measures it.
+ * @param width hidden size of the served model; the embedded model is so narrow that a strength of 0.5 has no effect
  */
 export function firstChange(width: number | null): FirstChange {
   return {

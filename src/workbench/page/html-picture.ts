@@ -1,13 +1,13 @@
 /**
- * What stands in an element of the page as one picture of SVG, so that words with colours behind them are kept as other
- * pictures are: each box with its colours and borders, each word where the browser has put it. Buttons and fields are
- * no part of it. Neither `foreignObject`, which few programs draw, nor a library.
+ * Renders an element of the page as SVG, so that coloured words can be saved like other figures: each box with its colours
+ * and borders, each word where the browser placed it, without buttons and fields. It does not use `foreignObject`, which
+ * few programs draw, or a library.
  */
 import { copyOf, make, titledSheet } from "../../report/page/save.js";
 
 type Sheet = ReturnType<typeof titledSheet>["sheet"];
 
-/** What can be operated says nothing on paper. */
+/** Controls are left out. */
 const controls = "button, form, input, select, textarea, .tools, .visually-hidden, script, style";
 
 export function pictureOf(element: HTMLElement, title: string, theme: Theme): Sheet {
@@ -20,7 +20,7 @@ export function pictureOf(element: HTMLElement, title: string, theme: Theme): Sh
 
 interface Drawing {
   svg: SVGSVGElement;
-  /** From the window to the picture. */
+  /** Offset from the window to the picture. */
   across: number;
   down: number;
 }
@@ -88,7 +88,7 @@ function wave(x: number, y: number, width: number): string {
   return `M${x},${y - 1}${turns.join("")}`;
 }
 
-/** What a list has in front of its points, which is no node of the page. */
+/** The marker of a list item, which is not a node of the page. */
 function drawMarker(node: HTMLElement, style: CSSStyleDeclaration, into: Drawing): void {
   if (style.display !== "list-item" || style.listStyleType === "none") return;
   const place = [...(node.parentElement?.children ?? [])].indexOf(node);
@@ -98,10 +98,10 @@ function drawMarker(node: HTMLElement, style: CSSStyleDeclaration, into: Drawing
   const [size, inside] = [number(style.fontSize), style.listStylePosition === "inside"];
   const at = { x: left - (inside ? 0 : size * 0.4) + into.across, y: top + size * 1.2 + into.down };
   const anchor = { "text-anchor": inside ? "start" : "end" };
-  into.svg.append(said(words, { ...at, ...anchor, ...lettering(style) }));
+  into.svg.append(textOf(words, { ...at, ...anchor, ...lettering(style) }));
 }
 
-/** A piece of a text that stands in one line. */
+/** A piece of text within one line. */
 interface Piece {
   text: string;
   left: number;
@@ -118,13 +118,13 @@ function drawText(text: Text, into: Drawing): void {
   const edge = style.overflowX === "visible" ? Infinity : parent.getBoundingClientRect().right;
   for (const { text: words, left, right, top, height } of pieces(text, edge)) {
     const at = { x: left + into.across, y: top + into.down + (height * above) / whole };
-    // However wide another program's letters are, the words take the room that they have on the page.
+    // In any font, the words take the width that they have on the page.
     const fitted = { textLength: right - left, lengthAdjust: "spacingAndGlyphs" };
-    into.svg.append(said(words, { ...at, ...fitted, ...lettering(style) }));
+    into.svg.append(textOf(words, { ...at, ...fitted, ...lettering(style) }));
   }
 }
 
-/** @param edge what lies behind it is cut off */
+/** @param edge text is cut off here */
 function pieces(text: Text, edge: number): Piece[] {
   const range = document.createRange();
   const found: Piece[] = [];
@@ -151,12 +151,12 @@ function pieces(text: Text, edge: number): Piece[] {
   return found.filter(({ text }) => text.trim() !== "");
 }
 
-function said(words: string, attributes: Record<string, string | number>): Element {
+function textOf(words: string, attributes: Record<string, string | number>): Element {
   const text = make("text", attributes);
   // An attribute of style is inline style, which the page's policy forbids.
   text.setAttributeNS("http://www.w3.org/XML/1998/namespace", "xml:space", "preserve");
-  // XML has no characters for these.
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  // XML does not allow these characters.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are replaced
   text.textContent = words.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Cs}/gu, "\ufffd");
   return text;
 }
@@ -175,7 +175,7 @@ const brush = document.createElement("canvas").getContext("2d", {
   willReadFrequently: true,
 }) as CanvasRenderingContext2D;
 
-/** How far above its line a font reaches, and above and below together. */
+/** The ascent of a font, and its whole height. */
 function ascentOf({ fontStyle, fontWeight, fontSize, fontFamily }: CSSStyleDeclaration) {
   brush.font = `${fontStyle} ${fontWeight} ${fontSize} ${fontFamily}`;
   const { fontBoundingBoxAscent: above, fontBoundingBoxDescent: below } = brush.measureText("x");
@@ -184,7 +184,7 @@ function ascentOf({ fontStyle, fontWeight, fontSize, fontFamily }: CSSStyleDecla
 
 const mixed = new Map<string, { rgb: string; alpha: number }>();
 
-/** A colour however the style sheet writes it, as every program reads it. */
+/** A CSS colour in a form that every program reads. */
 function inkOf(color: string): { rgb: string; alpha: number } {
   let found = mixed.get(color);
   if (found === undefined) {
@@ -207,7 +207,7 @@ function fill(color: string): Record<string, string | number> {
   return { fill: rgb, ...(alpha < 1 && { "fill-opacity": Number(alpha.toFixed(3)) }) };
 }
 
-/** A gradient from left to right, as bars and legends have it. */
+/** A gradient from left to right, for bars and legends. */
 function gradientOf(image: string): Element | undefined {
   if (!image.startsWith("linear-gradient(to right,")) return undefined;
   const stops = [
@@ -220,7 +220,7 @@ function gradientOf(image: string): Element | undefined {
     const offset = Math.max(least, named ?? (at === stops.length - 1 && place === undefined ? 1 : 0));
     least = offset;
     const { alpha } = inkOf(color);
-    // What is not seen has its neighbour's colour, as style sheets mix them.
+    // A transparent stop takes the colour of its neighbour, as in CSS.
     const { rgb } = inkOf(alpha > 0 ? color : (stops.find(([, one = ""]) => isSeen(one))?.[1] ?? color));
     gradient.append(make("stop", { offset, "stop-color": rgb, "stop-opacity": alpha.toFixed(3) }));
   }

@@ -8,7 +8,7 @@ import type { CodeRequest } from "./scripts.js";
 import { call, post } from "./session.js";
 import { known, useTopic, useWork } from "./store.js";
 
-/** A completed job with what its figures show. */
+/** A completed job with its findings. */
 export interface JobFindings<O extends Operation = Operation> {
   job: JobOf<O> & { result: ResultOf<O> };
   summary: string[];
@@ -17,30 +17,30 @@ export interface JobFindings<O extends Operation = Operation> {
   passages: { id: string; title: string }[];
 }
 
-/** A job as the Lab's list has it now. */
+/** A job in the Lab's current list. */
 export function useJobSummary(id: string | undefined): JobSummary | undefined {
   useTopic("state");
   return known.state?.jobs.find((job) => job.id === id);
 }
 
-/** Whether a job has still to end; of one that is not known nobody can say so. */
-export function isGoing(status: Job["status"] | undefined): boolean {
+/** Whether a job is queued or running. */
+export function isActive(status: Job["status"] | undefined): boolean {
   return status === "running" || status === "queued";
 }
 
-/** What a job found; the job alone while it is under way, a sentence where it ended without a result. */
+/** A job's findings; only the job while it is active, an error message if it ended without a result. */
 async function readFindings(id: string): Promise<JobFindings | { job: Job } | string> {
   try {
     const found = await call<JobFindings | { job: Job }>(`/api/jobs/${encodeURIComponent(id)}/findings`);
     const { status, error } = found.job;
-    if ("figures" in found || isGoing(status)) return found;
+    if ("figures" in found || isActive(status)) return found;
     return error ?? `The job was ${status}.`;
   } catch (error) {
     return (error as Error).message;
   }
 }
 
-/** A job's findings once it has completed; a sentence where there are none. */
+/** A job's findings once it has completed, or an error message. */
 export function useFindings(id: string | undefined): JobFindings | string | undefined {
   const summary = useJobSummary(id);
   const [found, set] = useState<{ id: string; findings: JobFindings | string }>();
@@ -48,20 +48,17 @@ export function useFindings(id: string | undefined): JobFindings | string | unde
   const reachable = known.state?.lab.ok === true;
   useWork([id, status, reachable], (isOver) => {
     if (id === undefined || (status !== undefined && status !== "completed")) return;
-    // What a job found does not change: read again, its pictures would be drawn again under the keys of who looks at them.
+    // Findings do not change; loading them again would redraw the figures and lose the keyboard position.
     if (found?.id === id && typeof found.findings !== "string") return;
     void readFindings(id).then((findings) => {
-      // One that is under way is asked for again when its state changes.
+      // An active job is loaded again when its status changes.
       if (!isOver() && (typeof findings === "string" || "figures" in findings)) set({ id, findings });
     });
   });
   return found?.id === id ? found?.findings : undefined;
 }
 
-/**
- * The findings of several jobs as they come, by id: of one that has no result yet the job alone, of one that has none a
- * sentence.
- */
+/** The findings of several jobs by id: only the job while it is active, an error message if it has no result. */
 export function useAllFindings(
   ids: readonly string[],
 ): ReadonlyMap<string, JobFindings | { job: Job } | string> {
@@ -72,17 +69,17 @@ export function useAllFindings(
   useWork([ids.join(), statuses.join(), reachable], (isOver) => {
     for (const [at, id] of ids.entries()) {
       const before = found.get(id);
-      // Why something is not there is asked again: the Lab may be back.
+      // After an error, try again: the Lab may be back.
       const isRead = typeof before === "object";
-      // One that is under way is asked for once, for its settings, and again when it has ended.
-      if (isRead && (isGoing(statuses[at]) || "figures" in before)) continue;
+      // An active job is loaded once for its configuration, and again when it has ended.
+      if (isRead && (isActive(statuses[at]) || "figures" in before)) continue;
       void readFindings(id).then((what) => !isOver() && set((before) => new Map(before).set(id, what)));
     }
   });
   return found;
 }
 
-/** What is known of a patch sweep that runs; asked for when the list says that it has gone on. */
+/** The partial result of a running patch sweep, loaded again after each step. */
 export function useGrowth(id: string): PatchGrowth | undefined {
   const summary = useJobSummary(id);
   const [growth, set] = useState<PatchGrowth>();
@@ -98,28 +95,28 @@ export function useGrowth(id: string): PatchGrowth | undefined {
   return runs ? growth : undefined;
 }
 
-/** What this page handed in last: the form that it was handed in with says what it was. */
-let handedIn: string | undefined;
+/** The last job submitted by this page, whose form already has its configuration. */
+let submitted: string | undefined;
 
-/** Hands an experiment in. @returns its id */
+/** Submits a job. @returns its id */
 export async function submit(body: Record<string, unknown>): Promise<string> {
   const { id } = await post<Job>("/api/jobs", body);
-  handedIn = id;
+  submitted = id;
   return id;
 }
 
 /**
- * Fills a form with what a job was asked, where the page is opened at the job's address: it then shows what one would
- * hand in to have the same again. What one types before that is known stays.
+ * Fills a form with the configuration of the job in the address, ready to submit again. Does nothing if the user types
+ * before the configuration has loaded.
  */
-export function useAsked<O extends Operation>(
+export function useConfig<O extends Operation>(
   operation: O,
   id: string | undefined,
   fill: (config: JobOf<O>["config"]) => void,
 ): void {
   const isShown = useRef(false);
   useLayoutEffect(() => {
-    const own = isShown.current && id === handedIn;
+    const own = isShown.current && id === submitted;
     isShown.current = true;
     if (id === undefined || own) return;
     const ending = new AbortController();
@@ -132,29 +129,29 @@ export function useAsked<O extends Operation>(
           fill(config as JobOf<O>["config"]);
         }
       })
-      // That it is not there, the view itself says; a job of an earlier version may not say all that the form has.
+      // The view itself reports a missing job; a job of an older version may lack fields.
       .catch(() => {})
       .finally(leave);
     return leave;
   }, [id]);
 }
 
-/** The same as a script hands it in. */
+/** The request that submits a job. */
 export function jobRequest(asked: object): CodeRequest {
   return { service: "lab", url: known.state?.lab.url ?? "", path: "/lab/v1/jobs", body: { ...asked } };
 }
 
-/** Something that the server is asked, as a script asks it. */
+/** A request to the server. */
 export function serverRequest(path: string, body: Record<string, unknown>): CodeRequest {
   return { service: "server", url: known.state?.server.url ?? "", path, body };
 }
 
-/** What the Lab opens the served model by. */
+/** The name or path of the served model for the Lab. */
 export function labModel(): string {
   return known.state?.server.path ?? "demo";
 }
 
-/** Evenly spread blocks of the served model, as many as a job takes. */
+/** At most `most` evenly spaced layers of the served model. */
 export function usualLayers(most: number): number[] {
   return spreadLayers(known.state?.server.n_layer ?? 1, most);
 }

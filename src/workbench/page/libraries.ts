@@ -1,4 +1,4 @@
-/** The pictures of reports name their libraries as globals, since they are inlined there; here they are bundled. */
+/** Reports inline their libraries as globals; the page bundles them and defines the same globals. */
 import * as Plot from "@observablehq/plot";
 import * as d3 from "d3";
 

@@ -1,23 +1,24 @@
 import { render } from "preact";
-import { palette } from "../../report/style.js";
+import { base, palette } from "../../report/style.js";
 import { App } from "./app.js";
-import { holdsToken, signIn, whenSignedOut } from "./session.js";
+import { hasLinkToken, signIn, whenSignedOut } from "./session.js";
 import { readState } from "./store.js";
 import { followEvents } from "./stream.js";
 import { SignedOut } from "./views/signed-out.js";
 
 const root = document.getElementById("app") as HTMLElement;
 
-const colors = new CSSStyleSheet();
-colors.replaceSync(palette);
-document.adoptedStyleSheets.push(colors);
+const shared = new CSSStyleSheet();
+// In a layer, so that the page's own rules take precedence.
+shared.replaceSync(`${palette}@layer base { ${base} }`);
+document.adoptedStyleSheets.push(shared);
 
 const theme = localStorage.getItem("tapline-theme");
 if (theme !== null) document.documentElement.dataset.theme = theme;
 
-// A link that is opened where the page stands already changes the address's end alone.
+// Opening a link where the page is already open only changes the fragment of the address.
 addEventListener("hashchange", () => {
-  if (holdsToken()) location.reload();
+  if (hasLinkToken()) location.reload();
 });
 
 const showSignedOut = (sentence: string) => render(<SignedOut sentence={sentence} />, root);

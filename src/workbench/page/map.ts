@@ -1,6 +1,6 @@
 /**
- * Large maps of cells, on a canvas: only what is in its window is drawn, so that 256 tokens and 24 layers cost what 20
- * and 24 do. Smaller ones, and what is saved, are the report's own SVG.
+ * Large maps of cells, on a canvas that only draws visible cells: 256 tokens and 24 layers cost as much as 20 and 24.
+ * Smaller maps and saved ones are the report's SVG.
  */
 import { axesOf, rowsOf, type ShadeAxis } from "../../findings/axes.js";
 import type { Chart, Figure } from "../../findings/figure.js";
@@ -11,12 +11,12 @@ import { colors, namesWidth } from "../../report/page/tokens.js";
 
 export type TokenFigure = Figure & { chart: Extract<Chart, { kind: "tokens" }> };
 
-/** Pixels: of a cell with words in it and of one without, and of what stands beside and below them. */
+/** Pixels: of cells with and without text, and of the labels to their left and below. */
 const sizes = { worded: 62, wordedHeight: 28, bare: 22, axis: 44, below: 26, tallBelow: 96, strip: 3 };
 const steps = 256;
 
-interface Heard {
-  /** A cell is under the pointer, or the arrow keys went to it: its row of the figure; -1 for none. */
+interface Listener {
+  /** A cell was reached by pointer or arrow keys: its row of the figure; -1 for none. */
   at(row: number, byKeys: boolean): void;
   pick(row: number): void;
 }
@@ -27,25 +27,27 @@ export interface CellMap {
   close(): void;
 }
 
-/** The figure's cells by their places. */
+/** The figure's cells by place. */
 interface Cells {
   columns: string[];
-  /** Names of the rows, the first on top. */
+  /** Names of the rows, from top to bottom. */
   down: string[];
   values: Float64Array;
-  /** The figure's row in each place; -1 where it has none. */
+  /** The figure's row at each place; -1 without one. */
   rows: Int32Array;
   labels: (string | undefined)[];
 }
 
 /**
  * Puts a map into an empty element.
- * @param names attributes that name what is focused
+ * @param names ARIA attributes of the focusable element
  */
 export function openMap(
   box: HTMLElement,
   figure: TokenFigure,
-  { first, names, heard }: { first: Theme; names: Record<string, string>; heard: Heard },
+  first: Theme,
+  names: Record<string, string>,
+  listener: Listener,
 ): CellMap {
   const { chart } = figure;
   const axis = axesOf(chart, rowsOf(figure)).shades[chart.value] as ShadeAxis;
@@ -60,6 +62,7 @@ export function openMap(
   const scroller = element("div", "map");
   const room = element("div", "map-room");
   const canvas = element("canvas", "map-cells") as HTMLCanvasElement;
+  const context = canvas.getContext("2d") as CanvasRenderingContext2D;
   const tip = element("div", "map-tip");
   const strip = element("canvas", "map-strip") as HTMLCanvasElement;
   for (const part of [canvas, strip, tip]) part.setAttribute("aria-hidden", "true");
@@ -68,7 +71,7 @@ export function openMap(
   tip.hidden = true;
   room.append(canvas);
   scroller.append(room);
-  // One tab stop, and what is scrolled has the focus.
+  // One tab stop: the scrolling element has the focus.
   scroller.tabIndex = 0;
   scroller.setAttribute("role", "group");
   for (const [name, value] of Object.entries(names)) scroller.setAttribute(name, value);
@@ -87,13 +90,21 @@ export function openMap(
     width: Math.min(scroller.clientWidth, whole.width),
     height: Math.min(scroller.clientHeight, whole.height),
   });
-  const fitted = (text: string, space: number) => {
+  const fitted = (text: string, space: number): string => {
     const key = `${space} ${text}`;
-    const known = cut.get(key);
-    if (known !== undefined) return known;
-    const found: string = cutText(text, 12, space);
-    cut.set(key, found);
-    return found;
+    if (!cut.has(key)) cut.set(key, cutText(text, 12, space));
+    return cut.get(key) as string;
+  };
+  const placed = (at: number) => [Math.floor(at / columns.length), at % columns.length] as const;
+  const rowAt = (at: number) => (at < 0 ? -1 : (cells.rows[at] as number));
+  /** Draws inside a rectangle. */
+  const clipped = (x: number, y: number, wide: number, high: number, paintInside: () => void) => {
+    context.save();
+    context.beginPath();
+    context.rect(x, y, wide, high);
+    context.clip();
+    paintInside();
+    context.restore();
   };
 
   function paint(): void {
@@ -107,7 +118,6 @@ export function openMap(
       canvas.style.width = `${seen.width}px`;
       canvas.style.height = `${seen.height}px`;
     }
-    const context = canvas.getContext("2d") as CanvasRenderingContext2D;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, seen.width, seen.height);
     context.font = `12px ${font}`;
@@ -121,7 +131,7 @@ export function openMap(
     for (let row = firstRow; row < lastRow; row += 1) {
       for (let column = firstColumn; column < lastColumn; column += 1) {
         const at = row * columns.length + column;
-        if ((cells.rows[at] as number) < 0) continue;
+        if (rowAt(at) < 0) continue;
         const step = shade.step(cells.values[at] as number);
         const [x, y] = [left + column * width - scrollLeft, row * height - scrollTop];
         context.fillStyle = step < 0 ? theme.card : (shade.fills[step] as string);
@@ -133,53 +143,38 @@ export function openMap(
       }
     }
     if (chosen >= 0) {
-      const [row, column] = [Math.floor(chosen / columns.length), chosen % columns.length];
+      const [row, column] = placed(chosen);
+      const [x, y] = [left + column * width - scrollLeft, row * height - scrollTop];
       context.strokeStyle = theme.ink;
       context.lineWidth = 2;
-      context.strokeRect(
-        left + column * width - scrollLeft + 1,
-        row * height - scrollTop + 1,
-        width - 2,
-        height - 2,
-      );
+      context.strokeRect(x + 1, y + 1, width - 2, height - 2);
     }
-    // What stands beside and below the cells lies over those that were scrolled away.
+    // The labels cover the cells that are scrolled out of view.
     context.fillStyle = theme.card;
     context.fillRect(0, 0, left, seen.height);
     context.fillRect(0, seen.height - below, seen.width, below);
     context.textAlign = "right";
     context.fillStyle = worded ? theme.soft : theme.ink;
-    context.save();
-    context.beginPath();
-    context.rect(0, 0, left, seen.height - below);
-    context.clip();
-    for (let row = firstRow; row < lastRow; row += 1) {
-      context.fillText(fitted(down[row] as string, left - 6), left - 6, (row + 0.5) * height - scrollTop);
-    }
-    context.restore();
-    context.fillStyle = theme.ink;
-    context.save();
-    context.beginPath();
-    context.rect(left, seen.height - below, seen.width - left, below);
-    context.clip();
-    context.textAlign = worded ? "center" : "right";
-    for (let column = firstColumn; column < lastColumn; column += 1) {
-      const x = left + (column + 0.5) * width - scrollLeft;
-      const y = seen.height - below + (worded ? below / 2 : 6);
-      if (worded) context.fillText(fitted(columns[column] as string, width - 4), x, y);
-      else {
-        context.save();
-        context.translate(x, y);
-        context.rotate(-Math.PI / 2);
-        context.fillText(fitted(columns[column] as string, below - 12), 0, 0);
-        context.restore();
+    clipped(0, 0, left, seen.height - below, () => {
+      for (let row = firstRow; row < lastRow; row += 1) {
+        context.fillText(fitted(down[row] as string, left - 6), left - 6, (row + 0.5) * height - scrollTop);
       }
-    }
-    context.restore();
+    });
+    clipped(left, seen.height - below, seen.width - left, below, () => {
+      context.fillStyle = theme.ink;
+      context.textAlign = worded ? "center" : "right";
+      for (let column = firstColumn; column < lastColumn; column += 1) {
+        const x = left + (column + 0.5) * width - scrollLeft;
+        const y = seen.height - below + (worded ? below / 2 : 6);
+        context.setTransform(ratio, 0, 0, ratio, x * ratio, y * ratio);
+        if (!worded) context.rotate(-Math.PI / 2);
+        context.fillText(fitted(columns[column] as string, worded ? width - 4 : below - 12), 0, 0);
+      }
+    });
     paintStrip(seen.width);
   }
 
-  /** All columns in little, with a frame around those that are in the window. */
+  /** A miniature of all columns, with a frame around the visible ones. */
   function paintStrip(seen: number): void {
     strip.hidden = whole.width <= box.clientWidth;
     if (strip.hidden) return;
@@ -188,8 +183,7 @@ export function openMap(
     if (strip.height !== down.length) strip.height = down.length;
     const image = context.createImageData(columns.length, down.length);
     for (let at = 0; at < cells.values.length; at += 1) {
-      if ((cells.rows[at] as number) < 0) continue;
-      const step = shade.step(cells.values[at] as number);
+      const step = rowAt(at) < 0 ? -1 : shade.step(cells.values[at] as number);
       if (step >= 0) image.data.set(shade.bytes.subarray(4 * step, 4 * step + 4), 4 * at);
     }
     context.putImageData(image, 0, 0);
@@ -211,20 +205,20 @@ export function openMap(
     const column = Math.floor((x - left + scroller.scrollLeft) / width);
     const row = Math.floor((y + scroller.scrollTop) / height);
     const at = row * columns.length + column;
-    return column < columns.length && row < down.length && (cells.rows[at] as number) >= 0 ? at : -1;
+    return column < columns.length && row < down.length && rowAt(at) >= 0 ? at : -1;
   };
   function choose(at: number, byKeys: boolean, pointer?: { x: number; y: number }): void {
     if (at !== chosen) {
       chosen = at;
       again();
-      heard.at(at < 0 ? -1 : (cells.rows[at] as number), byKeys);
-      tip.textContent = at < 0 ? "" : (figure.details[cells.rows[at] as number] ?? "");
+      listener.at(rowAt(at), byKeys);
+      tip.textContent = figure.details[rowAt(at)] ?? "";
       tip.hidden = at < 0;
     }
     if (at < 0) return;
     const around = box.getBoundingClientRect();
     const cell = canvas.getBoundingClientRect();
-    const [row, column] = [Math.floor(at / columns.length), at % columns.length];
+    const [row, column] = placed(at);
     const x = pointer?.x ?? cell.left + left + (column + 1) * width - scroller.scrollLeft;
     const y = pointer?.y ?? cell.top + (row + 1) * height - scroller.scrollTop;
     const across = Math.max(0, Math.min(x - around.left + 14, around.width - tip.offsetWidth - 4));
@@ -232,7 +226,7 @@ export function openMap(
   }
   const show = (at: number) => {
     const seen = window();
-    const [row, column] = [Math.floor(at / columns.length), at % columns.length];
+    const [row, column] = placed(at);
     const [x, y] = [column * width, row * height];
     scroller.scrollTo({
       left: clampTo(scroller.scrollLeft, x + width - (seen.width - left), x),
@@ -240,10 +234,9 @@ export function openMap(
     });
   };
   const move = (event: KeyboardEvent) => {
-    if (event.key === "Enter" && chosen >= 0) heard.pick(cells.rows[chosen] as number);
+    if (event.key === "Enter" && chosen >= 0) listener.pick(rowAt(chosen));
     if (event.key === "Escape") choose(-1, true);
-    const [row, column] =
-      chosen < 0 ? [0, -1] : [Math.floor(chosen / columns.length), chosen % columns.length];
+    const [row, column] = chosen < 0 ? [0, -1] : placed(chosen);
     const next = {
       ArrowRight: [row, column + 1],
       ArrowLeft: [row, column - 1],
@@ -254,30 +247,22 @@ export function openMap(
     }[event.key];
     if (next === undefined) return;
     event.preventDefault();
-    const to = [
-      clampTo(next[0] as number, 0, down.length - 1),
-      clampTo(next[1] as number, 0, columns.length - 1),
-    ];
-    const at = (to[0] as number) * columns.length + (to[1] as number);
-    if ((cells.rows[at] as number) < 0) return;
+    const [to, across] = next as [number, number];
+    const at = clampTo(to, 0, down.length - 1) * columns.length + clampTo(across, 0, columns.length - 1);
+    if (rowAt(at) < 0) return;
     show(at);
     choose(at, true);
   };
+  const hover = (event: PointerEvent) =>
+    choose(placeOf(event), false, { x: event.clientX, y: event.clientY });
+  const click = (event: MouseEvent) => {
+    const at = placeOf(event);
+    if (at >= 0) listener.pick(rowAt(at));
+  };
   scroller.addEventListener("scroll", again, { signal, passive: true });
-  canvas.addEventListener(
-    "pointermove",
-    (event) => choose(placeOf(event), false, { x: event.clientX, y: event.clientY }),
-    { signal },
-  );
+  canvas.addEventListener("pointermove", hover, { signal });
   canvas.addEventListener("pointerleave", () => choose(-1, false), { signal });
-  canvas.addEventListener(
-    "click",
-    (event) => {
-      const at = placeOf(event);
-      if (at >= 0) heard.pick(cells.rows[at] as number);
-    },
-    { signal },
-  );
+  canvas.addEventListener("click", click, { signal });
   scroller.addEventListener("keydown", move, { signal });
   scroller.addEventListener("blur", () => choose(-1, true), { signal });
   const scrub = (event: PointerEvent) => {
@@ -344,24 +329,16 @@ function cellsOf({ chart, columns: named, rows }: TokenFigure): Cells {
 
 interface Shading {
   fills: string[];
-  /** What is read best on each of them. */
+  /** The readable text colour on each of them. */
   inks: string[];
   /** Red, green, blue and alpha of each. */
   bytes: Uint8ClampedArray;
-  /** Which of them a value has; -1 for none. */
+  /** The step of a value; -1 for none. */
   step(value: number): number;
 }
 
-/** A scale's colours in steps, so that a cell costs no interpolation. */
-function shading({
-  type,
-  domain,
-  interpolate,
-}: {
-  type: string;
-  domain: number[];
-  interpolate: (t: number) => string;
-}) {
+/** A scale's colours in steps, so that cells need no interpolation. */
+function shading({ type, domain, interpolate }: ReturnType<typeof colors>): Shading {
   const share = (value: number) => (type === "log" ? Math.log(value) : value);
   const [low, high] = domain.map(share) as [number, number];
   const fills = Array.from({ length: steps }, (_, step) => interpolate(step / (steps - 1)));
@@ -370,7 +347,7 @@ function shading({
     const { r, g, b } = d3.rgb(fill);
     bytes.set([r, g, b, 255], 4 * step);
   }
-  const shaded: Shading = {
+  return {
     fills,
     inks: fills.map(readableOn),
     bytes,
@@ -379,7 +356,6 @@ function shading({
       return Math.round(clampTo((share(value) - low) / (high - low), 0, 1) * (steps - 1));
     },
   };
-  return shaded;
 }
 
 function clampTo(value: number, least: number, most: number): number {

@@ -1,23 +1,23 @@
 /**
- * Answers read as Markdown, into elements that are made one by one: no HTML is parsed, so that none of a model's comes to
- * life. Pictures and raw HTML are text, and links lead nowhere; their address stands beside them.
+ * Renders answers as Markdown, element by element: no HTML is parsed, so a model's HTML stays inert. Images and raw HTML
+ * are shown as text, and links are not clickable; their address is shown next to them.
  */
 import MarkdownIt, { type Token } from "markdown-it";
 import { visible } from "../../findings/text.js";
 
-/** Longer answers stay as they came. */
+/** Longer answers stay plain text. */
 const mostCharacters = 200_000;
 const deepest = 40;
 
 const parser = new MarkdownIt("default", { html: false, linkify: false, typographer: false, breaks: true });
 parser.options.maxNesting = deepest;
-// Pieces stay apart, so that each is found where it was written.
+// Keep text pieces separate, so that each is found at its place in the source.
 parser.core.ruler.disable(["linkify", "replacements", "smartquotes", "text_join"]);
-// Addresses are shown and never followed.
+// Addresses are shown and never opened.
 parser.validateLink = () => true;
 parser.normalizeLink = (address) => address;
 
-/** Elements that stand for what a parser opens; what is not among them gets none of its own. */
+/** HTML elements of the parser's tokens; other tokens get none. */
 const elements: Record<string, string> = {
   paragraph_open: "p",
   bullet_list_open: "ul",
@@ -35,12 +35,12 @@ const elements: Record<string, string> = {
   td_open: "td",
 };
 
-/** Makes the nodes of a part of the source, from a character to another. */
+/** Creates the nodes of a range of the source. */
 export type NodesOf = (from: number, to: number) => Node[];
 
 /**
  * An answer's Markdown as elements.
- * @returns undefined where the text is nothing but plain paragraphs, or too long
+ * @returns undefined for plain paragraphs and for texts that are too long
  */
 export function markdownOf(source: string, nodesOf: NodesOf): HTMLElement | undefined {
   if (source.length > mostCharacters) return undefined;
@@ -63,11 +63,11 @@ class Builder {
   readonly #source: string;
   readonly #nodesOf: NodesOf;
   readonly #open: HTMLElement[];
-  /** Where each line of the source begins. */
+  /** Offset of each line of the source. */
   readonly #lines: number[];
-  /** What of the source was placed. */
+  /** The source up to here has been rendered. */
   #at = 0;
-  /** Where the block that is being placed ends. */
+  /** End of the current block. */
   #end: number;
 
   constructor(source: string, nodesOf: NodesOf, box: HTMLElement) {
@@ -98,14 +98,14 @@ class Builder {
       pre.tabIndex = 0;
       pre.setAttribute("role", "region");
       pre.setAttribute("aria-label", "Code");
-      // Past the line that opens it.
+      // Skip the opening line.
       if (type === "fence" && token.map) this.#at = this.#lines[token.map[0] + 1] ?? this.#at;
       for (const line of content.replace(/\n$/, "").split(/(?<=\n)/)) this.#text(line);
       this.#open.length -= 2;
     } else if (type === "hr") this.#top.append(document.createElement("hr"));
     else if (type === "heading_open") this.#begin("p").className = `heading ${tag}`;
     else if (nesting === 1) {
-      // A list's items without blank lines between them hold no paragraphs.
+      // Tight list items contain no paragraphs.
       const made = this.#begin(token.hidden ? "span" : (elements[type] ?? "div"));
       if (type === "ordered_list_open") made.setAttribute("start", String(token.attrGet("start") ?? 1));
     } else if (nesting === -1 && this.#open.length > 1) this.#open.pop();
@@ -135,7 +135,7 @@ class Builder {
           this.#address(children, child);
           break;
         case "image":
-          // What would have been fetched stands there in words.
+          // Show the image as text.
           this.#text(child.content);
           this.#aside(String(child.attrGet("src") ?? ""));
           break;
@@ -174,7 +174,7 @@ class Builder {
     return made;
   }
 
-  /** Text of the source where it stands there as it is; what was written otherwise, as `&amp;`, has no tokens. */
+  /** Text that is found verbatim in the source; text such as `&amp;` differs and gets no token spans. */
   #text(content: string): void {
     if (content === "") return;
     const found = this.#source.indexOf(content, this.#at);

@@ -1,6 +1,7 @@
-/** What the form of a patch sweep says, and the request that it stands for. */
+/** The form of a patch sweep, and its request. */
 
 import { alignedPositions, type ChangedPoint, type patchDirections } from "../../contracts/names.js";
+import { count } from "../../findings/numbers.js";
 import type { PatchSweepConfig } from "../../operations/patch_sweep/contract.js";
 import { readMarks } from "../../operations/patch_sweep/contract-marked-text.js";
 import { linesOf, numbersOf, parseLayers } from "./lists.js";
@@ -8,7 +9,7 @@ import { linesOf, numbersOf, parseLayers } from "./lists.js";
 export interface PatchForm {
   clean: string;
   corrupted: string;
-  /** Whether each line is a pair of its own. */
+  /** Whether each line is a separate pair. */
   several: boolean;
   layers: string;
   points: ChangedPoint[];
@@ -34,24 +35,24 @@ export const patchForm: PatchForm = {
   controls: true,
 };
 
-/** The lines of both texts, each with its like. @throws Error where they are not as many */
+/** The pairs of both texts. @throws Error if the numbers of lines differ */
 export function pairsOf({ clean, corrupted, several }: PatchForm): { clean: string; corrupted: string }[] {
   if (!several) return [{ clean, corrupted }];
   const [ones, others] = [linesOf(clean), linesOf(corrupted)];
   if (ones.length !== others.length) {
     throw new Error(
-      `A line is one of a pair: ${ones.length} are clean and ${others.length} corrupted; as many of both are needed.`,
+      `Each line is one of a pair: got ${ones.length} clean and ${others.length} corrupted lines; the numbers must match.`,
     );
   }
   return ones.map((one, at) => ({ clean: one, corrupted: others[at] as string }));
 }
 
-/** The fields of a submission beside its model. @throws Error a sentence where the form says none */
+/** The fields of a submission, without the model. @throws Error for an invalid form */
 export function patchRequest(form: PatchForm): Record<string, unknown> {
   const pairs = pairsOf(form);
   const layers = parseLayers(form.layers);
   const heads = form.points.includes("head_out") ? parseLayers(form.heads, "Heads") : undefined;
-  if (form.points.length === 0) throw new Error("Choose at least one thing that is put in.");
+  if (form.points.length === 0) throw new Error("Select at least one thing to patch.");
   return {
     operation: "patch_sweep",
     ...(form.several ? { pairs } : pairs[0]),
@@ -65,7 +66,7 @@ export function patchRequest(form: PatchForm): Record<string, unknown> {
   };
 }
 
-/** The form that stands for what a job was asked. */
+/** The form for the configuration of a job. */
 export function patchFormOf(config: PatchSweepConfig): PatchForm {
   const { clean = "", corrupted = "", pairs, positions, layers = [], heads = [] } = config;
   const lines = (side: "clean" | "corrupted") => pairs?.map((pair) => pair[side]).join("\n");
@@ -74,7 +75,7 @@ export function patchFormOf(config: PatchSweepConfig): PatchForm {
     corrupted: lines("corrupted") ?? corrupted,
     several: pairs !== undefined,
     layers: layers.join(", "),
-    // Jobs of earlier versions name none.
+    // Jobs of older versions have no points.
     points: [...(config.points ?? patchForm.points)],
     heads: heads.join(", "),
     where: positions === undefined ? "every" : Array.isArray(positions) ? "chosen" : "aligned",
@@ -84,14 +85,14 @@ export function patchFormOf(config: PatchSweepConfig): PatchForm {
   };
 }
 
-/** The marked spans of both texts of the first pair, one below the other. @throws Error what is wrong with the marks */
+/** The matching marked spans of the first pair. @throws Error for invalid marks */
 export function spansOf(form: PatchForm): { position: number; clean?: string; corrupted?: string }[] {
   const [pair] = pairsOf(form);
   const marked = (side: "clean" | "corrupted") => readMarks(pair?.[side] ?? "", `The ${side} text`).spans;
   const [clean, corrupted] = [marked("clean"), marked("corrupted")];
   if (clean.length !== corrupted.length) {
     throw new Error(
-      `The clean text marks ${clean.length} spans and the corrupted one ${corrupted.length}; each has its like in the other.`,
+      `The clean text has ${count(clean.length, "marked span")}, the corrupted one ${corrupted.length}; the numbers must match.`,
     );
   }
   return clean.map(({ text }, position) => ({

@@ -1,10 +1,11 @@
-/** A place of a patch sweep's maps: how an address names it, where a figure has it, and what is asked about it. */
+/** A site of a patch sweep's maps: in addresses, in figures, and in requests. */
 
 import type { JobOf, PatchSweepResult } from "../../contracts/index.js";
 import { type ChangedPoint, changedPoints } from "../../contracts/names.js";
 import type { Figure } from "../../findings/figure.js";
 import { readMarks } from "../../operations/patch_sweep/contract-marked-text.js";
 import { promptPairs } from "../../operations/patch_sweep/contract-pairs.js";
+import { numberIn } from "./lists.js";
 
 export interface Site {
   layer: number;
@@ -15,7 +16,7 @@ export interface Site {
 
 const heads = "patch-heads";
 
-/** The site that a row of a map stands for; undefined for other figures. */
+/** The site of a row of a map; undefined for other figures. */
 export function siteOf(figure: Figure, row: number): Site | undefined {
   const cells = figure.rows[row];
   const point = pointOf(figure.id);
@@ -23,7 +24,7 @@ export function siteOf(figure: Figure, row: number): Site | undefined {
   const cell = (name: string) => cells[figure.columns.findIndex((column) => column.name === name)];
   const position = Number(cell("position"));
   if (figure.id === heads) {
-    // Its rows are heads, as block.head.
+    // Its rows are heads, named layer.head.
     const [layer, head] = String(cell("head")).split(".").map(Number) as [number, number];
     return { layer, position, point, head };
   }
@@ -39,7 +40,7 @@ function pointOf(figure: string): ChangedPoint | undefined {
   return changedPoints.find((point) => figure === `patch-map-${point.replace("_", "-")}`);
 }
 
-/** What an address says of a site. */
+/** A site in an address. */
 export function siteQuery({
   layer,
   position,
@@ -53,19 +54,16 @@ export function siteQuery({
   };
 }
 
-/** The site that an address names; undefined where it names none. */
+/** The site in an address; undefined without one. */
 export function siteIn(query: URLSearchParams): Site | undefined {
-  const [layer, position, head] = ["l", "t", "h"].map((name) => {
-    const text = query.get(name);
-    return text !== null && /^-?\d{1,6}$/.test(text) ? Number(text) : undefined;
-  });
+  const [layer, position, head] = ["l", "t", "h"].map((name) => numberIn(query, name, /^-?\d{1,6}$/));
   const point = changedPoints.find((one) => one === (query.get("p") ?? "block_out"));
   if (layer === undefined || position === undefined || point === undefined) return undefined;
   return { layer, position, point, ...(head !== undefined && { head }) };
 }
 
-/** What a result's maps say of a site; undefined where none of them has it. */
-export function toldOf(figures: readonly Figure[], site: Site): string | undefined {
+/** The details of a site in a result's maps; undefined if no map has it. */
+export function siteDetail(figures: readonly Figure[], site: Site): string | undefined {
   const same = ({ layer, position, point, head }: Site) =>
     layer === site.layer && position === site.position && point === site.point && head === site.head;
   for (const figure of figures) {
@@ -78,19 +76,19 @@ export function toldOf(figures: readonly Figure[], site: Site): string | undefin
   return undefined;
 }
 
-/** What puts one state of one prompt into the run of the other. */
+/** A comparison that patches one state of one prompt into the run of the other. */
 export interface Effect {
-  /** The donor up to the token whose state is taken. */
+  /** The donor text up to the token whose state is patched in. */
   donor: string;
-  /** The tokens that this text has to have by itself. */
+  /** The tokens that this text must have on its own. */
   tokens: number[];
-  /** The comparison, beside a random change as long. */
+  /** The submission, with a norm-matched random control. */
   body: Record<string, unknown>;
 }
 
 /**
- * The comparison that shows what a site's state does to the next tokens. It takes the state from the donor's last token,
- * so that the donor is the text up to there.
+ * The comparison that generates with only this site patched. It takes the state from the donor's last token, so the donor
+ * text ends there.
  * @param job a sweep of one pair
  */
 export function effectOf(
@@ -129,8 +127,8 @@ export function effectOf(
   };
 }
 
-/** A text up to one of its tokens: without what lies behind. */
+/** A text up to one of its tokens. */
 function beginningOf(text: string, tokens: readonly string[], place: number): string {
-  const behind = tokens.slice(place + 1).join("");
-  return text.endsWith(behind) ? text.slice(0, text.length - behind.length) : text;
+  const rest = tokens.slice(place + 1).join("");
+  return text.endsWith(rest) ? text.slice(0, text.length - rest.length) : text;
 }

@@ -3,14 +3,14 @@ import { useLayoutEffect, useState } from "preact/hooks";
 export const views = ["chat", "inspect", "patch", "steer", "probe", "features", "jobs", "models"] as const;
 export type View = (typeof views)[number];
 
-/** Where the page is: an address holds names of things and what is selected, never a text. */
+/** The place in the page: addresses contain ids and selections, never texts. */
 export interface Place {
   view: View;
   id: string | undefined;
   query: URLSearchParams;
 }
 
-const heard = new Set<() => void>();
+const listeners = new Set<() => void>();
 
 export function place(): Place {
   const [, view = "", id] = location.pathname.split("/");
@@ -21,13 +21,12 @@ export function place(): Place {
   };
 }
 
-/** How often somebody has gone somewhere. */
+/** Counts the user's navigations. */
 let moves = 0;
-/** How often something was asked for, and the latest of these that was led to. */
+/** Counts actions, and the latest action that has navigated. */
 let turns = 0;
 let arrived = 0;
 
-/** Goes to a view. */
 export function go(path: string): void {
   moves += 1;
   show(path);
@@ -35,16 +34,16 @@ export function go(path: string): void {
 
 function show(path: string): void {
   if (path !== location.pathname + location.search) history.pushState(null, "", path);
-  for (const tell of heard) tell();
+  for (const notify of listeners) notify();
 }
 
-/** The way on from what one asked for, which takes a moment. */
+/** Navigation at the end of an action that takes a while. */
 export interface Onward {
   go: typeof go;
   select: typeof select;
 }
 
-/** @returns ways on that lead nowhere once one has gone elsewhere: an answer that comes late takes nobody away */
+/** @returns navigation that does nothing once the user has gone elsewhere */
 export function onward(): Onward {
   const asked = moves;
   const { view } = place();
@@ -56,7 +55,7 @@ export function onward(): Onward {
       if (moves === asked) lead(to);
     };
   const arrive = (path: string) => {
-    // Within the view, what was asked for meanwhile still leads on, and what was asked for before it does not lead back.
+    // Within a view, a later action may still navigate, and an earlier one must not navigate back.
     if (turn < arrived) return;
     arrived = turn;
     show(path);
@@ -65,7 +64,7 @@ export function onward(): Onward {
   return { go: unlessGone(arrive), select: unlessGone(select) };
 }
 
-/** Notes in the address what is selected. */
+/** Puts a selection into the address. */
 export function select(values: Record<string, string | number | undefined>): void {
   const query = new URLSearchParams(location.search);
   for (const [name, value] of Object.entries(values)) {
@@ -74,29 +73,29 @@ export function select(values: Record<string, string | number | undefined>): voi
   }
   const text = query.size === 0 ? "" : `?${query}`;
   history.replaceState(null, "", location.pathname + text);
-  for (const tell of heard) tell();
+  for (const notify of listeners) notify();
 }
 
 export function usePlace(): Place {
   const [now, set] = useState(place);
-  // At once: what happened between the drawing and a later effect would be missed.
+  // A layout effect: a later one would miss changes in between.
   useLayoutEffect(() => {
-    const tell = () => set(place());
+    const notify = () => set(place());
     const back = () => {
       moves += 1;
-      tell();
+      notify();
     };
-    heard.add(tell);
+    listeners.add(notify);
     addEventListener("popstate", back);
     return () => {
-      heard.delete(tell);
+      listeners.delete(notify);
       removeEventListener("popstate", back);
     };
   }, []);
   return now;
 }
 
-/** A link within the page; new tabs open it like any other. */
+/** Follows a link within the page, unless it was opened in a new tab or window. */
 export function follow(event: MouseEvent): void {
   const link = event.currentTarget as HTMLAnchorElement;
   if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;

@@ -1,8 +1,8 @@
-/** Who this browser is to the service: a cookie that no script sees, and a secret in this origin's storage. */
+/** This browser's session: a cookie that scripts cannot read, and a secret in this origin's storage. */
 const storageKey = "tapline-workbench";
 const header = "X-Tapline-Workbench";
 
-/** A refusal with the service's sentence. */
+/** An error response with the service's message. */
 export class Refusal extends Error {
   readonly status: number;
 
@@ -12,27 +12,27 @@ export class Refusal extends Error {
   }
 }
 
-/** For `.catch`: nothing where the service has no such thing, or not any more. */
+/** For `.catch`: ignores 404, for things that have been deleted. */
 export function unlessGone(error: Error): void {
   if (!(error instanceof Refusal && error.status === 404)) throw error;
 }
 
 let onSignedOut = (_sentence: string) => {};
 
-/** Hears when the service does not know this browser any more. */
-export function whenSignedOut(heard: (sentence: string) => void): void {
-  onSignedOut = heard;
+/** Registers what happens when the service no longer accepts this session. */
+export function whenSignedOut(listener: (sentence: string) => void): void {
+  onSignedOut = listener;
 }
 
 const tokenPattern = /^#([A-Za-z0-9_-]{43})$/;
 
-/** Whether the address holds a link's token. */
-export function holdsToken(): boolean {
+/** Whether the address contains a sign-in token. */
+export function hasLinkToken(): boolean {
   return tokenPattern.test(location.hash);
 }
 
 /**
- * Takes a link's token out of the address, before anything else can see it, and shows it.
+ * Removes the sign-in token from the address before anything else can see it, and redeems it.
  * @returns why this browser is not signed in, or undefined
  */
 export async function signIn(): Promise<string | undefined> {
@@ -43,12 +43,12 @@ export async function signIn(): Promise<string | undefined> {
       const { secret } = await post<{ secret: string }>("/api/session", { token });
       localStorage.setItem(storageKey, secret);
     } catch (error) {
-      // An old link in a browser that is signed in already does no harm.
+      // An old link is harmless in a browser that is already signed in.
       if (localStorage.getItem(storageKey) === null) return (error as Error).message;
     }
   }
   if (localStorage.getItem(storageKey) !== null) return undefined;
-  return "This browser is not signed in. Open the link that `tapline workbench` prints; `tapline workbench --link` prints another.";
+  return "You're not signed in. Open the link that `tapline workbench` printed.";
 }
 
 export function forget(): void {
@@ -61,17 +61,17 @@ export interface Call {
   signal?: AbortSignal;
 }
 
-/** Asks the service and reads its JSON. @throws Refusal */
+/** Calls the service and parses its JSON. @throws Refusal */
 export async function call<T>(path: string, options: Call = {}): Promise<T> {
   return (await open(path, options)).json() as Promise<T>;
 }
 
-/** Sends the service something. @throws Refusal */
+/** Posts JSON to the service. @throws Refusal */
 export function post<T>(path: string, body?: unknown): Promise<T> {
   return call<T>(path, { method: "POST", body });
 }
 
-/** The same for an answer that is not JSON. */
+/** Calls the service without parsing the response. @throws Refusal */
 export async function open(path: string, { method = "GET", body, signal }: Call = {}): Promise<Response> {
   let response: Response;
   try {
@@ -86,11 +86,11 @@ export async function open(path: string, { method = "GET", body, signal }: Call 
     });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Refusal(0, "The workbench's service does not answer. Is `tapline workbench` still running?");
+    throw new Refusal(0, "Can't reach the workbench. Is `tapline workbench` still running?");
   }
   if (response.ok) return response;
-  const told = (await response.json().catch(() => undefined)) as { error?: string } | undefined;
-  const sentence = told?.error ?? `${path} was answered with status ${response.status}.`;
+  const refused = (await response.json().catch(() => undefined)) as { error?: string } | undefined;
+  const sentence = refused?.error ?? `${path} returned status ${response.status}.`;
   if (response.status === 401 && path !== "/api/session") {
     forget();
     onSignedOut(sentence);

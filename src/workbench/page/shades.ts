@@ -1,11 +1,11 @@
-/** What colours the tokens of an answer; one quantity at a time. */
+/** The quantities that can colour the tokens of an answer. */
 import { leastEntropy, percent } from "../../findings/numbers.js";
 import type { AnswerToken } from "../wire.js";
 
 export const shades = ["none", "probability", "entropy"] as const;
 export type Shade = (typeof shades)[number] | `probe ${string}`;
 
-/** Colours a token by one quantity, from nothing to all. */
+/** Colours a token by a quantity. */
 export function paint(span: HTMLElement, token: AnswerToken, shade: Shade): void {
   const value = quantityOf(token, shade);
   span.classList.toggle("shaded", value !== undefined);
@@ -18,7 +18,7 @@ export function paint(span: HTMLElement, token: AnswerToken, shade: Shade): void
   }
 }
 
-/** The quantity as a share of what colours can show, and in words; undefined where it is not known of the token. */
+/** The quantity as a share of the colour scale and as text; undefined if it was not recorded for the token. */
 export function quantityOf(token: AnswerToken, shade: Shade): { share: number; words: string } | undefined {
   if (shade === "none") return undefined;
   if (shade === "probability") {
@@ -29,14 +29,14 @@ export function quantityOf(token: AnswerToken, shade: Shade): { share: number; w
     const bits = entropyOf(token);
     return bits === undefined
       ? undefined
-      : { share: Math.min(1, bits / 3), words: `${bits.toFixed(2)} bits or more` };
+      : { share: Math.min(1, bits / 3), words: `at least ${bits.toFixed(2)} bits` };
   }
   const name = shade.slice("probe ".length);
   const score = token.probes?.[name];
   return score == null ? undefined : { share: score, words: `${name} ${score.toFixed(2)}` };
 }
 
-/** The least entropy that the candidates which are told allow, in bits. */
+/** The lower bound of the entropy given the recorded candidates, in bits. */
 export function entropyOf({ candidates }: AnswerToken): number | undefined {
   if (candidates === undefined || candidates.length === 0) return undefined;
   return leastEntropy(candidates.map(({ probability }) => probability));

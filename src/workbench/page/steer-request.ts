@@ -1,4 +1,4 @@
-/** What the form of Steer says, and the comparisons that it stands for: one a layer. */
+/** The form of Steer, and its comparisons: one per layer. */
 import type { CompareConfig } from "../../operations/compare/contract.js";
 import { linesOf, parseLayers } from "./lists.js";
 
@@ -7,10 +7,10 @@ export interface SteerForm {
   positive: string;
   negative: string;
   layers: string;
-  /** What the direction of these texts is tried on, a prompt a line. */
+  /** Test prompts, one per line. */
   prompts: string;
   strengths: string;
-  /** The token whose probability is measured; empty: the model's own answer. */
+  /** The token whose probability is measured; empty for the model's answer. */
   target: string;
 }
 
@@ -26,25 +26,25 @@ export const steerForm: SteerForm = {
   target: "",
 };
 
-/** Layers of one grid: a comparison, and so a job, each. */
+/** Maximum number of layers of a grid; each is a separate job. */
 export const mostGridLayers = 12;
 
-/** @throws Error where a part is no number */
+/** @throws Error for a part that is not a number */
 function parseStrengths(text: string): number[] {
   const parts = text.split(/[\s,]+/).filter((part) => part !== "");
   const odd = parts.find((part) => !Number.isFinite(Number(part)));
-  if (odd !== undefined) throw new Error(`Strengths are numbers as -0.4, 0, 0.4; got ${odd}.`);
-  if (parts.length === 0) throw new Error("Strengths: name at least one.");
+  if (odd !== undefined) throw new Error(`Strengths: expected numbers such as -0.4, 0, 0.4; got ${odd}.`);
+  if (parts.length === 0) throw new Error("Strengths: enter at least one.");
   return [...new Set(parts.map(Number))];
 }
 
 /**
- * What every layer is asked, without the layer.
- * @throws Error a sentence where the form says none
+ * The submission for each layer, without the layer.
+ * @throws Error for an invalid form
  */
 export function doseRequest(form: SteerForm): Record<string, unknown> {
   const prompts = linesOf(form.prompts);
-  if (prompts.length === 0) throw new Error("Write at least one prompt that the direction is tried on.");
+  if (prompts.length === 0) throw new Error("Test prompts: enter at least one.");
   return {
     operation: "compare",
     prompt: prompts[0],
@@ -59,18 +59,16 @@ export function doseRequest(form: SteerForm): Record<string, unknown> {
   };
 }
 
-/** The layers of a grid. @throws Error where they are too many */
+/** The layers of a grid. @throws Error if there are too many */
 export function gridLayers(form: SteerForm, usual: readonly number[]): number[] {
   const layers = parseLayers(form.layers) ?? [...usual];
   if (layers.length > mostGridLayers) {
-    throw new Error(
-      `A grid has at most ${mostGridLayers} layers, each of which is a job; got ${layers.length}.`,
-    );
+    throw new Error(`Layers: at most ${mostGridLayers} per grid (one job each), got ${layers.length}.`);
   }
   return layers;
 }
 
-/** The form that stands for what a comparison was asked. */
+/** The form for the configuration of a comparison. */
 export function steerFormOf(config: CompareConfig): Partial<SteerForm> {
   const { prompt, prompts = [prompt], positives, negatives, strengths, target_token = "" } = config;
   return {
@@ -82,7 +80,7 @@ export function steerFormOf(config: CompareConfig): Partial<SteerForm> {
   };
 }
 
-/** The jobs of a grid, as an address has them: the first in the path, the others behind it. */
+/** The jobs of a grid in an address: the first in the path, the others in the query. */
 export function gridJobs(id: string | undefined, query: URLSearchParams): string[] {
   const others = (query.get("with") ?? "").split(",").filter((other) => /^[0-9a-f]{32}$/.test(other));
   return id === undefined ? [] : [...new Set([id, ...others])];

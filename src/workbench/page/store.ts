@@ -2,35 +2,35 @@ import { useEffect, useLayoutEffect, useReducer } from "preact/hooks";
 import type { Conversation, Numbered, State, WorkbenchEvent } from "../wire.js";
 import { call, unlessGone } from "./session.js";
 
-/** What the page knows; filled by reading, kept by events. */
+/** The state of the page: loaded once, then updated by events. */
 export const known: {
   state: State | undefined;
   conversations: Map<string, Conversation>;
-  /** Why the stream is not there, while it is not. */
+  /** Why the event stream is down, while it is. */
   lost: string | undefined;
 } = { state: undefined, conversations: new Map(), lost: undefined };
 
 const listeners = new Map<string, Set<() => void>>();
 
-/** Hears of changes of a topic: `state`, `library`, `conversation ID`, `tokens ID`. @returns stops it */
-export function listen(topic: string, heard: () => void): () => void {
+/** Listens to a topic: `state`, `library`, `conversation ID`, `tokens ID`. @returns a function that stops it */
+export function listen(topic: string, listener: () => void): () => void {
   const all = listeners.get(topic) ?? new Set();
-  listeners.set(topic, all.add(heard));
-  return () => void all.delete(heard);
+  listeners.set(topic, all.add(listener));
+  return () => void all.delete(listener);
 }
 
 export function changed(topic: string): void {
-  for (const heard of listeners.get(topic) ?? []) heard();
+  for (const listener of listeners.get(topic) ?? []) listener();
 }
 
-/** Draws a component anew when a topic changes. */
+/** Renders a component again when a topic changes. */
 export function useTopic(topic: string): void {
   const [, again] = useReducer((count: number) => count + 1, 0);
-  // At once: what changed between the drawing and a later effect would not be seen until the next change.
+  // A layout effect: a later one would miss changes in between.
   useLayoutEffect(() => listen(topic, () => again(undefined as never)), [topic]);
 }
 
-/** Work for what is drawn, done again when one of `on` changes; `isOver` says whether its result comes too late. */
+/** An effect that runs again when one of `on` changes; `isOver` reports whether its result comes too late. */
 export function useWork(on: readonly unknown[], work: (isOver: () => boolean) => unknown): void {
   useEffect(() => {
     let over = false;
@@ -41,29 +41,29 @@ export function useWork(on: readonly unknown[], work: (isOver: () => boolean) =>
   }, on);
 }
 
-/** Reads everything anew: at the start, and after a gap. */
+/** Loads the whole state: at the start, and after missed events. */
 export async function readState(): Promise<void> {
   known.state = await call<State>("/api/state");
   changed("state");
   changed("library");
-  // What another tab removed stays in sight where it is shown, and does not keep the others from being read.
+  // A conversation that another tab deleted stays visible here, and does not block loading the others.
   const there = new Set(known.state.conversations.map(({ id }) => id));
   for (const id of known.conversations.keys()) {
     if (there.has(id)) await readConversation(id).catch(unlessGone);
   }
 }
 
-/** Reads that are under way, and what happened to their conversations meanwhile. */
+/** Pending loads, with the events of their conversations that arrived in the meantime. */
 const reads = new Set<{ id: string; events: Numbered[] }>();
 
-/** Reads a conversation, for a view that shows it. */
+/** Loads a conversation. */
 export async function readConversation(id: string): Promise<void> {
   const read = { id, events: [] as Numbered[] };
   reads.add(read);
   try {
     const found = await call<{ number: number; conversation: Conversation }>(`/api/conversations/${id}`);
     known.conversations.set(id, found.conversation);
-    // What happened behind the answer, and was heard of before it arrived.
+    // Apply the events that are newer than the response but arrived earlier.
     for (const { number, event } of read.events) {
       if (number > found.number && "conversation" in event) inConversation(event);
     }
@@ -73,7 +73,7 @@ export async function readConversation(id: string): Promise<void> {
   changed(`conversation ${id}`);
 }
 
-/** Takes an event in. @returns false where something is missing before it */
+/** Applies an event. @returns false if an earlier event is missing */
 export function take(numbered: Numbered): boolean {
   const { number, event } = numbered;
   const { state } = known;
@@ -127,7 +127,7 @@ function inConversation(event: Extract<WorkbenchEvent, { conversation: string }>
   if (answer === undefined) return false;
   if (event.thoughtSeconds !== undefined) answer.thoughtSeconds = event.thoughtSeconds;
   if (event.type === "tokens") {
-    // What was read already when the event came is told twice.
+    // The event may repeat tokens that were already loaded.
     if (event.at > answer.tokens.length) return false;
     answer.tokens.splice(event.at, event.tokens.length, ...event.tokens);
     changed(`tokens ${event.conversation}`);

@@ -4,47 +4,47 @@ import { open, Refusal } from "./session.js";
 import { changed, known, readState, take } from "./store.js";
 
 /**
- * One stream for all tabs of this browser, which opens at most six connections to one place: the tab that holds the lock
- * reads it and tells the others. When that tab closes, another gets the lock and goes on where its own events ended.
+ * One stream for all tabs, because browsers open at most six connections per host: the tab that holds the lock reads the
+ * stream and forwards it to the others. When that tab closes, another gets the lock and resumes after its last event.
  */
 const name = "tapline-workbench-events";
-type Told = { event: Numbered } | { lost: string | undefined } | { missed: true };
+type Message = { event: Numbered } | { lost: string | undefined } | { missed: true };
 
-/** The service says every 15 s that it is there; after so long a silence the connection is dead, closed or not. */
+/** The service sends a heartbeat every 15 s; after this long without one, the connection is dead. */
 const silenceMs = 40_000;
 const pausesMs = [250, 1000, 2000, 5000];
 let reading = false;
-/** Number of the last event that was heard of. */
+/** Number of the last event received. */
 let newest = 0;
 
-/** Hears what other tabs tell from now on; the rest begins once the state was read. */
+/** Listens to the other tabs; `begin` starts the rest once the state is loaded. */
 export function followEvents(): { begin: () => void } {
   const channel = new BroadcastChannel(name);
-  channel.onmessage = ({ data }: MessageEvent<Told>) => hear(data);
-  const tell = (told: Told) => {
-    channel.postMessage(told);
-    hear(told);
+  channel.onmessage = ({ data }: MessageEvent<Message>) => receive(data);
+  const send = (message: Message) => {
+    channel.postMessage(message);
+    receive(message);
   };
   return {
     begin() {
       if (isBehind()) readAgain();
-      void navigator.locks.request(name, () => lead(tell));
+      void navigator.locks.request(name, () => lead(send));
     },
   };
 }
 
-/** Whether something was heard of that is not in what was read. */
+/** Whether events were received that are not in the loaded state. */
 function isBehind(): boolean {
   return known.state !== undefined && known.lost === undefined && known.state.number < newest;
 }
 
-function hear(told: Told): void {
-  if ("event" in told) {
-    newest = Math.max(newest, told.event.number);
-    if (!take(told.event)) readAgain();
-  } else if ("missed" in told) readAgain();
-  else if (known.lost !== told.lost) {
-    known.lost = told.lost;
+function receive(message: Message): void {
+  if ("event" in message) {
+    newest = Math.max(newest, message.event.number);
+    if (!take(message.event)) readAgain();
+  } else if ("missed" in message) readAgain();
+  else if (known.lost !== message.lost) {
+    known.lost = message.lost;
     changed("state");
   }
 }
@@ -52,37 +52,34 @@ function hear(told: Told): void {
 function readAgain(): void {
   if (reading) return;
   reading = true;
-  void readState().then(
-    () => {
+  void readState()
+    .finally(() => {
       reading = false;
-      // What came meanwhile may be newer than what was read.
-      if (isBehind()) readAgain();
-    },
-    () => {
-      reading = false;
-    },
-  );
+    })
+    // Newer events may have arrived in the meantime.
+    .then(
+      () => isBehind() && readAgain(),
+      () => {},
+    );
 }
 
-/** Reads the stream for as long as this tab lives. */
-async function lead(tell: (told: Told) => void): Promise<void> {
+/** Reads the stream for the lifetime of this tab. */
+async function lead(send: (message: Message) => void): Promise<void> {
   for (let failures = 0; ; ) {
     try {
       const response = await open(`/api/events?after=${known.state?.number ?? 0}`);
       failures = 0;
-      tell({ lost: undefined });
+      send({ lost: undefined });
       for await (const data of events(chunks(response))) {
-        const told = JSON.parse(data) as Numbered | { missed: true };
-        tell("missed" in told ? told : { event: told });
+        const event = JSON.parse(data) as Numbered | { missed: true };
+        send("missed" in event ? event : { event });
       }
     } catch (error) {
       if (error instanceof Refusal && error.status === 401) return;
     }
     failures += 1;
     if (failures > 1) {
-      tell({
-        lost: "The workbench's service does not answer. Is `tapline workbench` still running? This page goes on trying.",
-      });
+      send({ lost: "Can't reach the workbench. Is `tapline workbench` still running? Retrying…" });
     }
     await new Promise((resolve) => setTimeout(resolve, pausesMs[Math.min(failures, pausesMs.length) - 1]));
   }
@@ -101,10 +98,10 @@ async function* chunks({ body }: Response): AsyncGenerator<Uint8Array, void> {
   }
 }
 
-/** What arrives in time. A connection through which a laptop slept may never be closed, and brings nothing either. */
+/** Rejects after a long silence: after sleep, a connection may stay open without delivering anything. */
 function unlessSilent<T>(arriving: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error("Nothing arrived for too long.")), silenceMs);
+    const timer = setTimeout(() => reject(new Error("No data for too long.")), silenceMs);
     arriving.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

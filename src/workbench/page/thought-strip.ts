@@ -3,9 +3,8 @@ import { quantityOf, type Shade } from "./shades.js";
 import { meansOf } from "./thoughts.js";
 
 /**
- * The thoughts from the first to the last as one strip in the colour that the words have: of many tokens the mean of
- * those that share a part.
- * @returns undefined where the quantity is known of none
+ * The thinking tokens as one strip in the colours of the words; with many tokens, each part shows a mean.
+ * @returns undefined if no token has the quantity
  */
 export function stripOf({ tokens }: TurnAnswer, shade: Shade): HTMLElement | undefined {
   const values = tokens.filter(({ thinking }) => thinking === true).map((token) => quantityOf(token, shade));

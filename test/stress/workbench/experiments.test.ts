@@ -34,16 +34,16 @@ inBrowser(
       bypassCSP: true,
     });
     await open(page, "Features");
-    await page.getByRole("button", { name: "Read", exact: true }).click();
+    await page.getByRole("button", { name: "Run", exact: true }).click();
     const list = page.getByRole("figure", { name: "Strongest features" });
     await list.locator("svg").first().waitFor();
     await list.locator(".chart").focus();
     await page.keyboard.press("ArrowRight");
     await page.keyboard.press("Enter");
     const card = page.getByRole("region", { name: /^Feature \d$/ });
-    await card.getByText(/Of the dictionary corner at block 5/).waitFor();
+    await card.getByText(/Dictionary corner, layer 5/).waitFor();
     const feature = new URL(page.url()).searchParams.get("f") as string;
-    await card.getByRole("button", { name: "Look at it" }).click();
+    await card.getByRole("button", { name: "Compute feature details" }).click();
     await card.getByRole("region", { name: "Strongest" }).waitFor();
     assert.is(new URL(page.url()).searchParams.get("f"), feature, "the address is the feature's");
     assert.ok((await card.locator(".shaded").count()) > 0);
@@ -75,12 +75,12 @@ inBrowser(
       .getByRole("region", { name: `Feature ${other}` })
       .getByRole("region", { name: "Strongest" })
       .waitFor();
-    await page.getByRole("link", { name: "Steer with it in chat" }).click();
+    await page.getByRole("link", { name: "Steer with this feature in chat" }).click();
     await page.getByRole("slider").waitFor();
     await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of Spain?");
     await page.keyboard.press("Enter");
     await page.locator(".answer").nth(1).waitFor();
-    await until(async () => (await page.getByText("answering …").count()) === 0);
+    await until(async () => (await page.getByText("Generating…").count()) === 0);
     assert.is(await page.locator(".answer .problem").count(), 0);
     assert.equal(troubles, []);
     await context.close();
@@ -96,20 +96,20 @@ inBrowser(
     });
     await open(page, "Patch");
     const tokens = page.getByRole("region", { name: "Tokens" });
-    await tokens.getByText("6 tokens in both; 1 differs.").waitFor();
+    await tokens.getByText("6 tokens each; 1 differs.").waitFor();
     const run = page.getByRole("button", { name: "Patch", exact: true });
     await page.getByRole("textbox", { name: "Corrupted" }).fill("The capital of Japan is is");
     await tokens
-      .getByText("The clean text has 6 tokens and the corrupted one 7; a patch needs as many in both.")
+      .getByText("The clean text has 6 tokens, the corrupted one 7. The prompts must have the same number of tokens.")
       .waitFor();
     assert.ok(await run.isDisabled());
     await page.getByRole("textbox", { name: "Corrupted" }).fill("The capital of Japan is");
-    await tokens.getByText("6 tokens in both; 1 differs.").waitFor();
+    await tokens.getByText("6 tokens each; 1 differs.").waitFor();
     await run.click();
     const map = page.getByRole("figure", { name: "Recovery by layer and token" }).last();
     await page.getByRole("region", { name: "Alignment" }).waitFor();
     await map.locator('[aria-label="cell"] rect').last().click();
-    const chosen = page.getByRole("region", { name: "Chosen site" });
+    const chosen = page.getByRole("region", { name: "Selected site" });
     await chosen
       .getByText(/layer \d, token \d/)
       .first()
@@ -120,8 +120,8 @@ inBrowser(
     const effect = chosen.getByRole("region", { name: "Data of “next tokens”" }).locator("tbody tr");
     await effect.first().waitFor();
     assert.match(page.url(), /\?l=6&t=5&e=[0-9a-f]{32}$/);
-    assert.match((await effect.nth(0).textContent()) ?? "", /^the run by itself Tokyo/);
-    assert.match((await effect.nth(1).textContent()) ?? "", /^with this state Paris/);
+    assert.match((await effect.nth(0).textContent()) ?? "", /^unpatched Tokyo/);
+    assert.match((await effect.nth(1).textContent()) ?? "", /^patched Paris/);
     await assertLooksWell(page, "a site's effect");
     await picture(page, "patch");
     assert.equal(troubles, []);
@@ -162,8 +162,8 @@ inBrowser(
     await give("films.csv", `text,label\n${rows.join("\n")}\n`);
     await page.getByText("films.csv: 6 texts of class 1, 6 of class 0.").waitFor();
     await page.getByRole("textbox", { name: "layers" }).fill("5");
-    await page.getByRole("button", { name: "Train and measure" }).click();
-    const worst = page.getByRole("region", { name: "Most wrong", exact: true });
+    await page.getByRole("button", { name: "Train and evaluate" }).click();
+    const worst = page.getByRole("region", { name: "Largest errors", exact: true });
     await worst.waitFor();
     assert.is(await worst.locator("tbody tr").count(), 4, "every third text of each class is held out");
     for (const name of ["ROC", "Calibration"])
@@ -171,7 +171,7 @@ inBrowser(
     await assertLooksWell(page, "a probe of a file");
     await picture(page, "probe");
     await page.getByRole("combobox", { name: "measured of each text" }).selectOption("every token's row");
-    await page.getByRole("button", { name: "Train and measure" }).click();
+    await page.getByRole("button", { name: "Train and evaluate" }).click();
     const single = page.getByRole("figure", { name: "Single rows by layer" });
     await single.locator("svg").first().waitFor();
     await page

@@ -32,7 +32,7 @@ inBrowser(
     await page.getByRole("link", { name: "Inspect" }).click();
     await page.getByRole("textbox", { name: "Text" }).fill("abc def");
     await page.getByRole("textbox", { name: "layers" }).fill("1, 2");
-    await page.getByRole("checkbox", { name: "experts" }).check();
+    await page.getByRole("checkbox", { name: "Experts" }).check();
     await page.getByRole("button", { name: "Inspect", exact: true }).click();
     const map = page.getByRole("figure", { name: "Experts of each token" });
     await map.locator('[aria-label="cell"] rect').first().waitFor();
@@ -65,7 +65,7 @@ inBrowser(
     assert.match((await code.textContent()) ?? "", /"routing": ?true/);
     // Opened anew, the form says what was asked.
     await page.reload();
-    const again = page.getByRole("checkbox", { name: "experts" });
+    const again = page.getByRole("checkbox", { name: "Experts" });
     await again.waitFor();
     await map.locator('[aria-label="cell"] rect').first().waitFor();
     assert.ok(await again.isChecked());

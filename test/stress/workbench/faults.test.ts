@@ -35,10 +35,10 @@ inBrowser(
     const { page, context } = await visit(bench);
     // Without its seventh block, at its own tokens too, the model finds no end.
     await page.getByRole("button", { name: "Change a layer" }).click();
-    await page.getByRole("combobox", { name: "layer", exact: true }).selectOption("6");
+    await page.getByRole("combobox", { name: "Layer", exact: true }).selectOption("6");
     await page.getByRole("slider").fill("1");
-    await page.getByRole("combobox", { name: "at", exact: true }).selectOption("all");
-    await page.getByRole("spinbutton", { name: "most tokens" }).fill("4096");
+    await page.getByRole("combobox", { name: "Positions", exact: true }).selectOption("all");
+    await page.getByRole("spinbutton", { name: "Max tokens" }).fill("4096");
     await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
     const tokens = page.locator(".answer-text .t");
     await Promise.all([
@@ -57,11 +57,11 @@ inBrowser(
     assert.ok(await page.getByRole("button", { name: "Send" }).isDisabled());
 
     await server.startAgain();
-    await until(async () => /server: ready.*Lab: ready/.test(await strip(page)), "and that it is back");
+    await until(async () => /Server: ready.*Lab: ready/.test(await strip(page)), "and that it is back");
     assert.is(await message.inputValue(), "What is the capital of Japan?");
     await page.getByRole("button", { name: /^Remove ablate/ }).click();
     // What it says behind that much noise is the model's business.
-    await page.getByRole("spinbutton", { name: "most tokens" }).fill("32");
+    await page.getByRole("spinbutton", { name: "Max tokens" }).fill("32");
     await page.getByRole("button", { name: "Send" }).click();
     const next = page.locator(".turn").nth(1);
     await next.getByText(/^\d+ tokens?/).waitFor();
@@ -91,7 +91,7 @@ inBrowser(
 
     await lab.kill();
     const tabs = [page, other];
-    for (const tab of tabs) await until(async () => /server: ready.*Lab: (?!ready)/.test(await strip(tab)));
+    for (const tab of tabs) await until(async () => /Server: ready.*Lab: (?!ready)/.test(await strip(tab)));
     // Who opens a job's address now is told why it is not there, and sees it once the Lab is back.
     const late = await context.newPage();
     await late.goto(`${bench.workbench.url}/jobs/${id}`);
@@ -99,7 +99,7 @@ inBrowser(
 
     await lab.startAgain();
     for (const tab of [...tabs, late]) {
-      await until(async () => /server: ready.*Lab: ready/.test(await strip(tab)));
+      await until(async () => /Server: ready.*Lab: ready/.test(await strip(tab)));
       await tab.getByRole("alert").getByText("The service ended while the job was running.").waitFor();
     }
     await other.getByRole("button", { name: `Repeat job ${id.slice(0, 8)}` }).click();
@@ -152,7 +152,7 @@ inBrowser("a job that somebody cancels elsewhere is told in every tab that shows
   const { page, context, troubles } = await visit(bench);
   await page.getByRole("link", { name: "Steer", exact: true }).click();
   await page.getByRole("textbox", { name: "layers" }).fill("5");
-  await page.getByRole("button", { name: /^Measure at these layers/ }).click();
+  await page.getByRole("button", { name: /^Measure effect/ }).click();
   await page.waitForURL(/\/steer\/[0-9a-f]{32}$/);
   const id = new URL(page.url()).pathname.split("/")[2] as string;
   const other = await context.newPage();

@@ -59,18 +59,18 @@ inBrowser(
     });
     await open(page, "Steer");
     await page.getByRole("textbox", { name: "layers" }).fill("2, 5");
-    await page.getByRole("button", { name: "Make", exact: true }).click();
-    const separation = page.getByRole("figure", { name: "How unknown separates" });
+    await page.getByRole("button", { name: "Create direction", exact: true }).click();
+    const separation = page.getByRole("figure", { name: "Separation by unknown" });
     await separation.locator(".chart > svg").nth(1).waitFor();
     await page.waitForURL(({ searchParams }) => searchParams.get("v") === "unknown");
     assert.match((await separation.textContent()) ?? "", /layer 5: AUROC [01]\.\d{3}, shuffled 0\.\d\d/);
     const table = await page.getByRole("region", { name: "Layers of unknown" }).textContent();
     const told = /layer 5: AUROC (\S+),/.exec((await separation.textContent()) ?? "")?.[1] as string;
     assert.match(table ?? "", told, "the same number as the service told");
-    await saved(page, "How unknown separates", /^<svg .*towards \(above\)/s);
+    await saved(page, "Separation by unknown", /^<svg .*towards \(above\)/s);
 
     await page.getByRole("textbox", { name: "strengths" }).fill("0, 0.8");
-    await page.getByRole("button", { name: /^Measure at these layers/ }).click();
+    await page.getByRole("button", { name: /^Measure effect/ }).click();
     const effect = page.getByRole("figure", { name: "Effect by layer and strength" });
     const control = page.getByRole("figure", { name: "The same with random vectors" });
     await control.locator("svg").last().waitFor();
@@ -87,7 +87,7 @@ inBrowser(
     await effect.locator(".chart").focus();
     await page.keyboard.press("ArrowRight");
     await page.keyboard.press("Enter");
-    const chosen = page.getByRole("region", { name: "Chosen cell" });
+    const chosen = page.getByRole("region", { name: "Selected cell" });
     await chosen.getByRole("heading", { name: "Layer 2, strength 0", exact: true }).waitFor();
     const address = new URL(page.url());
     address.search = address.search.replace("l=2", "l=5").replace("s=0", "s=0.8");
@@ -147,7 +147,7 @@ inBrowser(
     await heads.locator(".chart").focus();
     await page.keyboard.press("ArrowRight");
     await page.keyboard.press("Enter");
-    const chosen = page.getByRole("region", { name: "Chosen site" });
+    const chosen = page.getByRole("region", { name: "Selected site" });
     await chosen.getByText(/layer 4 head 0, token \d/).waitFor();
     assert.match(page.url(), /[?&]p=head_out&h=0/);
     await chosen.getByRole("button", { name: "What it does to the next tokens" }).click();
@@ -165,7 +165,7 @@ inBrowser(
     await picture(page, "patch-heads");
 
     await open(page, "Patch");
-    await page.getByRole("combobox", { name: "at", exact: true }).selectOption("aligned");
+    await page.getByRole("combobox", { name: "Positions", exact: true }).selectOption("aligned");
     await page.getByText("The clean text marks no span").waitFor();
     await page.getByRole("textbox", { name: "Clean" }).fill("The capital of[[ France]][[ is]]");
     await page.getByRole("textbox", { name: "Corrupted" }).fill("The big capital of[[ Japan]][[ is]]");
@@ -192,7 +192,7 @@ inBrowser(
       bypassCSP: true,
     });
     await open(page, "Inspect");
-    await page.getByRole("combobox", { name: "lens", exact: true }).selectOption("jacobian");
+    await page.getByRole("combobox", { name: "Lens", exact: true }).selectOption("jacobian");
     await page.getByRole("textbox", { name: "layers" }).fill("3, 5");
     await page.getByRole("button", { name: "Inspect", exact: true }).click();
     const lens = page.getByRole("figure", { name: "What the lenses read" });
@@ -204,7 +204,7 @@ inBrowser(
     await page.getByRole("figure", { name: "How near to the output" }).locator("svg").last().waitFor();
     await page.reload();
     await cells(lens).first().waitFor();
-    const kept = page.getByRole("combobox", { name: "lens", exact: true });
+    const kept = page.getByRole("combobox", { name: "Lens", exact: true });
     await until(async () => (await kept.inputValue()) === "jacobian");
     await until(async () => /KL/.test((await lens.locator(".legend").textContent()) ?? ""));
     await assertLooksWell(page, "two lenses");
@@ -248,7 +248,7 @@ inBrowser("jobs: two results side by side, and a study of both whose words are a
     "",
     "nothing is written for a person",
   );
-  await draft.getByRole("button", { name: "Save the package" }).click();
+  await draft.getByRole("button", { name: "Save package" }).click();
   await draft.getByText("title must not be blank.").waitFor();
   for (const [name, text] of [
     ["Title", "Two capitals"],
@@ -266,7 +266,7 @@ inBrowser("jobs: two results side by side, and a study of both whose words are a
   );
   await until(async () => /2 times inspect/.test(await method.inputValue()));
   const { name, bytes } = await downloaded(page, () =>
-    draft.getByRole("button", { name: "Save the package" }).click(),
+    draft.getByRole("button", { name: "Save package" }).click(),
   );
   assert.is(name, "tapline-study.json");
   const study = JSON.parse(bytes.toString());

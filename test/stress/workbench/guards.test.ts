@@ -63,7 +63,7 @@ inBrowser("the token leaves the address before anything else happens; a link ope
   await first.page.getByRole("navigation", { name: "Views" }).waitFor();
 
   const second = await open();
-  await second.page.getByText(/opened before.*tapline workbench --link/).waitFor();
+  await second.page.getByText(/already been used/).waitFor();
   await second.context.close();
   const third = await visit(bench);
   assert.equal(third.troubles, []);

@@ -88,7 +88,7 @@ inBrowser("a job that is taken late takes nobody away; where one stayed, it is s
   for (const [view, button] of [
     ["Inspect", "Inspect"],
     ["Patch", "Patch"],
-    ["Probe", "Train and measure"],
+    ["Probe", "Train and evaluate"],
   ] as const) {
     const letGo = await holdBack(page, "/api/jobs");
     await started(view, button);
@@ -200,7 +200,7 @@ inBrowser(
     await settled(page);
     assert.is(await page.locator(".chart > svg[data-mine]").count(), 1, "it is the same drawing");
     await page.keyboard.press("Enter");
-    await page.getByRole("region", { name: "Chosen cell" }).getByText("layer 0, token 0").waitFor();
+    await page.getByRole("region", { name: "Selected cell" }).getByText("layer 0, token 0").waitFor();
     await context.close();
   },
 );
@@ -208,20 +208,18 @@ inBrowser(
 inBrowser("under another way on never stands the answer of the one before, not for a moment", async () => {
   const { page, context, troubles } = await visit(bench);
   await ask(page, "What is the capital of France?");
-  await page.getByRole("button", { name: "Ask otherwise" }).click();
-  await page
-    .getByRole("textbox", { name: "Instead of this question" })
-    .fill("What is the capital of Norway?");
+  await page.getByRole("button", { name: "Edit question" }).click();
+  await page.getByRole("textbox", { name: "Edit your question" }).fill("What is the capital of Norway?");
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
-  await page.getByText("way 2 of 2").waitFor();
+  await page.getByRole("group", { name: "Version 2 of 2" }).waitFor();
   await page.getByText("24 tokens", { exact: true }).waitFor();
   const shown = await page.evaluate(`(async () => {
     const said = (selector) => document.querySelector(selector)?.textContent;
     const before = said(".answer-text > p");
-    document.querySelector('a[aria-label="Previous way on from question 1"]').click();
+    document.querySelector('a[aria-label="Previous version of question 1"]').click();
     // As soon as the other way is there, and long before anything is painted.
-    const there = () => said(".branches")?.includes("way 1 of 2");
+    const there = () => said(".branches")?.includes("1/2");
     for (let turn = 0; turn < 1000 && !there(); turn += 1) await Promise.resolve();
     return [before, there(), said(".question"), said(".answer-text > p")];
   })()`);
@@ -312,7 +310,7 @@ inBrowser("a token keeps the focus when its answer is read as Markdown, and back
   await page.keyboard.press("ArrowLeft");
   assert.is(await focused(), "21");
   await page.keyboard.press("Enter");
-  await page.getByRole("region", { name: "Inside a token" }).getByText("Token 21,").waitFor();
+  await page.getByRole("region", { name: "Inside a token" }).getByText("Token 21 ·").waitFor();
   // The same where the page reads everything anew.
   await readAnew(page);
   await settled(page);
@@ -326,7 +324,7 @@ inBrowser(
   async () => {
     const { page, context, troubles } = await visit(writing);
     await ask(page, "Go on");
-    await page.getByRole("button", { name: "Ask otherwise" }).click();
+    await page.getByRole("button", { name: "Edit question" }).click();
     const focused = () => page.evaluate("document.activeElement.id || document.activeElement.tagName");
     assert.is(await focused(), "TEXTAREA");
     await page.getByRole("textbox", { name: "Message" }).focus();

@@ -46,28 +46,28 @@ async function chat(page: Page): Promise<void> {
   await tabTo(page, /^Strength of ablate at layer 0$/);
   await page.keyboard.press("ArrowRight");
   await until(async () => (await page.getByRole("slider").inputValue()) === "0.95");
-  await tabTo(page, /^Ask the last question again$/);
+  await tabTo(page, /^Rerun last question$/);
   await page.keyboard.press("Enter");
-  await page.getByText(/First difference: token \d+\./).waitFor();
-  await page.getByText("way 2 of 2").waitFor();
+  await page.getByText(/\d+ of \d+ tokens differ/).waitFor();
+  await page.getByRole("group", { name: "Version 2 of 2" }).waitFor();
   await tabTo(page, /^Answer to “What is the capital of France/);
   await page.keyboard.press("End");
   await page.keyboard.press("ArrowLeft");
   await page.keyboard.press("Enter");
   await page.getByRole("region", { name: "Inside a token" }).waitFor();
-  await tabTo(page, /^Choose again from here$/);
+  await tabTo(page, /^Resample from here$/);
   await page.keyboard.press("Enter");
-  await page.getByText("way 3 of 3").waitFor();
-  await tabTo(page, /^Previous way on from question 1$/);
+  await page.getByRole("group", { name: "Version 3 of 3" }).waitFor();
+  await tabTo(page, /^Previous version of question 1$/);
   await page.keyboard.press("Enter");
-  await page.getByText("way 2 of 3").waitFor();
+  await page.getByRole("group", { name: "Version 2 of 3" }).waitFor();
 }
 
 async function inspectAndPatch(page: Page): Promise<void> {
   await goTo(page, "Inspect");
   await tabTo(page, /^Text/);
   await write(page, "The capital of France is");
-  await tabTo(page, /attention heads/);
+  await tabTo(page, /Attention heads/);
   await page.keyboard.press("Space");
   await tabTo(page, /^Inspect$/, "button");
   await page.keyboard.press("Enter");
@@ -78,7 +78,7 @@ async function inspectAndPatch(page: Page): Promise<void> {
   await tabTo(page, /^Logit lens$/, "div");
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("Enter");
-  await page.getByRole("region", { name: "Chosen cell" }).waitFor();
+  await page.getByRole("region", { name: "Selected cell" }).waitFor();
   await tabTo(page, /^Patch here$/);
   await page.keyboard.press("Enter");
   await arrived(page);
@@ -92,18 +92,18 @@ async function inspectAndPatch(page: Page): Promise<void> {
   await tabTo(page, /^Recovery by layer and token$/, "div");
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("Enter");
-  await page.getByRole("region", { name: "Chosen site" }).waitFor();
+  await page.getByRole("region", { name: "Selected site" }).waitFor();
 }
 
 async function others(page: Page): Promise<void> {
   await goTo(page, "Steer");
-  await tabTo(page, /^layers/);
+  await tabTo(page, /^Layers/);
   await write(page, "5");
-  await tabTo(page, /^Measure at these layers/);
+  await tabTo(page, /^Measure effect/);
   await page.keyboard.press("Enter");
   await page.getByRole("figure").first().locator("svg").last().waitFor();
   await goTo(page, "Probe");
-  await tabTo(page, /^Train and measure$/);
+  await tabTo(page, /^Train and evaluate$/);
   await page.keyboard.press("Enter");
   await page.getByRole("figure").first().locator("svg").last().waitFor();
   await goTo(page, "Jobs");
@@ -114,15 +114,15 @@ async function others(page: Page): Promise<void> {
 
 async function features(page: Page): Promise<void> {
   await goTo(page, "Features");
-  await offered(page.getByRole("button", { name: "Read", exact: true }));
-  await tabTo(page, /^Read$/);
+  await offered(page.getByRole("button", { name: "Run", exact: true }));
+  await tabTo(page, /^Run$/);
   await page.keyboard.press("Enter");
   await page.getByRole("figure", { name: "Strongest features" }).locator("svg").last().waitFor();
   await tabTo(page, /^Strongest features$/, "div");
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("Enter");
-  await offered(page.getByRole("button", { name: "Look at it" }));
-  await tabTo(page, /^Look at it$/);
+  await offered(page.getByRole("button", { name: "Compute feature details" }));
+  await tabTo(page, /^Compute feature details$/);
   await page.keyboard.press("Enter");
   await page.getByRole("region", { name: "Strongest" }).waitFor();
   await tabTo(page, /^Save “Examples of feature \d” as CSV$/);
@@ -132,7 +132,7 @@ async function features(page: Page): Promise<void> {
   const next = await page.evaluate("document.activeElement.textContent");
   await page.keyboard.press("Enter");
   await page.getByRole("region", { name: `Feature ${next}` }).waitFor();
-  await tabTo(page, /^Steer with it in chat$/);
+  await tabTo(page, /^Steer with this feature in chat$/);
   await page.keyboard.press("Enter");
   await arrived(page);
   await page.getByText(`feature ${next} of corner`).waitFor();
@@ -151,7 +151,7 @@ async function models(page: Page): Promise<void> {
   await page.keyboard.press("Enter");
   const serve = (name: string) => page.getByRole("button", { name: `Serve ${name}`, exact: true });
   await offered(serve(broughtId));
-  await page.getByRole("region", { name: "Downloads" }).getByText("is here: 3.2 MB").last().waitFor();
+  await page.getByRole("region", { name: "Downloads" }).getByText("downloaded: 3.2 MB").last().waitFor();
   await tabTo(page, new RegExp(`^Serve ${broughtId}$`));
   await page.keyboard.press("Enter");
   await rows.filter({ hasText: broughtId }).getByText("served", { exact: true }).waitFor();
@@ -159,13 +159,13 @@ async function models(page: Page): Promise<void> {
   await tabTo(page, /^Serve demo$/);
   await page.keyboard.press("Enter");
   await rows.first().getByText("served", { exact: true }).waitFor();
-  await offered(page.getByRole("button", { name: `Remove ${broughtId}`, exact: true }));
-  await tabTo(page, new RegExp(`^Remove ${broughtId}$`));
+  await offered(page.getByRole("button", { name: `Delete ${broughtId}`, exact: true }));
+  await tabTo(page, new RegExp(`^Delete ${broughtId}$`));
   await page.keyboard.press("Enter");
   // The harmless one has the focus.
-  await until(async () => (await page.evaluate("document.activeElement.ariaLabel")) === `Keep ${broughtId}`);
+  await until(async () => (await page.evaluate("document.activeElement.ariaLabel")) === `Cancel deleting ${broughtId}`);
   await page.keyboard.press("Shift+Tab");
-  assert.is(await page.evaluate("document.activeElement.ariaLabel"), `Really remove ${broughtId}`);
+  assert.is(await page.evaluate("document.activeElement.ariaLabel"), `Confirm deleting ${broughtId}`);
   await page.keyboard.press("Enter");
   await rows.filter({ hasText: broughtId }).waitFor({ state: "detached" });
 }

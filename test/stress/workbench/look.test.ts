@@ -26,9 +26,9 @@ const everyImpact = ["minor", "moderate", "serious", "critical"];
 /** Goes on otherwise from a token of the conversation that is shown. @returns the new one's address */
 async function branch(page: Page): Promise<string> {
   await page.getByRole("region", { name: "Inside a token" }).waitFor();
-  await page.getByRole("button", { name: "Choose again from here" }).click();
-  await page.getByText("way 2 of 2").waitFor();
-  await until(async () => (await page.getByText("answering …").count()) === 0);
+  await page.getByRole("button", { name: "Resample from here" }).click();
+  await page.getByRole("group", { name: "Version 2 of 2" }).waitFor();
+  await until(async () => (await page.getByText("Generating…").count()) === 0);
   return new URL(page.url()).pathname;
 }
 
@@ -65,8 +65,8 @@ inBrowser("every view and a result of each, 360, 768, 1280 and 3840 wide, light 
       await page.locator(".thinking p .t").first().waitFor();
       await look("a conversation with a change");
       await page.goto(bench.workbench.url + other);
-      await page.getByText("way 2 of 2").waitFor();
-      await page.getByRole("button", { name: "Ask otherwise" }).click();
+      await page.getByRole("group", { name: "Version 2 of 2" }).waitFor();
+      await page.getByRole("button", { name: "Edit question" }).click();
       await look("a conversation that goes on otherwise");
       assert.equal(troubles, []);
       await context.close();

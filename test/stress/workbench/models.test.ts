@@ -25,12 +25,12 @@ inBrowser(
 
     await page.getByRole("textbox", { name: /^Model/ }).fill("tiny/demo");
     await page.keyboard.press("Enter");
-    const offers = page.getByRole("region", { name: "Models of tiny/demo" }).locator("tbody tr");
+    const offers = page.getByRole("region", { name: "Files of tiny/demo" }).locator("tbody tr");
     await offers.first().waitFor();
     assert.match(page.url(), /\/models\?of=tiny%2Fdemo$/);
     assert.is(await offers.count(), 2);
     await page.getByRole("button", { name: `Download ${id}` }).click();
-    await page.getByRole("region", { name: "Downloads" }).getByText("is here: 3.2 MB").waitFor();
+    await page.getByRole("region", { name: "Downloads" }).getByText("downloaded: 3.2 MB").waitFor();
     const brought = rows.filter({ hasText: id });
     await brought.waitFor();
 
@@ -40,7 +40,7 @@ inBrowser(
       .locator(".strip")
       .getByText(/^tiny\/demo\/demo-F16\.gguf/)
       .waitFor();
-    assert.ok(await page.getByRole("button", { name: `Remove ${id}: not while it is served` }).isDisabled());
+    assert.ok(await page.getByRole("button", { name: `Delete ${id} (not while it is served)` }).isDisabled());
     await page.getByRole("link", { name: "Chat", exact: true }).click();
     await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
     await page.keyboard.press("Enter");
@@ -51,7 +51,7 @@ inBrowser(
     await page.getByRole("textbox", { name: /^Model/ }).fill("tiny/demo/broken-Q8_0.gguf");
     await page.getByRole("button", { name: "Download", exact: true }).click();
     const broken = rows.filter({ hasText: "broken-Q8_0" });
-    await broken.getByText("its header cannot be read").waitFor();
+    await broken.getByText("unreadable header").waitFor();
     await page.getByRole("button", { name: "Serve tiny/demo/broken-Q8_0.gguf" }).click();
     await page
       .getByRole("alert")
@@ -62,8 +62,8 @@ inBrowser(
     await page.getByRole("button", { name: "Serve demo", exact: true }).click();
     await rows.first().getByText("served", { exact: true }).waitFor();
     for (const name of [id, "tiny/demo/broken-Q8_0.gguf"]) {
-      await page.getByRole("button", { name: `Remove ${name}` }).click();
-      await page.getByRole("button", { name: `Really remove ${name}` }).click();
+      await page.getByRole("button", { name: `Delete ${name}` }).click();
+      await page.getByRole("button", { name: `Confirm deleting ${name}` }).click();
       await rows.filter({ hasText: name }).waitFor({ state: "detached" });
     }
     assert.is(await rows.count(), 1);
@@ -86,8 +86,8 @@ inBrowser("a model that is removed while the page asks what it takes is no troub
   );
   await page.getByRole("textbox", { name: /^Model/ }).fill(id);
   await page.getByRole("button", { name: "Download", exact: true }).click();
-  await page.getByRole("button", { name: `Remove ${id}` }).click();
-  await page.getByRole("button", { name: `Really remove ${id}` }).click();
+  await page.getByRole("button", { name: `Delete ${id}` }).click();
+  await page.getByRole("button", { name: `Confirm deleting ${id}` }).click();
   await rows.filter({ hasText: id }).waitFor({ state: "detached" });
   const answers = await letGo();
   assert.ok(answers.length > 0 && answers.every((status) => status === 200), `answered ${answers}`);
@@ -113,8 +113,8 @@ inBrowser("the view at three widths, light and dark", async () => {
       bypassCSP: true,
     });
     await page.goto(`${bench.workbench.url}/models?of=tiny/demo`);
-    await page.getByRole("button", { name: "See what is there" }).click();
-    await page.getByRole("region", { name: "Models of tiny/demo" }).waitFor();
+    await page.getByRole("button", { name: "Browse files" }).click();
+    await page.getByRole("region", { name: "Files of tiny/demo" }).waitFor();
     await page
       .getByText(/MB, fits/)
       .first()

@@ -124,7 +124,7 @@ inBrowser("what is kept of an answer are its words, its colours and its numbers"
   const csv = (await kept("CSV")).split("\r\n");
   assert.match(
     csv[0] ?? "",
-    /^token,id,text,part,probability,"entropy in bits, at least",norm at 0,lens at 0,/,
+    /^token,id,text,part,probability,"entropy \(lower bound, bits\)",norm at layer 0,lens at layer 0,/,
   );
   assert.is(csv.length, 24 + 2);
   assert.match(csv[23] ?? "", /^22,1366," Paris",answer,0\.9\d*,/);

@@ -94,27 +94,27 @@ inBrowser("every action's script runs", async () => {
   const answered = () =>
     until(
       async () =>
-        (await page.locator(".answer").count()) > 0 && (await page.getByText("answering …").count()) === 0,
+        (await page.locator(".answer").count()) > 0 && (await page.getByText("Generating…").count()) === 0,
     );
   await page.locator(".answer").nth(1).waitFor();
   await answered();
   await runs(page.locator(".turn"), "", /Paris/);
   const before = page.url();
   await page.locator(".answer-text").nth(1).locator(":scope > p .t, .markdown .t").nth(2).click();
-  await page.getByRole("button", { name: "Choose again from here" }).click();
+  await page.getByRole("button", { name: "Resample from here" }).click();
   await page.waitForURL((url) => url.pathname !== new URL(before).pathname);
   await page.locator(".answer").first().waitFor();
   await answered();
   await runs(page.locator(".turn"), "", /Paris/);
 
   await go(page, "Patch");
-  await runs(main, "their tokens", /5340|tokens/);
+  await runs(main, "tokenize", /5340|tokens/);
   await go(page, "Steer");
-  await runs(main, "make", /separation/);
+  await runs(main, "create direction", /separation/);
   await go(page, "Probe");
   await page.getByRole("textbox", { name: "layers" }).fill("5");
-  await runs(main, "keep one", /separation/);
-  await runs(main, "train and measure", /queued|running|reports/);
+  await runs(main, "save probe", /separation/);
+  await runs(main, "train and evaluate", /queued|running|reports/);
   await go(page, "Features");
   await runs(main, "read", /queued|running|fidelity/, ["curl", "Python"]);
 
@@ -122,7 +122,7 @@ inBrowser("every action's script runs", async () => {
   await page.getByRole("button", { name: "Inspect", exact: true }).click();
   await page.getByRole("figure", { name: "Next token" }).waitFor();
   const result = page.locator(".result");
-  await runs(result, "its files", /^(?:|[\s\S]*next_tokens[\s\S]*)$/);
+  await runs(result, "download files", /^(?:|[\s\S]*next_tokens[\s\S]*)$/);
   await runs(result.locator(":scope"), "", /queued|running|next_tokens/, ["curl"]);
   assert.equal(troubles, []);
   await context.close();
@@ -135,15 +135,15 @@ inBrowser("a job that waits shows how it is cancelled, and that runs", async () 
   setMeddle("hang", bench.folder);
   const lab = new Lab(bench.lab);
   const { id } = await lab.inspect("demo", "The capital of France is");
-  await page.getByRole("button", { name: "Train and measure" }).click();
+  await page.getByRole("button", { name: "Train and evaluate" }).click();
   await page.waitForURL(/\/probe\/[0-9a-f]{32}$/);
   const progress = page.getByRole("region", { name: "Progress" });
-  const [curl] = Object.values(await codeOf(progress, "cancel it"));
+  const [curl] = Object.values(await codeOf(progress, "cancel"));
   assert.match(await runScript("curl", curl as string), /"status":"cancelled"/);
   await progress.getByText("The job was cancelled.").waitFor();
   await lab.cancel(id);
   setMeddle(undefined, bench.folder);
-  ran.add("cancel it");
+  ran.add("cancel");
   await context.close();
 });
 

@@ -39,7 +39,7 @@ async function ask(page: Page, question: string): Promise<void> {
 async function answered(page: Page, turn: number): Promise<void> {
   const shown = page.locator(".turn").nth(turn);
   await shown.waitFor();
-  await until(async () => (await shown.getByText("answering …").count()) === 0);
+  await until(async () => (await shown.getByText("Generating…").count()) === 0);
 }
 
 inBrowser("chat: an answer streams in, a token opens, a layer changes and the answer with it", async () => {
@@ -60,7 +60,7 @@ inBrowser("chat: an answer streams in, a token opens, a layer changes and the an
   await inside.waitFor();
   assert.match(
     (await inside.textContent()) ?? "",
-    /Inside ·ParisToken 22, number 1366, probability (?:9\d|100)\.\d %, rank 1/,
+    /Inside ·ParisToken 22 · id 1366 · probability (?:9\d|100)\.\d % · rank 1/,
   );
   const rows = await inside.locator("table").nth(1).locator("tbody tr").allTextContents();
   assert.is(rows.length, 8);
@@ -79,11 +79,11 @@ inBrowser("chat: an answer streams in, a token opens, a layer changes and the an
   await ask(page, "What is the capital of Japan?");
   assert.match(
     await text(page, ".turn:nth-of-type(2)"),
-    /ablate at layer 0: \d+ rows, changed by 90\.0 % of their length\./,
+    /ablate at layer 0: \d+ positions, mean change 90\.0 % of the activation norm\./,
   );
   assert.is(await said(page, 2), "The capital of Japan is Tokyo.", "beside it the model's own");
   assert.is.not(await words(page, 1), await words(page, 2));
-  await page.getByText(/First difference: token \d+\./).waitFor();
+  await page.getByText(/\d+ of \d+ tokens differ/).waitFor();
   assert.ok((await page.locator(".t.differs").count()) > 0);
 
   await page.locator(".turn").nth(1).getByText("As a script").click();
@@ -108,7 +108,7 @@ inBrowser(
     await answers(page).first().locator(":scope > p .t").nth(3).click();
     const inside = page.getByRole("region", { name: "Inside a token" });
     const before = page.url();
-    await inside.getByRole("button", { name: "Choose again from here" }).click();
+    await inside.getByRole("button", { name: "Resample from here" }).click();
     await page.waitForURL((url) => url.pathname !== new URL(before).pathname);
     await answered(page, 0);
     const again = (await words(page, 0)).replace("<|im_end|>", "");
@@ -117,9 +117,9 @@ inBrowser(
     assert.is(await text(page, ".thinking summary"), "Thinking, 17 tokens");
     await page.goBack();
     await answers(page).first().locator(":scope > p .t").nth(3).click();
-    const other = inside.getByRole("button", { name: /^Go on with/ }).nth(1);
+    const other = inside.getByRole("button", { name: /^Use token/ }).nth(1);
     const name = ((await other.getAttribute("aria-label")) ?? "")
-      .replace("Go on with ", "")
+      .replace("Use token ", "")
       .replaceAll("·", " ");
     await other.click();
     await page.waitForURL((url) => url.pathname !== new URL(before).pathname);
@@ -138,21 +138,19 @@ inBrowser(
     await ask(page, "What is the capital of France?");
     const first = page.url();
     await answers(page).first().locator(":scope > p .t").nth(3).click();
-    await page.getByRole("textbox", { name: "In its place" }).fill(" Germany");
+    await page.getByRole("textbox", { name: "Replace with" }).fill(" Germany");
     await page.keyboard.press("Enter");
-    await page.getByText("way 2 of 2").waitFor();
+    await page.getByRole("group", { name: "Version 2 of 2" }).waitFor();
     await answered(page, 0);
     assert.match((await said(page, 0)) ?? "", /^The capital of Germany/);
-    await page.getByRole("link", { name: "Previous way on from question 1" }).click();
+    await page.getByRole("link", { name: "Previous version of question 1" }).click();
     await page.waitForURL(first.split("?")[0] as string);
-    await page.getByText("way 1 of 2").waitFor();
+    await page.getByRole("group", { name: "Version 1 of 2" }).waitFor();
     assert.is(await said(page, 0), "The capital of France is Paris.");
-    await page.getByRole("button", { name: "Ask otherwise" }).click();
-    await page
-      .getByRole("textbox", { name: "Instead of this question" })
-      .fill("What is the capital of Norway?");
+    await page.getByRole("button", { name: "Edit question" }).click();
+    await page.getByRole("textbox", { name: "Edit your question" }).fill("What is the capital of Norway?");
     await page.getByRole("button", { name: "Ask", exact: true }).click();
-    await page.getByText("way 3 of 3").waitFor();
+    await page.getByRole("group", { name: "Version 3 of 3" }).waitFor();
     await answered(page, 0);
     assert.is(await said(page, 0), "The capital of Norway is Oslo.");
     const { name, bytes } = await downloaded(page, () =>
@@ -177,7 +175,7 @@ inBrowser(
     await ask(page, "What is the capital of Spain?");
     await answers(page).first().locator(":scope > p .t").nth(4).click();
     const inside = page.getByRole("region", { name: "Inside a token" });
-    const table = inside.getByRole("table", { name: /The strongest features of corner at layer 5/ });
+    const table = inside.getByRole("table", { name: /Strongest features of corner at layer 5/ });
     await table.waitFor();
     const [feature, , activation] = await table
       .locator("tbody tr")
@@ -192,7 +190,7 @@ inBrowser(
       .getByText(`feature ${feature} of corner`)
       .waitFor();
     await ask(page, "What is the capital of Italy?");
-    await page.getByText(/steer at layer 5: \d+ rows, changed by/).waitFor();
+    await page.getByText(/steer at layer 5: \d+ positions, mean change/).waitFor();
     assert.equal(troubles, []);
     await context.close();
   },
@@ -230,10 +228,10 @@ inBrowser(
     const { page, context, troubles } = await visit(bench, { viewport: { width: 1200, height: 900 } });
     await page.getByRole("link", { name: "Inspect" }).click();
     await page.getByRole("textbox", { name: "Text" }).fill("The capital of France is");
-    await page.getByRole("checkbox", { name: "attention heads" }).check();
-    assert.is(await page.getByRole("checkbox", { name: "experts" }).count(), 0, "the model has no experts");
-    await page.getByRole("checkbox", { name: "what the answer's logit is made of" }).check();
-    await page.getByRole("textbox", { name: "follow the token" }).fill(" Paris");
+    await page.getByRole("checkbox", { name: "Attention heads" }).check();
+    assert.is(await page.getByRole("checkbox", { name: "Experts" }).count(), 0, "the model has no experts");
+    await page.getByRole("checkbox", { name: "Direct logit attribution" }).check();
+    await page.getByRole("textbox", { name: "Track token" }).fill(" Paris");
     await page.getByRole("button", { name: "Inspect", exact: true }).click();
     const lens = page.getByRole("figure", { name: "Logit lens" });
     await lens.locator('[aria-label="cell"] rect').first().waitFor();
@@ -279,7 +277,7 @@ inBrowser(
     await page.waitForURL(({ searchParams }) => searchParams.get("al") === "0");
     const one = page.getByRole("region", { name: "One head" });
     await one.getByRole("combobox", { name: /^Attention of layer/ }).selectOption("3");
-    await one.getByRole("combobox", { name: /^head/ }).selectOption("2");
+    await one.getByRole("combobox", { name: /^Head/ }).selectOption("2");
     const chosenHead = page.getByRole("figure", { name: "Attention of layer 3, head 2" });
     await chosenHead.getByText("Data of “Attention of layer 3, head 2” as a table").click();
     await chosenHead.locator("tbody tr").first().waitFor();
@@ -295,7 +293,7 @@ inBrowser(
     await lens.locator(".chart").focus();
     await page.keyboard.press("ArrowRight");
     await page.keyboard.press("Enter");
-    const chosen = page.getByRole("region", { name: "Chosen cell" });
+    const chosen = page.getByRole("region", { name: "Selected cell" });
     assert.match((await chosen.textContent()) ?? "", /layer 0, token 0/);
     // With the mouse: some other cell.
     await lens.locator('[aria-label="cell"] rect').last().click();
@@ -309,10 +307,10 @@ inBrowser(
     await map.locator('[aria-label="cell"] rect').first().waitFor();
     assert.match(
       (await page.getByRole("region", { name: "Alignment" }).textContent()) ?? "",
-      /·Paris against ·Tokyo/,
+      /·Paris versus ·Tokyo/,
     );
     assert.match(
-      (await page.getByRole("region", { name: "Chosen site" }).textContent()) ?? "",
+      (await page.getByRole("region", { name: "Selected site" }).textContent()) ?? "",
       /layer 7, token 5[\s\S]*recovery/,
     );
     assert.equal(troubles, []);
@@ -329,7 +327,7 @@ inBrowser("jobs: listed in every tab, repeated with changes, compared, kept as a
   await page.getByRole("figure", { name: "Next token" }).waitFor();
   const first = new URL(page.url()).pathname.split("/")[2];
   await page.getByText("Repeat with changes").click();
-  const settings = page.getByRole("textbox", { name: "Settings" });
+  const settings = page.getByRole("textbox", { name: "Configuration" });
   await settings.fill((await settings.inputValue()).replace("France", "Greece"));
   await page.getByRole("button", { name: "Run" }).click();
   await page.waitForURL((url) => !url.pathname.endsWith(String(first)));
@@ -357,7 +355,7 @@ inBrowser(
     const { page, context, troubles } = await visit(bench, { viewport: { width: 1400, height: 900 } });
     await page.getByRole("link", { name: "Steer", exact: true }).click();
     await page.getByRole("textbox", { name: "layers" }).fill("5");
-    await page.getByRole("button", { name: "Make", exact: true }).click();
+    await page.getByRole("button", { name: "Create direction", exact: true }).click();
     const direction = page.getByRole("region", { name: "Direction unknown" });
     await direction.locator("tbody tr").first().waitFor();
     const [layer, separation] = await direction
@@ -367,20 +365,20 @@ inBrowser(
       .allTextContents();
     assert.is(layer, "5");
     assert.ok(Number(separation) > 0.5, separation);
-    await direction.getByRole("link", { name: "Try in chat, layer 5" }).click();
+    await direction.getByRole("link", { name: "Try in chat at layer 5" }).click();
     await page.getByRole("slider").fill("0.5");
-    await page.getByRole("checkbox", { name: "raw text, without the chat template" }).check();
+    await page.getByRole("checkbox", { name: "Raw text (no chat template)" }).check();
     await ask(page, "The capital of Spain is");
     assert.match((await said(page, 0)) ?? "", /unknown/, "steered");
     assert.match((await said(page, 1)) ?? "", /^ Madrid/, "the model's own");
-    await page.getByText("First difference: token 0.").waitFor();
+    await page.getByText(/starting at token 0\./).waitFor();
 
     await page.getByRole("link", { name: "Probe", exact: true }).click();
     await page.getByRole("textbox", { name: "layers" }).fill("5");
-    await page.getByRole("button", { name: /^Keep one for the chat/ }).click();
+    await page.getByRole("button", { name: /^Save probe/ }).click();
     await page
       .getByRole("region", { name: "Probe praise" })
-      .getByRole("link", { name: "Watch in chat" })
+      .getByRole("link", { name: "Use in chat" })
       .click();
     await ask(page, "What is the capital of Spain?");
     assert.match(page.url(), /\?show=probe\+praise$/);

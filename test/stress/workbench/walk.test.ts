@@ -88,17 +88,19 @@ for (const [by, press] of Object.entries(pressing)) {
     await page.getByText(/^\d+ tokens$/).waitFor();
     assert.match(await said(page, 0), /Paris/);
     // 3. Under the answer the page says what to do next.
-    await inSight(page, page.getByText("Click a word of the answer to see what it was chosen from."));
-    await press(page, page.getByRole("button", { name: "Ask again with a layer changed" }));
+    await inSight(page, page.getByText("Next, click any word"));
+    await press(page, page.getByRole("button", { name: "Rerun with a layer changed" }));
     steps += 1;
     // One layer is changed, and the answer with it: both stand there, and where they part.
-    const told = page.getByText(/First difference: token \d+\./);
+    const told = page.getByText(/\d+ of \d+ tokens differ/);
     await told.waitFor();
     await inSight(page, told);
     assert.match(await said(page, 1), /Paris/, "the model's own");
     assert.is.not(await said(page, 0), await said(page, 1));
     assert.ok((await page.locator(".t.differs").count()) > 0);
-    await page.getByText(/ablate at layer 0: \d+ rows, changed by 90\.0 % of their length\./).waitFor();
+    await page
+      .getByText(/ablate at layer 0: \d+ positions, mean change 90\.0 % of the activation norm\./)
+      .waitFor();
     await page.locator(".strip").getByText("edits on: 1 (90.0 % of a row)").waitFor();
     assert.is(steps, 3);
     // What comes after: a word opens, and the click is a script.

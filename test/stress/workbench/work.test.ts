@@ -82,7 +82,7 @@ inBrowser("a lens of 256 tokens and 24 layers is one canvas; a table is made whe
   );
   await page.keyboard.press("Enter");
   await page
-    .getByRole("region", { name: "Chosen cell" })
+    .getByRole("region", { name: "Selected cell" })
     .getByText(/layer 22, token 255/)
     .waitFor();
   assert.is(await elements(), few, "scrolling makes none");

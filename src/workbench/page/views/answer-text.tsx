@@ -10,21 +10,21 @@ interface AnswerTextProps {
   answer: TurnAnswer;
   shade: Shade;
   selected: number | undefined;
-  /** Tokens that the answer beside it has not. */
+  /** Tokens that the other answer does not share. */
   differs: ReadonlySet<number> | undefined;
   label: string;
-  /** Whether the answer is read as Markdown once it is complete. */
+  /** Whether to render the complete answer as Markdown. */
   markdown: boolean;
   onOpen: (token: number) => void;
 }
 
-/** What reads Markdown, once an answer needed it. */
+/** The Markdown renderer, once loaded. */
 let markdownOf: MarkdownOf | undefined;
 
 /**
- * An answer, token by token. Its words are put into the document by hand: a streaming answer adds to the end, and drawing
- * it anew for every token takes longer the longer it is. All of it together with what is drawn around it: in an effect
- * behind the painting, another answer's words would stand under this one's question for a moment.
+ * An answer, token by token. It appends to the document directly, because rendering a streaming answer again for every
+ * token takes longer as it grows. It uses layout effects, because later ones would leave another answer under this question
+ * for a moment.
  */
 export function AnswerText({
   conversation,
@@ -40,7 +40,7 @@ export function AnswerText({
   const writer = useRef<Writer>(undefined);
   const open = useRef(onOpen);
   open.current = onOpen;
-  /** The token that had the focus when the answer was put into the document anew. */
+  /** The focused token when the answer was rendered again. */
   const left = useRef(-1);
   const formatted = markdown && answer.state !== "running";
   useLayoutEffect(() => {
@@ -65,7 +65,7 @@ export function AnswerText({
       made.clear();
     };
   }, [answer, conversation]);
-  // Where it says that the answer is complete, all of it stands there.
+  // An answer marked as complete shows all its tokens.
   useLayoutEffect(() => {
     writer.current?.sync(answer);
     if (answer.state !== "running") writer.current?.openThoughtsAlone();
@@ -113,15 +113,15 @@ export function AnswerText({
   );
 }
 
-/** So many tokens make a block that the browser lays out by itself. */
+/** Tokens per block; the browser lays out blocks separately. */
 const blockSize = 64;
 
 class Writer {
   readonly #box: HTMLElement;
-  /** What of each token stands in the document: one element while it streams, none or several in Markdown. */
+  /** The elements of each token: one while streaming, none or several in Markdown. */
   #spans: HTMLElement[][] = [];
   #thinking: HTMLElement | undefined;
-  /** What is said of the thoughts while they are folded, and their colours as a strip. */
+  /** The summary of the folded thinking, and its colours as a strip. */
   #count: HTMLElement | undefined;
   #strip: HTMLElement | undefined;
   #thoughts = 0;
@@ -151,7 +151,7 @@ class Writer {
     this.#formatted = false;
   }
 
-  /** Adds what has come since. */
+  /** Appends new tokens. */
   sync(answer: TurnAnswer): void {
     const { tokens } = answer;
     const before = this.#thoughts;
@@ -161,20 +161,20 @@ class Writer {
       this.#place(token.thinking === true).append(span);
       if (token.thinking === true) this.#thoughts += 1;
     }
-    const told = this.#thoughtSeconds !== answer.thoughtSeconds;
+    const timed = this.#thoughtSeconds !== answer.thoughtSeconds;
     this.#thoughtSeconds = answer.thoughtSeconds;
-    if ((told || this.#thoughts > before) && this.#count !== undefined) {
+    if ((timed || this.#thoughts > before) && this.#count !== undefined) {
       this.#count.textContent = thoughtWords(this.#thoughts, answer.thoughtSeconds);
     }
   }
 
-  /** Where nothing was said, what was thought is all that there is to see. */
+  /** Unfolds the thinking of an answer that has nothing else. */
   openThoughtsAlone(): void {
     const thoughts = this.#thinking?.closest("details");
     if (thoughts != null && this.#answer === undefined) thoughts.open = true;
   }
 
-  /** Puts what was said in place again, read as Markdown; plain text stays as it is. */
+  /** Renders the answer as Markdown; plain text stays as it is. */
   format({ tokens }: TurnAnswer, markdownOf: MarkdownOf): void {
     const at = this.focused();
     const said = tokens.flatMap((token, at) =>
@@ -211,7 +211,7 @@ class Writer {
     this.refocus(at);
   }
 
-  /** Puts the tokens back as they came. */
+  /** Renders the tokens as plain text again. */
   unformat(answer: TurnAnswer): void {
     if (!this.#formatted) return;
     const at = this.focused();
@@ -229,7 +229,7 @@ class Writer {
     }
   }
 
-  /** The thoughts' colours beside their count, once they have ended: while they grow, each would move all others. */
+  /** Shows the colours of the thinking once it has ended; before, each token would move the others. */
   drawStrip(answer: TurnAnswer): void {
     this.#strip?.remove();
     this.#strip = answer.state === "running" ? undefined : stripOf(answer, this.#shade);
@@ -245,27 +245,27 @@ class Writer {
     if (!same) this.#markAll();
   }
 
-  /** Which token an element is; -1 for anything else. */
+  /** The token of an element; -1 for other elements. */
   indexOf(target: EventTarget | null): number {
     const at = (target as HTMLElement | null)?.dataset?.at;
     return at === undefined ? -1 : Number(at);
   }
 
-  /** The token that has the focus; -1 where none of these has. */
+  /** The focused token; -1 for none. */
   focused(): number {
     return this.#box.contains(document.activeElement) ? this.indexOf(document.activeElement) : -1;
   }
 
-  /** Gives a token the focus again that it lost with its element; the page stays where it is. */
+  /** Restores the focus of a token whose element was replaced, without scrolling. */
   refocus(at: number): void {
     if (at < 0) return;
     const options = { preventScroll: true };
     this.focus(at, 1, options);
-    // Behind it there may be nothing but marks.
+    // All later tokens may be Markdown syntax without an element.
     if (!this.#box.contains(document.activeElement)) this.#box.focus(options);
   }
 
-  /** The next token in a direction that stands in the document. */
+  /** Focuses the next token in a direction that has an element. */
   focus(at: number, step: 1 | -1, options?: FocusOptions): void {
     let next = at;
     while (this.#spans[next]?.length === 0) next += step;
@@ -335,7 +335,7 @@ class Writer {
 
 type MarkdownOf = typeof import("../markdown.js").markdownOf;
 
-/** The first of the ascending ends that lies behind a place. */
+/** The first of the ascending ends that is greater than a place. */
 function firstOver(ends: readonly number[], place: number): number {
   let [low, high] = [0, ends.length];
   while (low < high) {

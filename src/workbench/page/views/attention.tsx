@@ -3,6 +3,7 @@ import type { AttentionHead, InspectResult } from "../../../contracts/index.js";
 import { visible } from "../../../findings/text.js";
 import { attentionHead } from "../../../operations/inspect/figures-attention-head.js";
 import type { HeadPicture } from "../../wire.js";
+import { numberIn } from "../lists.js";
 import { select, usePlace } from "../router.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
@@ -10,20 +11,20 @@ import { Choice } from "./fields.js";
 import { FigureView } from "./figure.js";
 import { Problem } from "./form.js";
 
-/** Notes in the address which head is shown. */
+/** Puts the selected head into the address. */
 export function chooseHead(layer: number, head: number): void {
   select({ al: layer, ah: head });
 }
 
-/** One head of the attention that a job kept, chosen by layer and head, as a map of tokens over tokens. */
+/** One attention head of a job's result, selected by layer and head, as a map of tokens over tokens. */
 export function Attention({ id, name, result }: { id: string; name: string; result: InspectResult }) {
   const { query } = usePlace();
-  const kept = result.attention ?? [];
-  const layers = [...new Set(kept.map(({ layer }) => layer))];
-  const numberOf = (key: string) => (query.has(key) ? Number(query.get(key)) : undefined);
-  const layer = layers.find((one) => one === numberOf("al")) ?? layers.at(-1);
-  const ofLayer = kept.filter((one) => one.layer === layer);
-  const head = (ofLayer.find((one) => one.head === numberOf("ah")) ?? ofLayer[0])?.head;
+  const heads = result.attention ?? [];
+  const layers = [...new Set(heads.map(({ layer }) => layer))];
+  const layer = layers.find((one) => one === numberIn(query, "al")) ?? layers.at(-1);
+  const ofLayer = heads.filter((one) => one.layer === layer);
+  const shown = ofLayer.find((one) => one.head === numberIn(query, "ah")) ?? ofLayer[0];
+  const head = shown?.head;
   const picture = useHead(id, layer, head);
   const figure = useMemo(
     () =>
@@ -32,8 +33,7 @@ export function Attention({ id, name, result }: { id: string; name: string; resu
         : attentionHead({ ...picture, tokens: result.tokens.map(visible) }),
     [picture, result],
   );
-  if (layer === undefined || head === undefined) return null;
-  const told = kept.find((one) => one.layer === layer && one.head === head) as AttentionHead;
+  if (layer === undefined || shown === undefined || head === undefined) return null;
   return (
     <section aria-label="One head">
       <p class="row card">
@@ -44,12 +44,12 @@ export function Attention({ id, name, result }: { id: string; name: string; resu
           onChange={(one) => chooseHead(one, head)}
         />
         <Choice
-          label="head"
+          label="Head"
           value={head}
           options={ofLayer.map((one) => one.head)}
           onChange={(one) => chooseHead(layer, one)}
         />
-        <span class="soft">{habits(told)}</span>
+        <span class="soft">{habits(shown)}</span>
       </p>
       {typeof picture === "string" && <Problem sentence={picture} />}
       {figure !== undefined && <FigureView figure={figure} name={name} />}
@@ -57,21 +57,21 @@ export function Attention({ id, name, result }: { id: string; name: string; resu
   );
 }
 
-/** What a head does on average, in words. */
+/** What a head attends to on average. */
 function habits({ previous, first, own, induction }: AttentionHead): string {
   const shares = [
-    ["the token before", previous],
+    ["the previous token", previous],
     ["the first token", first],
     ["itself", own],
-    ["the token behind an earlier occurrence", induction],
+    ["the token after an earlier occurrence", induction],
   ] as const;
   const read = shares.flatMap(([what, share]) =>
     share === null ? [] : [`${what} ${Math.round(share * 100)} %`],
   );
-  return `On average a token reads of ${read.join(", of ")}.`;
+  return `Mean attention weight: ${read.join(", ")}.`;
 }
 
-/** A head's weights, why there are none, or nothing yet. */
+/** A head's weights, an error message, or undefined while loading. */
 function useHead(
   id: string,
   layer: number | undefined,
@@ -83,16 +83,16 @@ function useHead(
   const reachable = known.state?.lab.ok === true;
   useEffect(() => {
     if (layer === undefined || head === undefined) return;
-    // Only what could not be read is read again when the Lab is back.
+    // Once the Lab is back, only retry after an error.
     if (found?.path === path && typeof found.picture !== "string") return;
-    const ending = new AbortController();
-    call<HeadPicture>(path, { signal: ending.signal }).then(
+    const abort = new AbortController();
+    call<HeadPicture>(path, { signal: abort.signal }).then(
       (picture) => set({ path, picture }),
       (error: Error) => {
-        if (!ending.signal.aborted) set({ path, picture: error.message });
+        if (!abort.signal.aborted) set({ path, picture: error.message });
       },
     );
-    return () => ending.abort();
+    return () => abort.abort();
   }, [path, reachable]);
   return found?.picture;
 }

@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 import type { AskRequest } from "../../../contracts/workbench.js";
-import type { AnswerToken, Turn } from "../../wire.js";
+import type { AnswerToken, Conversation, Turn } from "../../wire.js";
 import { chatSettings as settings } from "../chat-settings.js";
 import { asMarkdown } from "../conversation-text.js";
 import { doneSentence } from "../differences.js";
@@ -14,8 +14,9 @@ import { Composer } from "./composer.js";
 import { ConversationList } from "./conversation-list.js";
 import { Edits, firstEdit, interventionsOf, newEdit, useLibrary } from "./edits.js";
 import { Check, Choice } from "./fields.js";
-import { Button, Problem, useKept, useTrying } from "./form.js";
+import { Button, Problem, useDraft, useTrying } from "./form.js";
 import { type ForkFrom, Inside } from "./inside.js";
+import { saveText } from "./picture.js";
 import { TurnView } from "./turn.js";
 
 export function ChatView({ id }: { id: string | undefined }) {
@@ -31,9 +32,9 @@ export function ChatView({ id }: { id: string | undefined }) {
       if (id !== undefined) await readConversation(id);
     });
   }, [id]);
-  const keep = useKept(settings);
+  const update = useDraft(settings);
   const set = (change: Partial<typeof settings>) => {
-    keep(change);
+    update(change);
     changed("settings");
   };
   const shade = (query.get("show") ?? "none") as Shade;
@@ -58,10 +59,10 @@ export function ChatView({ id }: { id: string | undefined }) {
         ...(settings.thinking !== "" && { thinking: settings.thinking === "on" }),
       };
       const path = id === undefined ? "/api/conversations" : `/api/conversations/${id}/turns`;
-      const begun = await post<{ conversation: string }>(path, asked);
-      const kept = new URLSearchParams(location.search);
-      kept.delete("t");
-      go(`/chat/${begun.conversation}${kept.size === 0 ? "" : `?${kept}`}`);
+      const started = await post<{ conversation: string }>(path, asked);
+      const rest = new URLSearchParams(location.search);
+      rest.delete("t");
+      go(`/chat/${started.conversation}${rest.size === 0 ? "" : `?${rest}`}`);
     });
   const last = conversation?.turns.at(-1);
   const again =
@@ -71,8 +72,8 @@ export function ChatView({ id }: { id: string | undefined }) {
   const fork = (at: number, from: ForkFrom) =>
     trying(async ({ go }) => {
       const body = { turn: turnAt, answer: answerAt, token: at, ...from };
-      const begun = await post<{ conversation: string }>(`/api/conversations/${id}/forks`, body);
-      go(`/chat/${begun.conversation}`);
+      const started = await post<{ conversation: string }>(`/api/conversations/${id}/forks`, body);
+      go(`/chat/${started.conversation}`);
     });
   return (
     <div class="chat">
@@ -81,11 +82,11 @@ export function ChatView({ id }: { id: string | undefined }) {
         <h1 class={conversation === undefined ? "" : "visually-hidden"}>{conversation?.title ?? "Chat"}</h1>
         {conversation === undefined && id === undefined && (
           <p class="soft">
-            Ask, then click a word of the answer to see what it was chosen from. With “Change a layer” the
-            next answer is given with that layer changed, and the model's own beside it.
+            Ask a question, then {clickHint} “Change a layer” reruns the model with that layer modified and
+            shows both answers.
           </p>
         )}
-        <div class="row" role="group" aria-label="Colour the tokens by">
+        <div class="row" role="group" aria-label="Token colours">
           <Choice
             label="Colour by"
             value={shade}
@@ -99,7 +100,7 @@ export function ChatView({ id }: { id: string | undefined }) {
           <Check checked={settings.markdown} onChange={(markdown) => set({ markdown })}>
             Markdown
           </Check>
-          {conversation !== undefined && <ExportButtons id={conversation.id} />}
+          {conversation !== undefined && <ExportButtons conversation={conversation} />}
         </div>
         <div class="turns" role="log" aria-live="off">
           {conversation?.turns.map((one, index) => (
@@ -123,18 +124,18 @@ export function ChatView({ id }: { id: string | undefined }) {
           <p class="next">
             {settings.edits.length === 0 ? (
               <>
-                Click a word of the answer to see what it was chosen from.{" "}
+                Next, {clickHint}{" "}
                 <Button
                   onClick={() => {
                     set({ edits: [firstEdit(state?.server.n_embd ?? null)] });
                     again();
                   }}
                 >
-                  Ask again with a layer changed
+                  Rerun with a layer changed
                 </Button>
               </>
             ) : (
-              "The sliders under Interventions say what is changed; click a word to see what it was chosen from."
+              "Adjust the intervention under Interventions; click a word to see its alternatives."
             )}
           </p>
         )}
@@ -149,7 +150,7 @@ export function ChatView({ id }: { id: string | undefined }) {
           onStop={() => trying(() => post(`/api/conversations/${id}/stop`))}
         />
       </section>
-      <aside class="beside" aria-label="Beside the conversation">
+      <aside class="beside" aria-label="Token, interventions and settings">
         {turn !== undefined && token !== undefined && (
           <Inside
             turn={turn}
@@ -183,20 +184,22 @@ export function ChatView({ id }: { id: string | undefined }) {
   );
 }
 
-/** The raw text of a conversation's turn up to a token, that token included. */
+const clickHint = "click any word in the answer to see the alternatives and what each layer predicted.";
+
+/** The raw text of a conversation's turn up to a token, including that token. */
 function textBefore(turn: Turn, answer: number, token: number): string {
   const tokens: AnswerToken[] = turn.answers[answer]?.tokens.slice(0, token + 1) ?? [];
   const said = tokens.filter(({ thinking }) => thinking !== true).map(({ text }) => text);
   return turn.question + said.join("");
 }
 
-/** One polite sentence when an answer begins and when it ends, for those who hear the page. */
+/** Announces to screen readers when an answer starts and ends. */
 function Announcer({ turns }: { turns: Turn[] }) {
   const last = turns.at(-1);
   const running = last?.answers.some(({ state }) => state === "running");
   return (
     <p class="visually-hidden" aria-live="polite">
-      {last === undefined ? "" : running ? "answering" : doneSentence(last.answers)}
+      {last === undefined ? "" : running ? "generating" : doneSentence(last.answers)}
     </p>
   );
 }
@@ -212,27 +215,18 @@ function Legend({ shade }: { shade: Shade }) {
   );
 }
 
-/** The whole conversation as a file: everything that is known of it, or its words. */
-function ExportButtons({ id }: { id: string }) {
-  const keep = (ending: string, type: string, text: string) =>
-    void import("../pictures.js").then(({ download }) =>
-      download(`conversation-${id}.${ending}`, new Blob([text], { type })),
-    );
+/** Saves the whole conversation: with all its data, or only its text. */
+function ExportButtons({ conversation }: { conversation: Conversation }) {
+  const name = `conversation-${conversation.id}`;
   return (
     <>
       <Button
         class="quiet"
-        onClick={() => keep("json", "application/json", JSON.stringify(known.conversations.get(id), null, 2))}
+        onClick={() => saveText(`${name}.json`, "application/json", JSON.stringify(conversation, null, 2))}
       >
         Save as JSON
       </Button>
-      <Button
-        class="quiet"
-        onClick={() => {
-          const conversation = known.conversations.get(id);
-          if (conversation !== undefined) keep("md", "text/markdown", asMarkdown(conversation));
-        }}
-      >
+      <Button class="quiet" onClick={() => saveText(`${name}.md`, "text/markdown", asMarkdown(conversation))}>
         Save as Markdown
       </Button>
     </>

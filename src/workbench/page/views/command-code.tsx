@@ -1,6 +1,6 @@
 import { Button } from "./form.js";
 
-/** What does the same in a terminal. */
+/** The same action as terminal commands. */
 export function CommandCode({ lines }: { lines: string[] }) {
   return (
     <details class="code">

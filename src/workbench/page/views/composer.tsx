@@ -10,12 +10,12 @@ interface ComposerProps {
   raw: boolean | undefined;
   running: boolean;
   ready: boolean;
-  /** @returns whether the question was taken */
+  /** @returns whether the question was accepted */
   onSend: (text: string, raw: boolean) => Promise<boolean>;
   onStop: () => void;
 }
 
-/** Where a question is written. */
+/** The field for the next question. */
 export function Composer({ first, raw, running, ready, onSend, onStop }: ComposerProps) {
   const [text, setText] = useState(first && known.state?.conversations.length === 0 ? example : "");
   const [asRaw, setRaw] = useState(false);
@@ -23,10 +23,10 @@ export function Composer({ first, raw, running, ready, onSend, onStop }: Compose
   const send = () => {
     if (text.trim() === "" || running || !ready) return;
     setText("");
-    void onSend(text, asRaw).then((taken) => {
-      // What was refused stands there again, unless something else was begun.
-      if (!taken) setText((now) => (now === "" ? text : now));
-      // A button that was pressed is gone by now; who went elsewhere meanwhile stays there.
+    void onSend(text, asRaw).then((accepted) => {
+      // Restore a rejected question, unless another one has been started.
+      if (!accepted) setText((now) => (now === "" ? text : now));
+      // The pressed button no longer exists; do not take the focus from another element.
       if (document.activeElement === document.body) field.current?.focus();
     });
   };
@@ -40,7 +40,7 @@ export function Composer({ first, raw, running, ready, onSend, onStop }: Compose
         ref={field}
         rows={3}
         value={text}
-        placeholder="Write; Enter sends, Shift with Enter begins a new line"
+        placeholder="Message the model… (Enter to send, Shift+Enter for a new line)"
         onInput={(event) => setText(event.currentTarget.value)}
         onKeyDown={(event) => {
           if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -60,10 +60,10 @@ export function Composer({ first, raw, running, ready, onSend, onStop }: Compose
         )}
         {first && (
           <Check checked={asRaw} onChange={setRaw}>
-            raw text, without the chat template
+            Raw text (no chat template)
           </Check>
         )}
-        {!first && raw === true && <span class="soft">raw text, without the chat template</span>}
+        {!first && raw === true && <span class="soft">Raw text (no chat template)</span>}
       </p>
     </Form>
   );

@@ -3,7 +3,7 @@ import { call, unlessGone } from "../session.js";
 import { known } from "../store.js";
 import { Button, Problem, useTrying } from "./form.js";
 
-/** Every conversation that is kept. */
+/** All saved conversations. */
 export function ConversationList({ shown }: { shown: string | undefined }) {
   const list = known.state?.conversations ?? [];
   const { problem, trying } = useTrying();
@@ -19,11 +19,11 @@ export function ConversationList({ shown }: { shown: string | undefined }) {
               {from !== undefined && (
                 <>
                   <span aria-hidden="true">↳ </span>
-                  <span class="visually-hidden">A branch: </span>
+                  <span class="visually-hidden">Branch: </span>
                 </>
               )}
               <bdi>{title}</bdi>
-              {running && <span class="soft"> answering</span>}
+              {running && <span class="soft"> generating…</span>}
             </a>
             <Button
               class="quiet"

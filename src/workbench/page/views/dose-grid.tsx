@@ -5,19 +5,20 @@ import type { Figure } from "../../../findings/figure.js";
 import { percent } from "../../../findings/numbers.js";
 import { visible } from "../../../findings/text.js";
 import { doseGrid, type TriedLayer } from "../../../operations/compare/figures-dose-grid.js";
-import { chatSettings } from "../chat-settings.js";
-import { isGoing, jobRequest, useAllFindings } from "../jobs.js";
+import { addEdit } from "../chat-settings.js";
+import { isActive, jobRequest, useAllFindings } from "../jobs.js";
+import { numberIn } from "../lists.js";
 import { select, usePlace } from "../router.js";
 import { post } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { newEdit } from "./edits.js";
 import { FigureView } from "./figure.js";
 import { Button, Problem, useTrying } from "./form.js";
-import { JobProgress, JobResult, LetGo } from "./job-result.js";
+import { ClearSelection, JobProgress, JobResult } from "./job-result.js";
 import { RequestCode } from "./request-code.js";
 import { DataTable } from "./table.js";
 
-/** As many as one direction is made for at a time. */
+/** The maximum number of layers per direction. */
 const mostVectorLayers = liveLimits.layers;
 
 interface Tried extends TriedLayer {
@@ -26,7 +27,7 @@ interface Tried extends TriedLayer {
   result?: CompareResult;
 }
 
-/** One comparison a layer, as a grid of layers and strengths that grows while they run. */
+/** One comparison per layer, as a grid of layers and strengths that fills while they run. */
 export function DoseGrid({ ids, name }: { ids: string[]; name: string }) {
   useTopic("state");
   const { query } = usePlace();
@@ -43,11 +44,11 @@ export function DoseGrid({ ids, name }: { ids: string[]; name: string }) {
     [ids.join(), found],
   );
   const figures = useMemo(() => (tried.length === 0 ? [] : doseGrid(tried)), [tried]);
-  const going = (known.state?.jobs ?? []).filter(({ id, status }) => ids.includes(id) && isGoing(status));
-  const running = going.find(({ status }) => status === "running") ?? going[0];
-  const [layer, strength] = ["l", "s"].map((key) => (query.has(key) ? Number(query.get(key)) : undefined));
+  const active = (known.state?.jobs ?? []).filter(({ id, status }) => ids.includes(id) && isActive(status));
+  const running = active.find(({ status }) => status === "running") ?? active[0];
+  const [layer, strength] = [numberIn(query, "l"), numberIn(query, "s")];
   const chosen = tried.find((one) => one.layer === layer) ?? (ids.length === 1 ? tried[0] : undefined);
-  const cancelAll = () => Promise.all(going.map(({ id }) => post(`/api/jobs/${id}/cancel`).catch(() => {})));
+  const cancelAll = () => Promise.all(active.map(({ id }) => post(`/api/jobs/${id}/cancel`).catch(() => {})));
   const pick = (figure: Figure, row: number) => {
     const [at, dose] = figure.rows[row] ?? [];
     select({ l: Number(at), s: Number(dose) });
@@ -57,10 +58,10 @@ export function DoseGrid({ ids, name }: { ids: string[]; name: string }) {
       {running !== undefined && (
         <section class="card" aria-label="Progress">
           <p>
-            {ids.length - going.length} of {ids.length} layers are measured.
+            {ids.length - active.length} of {ids.length} layers measured
           </p>
           <JobProgress id={running.id} />
-          {going.length > 1 && <Button onClick={() => void cancelAll()}>Cancel all</Button>}
+          {active.length > 1 && <Button onClick={() => void cancelAll()}>Cancel all</Button>}
         </section>
       )}
       {ids.map((id) => {
@@ -75,13 +76,13 @@ export function DoseGrid({ ids, name }: { ids: string[]; name: string }) {
             key={figure.id}
             figure={figure}
             name={`tapline-steer-${ids[0]?.slice(0, 8)}`}
-            picks="shows both answers"
+            picks="shows both continuations"
             onPick={(row) => pick(figure, row)}
           />
         ))}
       </div>
       {chosen?.result !== undefined && (
-        <ChosenCell tried={chosen} layers={tried.map((one) => one.layer)} strength={strength} name={name} />
+        <SelectedCell tried={chosen} layers={tried.map((one) => one.layer)} strength={strength} name={name} />
       )}
       {tried.length > 0 && <RequestCode request={tried.map(({ config }) => jobRequest(config))} />}
       {chosen !== undefined && <JobResult key={chosen.id} id={chosen.id} />}
@@ -89,8 +90,8 @@ export function DoseGrid({ ids, name }: { ids: string[]; name: string }) {
   );
 }
 
-/** What a cell's answers say, without the direction, with it, and with a random one; and the way to the chat. */
-function ChosenCell({
+/** A cell's continuations: baseline, steered, and with a random vector; and a button to try it in the chat. */
+function SelectedCell({
   tried: { layer, config, result },
   layers,
   strength,
@@ -108,39 +109,36 @@ function ChosenCell({
   const rows = trials.flatMap((trial) => {
     const { prompt, baseline, baseline_probability, output, probability, control } = trial;
     return [
-      [prompt, "the model's own", baseline, percent(baseline_probability)],
-      [prompt, "with the direction", output, percent(probability)],
+      [prompt, "baseline", baseline, percent(baseline_probability)],
+      [prompt, "steered", output, percent(probability)],
       ...(control === undefined
         ? []
-        : [[prompt, "with a random vector as long", control.output, percent(control.probability)]]),
+        : [[prompt, "random vector (norm-matched)", control.output, percent(control.probability)]]),
     ];
   });
-  const head = ["prompt", "run", "goes on with", `probability of ${visible(trials[0]?.target_token ?? "")}`];
+  const head = ["Prompt", "Run", "Continuation", `Probability of ${visible(trials[0]?.target_token ?? "")}`];
   const intoChat = () =>
     trying(async ({ go }) => {
-      const kept = [...new Set([layer, ...layers])].slice(0, mostVectorLayers);
-      await post("/api/vectors", { name, positive: positives, negative: negatives, layers: kept });
-      const edit = newEdit("steer", layer, name);
-      // As it was measured: at the last token of each pass, and as strong, as far as the slider goes.
-      chatSettings.edits = [
-        ...chatSettings.edits,
-        { ...edit, strength: Math.max(-1, Math.min(1, strength)), positions: "last" },
-      ];
+      const saved = [...new Set([layer, ...layers])].slice(0, mostVectorLayers);
+      await post("/api/vectors", { name, positive: positives, negative: negatives, layers: saved });
+      // As measured: at the last token of each pass, with the same strength within the range of the slider.
+      const as = { strength: Math.max(-1, Math.min(1, strength)), positions: "last" } as const;
+      addEdit({ ...newEdit("steer", layer, name), ...as });
       go("/chat");
     });
   return (
-    <section class="card" aria-label="Chosen cell">
+    <section class="card" aria-label="Selected cell">
       <h2>
         Layer {layer}, strength {strength}
       </h2>
-      <DataTable head={head} rows={rows} label="both answers" />
+      <DataTable head={head} rows={rows} label="continuations" />
       <p class="row">
         {positives !== undefined && negatives !== undefined && (
           <Button class="main" onClick={() => void intoChat()}>
             Try in chat as {name}
           </Button>
         )}
-        <LetGo of={["l", "s"]} />
+        <ClearSelection of={["l", "s"]} />
       </p>
       <Problem sentence={problem} />
     </section>

@@ -20,34 +20,34 @@ export interface Library {
   lenses: StoredLens[];
 }
 
-/** What has a name on the server; undefined until it is read. */
+/** The saved vectors, probes, dictionaries and lenses; undefined while loading. */
 export function useLibrary(): Library | undefined {
   useTopic("state");
   const [library, set] = useState<Library>();
   const { server, lab } = known.state ?? {};
+  // Load again once a service is back.
   useEffect(() => {
-    let asked = 0;
+    let latest = 0;
     const read = () => {
-      asked += 1;
-      const turn = asked;
-      // An earlier answer may come later, and knows less.
+      latest += 1;
+      const turn = latest;
+      // Ignore an older response that arrives late.
       call<Library>("/api/library").then(
-        (found) => turn === asked && set(found),
+        (found) => turn === latest && set(found),
         () => {},
       );
     };
     read();
-    const ending = listen("library", read);
+    const stop = listen("library", read);
     return () => {
-      asked += 1;
-      ending();
+      latest += 1;
+      stop();
     };
-    // What was asked of a service that is gone is asked again when it is back.
   }, [server?.ok, lab?.ok]);
   return library;
 }
 
-/** A feature of a dictionary, and the layer that it is read at. */
+/** A feature of a dictionary, and the layer of the dictionary. */
 export interface FeatureOf {
   dictionary: string;
   index: number;
@@ -56,19 +56,19 @@ export interface FeatureOf {
 
 const positions = [
   ["all", "all tokens"],
-  ["prompt", "the prompt"],
+  ["prompt", "prompt tokens"],
   ["generated", "generated tokens"],
-  ["last", "the last token of each pass"],
+  ["last", "the last prompt token and every generated token"],
 ] as const;
 
-/** A slider of the column: an intervention of this conversation's next answers. */
+/** A slider: an intervention on the next answers. */
 export interface Edit {
   key: number;
   on: boolean;
   kind: SliderKind;
   layer: number;
   vector: string;
-  /** In a vector's place. */
+  /** Instead of a vector. */
   feature?: FeatureOf;
   strength: number;
   positions: (typeof positions)[number][0];
@@ -83,7 +83,7 @@ export function newEdit(kind: Edit["kind"], layer: number, vector = "", feature?
   return { key: keys, on: true, ...what, strength, positions: "all" };
 }
 
-/** What the server is sent for the sliders that are on. */
+/** The active sliders as the server expects them. */
 export function interventionsOf(edits: readonly Edit[]): LiveIntervention[] {
   return edits
     .filter(({ on }) => on)
@@ -99,7 +99,7 @@ export function interventionsOf(edits: readonly Edit[]): LiveIntervention[] {
     }));
 }
 
-/** The change of a layer that is offered first. */
+/** The intervention that “Change a layer” adds. */
 export function firstEdit(width: number | null): Edit {
   const { kind, layer, ...change } = firstChange(width);
   return { ...newEdit(kind, layer), ...change };
@@ -109,16 +109,15 @@ interface EditsProps {
   edits: Edit[];
   pair: boolean;
   layers: number;
-  /** Of the served model's rows. */
+  /** Hidden size of the served model. */
   width: number | null;
   library: Library | undefined;
   onEdits: (edits: Edit[]) => void;
   onPair: (pair: boolean) => void;
-  /** Asks the last question with what the sliders say; absent where there is none, or it is being answered. */
+  /** Reruns the last question; absent if there is none or an answer is being generated. */
   onAgain: (() => void) | undefined;
 }
 
-/** The column of sliders. */
 export function Edits({ edits, pair, layers, width, library, onEdits, onPair, onAgain }: EditsProps) {
   const vectors = library?.vectors ?? [];
   const replace = (key: number, change: Partial<Edit>) =>
@@ -126,7 +125,7 @@ export function Edits({ edits, pair, layers, width, library, onEdits, onPair, on
   return (
     <section class="card edits" aria-label="Interventions">
       <h2>Interventions</h2>
-      {edits.length === 0 && <p class="soft">None. The next answer is the model's own.</p>}
+      {edits.length === 0 && <p class="soft">None. The next answer is unmodified.</p>}
       <ul class="plain">
         {edits.map((edit) => (
           <EditCard
@@ -157,16 +156,16 @@ export function Edits({ edits, pair, layers, width, library, onEdits, onPair, on
       />
       {vectors.length === 0 && (
         <p class="soft">
-          Steering needs a direction: <a href="/steer">make one from two lists of texts</a>.
+          To steer, first <a href="/steer">create a direction from two lists of texts</a>.
         </p>
       )}
       <Check checked={pair} onChange={onPair}>
-        Same question without them beside it
+        Compare with the unmodified answer
       </Check>
       {onAgain !== undefined && edits.some(({ on }) => on) && (
         <p>
           <Button class="main" onClick={onAgain}>
-            Ask the last question again
+            Rerun last question
           </Button>
         </p>
       )}
@@ -174,7 +173,7 @@ export function Edits({ edits, pair, layers, width, library, onEdits, onPair, on
   );
 }
 
-/** Steering along a feature by its number. */
+/** Adds steering along a feature by its index. */
 function FeatureField({
   dictionaries,
   onAdd,
@@ -188,14 +187,14 @@ function FeatureField({
   if (chosen === undefined) return null;
   return (
     <Form class="row" onSubmit={() => onAdd({ dictionary: chosen.name, index, layer: chosen.layer })}>
-      <NumberField label="feature" min={0} max={chosen.features - 1} value={index} onChange={setIndex} />
+      <NumberField label="Feature" min={0} max={chosen.features - 1} value={index} onChange={setIndex} />
       <Choice
         label="of"
         value={chosen.name}
         options={dictionaries.map((one) => one.name)}
         onChange={setName}
       />
-      <button type="submit">Steer along it</button>
+      <button type="submit">Steer with this feature</button>
     </Form>
   );
 }
@@ -258,7 +257,7 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
           />
         )}
         <Choice
-          label="layer"
+          label="Layer"
           value={edit.layer}
           options={known ?? Array.from({ length: layers }, (_, layer) => layer)}
           onChange={(layer) => onChange({ layer })}
@@ -291,15 +290,15 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
         />
         <span class="soft">{range.of}</span>
       </div>
-      {edit.strength === interventionOf(edit.kind).neutral && <p class="soft">This changes nothing.</p>}
+      {edit.strength === interventionOf(edit.kind).neutral && <p class="soft">No effect at this strength.</p>}
       {edit.kind === "ablate" && edit.strength > 0.5 && edit.positions !== "prompt" && (
         <p class="soft">
-          With most of a block's output gone, language breaks. At the prompt alone, or along a direction, what
-          is said changes.
+          Removing most of a block's output breaks the language. To change the content instead, edit only the
+          prompt or steer along a direction.
         </p>
       )}
       <Choice
-        label="at"
+        label="Positions"
         value={edit.positions}
         options={positions}
         onChange={(positions) => onChange({ positions })}

@@ -2,20 +2,20 @@ import type { FeaturePage, FeaturesResult } from "../../../contracts/index.js";
 import { greatestActivation, shadeOf } from "../../../findings/features.js";
 import { figureOf, percent } from "../../../findings/numbers.js";
 import { visible } from "../../../findings/text.js";
-import { chatSettings } from "../chat-settings.js";
-import type { JobFindings } from "../jobs.js";
-import { submit } from "../jobs.js";
-import { follow, select } from "../router.js";
+import { addEdit } from "../chat-settings.js";
+import { type JobFindings, submit } from "../jobs.js";
+import { select } from "../router.js";
+import { ChatLink } from "./chat-settings.js";
 import { newEdit } from "./edits.js";
 import { Button, Problem, useTrying } from "./form.js";
 import { HtmlPicture } from "./picture.js";
 
-/** Features that one job looks at one by one. */
+/** The maximum number of features with details per job. */
 const mostPages = 16;
 
 /**
- * One feature by itself: where in the job's texts it is active, each token shaded, in groups of quantiles. What it raises
- * and lowers, its neighbours and its activations are figures.
+ * One feature: the texts where it is active, each token shaded, grouped by quantile. Its logit effects, neighbours and
+ * activations are figures.
  */
 export function FeatureCard({ findings, feature }: { findings: JobFindings<"features">; feature: number }) {
   const { result } = findings.job;
@@ -33,10 +33,10 @@ export function FeatureCard({ findings, feature }: { findings: JobFindings<"feat
         )}
       </h2>
       <p>
-        Of the dictionary <bdi>{name}</bdi> at block {result.layer}.
-        {page !== undefined && ` Active on ${page.active_tokens} of ${result.fidelity.tokens} tokens.`}
+        Dictionary <bdi>{name}</bdi>, layer {result.layer}
+        {page !== undefined && ` · active on ${page.active_tokens} of ${result.fidelity.tokens} tokens`}
         {known !== undefined &&
-          ` Its greatest activation is ${figureOf(known.max)}, the mean where it is active ${figureOf(known.mean)}; it is active on ${percent(known.frequency)}.`}
+          ` · max activation ${figureOf(known.max)} · mean when active ${figureOf(known.mean)} · active on ${percent(known.frequency)} of tokens`}
       </p>
       {page === undefined ? (
         <NoPage findings={findings} feature={feature} />
@@ -44,26 +44,21 @@ export function FeatureCard({ findings, feature }: { findings: JobFindings<"feat
         <Examples page={page} result={result} />
       )}
       <p class="row">
-        <a
-          class="button"
-          href="/chat"
-          onClick={(event) => {
-            chatSettings.edits = [
-              ...chatSettings.edits,
-              newEdit("steer", result.layer, "", { dictionary: name, index: feature, layer: result.layer }),
-            ];
-            follow(event);
+        <ChatLink
+          prepare={() => {
+            const { layer } = result;
+            addEdit(newEdit("steer", layer, "", { dictionary: name, index: feature, layer }));
           }}
         >
-          Steer with it in chat
-        </a>
+          Steer with this feature in chat
+        </ChatLink>
         <Button class="quiet" onClick={() => select({ f: undefined })}>
-          All features of these texts
+          Back to all features
         </Button>
       </p>
       {page !== undefined && page.neighbours.length > 0 && (
         <p class="row">
-          Near it:
+          Similar features:
           {page.neighbours.map(({ feature: other, label }) => (
             <a
               key={other}
@@ -87,15 +82,15 @@ export function FeatureCard({ findings, feature }: { findings: JobFindings<"feat
   );
 }
 
-/** A feature that the job did not look at by itself: another job does, over the same texts. */
+/** Offers a job over the same texts that computes the details of a feature. */
 function NoPage({ findings: { job }, feature }: { findings: JobFindings<"features">; feature: number }) {
   const { problem, trying } = useTrying();
   const pages = pagesBeside(feature, job.result.features);
   return (
     <>
       <p class="soft">
-        Where it is active, what it raises and lowers and what is near it is in no job yet. One more over the
-        same texts looks at it and at the strongest others.
+        No details for this feature yet. Run a job on these texts to compute its examples, logits and
+        neighbours.
       </p>
       <Button
         class="main"
@@ -105,19 +100,19 @@ function NoPage({ findings: { job }, feature }: { findings: JobFindings<"feature
           )
         }
       >
-        Look at it
+        Compute feature details
       </Button>
       <Problem sentence={problem} />
     </>
   );
 }
 
-/** A feature and the strongest others, as many as one job looks at. */
+/** A feature and the strongest others, up to the maximum per job. */
 export function pagesBeside(feature: number, features: readonly { feature: number }[]): number[] {
   return [...new Set([feature, ...features.map((one) => one.feature)])].slice(0, mostPages);
 }
 
-/** Each token shaded by the feature's activation there; the numbers stand behind. */
+/** Examples with each token shaded by the feature's activation. */
 function Examples({
   page: { feature, groups },
   result: { texts },
@@ -126,7 +121,7 @@ function Examples({
   result: FeaturesResult;
 }) {
   const most = greatestActivation(groups);
-  if (groups.length === 0) return <p>It is active in none of these texts.</p>;
+  if (groups.length === 0) return <p>Not active in any of these texts.</p>;
   return (
     <HtmlPicture
       title={`Examples of feature ${feature}`}
@@ -166,7 +161,7 @@ function Examples({
 
 const columnsOfExamples = ["group", "example", "text", "position", "token", "activation", "strongest"];
 
-/** Every token of every example, with the feature's activation there. */
+/** Every token of every example, with the feature's activation. */
 function rowsOfExamples(
   groups: FeaturePage["groups"],
   texts: FeaturesResult["texts"],

@@ -1,15 +1,15 @@
 import { jobRequest, labModel, submit } from "../jobs.js";
-import { linesOf } from "../lists.js";
+import { linesOf, numberIn } from "../lists.js";
 import { select, usePlace } from "../router.js";
 import { known, useTopic } from "../store.js";
 import { useLibrary } from "./edits.js";
 import { FeatureCard } from "./feature-page.js";
 import { Choice, Field, TextsField } from "./fields.js";
-import { Form, useKept, useTrying } from "./form.js";
+import { Form, useDraft, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
 import { RequestCode } from "./request-code.js";
 
-/** What is read through a dictionary; kept while one looks at other views. */
+/** The form, kept while other views are open. */
 const draft = {
   dictionary: "",
   texts: "The capital of France is\nThe capital of Japan is",
@@ -17,17 +17,16 @@ const draft = {
   labels: "",
 };
 
-/** Texts read through a stored sparse dictionary: how well it fits them, what is active where, and single features. */
+/** Reads texts through a saved sparse dictionary: the fit, the active features, and single features. */
 export function FeaturesView({ id }: { id: string | undefined }) {
   useTopic("state");
   const library = useLibrary();
   const { query } = usePlace();
   const { problem, trying } = useTrying();
-  const set = useKept(draft);
+  const set = useDraft(draft);
   const dictionaries = library?.dictionaries ?? [];
   const chosen = draft.dictionary || dictionaries[0]?.name;
-  const picked = query.get("f");
-  const feature = picked !== null && /^\d{1,8}$/.test(picked) ? Number(picked) : undefined;
+  const feature = numberIn(query, "f", /^\d{1,8}$/);
   const job = () => {
     const pages = parseFeatures(draft.pages);
     const labels = draft.labels.trim();
@@ -37,7 +36,7 @@ export function FeaturesView({ id }: { id: string | undefined }) {
       ...(pages.length > 0 && labels !== "" && { labels }),
     };
   };
-  const read = () =>
+  const run = () =>
     trying(async ({ go }) => {
       const asked = job();
       const [only, ...more] = asked.pages ?? [];
@@ -48,43 +47,43 @@ export function FeaturesView({ id }: { id: string | undefined }) {
     <div class="page">
       <h1>Features</h1>
       <p class="soft">
-        A sparse dictionary takes a block's output apart into features. How well it fits these texts stands
-        first: the rest means nothing where it does not.
+        A sparse dictionary splits a layer's output into features. Check the fit first: if the dictionary fits
+        these texts badly, its features mean nothing here.
       </p>
-      <Form onSubmit={read} problem={problem}>
+      <Form onSubmit={run} problem={problem}>
         <TextsField label="Texts" value={draft.texts} onChange={(texts) => set({ texts })} />
         <p class="row">
           <Choice
-            label="dictionary"
+            label="Dictionary"
             value={chosen}
             options={dictionaries.map(({ name, features, layer }) => [
               name,
-              `${name}, ${features} features at block ${layer}`,
+              `${name}, ${features} features at layer ${layer}`,
             ])}
             onChange={(dictionary) => set({ dictionary })}
           />
           <Field
-            label="features to look at"
+            label="Features"
             class="layers"
             value={draft.pages}
-            placeholder="none yet; up to 16 numbers"
+            placeholder="optional: up to 16 indices"
             onChange={(pages) => set({ pages })}
           />
           <Field
-            label="their labels"
+            label="Labels"
             class="labels"
             value={draft.labels}
-            placeholder="none, a file or an address"
+            placeholder="optional: file or URL"
             onChange={(labels) => set({ labels })}
           />
           <button type="submit" class="main" disabled={chosen === undefined || known.state?.lab.ok !== true}>
-            Read
+            Run
           </button>
         </p>
-        {chosen !== undefined && <RequestCode of="read" request={() => jobRequest(job())} />}
+        {chosen !== undefined && <RequestCode of="run" request={() => jobRequest(job())} />}
         {library !== undefined && dictionaries.length === 0 && (
           <p class="soft">
-            No dictionary is kept. In a terminal: <code>tapline dictionary add NAME owner/name/folder</code>
+            No dictionaries yet. Add one: <code>tapline dictionary add NAME owner/name/folder</code>
           </p>
         )}
       </Form>
@@ -98,7 +97,7 @@ export function FeaturesView({ id }: { id: string | undefined }) {
           pick={[
             {
               figure: "strongest-features",
-              words: "opens this feature",
+              words: "shows this feature",
               act: (_, row, { rows }) => select({ f: String(rows[row]?.[0]).replace(/^feature /, "") }),
             },
           ]}
@@ -112,10 +111,10 @@ export function FeaturesView({ id }: { id: string | undefined }) {
   );
 }
 
-/** @returns indices of features @throws Error */
+/** @returns feature indices @throws Error */
 export function parseFeatures(text: string): number[] {
   const parts = text.split(/[\s,]+/).filter((part) => part !== "");
   const odd = parts.find((part) => !/^\d{1,8}$/.test(part));
-  if (odd !== undefined) throw new Error(`Features are numbers as 12, 4031; got ${odd}.`);
+  if (odd !== undefined) throw new Error(`Features: expected indices such as 12, 4031; got ${odd}.`);
   return [...new Set(parts.map(Number))];
 }

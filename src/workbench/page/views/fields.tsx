@@ -1,10 +1,11 @@
 import type { ComponentChildren, Ref } from "preact";
+import { count } from "../../../findings/numbers.js";
 import { linesOf } from "../lists.js";
 
 interface CheckProps {
   checked: boolean;
   onChange: (checked: boolean) => void;
-  /** What it means, after the box. */
+  /** The label after the box. */
   children: ComponentChildren;
 }
 
@@ -20,7 +21,7 @@ export function Check({ checked, onChange, children }: CheckProps) {
 interface ChoiceProps<T> {
   label: ComponentChildren;
   value: T | undefined;
-  /** Values, each with its words where these differ from it. */
+  /** Values, with a label if it differs from the value. */
   options: readonly (T | readonly [value: T, words: string])[];
   onChange: (value: T) => void;
 }
@@ -54,7 +55,7 @@ interface TextProps {
   placeholder?: string;
 }
 
-/** A short text after its label. */
+/** A single line of text after its label. */
 export function Field({ label, onChange, ...input }: TextProps & { label: string; class?: string }) {
   return (
     <label>
@@ -63,9 +64,9 @@ export function Field({ label, onChange, ...input }: TextProps & { label: string
   );
 }
 
-/** Block indices with commas between them, ranges with a hyphen. */
+/** Layer indices and ranges, such as `0, 3, 5-7`. */
 export function LayersField(props: TextProps) {
-  return <Field label="layers" class="layers" placeholder="all" {...props} />;
+  return <Field label="Layers" class="layers" placeholder="all" {...props} />;
 }
 
 interface NumberProps {
@@ -73,20 +74,20 @@ interface NumberProps {
   value: number;
   min: number;
   max: number;
-  /** Between two numbers that the arrows reach; without it only whole numbers are taken. */
+  /** Increment of the arrows; without it, only integers are accepted. */
   step?: number;
   onChange: (value: number) => void;
 }
 
 export function NumberField({ label, onChange, ...input }: NumberProps) {
-  const isTaken = input.step === undefined ? Number.isInteger : Number.isFinite;
+  const isValid = input.step === undefined ? Number.isInteger : Number.isFinite;
   return (
     <label>
       {label}{" "}
       <input
         type="number"
         {...input}
-        onInput={({ currentTarget: { valueAsNumber } }) => isTaken(valueAsNumber) && onChange(valueAsNumber)}
+        onInput={({ currentTarget: { valueAsNumber } }) => isValid(valueAsNumber) && onChange(valueAsNumber)}
       />
     </label>
   );
@@ -100,7 +101,7 @@ interface AreaProps extends TextProps {
   field?: Ref<HTMLTextAreaElement>;
 }
 
-/** A text of some lines below its label. */
+/** A multi-line text below its label. */
 export function Area({ label, hint, onChange, field, ...area }: AreaProps) {
   return (
     <label class="field">
@@ -110,8 +111,7 @@ export function Area({ label, hint, onChange, field, ...area }: AreaProps) {
   );
 }
 
-/** A list of texts, one a line. */
+/** A list of texts, one per line. */
 export function TextsField({ rows = 6, ...props }: Omit<AreaProps, "rows"> & { rows?: number }) {
-  const count = linesOf(props.value).length;
-  return <Area rows={rows} hint={`${count === 1 ? "1 text" : `${count} texts`}, one a line`} {...props} />;
+  return <Area rows={rows} hint={`${count(linesOf(props.value).length, "text")}, one per line`} {...props} />;
 }

@@ -9,18 +9,18 @@ import { DataTable } from "./table.js";
 
 interface FigureProps {
   figure: Figure;
-  /** Begins the names of files that are saved. */
+  /** Prefix of saved files. */
   name: string;
-  /** Hears which row was clicked, or chosen with Enter. */
+  /** Called with the row that was clicked, or chosen with Enter. */
   onPick?: (row: number) => void;
-  /** What a click does, in words. */
+  /** What a click does, for screen readers. */
   picks?: string;
 }
 
-/** More cells than this are drawn on a canvas, those in the window alone. */
+/** Maps with more cells are drawn on a canvas, which only draws visible cells. */
 const mostDrawnCells = 2000;
 
-/** One of a result's figures, drawn by the report's own functions. */
+/** One of a result's figures, drawn by the report's functions. */
 export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) {
   const { query } = usePlace();
   const shades = (whole.chart.kind === "tokens" ? whole.chart.shades : undefined) ?? [];
@@ -33,11 +33,11 @@ export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) 
   const pick = useRef(onPick);
   pick.current = onPick;
   const [failed, setFailed] = useState<string>();
-  // The same figure of another job may stand beside it.
+  // The same figure of another job may be on the page.
   const id = useId();
   const [title, keys] = [`${id}-title`, `${id}-keys`];
   const names = { "aria-labelledby": title, "aria-describedby": keys };
-  // With the caption: behind the painting, the figure before would stand under it for a moment, and be saved under its name.
+  // A layout effect: a later one would leave the previous figure under the new caption for a moment.
   useLayoutEffect(() => {
     const container = chart.current as HTMLDivElement;
     const ending = new AbortController();
@@ -52,7 +52,7 @@ export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) 
         dark.addEventListener("change", show, { signal });
         signal.addEventListener("abort", listen("theme", show));
       },
-      () => setFailed("The pictures could not be loaded; the data is in the table."),
+      () => setFailed("The figure could not be loaded; the table has its data."),
     );
     return () => {
       ending.abort();
@@ -60,16 +60,16 @@ export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) 
     };
   }, [figure]);
   const save = async (kind: SaveKind) => {
-    const { draw, save, theme } = await import("../pictures.js");
+    const { draw, place, save, theme } = await import("../pictures.js");
     const shown = chart.current as HTMLElement;
     const file = `${name}-${figure.id}`;
     if (!large || kind === "csv") return save(kind, figure, shown, theme(), file);
-    // What is saved is whole, beside the page.
+    // Saving draws the whole map outside the visible page.
     const aside = document.createElement("div");
     aside.className = "chart aside";
     aside.style.width = `${shown.clientWidth}px`;
     document.body.append(aside);
-    fill(aside, draw(figure, { width: shown.clientWidth, theme: theme() }));
+    place(aside, draw(figure, { width: shown.clientWidth, theme: theme() }));
     await save(kind, figure, aside, theme(), file).finally(() => aside.remove());
   };
   return (
@@ -95,8 +95,8 @@ export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) 
         {...(!large && { ...names, tabIndex: 0, role: "group" })}
       />
       <p class="visually-hidden" id={keys}>
-        {large ? "Arrow keys go from cell to cell" : "Left and right arrow keys step through the values"}
-        {picks === undefined ? "" : `, Enter: ${picks}`}; the table has all of them.
+        {large ? "Arrow keys move between cells" : "Left and right arrow keys step through the values"}
+        {picks === undefined ? "" : `, Enter: ${picks}`}. The table has all values.
       </p>
       <p class="detail" role="status" ref={status} />
       {failed !== undefined && <p role="alert">{failed}</p>}
@@ -119,46 +119,45 @@ function shadedBy(figure: Figure, shade: (Shade & { id: string; name: string }) 
 
 interface Canvas {
   container: HTMLElement;
-  /** Is read out. */
+  /** A live region for screen readers. */
   say: HTMLElement;
   figure: Figure;
-  /** What names the element that has the focus. */
+  /** ARIA attributes of the focusable element. */
   names: Record<string, string>;
   picked: (row: number) => void;
   signal: AbortSignal;
   pictures: typeof import("../pictures.js");
 }
 
-/** @returns draws it again, for other colours */
+/** @returns a function that redraws it in the current theme */
 function asMap({ container, say, figure, names, picked, signal, pictures }: Canvas): () => void {
   const { openMap, theme } = pictures;
-  let telling: ReturnType<typeof setTimeout> | undefined;
+  let pending: ReturnType<typeof setTimeout> | undefined;
   const at = (row: number, byKeys: boolean) => {
-    clearTimeout(telling);
+    clearTimeout(pending);
     if (!byKeys) return;
-    // Who steps on quickly hears where it ends.
-    telling = setTimeout(() => {
+    // After several quick steps, only the last cell is announced.
+    pending = setTimeout(() => {
       say.textContent = (figure.details[row] ?? "").replaceAll("\n", ", ");
     }, 150);
   };
-  const heard = { at, pick: picked };
-  const map = openMap(container, figure as TokenFigure, { first: theme(), names, heard });
+  const map = openMap(container, figure as TokenFigure, theme(), names, { at, pick: picked });
   container.prepend(map.legend);
   signal.addEventListener("abort", () => {
-    clearTimeout(telling);
+    clearTimeout(pending);
     map.close();
   });
   return () => map.draw(theme());
 }
 
-/** @returns draws it again, for other colours */
+/** @returns a function that redraws it in the current theme */
 function asDrawing({ container, say, figure, picked, signal, pictures }: Canvas): () => void {
-  const { draw, stepWithKeys, theme } = pictures;
+  const { draw, place, stepWithKeys, theme } = pictures;
   let [panels, width]: [Panel[], number] = [[], 0];
   const show = () => {
     const drawn = draw(figure, { width: Math.max(240, container.clientWidth), theme: theme() });
     panels = drawn.panels;
-    fill(container, drawn);
+    place(container, drawn);
   };
   const clicked = (event: MouseEvent) => {
     const svg = (event.target as Element).closest("svg");
@@ -183,14 +182,7 @@ function asDrawing({ container, say, figure, picked, signal, pictures }: Canvas)
   return show;
 }
 
-function fill(container: HTMLElement, { legend, panels }: Drawn): void {
-  const line = document.createElement("div");
-  line.className = "legend";
-  if (legend !== undefined) line.append(legend);
-  container.replaceChildren(line, ...panels.map(({ svg }) => svg));
-}
-
-/** The data as a table, which is made when somebody opens it. */
+/** The data as a table, rendered on first opening. */
 function LazyTable({ figure: { table, title } }: { figure: Figure }) {
   const [open, setOpen] = useState(false);
   return (

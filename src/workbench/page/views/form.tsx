@@ -2,12 +2,12 @@ import type { ComponentChildren, ComponentProps } from "preact";
 import { useState } from "preact/hooks";
 import { type Onward, onward } from "../router.js";
 
-/** A button that hands nothing in. */
+/** A button that does not submit a form. */
 export function Button(props: ComponentProps<"button">) {
   return <button type="button" {...props} />;
 }
 
-/** What went wrong, if anything did. */
+/** An error message, if there is one. */
 export function Problem({ sentence }: { sentence: string | undefined }) {
   if (sentence === undefined) return null;
   return (
@@ -18,8 +18,8 @@ export function Problem({ sentence }: { sentence: string | undefined }) {
 }
 
 /**
- * Work that somebody asks for, and why the last of it failed; a new attempt takes that away. What it leads to is shown
- * unless one has gone elsewhere meanwhile. `trying` says whether the work was done.
+ * Runs an action and keeps its error message until the next attempt. The action navigates through `onward`, which does
+ * nothing once the user has gone elsewhere. `trying` resolves to whether the action succeeded.
  */
 export function useTrying() {
   const [problem, setProblem] = useState<string>();
@@ -36,13 +36,19 @@ export function useTrying() {
   return { problem, trying };
 }
 
-/** Sets fields of something that is kept while one looks at other views, and draws this one again. */
-export function useKept<T extends object>(kept: T): (change: Partial<T>) => void {
+/** Sets fields of a draft that outlives its view, and renders the view again. */
+export function useDraft<T extends object>(draft: T): (change: Partial<T>) => void {
   const [, again] = useState(0);
   return (change) => {
-    Object.assign(kept, change);
+    Object.assign(draft, change);
     again((count) => count + 1);
   };
+}
+
+/** The fields of a form, and a function that changes some of them. */
+export function useFields<T>(initial: () => T): readonly [fields: T, set: (change: Partial<T>) => void] {
+  const [fields, setFields] = useState(initial);
+  return [fields, (change) => setFields((before) => ({ ...before, ...change }))];
 }
 
 interface FormProps {
@@ -52,7 +58,7 @@ interface FormProps {
   children: ComponentChildren;
 }
 
-/** What a job, a question or a change is made from; Enter in a field or the main button hands it in. */
+/** A form that Enter in a field or the main button submits. */
 export function Form({ onSubmit, problem, children, class: kind = "card" }: FormProps) {
   return (
     <form

@@ -9,7 +9,7 @@ import { Button, Form } from "./form.js";
 import { HtmlPicture } from "./picture.js";
 import { Head } from "./table.js";
 
-/** What stands in a token's place: nothing, so that the model chooses again, a candidate, or a text. */
+/** What replaces a token: a candidate, a text, or nothing to resample it. */
 export interface ForkFrom {
   token_id?: number;
   text?: string;
@@ -26,7 +26,7 @@ interface InsideProps {
   onClose: () => void;
 }
 
-/** What one token was chosen from: candidates, and each layer's lens and norm in the row that chose it. */
+/** One token: its alternatives, and each layer's logit lens and norm at the position that produced it. */
 export function Inside({ turn, token, at, busy, onFork, onSteer, onInspect, onClose }: InsideProps) {
   const { candidates, lens, norms, probes, features } = token;
   const rank = candidates?.findIndex(({ token: text }) => text === token.text) ?? -1;
@@ -44,35 +44,32 @@ export function Inside({ turn, token, at, busy, onFork, onSteer, onInspect, onCl
         </h2>
         <p class="soft">
           Token {at}
-          {token.id !== undefined && `, number ${token.id}`}
-          {token.probability !== undefined && `, probability ${percent(token.probability)}`}
-          {rank >= 0 && `, rank ${rank + 1}`}
+          {token.id !== undefined && ` · id ${token.id}`}
+          {token.probability !== undefined && ` · probability ${percent(token.probability)}`}
+          {rank >= 0 && ` · rank ${rank + 1}`}
         </p>
         {candidates === undefined ? (
           <p class="soft">
-            The server told no candidates of this token: it was put there, or kept from another answer.
+            No alternatives recorded: this token was inserted by you or carried over from another answer.
           </p>
         ) : (
           <table class="candidates">
-            <caption>What else could have stood here, before temperature and other sampling</caption>
+            <caption>Alternatives (model probabilities, before temperature)</caption>
             <tbody>
               {candidates.map((candidate) => (
                 <tr key={`${candidate.token_id} ${candidate.token}`}>
                   <th scope="row">
                     <bdi class="token">{visible(candidate.token)}</bdi>
                   </th>
-                  <td>
-                    <Bar share={candidate.probability} />
-                  </td>
-                  <td class="number">{percent(candidate.probability)}</td>
+                  <Share share={candidate.probability} text={percent(candidate.probability)} />
                   <td>
                     <Button
                       class="quiet"
                       disabled={busy || candidate.token_id < 0}
-                      aria-label={`Go on with ${visible(candidate.token)}`}
+                      aria-label={`Use token ${visible(candidate.token)}`}
                       onClick={() => onFork(at, { token_id: candidate.token_id })}
                     >
-                      Go on
+                      Use this token
                     </Button>
                   </td>
                 </tr>
@@ -82,7 +79,7 @@ export function Inside({ turn, token, at, busy, onFork, onSteer, onInspect, onCl
         )}
         {lens !== undefined && (
           <table class="candidates">
-            <caption>What each block's output would answer (logit lens), the deepest on top</caption>
+            <caption>What each layer predicts here (logit lens, last layer at the top)</caption>
             <Head
               titles={["layer", "token", { hidden: "bar" }, { number: "probability" }, { number: "norm" }]}
             />
@@ -98,7 +95,7 @@ export function Inside({ turn, token, at, busy, onFork, onSteer, onInspect, onCl
             {Object.entries(probes).map(([name, score]) => (
               <div key={name}>
                 <dt>{name}</dt>
-                <dd>{score === null ? "not read here" : score.toFixed(2)}</dd>
+                <dd>{score === null ? "not measured here" : score.toFixed(2)}</dd>
               </div>
             ))}
           </dl>
@@ -115,9 +112,9 @@ export function Inside({ turn, token, at, busy, onFork, onSteer, onInspect, onCl
       />
       <p class="row">
         <Button disabled={busy} onClick={() => onFork(at, {})}>
-          Choose again from here
+          Resample from here
         </Button>
-        <Button onClick={onInspect}>Layers of the text up to here</Button>
+        <Button onClick={onInspect}>Inspect all layers up to this token</Button>
         <Button class="quiet" onClick={onClose}>
           Close
         </Button>
@@ -126,7 +123,7 @@ export function Inside({ turn, token, at, busy, onFork, onSteer, onInspect, onCl
   );
 }
 
-/** What a block's output would answer first; the rest of it when somebody asks. */
+/** A layer's top prediction, and the others on request. */
 function LayerRows({ layer, seen, norm }: { layer: number; seen: Candidate[]; norm: number | undefined }) {
   const [open, setOpen] = useState(false);
   const [top, ...others] = seen;
@@ -137,7 +134,7 @@ function LayerRows({ layer, seen, norm }: { layer: number; seen: Candidate[]; no
           <Button
             class="quiet bare"
             aria-expanded={open}
-            aria-label={`Layer ${layer}, what else it would answer`}
+            aria-label={`More predictions of layer ${layer}`}
             onClick={() => setOpen(!open)}
           >
             {open ? "▾" : "▸"}
@@ -145,8 +142,11 @@ function LayerRows({ layer, seen, norm }: { layer: number; seen: Candidate[]; no
           {layer}
         </th>
         <td>{top !== undefined && <bdi class="token">{visible(top.token)}</bdi>}</td>
-        <td>{top !== undefined && <Bar share={top.probability} />}</td>
-        <td class="number">{top !== undefined && percent(top.probability)}</td>
+        {top === undefined ? (
+          <td colSpan={2} />
+        ) : (
+          <Share share={top.probability} text={percent(top.probability)} />
+        )}
         <td class="number">{norm !== undefined && Number.isFinite(norm) && figureOf(norm)}</td>
       </tr>
       {open &&
@@ -156,10 +156,7 @@ function LayerRows({ layer, seen, norm }: { layer: number; seen: Candidate[]; no
             <td>
               <bdi class="token">{visible(token)}</bdi>
             </td>
-            <td>
-              <Bar share={probability} />
-            </td>
-            <td class="number">{percent(probability)}</td>
+            <Share share={probability} text={percent(probability)} />
             <td />
           </tr>
         ))}
@@ -173,7 +170,7 @@ interface FeaturesProps {
   onSteer: (feature: FeatureOf) => void;
 }
 
-/** What a dictionary sees in the row that chose the token. */
+/** A dictionary's features at the position that produced the token. */
 function Features({ features, dictionary, onSteer }: FeaturesProps) {
   if (features.length === 0) {
     return <p class="soft">No feature of {dictionary.name} is active here.</p>;
@@ -182,16 +179,13 @@ function Features({ features, dictionary, onSteer }: FeaturesProps) {
   return (
     <table class="candidates">
       <caption>
-        The strongest features of <bdi>{dictionary.name}</bdi> at layer {dictionary.layer}
+        Strongest features of <bdi>{dictionary.name}</bdi> at layer {dictionary.layer}
       </caption>
       <tbody>
         {features.map(({ feature, activation }) => (
           <tr key={feature}>
             <th scope="row">{feature}</th>
-            <td>
-              <Bar share={activation / most} />
-            </td>
-            <td class="number">{figureOf(activation)}</td>
+            <Share share={activation / most} text={figureOf(activation)} />
             <td>
               <Button
                 class="quiet"
@@ -210,7 +204,7 @@ function Features({ features, dictionary, onSteer }: FeaturesProps) {
   );
 }
 
-/** Another text in a token's place. */
+/** Replaces a token with another text. */
 function EditToken({
   token,
   busy,
@@ -223,14 +217,22 @@ function EditToken({
   const [text, setText] = useState(token.text);
   return (
     <Form class="row" onSubmit={() => !busy && text !== "" && text !== token.text && onFork(text)}>
-      <Field label="In its place" value={text} onChange={setText} />
+      <Field label="Replace with" value={text} onChange={setText} />
       <button type="submit" disabled={busy || text === "" || text === token.text}>
-        Go on from there
+        Continue from here
       </button>
     </Form>
   );
 }
 
-export function Bar({ share }: { share: number }) {
-  return <span class="bar" style={{ "--share": String(Math.max(0, Math.min(1, share))) }} />;
+/** A share as a bar and as a number, in two cells. */
+function Share({ share, text }: { share: number; text: string }) {
+  return (
+    <>
+      <td>
+        <span class="bar" style={{ "--share": String(Math.max(0, Math.min(1, share))) }} />
+      </td>
+      <td class="number">{text}</td>
+    </>
+  );
 }

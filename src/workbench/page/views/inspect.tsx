@@ -1,46 +1,43 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import type { InspectResult } from "../../../contracts/index.js";
 import { draft } from "../draft.js";
-import { labModel, submit, useAsked, usualLayers } from "../jobs.js";
-import { parseLayers } from "../lists.js";
+import { labModel, submit, useConfig, usualLayers } from "../jobs.js";
+import { numberIn, parseLayers } from "../lists.js";
 import { go, select, usePlace } from "../router.js";
 import { known, useTopic } from "../store.js";
 import { Attention, chooseHead } from "./attention.js";
 import { type Library, useLibrary } from "./edits.js";
 import { Area, Check, Choice, Field, LayersField } from "./fields.js";
-import { Button, Form, useTrying } from "./form.js";
-import { JobResult, LetGo } from "./job-result.js";
+import { Button, Form, useFields, useTrying } from "./form.js";
+import { ClearSelection, JobResult } from "./job-result.js";
 
-/** As many blocks as a job takes. */
+/** The default number of layers of a job. */
 const mostLayers = 8;
 
-/** Text in, layer by token map out; a cell goes on to a patch. */
+/** Inspects a text; a cell of the map leads to a patch. */
 export function InspectView({ id }: { id: string | undefined }) {
   useTopic("state");
-  const [prompt, setPrompt] = useState(draft.inspect ?? "The capital of France is");
-  const [layers, setLayers] = useState(usualLayers(mostLayers).join(", "));
-  const [target, setTarget] = useState("");
-  const [attention, setAttention] = useState(false);
-  const [routing, setRouting] = useState(false);
-  const [decompose, setDecompose] = useState(false);
-  const [measures, setMeasures] = useState(true);
-  const [lens, setLens] = useState("");
+  const [fields, set] = useFields(() => ({
+    ...{ prompt: draft.inspect ?? "The capital of France is", target: "", lens: "" },
+    layers: usualLayers(mostLayers).join(", "),
+    ...{ attention: false, routing: false, decompose: false, measures: true },
+  }));
+  const { prompt, layers, target, attention, routing, decompose, measures, lens } = fields;
   const library = useLibrary();
   const { problem, trying } = useTrying();
   const { query } = usePlace();
   useEffect(() => {
     draft.inspect = undefined;
   }, []);
-  useAsked("inspect", id, (asked) => {
-    setPrompt(asked.prompt);
-    setLayers(asked.layers.join(", "));
-    setTarget(asked.target_token ?? "");
-    setAttention(asked.attention !== undefined);
-    setRouting(asked.routing === true);
-    setDecompose(asked.decompose === true);
-    setMeasures(asked.measures ?? asked.lens !== undefined);
-    setLens(asked.lens ?? "");
-  });
+  useConfig("inspect", id, ({ prompt, layers, target_token: target = "", lens = "", ...config }) =>
+    set({
+      ...{ prompt, layers: layers.join(", "), target, lens },
+      attention: config.attention !== undefined,
+      routing: config.routing === true,
+      decompose: config.decompose === true,
+      measures: config.measures ?? lens !== "",
+    }),
+  );
   const routes = known.state?.server.points.includes("router") === true;
   const run = () =>
     trying(async ({ go }) => {
@@ -62,33 +59,32 @@ export function InspectView({ id }: { id: string | undefined }) {
     <div class="page">
       <h1>Inspect</h1>
       <p class="soft">
-        One pass over a raw text: what each block's output would answer at every token, and where the answer
-        comes from. A click on a cell takes the text and that place to a patch.
+        Run one forward pass and see what every layer predicts at every token. Click a cell to patch there.
       </p>
       <Form onSubmit={run} problem={problem}>
-        <Area label="Text" rows={3} value={prompt} onChange={setPrompt} />
+        <Area label="Text" rows={3} value={prompt} onChange={(prompt) => set({ prompt })} />
         <p class="row">
-          <LayersField value={layers} onChange={setLayers} />
+          <LayersField value={layers} onChange={(layers) => set({ layers })} />
           <Field
-            label="follow the token"
+            label="Track token"
             value={target}
             placeholder="the model's answer"
-            onChange={setTarget}
+            onChange={(target) => set({ target })}
           />
-          <LensField value={lens} onChange={setLens} library={library} />
-          <Check checked={measures} onChange={setMeasures}>
-            entropy and distance from the output
+          <LensField value={lens} onChange={(lens) => set({ lens })} library={library} />
+          <Check checked={measures} onChange={(measures) => set({ measures })}>
+            Entropy and KL to the final output
           </Check>
-          <Check checked={attention} onChange={setAttention}>
-            attention heads
+          <Check checked={attention} onChange={(attention) => set({ attention })}>
+            Attention heads
           </Check>
           {routes && (
-            <Check checked={routing} onChange={setRouting}>
-              experts
+            <Check checked={routing} onChange={(routing) => set({ routing })}>
+              Experts
             </Check>
           )}
-          <Check checked={decompose} onChange={setDecompose}>
-            what the answer's logit is made of
+          <Check checked={decompose} onChange={(decompose) => set({ decompose })}>
+            Direct logit attribution
           </Check>
           <button type="submit" class="main" disabled={known.state?.lab.ok !== true || prompt.trim() === ""}>
             Inspect
@@ -102,7 +98,7 @@ export function InspectView({ id }: { id: string | undefined }) {
           pick={[
             {
               figure: "logit-lens",
-              words: "takes this place to a patch",
+              words: "selects this cell to patch",
               act: (_, row, { rows }) => {
                 const [layer, position] = rows[row] ?? [];
                 select({ l: Number(layer), t: Number(position) });
@@ -133,7 +129,7 @@ export function InspectView({ id }: { id: string | undefined }) {
   );
 }
 
-/** Which lens reads the rows beside the model's own head: those that are kept and fit the served model. */
+/** The logit lens, or a saved lens that fits the served model. */
 function LensField({
   value,
   onChange,
@@ -148,16 +144,16 @@ function LensField({
     ({ n_embd, model_layers }) =>
       n_embd === server?.n_embd && (model_layers === null || model_layers === server.n_layer),
   );
-  const kept = lenses.some(({ name }) => name === value);
+  const isSaved = lenses.some(({ name }) => name === value);
   const options = [
-    ["", lenses.length === 0 ? "logit lens (no other is kept)" : "logit lens"] as const,
-    ...(value !== "" && !kept ? [value] : []),
+    ["", lenses.length === 0 ? "Logit lens (no others saved)" : "Logit lens"] as const,
+    ...(value !== "" && !isSaved ? [value] : []),
     ...lenses.map(({ name, kind }) => [name, `${name} (${kind})`] as const),
   ];
-  return <Choice label="lens" value={value} options={options} onChange={onChange} />;
+  return <Choice label="Lens" value={value} options={options} onChange={onChange} />;
 }
 
-/** The cell that was clicked, and what can be done with it. */
+/** The selected cell. */
 function PickedCell({
   result,
   query,
@@ -167,28 +163,26 @@ function PickedCell({
   query: URLSearchParams;
   prompt: string;
 }) {
-  const [layer, position] = [query.get("l"), query.get("t")].map((text) =>
-    text === null ? undefined : Number(text),
-  );
+  const [layer, position] = [numberIn(query, "l"), numberIn(query, "t")];
   const token = position === undefined ? undefined : result.tokens[position];
   if (layer === undefined || position === undefined || token === undefined) return null;
   return (
-    <section class="card" aria-label="Chosen cell">
+    <section class="card" aria-label="Selected cell">
       <p>
-        Chosen: layer {layer}, token {position} <bdi class="token">{token}</bdi>
+        Selected: layer {layer}, token {position} <bdi class="token">{token}</bdi>
       </p>
       <p class="row">
         <Button
           class="main"
           onClick={() => {
-            // The same text stands on both sides: what is to be different is changed in one of them.
+            // Start from the same text on both sides; the user changes one of them.
             draft.patch = { clean: prompt, corrupted: prompt };
             go(`/patch?l=${layer}&t=${position}`);
           }}
         >
           Patch here
         </Button>
-        <LetGo of={["l", "t"]} />
+        <ClearSelection of={["l", "t"]} />
       </p>
     </section>
   );

@@ -1,9 +1,10 @@
 import type { ComponentChildren } from "preact";
 import type { Operation } from "../../../contracts/index.js";
 import type { Figure } from "../../../findings/figure.js";
+import { download } from "../../../report/page/save.js";
 import { stageWords } from "../../../terminal/job-progress.js";
 import { extent, timeLeft, waiting } from "../job-time.js";
-import { isGoing, type JobFindings, jobRequest, useFindings, useJobSummary } from "../jobs.js";
+import { isActive, type JobFindings, jobRequest, useFindings, useJobSummary } from "../jobs.js";
 import { follow, select } from "../router.js";
 import type { CodeRequest } from "../scripts.js";
 import { open, post } from "../session.js";
@@ -13,9 +14,9 @@ import { FigureView } from "./figure.js";
 import { Button, Problem, useTrying } from "./form.js";
 import { RequestCode } from "./request-code.js";
 
-/** What a click on a figure's row does. */
+/** What a click on a row of a figure does. */
 export interface Pick<O extends Operation> {
-  /** Its id, or how that begins. */
+  /** The figure's id, or its prefix. */
   figure: string;
   words: string;
   act: (findings: JobFindings<O>, row: number, figure: Figure) => void;
@@ -23,31 +24,30 @@ export interface Pick<O extends Operation> {
 
 interface JobResultProps<O extends Operation> {
   id: string;
-  /** What the view that shows it is of: the parts below are those of no other job. */
+  /** The view's operation; `children` and `below` are only shown for its jobs. */
   operation?: O;
-  /** Ends the names of its parts, where another job stands beside it. */
+  /** Suffix of the labels of its parts, if there is another job on the page. */
   of?: string;
   pick?: Pick<O>[];
-  /** Which of its figures are drawn; all unless told otherwise. */
+  /** Which of its figures are shown; all by default. */
   shows?: (figure: string) => boolean;
-  /** What is shown under its progress while it runs. */
+  /** Shown below the progress of a running job. */
   meanwhile?: ComponentChildren;
   children?: (findings: JobFindings<O>) => ComponentChildren;
-  /** What stands behind the figures. */
+  /** Shown after the figures. */
   below?: (findings: JobFindings<O>) => ComponentChildren;
 }
 
-/** Takes what names a picked row out of the address. */
-export function LetGo({ of }: { of: string[] }) {
-  const nothing = Object.fromEntries(of.map((name) => [name, undefined]));
+/** Removes the selection from the address. */
+export function ClearSelection({ of }: { of: string[] }) {
   return (
-    <Button class="quiet" onClick={() => select(nothing)}>
-      Let go
+    <Button class="quiet" onClick={() => select(Object.fromEntries(of.map((name) => [name, undefined])))}>
+      Clear selection
     </Button>
   );
 }
 
-/** A job: how far it is, then what it found. */
+/** A job: its progress, then its result. */
 export function JobResult<O extends Operation>({
   id,
   operation,
@@ -64,8 +64,8 @@ export function JobResult<O extends Operation>({
     return <Problem sentence={findings} />;
   }
   if (findings === undefined) {
-    if (summary === undefined) return <p class="soft">This job is being read.</p>;
-    const ended = !isGoing(summary.status);
+    if (summary === undefined) return <p class="soft">Loading job…</p>;
+    const ended = !isActive(summary.status);
     return (
       <>
         <section class="card" aria-label={`Progress${of}`}>
@@ -74,7 +74,7 @@ export function JobResult<O extends Operation>({
           ) : (
             <>
               <JobProgress id={id} />
-              <RequestCode of="cancel it" request={{ ...labJob(id, "/cancel"), body: {} }} />
+              <RequestCode of="cancel" request={{ ...labJob(id, "/cancel"), body: {} }} />
             </>
           )}
         </section>
@@ -123,7 +123,7 @@ export function JobResult<O extends Operation>({
   );
 }
 
-/** How far a job is, and what is left of it as far as the Lab's figures tell. */
+/** The progress of a job, and the estimated time remaining. */
 export function JobProgress({ id }: { id: string }) {
   const summary = useJobSummary(id);
   const { problem, trying } = useTrying();
@@ -153,17 +153,14 @@ export function JobProgress({ id }: { id: string }) {
   );
 }
 
-/** Something of a job, asked of the Lab. */
+/** A request to the Lab for a part of a job. */
 function labJob(id: string, part = ""): CodeRequest {
   return { service: "lab", url: known.state?.lab.url ?? "", path: `/lab/v1/jobs/${id}${part}` };
 }
 
-/** What of a job can be kept as files. */
+/** The files of a job. */
 function JobFiles({ findings: { job, passages }, of }: { findings: JobFindings; of: string }) {
-  const keep = async (path: string, name: string) => {
-    const [response, { download }] = await Promise.all([open(path), import("../pictures.js")]);
-    download(name, await response.blob());
-  };
+  const save = async (path: string, name: string) => download(name, await (await open(path)).blob());
   const short = job.id.slice(0, 8);
   const { artifacts } = job.result;
   const partOf = (file: string) => `/artifacts/${encodeURIComponent(file)}`;
@@ -173,7 +170,7 @@ function JobFiles({ findings: { job, passages }, of }: { findings: JobFindings; 
   ];
   const name = `tapline-${job.operation}-${short}`;
   const files = [
-    ["/report", `${name}.html`, "Report as one HTML file"],
+    ["/report", `${name}.html`, "Report as HTML"],
     ["", `${name}.json`, "Job as JSON"],
     ...artifacts.map((file) => [partOf(file), file, <bdi key={file}>{file}</bdi>] as const),
   ] as const;
@@ -182,22 +179,22 @@ function JobFiles({ findings: { job, passages }, of }: { findings: JobFindings; 
       <h2>Files</h2>
       <p class="row">
         {files.map(([part, name, words]) => (
-          <Button key={part} onClick={() => void keep(`/api/jobs/${job.id}${part}`, name)}>
+          <Button key={part} onClick={() => void save(`/api/jobs/${job.id}${part}`, name)}>
             {words}
           </Button>
         ))}
       </p>
       {passages.length > 0 && (
         <p class="soft">
-          The report also has: {passages.map(({ title }) => title.toLowerCase()).join(", ")}.
+          The report also contains: {passages.map(({ title }) => title.toLowerCase()).join(", ")}.
         </p>
       )}
-      <RequestCode of="its files" request={requests} />
+      <RequestCode of="download files" request={requests} />
       <CommandCode lines={[`tapline report ${short}`]} />
       <p class="soft">
         Job <code>{job.id}</code>.{" "}
         <a href={`/jobs/${job.id}`} onClick={follow}>
-          Its own address
+          Permalink
         </a>
       </p>
     </section>

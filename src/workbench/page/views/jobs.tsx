@@ -1,20 +1,20 @@
 import { useState } from "preact/hooks";
 import type { Job, JobSummary } from "../../../contracts/index.js";
 import { duration } from "../../../terminal/spans.js";
-import { isGoing, submit } from "../jobs.js";
+import { isActive, submit } from "../jobs.js";
 import { follow, select, usePlace } from "../router.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
-import { jobPath, studyJobs, withJob } from "../study-words.js";
+import { jobPath, studyJobs, withJob } from "../study.js";
 import { Area } from "./fields.js";
 import { Button, Problem, useTrying } from "./form.js";
 import { JobProgress, JobResult } from "./job-result.js";
 import { StudyDraftCard } from "./study-draft.js";
 import { Table } from "./table.js";
 
-const titles = ["job", "experiment", "model", "submitted", "state", { hidden: "actions" }];
+const titles = ["Job", "Experiment", "Model", "Submitted", "Status", { hidden: "actions" }];
 
-/** The Lab's experiments: what runs, what ran, and one or two of them in full. */
+/** The Lab's jobs, and one or two of them in full. */
 export function JobsView({ id }: { id: string | undefined }) {
   useTopic("state");
   const { query } = usePlace();
@@ -25,7 +25,7 @@ export function JobsView({ id }: { id: string | undefined }) {
     <div class="page wide">
       <h1>Jobs</h1>
       {jobs.length === 0 ? (
-        <p class="soft">None yet. Inspect, Patch and the terminal's experiments make them.</p>
+        <p class="soft">No jobs yet. Run an experiment in any view or from the terminal.</p>
       ) : (
         <Table label="All jobs" titles={titles}>
           {jobs.map((job) => (
@@ -61,7 +61,7 @@ function OneJob({ id, beside }: { id: string; beside: boolean }) {
   );
 }
 
-/** The settings of a job, to be handed in again with changes; of one that failed, too. */
+/** Edits the configuration of a job, even of a failed one, and submits it again. */
 function Repeat({ id }: { id: string }) {
   const { problem, trying } = useTrying();
   const [text, setText] = useState<string>();
@@ -80,7 +80,7 @@ function Repeat({ id }: { id: string }) {
       <summary>Repeat with changes</summary>
       {text !== undefined && (
         <>
-          <Area label="Settings" rows={12} class="mono" value={text} onChange={setText} />
+          <Area label="Configuration" rows={12} class="mono" value={text} onChange={setText} />
           <Button
             class="main"
             onClick={() => void trying(async ({ go }) => go(`/jobs/${await submit(settingsOf(text))}`))}
@@ -94,12 +94,12 @@ function Repeat({ id }: { id: string }) {
   );
 }
 
-/** @throws Error where a text is not JSON */
+/** @throws Error for invalid JSON */
 function settingsOf(text: string): Record<string, unknown> {
   try {
     return JSON.parse(text) as Record<string, unknown>;
   } catch {
-    throw new Error("This is not JSON.");
+    throw new Error("Invalid JSON.");
   }
 }
 
@@ -113,7 +113,7 @@ function JobRow({
   study: string[] | undefined;
 }) {
   const { problem, trying } = useTrying();
-  const going = isGoing(job.status);
+  const active = isActive(job.status);
   const short = job.id.slice(0, 8);
   const again = () =>
     trying(async ({ go }) => {
@@ -133,7 +133,7 @@ function JobRow({
       </td>
       <td>{new Date(job.created * 1000).toLocaleString()}</td>
       <td>
-        {going ? (
+        {active ? (
           <JobProgress id={job.id} />
         ) : (
           <>
@@ -146,17 +146,17 @@ function JobRow({
         )}
       </td>
       <td>
-        {!going && (
+        {!active && (
           <span class="row">
             {study !== undefined && (
               <label class="check">
                 <input
                   type="checkbox"
-                  aria-label={`Job ${short} in the study`}
+                  aria-label={`Include job ${short} in the study`}
                   checked={study.includes(job.id)}
                   onChange={(event) => select({ study: withJob(study, job.id, event.currentTarget.checked) })}
                 />
-                study
+                Study
               </label>
             )}
             <Button class="quiet" aria-label={`Repeat job ${short}`} onClick={() => void again()}>

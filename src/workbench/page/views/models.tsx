@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { parametersText } from "../../../findings/numbers.js";
+import { count, parametersText } from "../../../findings/numbers.js";
 import { ago, bytes, duration } from "../../../terminal/spans.js";
 import type { DownloadStatus, LocalModel, ModelMemory, ModelOffers, ModelsHere } from "../../wire.js";
 import { select, usePlace } from "../router.js";
@@ -7,13 +7,13 @@ import { shellWord } from "../scripts.js";
 import { call, post } from "../session.js";
 import { known, useTopic, useWork } from "../store.js";
 import { CommandCode } from "./command-code.js";
-import { Button, Form, Problem, useKept, useTrying } from "./form.js";
+import { Button, Form, Problem, useDraft, useTrying } from "./form.js";
 import { Table } from "./table.js";
 
-/** What is looked for at the hub; kept while one looks at other views. */
+/** The form for the hub, kept while other views are open. */
 const draft = { name: "" };
 
-/** The models of this machine: what is here and fits, which one is served, what is being brought. */
+/** The models on this machine, the served model, downloads, and the hub. */
 export function ModelsView() {
   useTopic("state");
   const { here, problem } = useHere();
@@ -22,8 +22,8 @@ export function ModelsView() {
     <div class="page">
       <h1>Models</h1>
       <p class="soft">
-        One model is served at a time. Experiments of the Lab load a copy of their own and go on with it when
-        the served one changes.
+        One model is served at a time. Experiments load their own copy, so a running one is not affected when
+        you switch models.
       </p>
       <Problem sentence={problem} />
       {switching !== null && (
@@ -31,18 +31,18 @@ export function ModelsView() {
           {switching.error === undefined ? (
             <p class="row">
               <span>
-                The server is given <bdi>{switching.model}</bdi>: {switching.stage}
+                Switching to <bdi>{switching.model}</bdi>: {switching.stage}…
               </span>
               <progress value={switching.fraction} max={1} aria-label={switching.stage} />
             </p>
           ) : (
             <p class="problem">
-              <bdi>{switching.model}</bdi> is not served: {switching.error}
+              Couldn't switch to <bdi>{switching.model}</bdi>: {switching.error}
             </p>
           )}
         </section>
       )}
-      {here === undefined ? <p class="soft">The models are being read.</p> : <Here here={here} />}
+      {here === undefined ? <p class="soft">Loading models…</p> : <Here here={here} />}
       {downloads.length > 0 && (
         <section class="card" aria-label="Downloads">
           <h2>Downloads</h2>
@@ -60,7 +60,7 @@ export function ModelsView() {
   );
 }
 
-/** What is on this machine, read anew whenever that changed. */
+/** The models on this machine, loaded again after every change. */
 function useHere(): { here: ModelsHere | undefined; problem: string | undefined } {
   const [here, set] = useState<ModelsHere>();
   const { problem, trying } = useTrying();
@@ -78,8 +78,8 @@ function useHere(): { here: ModelsHere | undefined; problem: string | undefined 
 }
 
 const titlesHere = [
-  ...["model", { hidden: "actions" }, "what it is", { number: "context" }, { number: "size" }],
-  ...["memory, served with the usual context", "last use"],
+  ...["Model", { hidden: "actions" }, "Details", { number: "Context" }, { number: "Size" }],
+  ...["Memory needed (default context)", "Last used"],
 ];
 
 function Here({ here }: { here: ModelsHere }) {
@@ -91,8 +91,8 @@ function Here({ here }: { here: ModelsHere }) {
     <section class="card" aria-label="On this machine">
       <h2>On this machine</h2>
       <p>
-        {bytes(memory.free)} of {bytes(memory.total)} of memory are free
-        {diskFree !== null && `, and ${bytes(diskFree)} of the disk that the downloads are on`}.
+        {bytes(memory.free)} of {bytes(memory.total)} memory free
+        {diskFree !== null && `, ${bytes(diskFree)} free on the disk with the downloads`}.
       </p>
       {fixed !== null && <p class="soft">{fixed}</p>}
       <Table label="Models on this machine" titles={titlesHere} class="roomy" box={list}>
@@ -112,25 +112,25 @@ function Here({ here }: { here: ModelsHere }) {
         <p class="soft" key={`${repository} ${size}`}>
           {underWay ? (
             <>
-              <bdi>{repository}</bdi> is being downloaded; {bytes(size)} are here.
+              Downloading <bdi>{repository}</bdi>: {bytes(size)} so far.
             </>
           ) : (
             <>
-              <bdi>{repository}</bdi> has an unfinished download of {bytes(size)}: the next download of the
-              same model goes on there.
+              Unfinished download of <bdi>{repository}</bdi> ({bytes(size)}). Download the same model again to
+              resume it.
             </>
           )}
         </p>
       ))}
       <p class="soft">
-        Downloads are kept in <code>{folder}</code>, which the hub's other tools share.
+        Downloads are stored in <code>{folder}</code>, the hub's shared cache.
       </p>
       <CommandCode lines={["tapline models", "tapline workbench --model MODEL", "tapline rm MODEL"]} />
     </section>
   );
 }
 
-/** What each model would take, asked one after the other. One that was removed meanwhile is not in the next list. */
+/** The memory that each model needs, one request after the other. */
 function useFits(models: LocalModel[]): Map<string, ModelMemory | string> {
   const [fits, set] = useState(new Map<string, ModelMemory | string>());
   useWork([models], async (isOver) => {
@@ -157,14 +157,14 @@ function ModelRow({
   fits: ModelMemory | string | undefined;
   fixed: string | null;
   act: (path: string) => Promise<unknown>;
-  /** It was removed, and what had the focus with it. */
+  /** The row with the focus was deleted. */
   onGone: () => void;
 }) {
   const [sure, setSure] = useState(false);
-  const keep = useRef<HTMLButtonElement>(null);
-  // Whose button is gone goes on with the harmless one in its place.
+  const cancel = useRef<HTMLButtonElement>(null);
+  // The pressed button is gone; move the focus to the harmless one.
   useLayoutEffect(() => {
-    if (sure) keep.current?.focus();
+    if (sure) cancel.current?.focus();
   }, [sure]);
   const { switching } = known.state?.models ?? { switching: null };
   const isSwitching = switching !== null && switching.error === undefined;
@@ -173,7 +173,7 @@ function ModelRow({
     <tr aria-current={served ? "true" : undefined}>
       <th scope="row">
         <bdi>{id}</bdi>
-        {from === "embedded" && <span class="soft"> comes with tapline</span>}
+        {from === "embedded" && <span class="soft"> included with tapline</span>}
       </th>
       <td>
         <span class="row">
@@ -192,16 +192,16 @@ function ModelRow({
             <Button
               class="quiet"
               disabled={served}
-              aria-label={served ? `Remove ${id}: not while it is served` : `Remove ${id}`}
+              aria-label={served ? `Delete ${id} (not while it is served)` : `Delete ${id}`}
               onClick={() => setSure(true)}
             >
-              Remove
+              Delete
             </Button>
           )}
           {sure && (
             <>
               <Button
-                aria-label={`Really remove ${id}`}
+                aria-label={`Confirm deleting ${id}`}
                 onClick={() =>
                   void act("/api/models/remove").then(() => {
                     setSure(false);
@@ -209,22 +209,22 @@ function ModelRow({
                   })
                 }
               >
-                Really remove {bytes(size)}
+                Delete (frees {bytes(size)})
               </Button>
               <button
                 type="button"
                 class="quiet"
-                ref={keep}
-                aria-label={`Keep ${id}`}
+                ref={cancel}
+                aria-label={`Cancel deleting ${id}`}
                 onClick={() => setSure(false)}
               >
-                Keep
+                Cancel
               </button>
             </>
           )}
         </span>
       </td>
-      <td>{header === null ? "its header cannot be read" : <bdi>{wordsOf(header)}</bdi>}</td>
+      <td>{header === null ? "unreadable header" : <bdi>{wordsOf(header)}</bdi>}</td>
       <td class="number">{header?.context ?? ""}</td>
       <td class="number">{bytes(size)}</td>
       <td>
@@ -246,19 +246,19 @@ function wordsOf({
     architecture,
     parametersText(parameters),
     quantization,
-    blocks === null ? null : `${blocks} blocks`,
-    hidden === null ? null : `${hidden} wide`,
+    blocks === null ? null : `${blocks} layers`,
+    hidden === null ? null : `width ${hidden}`,
   ]
     .filter((part) => part !== null && part !== "")
     .join(", ");
 }
 
-/** Whether something fits, in a word and never by a colour alone. */
+/** Whether a model fits into memory, never by colour alone. */
 function Memory({ memory }: { memory: ModelMemory | string | undefined }) {
   if (memory === undefined) return <span class="soft">…</span>;
   if (typeof memory === "string") return <span class="problem">{memory}</span>;
   if (memory.fits === "unknown") return <span class="problem">{memory.sentence}</span>;
-  const word = { yes: "fits", tight: "hardly fits", no: "does not fit" }[memory.fits];
+  const word = { yes: "fits", tight: "tight fit", no: "does not fit" }[memory.fits];
   return (
     <>
       {bytes(memory.needed)}, {memory.fits === "yes" ? word : <strong>{word}</strong>}
@@ -297,8 +297,8 @@ function OneDownload({ download }: { download: DownloadStatus }) {
         </>
       ) : (
         <span class={state === "failed" ? "problem" : ""}>
-          {state === "done" && `is here: ${bytes(total)}`}
-          {state === "stopped" && `was stopped at ${bytes(done)}; the next download goes on there`}
+          {state === "done" && `downloaded: ${bytes(total)}`}
+          {state === "stopped" && `stopped at ${bytes(done)}; download again to resume`}
           {state === "failed" && error}
         </span>
       )}
@@ -306,15 +306,15 @@ function OneDownload({ download }: { download: DownloadStatus }) {
   );
 }
 
-/** What the hub has under a name, and what of it would fit. */
+/** The files of a repository on the hub, and which of them would fit. */
 function Hub() {
   const { query } = usePlace();
   const [offers, setOffers] = useState<ModelOffers>();
   const [looking, setLooking] = useState(false);
   const { problem, trying } = useTrying();
-  const set = useKept(draft);
+  const set = useDraft(draft);
   useEffect(() => {
-    // An address that was kept names what was looked for; the hub is asked when somebody wants it.
+    // Fill the name from the address, but only ask the hub on request.
     const of = query.get("of");
     if (of !== null && draft.name === "") set({ name: of });
   }, []);
@@ -344,7 +344,7 @@ function Hub() {
         </label>
         <p class="row">
           <button type="submit" class="main" disabled={name === "" || looking}>
-            {looking ? "Looking …" : "See what is there"}
+            {looking ? "Loading…" : "Browse files"}
           </button>
           <Button disabled={name === ""} onClick={() => void download(name)}>
             Download
@@ -353,26 +353,22 @@ function Hub() {
         <CommandCode lines={[`tapline pull ${name === "" ? "owner/name" : shellWord(name)}`]} />
       </Form>
       {offers !== undefined && (
-        <section class="card" aria-label={`Models of ${offers.repository}`}>
+        <section class="card" aria-label={`Files of ${offers.repository}`}>
           <h2>
             <bdi>{offers.repository}</bdi>
           </h2>
-          {offers.offers.length === 0 && <p>It holds no .gguf file.</p>}
-          <p class="soft">Memory is that of the weights; the context and buffers come on top.</p>
-          <Table
-            label="What is there"
-            titles={["file", { hidden: "actions" }, "memory of its weights"]}
-            class="roomy"
-          >
+          {offers.offers.length === 0 && <p>No .gguf files.</p>}
+          <p class="soft">Memory of the weights only; context and buffers need more.</p>
+          <Table label="Files" titles={["File", { hidden: "actions" }, "Memory (weights)"]} class="roomy">
             {offers.offers.map(({ id, file, parts, here, memory }) => (
               <tr key={id}>
                 <th scope="row">
                   <bdi>{file}</bdi>
-                  {parts > 1 && <span class="soft"> and {parts - 1} more parts</span>}
+                  {parts > 1 && <span class="soft"> and {count(parts - 1, "more part")}</span>}
                 </th>
                 <td>
                   {here ? (
-                    "is here"
+                    "downloaded"
                   ) : (
                     <Button aria-label={`Download ${id}`} onClick={() => void download(id)}>
                       Download

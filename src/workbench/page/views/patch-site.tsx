@@ -3,14 +3,14 @@ import { percent } from "../../../findings/numbers.js";
 import { visible } from "../../../findings/text.js";
 import type { TextTokens } from "../../wire.js";
 import { type JobFindings, submit } from "../jobs.js";
-import { effectOf, siteIn, toldOf } from "../patch-site.js";
+import { effectOf, siteDetail, siteIn } from "../patch-site.js";
 import { post } from "../session.js";
 import { Button, Problem, useTrying } from "./form.js";
-import { JobResult, LetGo } from "./job-result.js";
+import { ClearSelection, JobResult } from "./job-result.js";
 import { DataTable } from "./table.js";
 
-/** A site's numbers, and what its state alone does to the next tokens. */
-export function ChosenSite({
+/** A site's numbers, and the continuation with only this site patched. */
+export function SelectedSite({
   findings,
   query,
 }: {
@@ -20,30 +20,30 @@ export function ChosenSite({
   const { problem, trying } = useTrying();
   const effect = query.get("e");
   const site = siteIn(query);
-  const told = site === undefined ? undefined : toldOf(findings.figures, site);
-  if (site === undefined || told === undefined) return null;
+  const detail = site === undefined ? undefined : siteDetail(findings.figures, site);
+  if (site === undefined || detail === undefined) return null;
   const { job } = findings;
-  const look = () =>
+  const generate = () =>
     trying(async ({ select }) => {
       const { donor, tokens, body } = effectOf(job, site);
       const { tokens: found } = await post<{ tokens: TextTokens[] }>("/api/tokens", { texts: [donor] });
       if (JSON.stringify(found[0]?.map(({ id }) => id)) !== JSON.stringify(tokens)) {
         throw new Error(
-          "The text up to this token has other tokens by itself; its state is not what the map has.",
+          "This prefix tokenizes differently on its own, so its state would not match the map.",
         );
       }
       select({ e: await submit(body) });
     });
   return (
-    <section class="card" aria-label="Chosen site">
-      <p class="lines">{told}</p>
+    <section class="card" aria-label="Selected site">
+      <p class="lines">{detail}</p>
       <p class="row">
         {job.result.pairs.length === 1 && (
-          <Button class="main" onClick={() => void look()}>
-            What it does to the next tokens
+          <Button class="main" onClick={() => void generate()}>
+            Generate with this patch
           </Button>
         )}
-        <LetGo of={["l", "t", "p", "h", "e"]} />
+        <ClearSelection of={["l", "t", "p", "h", "e"]} />
       </p>
       <Problem sentence={problem} />
       {effect !== null && /^[0-9a-f]{32}$/.test(effect) && (
@@ -55,18 +55,18 @@ export function ChosenSite({
   );
 }
 
-/** What the model goes on with: by itself, with the state, and with a random change that is as long. */
+/** The continuations: unpatched, patched, and with a norm-matched random change. */
 function Effect({ result: { trials } }: { result: CompareResult }) {
   const [trial] = trials;
   if (trial === undefined) return null;
   const { target_token, baseline, baseline_probability, output, probability, control } = trial;
   const rows = [
-    ["the run by itself", baseline, percent(baseline_probability)],
-    ["with this state", output, percent(probability)],
+    ["unpatched", baseline, percent(baseline_probability)],
+    ["patched", output, percent(probability)],
     ...(control === undefined
       ? []
-      : [["with a random change as long", control.output, percent(control.probability)]]),
+      : [["random change (norm-matched)", control.output, percent(control.probability)]]),
   ];
-  const head = ["run", "goes on with", `probability of ${visible(target_token)}`];
+  const head = ["Run", "Continues with", `Probability of ${visible(target_token)}`];
   return <DataTable head={head} rows={rows} label="next tokens" />;
 }

@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { PatchSweepResult } from "../../../contracts/index.js";
+import { count } from "../../../findings/numbers.js";
 import { patchTokens } from "../../../findings/patch-sweep.js";
 import { visible } from "../../../findings/text.js";
 import type { TextTokens } from "../../wire.js";
@@ -8,7 +9,7 @@ import { post } from "../session.js";
 import { known } from "../store.js";
 import { HtmlPicture } from "./picture.js";
 
-/** The tokens of texts, once nobody has typed for a moment; undefined until they are known. */
+/** The tokens of texts, requested after a pause in typing; undefined until then. */
 export function useTokens(texts: string[]): TextTokens[] | undefined {
   const [found, set] = useState<{ key: string; tokens: TextTokens[] }>();
   const key = JSON.stringify(texts);
@@ -16,22 +17,22 @@ export function useTokens(texts: string[]): TextTokens[] | undefined {
     known.state?.server.ok === true && texts.length > 0 && texts.every((text) => text.trim() !== "");
   useEffect(() => {
     if (!wanted) return;
-    let ended = false;
+    let over = false;
     const timer = setTimeout(() => {
       post<{ tokens: TextTokens[] }>("/api/tokens", { texts }).then(
-        ({ tokens }) => !ended && set({ key, tokens }),
+        ({ tokens }) => !over && set({ key, tokens }),
         () => {},
       );
     }, 250);
     return () => {
-      ended = true;
+      over = true;
       clearTimeout(timer);
     };
   }, [key, wanted]);
   return found?.key === key ? found.tokens : undefined;
 }
 
-/** How the two texts stand against each other, before anything runs. */
+/** The tokens of both texts side by side, before a run. */
 export function Preview({ tokens: [clean = [], corrupted = []] }: { tokens: TextTokens[] }) {
   const rows = Array.from({ length: Math.max(clean.length, corrupted.length) }, (_, position) => ({
     position,
@@ -41,17 +42,17 @@ export function Preview({ tokens: [clean = [], corrupted = []] }: { tokens: Text
   const differ = rows.filter((row) => row.clean !== row.corrupted).length;
   return (
     <section aria-label="Tokens">
-      <Columns rows={rows} missing="nothing" />
+      <Columns rows={rows} missing="none" />
       <p class={clean.length === corrupted.length ? "soft" : "problem"} role="status">
         {clean.length === corrupted.length
-          ? `${clean.length} tokens in both; ${differ === 1 ? "1 differs" : `${differ} differ`}.`
-          : `The clean text has ${clean.length} tokens and the corrupted one ${corrupted.length}; a patch needs as many in both.`}
+          ? `${count(clean.length, "token")} each; ${differ === 1 ? "1 differs" : `${differ} differ`}.`
+          : `The clean text has ${clean.length} tokens, the corrupted one ${corrupted.length}. The prompts must have the same number of tokens.`}
       </p>
     </section>
   );
 }
 
-/** The marked spans, each above its like, or what is wrong with the marks. */
+/** The marked spans, each above the matching span, or an error message. */
 export function Spans({ form }: { form: PatchForm }) {
   let rows: ReturnType<typeof spansOf>;
   try {
@@ -65,16 +66,15 @@ export function Spans({ form }: { form: PatchForm }) {
   }
   return (
     <section aria-label="Spans">
-      <Columns rows={rows} missing="nothing" />
+      <Columns rows={rows} missing="none" />
       <p class="soft" role="status">
-        {rows.length === 1 ? "1 span" : `${rows.length} spans`}; the state of each one's last token is put
-        into its like.
+        {count(rows.length, "span")}; each span's last-token state is patched into the matching span.
       </p>
     </section>
   );
 }
 
-/** Which token stands against which. */
+/** The alignment of the tokens. */
 export function Alignment({ result }: { result: PatchSweepResult }) {
   const tokens = patchTokens(result);
   const [pair] = result.pairs;
@@ -82,7 +82,7 @@ export function Alignment({ result }: { result: PatchSweepResult }) {
     <section class="card" aria-label="Alignment">
       {pair !== undefined && (
         <p>
-          Asked for: <bdi class="token">{visible(pair.target_token)}</bdi> against{" "}
+          Measured: <bdi class="token">{visible(pair.target_token)}</bdi> versus{" "}
           <bdi class="token">{visible(pair.foil_token)}</bdi>
         </p>
       )}
@@ -91,7 +91,7 @@ export function Alignment({ result }: { result: PatchSweepResult }) {
   );
 }
 
-/** Tokens of two texts, one below the other. */
+/** The tokens of two texts, one row per text. */
 function Columns({
   rows,
   missing,

@@ -1,8 +1,8 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { type ChangedPoint, changedPoints, spanMarks } from "../../../contracts/names.js";
 import { growingPatchMap } from "../../../operations/patch_sweep/figures-growth.js";
 import { draft } from "../draft.js";
-import { labModel, serverRequest, submit, useAsked, useGrowth } from "../jobs.js";
+import { labModel, serverRequest, submit, useConfig, useGrowth } from "../jobs.js";
 import { type PatchForm, pairsOf, patchForm, patchFormOf, patchRequest } from "../patch-request.js";
 import { siteOf, siteQuery } from "../patch-site.js";
 import { select, usePlace } from "../router.js";
@@ -10,39 +10,38 @@ import type { CodeRequest } from "../scripts.js";
 import { known, useTopic } from "../store.js";
 import { Area, Check, Choice, Field, LayersField } from "./fields.js";
 import { FigureView } from "./figure.js";
-import { Form, useTrying } from "./form.js";
+import { Form, useFields, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
-import { ChosenSite } from "./patch-site.js";
+import { SelectedSite } from "./patch-site.js";
 import { Alignment, Preview, Spans, useTokens } from "./patch-tokens.js";
 import { RequestCode } from "./request-code.js";
 
-/** Each point in words. */
+/** Labels of the points. */
 const points: Record<ChangedPoint, string> = {
-  block_out: "block outputs",
-  attn_out: "what attention adds",
-  ffn_out: "what the MLP adds",
-  mid: "the stream between them",
-  block_in: "the stream before the block",
-  head_out: "single heads",
+  block_out: "Block outputs",
+  attn_out: "Attention outputs",
+  ffn_out: "MLP outputs",
+  mid: "Residual stream mid-block",
+  block_in: "Residual stream into the block",
+  head_out: "Single heads",
 };
 
-/** Where states are put in, in words. */
+/** Labels of the positions. */
 const places = [
   ["every", "every token"],
-  ["aligned", `the spans between ${spanMarks.join(" and ")}`],
+  ["aligned", `spans marked with ${spanMarks.join(" ")}`],
   ["chosen", "these tokens"],
 ] as const;
 
-const questions = [
-  ["denoise", "which state restores the clean answer"],
-  ["noise", "which state spoils it"],
+const modes = [
+  ["denoise", "restore the clean answer (denoising)"],
+  ["noise", "break the clean answer (noising)"],
 ] as const;
 
-/** Clean and corrupted side by side; for each layer and token, how far its state alone moves the answer. */
+/** Activation patching between two prompts, at every layer and token. */
 export function PatchView({ id }: { id: string | undefined }) {
   useTopic("state");
-  const [form, setForm] = useState<PatchForm>({ ...patchForm, ...draft.patch });
-  const set = (change: Partial<PatchForm>) => setForm((before) => ({ ...before, ...change }));
+  const [form, set] = useFields<PatchForm>(() => ({ ...patchForm, ...draft.patch }));
   const { clean, corrupted, several, where } = form;
   const { problem, trying } = useTrying();
   const { query } = usePlace();
@@ -52,7 +51,7 @@ export function PatchView({ id }: { id: string | undefined }) {
   useEffect(() => {
     draft.patch = undefined;
   }, []);
-  useAsked("patch_sweep", id, (asked) => setForm(patchFormOf(asked)));
+  useConfig("patch_sweep", id, (config) => set(patchFormOf(config)));
   const run = () =>
     trying(async ({ go }) => {
       const job = await submit({ model: labModel(), ...patchRequest(form) });
@@ -63,8 +62,9 @@ export function PatchView({ id }: { id: string | undefined }) {
     <div class="page">
       <h1>Patch</h1>
       <p class="soft">
-        States of one prompt in the run of another. Choose prompts that differ in one thing alone and have the
-        same number of tokens, or mark what stands for what.
+        Activation patching: copy activations from one prompt into a run on another. Use prompts that differ
+        in exactly one thing and have the same number of tokens, or mark matching spans with{" "}
+        {spanMarks.join(" ")}.
       </p>
       <Form onSubmit={run} problem={problem}>
         <div class="twins">
@@ -73,12 +73,12 @@ export function PatchView({ id }: { id: string | undefined }) {
             label="Corrupted"
             rows={rows}
             value={corrupted}
-            placeholder="the same with one thing changed"
+            placeholder="the clean prompt with one thing changed"
             onChange={(corrupted) => set({ corrupted })}
           />
         </div>
-        <div class="row" role="group" aria-label="What is put in">
-          <span>put in</span>
+        <div class="row" role="group" aria-label="What to patch">
+          <span>What to patch</span>
           {changedPoints.map((point) => (
             <Check
               key={point}
@@ -99,17 +99,17 @@ export function PatchView({ id }: { id: string | undefined }) {
           <LayersField value={form.layers} onChange={(layers) => set({ layers })} />
           {form.points.includes("head_out") && (
             <Field
-              label="heads"
+              label="Heads"
               class="layers"
               value={form.heads}
               placeholder="all"
               onChange={(heads) => set({ heads })}
             />
           )}
-          <Choice label="at" value={where} options={places} onChange={(where) => set({ where })} />
+          <Choice label="Positions" value={where} options={places} onChange={(where) => set({ where })} />
           {where === "chosen" && (
             <Field
-              label="tokens"
+              label="Tokens"
               class="layers"
               value={form.tokens}
               placeholder="0, 3, -1"
@@ -117,16 +117,16 @@ export function PatchView({ id }: { id: string | undefined }) {
             />
           )}
           <Choice
-            label="question"
+            label="Mode"
             value={form.direction}
-            options={questions}
+            options={modes}
             onChange={(direction) => set({ direction })}
           />
           <Check checked={form.controls} onChange={(controls) => set({ controls })}>
-            random changes beside it
+            Include random control
           </Check>
           <Check checked={several} onChange={(on) => set({ several: on })}>
-            each line a pair, with intervals over them
+            Multiple pairs, one per line (adds confidence intervals)
           </Check>
           <button
             type="submit"
@@ -143,7 +143,7 @@ export function PatchView({ id }: { id: string | undefined }) {
         </p>
         {where === "aligned" ? <Spans form={form} /> : tokens !== undefined && <Preview tokens={tokens} />}
         <RequestCode
-          of="their tokens"
+          of="tokenize"
           request={() => (one === undefined ? [] : [one.clean, one.corrupted].map(tokensRequest))}
         />
       </Form>
@@ -164,7 +164,7 @@ export function PatchView({ id }: { id: string | undefined }) {
           {(findings) => (
             <>
               <Alignment result={findings.job.result} />
-              <ChosenSite findings={findings} query={query} />
+              <SelectedSite findings={findings} query={query} />
             </>
           )}
         </JobResult>
@@ -173,13 +173,13 @@ export function PatchView({ id }: { id: string | undefined }) {
   );
 }
 
-/** The tokens of a text, as the workbench's service asks for them. */
+/** The workbench's request for the tokens of a text. */
 function tokensRequest(content: string): CodeRequest {
   const body = { content, add_special: true, parse_special: false, with_pieces: true };
   return serverRequest("/tokenize", body);
 }
 
-/** The first line of both, of which the tokens are shown; nothing while there are not as many of both. */
+/** The first pair, whose tokens are shown; empty while the numbers of lines differ. */
 function firstPair(form: PatchForm) {
   try {
     return pairsOf(form);
@@ -188,7 +188,7 @@ function firstPair(form: PatchForm) {
   }
 }
 
-/** The map, as far as it is computed. */
+/** The partial map of a running job. */
 function Growing({ id }: { id: string }) {
   const growth = useGrowth(id);
   const figure = useMemo(() => (growth === undefined ? undefined : growingPatchMap(growth)), [growth]);

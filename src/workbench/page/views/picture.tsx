@@ -1,11 +1,16 @@
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
+import { download } from "../../../report/page/save.js";
 import { Button, Problem, useTrying } from "./form.js";
 
 const kinds = ["SVG", "PNG", "CSV"] as const;
 export type SaveKind = "svg" | "png" | "csv";
 
-/** How a picture is kept; every picture of the page has these. */
+export function saveText(name: string, type: string, text: string): void {
+  download(name, new Blob([text], { type }));
+}
+
+/** The buttons that save a picture; every picture of the page has them. */
 export function SaveTools({ title, save }: { title: string; save: (kind: SaveKind) => Promise<void> }) {
   const { problem, trying } = useTrying();
   return (
@@ -25,7 +30,7 @@ export function SaveTools({ title, save }: { title: string; save: (kind: SaveKin
   );
 }
 
-/** Numbers behind a picture, for CSV. */
+/** The data of a picture, for CSV. */
 export interface Numbers {
   head: string[];
   rows: (string | number | null)[][];
@@ -33,13 +38,13 @@ export interface Numbers {
 
 interface HtmlPictureProps {
   title: string;
-  /** Of the files, without what they end with. */
+  /** File name without extension. */
   name: string;
   numbers: () => Numbers;
   children: ComponentChildren;
 }
 
-/** Words with colours behind them, or bars in a table: kept like every other picture. */
+/** Coloured words or bars in a table, which can be saved like every other picture. */
 export function HtmlPicture({ title, name, numbers, children }: HtmlPictureProps) {
   const shown = useRef<HTMLDivElement>(null);
   const save = async (kind: SaveKind) => {

@@ -5,19 +5,19 @@ import { chatSettings } from "../chat-settings.js";
 import { type LabelledText, readExamples, withSplits } from "../examples.js";
 import { jobRequest, labModel, serverRequest, submit, usualLayers } from "../jobs.js";
 import { linesOf, parseLayers } from "../lists.js";
-import { follow } from "../router.js";
 import { post } from "../session.js";
 import { known, useTopic } from "../store.js";
+import { ChatLink } from "./chat-settings.js";
 import { useLibrary } from "./edits.js";
 import { Choice, Field, LayersField, TextsField } from "./fields.js";
-import { Button, Form, useKept, useTrying } from "./form.js";
+import { Button, Form, useDraft, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
 import { RequestCode } from "./request-code.js";
 import { DataTable } from "./table.js";
 
-/** Of a file of examples, in bytes. */
+/** Maximum size of a file of examples, in bytes. */
 const mostBytes = 2_000_000;
-/** Texts that are listed of each layer. */
+/** The number of texts listed per layer. */
 const worstShown = 10;
 
 const praise = ["good", "great", "wonderful", "lovely", "superb", "excellent"];
@@ -25,30 +25,30 @@ const blame = ["bad", "poor", "awful", "boring", "weak", "terrible"];
 const review = (words: string[]) =>
   words.map((word) => `The review says that the film was ${word}.`).join("\n");
 
-const rowsInWords = [
-  ["last", "the last token's row"],
-  ["mean", "the mean of its rows"],
-  ["all", "every token's row"],
+const activations = [
+  ["last", "last token"],
+  ["mean", "mean over tokens"],
+  ["all", "every token"],
 ] as const;
 
-/** The texts that a probe learns from; kept while one looks at other views. */
+/** The form, kept while other views are open. */
 const draft: {
   name: string;
   positive: string;
   negative: string;
-  /** Which of a text's rows it is trained on. */
-  rows: (typeof rowsInWords)[number][0];
-  /** Examples of a file, in place of the two lists. */
+  /** Which activations of a text the probe is trained on. */
+  rows: (typeof activations)[number][0];
+  /** Examples from a file, instead of the two lists. */
   file: { name: string; examples: LabelledText[] } | undefined;
 } = { name: "praise", positive: review(praise), negative: review(blame), rows: "last", file: undefined };
 
-/** A linear probe from two lists of texts: measured in a job with its controls, and kept for the chat. */
+/** Trains a linear probe on two lists of texts: as a job with controls, or saved for the chat. */
 export function ProbeView({ id }: { id: string | undefined }) {
   useTopic("state");
   const library = useLibrary();
   const [layers, setLayers] = useState(usualLayers(4).join(", "));
   const { problem, trying } = useTrying();
-  const set = useKept(draft);
+  const set = useDraft(draft);
   const examples: LabelledText[] = draft.file?.examples ?? [
     ...linesOf(draft.positive).map((text) => ({ text, label: 1 as const })),
     ...linesOf(draft.negative).map((text) => ({ text, label: 0 as const })),
@@ -60,7 +60,7 @@ export function ProbeView({ id }: { id: string | undefined }) {
     trying(async () => {
       if (file === undefined) return;
       if (file.size > mostBytes) {
-        throw new Error(`${file.name} has ${file.size} bytes; at most ${mostBytes} are read.`);
+        throw new Error(`${file.name}: at most ${mostBytes} bytes, got ${file.size}.`);
       }
       const [content, { csvRows }] = await Promise.all([file.text(), import("../pictures.js")]);
       set({ file: { name: file.name, examples: readExamples(file.name, content, csvRows) } });
@@ -71,14 +71,21 @@ export function ProbeView({ id }: { id: string | undefined }) {
     examples: withSplits(examples),
     ...(draft.rows !== "last" && { rows: draft.rows }),
   });
-  const kept = () => ({ name: draft.name, positive, negative, layer: chosen().at(-1) });
+  const saved = () => ({ name: draft.name, positive, negative, layer: chosen().at(-1) });
+  const last = () => {
+    try {
+      return chosen().at(-1);
+    } catch {
+      return undefined;
+    }
+  };
   const train = () => trying(async ({ go }) => go(`/probe/${await submit(job())}`));
   return (
     <div class="page">
       <h1>Probe</h1>
       <p class="soft">
-        A linear probe reads one thing off a block's output. Every third text is held out, and the same is
-        done with shuffled labels.
+        A linear probe tests whether a property is linearly readable from an activation. Every third text is
+        held out; a shuffled-label control is trained too.
       </p>
       <Form onSubmit={train} problem={problem}>
         {draft.file === undefined ? (
@@ -90,10 +97,10 @@ export function ProbeView({ id }: { id: string | undefined }) {
           <p class="row">
             <span>
               <bdi>{draft.file.name}</bdi>: {positive.length} texts of class 1, {negative.length} of class 0
-              {examples.some(({ split }) => split !== undefined) && ", with splits of its own"}.
+              {examples.some(({ split }) => split !== undefined) && ", with splits"}.
             </span>
             <Button class="quiet" onClick={() => set({ file: undefined })}>
-              Take the lists again
+              Use the text lists instead
             </Button>
           </p>
         )}
@@ -119,31 +126,31 @@ export function ProbeView({ id }: { id: string | undefined }) {
             />
           </label>{" "}
           <span class="soft">
-            or drop it here: CSV or JSON Lines with <code>text</code>, <code>label</code> (0 or 1) and, if you
-            like, <code>split</code> (train or test)
+            or drop it here: CSV or JSON Lines with <code>text</code>, <code>label</code> (0 or 1) and
+            optionally <code>split</code> (train or test)
           </span>
         </div>
         <p class="row">
           <LayersField value={layers} onChange={setLayers} />
           <Choice
-            label="measured of each text"
+            label="Activation used"
             value={draft.rows}
-            options={rowsInWords}
+            options={activations}
             onChange={(rows) => set({ rows })}
           />
           <button type="submit" class="main" disabled={known.state?.lab.ok !== true}>
-            Train and measure
+            Train and evaluate
           </button>
-          <Field label="name" value={draft.name} onChange={(name) => set({ name })} />
+          <Field label="Name" value={draft.name} onChange={(name) => set({ name })} />
           <Button
             disabled={known.state?.server.ok !== true}
-            onClick={() => void trying(() => post("/api/probes", kept()))}
+            onClick={() => void trying(() => post("/api/probes", saved()))}
           >
-            Keep one for the chat, at the last of these layers
+            Save probe{last() === undefined ? "" : ` at layer ${last()}`} for chat
           </Button>
         </p>
-        <RequestCode of="train and measure" request={() => jobRequest(job())} />
-        <RequestCode of="keep one" request={() => serverRequest("/lab/probes", kept())} />
+        <RequestCode of="train and evaluate" request={() => jobRequest(job())} />
+        <RequestCode of="save probe" request={() => serverRequest("/lab/probes", saved())} />
       </Form>
       {(library?.probes ?? []).map(({ name, layer, separation, shuffled_separation: shuffled }) => (
         <section class="card" key={name} aria-label={`Probe ${name}`}>
@@ -152,19 +159,17 @@ export function ProbeView({ id }: { id: string | undefined }) {
           </h2>
           <p>
             Layer {layer}
-            {separation !== undefined && `, AUROC of held-out texts ${separation.toFixed(3)}`}
-            {shuffled !== undefined && `, with shuffled labels ${shuffled.toFixed(3)}`}
+            {separation !== undefined && `, held-out AUROC ${separation.toFixed(3)}`}
+            {shuffled !== undefined && `, shuffled labels ${shuffled.toFixed(3)}`}
           </p>
-          <a
-            class="button"
+          <ChatLink
             href={`/chat?show=${encodeURIComponent(`probe ${name}`)}`}
-            onClick={(event) => {
+            prepare={() => {
               chatSettings.watch = name;
-              follow(event);
             }}
           >
-            Watch in chat
-          </a>
+            Use in chat
+          </ChatLink>
         </section>
       ))}
       {id !== undefined && (
@@ -174,12 +179,12 @@ export function ProbeView({ id }: { id: string | undefined }) {
   );
 }
 
-/** The held-out texts that a probe gets most wrong, layer by layer. */
+/** The held-out texts with the largest errors, layer by layer. */
 function Worst({ reports }: { reports: ProbeResult["reports"] }) {
   return (
-    <section class="card" aria-label="Most wrong">
-      <h2>Most wrong</h2>
-      <p class="soft">The held-out texts whose score is farthest from their label.</p>
+    <section class="card" aria-label="Largest errors">
+      <h2>Largest errors</h2>
+      <p class="soft">Held-out texts whose score is farthest from their label.</p>
       {reports.map((report, at) => {
         const { layer } = report;
         const held = mostWrong(heldOut(report));
@@ -195,10 +200,10 @@ function Worst({ reports }: { reports: ProbeResult["reports"] }) {
             <summary>
               Layer {layer}: {wrong} of {held.length} on the wrong side of 0.5
             </summary>
-            <DataTable head={worstHead} rows={rows} label={`Most wrong at layer ${layer}`} />
+            <DataTable head={worstHead} rows={rows} label={`Largest errors at layer ${layer}`} />
             <Button
               class="quiet"
-              aria-label={`All as CSV: most wrong at layer ${layer}`}
+              aria-label={`All errors at layer ${layer} as CSV`}
               onClick={() =>
                 void import("../pictures.js").then(({ saveTable }) =>
                   saveTable(

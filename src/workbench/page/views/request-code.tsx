@@ -3,13 +3,13 @@ import { type CodeRequest, type Language, languages, scriptOf } from "../scripts
 import { Button } from "./form.js";
 
 interface RequestCodeProps {
-  /** What is asked, or what would be asked now. */
+  /** The request, or a function that builds it from the form. */
   request: CodeRequest | CodeRequest[] | (() => CodeRequest | CodeRequest[]);
-  /** Which action it is, where there are several nearby. */
+  /** Names the action if there are several on the page. */
   of?: string;
 }
 
-/** The request that an action makes, as a script would make it. */
+/** The request behind an action, as a script. */
 export function RequestCode({ request, of }: RequestCodeProps) {
   const [open, setOpen] = useState(false);
   const name = of === undefined ? "As a script" : `As a script: ${of}`;
@@ -21,7 +21,7 @@ export function RequestCode({ request, of }: RequestCodeProps) {
   );
 }
 
-/** Written when somebody looks at it. */
+/** Generated on opening. */
 function Script({ request, name }: { request: RequestCodeProps["request"]; name: string }) {
   const [language, set] = useState<Language>("curl");
   let code: string;

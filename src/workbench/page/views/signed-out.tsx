@@ -1,4 +1,4 @@
-/** What stands here for whoever has no link. */
+/** The page for a browser without a session. */
 export function SignedOut({ sentence }: { sentence: string }) {
   return (
     <main class="alone">
@@ -7,7 +7,7 @@ export function SignedOut({ sentence }: { sentence: string }) {
       </h1>
       <p role="alert">{sentence}</p>
       <p>
-        In a terminal: <code>tapline workbench --link</code>
+        Get a new link: <code>tapline workbench --link</code>
       </p>
     </main>
   );

@@ -2,10 +2,10 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { StoredVector } from "../../../contracts/library.js";
 import { figureOf } from "../../../findings/numbers.js";
 import { separation } from "../../../report/separation.js";
-import { chatSettings } from "../chat-settings.js";
-import { labModel, serverRequest, submit, useAsked, usualLayers } from "../jobs.js";
+import { addEdit } from "../chat-settings.js";
+import { labModel, serverRequest, submit, useConfig, usualLayers } from "../jobs.js";
 import { linesOf, parseLayers } from "../lists.js";
-import { follow, select, usePlace } from "../router.js";
+import { select, usePlace } from "../router.js";
 import { call, post } from "../session.js";
 import {
   doseRequest,
@@ -17,27 +17,28 @@ import {
   steerFormOf,
 } from "../steer-request.js";
 import { known, useTopic } from "../store.js";
+import { ChatLink } from "./chat-settings.js";
 import { DoseGrid } from "./dose-grid.js";
 import { newEdit, useLibrary } from "./edits.js";
 import { Field, LayersField, TextsField } from "./fields.js";
 import { FigureView } from "./figure.js";
-import { Button, Form, useKept, useTrying } from "./form.js";
+import { Button, Form, useDraft, useTrying } from "./form.js";
 import { RequestCode } from "./request-code.js";
 import { Table } from "./table.js";
 
-/** The texts that a direction is made from; kept while one looks at other views. */
+/** The form, kept while other views are open. */
 const draft: SteerForm = { ...steerForm };
 
-/** A direction from two lists of texts, how well it separates, and what it does at several layers and strengths. */
+/** Directions from two lists of texts: how well they separate, and their effect at several layers and strengths. */
 export function SteerView({ id }: { id: string | undefined }) {
   useTopic("state");
   const library = useLibrary();
   const { query } = usePlace();
   const { problem, trying } = useTrying();
   const [making, setMaking] = useState(false);
-  const set = useKept(draft);
+  const set = useDraft(draft);
   const ids = gridJobs(id, query);
-  useAsked("compare", id, (asked) => set(steerFormOf(asked)));
+  useConfig("compare", id, (config) => set(steerFormOf(config)));
   const usual = usualLayers(8);
   const direction = () => ({
     name: draft.name,
@@ -60,7 +61,7 @@ export function SteerView({ id }: { id: string | undefined }) {
       try {
         for (const layer of gridLayers(draft, usual)) jobs.push(await submit({ ...body, layers: [layer] }));
       } finally {
-        // Those that were taken are shown, whatever became of the rest.
+        // Show the accepted jobs even if a later one failed.
         if (jobs.length > 0) go(gridPath(jobs));
       }
     });
@@ -68,8 +69,8 @@ export function SteerView({ id }: { id: string | undefined }) {
     <div class="page">
       <h1>Steer</h1>
       <p class="soft">
-        A direction is the difference of the states of two lists of texts at a block's output. Texts that
-        differ in one thing alone make the better ones.
+        A direction is the mean activation of one list of texts minus that of the other. Lists that differ in
+        only one respect work best.
       </p>
       <Form onSubmit={make} problem={problem}>
         <div class="twins">
@@ -77,38 +78,38 @@ export function SteerView({ id }: { id: string | undefined }) {
           <TextsField label="Away from" value={draft.negative} onChange={(negative) => set({ negative })} />
         </div>
         <p class="row">
-          <Field label="name" value={draft.name} onChange={(name) => set({ name })} />
+          <Field label="Name" value={draft.name} onChange={(name) => set({ name })} />
           <LayersField
             value={draft.layers}
             placeholder={usual.join(", ")}
             onChange={(layers) => set({ layers })}
           />
           <button type="submit" class="main" disabled={making || known.state?.server.ok !== true}>
-            {making ? "Making …" : "Make"}
+            {making ? "Creating…" : "Create direction"}
           </button>
         </p>
-        <RequestCode of="make" request={() => serverRequest("/lab/vectors", direction())} />
+        <RequestCode of="create direction" request={() => serverRequest("/lab/vectors", direction())} />
         <TextsField
-          label="Tried on"
+          label="Test prompts"
           rows={2}
           value={draft.prompts}
           onChange={(prompts) => set({ prompts })}
         />
         <p class="row">
           <Field
-            label="strengths, in lengths of the row"
+            label="Strengths (× activation norm)"
             class="strengths"
             value={draft.strengths}
             onChange={(strengths) => set({ strengths })}
           />
           <Field
-            label="follow the token"
+            label="Track token"
             value={draft.target}
             placeholder="the model's answer"
             onChange={(target) => set({ target })}
           />
           <Button disabled={known.state?.lab.ok !== true} onClick={() => void measure()}>
-            Measure at these layers, beside random vectors
+            Measure effect (with random control)
           </Button>
         </p>
       </Form>
@@ -116,16 +117,14 @@ export function SteerView({ id }: { id: string | undefined }) {
       {(library?.vectors ?? []).map((vector) => (
         <VectorCard key={vector.name} vector={vector} open={query.get("v") === vector.name} />
       ))}
-      {library !== undefined && library.vectors.length === 0 && (
-        <p class="soft">No directions are kept yet.</p>
-      )}
+      {library !== undefined && library.vectors.length === 0 && <p class="soft">No saved directions yet.</p>}
     </div>
   );
 }
 
 const titles = [
-  ...["layer", { number: "AUROC of held-out texts" }, { number: "labels shuffled" }],
-  ...[{ number: "length" }, { number: "typical row" }],
+  ...["Layer", { number: "Held-out AUROC" }, { number: "Shuffled labels" }],
+  ...[{ number: "Direction norm" }, { number: "Typical activation norm" }],
 ];
 
 function VectorCard({ vector, open }: { vector: StoredVector; open: boolean }) {
@@ -151,22 +150,15 @@ function VectorCard({ vector, open }: { vector: StoredVector; open: boolean }) {
         ))}
       </Table>
       <p class="row">
-        <a
-          class="button"
-          href="/chat"
-          onClick={(event) => {
-            chatSettings.edits = [...chatSettings.edits, newEdit("steer", best.layer, vector.name)];
-            follow(event);
-          }}
-        >
-          Try in chat, layer {best.layer}
-        </a>
+        <ChatLink prepare={() => addEdit(newEdit("steer", best.layer, vector.name))}>
+          Try in chat at layer {best.layer}
+        </ChatLink>
         <Button
           class="quiet"
           aria-expanded={open}
           onClick={() => select({ v: open ? undefined : vector.name })}
         >
-          How it separates
+          Show separation
         </Button>
       </p>
       {open && <Separation key={vector.sha256} name={vector.name} />}
@@ -174,7 +166,7 @@ function VectorCard({ vector, open }: { vector: StoredVector; open: boolean }) {
   );
 }
 
-/** Where both lists' texts stand along a direction, as the server told it when the direction was made. */
+/** The projections of both lists on the direction, recorded when it was created. */
 function Separation({ name }: { name: string }) {
   const [vector, setVector] = useState<StoredVector>();
   const { problem, trying } = useTrying();
@@ -186,12 +178,12 @@ function Separation({ name }: { name: string }) {
     [vector, name],
   );
   if (problem !== undefined) return <p class="problem">{problem}</p>;
-  if (vector === undefined) return <p class="soft">This direction is being read.</p>;
+  if (vector === undefined) return <p class="soft">Loading direction…</p>;
   if (figure === undefined) {
     return (
       <p class="soft">
-        Nothing is known of its texts: it came as a file, was made by an earlier version, or from fewer than
-        three texts a list.
+        No separation data: this direction was imported, made by an older version, or built from fewer than
+        three texts per list.
       </p>
     );
   }

@@ -1,6 +1,6 @@
 import type { ComponentChildren, Ref } from "preact";
 
-/** A column's title: words, those above numbers, or those for who only hears the page. */
+/** A column's title: text, right-aligned above numbers, or only for screen readers. */
 export type Title = string | { number: string } | { hidden: string };
 
 export function Head({ titles }: { titles: readonly Title[] }) {
@@ -31,13 +31,12 @@ interface TableProps {
   label: string;
   titles: readonly Title[];
   class?: string;
-  /** What scrolls. */
+  /** The scrolling element. */
   box?: Ref<HTMLDivElement>;
-  /** Its rows. */
   children: ComponentChildren;
 }
 
-/** A table that scrolls in its own box. */
+/** A scrolling table. */
 export function Table({ label, titles, box = null, children, ...table }: TableProps) {
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={label} ref={box}>
@@ -49,7 +48,6 @@ export function Table({ label, titles, box = null, children, ...table }: TablePr
   );
 }
 
-/** Data under their columns' names. */
 export function DataTable({ head, rows, label }: { head: string[]; rows: string[][]; label: string }) {
   return (
     <Table label={`Data of “${label}”`} titles={head}>

@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { percent } from "../../../findings/numbers.js";
+import { count, percent } from "../../../findings/numbers.js";
 import type { DoneEdit, Turn, TurnAnswer } from "../../wire.js";
 import { branchesAt, ownerOf } from "../branches.js";
 import { answerNumbers } from "../chat-numbers.js";
@@ -47,7 +47,7 @@ export function TurnView({
       {answers.map((answer, at) => (
         <div class="answer" key={at}>
           {second !== undefined && (
-            <p class="soft">{answer.edited ? "With the interventions" : "The model's own"}</p>
+            <p class="soft">{answer.edited ? "With interventions" : "Baseline (unmodified)"}</p>
           )}
           <HtmlPicture
             title={labelOf(turn, answer) + (shade === "none" ? "" : `, coloured by ${shade}`)}
@@ -83,7 +83,7 @@ export function TurnView({
 }
 
 function labelOf({ question, answers }: Turn, { edited }: TurnAnswer): string {
-  const which = answers.length < 2 ? "" : edited ? ", with the interventions" : ", the model's own";
+  const which = answers.length < 2 ? "" : edited ? ", with interventions" : ", baseline";
   return `Answer to “${question.slice(0, 80)}”${which}`;
 }
 
@@ -95,12 +95,12 @@ interface QuestionProps {
   onAskAgain: (text: string) => void;
 }
 
-/** What was asked, the ways that it went on, and the same in other words. */
+/** The question, its other versions, and a form to edit it. */
 function Question({ turn, index, conversation, busy, onAskAgain }: QuestionProps) {
   const [text, setText] = useState<string>();
   const field = useRef<HTMLTextAreaElement>(null);
   const isOpen = text !== undefined;
-  // Once: whoever goes on from there while the page is drawn again is not taken back.
+  // Only once, so that a later render does not move the focus back.
   useLayoutEffect(() => {
     if (isOpen) field.current?.focus();
   }, [isOpen]);
@@ -112,7 +112,7 @@ function Question({ turn, index, conversation, busy, onAskAgain }: QuestionProps
         </p>
         <Branches conversation={conversation} index={index} />
         <Button class="quiet" disabled={busy} onClick={() => setText(turn.question)}>
-          Ask otherwise
+          Edit question
         </Button>
       </div>
     );
@@ -125,20 +125,20 @@ function Question({ turn, index, conversation, busy, onAskAgain }: QuestionProps
         onAskAgain(text);
       }}
     >
-      <Area label="Instead of this question" rows={3} value={text} field={field} onChange={setText} />
+      <Area label="Edit your question" rows={3} value={text} field={field} onChange={setText} />
       <p class="row">
         <button type="submit" class="main" disabled={text.trim() === ""}>
           Ask
         </button>
         <Button class="quiet" onClick={() => setText(undefined)}>
-          Leave it
+          Cancel
         </Button>
       </p>
     </Form>
   );
 }
 
-/** The conversations that go on differently from here, to go from one to the next. */
+/** Links to the conversations that have another version of this question. */
 function Branches({ conversation, index }: { conversation: string; index: number }) {
   const all = known.state?.conversations ?? [];
   const branches = branchesAt(all, conversation, index);
@@ -150,33 +150,33 @@ function Branches({ conversation, index }: { conversation: string; index: number
     return id === undefined ? (
       <span aria-hidden="true">{sign}</span>
     ) : (
-      <a href={`/chat/${id}`} onClick={follow} aria-label={`${name} way on from question ${index + 1}`}>
+      <a href={`/chat/${id}`} onClick={follow} aria-label={`${name} version of question ${index + 1}`}>
         {sign}
       </a>
     );
   };
   return (
-    <span class="branches">
-      {step(at - 1, "Previous", "‹")} way {at + 1} of {branches.length} {step(at + 1, "Next", "›")}
+    <span class="branches" role="group" aria-label={`Version ${at + 1} of ${branches.length}`}>
+      {step(at - 1, "Previous", "‹")} {at + 1}/{branches.length} {step(at + 1, "Next", "›")}
     </span>
   );
 }
 
 function endOf({ state, finish, error, tokens }: TurnAnswer): string {
-  const count = tokens.length === 1 ? "1 token" : `${tokens.length} tokens`;
+  const length = count(tokens.length, "token");
   switch (state) {
     case "running":
-      return "answering …";
+      return "Generating…";
     case "stopped":
-      return `stopped after ${count}`;
+      return `Stopped after ${length}`;
     case "failed":
       return error ?? "The answer failed.";
     case "done":
       return finish === "length"
-        ? `${count}; the limit ended it`
+        ? `${length} (stopped at the limit)`
         : finish === "stop"
-          ? count
-          : `${count}, ${finish}`;
+          ? length
+          : `${length}, ${finish}`;
   }
 }
 
@@ -189,7 +189,7 @@ function editSentence(
   const what = `${asked?.kind.replaceAll("_", " ") ?? "edit"}${asked?.layer === undefined ? "" : ` at layer ${asked.layer}`}`;
   const share =
     mean_row_length !== undefined && mean_change_length !== undefined && mean_row_length > 0
-      ? `, changed by ${percent(mean_change_length / mean_row_length)} of their length`
+      ? `, mean change ${percent(mean_change_length / mean_row_length)} of the activation norm`
       : "";
-  return `${what}: ${rows === 1 ? "1 row" : `${rows} rows`}${share}.${note === undefined ? "" : ` ${note}`}`;
+  return `${what}: ${count(rows, "position")}${share}.${note === undefined ? "" : ` ${note}`}`;
 }

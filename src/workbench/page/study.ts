@@ -1,4 +1,4 @@
-/** The words of the study that is being drafted, and the jobs that it is of. */
+/** The study that is being drafted: its text, and its jobs in the address. */
 import type { StudyRequest } from "../../contracts/workbench.js";
 
 export type StudyWords = StudyRequest["words"];
@@ -8,18 +8,18 @@ export const noWords: StudyWords = {
   omissions: [],
 };
 
-/** The jobs that an address puts into a study; undefined where no study is drafted. */
+/** The jobs of a study in the address; undefined without a study. */
 export function studyJobs(query: URLSearchParams): string[] | undefined {
   const text = query.get("study");
   return text === null ? undefined : [...new Set(text.split(",").filter((id) => /^[0-9a-f]{32}$/.test(id)))];
 }
 
-/** The jobs with one more, or without it, as an address has them. */
+/** The jobs for the address, with one added or removed. */
 export function withJob(jobs: readonly string[], id: string, on: boolean): string {
   return [...jobs.filter((other) => other !== id), ...(on ? [id] : [])].join(",");
 }
 
-/** The address of a job, beside another and while a study is drafted. */
+/** The address of a job, with another job to compare and the study's jobs. */
 export function jobPath(
   id: string,
   { beside, study }: { beside?: string | undefined; study?: readonly string[] | undefined },
