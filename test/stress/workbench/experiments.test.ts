@@ -100,7 +100,9 @@ inBrowser(
     const run = page.getByRole("button", { name: "Patch", exact: true });
     await page.getByRole("textbox", { name: "Corrupted" }).fill("The capital of Japan is is");
     await tokens
-      .getByText("The clean text has 6 tokens, the corrupted one 7. The prompts must have the same number of tokens.")
+      .getByText(
+        "The clean text has 6 tokens, the corrupted one 7. The prompts must have the same number of tokens.",
+      )
       .waitFor();
     assert.ok(await run.isDisabled());
     await page.getByRole("textbox", { name: "Corrupted" }).fill("The capital of Japan is");

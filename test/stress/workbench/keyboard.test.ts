@@ -163,7 +163,9 @@ async function models(page: Page): Promise<void> {
   await tabTo(page, new RegExp(`^Delete ${broughtId}$`));
   await page.keyboard.press("Enter");
   // The harmless one has the focus.
-  await until(async () => (await page.evaluate("document.activeElement.ariaLabel")) === `Cancel deleting ${broughtId}`);
+  await until(
+    async () => (await page.evaluate("document.activeElement.ariaLabel")) === `Cancel deleting ${broughtId}`,
+  );
   await page.keyboard.press("Shift+Tab");
   assert.is(await page.evaluate("document.activeElement.ariaLabel"), `Confirm deleting ${broughtId}`);
   await page.keyboard.press("Enter");
