@@ -123,12 +123,12 @@ TAPLINE_SAME(decltype(llama_graph_reserve), ggml_cgraph*(llama_context*, uint32_
 TAPLINE_SAME(ggml_backend_sched_eval_callback, bool (*)(ggml_tensor*, bool, void*),
              "native/capture/block_tap.cpp");
 TAPLINE_SAME(decltype(llama_cparams::cb_eval), ggml_backend_sched_eval_callback,
-             "native/engine/eval_callback.cpp");
-TAPLINE_SAME(decltype(llama_cparams::cb_eval_user_data), void*, "native/engine/eval_callback.cpp");
+             "native/engine/eval_callback.h");
+TAPLINE_SAME(decltype(llama_cparams::cb_eval_user_data), void*, "native/engine/eval_callback.h");
 TAPLINE_SAME(decltype(&llama_context::get_cparams), const llama_cparams& (llama_context::*)() const,
-             "native/engine/eval_callback.cpp");
+             "native/engine/eval_callback.h");
 TAPLINE_SAME(decltype(&llama_context::get_sched), ggml_backend_sched_t (llama_context::*)() const,
-             "native/engine/eval_callback.cpp");
+             "native/engine/eval_callback.h");
 // tensor_map.h repeats this declaration to avoid including llama-model.h.
 using TensorMap = const std::vector<std::pair<std::string, ggml_tensor*>>&(const llama_model*);
 TAPLINE_SAME(decltype(llama_internal_get_tensor_map), TensorMap, "native/model/tensor_map.h");

@@ -7,7 +7,7 @@
 
 namespace tapline {
 
-/// A flag shared between the thread that works and the one that may want it to stop. Copies share it.
+/// A flag shared between a working thread and the one that may stop it. Copies share it.
 class CancelToken {
  public:
   CancelToken() : flag_(std::make_shared<std::atomic<bool>>(false)) {}

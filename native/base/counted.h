@@ -5,11 +5,11 @@
 
 namespace tapline {
 
-/// Base of a kind of object whose number tests look at: what must be gone once everything is closed.
+/// Base class that counts its objects, for tests: all must be gone once everything is closed.
 template <class Kind>
 class Counted {
  public:
-  /// How many there are in this process now.
+  /// The number of objects in this process.
   static int64_t alive() { return alive_.load(); }
 
  protected:

@@ -7,8 +7,8 @@ namespace tapline {
 
 namespace {
 
-/// Activations of attention sinks are 30 to 1000 times longer than the others; those of ordinary tokens vary
-/// by less than 3.
+/// Activations of attention sinks are 30 to 1000 times longer than others; those of ordinary tokens vary by
+/// less than a factor of 3.
 constexpr double kLongest = 10;
 
 double median(std::vector<double> values) {
@@ -28,8 +28,7 @@ std::vector<uint8_t> counted_rows(const std::vector<double>& norms, size_t bos) 
   std::vector<uint8_t> counted(norms.size());
   if (bos >= norms.size()) return counted;
   if (!std::all_of(norms.begin(), norms.end(), [](double norm) { return std::isfinite(norm); })) {
-    std::fill(counted.begin(), counted.end(),
-              uint8_t{1});  // a broken activation must show in what is made of it
+    counted.assign(norms.size(), 1);  // a non-finite activation must show in the result
     return counted;
   }
   const double most = kLongest * median({norms.begin() + static_cast<std::ptrdiff_t>(bos), norms.end()});

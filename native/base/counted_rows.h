@@ -6,8 +6,8 @@
 
 namespace tapline {
 
-/// Activations of a text that do not count in means, vectors, probes of means, dictionary training and
-/// fidelity.
+/// The number of a text's activations that means, vectors, probes of means, dictionary training and fidelity
+/// exclude.
 struct ExcludedRows {
   size_t bos = 0;
   size_t outliers = 0;  // norm above ten times the median
@@ -19,20 +19,19 @@ struct ExcludedRows {
   }
 };
 
-/// Tokens at the start of a text that are its BOS, `bos`; a text of nothing else counts.
+/// The number of BOS tokens, `bos`, at the start of a text; 0 for a text that is only BOS.
 size_t bos_tokens(int32_t bos, const std::vector<int32_t>& tokens);
 
-/// 1 for each activation of a text that counts, from the norms of all its tokens' activations at one place:
-/// not the first `bos` ones, and none whose norm is above ten times the median norm of the others. The median
-/// is the text's own, so that what counts does not depend on which texts are in the same batch, shard or
-/// request; half of a text's activations count in any case.
+/// For the norms of a text's activations at one place, 1 for each that is included: not the first `bos`, and
+/// none whose norm exceeds ten times the median of the others. The median is per text, so the choice does not
+/// depend on the other texts in a batch, shard or request; at least half of the activations are included.
 std::vector<uint8_t> counted_rows(const std::vector<double>& norms, size_t bos);
 
 /// The L2 norm of a row.
 double row_norm(const float* row, size_t width);
 
-/// The mean of a text's rows from `start` on that count, all of its rows given, [tokens][width]. Where none
-/// of them does, as in a response of one long activation, they all do.
+/// The mean of a text's included rows from `start` on; `rows` are all of its rows, [tokens][width]. If none
+/// is included, as in a response of one long activation, all of them are.
 ExcludedRows mean_of_counted(const float* rows, size_t tokens, size_t width, size_t bos, size_t start,
                              float* out);
 

@@ -12,7 +12,7 @@ namespace {
 
 thread_local ErrorLogScope* current_scope = nullptr;
 
-/// TAPLINE_LLAMA_LOG=1 lets llama.cpp's own lines through to stderr, for people who debug.
+/// TAPLINE_LLAMA_LOG=1 passes llama.cpp's log on to stderr, for debugging.
 bool log_to_stderr() {
   static const bool wanted = [] {
     const char* value = std::getenv("TAPLINE_LLAMA_LOG");
@@ -59,7 +59,7 @@ ErrorLogScope::~ErrorLogScope() {
 std::string ErrorLogScope::first_line() const {
   if (lines_.empty()) return {};
   const std::string& line = lines_.front();
-  // llama.cpp writes "function_name: message"; the function means nothing to our users.
+  // llama.cpp writes "function_name: message"; users do not need the function.
   const size_t colon = line.find(": ");
   const bool prefixed = colon != std::string::npos && line.find(' ') > colon;
   return prefixed ? line.substr(colon + 2) : line;

@@ -9,13 +9,13 @@ namespace tapline {
 /// Routes llama.cpp's and ggml's log away from stderr, once per process. Call before any model is opened.
 void install_log_sink();
 
-/// Held while llama.cpp may replace the process's log callback by one whose data is on its stack: while it
-/// fits a model to devices, and while it estimates memory. Two at the same time would each restore the
-/// other's, and later lines would go to a stack frame that no longer exists.
+/// Locked while llama.cpp may replace the process's log callback with one whose data is on its stack: while
+/// it fits a model to devices and while it estimates memory. Two at the same time would restore each other's,
+/// and later lines would go to a stack frame that no longer exists.
 std::mutex& log_swap_mutex();
 
-/// Collects the error lines that llama.cpp logs on this thread while it lives, so that a failure to load
-/// can be told in the words of whoever noticed it.
+/// Collects the error lines that llama.cpp logs on this thread during its lifetime, so that a failure to load
+/// is reported with its cause.
 class ErrorLogScope {
  public:
   ErrorLogScope();

@@ -27,7 +27,7 @@ namespace tapline {
 namespace {
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw Error(ErrorCode::kInvalidArgument, "'" + path + "' cannot be read: " + why + ".");
+  throw_error(ErrorCode::kInvalidArgument, "'", path, "' cannot be read: ", why, ".");
 }
 
 }  // namespace
@@ -76,7 +76,6 @@ std::wstring wide(const std::string& path) {
   return name;
 }
 
-/// Closes what it holds.
 struct Handle {
   HANDLE held;
   ~Handle() { ::CloseHandle(held); }
@@ -89,7 +88,7 @@ std::string last_error() {
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) {
-  // Others may replace or delete the file meanwhile, as they can elsewhere.
+  // Other programs may replace or delete the file in the meantime, as on other systems.
   constexpr DWORD kSharing = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
   HANDLE file = ::CreateFileW(wide(path).c_str(), GENERIC_READ, kSharing, nullptr, OPEN_EXISTING,
                               FILE_ATTRIBUTE_NORMAL, nullptr);
@@ -99,7 +98,7 @@ MappedFile::MappedFile(const std::string& path) {
   if (::GetFileSizeEx(file, &size) == 0 || size.QuadPart <= 0) refuse(path, "it is empty");
   HANDLE mapping = ::CreateFileMappingW(file, nullptr, PAGE_READONLY, 0, 0, nullptr);
   if (mapping == nullptr) refuse(path, last_error());
-  const Handle mapped{mapping};  // the view keeps what it needs of both
+  const Handle mapped{mapping};  // the view outlives both handles
   const void* view = ::MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, 0);
   if (view == nullptr) refuse(path, last_error());
   data_ = static_cast<const unsigned char*>(view);
@@ -125,11 +124,9 @@ const uint16_t* MappedFile::halves(double offset, size_t count) const {
 const unsigned char* MappedFile::numbers(double offset, size_t count, size_t width) const {
   const bool fits = offset >= 0 && offset <= static_cast<double>(size_) &&
                     count <= (size_ - static_cast<size_t>(offset)) / width;
-  if (!fits || static_cast<size_t>(offset) % width != 0) {
-    throw Error(ErrorCode::kInvalidArgument, std::to_string(count) + " numbers at byte " +
-                                                 std::to_string(offset) + " do not lie in a file of " +
-                                                 std::to_string(size_) + " bytes.");
-  }
+  if (!fits || static_cast<size_t>(offset) % width != 0)
+    throw_error(ErrorCode::kInvalidArgument, count, " numbers at byte ", offset, " do not lie in a file of ",
+                size_, " bytes.");
   return data_ + static_cast<size_t>(offset);
 }
 

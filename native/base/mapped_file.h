@@ -6,23 +6,22 @@
 
 namespace tapline {
 
-/// A file read through memory, so that only the pages that are looked at are loaded and other processes share
-/// them.
+/// A memory-mapped file: only the pages that are read are loaded, and processes share them.
 class MappedFile {
  public:
-  /// The path is UTF-8 on every system. Throws kInvalidArgument where the file cannot be opened or is empty.
+  /// The path is UTF-8 on every system. Throws kInvalidArgument if the file cannot be opened or is empty.
   explicit MappedFile(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
-  /// `count` floats from byte `offset` on. Throws kInvalidArgument where they do not lie in the file, or not
-  /// at a multiple of four.
+  /// `count` floats from byte `offset`, a multiple of four. Throws kInvalidArgument if they do not lie in the
+  /// file.
   const float* floats(double offset, size_t count) const;
-  /// The same of numbers of 16 bits, at a multiple of two.
+  /// The same for 16-bit numbers, at a multiple of two.
   const uint16_t* halves(double offset, size_t count) const;
 
-  /// Has the system load bytes that are read soon, where it can.
+  /// Asks the system to load bytes that will be read soon.
   void expect(double offset, size_t bytes) const;
 
  private:

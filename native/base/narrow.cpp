@@ -21,16 +21,15 @@ std::vector<uint16_t> narrow(const float* values, size_t count, NarrowType type)
   const unsigned exponent = half ? 0x7C00U : 0x7F80U;  // all ones: infinity or NaN
   for (size_t i = 0; i < count; ++i) {
     if ((out[i] & exponent) != exponent) continue;
-    throw Error(ErrorCode::kCompute, "A value of " + std::to_string(values[i]) + " is beyond the range of " +
-                                         (half ? "F16, 65504." : "BF16."));
+    throw_error(ErrorCode::kCompute, "A value of ", values[i], " is beyond the range of ",
+                half ? "F16, 65504." : "BF16.");
   }
   return out;
 }
 
 void widen(const uint16_t* values, size_t count, NarrowType type, float* to) {
   if (type == NarrowType::kF16) {
-    // Where the processor converts eight at a time, the rest of a row is looked up in a table that this
-    // makes.
+    // Processors that convert eight at a time look the rest of a row up in a table that this creates.
     static const bool ready = (ggml_cpu_init(), true);
     static_cast<void>(ready);
     ggml_cpu_fp16_to_fp32(values, to, static_cast<int64_t>(count));

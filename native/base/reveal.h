@@ -2,7 +2,7 @@
 
 namespace tapline {
 
-/// Names a private member of a class that is not ours: naming one in an explicit instantiation is plain C++.
+/// Accesses a private member of a foreign class: C++ allows naming one in an explicit instantiation.
 ///
 ///   struct QueueKey { using Member = std::function<void()> Queue::*; friend Member reveal(QueueKey); };
 ///   template struct Reveal<QueueKey, &Queue::callback>;

@@ -13,7 +13,7 @@ TaskPool::TaskPool(size_t most, size_t at_once) : most_(most), permanent_(std::m
     const std::lock_guard<std::mutex> lock(mutex_);
     for (size_t i = 0; i < at_once; ++i) add_thread();
   } catch (...) {
-    stop();  // no destructor runs for what was not constructed
+    stop();  // the destructor does not run
     throw;
   }
 }
@@ -52,7 +52,7 @@ bool TaskPool::submit(std::function<void()> job, std::function<void()> after) {
           jobs_.pop_back();
           throw;
         }
-        // The job waits for one of those that there are.
+        // The job waits for an existing thread.
       }
     }
   }
@@ -68,7 +68,7 @@ void TaskPool::stop() {
     dropped.swap(jobs_);
   }
   changed_.notify_all();
-  // A thread that ends by itself would move its place meanwhile: it stays where it is once this has begun.
+  // Threads do not end on their own once stopping_ is set, so the list does not change here.
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
@@ -98,7 +98,7 @@ void TaskPool::work(std::list<std::thread>::iterator self) {
     lock.unlock();
     job.run();
     after = std::move(job.after);
-    job = {};  // what it holds is freed without the lock
+    job = {};  // freed without the lock
     lock.lock();
   }
 }

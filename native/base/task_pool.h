@@ -10,26 +10,26 @@
 
 namespace tapline {
 
-/// A few threads that run jobs in the order of submission: the way in which this code runs anything beside
-/// its caller, but for the loops of ThreadTeam and the thread that generates.
+/// A few threads that run jobs in the order of submission. All asynchronous work of this code runs here,
+/// except the loops of ThreadTeam and the thread that generates.
 ///
-/// Jobs one after the other run on the same thread, and threads that helped out end. OpenMP keeps a team for
-/// each thread that ever computed a graph, and once there are more team members than processors, none of them
-/// spins at a barrier any more: decoding took a fifth longer after the third operation.
+/// Consecutive jobs run on the same thread, and additional threads end. OpenMP keeps a team for each thread
+/// that ever computed a graph, and with more team members than processors, none of them spins at barriers:
+/// decoding took a fifth longer after the third operation.
 class TaskPool {
  public:
-  /// At most `most` threads: `at_once` of them from the beginning, the others when jobs wait for them. The
-  /// first of them stays, at least; those beyond `at_once` end when nothing waits. Throws kOutOfMemory where
-  /// the system has not so many from the beginning.
+  /// At most `most` threads: `at_once` of them from the beginning, others when jobs are waiting. Threads
+  /// beyond `at_once` end when no job waits, but one always stays. Throws kOutOfMemory if the system does not
+  /// have `at_once` threads.
   TaskPool(size_t most, size_t at_once);
   ~TaskPool();
   TaskPool(const TaskPool&) = delete;
   TaskPool& operator=(const TaskPool&) = delete;
 
-  /// Any thread. Jobs must not throw. `after`, if given, runs after the job on its thread, which takes the
-  /// next job from then on: what it tells somebody of comes too late to need another thread. It must not call
-  /// this pool. False when the pool has stopped: the job will not run. Throws kOutOfMemory where the system
-  /// has no thread at all for it, and std::bad_alloc; it will not run then.
+  /// Any thread. Jobs must not throw. `after`, if given, runs on the job's thread once that counts as idle,
+  /// so that a job submitted in response needs no additional thread. It must not call this pool. Returns
+  /// false if the pool has stopped. Throws kOutOfMemory if the system has no thread for the job, and
+  /// std::bad_alloc; the job does not run then.
   bool submit(std::function<void()> job, std::function<void()> after = {});
 
   /// Finishes the running jobs, drops the waiting ones and joins the threads. Safe to call twice.
@@ -51,7 +51,7 @@ class TaskPool {
   std::condition_variable changed_;
   std::deque<Job> jobs_;
   std::list<std::thread> threads_;
-  std::list<std::thread> ended_;  // to be joined; they need no lock any more
+  std::list<std::thread> ended_;  // to be joined
   size_t idle_ = 0;               // threads that take the next job
   bool stopping_ = false;
 };

@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kTaken = 0xffffffffu;
 constexpr int kSpins = 4000;  // some 20 to 50 microseconds, longer than the serial part of a training step
 
-// Waits a little longer each time: first on the processor, then giving way to others.
+// Spins on the processor, and yields to other threads from time to time.
 void pause(int spin) {
   if (spin % 256 == 255) {
     std::this_thread::yield();
@@ -35,7 +35,7 @@ ThreadTeam::ThreadTeam(int threads) {
   try {
     for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
   } catch (const std::system_error&) {
-    // The system has no more threads for us: those that started do the work.
+    // The system has no more threads: those that started do the work.
   }
 }
 
@@ -81,7 +81,7 @@ void ThreadTeam::parallel_for(int count, const std::function<void(int)>& body) {
   std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-// Takes one index and runs it; false when none is left.
+// Takes one index and runs it; false if none is left.
 bool ThreadTeam::run_one() {
   uint64_t ticket = ticket_.load(std::memory_order_acquire);
   do {

@@ -11,11 +11,11 @@
 
 namespace tapline {
 
-/// Threads that share the indices of a loop, and stay awake for a few microseconds between the short loops of
-/// a training run. The calling thread is one of them. Not for use by two callers at once.
+/// Threads that share the indices of a loop and stay awake for a few microseconds between the short loops of
+/// a training run. The calling thread is one of them. Only one caller at a time.
 class ThreadTeam {
  public:
-  /// `threads` in all, at least 1. Where the system gives fewer, the team is smaller.
+  /// `threads` in total, at least 1. If the system provides fewer, the team is smaller.
   explicit ThreadTeam(int threads);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
@@ -24,18 +24,18 @@ class ThreadTeam {
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
   /// Runs body(0) ... body(count - 1), each once, in any order and on any thread; returns when all are done.
-  /// Where some of them throw, all are still waited for, and one of the exceptions is thrown here.
+  /// If some of them throw, it still waits for all and throws one of the exceptions.
   void parallel_for(int count, const std::function<void(int)>& body);
 
-  /// Processors to use when the caller names no number: all of them, but at most 16.
+  /// The default: all processors, at most 16.
   static int default_size();
 
  private:
   void work();
   bool run_one();
 
-  // Which loop this is (high half) and how many of its indices nobody has taken yet (low half): one word, so
-  // that a thread that overslept cannot take an index of another loop.
+  // The number of the loop (high half) and of its indices that are still available (low half): one word, so
+  // that a thread that wakes late cannot take an index of a later loop.
   std::atomic<uint64_t> ticket_{0};
   std::atomic<int> unfinished_{0};
   const std::function<void(int)>* body_ = nullptr;

@@ -10,22 +10,21 @@ namespace tapline {
 
 /// An edit of one row of a batch.
 struct RowEdit {
-  int batch_index = 0;  // position of the token in the batch given to llama_decode
+  int batch_index = 0;  // of the token in the batch given to llama_decode
   const Edit* edit = nullptr;
-  EditEffect* effect = nullptr;  // where the change is counted
+  EditEffect* effect = nullptr;  // where the change is added
 };
 
-/// The edits of one batch: plans of sequences bound to the rows that the batch computes. The plans and the
-/// effects must outlive it.
+/// The edits of one batch: the plans of its sequences, by row. The plans and the effects must outlive it.
 class BatchEdits {
  public:
-  /// Adds those edits of `plan` that reach token `index` of a sequence with `n_prompt` prompt tokens, whose
-  /// row the batch holds at `batch_index`. `effects` has one entry an edit.
+  /// Adds the edits of `plan` for token `index` of a sequence with `n_prompt` prompt tokens, which is at
+  /// `batch_index` in the batch. `effects` has one entry per edit.
   void add(const EditPlan& plan, std::vector<EditEffect>& effects, int batch_index, int32_t index,
            int32_t n_prompt) {
     add(plan, effects, batch_index, [&](size_t i) { return plan[i].positions.contains(index, n_prompt); });
   }
-  /// Adds those edits of `plan` for which acts(index of the edit) holds.
+  /// Adds the edits of `plan` for which acts(index of the edit) is true.
   template <class Acts>
   void add(const EditPlan& plan, std::vector<EditEffect>& effects, int batch_index, const Acts& acts) {
     for (size_t i = 0; i < plan.size(); ++i) {
@@ -34,9 +33,9 @@ class BatchEdits {
   }
   void clear() { by_place_.clear(); }
 
-  /// By the places where tensors are computed; of one row's edits at a place, in the order of their plan.
+  /// By the places where tensors are computed; the edits of a row are in the order of their plan.
   const std::map<Place, std::vector<RowEdit>>& by_place() const { return by_place_; }
-  /// Null where a place has none.
+  /// Null if a place has none.
   const std::vector<RowEdit>* at(Place place) const {
     const auto found = by_place_.find(place.computed_at());
     return found == by_place_.end() ? nullptr : &found->second;

@@ -12,12 +12,12 @@ namespace tapline {
 
 namespace {
 
-/// A name that ggml gives by the number of the node.
+/// Whether ggml made up the name from the number of the node.
 bool numbered(const char* name) {
   return std::strncmp(name, "node_", 5) == 0;
 }
 
-/// The nearest node, this one or before it, that has a name of its own; no anchor where there is none.
+/// Uses the nearest named node, this one or an earlier one, as the anchor.
 Site site_of(const GraphView& graph, const TracedNode& traced) {
   Site site;
   site.node = traced.node;
@@ -36,7 +36,7 @@ bool is_norm(const ggml_tensor* t) {
   return t->op == GGML_OP_RMS_NORM || t->op == GGML_OP_NORM;
 }
 
-/// Gathers the points of one block after another.
+/// Collects the points of one block after another.
 class PointSearch {
  public:
   PointSearch(const GraphView& graph, int n_embd, const std::string& subject)
@@ -71,7 +71,7 @@ class PointSearch {
     } else {
       points_.parallel = true;
       refuse(Point::kMid,
-             "in " + block + " attention and MLP read the same input, so nothing is between them");
+             "in " + block + " attention and MLP have the same input, so there is no point between them");
     }
   }
 
@@ -81,7 +81,7 @@ class PointSearch {
       const bool any = std::any_of(found.sites.begin(), found.sites.end(),
                                    [](const Site& site) { return site.node >= 0; });
       if (any) continue;
-      // The first blocks of many models have no experts, the last has.
+      // In many models the first blocks have no experts, but the last does.
       const size_t named = point == Point::kRouter ? found.without.size() - 1 : 0;
       refuse(point, "block " + std::to_string(named) + " " + found.without[named]);
     }
@@ -96,25 +96,26 @@ class PointSearch {
     if (found.reason.empty()) found.reason = subject_ + "has no proven " + name_of(point) + ": " + why + ".";
   }
 
-  /// A point of rows of n_embd, which every block has or none.
+  /// A point with rows of n_embd, which all blocks must have.
   void place(Point point, const TracedNode& traced, const std::string& block) {
     BlockPoints::Found& found = points_.at(point);
     if (!found.supported) return;
     const ggml_tensor* t = graph_.node(traced.node);
     const bool rows = t->type == GGML_TYPE_F32 && t->ne[0] == n_embd_ && ggml_is_contiguous(t);
-    if (!rows) return refuse(point, block + "'s tensor does not hold one vector a token");
+    if (!rows) return refuse(point, block + "'s tensor does not hold one vector per token");
     Site site = site_of(graph_, traced);
-    if (site.anchor.empty()) return refuse(point, block + "'s tensor has no name, and none before it has");
+    if (site.anchor.empty())
+      return refuse(point, block + "'s tensor has no name, and neither do earlier ones");
     site.width = n_embd_;
     found.sites.push_back(std::move(site));
   }
 
-  /// A point that single blocks may be without: this one where it has no node, and then for that reason.
+  /// A point that some blocks may lack: without a node, for the reason `why`.
   Site& place_or_not(Point point, const TracedNode& traced, std::string why) {
     Site site;
     if (traced.node >= 0) {
       site = site_of(graph_, traced);
-      why = site.anchor.empty() ? "has no name there, nor before" : "";
+      why = site.anchor.empty() ? "has no name there or before" : "";
       if (site.anchor.empty()) site.node = -1;
     }
     BlockPoints::Found& found = points_.at(point);
@@ -133,8 +134,8 @@ class PointSearch {
       site.heads = heads.count;
       site.width = static_cast<int>(t->ne[0]);
     };
-    one(Point::kAttention, heads.weights, "keeps no attention weights (flash attention)");
-    one(Point::kHeadOut, heads.out, "has no place where the heads' outputs stand side by side");
+    one(Point::kAttention, heads.weights, "does not store attention weights (flash attention)");
+    one(Point::kHeadOut, heads.out, "has no tensor with the concatenated outputs of the heads");
   }
 
   void place_experts(const Experts& experts) {
@@ -145,7 +146,7 @@ class PointSearch {
     site.choice = experts.choice;
   }
 
-  /// What is done to what the halves add, before it is added.
+  /// Records norms and scales that are applied to the outputs of the halves before the addition.
   void note_halves(const Block& parts) {
     for (const TracedNode* traced : {&parts.attn, &parts.ffn}) {
       const ggml_tensor* t = graph_.node(traced->node);

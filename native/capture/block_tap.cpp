@@ -15,7 +15,7 @@ void BlockTap::arm(std::vector<TapPoint> points, bool leave_early, const std::ve
   for (const TapPoint& point : points) {
     points_.push_back(armed_point(point, /*proof_only=*/false));
     if (point.point == Point::kBlockOut) continue;
-    // Where the block ends, its points are proven.
+    // The points of a block are proven at its end.
     const auto ends = [&](const TapPoint& other) { return other.place() == Place{point.layer}; };
     const bool ends_armed =
         std::any_of(points.begin(), points.end(), ends) ||
@@ -58,7 +58,7 @@ void BlockTap::check() const {
 void BlockTap::check_complete() const {
   if (batch_ < 0 || next_ >= points_.size()) return;
   throw_error(ErrorCode::kInternal, points_[next_].point.place().text(),
-              " was not met in the compute graph of this pass.");
+              " was not found in the compute graph of this pass.");
 }
 
 bool BlockTap::on_node(ggml_tensor* t, bool ask, void* user_data) {
@@ -81,14 +81,14 @@ bool BlockTap::wants(const ggml_tensor* t) {
   ArmedPoint& here = points_[next_];
   here.tensor = t;
   if (here.point.point == Point::kBlockOut) prove(here, t);
-  // A pass ends behind the block that was computed, even where only its beginning was read.
+  // A pass ends after the last block, even if only its beginning was read.
   if (next_ >= points_.size() || !here.proof_only || (leave_early_ && next_ + 1 == points_.size()))
     return next_ < points_.size();
   ++next_;
   return false;
 }
 
-/// Whether everything that was reached in a block is what its output is made of.
+/// Checks that all points that were reached in a block are operands of its output.
 void BlockTap::prove(const ArmedPoint& output, const ggml_tensor* t) {
   for (const ArmedPoint& inner : points_) {
     if (inner.point.layer != output.point.layer || inner.point.point == Point::kBlockOut) continue;
@@ -96,8 +96,8 @@ void BlockTap::prove(const ArmedPoint& output, const ggml_tensor* t) {
     const bool copied = there != nullptr && inner.tensor != nullptr && there->op == GGML_OP_NONE &&
                         GraphView::original_name(there) == inner.tensor->name;
     if (there == nullptr || (there != inner.tensor && !copied)) {
-      return fail("The compute graph of this pass has another tensor where " +
-                  inner.point.place().text(/*first_word=*/false) + " was expected.");
+      return fail("The compute graph of this pass has an unexpected tensor at " +
+                  inner.point.place().text(/*first_word=*/false) + ".");
     }
   }
 }
@@ -113,7 +113,7 @@ void BlockTap::begin_micro_batch(const ggml_tensor* first_node) {
     point.due = -1;
   }
   seen_positions_.clear();
-  // Read now: the scheduler may reuse the memory of an input once it has been consumed.
+  // Read now: the scheduler may reuse the memory of a consumed input.
   seen_tokens_.clear();
   for (const ggml_tensor* source : first_node->src) {
     if (source == nullptr || source->buffer == nullptr || std::strstr(source->name, "inp_tokens") == nullptr)
@@ -123,7 +123,7 @@ void BlockTap::begin_micro_batch(const ggml_tensor* first_node) {
   }
 }
 
-/// Rows of several sequences may hold the same tokens; their positions tell them apart where they differ.
+/// Rows of several sequences may have the same tokens; positions distinguish them.
 void BlockTap::look_for_positions(const ggml_tensor* node) {
   for (const ggml_tensor* source : node->src) {
     if (source == nullptr || source->buffer == nullptr || source->type != GGML_TYPE_I32 ||
@@ -166,7 +166,7 @@ void BlockTap::take(ggml_tensor* t) {
   const ArmedPoint& here = points_[next_];
   const TapPoint point = here.point;
   if (batch_ < 0 || static_cast<size_t>(batch_) >= batches_->size()) {
-    return fail("The compute graph ran another number of micro-batches than planned.");
+    return fail("The compute graph had an unexpected number of micro-batches.");
   }
   const MicroBatch& batch = (*batches_)[static_cast<size_t>(batch_)];
   if (point.point == Point::kAttention) return take_attention(here, t);
@@ -182,7 +182,7 @@ void BlockTap::take(ggml_tensor* t) {
   if (!in_order()) return;
 
   if (count > 0) {
-    // Values that the host cannot reach are fetched, and what was edited of them goes back in one piece.
+    // Values in device memory are fetched, and the edited rows are written back in one piece.
     float* values = readable(t);
     if (point.read && sink_) sink_({point.layer, values, indices, count, point.point, width, 1, t});
     if (point.edits != nullptr) {
@@ -224,8 +224,8 @@ float* BlockTap::readable(const ggml_tensor* t) {
   return staging_.data();
 }
 
-/// The weights of each token's experts, and from where they were read the experts themselves. Of a row of ids
-/// only the best are read: where a device chooses in one step, the others are never computed.
+/// The weights of each token's experts and their ids. Only the best of a row of ids are read: devices that
+/// choose in one step do not compute the others.
 void BlockTap::take_routing(const ArmedPoint& here, ggml_tensor* t) {
   const Site& site = stream_->points.site(here.point.place());
   const ggml_tensor* sorted = follow(t, site.choice);
@@ -236,7 +236,7 @@ void BlockTap::take_routing(const ArmedPoint& here, ggml_tensor* t) {
                     sorted->op == GGML_OP_ARGSORT && sorted->type == GGML_TYPE_I32 &&
                     ggml_is_contiguous(sorted) && sorted->ne[0] == site.experts && sorted->ne[1] == t->ne[2];
   const std::vector<int>* indices = fits ? rows_of(count) : nullptr;
-  if (indices == nullptr) return fail(here.point.place().text() + " has another shape than was expected.");
+  if (indices == nullptr) return fail(here.point.place().text() + " has an unexpected shape.");
   if (!in_order()) return;
   if (here.point.read && sink_ && count > 0) {
     experts_.resize(count * used);
@@ -249,12 +249,12 @@ void BlockTap::take_routing(const ArmedPoint& here, ggml_tensor* t) {
   finish_point();
 }
 
-/// One row a head and token, over the cells of the memory.
+/// One row per head and token, over the cells of the memory.
 void BlockTap::take_attention(const ArmedPoint& here, ggml_tensor* t) {
   const MicroBatch& batch = (*batches_)[static_cast<size_t>(batch_)];
   const bool fits = t->type == GGML_TYPE_F32 && ggml_is_contiguous(t) && t->ne[2] == here.heads &&
                     t->ne[1] == static_cast<int64_t>(batch.rows.size()) && t->ne[3] == 1;
-  if (!fits) return fail(here.point.place().text() + " has another shape than was expected.");
+  if (!fits) return fail(here.point.place().text() + " has an unexpected shape.");
   if (!in_order()) return;
   if (here.point.read && sink_) {
     sink_({here.point.layer, readable(t), &batch.rows, batch.rows.size(), Point::kAttention,

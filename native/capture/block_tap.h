@@ -14,18 +14,18 @@
 
 namespace tapline {
 
-/// What to do at one point of one block during a decode.
+/// The reading and the edits at one point of one block during a decode.
 struct TapPoint {
   int layer = 0;
   bool read = true;
-  /// Applied in order after reading, before anything reads the rows.
+  /// Applied in order after reading, before the graph uses the rows.
   const std::vector<RowEdit>* edits = nullptr;
   Point point = Point::kBlockOut;
 
   Place place() const { return {layer, point}; }
 };
 
-/// Rows of one place, as they were computed: before any edit.
+/// Rows of one place, before any edit.
 struct TappedRows {
   int layer;
   const float* values;              // [count, width]
@@ -33,69 +33,67 @@ struct TappedRows {
   size_t count;
   Point point;
   size_t width;  // numbers of a row
-  /// Of the attention: [heads, count, width], for each head and token a row over the memory's cells.
+  /// For attention: [heads, count, width], for each head and token a row over the memory's cells.
   size_t heads = 1;
-  const ggml_tensor* tensor = nullptr;  // as it stands in the graph, readable now
-  const int32_t* experts = nullptr;     // of the router, [count, width]: whose weights the values are
+  const ggml_tensor* tensor = nullptr;  // in the graph, readable now
+  const int32_t* experts = nullptr;     // for the router, [count, width]: ids for the weights in `values`
 
   Place place() const { return {layer, point}; }
 };
 
-/// Reads and edits points of blocks while llama_decode runs: a state machine behind llama.cpp's eval
-/// callback.
+/// Reads and edits points of blocks while llama_decode runs: a state machine in llama.cpp's eval callback.
 ///
-/// The scheduler asks about each node in graph order and cuts the graph after the nodes that are wanted, so
-/// the tap wants as few as possible: the armed places, in the graph's order, and nothing when disarmed.
-/// Points inside a block are known by their distance from a name; where the block ends, the way back from its
-/// output is followed to each of them, and a pass in which one was another tensor fails.
+/// The scheduler asks for each node in graph order whether it is needed, and splits the graph after needed
+/// nodes. So the tap needs as few as possible: the armed places, and none when disarmed. Points inside a
+/// block are found by their distance from a named node; at the end of the block, the route from its output to
+/// each of them is checked, and a pass with an unexpected tensor fails.
 ///
-/// What ends a pass early, unless the tap is shared, is an exception that goes through llama_decode:
-/// EarlyExit behind the deepest armed layer with `leave_early`, Error on a cancel or where the graph is not
-/// what was planned. Answering false, which ggml offers for this, ends one split only. Where several devices
-/// compute, each later split would still have its inputs copied, and the scheduler, which picks the experts
-/// to copy, reads choices that were never computed and aborts the process. llama.cpp's frames in between are
-/// C++ and hold nothing but objects with destructors; the context is as after a completed pass, without
-/// outputs.
+/// Unless the tap is shared, a pass ends early by an exception through llama_decode: EarlyExit after the
+/// deepest armed layer with `leave_early`, Error on cancellation or if the graph is not as expected.
+/// Returning false, ggml's way, only ends one split. With several devices, the inputs of later splits would
+/// still be copied, and the scheduler, which selects experts to copy, would read choices that were never
+/// computed and abort the process. llama.cpp's frames in between are C++ with only destructible objects; the
+/// context is as after a completed pass, without outputs.
 ///
-/// One tap belongs to one llama_context and is used by the thread that decodes.
+/// A tap belongs to one llama_context and is used by the thread that decodes.
 class BlockTap {
  public:
   using Sink = std::function<void(const TappedRows&)>;
-  /// The pass is done as far as it was wanted. Its micro-batch is the last one that llama_decode computes.
+  /// The requested part of a pass is done. Its micro-batch is the last one that llama_decode computes.
   struct EarlyExit {};
 
-  /// With `shared`, rows of strangers are in the same batches: whatever goes wrong, a pass is computed to its
-  /// end, and from there on nothing is read or changed in it.
+  /// With `shared`, batches also have rows of other requests: after a failure, a pass is computed to its end
+  /// without further readings or edits.
   explicit BlockTap(bool shared = false) : shared_(shared) {}
   void describe(const ResidualStream* stream) { stream_ = stream; }
 
-  /// `points` in any order, each at a place where a tensor is computed. `rows` tells which token each row of
-  /// each micro-batch is.
+  /// `points` in any order, each at a place where a tensor is computed. `rows` are the tokens of each
+  /// micro-batch.
   void arm(std::vector<TapPoint> points, bool leave_early, const std::vector<MicroBatch>* rows, Sink sink,
            const CancelToken& cancel);
   void disarm();
 
-  /// Throws what went wrong in a shared tap since arm(): a wrong shape, an unexpected row order.
+  /// Throws the failure of a shared tap since arm(): a wrong shape, an unexpected row order.
   void check() const;
-  /// Throws where a pass that ended has not reached every armed place.
+  /// Throws if a completed pass has not reached every armed place.
   void check_complete() const;
 
-  /// For llama_context_params: ggml_backend_sched_eval_callback and its user data. Throws EarlyExit; Error,
-  /// when cancelled or where the graph is not what was planned; whatever the sink throws.
+  /// For llama_context_params: ggml_backend_sched_eval_callback and its user data. Throws EarlyExit, Error,
+  /// and the exceptions of the sink.
   static bool on_node(ggml_tensor* t, bool ask, void* user_data);
 
  private:
-  /// A point, and how its node is recognised.
+  /// A point and the location of its node.
   struct ArmedPoint {
     TapPoint point;
     const char* anchor;
     int offset;
     int node;
-    bool proof_only;  // nothing is done there; only what was reached in the block is proven
+    bool proof_only;  // only proves the other points of the block
     int width;
     int heads;
     const ggml_tensor* tensor = nullptr;  // of the current micro-batch
-    int64_t due = -1;                     // the number of its node, once its anchor was reached
+    int64_t due = -1;                     // the number of its node, after its anchor
   };
 
   bool wants(const ggml_tensor* t);
@@ -103,19 +101,19 @@ class BlockTap {
   ArmedPoint armed_point(const TapPoint& point, bool proof_only) const;
   void take(ggml_tensor* t);
   void begin_micro_batch(const ggml_tensor* first_node);
-  /// Applies the edits of a layer to its rows, [indices.size(), n_embd]. Returns the first row that was
-  /// edited and the number of rows from there to the last one.
+  /// Applies the edits of a layer to its rows, [indices.size(), n_embd]. Returns the first edited row and the
+  /// number of rows from there to the last one.
   std::pair<size_t, size_t> edit(const std::vector<RowEdit>& edits, const std::vector<int>& indices,
                                  float* values, const ArmedPoint& here);
   void finish_point();
   void take_attention(const ArmedPoint& here, ggml_tensor* t);
   void take_routing(const ArmedPoint& here, ggml_tensor* t);
-  /// The batch indices of so many rows of the micro-batch: all of its tokens', or those of its outputs alone,
-  /// which the last block usually computes; null where it has neither.
+  /// The batch indices of `count` rows of the micro-batch: of all tokens, or only of outputs, which the last
+  /// block usually computes; null for any other count.
   const std::vector<int>* rows_of(size_t count) const;
-  /// Fails where the graph reads other tokens than were planned.
+  /// Fails if the graph reads unexpected tokens.
   bool in_order();
-  /// A contiguous tensor's numbers, where the host can read them.
+  /// A contiguous tensor's numbers in host memory.
   float* readable(const ggml_tensor* t);
   void look_for_positions(const ggml_tensor* node);
   void fail(const std::string& sentence);
@@ -133,12 +131,12 @@ class BlockTap {
   size_t next_ = 0;                        // next point to reach in it
   size_t anchored_ = 0;                    // points whose anchors were reached
   int64_t asked_ = 0;                      // nodes of it so far
-  std::vector<llama_token> seen_tokens_;   // what the graph of this micro-batch really reads
-  std::vector<llama_pos> seen_positions_;  // the same of positions; empty until a node reads them
+  std::vector<llama_token> seen_tokens_;   // that the graph of this micro-batch reads
+  std::vector<llama_pos> seen_positions_;  // the same for positions; empty until a node reads them
   std::vector<float> staging_;
   std::vector<float> parts_;  // of a row, while several of its heads are edited as one
   std::vector<int32_t> experts_;
-  std::vector<int> row_at_;  // of each batch index, -1 where it has none
+  std::vector<int> row_at_;  // by batch index; -1: none
   std::string failure_;      // of a shared tap
 };
 

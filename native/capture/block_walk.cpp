@@ -10,7 +10,7 @@ namespace tapline {
 
 namespace {
 
-/// Whether a token's row reads other tokens' here: through a memory, or by an operation over the tokens.
+/// Whether a node mixes tokens, through a memory or by an operation over tokens.
 bool mixes_tokens(const GraphView& graph, int index) {
   const ggml_tensor* t = graph.node(index);
   switch (t->op) {
@@ -23,7 +23,7 @@ bool mixes_tokens(const GraphView& graph, int index) {
     case GGML_OP_GATED_DELTA_NET:
       return true;
     case GGML_OP_SOFT_MAX:
-      if (t->src[1] != nullptr) return true;  // with a mask; experts are chosen without one
+      if (t->src[1] != nullptr) return true;  // with a mask, unlike the choice of experts
       break;
     default:
       break;
@@ -41,7 +41,7 @@ struct Sum {
   TracedNode other;
 };
 
-/// A sum, read as the stream and what is added to it.
+/// A sum, as the residual stream and the output that is added to it.
 struct Addition {
   TracedNode trunk;
   TracedNode branch;
@@ -61,17 +61,17 @@ class BlockWalk {
     const TracedNode out = rest_of({to_, {}});
     const auto last = addition(out);
     const auto first = last ? addition(last->trunk) : std::nullopt;
-    const char* const more = "changes the residual stream by more than what two halves add";
+    const char* const more = "changes the residual stream by more than two additions";
     if (!first) {
       Block both = parallel(out);
       if (both.why.empty() || !last) return both;
       if (!is_start(last->trunk.node)) return refused(more);
-      return refused("adds to the residual stream once, so that it has no two halves", last->trunk);
+      return refused("adds to the residual stream only once, so it does not have two halves", last->trunk);
     }
     if (!is_start(first->trunk.node))
       return refused(addition(first->trunk) ? "adds to the residual stream more than twice" : more);
     if (!mixes(first->trunk.node, first->branch.node))
-      return refused("has a first half in which no token reads another, so that it is no attention");
+      return refused("has a first half that does not mix tokens, so it is not attention");
     return {first->trunk, first->branch, last->trunk, last->branch, ""};
   }
 
@@ -83,8 +83,8 @@ class BlockWalk {
   }
   int begin() const { return std::max(0, from_); }
 
-  /// Of each node of the block, whether it is computed from node `start`, or from the tokens (-1), by a way
-  /// that leaves node `around` out.
+  /// For each node of the block, whether it is computed from node `start`, or from the tokens (-1), by a path
+  /// that avoids node `around`.
   std::vector<bool> flow(int start, int around = -1) const {
     std::vector<bool> reached(static_cast<size_t>(to_ - begin() + 1), false);
     if (start >= 0) reached[static_cast<size_t>(start - begin())] = true;
@@ -100,7 +100,7 @@ class BlockWalk {
     return reached;
   }
 
-  /// The node whose rows these are, without what only picks or reshapes rows.
+  /// Skips operations that only select or reshape rows.
   TracedNode rest_of(TracedNode traced) const {
     while (traced.node >= 0) {
       const ggml_tensor* t = graph_.node(traced.node);
@@ -114,7 +114,7 @@ class BlockWalk {
     return traced;
   }
 
-  /// Both operands of a sum of rows, as they stand there; nothing for any other node.
+  /// Both operands of a sum of rows; nothing for any other node.
   std::optional<Sum> operands(const TracedNode& sum) const {
     if (sum.node < 0) return std::nullopt;
     const ggml_tensor* t = graph_.node(sum.node);
@@ -126,13 +126,13 @@ class BlockWalk {
     return both;
   }
 
-  /// Whether everything that leads from the block's input to its output passes `node`.
+  /// Whether all paths from the block's input to its output go through `node`.
   bool is_trunk(int node) const {
     if (node == from_) return true;
     return flows(node) && !flow(from_, node)[static_cast<size_t>(to_ - begin())];
   }
 
-  /// Of a sum, the stream that is added to and what is added, which is computed from it, as everything is.
+  /// Splits a sum into the residual stream and the addition to it.
   std::optional<Addition> addition(const TracedNode& sum) const {
     const auto both = operands(sum);
     if (!both) return std::nullopt;
@@ -143,15 +143,15 @@ class BlockWalk {
     return std::nullopt;
   }
 
-  /// Whether the stream begins here, for this block. The first one's input is what embeddings are made of:
-  /// nothing is added to them that is computed from them, and no token reads another.
+  /// Whether the stream of this block begins here. The input of the first block is computed from embeddings
+  /// without additions to them and without mixing tokens.
   bool is_start(int node) const {
     if (from_ >= 0) return node == from_;
     return is_trunk(node) && !addition({node, {}}) && !mixes(-1, node);
   }
 
-  /// Whether `branch`, computed from `trunk`, reads other tokens' rows. K and V that were stored are read
-  /// through views of the memory, which are not computed from the stream.
+  /// Whether `branch`, computed from `trunk`, mixes tokens. Cached K and V are read through views of the
+  /// memory, which are not computed from the stream.
   bool mixes(int trunk, int branch) const {
     const std::vector<bool> before = graph_.reaching(branch, trunk);
     for (int i = branch; i > trunk; --i) {
@@ -160,8 +160,7 @@ class BlockWalk {
     return false;
   }
 
-  /// A block whose output is its input and two summands that are both computed from that, in any order of the
-  /// sums.
+  /// A block whose output is the sum, in any order, of its input and two outputs that are computed from it.
   Block parallel(const TracedNode& out) const {
     const auto both = operands(out);
     if (!both) return refused("does not end with an addition to the residual stream");
@@ -170,7 +169,7 @@ class BlockWalk {
       if (!inner) continue;
       if (auto block = of_summands({inner->one, inner->other, other})) return *block;
     }
-    return refused("is not its input and what two halves add to it, one of which mixes tokens");
+    return refused("is not the sum of its input and two halves, one of which mixes tokens");
   }
 
   std::optional<Block> of_summands(const std::array<TracedNode, 3>& summands) const {

@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kShortest = 1e-8;
 
-// Sums that do not wait for each other: with a single one a capture of the embedded model spends a hundredth
-// of its time in lengths.
+// Independent sums: with a single one a capture of the embedded model spends a hundredth of its time on
+// lengths.
 constexpr size_t kSums = 8;
 
 /// The sum over i of term(i).
@@ -47,7 +47,7 @@ bool Edit::neutral() const {
          std::all_of(direction->values.begin(), direction->values.end(), [](float v) { return v == 0.0F; });
 }
 
-/// What the direction is multiplied with before it is added to `row`.
+/// The factor of the direction that is added to `row`.
 double Edit::coefficient(const float* row, size_t n_embd, double row_length) const {
   if (!direction || strength == 0.0F) return 0;
   if (kind == EditKind::kHold) {

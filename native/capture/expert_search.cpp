@@ -15,7 +15,7 @@ class ExpertSearch {
     for (int i = paths_.first(); i <= paths_.last(); ++i) {
       if (!paths_.reached(i) || graph_.node(i)->op != GGML_OP_MUL_MAT_ID) continue;
       const int ids = graph_.index_of(graph_.node(i)->src[2]);
-      if (ids <= from_) continue;  // an adapter's, which no token chooses
+      if (ids <= from_) continue;  // of an adapter, independent of tokens
       if (ids_ >= 0 && ids != ids_) return refused("chooses experts more than once");
       ids_ = ids;
     }
@@ -26,7 +26,7 @@ class ExpertSearch {
                       sorted->op == GGML_OP_ARGSORT && sorted->op_params[0] == GGML_SORT_ORDER_DESC &&
                       ggml_is_contiguous(sorted) && sorted->ne[2] == 1 && sorted->ne[3] == 1 &&
                       ids->ne[1] == sorted->ne[1] && ids->nb[1] == sorted->nb[1];
-    if (!best) return refused("chooses experts by something else than the best of a row of scores");
+    if (!best) return refused("does not choose experts as the best of a row of scores");
     Experts experts;
     for (int i = paths_.first(); i <= paths_.last(); ++i) {
       if (!paths_.reached(i) || graph_.node(i)->op != GGML_OP_MUL) continue;
@@ -36,12 +36,12 @@ class ExpertSearch {
         if (!are_weights(weights, weighed) || !are_experts(weighed, i)) continue;
         auto choice = way_to_choice(weights);
         if (choice.empty()) continue;
-        if (experts.weights.node >= 0) return refused("weighs its experts more than once");
+        if (experts.weights.node >= 0) return refused("weights its experts more than once");
         experts.weights = paths_.trace(i).source(graph_, operand);
         experts.choice = std::move(choice);
       }
     }
-    if (experts.weights.node < 0) return refused("weighs its experts in a way that is not known");
+    if (experts.weights.node < 0) return refused("weights its experts in an unknown way");
     experts.count = static_cast<int>(sorted->ne[0]);
     experts.used = static_cast<int>(ids->ne[0]);
     return experts;
@@ -54,7 +54,7 @@ class ExpertSearch {
     return experts;
   }
 
-  /// Whether these are a number, and a row, for each token and expert of it.
+  /// Whether the shapes are those of one number, and one row, per token and chosen expert.
   bool are_weights(const ggml_tensor* weights, const ggml_tensor* rows) const {
     const ggml_tensor* ids = graph_.node(ids_);
     return weights != nullptr && rows != nullptr && weights->type == GGML_TYPE_F32 &&
@@ -67,7 +67,7 @@ class ExpertSearch {
     return t->op == GGML_OP_MUL_MAT_ID && graph_.index_of(t->src[2]) == ids_;
   }
 
-  /// Whether experts gave `rows`, or get what node `product` makes of them.
+  /// Whether `rows` are outputs of experts, or node `product` makes them inputs of experts.
   bool are_experts(const ggml_tensor* rows, int product) const {
     for (const ggml_tensor* t = rows; t != nullptr && graph_.index_of(t) > from_; t = t->src[0]) {
       if (picks(t)) return true;
@@ -81,7 +81,7 @@ class ExpertSearch {
     return false;
   }
 
-  /// Whether a node, -1 for none, is computed from the same node of this block as the choice is.
+  /// Whether a node, -1 for none, and the choice are computed from a common node of this block.
   bool shares_a_source(int node) const {
     if (node <= from_) return false;
     const std::vector<bool> one = graph_.reaching(node, from_);
@@ -92,12 +92,12 @@ class ExpertSearch {
     return false;
   }
 
-  /// From the weights back to the sorted ids, by which they were read; empty where that is not their way.
+  /// The route from the weights to the sorted ids by which they were read; empty if they were not.
   std::vector<uint8_t> way_to_choice(const ggml_tensor* weights) const {
     std::vector<uint8_t> way;
     for (const ggml_tensor* t = weights; t != nullptr && graph_.index_of(t) > from_; t = t->src[0]) {
       if (t->op == GGML_OP_GET_ROWS) {
-        // An expert's own scale is read by its id, too, but comes from the file and not from the token.
+        // A per-expert scale is also read by id, but is from the file and does not depend on the token.
         if (graph_.index_of(t->src[1]) != ids_ || !shares_a_source(graph_.index_of(t->src[0]))) return {};
         way.insert(way.end(), {1, 0});
         return way;

@@ -4,9 +4,8 @@
 #include <cstring>
 #include <limits>
 
-// For each of these processors a copy of its own, chosen when the addon is loaded: its sources are compiled
-// for any x86-64, ggml's for the one at hand. Older compilers do not know these names, musl cannot choose,
-// and sanitizers cannot run what chooses.
+// One copy per processor level, chosen when the addon is loaded: this file is compiled for any x86-64, unlike
+// ggml. Older compilers do not know these names, musl does not support the choice, and neither do sanitizers.
 #if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && \
     defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define TAPLINE_EACH_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -14,7 +13,7 @@
 #define TAPLINE_EACH_PROCESSOR
 #endif
 
-// Into each of these copies, so that it is compiled for that processor, too.
+// Inlined into each of these copies, so that it is compiled for the same processor.
 #if defined(__GNUC__) || defined(__clang__)
 #define TAPLINE_INLINED __attribute__((always_inline))
 #else
@@ -26,9 +25,9 @@ namespace tapline {
 namespace {
 
 constexpr int kLanes = 16;
-/// Numbers that are added up in float32 before they join a double.
+/// The number of float32 values that are summed before the sum is added to a double.
 constexpr int kBlock = 256;
-/// Below it the exponential is no normal float32; it counts as zero.
+/// Below it the exponential would be subnormal and counts as zero.
 constexpr float kLeast = -87.0F;
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 

@@ -2,11 +2,11 @@
 
 namespace tapline {
 
-/// Sums over the exponentials of a row of logits less the highest of them, many at a time. Each exponential
-/// is right to a few units of its last place, and the sums to 1e-6 of themselves; NaN among the logits, or
-/// none that is finite, gives NaN.
+// Sums over exponentials of a row of logits minus the highest, vectorised. Each exponential is exact to a few
+// units in the last place, and the sums to a relative 1e-6. NaN among the logits, or no finite logit, gives
+// NaN.
 
-/// The highest of n >= 1 numbers; NaN are passed over.
+/// The highest of n >= 1 numbers; NaN are ignored.
 float highest_of(const float* values, int n);
 
 /// sum exp(l - highest)
@@ -14,7 +14,7 @@ double exponentials(const float* logits, int n, float highest);
 
 struct WeighedSums {
   double weights = 0;  // sum w, with w = exp(l - highest)
-  double values = 0;   // sum w v; where w is zero, so is the summand
+  double values = 0;   // sum w v; zero for w = 0
 };
 /// With v = l - highest.
 WeighedSums weighed(const float* logits, int n, float highest);

@@ -8,7 +8,7 @@
 
 namespace tapline {
 
-/// A node, and the path to it from the output of its block: which operand, node by node.
+/// A node, and the path to it from the output of its block as operands, node by node.
 struct TracedNode {
   int node = -1;
   std::vector<uint8_t> route;
@@ -28,14 +28,14 @@ class GraphPaths {
   bool reached(int node) const { return node == end_.node || parents_[static_cast<size_t>(node)].first >= 0; }
   /// A node that is reached, with a path to it.
   TracedNode trace(int node) const;
-  /// The only node of that kind on a path which reads `node` as that operand; -1 where there is none.
+  /// The only node of that kind on a path that reads `node` as that operand; -1 if there is none.
   int reader(int node, ggml_op op, int operand) const;
 
  private:
   const GraphView& graph_;
   int from_;
   TracedNode end_;
-  std::vector<std::pair<int, uint8_t>> parents_;  // who reads a node, and as which operand
+  std::vector<std::pair<int, uint8_t>> parents_;  // the reader of a node, and the operand
 };
 
 }  // namespace tapline

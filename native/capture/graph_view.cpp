@@ -14,7 +14,8 @@ bool is_copy(const ggml_tensor* t) {
   return t->op == GGML_OP_NONE && first != nullptr && std::strrchr(t->name, '#') != first;
 }
 
-/// A copy has its original's strides, too, which tells views of one shape apart (mamba's are all unnamed).
+/// A copy also has the strides of its original, which distinguishes views of one shape (mamba's are all
+/// unnamed).
 bool same_layout(const ggml_tensor* a, const ggml_tensor* b) {
   return a->type == b->type && std::equal(std::begin(a->ne), std::end(a->ne), std::begin(b->ne)) &&
          std::equal(std::begin(a->nb), std::end(a->nb), std::begin(b->nb));
@@ -42,9 +43,9 @@ std::string GraphView::original_name(const ggml_tensor* tensor) {
 }
 
 void GraphView::trace_copies() {
-  // Some architectures give every block's tensor one name. A copy is then of the nearest before its first
-  // reader; as each device holds one copy of a tensor, two copies that claim the same one show where that is
-  // not so.
+  // Some architectures give the tensors of all blocks the same name. A copy then belongs to the nearest one
+  // before its first reader. Each device has one copy of a tensor, so two copies with the same original
+  // disprove this.
   std::set<std::pair<std::string, int>> claimed;
   for (int i = 0; i < size(); ++i) {
     each_source(i, [&](const ggml_tensor* source) {

@@ -8,27 +8,26 @@
 
 namespace tapline {
 
-/// A compute graph as a plain list, with the questions that finding a residual stream asks of it.
+/// A compute graph as a plain list, with the queries for finding a residual stream.
 ///
-/// Where several devices compute a graph, ggml's scheduler has already put copies in place of what crosses
-/// from one to another, so that a walk along the sources would end there. A copy is known by its name,
-/// "<device>#<name of the original>#<number>", and stands for its original in everything that this class
-/// answers.
+/// With several devices, ggml's scheduler has replaced tensors that cross devices with copies, where a walk
+/// along the sources would end. A copy is recognised by its name, "<device>#<name of the original>#<number>",
+/// and this class treats it as its original.
 class GraphView {
  public:
   explicit GraphView(ggml_cgraph* graph);
 
   int size() const { return static_cast<int>(nodes_.size()); }
   ggml_tensor* node(int index) const { return nodes_[static_cast<size_t>(index)]; }
-  /// Position of a node, or of the node that a copy was made of; -1 for leaves (weights, inputs, caches).
+  /// Index of a node, or of the original of a copy; -1 for leaves (weights, inputs, caches).
   int index_of(const ggml_tensor* tensor) const;
-  /// Whether every copy could be traced to one tensor; otherwise nothing can be proven of this graph.
+  /// Whether every copy could be traced to one tensor; otherwise nothing can be proven about this graph.
   bool copies_known() const { return copies_known_; }
-  /// Name of a tensor, or of what it is a copy of.
+  /// Name of a tensor, or of the original of a copy.
   static std::string original_name(const ggml_tensor* tensor);
-  /// Position of the only node of that name; -1 when there is none or more than one.
+  /// Index of the only node with that name; -1 if there is none or more than one.
   int find(const std::string& name) const;
-  /// Calls visit(source) for each tensor that a node reads, the tensor behind a view included.
+  /// Calls visit(source) for each tensor that a node reads, including the source of a view.
   template <class Visit>
   void each_source(int index, Visit&& visit) const {
     const ggml_tensor* t = node(index);
@@ -38,11 +37,11 @@ class GraphView {
     if (t->view_src != nullptr) visit(t->view_src);
   }
 
-  /// For each node, whether it is computed from a leaf for which is_root(leaf) holds.
+  /// For each node, whether it is computed from a leaf for which is_root(leaf) is true.
   std::vector<bool> reached_from_leaves(bool (*is_root)(const ggml_tensor*)) const;
-  /// For each node, whether it is computed from node `start` (which itself counts).
+  /// For each node, whether it is computed from node `start` (`start` itself counts).
   std::vector<bool> reached_from(int start) const;
-  /// For each node behind node `from`, whether node `end` is computed from it (which itself counts).
+  /// For each node after node `from`, whether node `end` is computed from it (`end` itself counts).
   std::vector<bool> reaching(int end, int from = -1) const;
 
  private:

@@ -24,7 +24,7 @@ Heads find_heads(const GraphView& graph, int from, const TracedNode& added) {
   const bool fused = t->op == GGML_OP_FLASH_ATTN_EXT;
   heads.count = static_cast<int>(fused ? t->ne[1] : t->ne[2]);
   if (!fused && t->ne[3] == 1) heads.weights = paths.trace(found);
-  // Fused, the heads of a token stand side by side at once; otherwise they are brought there.
+  // Flash attention concatenates the heads of a token; otherwise that is a separate step.
   const int side_by_side =
       fused ? paths.reader(found, GGML_OP_RESHAPE, 0)
             : paths.reader(paths.reader(paths.reader(found, GGML_OP_MUL_MAT, 1), GGML_OP_PERMUTE, 0),

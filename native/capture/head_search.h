@@ -6,15 +6,15 @@
 
 namespace tapline {
 
-/// What a block's heads read, and what they made of it.
+/// The attention heads of a block.
 struct Heads {
-  TracedNode weights;  // no node: flash attention keeps none
-  TracedNode out;      // no node: the heads' outputs do not stand side by side anywhere
+  TracedNode weights;  // no node: flash attention does not store them
+  TracedNode out;      // no node: there is no tensor with the concatenated outputs
   int count = 0;
-  std::string why;  // there are none; empty where there are
+  std::string why;  // why there are none; or empty
 };
 
-/// Looks for the attention on the way from a block's input, node `from`, to what its first half adds.
+/// Finds the attention between a block's input, node `from`, and the output of its first half.
 Heads find_heads(const GraphView& graph, int from, const TracedNode& added);
 
 }  // namespace tapline

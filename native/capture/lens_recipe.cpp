@@ -13,10 +13,10 @@ float op_float(const ggml_tensor* t, int index) {
   return value;
 }
 
-/// Operations that pick or reshape rows without changing any.
+/// Operations that select or reshape rows without changing them.
 bool keeps_rows(const ggml_tensor* t) {
   switch (t->op) {
-    case GGML_OP_GET_ROWS:  // the rows whose logits were asked for
+    case GGML_OP_GET_ROWS:  // the rows with outputs
     case GGML_OP_RESHAPE:
     case GGML_OP_VIEW:
     case GGML_OP_CONT:
@@ -35,13 +35,13 @@ LensRecipe unsupported(const std::string& reason) {
 }  // namespace
 
 LensRecipe read_lens_recipe(const GraphView& graph, const Model& model, int last_block, int logits) {
-  if (logits < 0) return unsupported("The model has no output head, so there is no logit lens.");
+  if (logits < 0) return unsupported("The model has no output head, so a logit lens is impossible.");
   std::vector<LensStep> steps;
   const std::vector<bool> flows = graph.reached_from(last_block);
   int at = logits;
   while (at != last_block) {
     const ggml_tensor* t = graph.node(at);
-    // Exactly one input comes from the block output; the others must be the model's own tensors.
+    // Exactly one input comes from the block output; the others must be tensors of the model.
     int flow = -1;
     ggml_tensor* weight = nullptr;
     bool weight_first = false;
@@ -54,9 +54,9 @@ LensRecipe read_lens_recipe(const GraphView& graph, const Model& model, int last
         plain = plain && (flow < 0 || flow == index);
         flow = index;
       } else if (index < 0 && weight == nullptr) {
-        // A copy on another device is gone with this graph; the model's own tensor stays. Tied embeddings are
-        // two tensors of one name, for the input on the host and for the head on its device: the graph has
-        // the right one.
+        // Copies on other devices are freed with this graph; the model's tensor stays. Tied embeddings are
+        // two tensors with the same name, for the input on the host and for the head on its device: the graph
+        // has the right one.
         ggml_tensor* own = model.owns(source) ? source : model.tensor(GraphView::original_name(source));
         weight = own != nullptr ? own : source;
         weight_first = s == 0;
@@ -67,14 +67,14 @@ LensRecipe read_lens_recipe(const GraphView& graph, const Model& model, int last
     const std::string name = t->name;
     if (flow < 0 || !plain) {
       return unsupported("The step '" + name +
-                         "' behind the last block is not row-wise, so there is no logit lens.");
+                         "' after the last block is not row-wise, so a logit lens is impossible.");
     }
     const bool is_input = weight != nullptr && (weight->flags & GGML_TENSOR_FLAG_INPUT) != 0;
     const bool has_weight = weight != nullptr && !is_input;
     if (keeps_rows(t)) {
       if (t->ne[0] != graph.node(flow)->ne[0]) {
         return unsupported("The step '" + name +
-                           "' behind the last block reshapes rows, so there is no logit lens.");
+                           "' after the last block reshapes rows, so a logit lens is impossible.");
       }
     } else if (t->op == GGML_OP_RMS_NORM) {
       steps.push_back({LensStep::Kind::kRmsNorm, op_float(t, 0)});
@@ -94,7 +94,7 @@ LensRecipe read_lens_recipe(const GraphView& graph, const Model& model, int last
       steps.push_back(product);
     } else {
       return unsupported("The step '" + name + "' (" + ggml_op_desc(t) +
-                         ") behind the last block is none that a logit lens can apply.");
+                         ") after the last block is not supported by the logit lens.");
     }
     at = flow;
   }

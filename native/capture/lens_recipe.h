@@ -21,9 +21,9 @@ struct LensStep {
   std::array<int32_t, GGML_MAX_OP_PARAMS / sizeof(int32_t)> params{};  // of a matrix product: its precision
 };
 
-/// The model's own way from a block output to logits (final norm, output matrix, scaling, soft cap), read
-/// from its compute graph, so that a logit lens applies exactly what the model applies
-/// (nostalgebraist, "interpreting GPT: the logit lens", 2020).
+/// The model's steps from a block output to logits (final norm, output matrix, scaling, soft cap), read from
+/// its compute graph, so that a logit lens applies exactly the same (nostalgebraist, "interpreting GPT: the
+/// logit lens", 2020).
 struct LensRecipe {
   bool supported = false;
   std::string reason;  // one sentence, when not supported

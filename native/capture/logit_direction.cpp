@@ -13,7 +13,7 @@ namespace tapline {
 namespace {
 
 [[noreturn]] void refuse(const std::string& why) {
-  throw_error(ErrorCode::kUnsupportedArchitecture, "The logit has no direct contributions here: ", why, ".");
+  throw_error(ErrorCode::kUnsupportedArchitecture, "Direct logit attribution is impossible here: ", why, ".");
 }
 
 std::vector<double> row_of(const ggml_tensor* weight, int64_t row, int64_t count) {
@@ -23,12 +23,12 @@ std::vector<double> row_of(const ggml_tensor* weight, int64_t row, int64_t count
 }
 
 double element(const ggml_tensor* weight, int64_t index) {
-  // A block of a quantised type is more than one number; biases and gains are stored as they are.
+  // A block of a quantised type has more than one number; biases and gains are not quantised.
   if (ggml_blck_size(weight->type) != 1) refuse("'" + std::string(weight->name) + "' is quantised");
   return ggml_nelements(weight) == 1 ? row_of(weight, 0, 1).front() : row_of(weight, 0, index + 1).back();
 }
 
-/// A weight that is added to or multiplied with a state: one number a value, or one for all.
+/// A weight that is added to or multiplied with a state: one number per value, or one for all.
 std::vector<double> spread(const ggml_tensor* weight, size_t width) {
   if (ggml_nelements(weight) == 1) return std::vector<double>(width, element(weight, 0));
   return row_of(weight, 0, static_cast<int64_t>(width));
@@ -56,20 +56,17 @@ void centre(std::vector<double>& values) {
 
 LogitDirection logit_direction(const LensRecipe& recipe, const std::vector<float>& state, int token) {
   if (!recipe.supported)
-    refuse(recipe.reason.empty() ? "the model has no output head" : "there is no logit lens");
+    refuse(recipe.reason.empty() ? "the model has no output head" : "the logit lens is not supported");
   const size_t width = state.size();
-  // Forward to the head, for what each norm's scale is here.
+  // Forward to the head, for each norm's scale at this state.
   std::vector<double> x(state.begin(), state.end());
   std::vector<double> scales(recipe.steps.size(), 1);
   size_t head = recipe.steps.size();
   for (size_t i = 0; i < recipe.steps.size(); ++i) {
     const LensStep& step = recipe.steps[i];
     if (step.kind == LensStep::Kind::kMatrix) {
-      if (head == recipe.steps.size()) {
-        head = i;
-      } else {
-        refuse("there is more than one product behind the last block");
-      }
+      if (head < recipe.steps.size()) refuse("there is more than one product after the last block");
+      head = i;
     }
     if (step.kind == LensStep::Kind::kTanh) refuse("the logits are capped by tanh, which is not linear");
     if (i > head && (step.kind == LensStep::Kind::kRmsNorm || step.kind == LensStep::Kind::kLayerNorm))
@@ -87,7 +84,7 @@ LogitDirection logit_direction(const LensRecipe& recipe, const std::vector<float
         x[k] = step.kind == LensStep::Kind::kAdd ? x[k] + weight[k] : x[k] * weight[k];
     }
   }
-  if (head == recipe.steps.size()) refuse("there is no product behind the last block");
+  if (head == recipe.steps.size()) refuse("there is no product after the last block");
   // Backward from the token's logit.
   LogitDirection found{row_of(recipe.steps[head].weight, token, static_cast<int64_t>(width)), 0};
   double gain = 1;

@@ -6,18 +6,17 @@
 
 namespace tapline {
 
-/// One token's logit as a linear function of the state that goes into the final norm, with the norm's scale
-/// kept as it is for one state: logit = direction . state + constant, to the rounding of float64 (direct
-/// logit attribution: Elhage et al., "A Mathematical Framework for Transformer Circuits", 2021).
+/// One token's logit as a linear function of the input of the final norm, with the norm's scale fixed at one
+/// state: logit = direction . state + constant, to the rounding of float64 (direct logit attribution: Elhage
+/// et al., "A Mathematical Framework for Transformer Circuits", 2021).
 struct LogitDirection {
   std::vector<double> direction;  // [n_embd]
   double constant = 0;            // biases of the norm and the head
 };
 
-/// Of `token`, at `state`, [n_embd]: the last block's output. Weights are read as the numbers that they stand
-/// for, so that nothing of a product's own rounding is in it. Throws kUnsupportedArchitecture where something
-/// behind the last block is not linear once the norm's scale is kept (a soft cap), or where the head cannot
-/// be read.
+/// For `token` at `state`, [n_embd], an output of the last block. Weights are dequantised, without the
+/// rounding of products. Throws kUnsupportedArchitecture if the path after the last block is not linear with
+/// a fixed norm (a soft cap), or if the head cannot be read.
 LogitDirection logit_direction(const LensRecipe& recipe, const std::vector<float>& state, int token);
 
 }  // namespace tapline

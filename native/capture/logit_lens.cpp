@@ -1,9 +1,11 @@
 #include "capture/logit_lens.h"
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "base/error.h"
+#include "capture/exponentials.h"
 #include "ggml-backend.h"
 #include "ggml-cpp.h"
 #include "ggml-cpu.h"
@@ -13,15 +15,10 @@ namespace tapline {
 
 namespace {
 
-/// Logits held at a time: 64 MiB of floats, which is 105 rows of a 152k vocabulary.
+/// The most logits in memory: 64 MiB of floats, which is 105 rows of a 152k vocabulary.
 constexpr size_t kLogitsAtOnce = 16U << 20U;
 
-template <typename T>
-void append(std::vector<T>& all, const std::vector<T>& part) {
-  all.insert(all.end(), part.begin(), part.end());
-}
-
-void append(TopTokens& all, const TopTokens& part) {
+void append_rows(TopTokens& all, const TopTokens& part) {
   all.k = part.k;
   append(all.ids, part.ids);
   append(all.probabilities, part.probabilities);
@@ -29,7 +26,25 @@ void append(TopTokens& all, const TopTokens& part) {
   append(all.target_ranks, part.target_ranks);
 }
 
-/// Some rows of many.
+/// The rounding of two ways to compute the same sum.
+constexpr double kRounding = 1e-6;
+
+/// Entropy of a row of logits' softmax, in nats.
+double entropy(const float* logits, int n_vocab) {
+  const WeighedSums sums = weighed(logits, n_vocab, highest_of(logits, n_vocab));
+  return std::max(0.0, std::log(sums.weights) - sums.values / sums.weights);
+}
+
+/// KL divergence of two rows of logits in nats: sum of p (log p - log q). Tokens with p = 0 contribute
+/// nothing.
+double divergence(const float* p, const float* q, int n_vocab) {
+  const float highest_q = highest_of(q, n_vocab);
+  const WeighedSums sums = weighed(p, q, n_vocab, highest_of(p, n_vocab), highest_q);
+  const double apart =
+      sums.values / sums.weights - std::log(sums.weights) + std::log(exponentials(q, n_vocab, highest_q));
+  return apart < kRounding ? 0.0 : apart;
+}
+
 TopTokens rows_of(const TopTokens& all, size_t first, size_t count) {
   const auto part = [&](const auto& values, size_t width) {
     if (values.empty()) return values;
@@ -153,7 +168,7 @@ TopTokens LogitLens::top(const float* states, size_t rows, int k, const int32_t*
     const float* found = computed(states + first * static_cast<size_t>(n_embd_), count, buffer);
     const TopTokens part =
         top_tokens(found, count, n_vocab_, k, targets == nullptr ? nullptr : targets + first, threads_);
-    append(all, part);
+    append_rows(all, part);
   }
   return all;
 }
@@ -166,7 +181,7 @@ std::vector<LensReading> LogitLens::read(LensRequest request, const CancelToken&
     cancel.check();
     if (place.translator) translate(devices_->list.front(), *place.translator, place.states, n_embd_);
   }
-  // Of each group of rows: the model's output, where there is one, then place by place.
+  // For each group of rows: the model's output, if given, then place by place.
   std::vector<const std::vector<float>*> sources;
   if (!request.output.empty()) sources.push_back(&request.output);
   const size_t first_place = sources.size();
@@ -191,11 +206,11 @@ std::vector<LensReading> LogitLens::read(LensRequest request, const CancelToken&
       const auto from = request.targets.begin() + static_cast<std::ptrdiff_t>(first);
       targets.insert(targets.end(), from, from + static_cast<std::ptrdiff_t>(count));
     }
-    // The rows of all places at once, so that no thread waits for another after each.
+    // The rows of all places together, so that threads do not wait for each other after each place.
     const TopTokens top =
         top_tokens(found + first_place * count * vocabulary, readings.size() * count, n_vocab_, request.top,
                    targets.empty() ? nullptr : targets.data(), threads_);
-    for (size_t i = 0; i < readings.size(); ++i) append(readings[i].top, rows_of(top, i * count, count));
+    for (size_t i = 0; i < readings.size(); ++i) append_rows(readings[i].top, rows_of(top, i * count, count));
     compare(request, found, count, readings);
   }
   return readings;

@@ -12,8 +12,8 @@
 
 namespace tapline {
 
-/// Applies a model's final norm and output head to rows of a block output, on the devices that hold the
-/// weights. One batched product a call; logits exist for a bounded number of rows at a time.
+/// Applies a model's final norm and output head to rows of a block output, on the devices of the weights. One
+/// batched product per call; logits exist for a bounded number of rows at a time.
 class LogitLens {
  public:
   LogitLens(const llama_model* model, const LensRecipe& recipe, int n_embd, int n_vocab, int n_threads);
@@ -27,17 +27,17 @@ class LogitLens {
   /// Top k of each row of block outputs [rows, n_embd]; targets as of top_tokens().
   TopTokens top(const float* states, size_t rows, int k, const int32_t* targets = nullptr);
 
-  /// Reads rows of several places, each through its translator where it has one. The head is one product over
-  /// all places of as many rows as logits may exist of at a time.
+  /// Reads rows of several places, through their translators if given. The head is one product over all
+  /// places, for as many rows as memory for logits allows.
   std::vector<LensReading> read(LensRequest request, const CancelToken& cancel);
 
  private:
   struct Devices;
   struct Graph;
   void prepare(size_t rows);
-  /// The same where they were computed, or in `buffer` where the host cannot read them there.
+  /// The logits in host memory: where they were computed, or copied to `buffer`.
   const float* computed(const float* states, size_t rows, std::vector<float>& buffer);
-  /// Entropies and divergences of `count` rows of every place, whose logits follow each other.
+  /// Entropies and divergences of `count` rows of every place, with contiguous logits.
   void compare(const LensRequest& request, const float* logits, size_t count,
                std::vector<LensReading>& readings);
 

@@ -8,18 +8,17 @@
 
 namespace tapline {
 
-/// Where a block's numbers can be looked at, in the order in which a block computes them. All but the
-/// attention and the router are one vector a token, of n_embd numbers or of the heads' own, and can be
-/// changed.
+/// The points of a block that can be read, in the order of computation. All but attention and router have one
+/// vector per token, of n_embd numbers or of the heads' outputs, and can be changed.
 enum class Point : uint8_t {
   kBlockIn,    // the residual stream before the block
   kAttention,  // how much each token reads of each other, by head, after the softmax
-  kHeadOut,    // what each head read, side by side, before the output projection
-  kAttnOut,    // what its first half adds to the stream: attention, or what mixes tokens in its place
+  kHeadOut,    // the concatenated outputs of the heads, before the output projection
+  kAttnOut,    // the first half's addition to the stream: attention, or another layer that mixes tokens
   kMid,        // the stream between the two halves
-  kRouter,     // the experts that were chosen for each token, and their weights
-  kFfnOut,     // what its second half adds: the MLP, or the experts
-  kBlockOut,   // the stream behind the block
+  kRouter,     // the chosen experts of each token, and their weights
+  kFfnOut,     // the second half's addition: the MLP, or the experts
+  kBlockOut,   // the stream after the block
 };
 constexpr size_t kPointCount = 8;
 /// In the order of the enumeration.
@@ -35,11 +34,11 @@ struct Place {
   int layer = 0;
   Point point = Point::kBlockOut;
 
-  /// The place where the same tensor is computed: a block's input is the output of the block before it.
+  /// The place where the same tensor is computed: a block's input is the output of the previous block.
   Place computed_at() const {
     return point == Point::kBlockIn && layer > 0 ? Place{layer - 1, Point::kBlockOut} : *this;
   }
-  /// Whether there is one vector a token here, of n_embd numbers or of the heads' own.
+  /// Whether there is one vector per token here, of n_embd numbers or of the heads' outputs.
   bool is_vector() const { return point != Point::kAttention && point != Point::kRouter; }
   bool operator<(const Place& other) const {
     return std::tie(layer, point) < std::tie(other.layer, other.point);

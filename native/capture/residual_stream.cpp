@@ -14,12 +14,12 @@ namespace {
 /// The leaves through which a batch's tokens enter a graph.
 const char* const kTokenLeaves[] = {"inp_tokens", "inp_embd"};
 
-/// What architectures call a block's output, most common first.
+/// The names of block outputs in different architectures, most common first.
 const char* const kBlockNames[] = {"l_out-", "nemotron_h_block_out-", "ffn_residual-"};
-/// The name that mimo2 gives to the output of its last block since llama.cpp 0.6.0.
+/// mimo2's name for the output of its last block since llama.cpp 0.6.0.
 const char* const kLastBlockName = "h_nextn";
 
-/// Architectures without one residual stream, known before their graph is looked at.
+/// Architectures without a single residual stream, known without their graph.
 struct Refusal {
   const char* architecture;
   const char* why;
@@ -32,9 +32,9 @@ const Refusal kRefused[] = {
     {"kimi-k3", "mixes the outputs of several earlier blocks into each block (attention residuals)"},
 };
 
-/// Architectures in which something besides the block output reaches later blocks by design. Their block
-/// names were read in llama.cpp's source; `anywhere` is false where the side path does not depend on the
-/// first block's output, so that a path around any later block is still refused.
+/// Architectures in which later blocks also have inputs other than the block output, by design. Their block
+/// names were read in llama.cpp's source. `anywhere` is false if the side path does not depend on the first
+/// block's output, so that a path around any later block is still rejected.
 struct SidePath {
   const char* architecture;
   bool anywhere;
@@ -49,8 +49,8 @@ const SidePath kSidePaths[] = {
 };
 
 /// Architectures whose graph in llama.cpp is wrong for several sequences in one micro-batch: plamo2's mamba
-/// blocks read tokens of one sequence as tokens of another, and store states at a wrong offset; minimax-01
-/// multiplies in four dimensions then, on which repacked weights (repack.cpp) abort the process.
+/// blocks mix up tokens of sequences, and store states at a wrong offset; minimax-01 multiplies in four
+/// dimensions, for which repacked weights (repack.cpp) abort the process.
 const char* const kOneSequenceAtATime[] = {"plamo2", "minimax-01"};
 
 bool is_token_leaf(const ggml_tensor* t) {
@@ -59,7 +59,7 @@ bool is_token_leaf(const ggml_tensor* t) {
                      [&](const char* leaf) { return name == leaf; });
 }
 
-/// Rows of a tensor that holds one vector of n_embd a row, or 0 for any other shape.
+/// The number of rows of a tensor with rows of n_embd, or 0 for any other shape.
 int64_t rows_of(const ggml_tensor* t, int n_embd) {
   if (t->type != GGML_TYPE_F32 || t->ne[0] != n_embd || !ggml_is_contiguous(t)) return 0;
   return ggml_nelements(t) / n_embd;
@@ -71,7 +71,7 @@ struct Bypass {
   std::string to_name;
 };
 
-/// Every edge by which something computed from the tokens reaches the logits past `block`.
+/// All edges by which the logits depend on tokens without going through `block`.
 std::vector<Bypass> bypasses(const GraphView& graph, int block, const std::vector<bool>& from_tokens,
                              const std::vector<bool>& to_end) {
   std::vector<Bypass> found;
@@ -89,7 +89,7 @@ std::vector<Bypass> bypasses(const GraphView& graph, int block, const std::vecto
   return found;
 }
 
-/// Whether the graph drops the rows whose logits were not asked for.
+/// Whether the graph drops rows without outputs.
 bool picks_rows(const GraphView& graph, const std::vector<bool>& to_end) {
   for (int i = 0; i < graph.size(); ++i) {
     if (graph.node(i)->op != GGML_OP_GET_ROWS || !to_end[static_cast<size_t>(i)]) continue;
@@ -99,7 +99,7 @@ bool picks_rows(const GraphView& graph, const std::vector<bool>& to_end) {
   return false;
 }
 
-/// The node that holds the logits, or the embedding where a model has no output head.
+/// The node of the logits, or of the embedding if a model has no output head.
 int find_end(const GraphView& graph) {
   for (const char* name : {"result_output", "result_embd_pooled", "result_embd", "result_norm"}) {
     const int index = graph.find(name);
@@ -116,8 +116,8 @@ ResidualStream refused(const std::string& reason) {
   return stream;
 }
 
-/// A model's context once more, without weights and on the host alone: its graph is the same but for what
-/// llama.cpp's scheduler adds where devices meet.
+/// A second context of a model, without weights and only on the host: its graph is the same without the
+/// copies between devices.
 class Twin {
  public:
   Twin(const Model& model, llama_context_params params) {
@@ -142,7 +142,7 @@ class Twin {
 
 ResidualStream describe(const GraphView& view, uint32_t n_tokens, const Model& model);
 
-/// Of points that were found in a graph without devices' copies, those whose names are in the real one, too.
+/// Keeps points of a graph without copies between devices only if their names are also in the real graph.
 void keep_places_of(const GraphView& real, const std::string& subject, BlockPoints& points) {
   for (size_t i = 0; i < kPointCount; ++i) {
     BlockPoints::Found& found = points.found[i];
@@ -179,14 +179,15 @@ ResidualStream find_residual_stream(llama_context* ctx, const llama_context_para
   if (graph == nullptr) return refused("The compute graph of this model could not be built.");
   const GraphView view(graph);
   if (view.copies_known()) return describe(view, n_tokens, model);
-  // Copies of unnamed tensors between devices cannot be told apart; the same graph without them can be read.
+  // Copies of unnamed tensors between devices cannot be distinguished, so the same graph without them is
+  // used.
   const Twin twin(model, params);
   ggml_cgraph* plain =
       twin.context() == nullptr ? nullptr : llama_graph_reserve(twin.context(), n_tokens, 1, n_tokens);
   if (plain == nullptr)
     return refused(subject + "is spread over devices in a way that hides where its block outputs go.");
   ResidualStream stream = describe(GraphView(plain), n_tokens, model);
-  // What the tap will meet is in the real graph.
+  // The tap will run on the real graph.
   const bool there = std::all_of(stream.blocks.begin(), stream.blocks.end(),
                                  [&](const std::string& name) { return view.find(name) >= 0; });
   if (!there) return refused(subject + "is spread over devices in a way that hides its block outputs.");
@@ -204,7 +205,7 @@ ResidualStream find_residual_stream(llama_context* ctx, const llama_context_para
 
 namespace {
 
-/// Looks for the block outputs of `model` in a graph of `n_tokens` tokens, all of them outputs.
+/// Finds the block outputs of `model` in a graph of `n_tokens` tokens, all of them outputs.
 ResidualStream describe(const GraphView& view, uint32_t n_tokens, const Model& model) {
   const ModelInfo& info = model.info();
   const std::string subject = "The architecture '" + info.architecture + "' ";
@@ -223,7 +224,7 @@ ResidualStream describe(const GraphView& view, uint32_t n_tokens, const Model& m
   std::vector<int> outputs;
   for (int layer = 0; layer < info.n_layer; ++layer) {
     int found = -1;
-    std::string why = "no tensor of that name holds one vector a token";
+    std::string why = "no tensor with that name holds one vector per token";
     std::vector<std::string> names;
     for (const char* prefix : kBlockNames) names.push_back(prefix + std::to_string(layer));
     if (layer + 1 == info.n_layer) names.emplace_back(kLastBlockName);

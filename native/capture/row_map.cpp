@@ -23,9 +23,9 @@ std::vector<MicroBatch> split_in_order(const llama_batch& batch, uint32_t n_ubat
   return micros;
 }
 
-/// The tokens that each of the sequences gives to a micro-batch of equal lengths. Where a tail of `keep_tail`
-/// tokens must not be divided, sequences whose tail would be wait for a later one; if that is the first of
-/// them, it goes alone, whole or up to its tail.
+/// The number of tokens of each sequence in a micro-batch of equal lengths. Sequences whose last `keep_tail`
+/// tokens would be divided wait for a later one; if that is the first of them, it is alone, complete or up to
+/// its tail.
 std::vector<size_t> equal_lengths(const std::vector<size_t>& left, size_t n_ubatch, size_t keep_tail) {
   const size_t shortest = *std::min_element(left.begin(), left.end());
   const size_t length = std::min(shortest, std::max<size_t>(1, n_ubatch / left.size()));
@@ -35,9 +35,8 @@ std::vector<size_t> equal_lengths(const std::vector<size_t>& left, size_t n_ubat
   return {left.front() <= n_ubatch ? left.front() : left.front() - keep_tail};
 }
 
-/// The sequences of the next micro-batch of equal lengths, in the order in which a walk through the unused
-/// tokens takes them: each at its first token or, where ids ascend, at the first one after a token of the id
-/// before.
+/// The sequences of the next micro-batch of equal lengths, in the order of their first unused token or, with
+/// ascending ids, of the first one after a token of the previous id.
 std::vector<llama_seq_id> next_sequences(const llama_batch& batch, const std::vector<bool>& used,
                                          bool ascending, uint32_t n_ubatch) {
   std::vector<llama_seq_id> taken;

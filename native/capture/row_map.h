@@ -10,7 +10,7 @@ namespace tapline {
 /// The rows of one micro-batch as llama.cpp computes it.
 struct MicroBatch {
   std::vector<int> rows;     // batch index of each row
-  std::vector<int> outputs;  // batch index of each row whose logits were asked for, in row order
+  std::vector<int> outputs;  // batch index of each row with an output, in row order
   std::vector<llama_token> tokens;
   std::vector<llama_pos> positions;
 };
@@ -23,7 +23,7 @@ enum class SplitKind {
 };
 
 /// Predicts the micro-batches of a batch (llama_batch_allocr::split_simple and split_equal). Each token
-/// belongs to one sequence. The tap compares the prediction with the token ids that the graph really reads.
+/// belongs to one sequence. The tap compares the prediction with the token ids that the graph reads.
 /// `n_rs_seq`: saved states per sequence of a recurrent memory (llama_n_rs_seq); the last 1 + n_rs_seq tokens
 /// of a sequence then stay in one micro-batch.
 std::vector<MicroBatch> plan_micro_batches(const llama_batch& batch, SplitKind kind, uint32_t n_ubatch,

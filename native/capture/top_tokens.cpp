@@ -11,12 +11,12 @@ namespace tapline {
 
 namespace {
 
-/// Whether token a comes before token b: the more probable one, the lower id of equals.
+/// Whether token a precedes token b: by probability, in ties by id.
 bool before(const float* logits, int32_t a, int32_t b) {
   return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
 }
 
-/// Logits that are passed over together where none of them is among the best.
+/// The number of logits that are skipped together if none of them is among the best.
 constexpr int kTogether = 256;
 
 void top_of_row(const float* logits, int n_vocab, int k, int32_t* ids) {

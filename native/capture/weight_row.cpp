@@ -14,7 +14,7 @@ WeightRow weight_row(const ggml_tensor* weight, int64_t row, int64_t count) {
   const std::string kind =
       buffer == nullptr ? "" : ggml_backend_buft_name(ggml_backend_buffer_get_type(buffer));
   if (buffer == nullptr || kind.find("REPACK") != std::string::npos)
-    return {{}, "the rows of " + name + " lie rearranged for this processor's products"};
+    return {{}, "the rows of " + name + " are rearranged for this processor's products"};
   if (weight->ne[0] < count) return {{}, name + " is narrower than a state"};
   const auto to_float = ggml_get_type_traits(weight->type)->to_float;
   if (weight->type != GGML_TYPE_F32 && to_float == nullptr)

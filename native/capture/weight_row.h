@@ -10,11 +10,11 @@ namespace tapline {
 
 struct WeightRow {
   std::vector<float> values;
-  std::string reason;  // why it cannot be read, the rest of a sentence; empty where it can
+  std::string reason;  // why it cannot be read, as part of a sentence; or empty
 };
 
-/// The first `count` numbers of row `row` of a weight, whatever type it has and wherever it lies: as
-/// ggml_get_rows reads them on the host, to the bit.
+/// The first `count` numbers of row `row` of a weight of any type on any device: the same bits as
+/// ggml_get_rows on the host.
 WeightRow weight_row(const ggml_tensor* weight, int64_t row, int64_t count);
 
 }  // namespace tapline

@@ -17,15 +17,14 @@ namespace {
 
 constexpr int kPanel = tapline::kPanel<float>;
 static_assert(kPanel == 32, "a word has a bit for each feature of a strip");
-/// Rows that are encoded together at most: a slice of the weights is used by all of them while it is in the
-/// cache.
+/// The most rows that are encoded together: all of them use a slice of the weights while it is in the cache.
 constexpr size_t kRowsAtOnce = 256;
-/// What they make of every feature: 32 MiB.
+/// Their products with all features: 32 MiB.
 constexpr size_t kProductsAtOnce = size_t{8} << 20U;
 /// Depth of one slice of packed weights, 32 wide: 16 KiB.
 constexpr int kDepth = 128;
 
-/// How a row is scaled, x' = (x - centre) / divisor, and what was decoded back, y' * factor + centre.
+/// The scaling of a row, x' = (x - centre) / divisor, and of its reconstruction, y' * factor + centre.
 struct Scale {
   float centre = 0;
   float divisor = 1;
@@ -48,12 +47,12 @@ Scale scale_of(const float* row, int hidden, RowScaling scaling) {
   double spread = 0;
   for (int i = 0; i < hidden; ++i) spread += (row[i] - mean) * (row[i] - mean);
   const double deviation = hidden > 1 ? std::sqrt(spread / (hidden - 1)) : 0;
-  // SAELens, where this scaling is from, undoes it without the epsilon.
+  // SAELens, the source of this scaling, undoes it without the epsilon.
   return {static_cast<float>(mean), static_cast<float>(deviation + 1e-5), static_cast<float>(deviation)};
 }
 
-/// Columns [from, from + depth) of rows [first, first + width) of the weights, turned, with zeros where there
-/// is neither: out[k][j], depth a multiple of 32.
+/// Columns [from, from + depth) of rows [first, first + width) of the weights, transposed and padded with
+/// zeros: out[k][j], depth a multiple of 32.
 void pack(const Kernels& kernels, const StoredMatrix& weights, size_t first, int width, int hidden, int from,
           int depth, float* out) {
   alignas(64) float block[kPanel * kPanel];
@@ -77,7 +76,7 @@ float dot(const Kernels& kernels, const float* a, const float* b, int count) {
   return sum;
 }
 
-/// Where the lowest bit is that is set; some is.
+/// The position of the lowest bit that is set; at least one must be.
 int lowest_bit(uint32_t bits) {
 #if defined(__GNUC__)
   return __builtin_ctz(bits);
@@ -89,11 +88,9 @@ int lowest_bit(uint32_t bits) {
 }
 
 const Layout& checked(const Layout& layout) {
-  if (layout.hidden < 1 || layout.features < 1 || layout.hidden > (1 << 20) || layout.features > (1 << 26)) {
-    throw Error(ErrorCode::kInvalidArgument, "A dictionary of " + std::to_string(layout.features) +
-                                                 " features of " + std::to_string(layout.hidden) +
-                                                 " values cannot be read.");
-  }
+  if (layout.hidden < 1 || layout.features < 1 || layout.hidden > (1 << 20) || layout.features > (1 << 26))
+    throw_error(ErrorCode::kInvalidArgument, "A dictionary of ", layout.features, " features of ",
+                layout.hidden, " values cannot be read.");
   return layout;
 }
 
@@ -115,17 +112,14 @@ Dictionary::Dictionary(const Layout& layout)
     magnitude_ = file_.floats(layout.magnitude, features);
   }
   const bool keeps_k = layout.activation == Activation::kTopK || layout.activation == Activation::kTopKRaw;
-  if (keeps_k && (layout.k < 1 || layout.k > layout.features)) {
-    throw Error(ErrorCode::kInvalidArgument, "k is " + std::to_string(layout.k) + "; a dictionary of " +
-                                                 std::to_string(layout.features) +
-                                                 " features keeps 1 to all.");
-  }
+  if (keeps_k && (layout.k < 1 || layout.k > layout.features))
+    throw_error(ErrorCode::kInvalidArgument, "k must be 1 to ", layout.features, ", got ", layout.k, ".");
 }
 
 int Dictionary::checked_feature(int index) const {
   if (index >= 0 && index < layout_.features) return index;
-  throw Error(ErrorCode::kInvalidArgument, "Feature " + std::to_string(index) + " does not exist: 0 to " +
-                                               std::to_string(layout_.features - 1) + " do.");
+  throw_error(ErrorCode::kInvalidArgument, "Feature ", index,
+              " does not exist: the dictionary has features 0 to ", layout_.features - 1, ".");
 }
 
 SparseRows Dictionary::encode(const float* rows, size_t count, int threads, const CancelToken& cancel) const {
@@ -136,8 +130,7 @@ SparseRows Dictionary::encode(const float* rows, size_t count, int threads, cons
   const int strips = (features + kPanel - 1) / kPanel;
   ThreadTeam team(threads > 0 ? threads : ThreadTeam::default_size());
   for (size_t i = 0; i < count * static_cast<size_t>(hidden); ++i) {
-    if (!std::isfinite(rows[i]))
-      throw Error(ErrorCode::kCompute, "A row that is to be encoded is not finite.");
+    if (!std::isfinite(rows[i])) throw Error(ErrorCode::kCompute, "A row to encode is not finite.");
   }
 
   SparseRows out;
@@ -169,13 +162,13 @@ SparseRows Dictionary::encode(const float* rows, size_t count, int threads, cons
         kernels.rows_times_panel(packed.panel(from / kPanel), packed.stride(), slice, depth / kPanel,
                                  static_cast<int>(n), sums, from > 0);
       }
-      // While they are in the cache.
+      // Now, while they are in the cache.
       for (size_t row = 0; row < n; ++row) {
         fires[row * static_cast<size_t>(strips) + static_cast<size_t>(strip)] =
             activate(sums + row * kPanel, strip * kPanel, width);
       }
     });
-    // Few are left to look at: one thread, which may throw.
+    // Only few remain, so one thread is enough, and it may throw.
     for (size_t row = 0; row < n; ++row) {
       const std::vector<Fired> found = active_features(products.data() + row * kPanel, n * kPanel,
                                                        fires.data() + row * static_cast<size_t>(strips));
@@ -238,7 +231,7 @@ FeatureOfRow Dictionary::feature(const float* row, int index,
   const float value = value_of(index);
   FeatureOfRow found{value, scale.factor};
   if (layout_.k == 0 || value == 0.0F || use(value) == use(0)) return found;
-  // Whether it is one of the k largest, the others say: all of them, where it is.
+  // To know whether it is one of the k largest, others must be computed; all of them if it is.
   int larger = 0;  // features that come before this one
   for (int other = 0; other < layout_.features && larger < layout_.k; ++other) {
     const float other_value = other == index ? 0.0F : value_of(other);

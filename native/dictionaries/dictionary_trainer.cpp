@@ -12,9 +12,9 @@ namespace tapline::dictionaries {
 
 namespace {
 
-/// Rows that one task reads; sums over tasks are formed in their order.
+/// Rows per task; sums over tasks are computed in their order.
 constexpr size_t kTaskRows = 256;
-/// Of the sum of squares: rows farther from their mean than 1e-5 of their length are different rows.
+/// Relative to the sum of squares: rows that differ by more than 1e-5 of their length count as different.
 constexpr double kLeastVariation = 1e-10;
 
 }  // namespace
@@ -31,7 +31,7 @@ DictionaryTrainer::DictionaryTrainer(std::unique_ptr<RowSource> rows, const Dict
   measure_held_out(cancel);
 }
 
-// Sums over rows: task by task, in one order.
+// Sums over rows, task by task, in a fixed order.
 namespace {
 
 struct RowSums {
@@ -86,7 +86,7 @@ void DictionaryTrainer::measure_rows(const CancelToken& cancel) {
     mean_[k] = static_cast<float>(sums.values[k] / static_cast<double>(count));
   const RowSums centred = sum_rows(*rows_, places, mean_, team_, cancel);
   const double scale = centred.length / static_cast<double>(count) / std::sqrt(static_cast<double>(hidden));
-  // Rows that are all alike have no scale. One that is not finite is told when it is loaded.
+  // Equal rows have no scale. A row that is not finite is reported when it is loaded.
   scale_ = scale > 1e-30 && std::isfinite(scale) ? static_cast<float>(scale) : 1.0F;
 }
 
@@ -98,12 +98,12 @@ void DictionaryTrainer::measure_held_out(const CancelToken& cancel) {
   for (size_t k = 0; k < hidden; ++k) centre[k] = static_cast<float>(sums.values[k] / count);
   const double square = sum_rows(*rows_, held_out_, centre, team_, cancel).square;
   const double scale = static_cast<double>(scale_) * static_cast<double>(scale_);
-  // Rows that differ in their last digits only have no variance of which a share could be explained.
+  // If rows differ only in their last digits, there is no variance to explain.
   held_out_variation_ =
       square > kLeastVariation * sums.square ? square / scale : std::numeric_limits<double>::quiet_NaN();
 }
 
-// Rows into x_. A source with one batch only has it read once.
+// Reads rows into x_, unless they are there already, as with a source of a single batch.
 void DictionaryTrainer::load(std::vector<RowPlace> places) {
   if (places == loaded_) return;
   const int hidden = rows_->hidden();
@@ -126,9 +126,8 @@ void DictionaryTrainer::load(std::vector<RowPlace> places) {
     }
   });
   loaded_.clear();
-  if (bad < places.size()) {
-    throw Error(ErrorCode::kCompute, "A number in " + rows_->name_of(places[bad]) + " is not finite.");
-  }
+  if (bad < places.size())
+    throw_error(ErrorCode::kCompute, "A number in ", rows_->name_of(places[bad]), " is not finite.");
   loaded_ = std::move(places);
 }
 
@@ -158,11 +157,9 @@ SparseFigures DictionaryTrainer::run(int64_t steps, const CancelToken& cancel,
   for (; done < steps && model_.updates() < options_.steps; ++done) {
     cancel.check();
     const SparseFigures figures = step();
-    if (!std::isfinite(figures.square_error)) {
-      throw Error(ErrorCode::kCompute, "Training of the dictionary diverged at step " +
-                                           std::to_string(model_.updates() - 1) +
-                                           ": its error is not finite.");
-    }
+    if (!std::isfinite(figures.square_error))
+      throw_error(ErrorCode::kCompute, "Training of the dictionary diverged at step ", model_.updates() - 1,
+                  ": its error is not finite.");
     sums.square_error += figures.square_error;
     sums.active += figures.active;
     sums.dead = figures.dead;
@@ -245,7 +242,7 @@ DictionaryWeights DictionaryTrainer::weights(bool folded) const {
     weights.thresholds.assign(static_cast<size_t>(shape.features), model_.batch_threshold());
   for (int f = 0; f < shape.features; ++f) {
     if (shape.architecture == Architecture::kJumpRelu) weights.thresholds.push_back(model_.threshold(f));
-    // relu(w x + b) d = relu(|d| w x + |d| b) d / |d|. All others keep decoder rows at length 1.
+    // relu(w x + b) d = relu(|d| w x + |d| b) d / |d|. The other architectures have decoder rows of length 1.
     const float norm = model_.norm(f);
     if (shape.architecture != Architecture::kRelu || !folded || !(norm > 0)) continue;
     const size_t row = static_cast<size_t>(f) * hidden;

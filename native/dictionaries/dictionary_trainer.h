@@ -12,8 +12,7 @@
 
 namespace tapline::dictionaries {
 
-/// How a dictionary is trained on rows of files. Everything is said: what a person leaves out, TypeScript
-/// fills in.
+/// All settings of a training; TypeScript fills in the defaults.
 struct DictionaryOptions {
   SparseShape shape;
   int64_t steps = 0;
@@ -30,25 +29,25 @@ struct DictionaryOptions {
   int64_t dead_after = 0;  ///< steps
   int aux_k = 0;
   float aux_weight = 0;
-  int64_t held_out = 0;        ///< rows that an evaluation reads at most, of either kind
-  uint64_t measured = 65'536;  ///< training rows that mean and scale are measured on, at most
+  int64_t held_out = 0;        ///< the most rows of an evaluation, of either kind
+  uint64_t measured = 65'536;  ///< the most training rows for mean and scale
   int threads = 0;             ///< 0: ThreadTeam::default_size()
 };
 
-/// How well the dictionary rebuilds rows, normalised as (x - mean) / scale.
+/// Quality of the reconstruction of rows, normalised as (x - mean) / scale.
 struct DictionaryEvaluation {
   int rows = 0;
   double mse = 0;  ///< per element
-  /// Held-out rows: 1 - |x - x'|^2 / |x - their mean|^2; NaN where the rows hardly differ.
+  /// Held-out rows: 1 - |x - x'|^2 / |x - their mean|^2; NaN if the rows hardly differ.
   double explained_variance = 0;
-  double active = 0;              ///< features active in a row, on average
-  int dead = 0;                   ///< active in none of them
-  std::vector<double> frequency;  ///< [features]: share of the rows
-  std::vector<double> mean;       ///< [features]: mean activation in weights() over all the rows
+  double active = 0;              ///< mean number of active features per row
+  int dead = 0;                   ///< features that are active in no row
+  std::vector<double> frequency;  ///< [features]: share of rows
+  std::vector<double> mean;       ///< [features]: mean activation over all rows, for weights()
 };
 
-/// The dictionary on (x - mean) / scale. Decoder rows have length 1, whatever the architecture, so that a
-/// feature's activation is the length that it adds.
+/// The dictionary on (x - mean) / scale. Decoder rows of all architectures have length 1, so a feature's
+/// activation is the length that it adds.
 struct DictionaryWeights {
   std::vector<float> encoder, encoder_bias;  ///< [features, hidden], [features]
   std::vector<float> decoder, decoder_bias;  ///< [features, hidden], [hidden]
@@ -58,40 +57,39 @@ struct DictionaryWeights {
 /// A row in which a feature is strongest.
 struct StrongRow {
   RowPlace place;
-  double activation = 0;  ///< in weights()
+  double activation = 0;  ///< for weights()
 };
 
-/// Trains a sparse dictionary step by step, so that a caller may look at it between steps, save it and
-/// continue. Rows enter as (x - mean) / scale: centred on the mean of a sample and scaled so
-/// that their mean length there is sqrt(hidden).
+/// Trains a sparse dictionary step by step, so that callers can inspect and save it between steps. Rows enter
+/// as (x - mean) / scale: centred on the mean of a sample and scaled to a mean length of sqrt(hidden) there.
 class DictionaryTrainer {
  public:
   /// Throws kInvalidArgument and, for a row that is not finite, kCompute.
   DictionaryTrainer(std::unique_ptr<RowSource> rows, const DictionaryOptions& options,
                     const CancelToken& cancel);
 
-  /// Gives the model its random weights; without it, call restore() or start_from() of the model.
+  /// Sets random weights. The alternatives are restore() and start_from() of the model.
   void initialise() { model_.initialise(options_.seed, options_.initial_norm, options_.initial_threshold); }
 
-  /// One step. Throws kCompute where a row is not finite.
+  /// One step. Throws kCompute if a row is not finite.
   SparseFigures step();
 
-  /// Runs the next `steps` steps, no more than there are left. `progress(done, total)` counts steps of the
-  /// whole. Returns means over them. Throws kCancelled between two steps, and kCompute where a row or the
-  /// loss is not finite.
+  /// Runs the next `steps` steps, at most those that remain, and returns means over them. `progress(done,
+  /// total)` counts all steps. Throws kCancelled between two steps, and kCompute if a row or the loss is not
+  /// finite.
   SparseFigures run(int64_t steps, const CancelToken& cancel,
                     const std::function<void(double, double)>& progress);
 
   DictionaryEvaluation evaluate(const CancelToken& cancel);
 
-  /// The same of training rows, without the explained variance: all, or the first of the shuffled order where
-  /// an evaluation reads fewer.
+  /// The same for training rows, without the explained variance: the first rows in shuffled order, up to the
+  /// most for an evaluation.
   DictionaryEvaluation evaluate_training_rows(const CancelToken& cancel);
 
-  /// Decoder rows of a kRelu model have length 1 once `folded`: their lengths are in the encoder then.
+  /// `folded` moves the lengths of a kRelu model's decoder rows into the encoder.
   DictionaryWeights weights(bool folded = true) const;
 
-  /// The held-out rows in which each of some features is strongest, at most `count` of each.
+  /// The held-out rows in which each of the features is strongest, at most `count` each.
   std::vector<std::vector<StrongRow>> strongest(const std::vector<int32_t>& features, size_t count,
                                                 const CancelToken& cancel);
 
@@ -107,8 +105,8 @@ class DictionaryTrainer {
   void measure_held_out(const CancelToken& cancel);
   DictionaryEvaluation evaluate(const std::vector<RowPlace>& places, const CancelToken& cancel);
   void load(std::vector<RowPlace> places);
-  double activation_of(const Fired& fired) const;  ///< in weights()
-  /// visit(first, count) for rows that are loaded, a batch at a time.
+  double activation_of(const Fired& fired) const;  ///< for weights()
+  /// Calls visit(first, count) for loaded rows, batch by batch.
   void over(const std::vector<RowPlace>& places, const CancelToken& cancel,
             const std::function<void(size_t, size_t)>& visit);
 
@@ -119,8 +117,8 @@ class DictionaryTrainer {
   std::vector<float> mean_;
   float scale_ = 1;
   std::vector<RowPlace> held_out_;
-  double held_out_variation_ = 0;  ///< |x - their mean|^2; NaN where they hardly differ
-  std::vector<RowPlace> loaded_;   ///< what x_ holds
+  double held_out_variation_ = 0;  ///< |x - their mean|^2; NaN if they hardly differ
+  std::vector<RowPlace> loaded_;   ///< the rows in x_
   RowBatch x_;
 };
 

@@ -7,13 +7,13 @@
 
 namespace tapline::dictionaries {
 
-/// A feature that fires in a row, and its activation.
+/// An active feature of a row.
 struct Fired {
   int32_t feature;
   float value;
 };
 
-/// Leaves the k largest, ties to the lower feature; ascending by feature.
+/// Keeps the k largest, in ties the lower feature; sorts by feature.
 inline void keep_largest(std::vector<Fired>& fired, size_t k) {
   if (fired.size() > k) {
     std::nth_element(fired.begin(), fired.begin() + static_cast<std::ptrdiff_t>(k) - 1, fired.end(),

@@ -15,7 +15,7 @@ struct RowPlace {
   bool operator==(const RowPlace& other) const { return piece == other.piece && row == other.row; }
 };
 
-/// Rows to train on, in an endless order that is the same wherever it is asked for, and held-out rows.
+/// Training rows in an endless, reproducible order, and held-out rows.
 class RowSource {
  public:
   virtual ~RowSource() = default;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "numbers/random.h"
 
 namespace tapline::dictionaries {
 
@@ -45,24 +44,21 @@ RowStream::RowStream(std::vector<RowPiece> pieces, int hidden, uint64_t seed) : 
     }
     pieces_.push_back({std::move(piece.path), std::move(file), matrix, piece.offset});
   }
-  if (train_rows_ == 0 || held_out_rows_ == 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "A dictionary needs rows to train on and held-out ones, but has " +
-                    std::to_string(train_rows_) + " and " + std::to_string(held_out_rows_) + ".");
-  }
+  if (train_rows_ == 0 || held_out_rows_ == 0)
+    throw_error(ErrorCode::kInvalidArgument, "A dictionary needs training rows and held-out rows, got ",
+                train_rows_, " and ", held_out_rows_, ".");
 }
 
-std::vector<uint32_t> RowStream::order_of(uint64_t epoch) const {
+std::vector<uint32_t> RowStream::shuffled_blocks(Random random) const {
   std::vector<uint32_t> order(blocks_.size());
   std::iota(order.begin(), order.end(), 0U);
-  Random random(seed_ + epoch * 0x9e3779b97f4a7c15U, kOrderStream);
   random.shuffle(order);
   return order;
 }
 
 void RowStream::open_epoch(uint64_t epoch) {
   epoch_ = epoch;
-  order_ = order_of(epoch);
+  order_ = shuffled_blocks(Random(seed_ + epoch * 0x9e3779b97f4a7c15U, kOrderStream));
   group_starts_.assign(1, 0);
   for (size_t first = 0; first < order_.size(); first += kGroupBlocks) {
     uint64_t rows = 0;
@@ -88,7 +84,7 @@ void RowStream::open_group(size_t group) {
   expect_group(group + 1);
 }
 
-// Has the system read the rows of a group while the one before it is used.
+// Asks the system to read the rows of a group while the previous one is used.
 void RowStream::expect_group(size_t group) const {
   const size_t first = group * kGroupBlocks;
   for (size_t i = first; i < std::min(order_.size(), first + kGroupBlocks); ++i) {
@@ -118,13 +114,9 @@ std::vector<RowPlace> RowStream::train(uint64_t from, size_t count) {
 }
 
 std::vector<RowPlace> RowStream::held_out(size_t count) const {
-  // Blocks in an order of their own: the rows of one text are no sample of all.
-  std::vector<uint32_t> order(blocks_.size());
-  std::iota(order.begin(), order.end(), 0U);
-  Random random(seed_, kHeldOutStream);
-  random.shuffle(order);
+  // Blocks in shuffled order: the rows of one text are not a sample of all.
   std::vector<RowPlace> found;
-  for (const uint32_t index : order) {
+  for (const uint32_t index : shuffled_blocks(Random(seed_, kHeldOutStream))) {
     const Block& block = blocks_[index];
     for (uint64_t row = 0; row < kBlockRows && found.size() < count; ++row) {
       if ((block.held_out >> row & 1U) != 0) found.push_back({block.piece, block.first + row});

@@ -10,10 +10,10 @@
 #include "base/mapped_file.h"
 #include "dictionaries/row_source.h"
 #include "dictionaries/stored_matrix.h"
+#include "numbers/random.h"
 
 namespace tapline::dictionaries {
 
-/// What a row is used for.
 enum class RowUse : uint8_t { kNone = 0, kTrain = 1, kHeldOut = 2 };
 
 /// Rows that lie one after another in a file.
@@ -24,14 +24,14 @@ struct RowPiece {
   std::vector<uint8_t> uses;  ///< a RowUse for each row
 };
 
-/// Rows in mapped files, in an order that is shuffled and the same wherever it is asked for.
+/// Rows in mapped files, in a shuffled, reproducible order.
 ///
-/// Each time through, blocks of 64 neighbouring rows are shuffled, and then all the rows of 1024 blocks: as
-/// good as any order, unless a text has thousands of tokens, while only these blocks must be in memory. What
-/// is kept of a file that may be a terabyte is two bits a row.
+/// Each epoch shuffles blocks of 64 adjacent rows, and then all rows within each 1024 blocks: as good as any
+/// order, unless a text has thousands of tokens, but only these blocks must be in memory. Of a file that may
+/// be a terabyte, memory has two bits per row.
 class RowStream final : public RowSource {
  public:
-  /// Throws kInvalidArgument where the rows do not lie in their file.
+  /// Throws kInvalidArgument if the rows do not lie in their file.
   RowStream(std::vector<RowPiece> pieces, int hidden, uint64_t seed);
 
   int hidden() const override { return hidden_; }
@@ -55,7 +55,7 @@ class RowStream final : public RowSource {
     uint64_t train, held_out;  ///< a bit for each of 64 rows
   };
 
-  std::vector<uint32_t> order_of(uint64_t epoch) const;
+  std::vector<uint32_t> shuffled_blocks(Random random) const;
   void open_epoch(uint64_t epoch);
   void open_group(size_t group);
   void expect_group(size_t group) const;
@@ -66,8 +66,8 @@ class RowStream final : public RowSource {
   std::vector<Block> blocks_;
   uint64_t train_rows_ = 0, held_out_rows_ = 0;
 
-  // Where the stream is: blocks of an epoch in order, the rows before each group of them, the rows of one
-  // group.
+  // The current position: blocks of the epoch in order, the number of rows before each group of them, the
+  // rows of one group.
   uint64_t epoch_ = ~uint64_t{0};
   std::vector<uint32_t> order_;
   std::vector<uint64_t> group_starts_;

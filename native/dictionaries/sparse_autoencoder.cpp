@@ -56,7 +56,7 @@ std::vector<float> transposed(const std::vector<float>& matrix, size_t rows, siz
   return out;
 }
 
-/// The active features of highest mean activation, and the examples in which each is strongest.
+/// The active features with the highest mean activation, and the examples in which each is strongest.
 std::vector<SaeFeature> strongest_features(DictionaryTrainer& trainer, const DictionaryEvaluation& held_out,
                                            const CancelToken& cancel) {
   std::vector<int32_t> active;
@@ -82,14 +82,6 @@ int64_t share_of(double share, int steps) {
 }
 
 }  // namespace
-
-float default_sae_l1(int hidden) {
-  return 0.11f * std::sqrt(static_cast<float>(hidden));
-}
-
-float default_sae_learning_rate(int hidden) {
-  return 0.06f / std::sqrt(static_cast<float>(hidden));
-}
 
 SaeWeights initial_sae_weights(int hidden, const SaeOptions& options) {
   const size_t d = static_cast<size_t>(hidden);
@@ -121,24 +113,23 @@ SaeResult train_sae(const Examples& examples, const SaeOptions& options, const C
                     const std::function<void(double, double)>& progress) {
   check_finite(examples);
   auto rows = std::make_unique<ExampleRows>(examples);
-  if (rows->train_rows() == 0 || rows->held_out_rows() == 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "A sparse autoencoder needs training and held-out examples, but has " +
-                    std::to_string(rows->train_rows()) + " and " + std::to_string(rows->held_out_rows()) +
-                    ".");
-  }
+  if (rows->train_rows() == 0 || rows->held_out_rows() == 0)
+    throw_error(ErrorCode::kInvalidArgument,
+                "A sparse autoencoder needs training and held-out examples, got ", rows->train_rows(),
+                " and ", rows->held_out_rows(), ".");
   SaeResult result;
   result.train_size = static_cast<int>(rows->train_rows());
   result.test_size = static_cast<int>(rows->held_out_rows());
 
-  const float l1 = options.l1.value_or(default_sae_l1(examples.hidden));
+  const float root = std::sqrt(static_cast<float>(examples.hidden));
+  const float l1 = options.l1.value_or(0.11f * root);
   DictionaryOptions training;
   training.shape.architecture = Architecture::kRelu;
   training.shape.hidden = examples.hidden;
   training.shape.features = options.features;
   training.steps = options.steps;
   training.batch = result.train_size;
-  training.learning_rate = options.learning_rate.value_or(default_sae_learning_rate(examples.hidden));
+  training.learning_rate = options.learning_rate.value_or(0.06f / root);
   training.decay = share_of(options.learning_rate_decay, options.steps);
   training.sparsity = l1;
   training.sparsity_warmup = share_of(options.l1_warmup, options.steps);
@@ -159,10 +150,9 @@ SaeResult train_sae(const Examples& examples, const SaeOptions& options, const C
     cancel.check();
     const SparseFigures figures = trainer.step();
     const double loss = figures.square_error + static_cast<double>(l1) * figures.penalty;
-    if (!std::isfinite(loss)) {
-      throw Error(ErrorCode::kCompute, "Training of the sparse autoencoder diverged at step " +
-                                           std::to_string(step) + ": the loss is not finite.");
-    }
+    if (!std::isfinite(loss))
+      throw_error(ErrorCode::kCompute, "Training of the sparse autoencoder diverged at step ", step,
+                  ": the loss is not finite.");
     if (step % options.loss_every == 0) result.losses.emplace_back(step, loss);
     if (progress) progress(step + 1.0, options.steps);
   }

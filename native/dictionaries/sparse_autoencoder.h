@@ -25,14 +25,14 @@ struct SaeWeights {
 ///   loss = mean((x' - x)^2) + l1 / hidden * mean over examples of  sum_i f_i |decoder column i|
 /// No constraint on decoder norms: a SparseModel of kRelu. The L1 weight rises linearly over the first 5 % of
 /// the steps, the learning rate falls linearly to zero over the last 20 %. Adam (0.9, 0.999) on all training
-/// examples at once.
+/// examples in each step.
 ///
-/// Two numbers are ours, because the source trains for 200,000 steps on billions of rows of some thousand
-/// dimensions, and this for a few hundred steps on a few hundred rows of 64 to 8192.
-/// l1 is 0.11 sqrt(hidden), the source's 5 at 2066 dimensions: with rows of norm sqrt(hidden) a squared error
-/// grows with hidden and an activation with its root, so this keeps their balance. The learning rate is
-/// 0.06 / sqrt(hidden): unit columns have entries of size 1 / sqrt(hidden), which Adam, moving each entry by
-/// about the rate, crosses in some twenty steps.
+/// Two defaults differ, because the source trains for 200,000 steps on billions of rows of some thousand
+/// dimensions, and this for a few hundred steps on a few hundred rows of 64 to 8192. l1 is 0.11 sqrt(hidden),
+/// the source's 5 at 2066 dimensions: with rows of norm sqrt(hidden), a squared error grows with hidden and
+/// an activation with its root, so this keeps their balance. The learning rate is 0.06 / sqrt(hidden): unit
+/// columns have entries of size 1 / sqrt(hidden), which Adam, moving each entry by about the rate, crosses in
+/// some twenty steps.
 struct SaeOptions {
   int features = 64;
   int steps = 100;
@@ -62,18 +62,13 @@ struct SaeResult {
   float scale = 1;
   std::vector<std::pair<int, double>> losses;  ///< (updates done, loss with the full L1 weight)
   double held_out_mse = 0, train_mse = 0;      ///< per element, on normalised activations
-  double explained_variance =
-      0;                   ///< held out: 1 - |x - x'|^2 / |x - held-out mean|^2; NaN where rows hardly differ
-  double mean_active = 0;  ///< features active per held-out example (L0)
-  int dead_features = 0;   ///< active on no held-out example
-  std::vector<SaeFeature> features;  ///< the 16 of highest mean activation, active ones only
+  double explained_variance = 0;               ///< held out, as in DictionaryEvaluation
+  double mean_active = 0;                      ///< features active per held-out example (L0)
+  int dead_features = 0;                       ///< active on no held-out example
+  std::vector<SaeFeature> features;            ///< the 16 of highest mean activation, active ones only
   int train_size = 0, test_size = 0;
   double seconds = 0;  ///< of the training steps alone
 };
-
-/// The defaults above.
-float default_sae_l1(int hidden);
-float default_sae_learning_rate(int hidden);
 
 /// Trains on the examples marked for training and measures on the others. `progress(steps done, steps)`.
 SaeResult train_sae(const Examples& examples, const SaeOptions& options, const CancelToken& cancel,

@@ -5,23 +5,24 @@
 #include "dictionaries/sparse_scratch.h"
 #include "numbers/flush_denormals.h"
 
-// kRelu while many features fire: a step in five dense products. Half of the numbers in them are zeros, and
-// they still take less time than adding up what fires.
+// kRelu while many features fire: a step in five dense products. Although half of their numbers are zeros,
+// they take less time than sums over active features.
 
 namespace tapline::dictionaries {
 
 namespace {
 
 constexpr int kWidth = FloatPanels::kWidth;
-/// Rows that show how many features fire.
+/// Rows that are sampled to estimate how many features fire.
 constexpr int kSample = 12;
-/// The share of features, as 1 / share, from which dense products are used: a compromise. By estimate they
-/// win from a third on where weights come from memory, and from a fifth on where they are in the cache.
+/// The reciprocal of the share of active features from which dense products are used: a compromise. By
+/// estimate they win from a third on if weights come from memory, and from a fifth on if they are in the
+/// cache.
 constexpr int kLeastShare = 4;
 
 }  // namespace
 
-// Only the first rows are looked at: this decides how a batch is computed, not what.
+// Samples only the first rows: this decides how a batch is computed, not the result.
 bool SparseModel::many_fire(const RowBatch& x, int rows) {
   if (shape_.architecture != Architecture::kRelu || !dead_.empty()) return false;
   const int sample = std::min(rows, kSample);
@@ -106,7 +107,7 @@ size_t SparseModel::dense_step(const RowBatch& x, int rows, float scale, float p
     }
     encoder_bias_.update(kernels_, static_cast<size_t>(first), bias_gradient, 1.0F, nullptr, 1, adam);
   });
-  // The decoder's gradients take the place of its panels. Tiles that share the most come one after another.
+  // The decoder's gradients overwrite its panels. Tiles that share the most data follow each other.
   const int blocks = error_panels_.panels();
   team_.parallel_for(panels_ * blocks, [&](int tile) {
     const FlushDenormals flush;

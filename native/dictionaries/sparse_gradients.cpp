@@ -5,19 +5,19 @@
 #include "dictionaries/sparse_model.h"
 #include "dictionaries/sparse_scratch.h"
 
-// The backward half of a step: gradients of what fired, and what becomes of the weights by them.
+// The backward half of a step: gradients of active features, and updates of the weights.
 
 namespace tapline::dictionaries {
 
 namespace {
 
 constexpr int kWidth = FloatPanels::kWidth;
-/// Of errors, and of x: what stays in the cache while the features of a panel collect their gradients.
+/// Bytes of errors, and of x, that stay in the cache while the features of a panel collect their gradients.
 constexpr size_t kBlockBytes = size_t{128} * 1024;
 
 }  // namespace
 
-// Gradients of the loss by what fires in rows [from, to).
+// Gradients of the loss by the active features of rows [from, to).
 void SparseModel::differentiate_rows(int from, int to, float scale, float aux_scale) {
   const int blocks = padded_hidden_ / kWidth;
   for (std::vector<Entry> Row::*list : {&Row::active, &Row::near}) {
@@ -28,7 +28,7 @@ void SparseModel::differentiate_rows(int from, int to, float scale, float aux_sc
   }
   if (dead_.empty()) return;
   for (int i = from; i < to; ++i) {
-    // The dead features' sum against x - x', which counts as given.
+    // The dead features' sum against x - x', which counts as constant.
     Row& own = rows_[static_cast<size_t>(i)];
     float* left = aux_errors_.data() + static_cast<size_t>(i) * static_cast<size_t>(padded_hidden_);
     std::copy_n(error_row(i), padded_hidden_, left);
@@ -80,8 +80,8 @@ void SparseModel::update_panel(const RowBatch& x, int panel, int rows, float sca
   std::fill_n(activation_sums, kWidth, 0.0F);
   size_t next[kWidth];
   std::copy_n(use_starts_.begin() + first, last - first, next);
-  // Where many rows use a panel, some of them at a time: they come from the cache for all of its features.
-  // Each feature's sums go over its rows in their order either way.
+  // If many rows use a panel, only some at a time, so that they are in the cache for all of its features.
+  // Each feature's sum has the same order either way.
   const size_t uses = use_starts_[static_cast<size_t>(last)] - use_starts_[static_cast<size_t>(first)];
   const int rows_at_once = std::max(1, static_cast<int>(kBlockBytes / (stride * sizeof(float))));
   const bool many =
@@ -142,7 +142,7 @@ void SparseModel::update_panel(const RowBatch& x, int panel, int rows, float sca
 }
 
 // kJumpRelu: the step at the threshold counts as a slope of 1 / bandwidth within half a bandwidth of it. The
-// logarithm is trained, so that a threshold stays positive.
+// logarithm is trained, so that thresholds stay positive.
 void SparseModel::update_thresholds(int panel, float penalty, const AdamStep& adam) {
   const int first = panel * kWidth;
   const int last = std::min(first + kWidth, shape_.features);

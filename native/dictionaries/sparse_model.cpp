@@ -19,7 +19,7 @@ constexpr int kBlocksPerSlice = 16;  // 16 * 32 deep: slices of weights of 64 Ki
 constexpr uint64_t kInitialWeightsStream = 6;
 /// How fast the threshold of kBatchTopK follows its batches.
 constexpr float kThresholdRate = 0.1F;
-/// Of the threshold: what a batch surely does not keep is not even listed.
+/// Relative to the threshold: smaller activations are certainly not among the largest of a batch.
 constexpr float kSurelyBelow = 0.5F;
 
 }  // namespace
@@ -39,7 +39,7 @@ SparseModel::SparseModel(const SparseShape& shape, ThreadTeam& team)
       thresholds_(static_cast<size_t>(padded_features_), 0.0F),
       last_fired_(static_cast<size_t>(padded_features_), 0),
       activation_sums_(static_cast<size_t>(padded_features_), 0.0F) {
-  // Features that only fill a panel up never fire.
+  // Features that only pad a panel never fire.
   for (int f = shape.features; f < padded_features_; ++f)
     encoder_bias_.values[static_cast<size_t>(f)] = -FLT_MAX;
 }
@@ -98,7 +98,7 @@ void SparseModel::measure_norm(int feature) {
 }
 
 void SparseModel::over_rows(int rows, const std::function<void(int, int)>& body) {
-  // At least two tasks a thread where there are enough rows; no sum goes over rows here.
+  // At least two tasks per thread if there are enough rows; no sum is over rows here.
   const int wanted = round_up(std::max(1, rows / (2 * team_.size())), 12);
   const int step = std::min(kRowsPerTask, wanted);
   team_.parallel_for((rows + step - 1) / step, [&](int task) {
@@ -156,8 +156,8 @@ void SparseModel::find_fired(const RowBatch& x, int from, int to, bool training,
     const float* h = scratch.products.data() + static_cast<std::ptrdiff_t>(i) * kWidth;
     float bound = std::max(least, 0.0F);
     if (by_row && panels > k) {
-      // k panels have a value as large as the k-th largest of the panels' maxima: the row's k largest have,
-      // too.
+      // k panels have a value as large as the k-th largest of the panels' maxima, so the row's k largest
+      // values are as large.
       scratch.sorted.assign(maxima, maxima + panels);
       const auto last = scratch.sorted.begin() + static_cast<std::ptrdiff_t>(k) - 1;
       std::nth_element(scratch.sorted.begin(), last, scratch.sorted.end(), std::greater<float>());
@@ -191,8 +191,7 @@ void SparseModel::find_fired(const RowBatch& x, int from, int to, bool training,
   }
 }
 
-// kBatchTopK: of all that the rows list, the rows * k largest; ties to the earlier row, then the lower
-// feature.
+// kBatchTopK: keeps the rows * k largest of all rows; in ties the earlier row, then the lower feature.
 void SparseModel::keep_largest_of_batch(int rows) {
   const size_t wanted = static_cast<size_t>(rows) * static_cast<size_t>(shape_.k);
   std::vector<float> values;
@@ -278,7 +277,7 @@ SparseFigures SparseModel::train(const RowBatch& x, int rows, const SparseStep& 
   return figures;
 }
 
-// A step on lists of what fires.
+// A step on lists of active features.
 size_t SparseModel::listed_step(const RowBatch& x, int rows, float scale, float penalty,
                                 const SparseStep& options, const AdamStep& adam) {
   const bool batchwise = shape_.architecture == Architecture::kBatchTopK;

@@ -17,17 +17,15 @@
 
 namespace tapline::dictionaries {
 
-/// What becomes of pre-activations h = encoder x + encoder_bias; x' = decoder f + decoder_bias. Losses are
-/// means over rows, |x' - x|^2 divided by the number of dimensions.
-///
-/// kRelu      f = max(h, 0), with the penalty l1 / hidden * sum_i f_i |d_i| (Conerly et al., Anthropic, April
-/// 2024). kTopK      max(h, 0) of the k largest (Gao et al. 2024, "Scaling and evaluating sparse
-/// autoencoders"). kBatchTopK the same of the rows * k largest of a batch; afterwards a threshold, the
-/// running mean of the least that
-///            was kept (Bussmann, Leask & Nanda 2024, "BatchTopK Sparse Autoencoders").
-/// kJumpRelu  h where h > threshold, with a penalty on their number, through rectangles of `bandwidth` around
-/// the
-///            thresholds (Rajamanoharan et al. 2024, "Jumping Ahead").
+/// The activation f of pre-activations h = encoder x + encoder_bias; x' = decoder f + decoder_bias. Losses
+/// are means over rows, |x' - x|^2 divided by the number of dimensions.
+/// - kRelu: max(h, 0), with the penalty l1 / hidden * sum_i f_i |d_i| (Conerly et al., Anthropic, April
+/// 2024);
+/// - kTopK: max(h, 0) of the k largest (Gao et al. 2024, "Scaling and evaluating sparse autoencoders");
+/// - kBatchTopK: the same of the rows * k largest of a batch; after training a threshold, the running mean of
+///   the least that was kept (Bussmann, Leask & Nanda 2024, "BatchTopK Sparse Autoencoders");
+/// - kJumpRelu: h if h > threshold, with a penalty on the number of active features, through rectangles of
+///   `bandwidth` around the thresholds (Rajamanoharan et al. 2024, "Jumping Ahead").
 enum class Architecture : uint8_t { kRelu, kTopK, kBatchTopK, kJumpRelu };
 
 struct SparseShape {
@@ -38,7 +36,6 @@ struct SparseShape {
   float bandwidth = 0;  ///< kJumpRelu
 };
 
-/// What one update is done with.
 struct SparseStep {
   float learning_rate = 0;
   float epsilon = 1e-8F;
@@ -52,16 +49,16 @@ struct SparseStep {
 };
 
 struct SparseFigures {
-  double square_error = 0;  ///< a row's |x' - x|^2 over hidden, on average
-  double penalty = 0;       ///< kRelu: a row's sum_i f_i |d_i| over hidden, on average
-  double active = 0;        ///< features that fire in a row, on average
+  double square_error = 0;  ///< mean over rows of |x' - x|^2 / hidden
+  double penalty = 0;       ///< kRelu: mean over rows of sum_i f_i |d_i| / hidden
+  double active = 0;        ///< mean number of active features per row
   int dead = 0;             ///< features, before the update
 };
 
-/// Numbers of a model under their name, as a checkpoint keeps them.
+/// Named arrays of a model in a checkpoint.
 using NamedNumbers = std::vector<std::pair<std::string, std::vector<float>>>;
 
-/// Rows that a model reads: one after another, and in panels, as products read them.
+/// Input rows, contiguous and in panels for products.
 struct RowBatch {
   RowBatch() = default;
   RowBatch(int rows, int hidden)
@@ -79,17 +76,17 @@ struct RowBatch {
       std::copy_n(row(index) + block * FloatPanels::kWidth, FloatPanels::kWidth, panels.panel(block, index));
   }
 
-  int stride = 0;  ///< `hidden`, rounded up; what lies behind `hidden` is 0
+  int stride = 0;  ///< `hidden`, rounded up with zeros
   AlignedArray<float> values;
   FloatPanels panels;
 };
 
-/// The weights of a sparse dictionary with Adam's moments, in one step or at rest.
+/// The weights of a sparse dictionary with Adam's moments.
 ///
-/// Of a step only the encoder's product is dense. What fires is decoded, and its gradients are collected,
-/// feature by feature: of 16,384 features with 32 active that is a 500th of the dense work each. A kRelu
-/// model, of which half of the features fire at first, does all of it in dense products while many fire.
-/// Every sum is formed in one order, so that results do not depend on the number of threads.
+/// Only the encoder's product of a step is dense. Active features are decoded, and their gradients collected,
+/// feature by feature: with 32 of 16,384 features active, each is a 500th of the dense work. A kRelu model,
+/// in which half of the features fire at first, uses dense products for everything while many fire. Every sum
+/// has a fixed order, so results do not depend on the number of threads.
 ///
 /// Decoder rows have length 1 and lose the part of their gradient along themselves (Gao et al. 2024, section
 /// A.1), except for kRelu, whose penalty counts their lengths.
@@ -109,14 +106,14 @@ class SparseModel {
   /// One update on the first rows of x.
   SparseFigures train(const RowBatch& x, int rows, const SparseStep& step);
 
-  /// What fires in rows once training is over, and each row's |x' - x|^2.
+  /// Active features of rows as after training, and each row's |x' - x|^2.
   void encode(const RowBatch& x, int rows, std::vector<std::vector<Fired>>& fired,
               std::vector<float>& square_errors);
 
   int64_t updates() const { return updates_; }
-  /// kBatchTopK: what h must exceed.
+  /// kBatchTopK: the threshold for h.
   float batch_threshold() const { return batch_threshold_; }
-  /// kJumpRelu: the same of one feature.
+  /// kJumpRelu: the threshold of one feature.
   float threshold(int feature) const { return thresholds_[static_cast<size_t>(feature)]; }
   /// Length of a feature's decoder row.
   float norm(int feature) const { return norms_[static_cast<size_t>(feature)]; }
@@ -128,7 +125,7 @@ class SparseModel {
 
   /// Everything that the next update depends on.
   NamedNumbers state() const;
-  /// Throws kInvalidArgument where it is another model's.
+  /// Throws kInvalidArgument for the state of a different model.
   void restore(const NamedNumbers& state);
 
  private:
@@ -216,8 +213,8 @@ class SparseModel {
   std::vector<Row> rows_;
   std::vector<int32_t> dead_;
   int aux_k_ = 0;
-  AlignedArray<float> errors_,
-      aux_errors_;  // [rows][padded hidden]: x' - x, and what the auxiliary loss leaves
+  // [rows][padded hidden]: x' - x, and the same after the auxiliary loss
+  AlignedArray<float> errors_, aux_errors_;
   std::vector<float> square_errors_;
   std::vector<float> activation_sums_;  // [padded features]: over the rows
   std::vector<float> penalties_;        // [padded features]: gradient of the L1 term by an activation
@@ -234,8 +231,8 @@ class SparseModel {
   std::vector<std::unique_ptr<Scratch>> scratch_;
 };
 
-// Visits entries of rows [from, to), those of a row ascending by feature. Where the rows have many, a slice
-// of features at a time: its decoder rows are read from memory once for all of the rows.
+// Visits entries of rows [from, to), those of a row ascending by feature. If there are many, a slice of
+// features at a time, so that its decoder rows are read from memory once for all rows.
 template <class Visit>
 void SparseModel::over_entries(int from, int to, std::vector<Entry> Row::*list, const Visit& visit) {
   constexpr size_t kSliceBytes = size_t{256} * 1024;

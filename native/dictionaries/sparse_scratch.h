@@ -9,7 +9,7 @@
 
 namespace tapline::dictionaries {
 
-/// What one thread needs for rows, or for a panel of features.
+/// Buffers of one thread for rows, or for a panel of features.
 struct SparseModel::Scratch {
   AlignedArray<float> products;  // [panels][rows][32]: h
   std::vector<float> maxima;     // [rows][panels]

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "dictionaries/sparse_model.h"
 
-// A model as a checkpoint keeps it: matrices [features, hidden], without what only fills a panel up.
+// Checkpoints of a model: matrices [features, hidden], without padding.
 
 namespace tapline::dictionaries {
 
@@ -53,7 +53,7 @@ NamedNumbers SparseModel::state() const {
   add("encoder_bias", encoder_bias_, of_features);
   add("decoder_bias", decoder_bias_, [&](const auto& values) { return head(values, shape_.hidden); });
   add("log_threshold", log_threshold_, of_features);
-  // Of two numbers below 2^24, which a float holds.
+  // As two numbers below 2^24, which a float represents exactly.
   std::vector<float> fired;
   for (int f = 0; f < shape_.features; ++f) {
     const int64_t update = last_fired_[static_cast<size_t>(f)];
@@ -71,10 +71,8 @@ void SparseModel::restore(const NamedNumbers& state) {
     const auto found =
         std::find_if(state.begin(), state.end(), [&](const auto& entry) { return entry.first == name; });
     if (found == state.end() || found->second.size() != size) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  "The checkpoint is another dictionary's: its " + name + " has " +
-                      std::to_string(found == state.end() ? 0 : found->second.size()) + " numbers, not " +
-                      std::to_string(size) + ".");
+      throw_error(ErrorCode::kInvalidArgument, "The checkpoint belongs to a different dictionary: its ", name,
+                  " has ", found == state.end() ? 0 : found->second.size(), " numbers, not ", size, ".");
     }
     return found->second;
   };
@@ -103,8 +101,7 @@ void SparseModel::restore(const NamedNumbers& state) {
   batch_threshold_ = progress[2];
   const bool penalised = shape_.architecture == Architecture::kRelu;
   for (int f = 0; f < shape_.features; ++f) {
-    // Where rows have length 1, they have exactly that here: what was measured before they were divided is
-    // gone.
+    // Rows of length 1 get exactly that: their length before the division is not saved.
     measure_norm(f);
     if (!penalised) norms_[static_cast<size_t>(f)] = 1.0F;
     measure_threshold(f);

@@ -20,19 +20,9 @@ size_t cores() {
   return std::max<size_t>(2, std::thread::hardware_concurrency());
 }
 
-/// The library's log would block inference once its queue of 512 lines is full and nobody reads stderr.
+/// The library's log would block inference once its queue of 512 lines is full and stderr is not read.
 void silence_common_log() {
   common_log_set_verbosity_thold(-1);
-}
-
-Event error_event(const std::string& message, error_type type) {
-  const json error = format_error_response(message, type);
-  Event event;
-  event.status = json_value(error, "code", 500);
-  event.content_type = "application/json; charset=utf-8";
-  event.data = safe_json_to_str(json{{"error", error}});
-  event.done = true;
-  return event;
 }
 
 }  // namespace
@@ -98,16 +88,16 @@ void Engine::generate() {
       if (state != SERVER_STATE_LOADING || !progress_ || !payload.contains("value")) return;
       progress_(json_value(payload, "current", std::string("model")), json_value(payload, "value", 0.0));
     });
-    // A model that is fitted to devices swaps the log: set_device_options() says when it is not.
+    // Fitting a model to devices swaps the log; set_device_options() decides whether it is fitted.
     std::unique_lock<std::mutex> swapping(log_swap_mutex(), std::defer_lock);
     if (params_.fit_params) swapping.lock();
     const bool loaded = context_->load_model(params_);
     if (swapping.owns_lock()) swapping.unlock();
     if (!loaded) {
       const std::string reason = log.first_line();
-      const std::string beside =
+      const std::string encoder =
           options_.mmproj.empty() ? "" : " with the image encoder \"" + options_.mmproj + "\"";
-      fail(ErrorCode::kModelLoad, "\"" + options_.path + "\" could not be loaded" + beside +
+      fail(ErrorCode::kModelLoad, "\"" + options_.path + "\" could not be loaded" + encoder +
                                       (reason.empty() ? std::string(".") : ": " + reason));
       return;
     }
@@ -153,7 +143,7 @@ RequestId Engine::open(Route route, std::string body, std::shared_ptr<LivePlan> 
   {
     const std::lock_guard<std::mutex> lock(requests_mutex_);
     id = next_id_++;
-    if (closing_) return id;  // read() tells
+    if (closing_) return id;  // read() reports it
     if (live) {
       if (!introspection_.supported())
         throw Error(ErrorCode::kUnsupportedArchitecture, introspection_.reason());
@@ -167,10 +157,10 @@ RequestId Engine::open(Route route, std::string body, std::shared_ptr<LivePlan> 
     try {
       serve(request, route, body, live);
     } catch (const std::bad_alloc&) {
-      request->finish(error_event("There is not enough memory for this request.", ERROR_TYPE_UNAVAILABLE));
+      request->fail("There is not enough memory for this request.", ERROR_TYPE_UNAVAILABLE);
     } catch (const std::exception& error) {
-      // The engine's own faults arrive as error results; what is thrown here is about the body.
-      request->finish(error_event(error.what(), ERROR_TYPE_INVALID_REQUEST));
+      // Errors of the engine arrive as results; exceptions here are about the body.
+      request->fail(error.what(), ERROR_TYPE_INVALID_REQUEST);
     }
   });
   return id;
@@ -182,17 +172,10 @@ void Engine::serve(const std::shared_ptr<Request>& request, Route route, const s
   server_queue& queue = queues_->queue_tasks;
   switch (route) {
     case Route::kChat:
-      return request->start(
-          prepare_generation(context, queue, Generation::kChat, body, live, live_requests_));
     case Route::kCompletion:
-      return request->start(
-          prepare_generation(context, queue, Generation::kCompletion, body, live, live_requests_));
     case Route::kNativeCompletion:
-      return request->start(
-          prepare_generation(context, queue, Generation::kNative, body, live, live_requests_));
     case Route::kInfill:
-      return request->start(
-          prepare_generation(context, queue, Generation::kInfill, body, live, live_requests_));
+      return request->start(prepare_generation(context, queue, route, body, live, live_requests_));
     case Route::kRerank:
       return request->start(prepare_rerank(context, model_, queue, body));
     case Route::kMetrics:
@@ -214,10 +197,10 @@ void Engine::serve(const std::shared_ptr<Request>& request, Route route, const s
   }
 }
 
-/// Answers with one of llama-server's own handlers that computes nothing on the model.
+/// Answers with a handler of llama-server that does not compute on the model.
 void Engine::call(const server_http_context::handler_t& handler, const std::shared_ptr<Request>& request,
                   const std::string& body) {
-  // The handler may look at both until its response is gone. Cancellation latches.
+  // The handler may use both until its response is destroyed. Cancellation latches.
   const std::function<bool()> should_stop = [request] { return request->cancelled(); };
   const server_http_req http{{}, {}, "", "", body, {}, should_stop};
   const server_http_res_ptr response = handler(http);
@@ -243,12 +226,9 @@ void Engine::read(RequestId id) {
     request->read();
     return;
   }
-  // Whoever has the last part does not ask again: this one was cancelled between two reads.
-  Event event;
-  event.failed = true;
-  event.code = closing ? ErrorCode::kClosed : ErrorCode::kCancelled;
-  event.sentence = closing ? "The engine is closed." : "The request was cancelled.";
-  deliver_(id, std::move(event));
+  // Readers stop after the last part, so this request was cancelled between two reads.
+  deliver_(id, closing ? failed_event(ErrorCode::kClosed, "The engine is closed.")
+                       : failed_event(ErrorCode::kCancelled, "The request was cancelled."));
 }
 
 void Engine::cancel(RequestId id) {

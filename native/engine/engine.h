@@ -24,27 +24,10 @@
 
 namespace tapline {
 
-/// What a request asks of the engine.
-enum class Route {
-  kChat,
-  kCompletion,
-  kNativeCompletion,
-  kInfill,
-  kRerank,
-  kMetrics,
-  kSlots,
-  kAdapters,
-  kProperties,
-  kEmbeddings,
-  kTokenize,
-  kDetokenize,
-  kApplyTemplate,
-};
-
 /// llama.cpp's serving engine with one model loaded: continuous batching, prompt cache, grammars, tools.
 ///
-/// Threads of its own: one that loads and generates, a few that prepare requests, a few that format results.
-/// None waits for a single request, and nothing runs on the caller's thread but bookkeeping.
+/// Its threads: one that loads and generates, a few that prepare requests, a few that format results. None
+/// waits for a single request, and only bookkeeping runs on the caller's thread.
 class Engine : public Counted<Engine> {
  public:
   /// `stage` names what is being loaded; `fraction` is 0..1.
@@ -59,12 +42,12 @@ class Engine : public Counted<Engine> {
   /// Loads the model and starts serving; blocks. Throws kModelLoad with llama.cpp's reason.
   void load(const LoadProgress& progress);
 
-  /// What is served, as JSON text: id, architecture, sizes, slots, what the chat template supports.
+  /// See describe_served().
   const std::string& info() const { return info_; }
 
-  /// Starts a request with a body that TypeScript has validated. `live`: what it changes and watches; only
-  /// for routes that generate, and only where live requests are possible (`captures` in info()). Throws
-  /// kUnsupportedArchitecture where they are not, and what check_live_plan() throws.
+  /// Starts a request with a body that TypeScript has validated. `live`: its edits and readings, only for
+  /// routes that generate. Throws kUnsupportedArchitecture if live requests are impossible (`captures` in
+  /// info()), and whatever check_live_plan() throws.
   RequestId open(Route route, std::string body, std::shared_ptr<LivePlan> live);
   void read(RequestId id);
   void cancel(RequestId id);
@@ -75,7 +58,7 @@ class Engine : public Counted<Engine> {
   std::optional<TwinReport> twin() { return introspection_.twin(); }
 
   /// Ends all requests, the threads and the model, in that order; blocks. Safe to call twice and from
-  /// several threads. Waits for a load that is under way: llama.cpp cannot interrupt it.
+  /// several threads. Waits for a running load: llama.cpp cannot interrupt it.
   void close();
 
  private:
@@ -89,7 +72,7 @@ class Engine : public Counted<Engine> {
   const Deliver deliver_;
   const std::function<void(const std::string&)> failed_;
 
-  // In order of construction; shutdown goes the other way. The parameters outlive everything.
+  // In order of construction; shutdown runs in reverse. The parameters outlive everything.
   common_params params_;
   std::unique_ptr<server_context> context_;
   std::unique_ptr<server_routes> routes_;

@@ -14,7 +14,7 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-/// Cuts ` until-123` or ` until-123?`, text up to where a call begins, off the end of a rule.
+/// Removes ` until-123` or ` until-123?`, the text before a call, from the end of a rule.
 bool cut_prose(std::string& rule) {
   const size_t at = rule.rfind(' ');
   const std::string symbol = " until-";
@@ -27,7 +27,7 @@ bool cut_prose(std::string& rule) {
   return true;
 }
 
-/// Whether a rule has nothing but literals, spaces, the answer's beginning and a thought.
+/// Whether a rule has only literals, spaces, the answer's beginning and a thought.
 bool has_no_prose(const std::string& rule) {
   std::string symbol;
   bool quoted = false;
@@ -68,7 +68,7 @@ std::string without_prose(const std::string& grammar) {
   }
   throw std::invalid_argument(
       "tool_choice: calls cannot be forced with this model's chat template, whose answers may begin with "
-      "prose; ask with tool_choice auto.");
+      "prose; use tool_choice auto.");
 }
 
 }  // namespace tapline

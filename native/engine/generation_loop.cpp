@@ -12,16 +12,15 @@ namespace tapline {
 namespace {
 
 constexpr auto kRepeatTerminate = std::chrono::milliseconds(1);
-/// A cancel wakes nobody: how soon one who waits for his turn notices it.
+/// Polling interval for cancellation of a waiting job, which does not wake its thread.
 constexpr auto kLookForCancel = std::chrono::milliseconds(10);
 
 }  // namespace
 
-// The queue calls one function for each iteration, which llama-server sets when the model is loaded and which
-// only the queue itself can read. Leaving start_loop() between two iterations would need no such key, but
-// terminate() may come before the first iteration after the last capture: captures back to back could then
-// keep everything else from running. Not in the namespace above: an explicit instantiation stands in its
-// template's own.
+// The queue calls one function per iteration, which llama-server sets when the model is loaded and which only
+// the queue can read. Leaving start_loop() between two iterations would not need this access, but terminate()
+// could then precede the first iteration after a capture, and consecutive captures could block everything
+// else. Not in the anonymous namespace: an explicit instantiation belongs to its template's namespace.
 struct IterationKey {
   using Member = std::function<void()> server_queue::*;
   friend Member reveal(IterationKey);
@@ -39,7 +38,7 @@ GenerationLoop::GenerationLoop(server_context& context)
     : context_(context), queue_(context.get_response_reader().queue_tasks) {}
 
 void GenerationLoop::run() {
-  // However this ends, nobody may wait for a thread that is gone.
+  // However this ends, no thread may keep waiting for this one.
   struct Finish {
     GenerationLoop& loop;
     ~Finish() {
@@ -75,7 +74,7 @@ void GenerationLoop::take_job() {
   changed_.notify_all();
 }
 
-/// An idle scheduler iterates for each task it gets, also for one that does nothing.
+/// An idle scheduler iterates once per task, even for an empty one.
 void GenerationLoop::wake() {
   server_task task(SERVER_TASK_TYPE_NEXT_RESPONSE);
   task.id = queue_.get_new_id();
@@ -107,7 +106,7 @@ void GenerationLoop::stop() {
   stopping_ = true;
   changed_.notify_all();
   while (!finished_) {
-    context_.terminate();  // lost when it comes just before start_loop()
+    context_.terminate();  // has no effect just before start_loop()
     changed_.wait_for(lock, kRepeatTerminate);
   }
 }

@@ -11,18 +11,18 @@
 
 namespace tapline {
 
-/// Drives llama-server's scheduler on the thread that calls run(), and lets other threads run a function on
-/// that thread between two iterations: at most one before each, so that whatever is being generated advances
-/// by a whole iteration between two such functions, however fast they come.
+/// Drives llama-server's scheduler on the thread that calls run(), and lets other threads run functions on
+/// that thread between two iterations: at most one before each iteration, so that generation always makes
+/// progress.
 class GenerationLoop {
  public:
   explicit GenerationLoop(server_context& context);
 
-  /// Serves until stop(). Once, after the model was loaded. Whatever the scheduler throws passes through.
+  /// Serves until stop(). Call once, after the model is loaded. Exceptions of the scheduler pass through.
   void run();
 
-  /// Runs `work` on the generation thread and waits for it. `cancel` takes effect while it waits for its
-  /// turn; once started it completes. Throws kCancelled, kClosed after stop(), or what `work` threw.
+  /// Runs `work` on the generation thread and waits for it. `cancel` takes effect before it starts. Throws
+  /// kCancelled, kClosed after stop(), or the exception of `work`.
   void run_between_iterations(const std::function<void()>& work, const CancelToken& cancel);
 
   /// Ends run() after the current iteration.

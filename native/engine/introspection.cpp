@@ -22,7 +22,7 @@ void Introspection::open(server_context& server, const EngineOptions& options, c
       return;
     }
     if (!can_wipe_sequence(llama_get_memory(server.get_llama_context()))) {
-      reason_ = "The model's memory is of a kind that cannot be wiped after an edit that went wrong.";
+      reason_ = "The model's kind of memory cannot be wiped after a failed edit.";
       return;
     }
     capture_ = std::move(capture);
@@ -35,15 +35,14 @@ void Introspection::open(server_context& server, const EngineOptions& options, c
   }
 }
 
-/// What of the options stands in the way; empty: nothing.
+/// Why the options make captures impossible; empty if they do not.
 std::string Introspection::why_unsupported(const EngineOptions& options) {
   if (options.capture_tokens <= 0) return "Captures are switched off.";
-  // What is computed here is computed in a context of its own, which has neither: its numbers would be
-  // another model's.
-  if (!options.loras.empty()) return "Captures are not possible beside LoRA adapters; serve without --lora.";
+  // Captures run in a separate context, which has neither: its numbers would be those of a different model.
+  if (!options.loras.empty()) return "Captures are not possible with LoRA adapters; serve without --lora.";
   if (!options.rope_scaling.empty() || options.rope_scale > 0 || options.rope_freq_base > 0 ||
       options.yarn_original_ctx > 0)
-    return "Captures are not possible with another RoPE than the model's own.";
+    return "Captures are not possible with changed RoPE settings.";
   return {};
 }
 
@@ -82,7 +81,7 @@ std::optional<TwinReport> Introspection::twin() {
 }
 
 void Introspection::close() {
-  // One that was refused may still be returning.
+  // A rejected call may still be returning.
   const std::scoped_lock lock(capture_mutex_, score_mutex_, twin_mutex_);
   twin_.reset();
   live_.reset();

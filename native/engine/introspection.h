@@ -17,31 +17,31 @@
 
 namespace tapline {
 
-/// What looks into the served model: captures, scores of prompts, and the requests that change or watch it in
-/// the server's own batches. A model that cannot be looked into is still served.
+/// Access to the served model's activations: captures, scores of prompts, and live requests in the server's
+/// batches. Models without support for it are still served.
 class Introspection {
  public:
-  /// On the generation thread, once the model is loaded. `slot_tokens`: what one slot holds. `registry`
-  /// outlives this object.
+  /// On the generation thread, once the model is loaded. `slot_tokens`: the size of a slot. `registry` must
+  /// outlive this object.
   void open(server_context& server, const EngineOptions& options, const common_params& params,
             int slot_tokens, LiveRegistry& registry);
 
-  /// Whether it can be looked into; otherwise `reason()` says why not.
+  /// If false, `reason()` says why.
   bool supported() const { return capture_ != nullptr; }
   const std::string& reason() const { return reason_; }
 
-  /// Names of the points that the model's blocks have; none where it cannot be looked into.
+  /// Names of the points that the model's blocks have; empty if unsupported.
   std::vector<std::string> points() const;
 
-  /// See ResidentCapture::run and PromptScorer::run. Throws kUnsupportedArchitecture with the reason where
-  /// the model cannot be looked into, kClosed.
+  /// See ResidentCapture::run and PromptScorer::run. Throws kUnsupportedArchitecture with the reason,
+  /// kClosed.
   CaptureResult capture(GenerationLoop& loop, const CaptureRequest& request, const CancelToken& cancel);
   ScoreResult score(GenerationLoop& loop, const ScoreRequest& request, const CancelToken& cancel);
 
-  /// Where the options asked for a twin, what it has seen so far.
+  /// The twin's comparisons so far, if the options have a twin.
   std::optional<TwinReport> twin();
 
-  /// After the loop has ended, before the server's context goes.
+  /// After the loop has ended, before the server's context is freed.
   void close();
 
  private:

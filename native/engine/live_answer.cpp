@@ -11,7 +11,7 @@ namespace tapline {
 
 namespace {
 
-/// The choice that a chunk or an answer speaks of; null where it has none.
+/// The choice in a chunk or an answer, or null.
 json* choice_of(json& part) {
   if (!part.is_object() || !part.contains("choices") || part.at("choices").empty()) return nullptr;
   return &part.at("choices").front();
@@ -66,8 +66,8 @@ void LiveAnswer::finish(json& answer, size_t index, int decoded, const std::vect
   if (track.stopped) (*choice)["finish_reason"] = "monitor";
 }
 
-/// Collects the rows that were asked for as they are, and says where they will be found. A guess of a draft
-/// model that was rejected has no row: those behind the last token that was chosen are left out.
+/// Collects the requested rows and describes them. Rejected guesses of a draft model have no rows: those
+/// after the last chosen token are omitted.
 json LiveAnswer::keep_states(LiveTrack& track, size_t index, int decoded) {
   const LiveWatch& watch = request_->plan.watch;
   if (watch.states.empty()) return json::object();
@@ -98,8 +98,8 @@ json LiveAnswer::keep_states(LiveTrack& track, size_t index, int decoded) {
   json capture = {{"id", states.id}, {"rows", states.rows.size()}, {"layers", states.layers}};
   std::string note;
   if (track.states_were_truncated() || prompt.states_were_truncated())
-    note = "Rows beyond the limit of a capture were not kept.";
-  // The last block computes the rows that answer alone, so that others are NaN in its array.
+    note = "Rows beyond the limit of a capture were not saved.";
+  // The last block computes only rows with outputs, so the others are NaN in its array.
   for (size_t layer = 0; layer < watch.layers.size(); ++layer) {
     const std::vector<float>& values = states.values[layer];
     const size_t width = states.rows.empty() ? 0 : values.size() / states.rows.size();
@@ -116,7 +116,8 @@ json LiveAnswer::keep_states(LiveTrack& track, size_t index, int decoded) {
   return capture;
 }
 
-/// Generated tokens from..to-1, each with the reading of the row that chose it. `ending` are the last ids.
+/// Generated tokens from..to-1, each with the reading of the row that predicted it. `ending` are the last
+/// ids.
 json LiveAnswer::tokens(size_t index, int from, int to, const std::vector<llama_token>& ending) const {
   json list = json::array();
   LiveTrack& track = request_->track(index);
@@ -152,7 +153,7 @@ json LiveAnswer::tokens(size_t index, int from, int to, const std::vector<llama_
   return list;
 }
 
-/// The watched tokens of the prompt, each with the reading of its own row.
+/// The watched tokens of the prompt, each with the reading of its row.
 json LiveAnswer::prompt(LiveTrack& track) const {
   json list = json::array();
   const std::lock_guard<std::mutex> lock(track.mutex);
@@ -204,9 +205,9 @@ json LiveAnswer::interventions(const std::vector<EditEffect>& effects) const {
     entry["mean_row_length"] = number(effect.row_length / rows);
     entry["mean_change_length"] = number(effect.change_length / rows);
     if (effect.rows == 0) {
-      entry["note"] = "No row was changed: none of its positions was computed, or its condition was not met.";
+      entry["note"] = "No row was changed: none of the positions was computed, or the condition was not met.";
     } else if (effect.change_length == 0) {
-      entry["note"] = "Every change was zero: the answer is the model's own.";
+      entry["note"] = "Every change was zero: this is the unmodified answer.";
     }
     list.push_back(std::move(entry));
   }

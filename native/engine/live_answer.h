@@ -10,22 +10,22 @@
 
 namespace tapline {
 
-/// Writes what a live request saw and did into its answer, at `choices[0].tapline` of each completion.
+/// Writes readings and effects of a live request into its answer, at `choices[0].tapline` of each completion.
 class LiveAnswer {
  public:
   LiveAnswer(std::shared_ptr<LiveRequest> request, const llama_vocab* vocab);
 
-  /// One sentence when the request has failed; its answer ends with it.
+  /// The error sentence of a failed request; its answer ends with it.
   std::string failure() const { return request_->failure(); }
 
-  /// Adds the readings of the tokens that were generated since the last call, up to `decoded` of them, to the
-  /// last of these chunks that has a choice. Where none has, they wait for the next.
+  /// Adds the readings of tokens generated since the last call, up to token `decoded`, to the last of these
+  /// chunks that has a choice. If none has, they are added to a later one.
   void add_tokens(json& chunks, size_t index, int decoded, const std::vector<llama_token>& last);
 
-  /// Adds what is left, what the interventions did, and why the answer ended, to the last answer or chunk.
+  /// Adds the remaining readings, the effects and the reason for the end to the last answer or chunk.
   void finish(json& answer, size_t index, int decoded, const std::vector<llama_token>& all);
 
-  /// The rows that finished completions have kept since the last call.
+  /// The rows that finished completions have saved since the last call.
   std::vector<LiveStates> take_states() { return std::exchange(states_, {}); }
 
  private:
@@ -38,7 +38,7 @@ class LiveAnswer {
 
   std::shared_ptr<LiveRequest> request_;
   const llama_vocab* vocab_;
-  std::vector<int> reported_;  // tokens told, by result index
+  std::vector<int> reported_;  // number of reported tokens by result index
   std::vector<LiveStates> states_;
 };
 

@@ -12,13 +12,13 @@ namespace tapline {
 
 namespace {
 
-/// Every so many decodes requests that never had a slot are looked for.
+/// Interval, in decodes, of the search for requests that never had a slot.
 constexpr unsigned kSweepEvery = 64;
-/// How the server's memory splits a batch: with cells of its own for each slot, by sequences. A single slot's
-/// rows stay in order by that.
+/// How the server's memory splits a batch: by sequences, as each slot has separate cells. The rows of a slot
+/// stay in order.
 constexpr SplitKind kSplit = SplitKind::kEqualAscending;
 
-/// Whether a generated token belongs to the part of the answer that is asked for.
+/// Whether a generated token belongs to the requested part of the answer.
 bool in_part(const Positions& positions, const LiveTrack& track, int place) {
   if (positions.part == Positions::Part::kAny) return true;
   const auto found = track.parts.find(place);
@@ -26,7 +26,7 @@ bool in_part(const Positions& positions, const LiveTrack& track, int place) {
   return positions.part == Positions::Part::kThinking ? found->second.thinks() : found->second.answers();
 }
 
-/// A watched token of the prompt is read in its own row, a generated one in the row that chose it.
+/// A watched token of the prompt is read in its row, a generated one in the row that predicted it.
 bool prompt_row_watched(const LiveWatch& watch, int index, int n_prompt) {
   return watch.reads_rows() && index < n_prompt && watch.positions.contains(index, n_prompt);
 }
@@ -64,7 +64,7 @@ LiveBatch::~LiveBatch() {
 }
 
 int LiveBatch::decode(llama_context* ctx, llama_batch batch) {
-  // Embedding rows of images have no tokens; requests that carry images are refused before.
+  // Embedding rows of images have no tokens; live requests with images have been rejected.
   if (registry_.empty() || batch.token == nullptr || !find_owners(batch)) return llama_decode(ctx, batch);
   plan(batch);
   const std::vector<MicroBatch> micros =
@@ -132,7 +132,7 @@ bool LiveBatch::find_owners(const llama_batch& batch) {
   return any;
 }
 
-/// Binds the requests' plans to the rows of this batch.
+/// Applies the requests' plans to the rows of this batch.
 void LiveBatch::plan(const llama_batch& batch) {
   edits_.clear();
   rows_.clear();
@@ -207,7 +207,7 @@ void LiveBatch::plan(const llama_batch& batch) {
   }
 }
 
-/// Keeps a generated token, and which part of the answer the next one belongs to.
+/// Saves a generated token, and the part of the answer to which the next one belongs.
 void LiveBatch::track_token(LiveTrack& track, const LivePlan& plan, llama_token token, int place) {
   if (place < 0) return;
   track.generated[place] = token;

@@ -14,23 +14,23 @@
 
 namespace tapline {
 
-/// Whether a row or a change of this length is too large: squared it overflows, so that norms make zeros or
-/// infinities of it. True of a length that is not a number.
+/// Whether the length of a row or change is so large that its square overflows, which norms turn into zeros
+/// or infinities. True for NaN.
 inline bool overflows(double length) {
   return !(length < 1e18);
 }
 
-/// Decodes the server's batches, in which each live request's rows get that request's own edits and readings
-/// while its neighbours' rows pass untouched. Everything on the generation thread.
+/// Decodes the server's batches and applies the edits and readings of each live request to its rows only.
+/// Everything runs on the generation thread.
 ///
-/// What an edited row leaves in the K/V cache is another model's memory: when a slot lets go of its task, its
-/// cache is cut back to the first edited row, so that no later prompt, saved prompt or checkpoint holds it.
-/// Where an edit made numbers non-finite, the whole request fails and its slots are wiped: cutting alone
-/// would leave those numbers in cells that are masked but still multiplied. Every row of a request that has
-/// edited is looked at: its logits, or where it has none what enters the last block.
+/// Keys and values computed under an edit belong, in effect, to a different model: when a slot releases its
+/// task, its cache is cut back to the first edited row, so that no later prompt, saved prompt or checkpoint
+/// contains them. If an edit made numbers non-finite, the whole request fails and its slots are wiped:
+/// cutting alone would leave those numbers in cells that are masked but still multiplied. Every row of a
+/// request with edits is checked: its logits, or without logits the input of the last block.
 class LiveBatch {
  public:
-  /// `stream` describes the served model's graph and must be supported; all three outlive this object.
+  /// `stream` describes the served model's graph and must be supported. All three must outlive this object.
   LiveBatch(ServerSlots& slots, LiveRegistry& registry, const ResidualStream& stream, int n_threads);
   ~LiveBatch();
   LiveBatch(const LiveBatch&) = delete;
@@ -42,20 +42,20 @@ class LiveBatch {
     std::shared_ptr<LiveRequest> request;  // empty: the slot has none
     LiveTrack* track = nullptr;
     int n_prompt = 0;
-    // Of this decode; counted once it has succeeded.
+    // Of this decode; recorded once it has succeeded.
     std::vector<EditEffect> effects;
     std::map<int, std::vector<EditEffect>> answer_effects;
-    size_t states_bytes = 0;  // of the rows that are kept
-    bool overflowed = false;  // one of its rows has numbers that are too large, or none
+    size_t states_bytes = 0;  // of saved rows
+    bool overflowed = false;  // one of its rows has numbers that are too large or NaN
 
-    /// Where the change of the row of token `index` is counted, one an edit.
+    /// The effects on the row of token `index`, one per edit.
     std::vector<EditEffect>& effects_at(int index);
   };
   /// A row that is read in this decode.
   struct Row {
     int slot = 0;
     int index = 0;         // of its token in the sequence
-    bool watched = false;  // the request asked for it; otherwise conditions alone look at it
+    bool watched = false;  // requested; otherwise only conditions read it
     LiveReading reading;
   };
 
@@ -87,8 +87,8 @@ class LiveBatch {
   std::vector<Owner> owners_;  // by slot
   BatchEdits edits_;
   std::vector<Row> rows_;
-  std::vector<int> row_at_;      // by batch index the place in rows_, -1: not read
-  std::vector<Owner*> guarded_;  // by batch index: who fails where this row overflows; null: nobody
+  std::vector<int> row_at_;      // by batch index: the index in rows_; -1: not read
+  std::vector<Owner*> guarded_;  // by batch index: fails if this row overflows; or null
   std::vector<bool> read_;       // by layer
 };
 

@@ -6,9 +6,8 @@
 
 namespace tapline {
 
-/// Throws kInvalidArgument or kLayerOutOfRange where a plan does not fit a model: an edit at another point
-/// than a block's output, a layer that does not exist, a vector of another width, an index into nothing.
-/// Decoding relies on it.
+/// Throws kInvalidArgument or kLayerOutOfRange if a plan does not fit a model: an edit that is not at a block
+/// output, an unknown layer, a vector of the wrong width, an index out of range. Decoding relies on it.
 void check_live_plan(const LivePlan& plan, int n_layer, size_t n_embd);
 
 }  // namespace tapline

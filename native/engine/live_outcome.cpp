@@ -9,12 +9,12 @@ namespace tapline {
 
 namespace {
 
-/// Logits that are looked at: a residual stream that is not finite spoils all of them.
+/// The number of sampled logits: a non-finite residual stream makes all of them non-finite.
 constexpr int kLogitsLookedAt = 16;
 
 }  // namespace
 
-/// The decode has succeeded: what was read and done is now part of the requests.
+/// After a successful decode: records readings and effects in the requests.
 void LiveBatch::commit(llama_context* ctx, const llama_batch& batch) {
   read_all_lenses();
   refuse_non_finite(ctx, batch);
@@ -37,8 +37,8 @@ void LiveBatch::commit(llama_context* ctx, const llama_batch& batch) {
   }
 }
 
-/// The lens of all rows that asked for it, as one product. Where one request's rows are not finite there is
-/// none for any of them, so each is read by itself: refuse_non_finite() ends the one that they belong to.
+/// The lens of all rows as one product. If the rows of one request are not finite, that fails for all, so
+/// each slot is read separately: refuse_non_finite() ends that request.
 void LiveBatch::read_all_lenses() {
   if (!lens_ || read_lens(-1)) return;
   for (int slot = 0; slot < slots_.count(); ++slot) {
@@ -49,7 +49,7 @@ void LiveBatch::read_all_lenses() {
   }
 }
 
-/// The same of one slot's rows, -1: of all. False where they could not be read.
+/// The same for the rows of one slot, or of all for -1. Returns false if that fails.
 bool LiveBatch::read_lens(int slot) {
   const auto width = static_cast<size_t>(n_embd_);
   const auto most_of = [this](const Row& row) {
@@ -93,7 +93,7 @@ bool LiveBatch::read_lens(int slot) {
   return true;
 }
 
-/// Conditions look at the rows that choose tokens, over so many tokens in a row.
+/// Conditions apply to the rows that predict tokens, over a number of consecutive tokens.
 void LiveBatch::check_conditions(const Row& row) {
   const Owner& owner = owners_[static_cast<size_t>(row.slot)];
   const LivePlan& plan = owner.request->plan;
@@ -108,7 +108,7 @@ void LiveBatch::check_conditions(const Row& row) {
       if (found == track.rows.end() || !condition.holds(found->second.probes[condition.probe])) break;
     }
     if (streak < condition.tokens) continue;
-    // Completions of one prompt share its last row: what it decides, it decides for all of them.
+    // Completions of one prompt share its last row, so it decides for all of them.
     const int task = slots_.task(row.slot).id;
     for (int slot = 0; slot < slots_.count(); ++slot) {
       const ServerSlots::Task other = slots_.task(slot);
@@ -125,11 +125,11 @@ void LiveBatch::check_conditions(const Row& row) {
   }
 }
 
-/// Ends requests whose edits made the model's numbers meaningless, and gives the sampler something finite to
-/// choose from until they have ended.
+/// Ends requests whose edits made numbers non-finite, and gives the sampler finite logits until they have
+/// ended.
 void LiveBatch::refuse_non_finite(llama_context* ctx, const llama_batch& batch) {
   const std::string sentence =
-      "The interventions made the model's numbers non-finite; the change is too large for its arithmetic.";
+      "The interventions made the model's numbers non-finite: the change is too large.";
   const auto too_long = [](const EditEffect& effect) { return overflows(effect.change_length); };
   for (Owner& owner : owners_) {
     if (!owner.request) continue;
@@ -154,7 +154,7 @@ void LiveBatch::refuse_non_finite(llama_context* ctx, const llama_batch& batch) 
   }
 }
 
-/// Its other completions end, too: each may have a copy of the cache that broke.
+/// Also ends its other completions: each may have a copy of the damaged cache.
 void LiveBatch::fail(const std::shared_ptr<LiveRequest>& request, const std::string& sentence) {
   request->fail(sentence);
   for (int slot = 0; slot < slots_.count(); ++slot) {

@@ -27,7 +27,7 @@ void LiveRegistry::sweep(const std::function<bool(int task)>& in_slot) {
   std::unordered_map<const LiveRequest*, long> registered;
   for (const auto& [task, entry] : entries_) ++registered[entry.request.get()];
   for (auto it = entries_.begin(); it != entries_.end();) {
-    // Of one that is alone each entry that goes takes its share along, so that it stays alone.
+    // Unreferenced except by this registry; that stays true when its entries are erased one by one.
     const bool alone = it->second.request.use_count() <= registered[it->second.request.get()];
     if (alone && !in_slot(it->first)) {
       it = entries_.erase(it);

@@ -11,8 +11,8 @@
 
 namespace tapline {
 
-/// Which tasks of the scheduler carry a live request. Filled where a task gets its id, before it is posted,
-/// so that no row of it is ever computed without its plan.
+/// The live requests by task of the scheduler. A task is added before it is posted, so that none of its rows
+/// is computed without its plan.
 class LiveRegistry {
  public:
   struct Entry {
@@ -22,12 +22,11 @@ class LiveRegistry {
 
   void add(int task, std::shared_ptr<LiveRequest> request, size_t index);
   void remove(int task);
-  /// An empty entry where the task carries none.
+  /// An empty entry if the task has none.
   Entry find(int task) const;
-  /// Without a lock: nobody is here most of the time.
+  /// Without a lock: there are usually no live requests.
   bool empty() const { return size_.load(std::memory_order_acquire) == 0; }
-  /// Forgets requests that nobody waits for any more and whose task is in no slot: they were cancelled before
-  /// they had one.
+  /// Removes abandoned requests whose task is not in a slot: they were cancelled before they had one.
   void sweep(const std::function<bool(int task)>& in_slot);
 
  private:

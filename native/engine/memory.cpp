@@ -33,22 +33,16 @@ std::vector<DeviceMemory> estimate_memory(const EngineOptions& options) {
                                           ctx_train, experts, GGML_LOG_LEVEL_ERROR);
   } catch (const std::exception& error) {
     const std::string reason = log.first_line();
-    throw Error(ErrorCode::kModelLoad, "The memory of \"" + options.path + "\" could not be estimated: " +
-                                           (reason.empty() ? error.what() : reason) + ".");
+    throw_error(ErrorCode::kModelLoad, "The memory of \"", options.path,
+                "\" could not be estimated: ", reason.empty() ? error.what() : reason, ".");
   }
 
   std::vector<DeviceMemory> all;
   for (size_t i = 0; i < found.size(); ++i) {
     const common_device_memory_data& data = found[i];
-    DeviceMemory memory;
-    memory.host = i == devices.size();  // llama.cpp puts the host last
-    memory.name = memory.host ? "host" : ggml_backend_dev_name(devices[i]);
-    memory.free = static_cast<size_t>(data.free);
-    memory.total = static_cast<size_t>(data.total);
-    memory.weights = data.model;
-    memory.context = data.context;
-    memory.compute = data.compute;
-    all.push_back(memory);
+    const bool host = i == devices.size();  // llama.cpp puts the host last
+    all.push_back({host ? "host" : ggml_backend_dev_name(devices[i]), host, static_cast<size_t>(data.free),
+                   static_cast<size_t>(data.total), data.model, data.context, data.compute});
   }
   return all;
 }

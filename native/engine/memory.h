@@ -8,7 +8,7 @@
 
 namespace tapline {
 
-/// What a model and its context would take on one device, and what is there. Bytes.
+/// The memory of one device and the needs of a model and its context, in bytes.
 struct DeviceMemory {
   std::string name;
   bool host = false;  // the machine's own memory
@@ -19,8 +19,8 @@ struct DeviceMemory {
   size_t compute = 0;  // buffers of the largest graph
 };
 
-/// Lays a model and its context out as llama.cpp would, without allocating either, and adds up what they
-/// take. Reads the file's header only. Throws kModelLoad when the file cannot be read as a model.
+/// Computes the memory of a model and its context with llama.cpp's layout, without allocating either. Reads
+/// only the file's header. Throws kModelLoad if the file cannot be read as a model.
 std::vector<DeviceMemory> estimate_memory(const EngineOptions& options);
 
 }  // namespace tapline

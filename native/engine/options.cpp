@@ -15,16 +15,16 @@ namespace tapline {
 namespace {
 
 constexpr int kDefaultCtxSize = 8192;
-/// Above this many bytes of logits in one batch, embeddings are off unless asked for: with them llama.cpp
-/// reserves an output row for every token of a batch.
+/// Above this many bytes of logits per batch, embeddings are off by default: with them llama.cpp reserves an
+/// output row for every token of a batch.
 constexpr int64_t kEmbeddingLogitBytes = 256ll << 20;
 
-/// The few metadata values that decide parameters before the model is loaded.
+/// The metadata that determines parameters before the model is loaded.
 struct FileFacts {
   int ctx_train = 0;
   int64_t vocab = 0;
-  int pooling = -1;        // llama.cpp's number; -1: the file says nothing
-  bool has_scorer = true;  // the tensors that make a score of a text
+  int pooling = -1;        // llama.cpp's number; -1: not in the file
+  bool has_scorer = true;  // tensors for a score of a text
 };
 
 struct GgufDeleter {
@@ -42,7 +42,7 @@ using GgufFile = std::unique_ptr<gguf_context, GgufDeleter>;
 
 GgufFile open_gguf(const std::string& path) {
   GgufFile file(gguf_init_from_file(path.c_str(), {/*no_alloc=*/true, /*ctx=*/nullptr}));
-  if (!file) throw Error(ErrorCode::kModelLoad, "\"" + path + "\" is not a readable GGUF file.");
+  if (!file) throw_error(ErrorCode::kModelLoad, "\"", path, "\" is not a readable GGUF file.");
   return file;
 }
 
@@ -59,22 +59,19 @@ std::vector<std::string> vocabulary(const std::string& path) {
   return tokens;
 }
 
-/// llama.cpp goes on without a draft model whose tokens are others, and says so in its log only. The limits
-/// are its own: paddings at the end may differ in number, the first few tokens are special ones.
+/// llama.cpp ignores a draft model with different tokens and reports that only in its log. The limits are
+/// llama.cpp's: the number of paddings at the end may differ, the first few tokens are special.
 void check_draft(const std::string& path, const std::string& draft) {
   constexpr size_t kMostPaddings = 128;
   constexpr size_t kFirstCompared = 5;
   const std::vector<std::string> ours = vocabulary(path);
   const std::vector<std::string> theirs = vocabulary(draft);
   const size_t shared = std::min(ours.size(), theirs.size());
-  const std::string which = "The draft model \"" + draft + "\" has another vocabulary than the model: ";
-  if (std::max(ours.size(), theirs.size()) - shared > kMostPaddings) {
-    throw Error(ErrorCode::kModelLoad,
-                which + std::to_string(theirs.size()) + " tokens, not " + std::to_string(ours.size()) + ".");
-  }
+  const std::string which = "The draft model \"" + draft + "\" has a different vocabulary: ";
+  if (std::max(ours.size(), theirs.size()) - shared > kMostPaddings)
+    throw_error(ErrorCode::kModelLoad, which, theirs.size(), " tokens, not ", ours.size(), ".");
   for (size_t i = kFirstCompared; i < shared; ++i) {
-    if (ours[i] != theirs[i])
-      throw Error(ErrorCode::kModelLoad, which + "token " + std::to_string(i) + " differs.");
+    if (ours[i] != theirs[i]) throw_error(ErrorCode::kModelLoad, which, "token ", i, " differs.");
   }
 }
 
@@ -82,14 +79,13 @@ FileFacts read_facts(const std::string& path) {
   const GgufFile file = open_gguf(path);
   FileFacts facts;
   const int64_t arch_key = gguf_find_key(file.get(), "general.architecture");
-  if (arch_key < 0 || gguf_get_kv_type(file.get(), arch_key) != GGUF_TYPE_STRING) {
-    throw Error(ErrorCode::kModelLoad, "\"" + path + "\" does not say which architecture it is.");
-  }
+  if (arch_key < 0 || gguf_get_kv_type(file.get(), arch_key) != GGUF_TYPE_STRING)
+    throw_error(ErrorCode::kModelLoad, "\"", path, "\" does not name its architecture.");
   const std::string arch = gguf_get_val_str(file.get(), arch_key);
   facts.ctx_train = uint_value(file.get(), arch + ".context_length");
   if (gguf_find_key(file.get(), (arch + ".pooling_type").c_str()) >= 0)
     facts.pooling = uint_value(file.get(), arch + ".pooling_type");
-  // The tensors of a model in several files are spread over them.
+  // The tensors of a split model may be in other files.
   facts.has_scorer = gguf_find_key(file.get(), "split.count") >= 0 ||
                      gguf_find_tensor(file.get(), "cls.weight") >= 0 ||
                      gguf_find_tensor(file.get(), "cls.output.weight") >= 0;
@@ -109,7 +105,18 @@ bool has_gpu() {
 }
 
 [[noreturn]] void refuse(const std::string& what, const std::string& value) {
-  throw Error(ErrorCode::kInvalidArgument, what + " cannot be \"" + value + "\".");
+  throw_error(ErrorCode::kInvalidArgument, what, " cannot be \"", value, "\".");
+}
+
+/// Sets `to` to the value of a name; an empty name leaves it.
+template <class Value>
+void choose(const std::string& what, const std::string& name,
+            std::initializer_list<std::pair<const char*, Value>> values, Value& to) {
+  if (name.empty()) return;
+  const auto* found =
+      std::find_if(values.begin(), values.end(), [&](const auto& each) { return name == each.first; });
+  if (found == values.end()) refuse(what, name);
+  to = found->second;
 }
 
 /// The types that llama.cpp's caches can have.
@@ -132,43 +139,33 @@ enum llama_pooling_type pooling_type(const std::string& name) {
 void set_context_options(const EngineOptions& options, common_params& params) {
   if (!options.cache_type_k.empty()) params.cache_type_k = cache_type(options.cache_type_k);
   if (!options.cache_type_v.empty()) params.cache_type_v = cache_type(options.cache_type_v);
-  if (options.flash_attention == "on") {
-    params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
-  } else if (options.flash_attention == "off") {
-    params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
-  }
-  if (options.rope_scaling == "none") {
-    params.rope_scaling_type = LLAMA_ROPE_SCALING_TYPE_NONE;
-  } else if (options.rope_scaling == "linear") {
-    params.rope_scaling_type = LLAMA_ROPE_SCALING_TYPE_LINEAR;
-  } else if (options.rope_scaling == "yarn") {
-    params.rope_scaling_type = LLAMA_ROPE_SCALING_TYPE_YARN;
-  } else if (!options.rope_scaling.empty()) {
-    refuse("The RoPE scaling", options.rope_scaling);
-  }
+  choose("Flash attention", options.flash_attention,
+         {{"on", LLAMA_FLASH_ATTN_TYPE_ENABLED}, {"off", LLAMA_FLASH_ATTN_TYPE_DISABLED}},
+         params.flash_attn_type);
+  choose("The RoPE scaling", options.rope_scaling,
+         {{"none", LLAMA_ROPE_SCALING_TYPE_NONE},
+          {"linear", LLAMA_ROPE_SCALING_TYPE_LINEAR},
+          {"yarn", LLAMA_ROPE_SCALING_TYPE_YARN}},
+         params.rope_scaling_type);
   if (options.rope_scale > 0) params.rope_freq_scale = static_cast<float>(1 / options.rope_scale);
   if (options.rope_freq_base > 0) params.rope_freq_base = static_cast<float>(options.rope_freq_base);
   params.yarn_orig_ctx = options.yarn_original_ctx;
 }
 
 void set_device_options(const EngineOptions& options, common_params& params) {
-  if (options.split_mode == "none") {
-    params.split_mode = LLAMA_SPLIT_MODE_NONE;
-  } else if (options.split_mode == "row") {
-    params.split_mode = LLAMA_SPLIT_MODE_ROW;
-  } else if (!options.split_mode.empty() && options.split_mode != "layer") {
-    refuse("The split mode", options.split_mode);
-  }
+  choose("The split mode", options.split_mode,
+         {{"none", LLAMA_SPLIT_MODE_NONE}, {"layer", LLAMA_SPLIT_MODE_LAYER}, {"row", LLAMA_SPLIT_MODE_ROW}},
+         params.split_mode);
   params.main_gpu = options.main_gpu;
   const size_t shares = std::min(options.tensor_split.size(), std::size(params.tensor_split));
   std::copy_n(options.tensor_split.begin(), shares, params.tensor_split);
-  // How blocks are spread was said: llama.cpp is not to fit them anew.
+  // An explicit split must not be changed by llama.cpp's fitting.
   if (shares > 0) params.fit_params = false;
   std::vector<llama_model_tensor_buft_override> overrides;
   if (options.cpu_moe < 0) overrides.push_back(llm_ffn_exps_cpu_override());
   if (options.cpu_moe > 0) llm_add_n_cpu_ffn_overrides(options.cpu_moe, LLM_FFN_EXPS_REGEX, overrides);
   if (overrides.empty()) return;
-  // The list ends with an empty entry, and llama.cpp's fitting looks for room behind it.
+  // The list ends with an empty entry, and llama.cpp's fitting needs room after it.
   overrides.resize(std::max(overrides.size() + 1, llama_max_tensor_buft_overrides()), {nullptr, nullptr});
   params.tensor_buft_overrides = std::move(overrides);
 }
@@ -202,10 +199,9 @@ common_params engine_params(const EngineOptions& options) {
   set_device_options(options, params);
   params.mmproj.path = options.mmproj;
   for (const auto& [path, scale] : options.loras) {
-    common_adapter_lora_info adapter{};
+    common_adapter_lora_info& adapter = params.lora_adapters.emplace_back();
     adapter.path = path;
     adapter.scale = scale;
-    params.lora_adapters.push_back(adapter);
   }
 
   params.n_parallel = options.parallel;
@@ -213,13 +209,11 @@ common_params engine_params(const EngineOptions& options) {
   if (slot_ctx <= 0)
     slot_ctx = std::min(facts.ctx_train > 0 ? facts.ctx_train : kDefaultCtxSize, kDefaultCtxSize);
   constexpr int64_t kMostCells = 100'000'000;
-  if (int64_t{slot_ctx} * options.parallel > kMostCells) {
-    throw Error(ErrorCode::kInvalidArgument, "All slots together may hold " + std::to_string(kMostCells) +
-                                                 " tokens; " + std::to_string(options.parallel) +
-                                                 " slots of " + std::to_string(slot_ctx) + " hold " +
-                                                 std::to_string(int64_t{slot_ctx} * options.parallel) + ".");
-  }
-  // Every slot has cells of its own: a slot's numbers then do not depend on what its neighbours hold.
+  if (int64_t{slot_ctx} * options.parallel > kMostCells)
+    throw_error(ErrorCode::kInvalidArgument, "All slots together may hold ", kMostCells, " tokens; ",
+                options.parallel, " slots of ", slot_ctx, " hold ", int64_t{slot_ctx} * options.parallel,
+                ".");
+  // Separate cells per slot: the numbers of a slot do not depend on the others.
   params.kv_unified = false;
   params.n_ctx = slot_ctx * options.parallel;
   params.n_batch = options.batch > 0 ? options.batch : (gpu ? 2048 : 256);
@@ -236,18 +230,17 @@ common_params engine_params(const EngineOptions& options) {
                                              : !options.pooling.empty() ||
                                                    facts.vocab * params.n_batch * 4 <= kEmbeddingLogitBytes;
   if (params.embedding) {
-    // A generating model says nothing about pooling. The last token has seen the whole text, and its
-    // embedding needs no more than one batch at a time.
+    // Generating models do not specify pooling. The last token has seen the whole text, and its embedding
+    // needs only one batch at a time.
     if (!options.pooling.empty()) {
       params.pooling_type = pooling_type(options.pooling);
     } else if (facts.pooling < 0) {
       params.pooling_type = LLAMA_POOLING_TYPE_LAST;
     }
     const int pooling = params.pooling_type < 0 ? facts.pooling : static_cast<int>(params.pooling_type);
-    // llama.cpp would take the first number of the last block for one.
+    // llama.cpp would use the first number of the last block as the score.
     if (pooling == LLAMA_POOLING_TYPE_RANK && !facts.has_scorer)
-      throw Error(ErrorCode::kModelLoad,
-                  "The pooling cannot be rank: the model has no layer that makes a score of a text.");
+      throw Error(ErrorCode::kModelLoad, "The pooling cannot be rank: the model has no layer for scores.");
     params.n_batch = std::min(params.n_batch, params.n_ubatch);
   }
 

@@ -11,7 +11,7 @@ namespace tapline {
 
 namespace {
 
-/// The settings of the server's own context, which differ from its parameters where it chose for itself.
+/// The settings of the server's context, which may have replaced some of its parameters.
 llama_context_params settings_of(const llama_context* served, const common_params& params) {
   llama_context_params settings = common_context_params_to_llama(params);
   const llama_cparams& chosen = served->get_cparams();
@@ -47,9 +47,9 @@ TwinReport PlainTwin::report() const {
   return report_;
 }
 
-/// The server has decoded `batch`: so does the twin.
+/// Decodes a batch that the server has decoded.
 void PlainTwin::mirror(llama_context* served, const llama_batch& batch) {
-  if (batch.token == nullptr) return;  // images: requests that carry them wear no edits
+  if (batch.token == nullptr) return;  // images: their requests have no edits
   struct Start {
     int slot;
     ServerSlots::Task task;
@@ -63,7 +63,7 @@ void PlainTwin::mirror(llama_context* served, const llama_batch& batch) {
     seen[static_cast<size_t>(slot)] = true;
     starts.push_back({slot, slots_.task(slot), static_cast<size_t>(batch.pos[i])});
   }
-  // Who takes a copy of another slot does so before that one goes on.
+  // Copies of other slots must be made before those continue.
   std::stable_partition(starts.begin(), starts.end(),
                         [](const Start& start) { return start.task.parent >= 0; });
   for (const Start& start : starts) {
@@ -79,19 +79,19 @@ void PlainTwin::mirror(llama_context* served, const llama_batch& batch) {
   }
   llama_set_embeddings(context_.get(), served->get_cparams().embeddings);
   if (llama_decode(context_.get(), batch) != 0)
-    throw Error(ErrorCode::kCompute, "The twin could not decode a batch that the server has decoded.");
+    throw Error(ErrorCode::kCompute, "The twin could not decode a batch that the server decoded.");
   for (int i = 0; i < batch.n_tokens; ++i)
     sequences_[static_cast<size_t>(batch.seq_id[i][0])].tokens.push_back(batch.token[i]);
   compare(served, batch);
 }
 
-/// Makes the twin's cache of a slot hold what the server's holds of it: the tokens before `first`.
+/// Makes the twin's cache of a slot match the server's: the tokens before `first`.
 bool PlainTwin::sync_cache(int slot, const ServerSlots::Task& task, size_t first) {
   Sequence& sequence = sequences_[static_cast<size_t>(slot)];
   llama_memory_t memory = llama_get_memory(context_.get());
   const bool begins = sequence.task != task.id;
   if (begins && task.parent >= 0) {
-    // Further completions of one prompt get a copy of what the first has computed.
+    // Further completions of one prompt copy the cache of the first.
     const auto parent = std::find_if(sequences_.begin(), sequences_.end(),
                                      [&](const Sequence& each) { return each.task == task.parent; });
     if (parent == sequences_.end() || parent->lost) return false;

@@ -12,33 +12,32 @@
 
 namespace tapline {
 
-/// Rows of logits that a twin has compared.
+/// The number of rows of logits that a twin has compared.
 struct TwinCount {
   int64_t rows = 0;
-  int64_t with_edits = 0;  // in a batch with rows of a request that edits
-  int64_t different = 0;   // by at least a bit
+  int64_t with_edits = 0;  // in a batch with edited requests
+  int64_t different = 0;   // in at least one bit
 };
 
-/// What a twin has seen, by what the requests wear.
+/// The comparisons of a twin, by the edits of the requests.
 struct TwinReport {
   int64_t batches = 0;
-  TwinCount plain;    // no edits: ordinary ones, watching ones, the plain one of a pair
+  TwinCount plain;    // without edits: ordinary requests, readings only, baselines of pairs
   TwinCount neutral;  // edits that change nothing
   TwinCount edited;
-  int64_t lost = 0;   // requests that it could not follow: their cache came from where it cannot see
+  int64_t lost = 0;   // requests that it could not follow, because their cache came from elsewhere
   std::string first;  // the first row of a plain or neutral request that differed; empty: none
 };
 
-/// Decodes each of the server's batches a second time, in a context of its own with the same settings and
-/// without anybody's edits, and compares the logits of its rows, bit by bit: what requests that edit do to
-/// others.
+/// Decodes each of the server's batches again in a second context with the same settings but without edits,
+/// and compares logits bit by bit, to detect effects of edits on other requests.
 ///
-/// Each batch has the same tokens in the same slots, and each slot's cache is cut where the server has cut
-/// its own; so whatever a plain row finds in the server's context that an edit left there makes it differ
-/// here. A check, which costs as much as the serving does. All but `report` on the generation thread.
+/// Each batch has the same tokens in the same slots, and each slot's cache is cut as in the server; so
+/// anything that an edit left in the server's context makes a plain row differ here. This check doubles the
+/// cost of serving. All but `report` runs on the generation thread.
 class PlainTwin {
  public:
-  /// `params` are the server's. Both references outlive this object. Throws kOutOfMemory.
+  /// `params` are the server's. Both references must outlive this object. Throws kOutOfMemory.
   PlainTwin(ServerSlots& slots, const LiveRegistry& registry, const common_params& params);
   ~PlainTwin();
   PlainTwin(const PlainTwin&) = delete;
@@ -48,7 +47,7 @@ class PlainTwin {
 
  private:
   enum class EditState : uint8_t { kPlain, kNeutral, kEdits };
-  /// What the twin's cache holds of one slot.
+  /// The content of the twin's cache for one slot.
   struct Sequence {
     int task = -1;  // that it followed last
     bool lost = false;

@@ -19,12 +19,25 @@ void collect(const server_task& task, PreparedTasks& prepared, const ChatSession
   prepared.states.push_back(chat.state(task));
 }
 
-/// A slot of a server with an image encoder compares its tokens only with such as may hold images.
+/// The next task of a request, without its input.
+server_task next_task(server_queue& queue, server_task_type type, const PreparedTasks& prepared) {
+  server_task task(type);
+  task.id = queue.get_new_id();
+  task.index = prepared.states.size();
+  return task;
+}
+
+void add(server_task&& task, PreparedTasks& prepared) {
+  collect(task, prepared);
+  prepared.tasks.push_back(std::move(task));
+}
+
+/// In a server with an image encoder, slots compare their tokens only with lists that may contain images.
 server_tokens for_slots(const PrepareContext& context, server_tokens tokens) {
   return context.meta.has_mtmd ? server_tokens(tokens.get_tokens(), true) : std::move(tokens);
 }
 
-/// Prompts that are texts or tokens; images are no part of them.
+/// Prompts that are texts or tokens, without images.
 std::vector<server_tokens> tokenize_prompts(const PrepareContext& context, const json& prompts) {
   std::vector<server_tokens> all =
       tokenize_input_prompts(context.vocab, nullptr, prompts, true, true, mtmd_helper_init_opt_default());
@@ -32,7 +45,7 @@ std::vector<server_tokens> tokenize_prompts(const PrepareContext& context, const
   return all;
 }
 
-/// Whether rows of the prompt before its last one are changed or watched, and so must be computed.
+/// Whether the plan changes or watches rows of the prompt before its last one, which must then be computed.
 bool needs_whole_prompt(const LivePlan& plan, int32_t n_prompt) {
   if (plan.watch.reads_rows() && plan.watch.positions.first_in_prompt(n_prompt) < n_prompt - 1) return true;
   return std::any_of(plan.edits.begin(), plan.edits.end(), [n_prompt](const Edit& edit) {
@@ -40,12 +53,12 @@ bool needs_whole_prompt(const LivePlan& plan, int32_t n_prompt) {
   });
 }
 
-/// Ties the tasks of a request to its plan, before the scheduler has them.
+/// Connects the tasks of a request to its plan, before the scheduler has them.
 void attach_live(LivePlan&& plan, PreparedTasks& prepared, LiveRegistry& registry) {
   prepared.live = std::make_shared<LiveRequest>(std::move(plan), prepared.states.size());
   for (server_task& task : prepared.tasks) {
     const LivePlan& made = prepared.live->plan;
-    // Both of a pair compute their prompts alike, whatever their slots remember.
+    // Both requests of a pair compute their whole prompt, whatever is cached in their slots.
     if (made.pair || needs_whole_prompt(made, task.n_tokens())) task.params.cache_prompt = false;
     const auto attach = [&](server_task& completion) {
       completion.params.return_tokens = true;
@@ -64,8 +77,7 @@ void check_thinking(const LivePlan& plan) {
     throw std::invalid_argument("tapline: positions thinking: this model's chat template has no thinking.");
 }
 
-/// Ends of a range that count from different sides can only be compared here, where the prompt's length is
-/// known.
+/// The prompt's length is known here, so range ends that count from different sides can be compared.
 void check_ranges(const LivePlan& plan, int32_t n_prompt) {
   const auto check = [n_prompt](const Positions& positions) {
     const Positions::Range* range = positions.reversed(n_prompt);
@@ -80,26 +92,18 @@ void check_ranges(const LivePlan& plan, int32_t n_prompt) {
   check(plan.watch.positions);
 }
 
-/// Both of a pair draw the same numbers: a seed that is left to chance is chosen here, once.
+/// Both requests of a pair draw the same random numbers: an unspecified seed is chosen here, once.
 void choose_seed(json& data) {
   if (json_value(data, "seed", LLAMA_DEFAULT_SEED) == LLAMA_DEFAULT_SEED)
     data["seed"] = static_cast<uint32_t>(std::random_device()()) >> 1;
 }
 
-task_response_type response_type(Generation kind) {
-  switch (kind) {
-    case Generation::kChat:
-      return TASK_RESPONSE_TYPE_OAI_CHAT;
-    case Generation::kCompletion:
-      return TASK_RESPONSE_TYPE_OAI_CMPL;
-    case Generation::kNative:
-    case Generation::kInfill:
-      break;
-  }
-  return TASK_RESPONSE_TYPE_NONE;
+task_response_type response_type(Route route) {
+  if (route == Route::kChat) return TASK_RESPONSE_TYPE_OAI_CHAT;
+  return route == Route::kCompletion ? TASK_RESPONSE_TYPE_OAI_CMPL : TASK_RESPONSE_TYPE_NONE;
 }
 
-/// Puts the tokens of the text before, the text behind and what is around them into `data.prompt`.
+/// Puts the tokens of prefix, suffix and context into `data.prompt`.
 void build_infill_prompt(const PrepareContext& context, json& data) {
   std::string missing;
   if (llama_vocab_fim_pre(context.vocab) == LLAMA_TOKEN_NULL) missing += " prefix";
@@ -118,27 +122,27 @@ void build_infill_prompt(const PrepareContext& context, json& data) {
 
 }  // namespace
 
-PreparedTasks prepare_generation(const PrepareContext& context, server_queue& queue, Generation kind,
+PreparedTasks prepare_generation(const PrepareContext& context, server_queue& queue, Route route,
                                  const std::string& body, const std::shared_ptr<LivePlan>& live,
                                  LiveRegistry& registry) {
   json data = json::parse(body);
   std::vector<raw_buffer> files;
   ChatSession chat;
-  if (kind == Generation::kChat) {
+  if (route == Route::kChat) {
     const bool forced = json_value(data, "tool_choice", std::string()) == "required";
     chat.open(context.vocab, data, context.meta.chat_params, forced, files);
-  } else if (kind == Generation::kInfill) {
+  } else if (route == Route::kInfill) {
     build_infill_prompt(context, data);
   }
 
-  // Images are encoded on the generation thread, which alone has the encoder; it then makes the tokens, too.
+  // Images are encoded on the generation thread, which has the encoder; it also makes the tokens.
   const bool images = !files.empty();
   std::vector<server_tokens> prompts(1);
   if (!images) prompts = tokenize_prompts(context, data.at("prompt"));
 
   PreparedTasks prepared;
   prepared.stream = json_value(data, "stream", false);
-  if (response_type(kind) == TASK_RESPONSE_TYPE_NONE) {
+  if (response_type(route) == TASK_RESPONSE_TYPE_NONE) {
     prepared.end_marker = false;
     prepared.join = [](const json& results) { return results.size() == 1 ? results.at(0) : results; };
   }
@@ -154,12 +158,12 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
     for (size_t i = 0; i < count; ++i) prompts.push_back(prompts[i].clone());
   }
   for (server_tokens& prompt : prompts) {
-    server_task task(kind == Generation::kInfill ? SERVER_TASK_TYPE_INFILL : SERVER_TASK_TYPE_COMPLETION);
-    task.id = queue.get_new_id();
-    task.index = prepared.states.size();
+    const bool infill = route == Route::kInfill;
+    server_task task =
+        next_task(queue, infill ? SERVER_TASK_TYPE_INFILL : SERVER_TASK_TYPE_COMPLETION, prepared);
     if (live) check_ranges(*live, static_cast<int32_t>(prompt.size()));
     task.tokens = std::move(prompt);
-    if (images) {  // one answer: TypeScript has seen to it, for children copy their tokens here
+    if (images) {  // one answer, as TypeScript ensures: children would copy the missing tokens
       task.cli = true;
       task.cli_prompt = data.at("prompt").get<std::string>();
       task.cli_files = std::move(files);
@@ -167,7 +171,7 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
     task.params = server_schema::eval_llama_cmpl_schema(context.vocab, context.params,
                                                         context.meta.logit_bias_eog, data);
     chat.apply(context.vocab, data, task);
-    task.params.res_type = response_type(kind);
+    task.params.res_type = response_type(route);
     task.params.oaicompat_cmpl_id = completion_id;
     task.params.oaicompat_model = context.meta.model_name;
     task.id_slot = pair ? -1 : json_value(data, "id_slot", -1);
@@ -194,16 +198,13 @@ PreparedTasks prepare_embeddings(const PrepareContext& context, server_queue& qu
   std::vector<server_tokens> inputs = tokenize_prompts(context, data.at("input"));
   PreparedTasks prepared;
   for (server_tokens& input : inputs) {
-    // Tokenizers that add no token of their own make none of an empty text.
+    // Tokenizers without special tokens return no tokens for an empty text.
     if (input.empty()) throw std::invalid_argument("The input is empty.");
-    server_task task(SERVER_TASK_TYPE_EMBEDDING);
-    task.id = queue.get_new_id();
-    task.index = prepared.states.size();
+    server_task task = next_task(queue, SERVER_TASK_TYPE_EMBEDDING, prepared);
     task.tokens = std::move(input);
     task.params.res_type = TASK_RESPONSE_TYPE_OAI_EMBD;
     task.params.embd_normalize = json_value(data, "embd_normalize", context.params.embd_normalize);
-    collect(task, prepared);
-    prepared.tasks.push_back(std::move(task));
+    add(std::move(task), prepared);
   }
   const bool base64 = json_value(data, "encoding_format", std::string("float")) == "base64";
   const char* pooling = pooling_name(context.meta.pooling_type);
@@ -218,19 +219,16 @@ PreparedTasks prepare_embeddings(const PrepareContext& context, server_queue& qu
 PreparedTasks prepare_rerank(const PrepareContext& context, const llama_model* model, server_queue& queue,
                              const std::string& body) {
   if (!context.params.embedding || context.meta.pooling_type != LLAMA_POOLING_TYPE_RANK)
-    throw std::invalid_argument("This model cannot rerank; serve a reranker, with --pooling rank.");
+    throw std::invalid_argument("This model cannot rerank; serve a reranker with --pooling rank.");
   const json data = json::parse(body);
   const std::string query = data.at("query");
   auto documents = data.at("documents").get<std::vector<std::string>>();
   PreparedTasks prepared;
   for (const std::string& document : documents) {
-    server_task task(SERVER_TASK_TYPE_RERANK);
-    task.id = queue.get_new_id();
-    task.index = prepared.states.size();
+    server_task task = next_task(queue, SERVER_TASK_TYPE_RERANK, prepared);
     task.tokens = for_slots(context, format_prompt_rerank(model, context.vocab, nullptr, query, document,
                                                           mtmd_helper_init_opt_default()));
-    collect(task, prepared);
-    prepared.tasks.push_back(std::move(task));
+    add(std::move(task), prepared);
   }
   const int top_n = json_value(data, "top_n", static_cast<int>(documents.size()));
   prepared.join = [data, model = context.meta.model_name, documents = std::move(documents),
@@ -242,10 +240,7 @@ PreparedTasks prepare_rerank(const PrepareContext& context, const llama_model* m
 
 PreparedTasks prepare_question(server_queue& queue, server_task_type type) {
   PreparedTasks prepared;
-  server_task task(type);
-  task.id = queue.get_new_id();
-  collect(task, prepared);
-  prepared.tasks.push_back(std::move(task));
+  add(next_task(queue, type, prepared), prepared);
   if (type != SERVER_TASK_TYPE_METRICS) prepared.join = [](const json& results) { return results.at(0); };
   return prepared;
 }

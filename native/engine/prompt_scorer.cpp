@@ -8,13 +8,8 @@ namespace tapline {
 
 namespace {
 
-/// The least size of the context, in tokens; it grows by doubling.
+/// The initial size of the context, in tokens; it grows by doubling.
 constexpr size_t kLeastTokens = 256;
-
-template <typename T>
-void append(std::vector<T>& all, const std::vector<T>& part) {
-  all.insert(all.end(), part.begin(), part.end());
-}
 
 }  // namespace
 
@@ -23,14 +18,12 @@ PromptScorer::PromptScorer(std::shared_ptr<Model> model, uint32_t n_ctx, int thr
 
 ScoreResult PromptScorer::run(GenerationLoop& loop, const ScoreRequest& request, const CancelToken& cancel) {
   const size_t count = request.tokens.size();
-  if (count > n_ctx_) {
-    throw Error(ErrorCode::kTokenLimit, "The prompt has " + std::to_string(count) +
-                                            " tokens; the context holds " + std::to_string(n_ctx_) + ".");
-  }
+  if (count > n_ctx_)
+    throw_error(ErrorCode::kTokenLimit, "The prompt has ", count, " tokens; the context holds ", n_ctx_, ".");
   model_->check_tokens(request.tokens);
   ScoreResult result;
   result.top = std::clamp(request.top, 0, model_->info().n_vocab);
-  // The last token's row says what comes after the prompt: nobody asks for that here.
+  // The row of the last token predicts what follows the prompt, which is not scored.
   for (size_t done = 0; done + 1 < count;) {
     loop.run_between_iterations(
         [&] {
@@ -50,7 +43,7 @@ ScoreResult PromptScorer::run(GenerationLoop& loop, const ScoreRequest& request,
   return result;
 }
 
-/// An empty context with room for so many tokens.
+/// Prepares an empty context for a number of tokens.
 void PromptScorer::prepare(size_t tokens) {
   if (context_ && tokens <= context_->n_ctx()) {
     context_->reset();
@@ -67,7 +60,7 @@ void PromptScorer::prepare(size_t tokens) {
     context_.reset();
     throw Error(
         ErrorCode::kUnsupportedArchitecture,
-        "This architecture attends in both directions: no token of a text follows from those before.");
+        "This architecture attends in both directions, so tokens are not predicted from earlier ones.");
   }
 }
 

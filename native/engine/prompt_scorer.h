@@ -12,7 +12,7 @@ namespace tapline {
 
 struct ScoreRequest {
   std::vector<llama_token> tokens;
-  int top = 0;  // tokens told in the place of each
+  int top = 0;  // number of alternatives per token
 };
 
 struct ScoreResult {
@@ -20,19 +20,19 @@ struct ScoreResult {
   int top = 0;
   std::vector<int32_t> top_ids;               // [tokens - 1, top], most probable first
   std::vector<double> top_log_probabilities;  // [tokens - 1, top]
-  std::vector<int32_t> ids;                   // every token that is told of, once
-  std::vector<std::string> pieces;            // the bytes of each of them
+  std::vector<int32_t> ids;                   // all tokens in this result, each once
+  std::vector<std::string> pieces;            // their bytes
 };
 
-/// How probable the served model finds the tokens of a prompt, each after those before it. llama-server keeps
-/// no logits of a prompt: they are computed in a context of its own on the serving weights, on the generation
-/// thread, a batch at a time between two iterations.
+/// Computes the probabilities of a prompt's tokens, each given the earlier ones. llama-server does not keep
+/// logits of prompts, so they are computed in a separate context on the serving weights, on the generation
+/// thread, one batch at a time between two iterations.
 class PromptScorer {
  public:
   /// @param n_ctx the longest prompt, in tokens
   PromptScorer(std::shared_ptr<Model> model, uint32_t n_ctx, int threads);
 
-  /// Blocks until it is done. `cancel` takes effect between two batches. The context comes with the first
+  /// Blocks until it is done. `cancel` takes effect between two batches. The context is created for the first
   /// prompt and grows with the longest. Throws kTokenLimit, kUnsupportedArchitecture, kOutOfMemory, kCompute,
   /// kCancelled, kClosed. One call at a time.
   ScoreResult run(GenerationLoop& loop, const ScoreRequest& request, const CancelToken& cancel);

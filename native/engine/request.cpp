@@ -10,17 +10,10 @@ namespace tapline {
 
 namespace {
 
-/// So many results at most make one event: enough to catch up, small enough to stay fluent.
+/// The most results in one event: enough to catch up, few enough to keep a stream smooth.
 constexpr size_t kResultsPerEvent = 64;
 
 constexpr const char* kJson = "application/json; charset=utf-8";
-
-void set_error(const json& error, Event& event) {
-  event.status = json_value(error, "code", 500);
-  event.content_type = kJson;
-  event.data = safe_json_to_str(json{{"error", error}});
-  event.done = true;
-}
 
 json metrics_json(const server_task_result_metrics& result) {
   const server_metrics& m = result.metrics;
@@ -37,7 +30,7 @@ json metrics_json(const server_task_result_metrics& result) {
   };
 }
 
-/// Which stop text ended a completion: OpenAI's answers do not say, Anthropic's do. vLLM's name for it.
+/// Adds the stop text that ended a completion under vLLM's name; OpenAI's answers do not contain it.
 void add_stop_text(const server_task_result& result, json& answer) {
   const auto* last = dynamic_cast<const server_task_result_cmpl_final*>(&result);
   if (last == nullptr || last->stop != STOP_TYPE_WORD || last->stopping_word.empty()) return;
@@ -64,9 +57,7 @@ void Request::read() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (cancelled()) {
-      event.failed = true;
-      event.code = cancel_code_;
-      event.sentence = cancel_sentence_;
+      event = failed_event(cancel_code_, cancel_sentence_);
     } else if (whole_ready_) {
       event = std::move(whole_);
     } else {
@@ -95,13 +86,7 @@ void Request::cancel(ErrorCode code, const std::string& sentence) {
     waiting = std::exchange(reading_, false);
   }
   if (!ids.empty()) router_.cancel(ids);
-  if (waiting) {
-    Event event;
-    event.failed = true;
-    event.code = code;
-    event.sentence = sentence;
-    deliver_(id_, std::move(event));
-  }
+  if (waiting) deliver_(id_, failed_event(code, sentence));
 }
 
 void Request::start(PreparedTasks&& prepared) {
@@ -119,6 +104,24 @@ void Request::start(PreparedTasks&& prepared) {
   completions_a_prompt_ = states_.size() / prepared.tasks.size();
   ids_ = prepared.ids;
   router_.post(shared_from_this(), ids_, std::move(prepared.tasks));
+}
+
+void Request::fail(const std::string& message, error_type type) {
+  Event event;
+  format_error(format_error_response(message, type), event);
+  finish(std::move(event));
+}
+
+/// Ends the answer with an error: in its stream, or as the whole body.
+void Request::format_error(const json& error, Event& event) const {
+  event.done = true;
+  if (stream_ && head_sent_) {
+    event.data += format_oai_sse(json{{"error", error}});
+    return;
+  }
+  event.status = json_value(error, "code", 500);
+  event.content_type = kJson;
+  event.data = safe_json_to_str(json{{"error", error}});
 }
 
 void Request::finish(Event&& event) {
@@ -171,26 +174,21 @@ void Request::process() {
     std::fill(tokens_.begin(), tokens_.end(), 0);
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      if (!reading_) continue;  // cancelled meanwhile; its read has been answered
+      if (!reading_) continue;  // cancelled in the meantime; its read has been answered
       reading_ = false;
     }
     deliver_(id_, std::move(event));
   }
 }
 
-/// Adds `result` to the event. True when the event has something to deliver.
+/// Adds `result` to the event. Returns whether the event is ready to be delivered.
 bool Request::format(server_task_result_ptr result, Event& event) {
   try {
     const std::string broken = live_ ? live_->failure() : "";
     if (result->is_error() || !broken.empty()) {
-      const json error =
-          broken.empty() ? result->to_json() : format_error_response(broken, ERROR_TYPE_INVALID_REQUEST);
-      if (stream_ && head_sent_) {
-        event.data += format_oai_sse(json{{"error", error}});
-        event.done = true;
-      } else {
-        set_error(error, event);
-      }
+      format_error(
+          broken.empty() ? result->to_json() : format_error_response(broken, ERROR_TYPE_INVALID_REQUEST),
+          event);
       return true;
     }
     if (result->index < states_.size()) result->update(states_[result->index]);
@@ -205,13 +203,7 @@ bool Request::format(server_task_result_ptr result, Event& event) {
     format_whole(event);
     return true;
   } catch (const std::exception& error) {
-    const json described = format_error_response(error.what(), ERROR_TYPE_SERVER);
-    if (stream_ && head_sent_) {
-      event.data += format_oai_sse(json{{"error", described}});
-      event.done = true;
-    } else {
-      set_error(described, event);
-    }
+    format_error(format_error_response(error.what(), ERROR_TYPE_SERVER), event);
     return true;
   }
 }
@@ -242,7 +234,7 @@ void Request::format_stream(server_task_result& result, Event& event) {
   event.done = true;
 }
 
-/// A part may stand for several tokens: text is held back while it could become a stop string.
+/// A part may contain several tokens: text is delayed while it could become a stop string.
 void Request::count_tokens(const server_task_result& result) {
   if (result.index >= decoded_.size()) return;
   int decoded = 0;
@@ -256,7 +248,7 @@ void Request::count_tokens(const server_task_result& result) {
   counted = std::max(counted, decoded);
 }
 
-/// Usage counts every prompt once, whatever number of answers it has, and every completion.
+/// Usage counts every prompt once, however many answers it has, and every completion.
 void Request::add_usage(const json& usage, size_t index) {
   usage_.completion += json_value(usage, "completion_tokens", 0);
   if (index % completions_a_prompt_ != 0) return;
@@ -271,8 +263,8 @@ void Request::write_usage(json& usage) const {
   usage["total_tokens"] = usage_.prompt + usage_.completion;
 }
 
-/// llama-server tells each answer's usage at its end; a client expects one, of the whole request, at the
-/// last.
+/// llama-server reports usage at the end of each answer; clients expect the usage of the whole request, once,
+/// at the end.
 void Request::gather_usage(json& part, size_t index) {
   json* with_usage = part.is_array() && part.size() > 0 ? &part.back() : &part;
   if (!with_usage->is_object() || !with_usage->contains("usage")) return;
@@ -331,7 +323,7 @@ json Request::answer_of(size_t index) {
   return answer;
 }
 
-/// The last result has been formatted: nothing is expected any more.
+/// The last result has been formatted.
 void Request::end() {
   if (std::exchange(ended_, true)) return;
   std::vector<int> ids;
@@ -344,7 +336,7 @@ void Request::end() {
   if (n_finals_ == states_.size()) {
     router_.forget(ids);
   } else {
-    router_.cancel(ids);  // one task failed: its siblings need not run on
+    router_.cancel(ids);  // one task failed: its siblings need not continue
   }
 }
 

@@ -22,34 +22,35 @@ struct PreparedTasks {
   std::vector<int> ids;                   // every task and child task
   std::vector<task_result_state> states;  // by result index
   bool stream = false;
-  std::shared_ptr<LiveRequest> live;      // what the request changes and watches; may be empty
-  bool end_marker = true;                 // OpenAI's streams end with [DONE], llama-server's own do not
-  std::function<json(const json&)> join;  // makes one answer of the list of all results; empty: completions
+  std::shared_ptr<LiveRequest> live;      // the request's edits and readings; may be null
+  bool end_marker = true;                 // OpenAI's streams end with [DONE], llama-server's do not
+  std::function<json(const json&)> join;  // makes one answer of all results; empty: completions
 };
 
 /// One request on its way through the engine.
 ///
 /// Results wait in a mailbox as the scheduler made them until JavaScript asks for the next part; only then
-/// are they parsed and formatted, all that wait at once, on an engine thread. So a slow reader costs no
-/// more than the tokens of its own generation, and no thread ever waits for one request.
+/// are all of them parsed and formatted together, on an engine thread. So a slow reader costs no more than
+/// the tokens of its generation, and no thread ever waits for one request.
 class Request : public std::enable_shared_from_this<Request> {
  public:
   Request(RequestId id, const Deliver& deliver, TaskPool& pool, ResultRouter& router,
           const llama_vocab* vocab)
       : id_(id), deliver_(deliver), pool_(pool), router_(router), vocab_(vocab) {}
 
-  /// Asks for the next event; exactly one is delivered for each call. One call at a time.
+  /// Requests the next event; exactly one is delivered per call. One call at a time.
   void read();
 
-  /// Drops the request: frees its slot, and fails a waiting read. Latches.
+  /// Frees the request's slot and fails a waiting read. Latches.
   void cancel(ErrorCode code, const std::string& sentence);
   bool cancelled() const { return cancelled_.load(); }
 
-  /// Hands the tasks to the scheduler, unless the request was cancelled meanwhile.
+  /// Passes the tasks to the scheduler, unless the request has been cancelled.
   void start(PreparedTasks&& prepared);
 
-  /// Ends the request with a whole answer.
+  /// Ends the request with a whole answer, or with an error as one.
   void finish(Event&& event);
+  void fail(const std::string& message, error_type type);
 
   /// Takes a result from the router. True: the caller must call process() next, without locks.
   bool take(server_task_result_ptr result);
@@ -57,6 +58,7 @@ class Request : public std::enable_shared_from_this<Request> {
 
  private:
   bool format(server_task_result_ptr result, Event& event);
+  void format_error(const json& error, Event& event) const;
   void format_stream(server_task_result& result, Event& event);
   void format_whole(Event& event);
   json answer_of(size_t index);
@@ -87,7 +89,7 @@ class Request : public std::enable_shared_from_this<Request> {
   std::vector<task_result_state> states_;
   std::vector<server_task_result_ptr> finals_;
   std::vector<int> decoded_;  // tokens generated so far, by result index
-  std::vector<int> tokens_;   // of these, not yet told by an event
+  std::vector<int> tokens_;   // of these, not yet reported in an event
   struct {
     int prompt = 0;
     int cached = 0;

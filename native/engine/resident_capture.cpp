@@ -32,10 +32,9 @@ CaptureResult ResidentCapture::run(GenerationLoop& loop, const CaptureRequest& r
   result.tokens = model_->tokenize(request.prompt, /*special=*/true, /*parse_special=*/false);
   const auto count = static_cast<int>(result.tokens.size());
   if (count == 0) throw Error(ErrorCode::kInvalidArgument, "The prompt has no tokens.");
-  if (count > request.max_tokens) {
-    throw Error(ErrorCode::kTokenLimit, "The prompt has " + std::to_string(count) + " tokens; at most " +
-                                            std::to_string(request.max_tokens) + " are accepted here.");
-  }
+  if (count > request.max_tokens)
+    throw_error(ErrorCode::kTokenLimit, "The prompt has ", count, " tokens; at most ", request.max_tokens,
+                " are accepted here.");
   for (const int layer : request.layers) model_->check_layer(layer);
   const Clock::time_point asked = Clock::now();
   loop.run_between_iterations(
@@ -69,8 +68,7 @@ void ResidentCapture::forward(const CaptureRequest& request, CaptureResult& resu
     } else {
       for (size_t i = 0; i < result.layers.size(); ++i) {
         result.layers[i].rows += part.layers[i].rows;
-        auto& norms = result.layers[i].norms;
-        norms.insert(norms.end(), part.layers[i].norms.begin(), part.layers[i].norms.end());
+        append(result.layers[i].norms, part.layers[i].norms);
       }
     }
     result.next = std::move(part.next);
@@ -78,7 +76,7 @@ void ResidentCapture::forward(const CaptureRequest& request, CaptureResult& resu
   if (request.state == CapturedState::kMean) take_means(result);
 }
 
-/// The rows that were kept of each layer become their mean.
+/// Replaces the saved rows of each layer with their mean.
 void ResidentCapture::take_means(CaptureResult& result) {
   const auto width = static_cast<size_t>(model_->info().n_embd);
   const size_t tokens = result.tokens.size();
@@ -90,7 +88,7 @@ void ResidentCapture::take_means(CaptureResult& result) {
   }
 }
 
-/// Adds a chunk's rows to the state that is kept of each layer.
+/// Adds a chunk's rows to the saved state of each layer.
 void ResidentCapture::keep_state(const CaptureRequest& request, AdvanceResult& part, CaptureResult& result) {
   if (request.state == CapturedState::kNone) return;
   const auto width = static_cast<size_t>(model_->info().n_embd);
@@ -101,7 +99,7 @@ void ResidentCapture::keep_state(const CaptureRequest& request, AdvanceResult& p
     if (request.state == CapturedState::kLastToken) {
       state.assign(layer.states.end() - static_cast<std::ptrdiff_t>(width), layer.states.end());
     } else {
-      state.insert(state.end(), layer.states.begin(), layer.states.end());
+      append(state, layer.states);
     }
     part.layers[i].states.clear();
   }

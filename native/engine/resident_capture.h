@@ -12,8 +12,7 @@
 
 namespace tapline {
 
-/// Which state of a text a capture keeps of each layer, next to the norms; a mean is of the activations that
-/// count.
+/// The state of each layer that a capture returns, in addition to norms; means exclude BOS and outliers.
 enum class CapturedState { kNone, kLastToken, kMean };
 
 struct CaptureRequest {
@@ -27,29 +26,29 @@ struct CaptureRequest {
 struct CaptureResult {
   std::vector<llama_token> tokens;
   std::vector<std::string> pieces;         // the bytes of each token
-  std::vector<LayerStates> layers;         // norms only, in the order asked for
-  std::vector<std::vector<float>> states;  // [n_embd] a layer; empty unless kept
-  std::vector<ExcludedRows> excluded;      // from the means; one a layer
+  std::vector<LayerStates> layers;         // only norms
+  std::vector<std::vector<float>> states;  // [n_embd] per layer; empty unless requested
+  std::vector<ExcludedRows> excluded;      // from the means, per layer
   TopTokens next;
   std::vector<std::string> next_pieces;
   double waited_ms = 0;   // for the running iteration to end
   double forward_ms = 0;  // the pass itself, with its readings
 };
 
-/// Measures the resident model: a forward pass of a prompt on the serving weights, in a small context of its
-/// own, on the generation thread between two iterations. No K/V of the serving slots is touched.
+/// A forward pass of a prompt on the serving weights, in a small separate context, on the generation thread
+/// between two iterations. K/V of the serving slots is not touched.
 class ResidentCapture {
  public:
-  /// Creates the context, which is kept. Throws kOutOfMemory when it does not fit.
+  /// Creates the context. Throws kOutOfMemory if it does not fit.
   ResidentCapture(std::shared_ptr<Model> model, uint32_t max_tokens, int threads);
 
-  /// Whether block outputs were found in this architecture; otherwise why not, in one sentence.
+  /// Whether block outputs were found in this architecture; otherwise reason() is a sentence.
   bool supported() const { return context_.stream().supported; }
   const ResidualStream& stream() const { return context_.stream(); }
   const std::string& reason() const { return context_.stream().reason; }
 
-  /// Blocks until the pass is done. `cancel` takes effect while it waits for its turn; a started pass
-  /// completes. Throws kTokenLimit, kLayerOutOfRange, kUnsupportedArchitecture, kCancelled, kClosed.
+  /// Blocks until the pass is done. `cancel` takes effect before it starts. Throws kTokenLimit,
+  /// kLayerOutOfRange, kUnsupportedArchitecture, kCancelled, kClosed.
   CaptureResult run(GenerationLoop& loop, const CaptureRequest& request, const CancelToken& cancel);
 
  private:

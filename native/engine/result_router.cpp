@@ -6,11 +6,11 @@ namespace tapline {
 
 namespace {
 
-/// How long the waiting thread sleeps at most; it is woken for everything that matters.
+/// The longest sleep of the waiting thread; all relevant events wake it.
 constexpr int kWaitSeconds = 1;
 
-/// A CANCEL can overtake its task: the scheduler may hold the task in hand, about to defer it, when the
-/// CANCEL arrives. A second one a moment later finds it.
+/// A CANCEL can overtake its task: the scheduler may be about to defer the task when it arrives. So it is
+/// sent a second time.
 constexpr auto kCancelAgain = std::chrono::milliseconds(50);
 
 struct Wake final : server_task_result {
@@ -131,7 +131,7 @@ void ResultRouter::work() {
         if (found == owners_.end()) continue;
         owner = found->second;
       }
-      // Under the lead: results of one request arrive in order.
+      // With the lock, so that results of one request arrive in order.
       mine = owner->take(std::move(result));
     }
     if (mine) owner->process();

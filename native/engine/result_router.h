@@ -15,11 +15,11 @@
 
 namespace tapline {
 
-/// Takes results from llama-server's response queue and brings each to its request.
+/// Takes results from llama-server's response queue and delivers each to its request.
 ///
-/// A few threads serve any number of requests: one waits in the queue, and when it has a result it lets the
-/// next one wait and formats the result itself. llama-server's own readers keep a thread in the queue for
-/// every request and notice a cancellation by polling once a second; here it takes effect at once.
+/// A few threads serve any number of requests: one waits for the queue, then passes that role on and formats
+/// its result. llama-server's readers need a thread per request and notice a cancellation by polling once per
+/// second; here it takes effect immediately.
 class ResultRouter {
  public:
   ResultRouter(server_queue& tasks, server_response& results, size_t threads);
@@ -33,7 +33,7 @@ class ResultRouter {
   /// The requests' results are complete.
   void forget(const std::vector<int>& ids);
 
-  /// Nobody wants these results: releases the slots, or takes the tasks out of the queue.
+  /// Drops these results: releases the slots, or removes the tasks from the queue.
   void cancel(const std::vector<int>& ids);
 
   /// Joins the threads. Safe to call twice.
@@ -58,14 +58,14 @@ class ResultRouter {
 
   std::mutex mutex_;  // guards owners_, changed_, cancelled_
   std::unordered_map<int, std::shared_ptr<Request>> owners_;
-  std::vector<std::pair<int, bool>> changes_;  // id, awaited or not: not yet seen by the waiting thread
+  std::vector<std::pair<int, bool>> changes_;  // id, awaited or not: for the waiting thread
   std::deque<Cancelled> cancelled_;
 
   std::mutex leading_;               // held by the thread that waits in the queue
   std::unordered_set<int> awaited_;  // touched by that thread only
 
   const size_t n_threads_;
-  TaskPool threads_;  // the last: it works with all of the above
+  TaskPool threads_;  // last: it uses all of the above
 };
 
 }  // namespace tapline

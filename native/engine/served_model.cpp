@@ -13,11 +13,10 @@ void check_slots(const llama_model* model, const std::string& path, int slots) {
   const bool exact =
       type == LLAMA_FTYPE_ALL_F32 || type == LLAMA_FTYPE_MOSTLY_F16 || type == LLAMA_FTYPE_MOSTLY_BF16;
   if (std::string(architecture) != "minimax-01" || exact || slots == 1) return;
-  throw Error(ErrorCode::kModelLoad,
-              "The model '" + path + "' is served with " + std::to_string(slots) +
-                  " slots, and llama.cpp v" TAPLINE_LLAMA_CPP_VERSION
-                  " ends the process where it computes several "
-                  "texts of a quantised minimax-01 at once; serve it with --parallel 1.");
+  throw_error(ErrorCode::kModelLoad, "The model '", path, "' is served with ", slots,
+              " slots, but llama.cpp v" TAPLINE_LLAMA_CPP_VERSION
+              " ends the process when it computes several texts of a quantised minimax-01 at the same time; "
+              "serve it with --parallel 1.");
 }
 
 namespace {
@@ -35,7 +34,7 @@ std::string thinking_tag(const server_chat_params& chat) {
   try {
     return common_chat_templates_apply(chat.tmpls.get(), inputs).thinking_start_tag;
   } catch (const std::exception&) {
-    return {};  // a template that refuses so simple a chat says why when it is asked
+    return {};  // requests will report why the template rejects even this chat
   }
 }
 

@@ -7,8 +7,8 @@
 
 namespace tapline {
 
-/// Throws kModelLoad where several requests in one batch would abort the process: on minimax-01 llama.cpp
-/// v0.5.0 then multiplies in four dimensions, which repacked weights do not take.
+/// Throws kModelLoad if several requests in one batch would abort the process: for minimax-01 llama.cpp
+/// v0.5.0 then multiplies in four dimensions, which repacked weights do not support.
 void check_slots(const llama_model* model, const std::string& path, int slots);
 
 /// What is served, as JSON text: id, architecture, sizes, slots, what the chat template supports.

@@ -10,10 +10,9 @@
 #include "llama.h"
 #include "server-queue.h"
 
-// llama-server's scheduler, compiled here a second time so that its decode can be told from everybody else's:
-// the linker then leaves the library's own object out. Drafts and images decode in other files.
-// During a decode, the queue's thread reads the slots. Our decode's decisions about slots are therefore
-// written after it, before the scheduler samples.
+// llama-server's scheduler, compiled here a second time to distinguish its decode from others: the linker
+// then omits the library's object. Drafts and images decode in other files. During a decode, the queue's
+// thread reads the slots, so changes of slots are written after it, before the scheduler samples.
 static int32_t decode_through_hook(llama_context* ctx, llama_batch batch);
 static void settle_through_hook(llama_context* ctx);
 #if TAPLINE_LLAMA_CPP >= 600
@@ -31,7 +30,7 @@ static int32_t decode_through_hook(llama_context* ctx, llama_batch_ext* batch);
 
 namespace tapline {
 
-// Named here and not in a namespace without a name: an explicit instantiation stands in its template's own.
+// Not in the anonymous namespace: an explicit instantiation belongs to its template's namespace.
 struct SlotsKey {
   using Member = std::vector<server_slot> server_context_impl::*;
   friend Member reveal(SlotsKey);
@@ -71,7 +70,7 @@ ServerSlots::ServerSlots(server_context& server) : server_(server), context_(ser
 ServerSlots::~ServerSlots() {
   const std::lock_guard<std::mutex> lock(hooks_mutex);
   const auto found = hooks.find(context_);
-  // Another context may have taken the address meanwhile.
+  // A new context may have the same address.
   if (found != hooks.end() && found->second == this) hooks.erase(found);
 }
 
@@ -89,18 +88,10 @@ llama_token ServerSlots::token(int slot, size_t index) const {
   return slots_of(server_)[static_cast<size_t>(slot)].prompt.tokens[index];
 }
 
-void ServerSlots::set_decode(Decode decode) {
-  decode_ = std::move(decode);
-}
-
-void ServerSlots::set_observer(Observer observer) {
-  observer_ = std::move(observer);
-}
-
 int ServerSlots::decode(llama_context* ctx, llama_batch batch) {
   constexpr int kNoRoom = 1;  // the server tries again with fewer tokens; nothing was computed
   stopping_.clear();
-  spoilt_ = true;  // unless it gets to its end
+  spoilt_ = true;  // unless it completes
   const int status = decode_ ? decode_(ctx, batch) : llama_decode(ctx, batch);
   if (status == 0 && observer_) observer_(ctx, batch);
   spoilt_ = status != 0 && status != kNoRoom;
@@ -113,10 +104,6 @@ void ServerSlots::settle() {
     found.n_predict_max = static_cast<int32_t>(found.stats.n_gen) + 1;
   }
   stopping_.clear();
-}
-
-void ServerSlots::set_reset(Reset reset) {
-  reset_ = std::move(reset);
 }
 
 void ServerSlots::cut(int slot, int first) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "llama.h"
@@ -9,16 +10,15 @@ struct server_context;
 
 namespace tapline {
 
-/// What a live request needs of llama-server's scheduler: which task a slot works on, its decode, and a say
-/// in what a slot keeps of a finished task. All of it on the generation thread.
+/// Access to llama-server's scheduler for live requests: the task of a slot, its decode, and the cache that a
+/// finished task leaves. All of it on the generation thread.
 ///
-/// The source file behind this header includes llama-server's own scheduler with `llama_decode` renamed, so
-/// that every decode of the serving context passes through `set_decode`.
-/// After a decode that failed or threw, a cache may lack tokens that its slot lists. llama-server then ends
-/// every slot's answer, and each slot is wiped when its task ends.
+/// server_slots.cpp includes llama-server's scheduler with `llama_decode` renamed, so that every decode of
+/// the serving context passes through `set_decode`. After a decode that failed or threw, a cache may lack
+/// tokens that its slot lists. llama-server then ends every slot's answer, and each slot is wiped when its
+/// task ends.
 class ServerSlots {
  public:
-  /// What a slot works on.
   struct Task {
     int id = -1;      // -1: the slot is idle
     int parent = -1;  // of further completions of one prompt: the task that computes the prompt
@@ -27,7 +27,7 @@ class ServerSlots {
   using Reset = std::function<void(int slot, int task)>;
   using Observer = std::function<void(llama_context*, const llama_batch&)>;
 
-  /// Once, after the model was loaded. The server's slots call this object until the server is gone.
+  /// Call once, after the model is loaded. The server's slots call this object until the server is destroyed.
   explicit ServerSlots(server_context& server);
   ~ServerSlots();
   ServerSlots(const ServerSlots&) = delete;
@@ -36,28 +36,28 @@ class ServerSlots {
   llama_context* context() const { return context_; }
   int count() const;
   Task task(int slot) const;
-  /// The token at `index` of what the slot's cache holds.
+  /// The token at `index` in the slot's cache.
   llama_token token(int slot, size_t index) const;
 
-  /// `decode` is called in place of llama_decode for the serving context; empty: nothing is.
-  void set_decode(Decode decode);
+  /// `decode` replaces llama_decode for the serving context, unless it is empty.
+  void set_decode(Decode decode) { decode_ = std::move(decode); }
 
-  /// `observer` is called after each batch that the serving context has decoded; empty: nobody is.
-  void set_observer(Observer observer);
+  /// `observer` is called after each batch that the serving context has decoded, unless it is empty.
+  void set_observer(Observer observer) { observer_ = std::move(observer); }
 
-  /// `reset` is called when a slot is about to forget its task, for whatever reason it ended.
-  void set_reset(Reset reset);
+  /// `reset` is called before a slot releases its task, however that ended.
+  void set_reset(Reset reset) { reset_ = std::move(reset); }
 
-  /// Forgets everything that the slot's cache holds from token `first` on. Where a memory cannot be cut
-  /// there (recurrent ones), it forgets all of it.
+  /// Removes tokens from `first` on from the slot's cache. Clears it if the memory cannot be cut there
+  /// (recurrent ones).
   void cut(int slot, int first);
 
-  /// Forgets all of it, and overwrites what it held with zeros: for numbers that are not finite. The memory
-  /// must be of a kind that can_wipe_sequence() knows.
+  /// Clears the cache and overwrites it with zeros, for numbers that are not finite. can_wipe_sequence() must
+  /// know the kind of memory.
   void wipe(int slot);
 
-  /// Ends the slot's answer with the token that is sampled next. Called during a decode, it takes effect
-  /// once that is over: meanwhile another thread reads the slots, to answer questions about them.
+  /// Ends the slot's answer with the next sampled token. During a decode it takes effect afterwards, because
+  /// a different thread reads the slots meanwhile.
   void stop_after_next_token(int slot);
 
   // For the scheduler's own source.
@@ -66,7 +66,7 @@ class ServerSlots {
 
  private:
   server_context& server_;
-  llama_context* const context_;  // gone before this object
+  llama_context* const context_;  // freed before this object
   std::vector<int> stopping_;     // slots, of the decode under way
   bool spoilt_ = false;           // the last decode has failed
   Decode decode_;

@@ -29,42 +29,42 @@ template struct Reveal<CacheTensorsKey, &llama_kv_cache::ctxs_bufs>;
 
 namespace {
 
-/// The parts of a memory, whatever it is made of.
+/// The parts of a memory.
 struct Parts {
   std::vector<llama_kv_cache*> caches;
   std::vector<llama_memory_recurrent*> states;
   bool known = true;  // all of it
 };
 
+void add(llama_memory_i* memory, Parts& parts);
+
+template <class... Memories>
+void add_all(Parts& parts, Memories*... memories) {
+  (add(memories, parts), ...);
+}
+
 void add(llama_memory_i* memory, Parts& parts) {
-  // What is derived from another kind stands before it.
+  // Derived kinds must come before their bases.
   if (memory == nullptr) return;
   if (auto* cache = dynamic_cast<llama_kv_cache*>(memory)) {
     parts.caches.push_back(cache);
   } else if (auto* state = dynamic_cast<llama_memory_recurrent*>(memory)) {
     parts.states.push_back(state);
   } else if (auto* windowed = dynamic_cast<llama_kv_cache_iswa*>(memory)) {
-    add(windowed->get_base(), parts);
-    add(windowed->get_swa(), parts);
+    add_all(parts, windowed->get_base(), windowed->get_swa());
   } else if (auto* indexed = dynamic_cast<llama_kv_cache_dsa*>(memory)) {
-    add(indexed->get_mla(), parts);
-    add(indexed->get_lid(), parts);
+    add_all(parts, indexed->get_mla(), indexed->get_lid());
   } else if (auto* both = dynamic_cast<llama_kv_cache_dsa_iswa*>(memory)) {
-    add(both->get_dsa(), parts);
-    add(both->get_swa(), parts);
+    add_all(parts, both->get_dsa(), both->get_swa());
   } else if (auto* sparse = dynamic_cast<llama_kv_cache_msa*>(memory)) {
-    add(sparse->get_base(), parts);
-    add(sparse->get_idx(), parts);
+    add_all(parts, sparse->get_base(), sparse->get_idx());
   } else if (auto* hybrid_indexed = dynamic_cast<llama_memory_hybrid_idx*>(memory)) {
-    add(hybrid_indexed->get_mem_attn(), parts);
-    add(hybrid_indexed->get_mem_recr(), parts);
-    add(hybrid_indexed->get_mem_idx(), parts);
+    add_all(parts, hybrid_indexed->get_mem_attn(), hybrid_indexed->get_mem_recr(),
+            hybrid_indexed->get_mem_idx());
   } else if (auto* hybrid = dynamic_cast<llama_memory_hybrid*>(memory)) {
-    add(hybrid->get_mem_attn(), parts);
-    add(hybrid->get_mem_recr(), parts);
+    add_all(parts, hybrid->get_mem_attn(), hybrid->get_mem_recr());
   } else if (auto* hybrid_windowed = dynamic_cast<llama_memory_hybrid_iswa*>(memory)) {
-    add(hybrid_windowed->get_mem_attn(), parts);
-    add(hybrid_windowed->get_mem_recr(), parts);
+    add_all(parts, hybrid_windowed->get_mem_attn(), hybrid_windowed->get_mem_recr());
   } else {
     parts.known = false;
   }
@@ -90,7 +90,7 @@ void wipe(llama_kv_cache& cache, llama_seq_id sequence) {
   }
 }
 
-/// The cells that no sequence uses any more.
+/// Wipes the unused cells.
 void wipe(llama_memory_recurrent& memory) {
   const size_t cells = memory.size;
   for (const auto* tensors : {&memory.r_l, &memory.s_l, &memory.p_l}) {
@@ -116,7 +116,7 @@ bool can_wipe_sequence(llama_memory_t memory) {
 
 void wipe_sequence(llama_memory_t memory, llama_seq_id sequence) {
   const Parts parts = parts_of(memory);
-  if (!parts.known) throw Error(ErrorCode::kInternal, "A slot's memory is of a kind that cannot be wiped.");
+  if (!parts.known) throw Error(ErrorCode::kInternal, "A slot's kind of memory cannot be wiped.");
   for (llama_kv_cache* cache : parts.caches) wipe(*cache, sequence);
   for (llama_memory_recurrent* state : parts.states) wipe(*state);
 }

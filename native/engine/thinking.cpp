@@ -7,7 +7,7 @@ namespace tapline {
 ThinkingState::ThinkingState(const ThinkingTags& tags) {
   if (tags.ends.empty() || tags.start.empty()) return;
   part_ = Part::kOpen;
-  // What comes before the tag is the role's header.
+  // Before the tag is the role's header.
   const size_t start = tags.answer_prefix.find(tags.start);
   if (start != std::string::npos) read(tags.answer_prefix.substr(start), tags);
 }

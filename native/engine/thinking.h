@@ -5,15 +5,15 @@
 
 namespace tapline {
 
-/// How a chat's template writes where thinking begins and ends, and what it has written of an answer already.
+/// The thinking tags of a chat template, and the beginning of the answer in its prompt.
 struct ThinkingTags {
   std::string start;
   std::vector<std::string> ends;  // any of them; empty: answers do not think
-  std::string answer_prefix;      // the end of the prompt that is the answer's beginning
+  std::string answer_prefix;      // the end of the prompt that belongs to the answer
 };
 
-/// Whether an answer thinks or answers, followed token by token. Before it has written anything but the
-/// beginning of the opening tag it does neither.
+/// Tracks whether an answer is thinking or answering, token by token. It is neither while there is only the
+/// beginning of the opening tag.
 class ThinkingState {
  public:
   ThinkingState() = default;
@@ -21,7 +21,7 @@ class ThinkingState {
 
   bool thinks() const { return part_ == Part::kThinking; }
   bool answers() const { return part_ == Part::kAnswer; }
-  /// The state behind one more token.
+  /// The state after one more token.
   ThinkingState after(const std::string& piece, const ThinkingTags& tags) const;
 
  private:
@@ -29,7 +29,7 @@ class ThinkingState {
   void read(const std::string& text, const ThinkingTags& tags);
 
   Part part_ = Part::kAnswer;
-  std::string text_;  // what decides: all of it while open, then as much as a closing tag may begin with
+  std::string text_;  // while open, all text; then the longest possible beginning of a closing tag
 };
 
 }  // namespace tapline

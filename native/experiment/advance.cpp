@@ -14,7 +14,7 @@ namespace tapline {
 
 namespace {
 
-/// `first` is the place in its text of the layer's first row.
+/// `first` is the token index of the layer's first row.
 void check_finite(const LayerStates& layer, size_t first) {
   for (size_t row = 0; row < layer.norms.size(); ++row) {
     if (std::isfinite(layer.norms[row])) continue;
@@ -23,18 +23,18 @@ void check_finite(const LayerStates& layer, size_t first) {
   }
 }
 
-/// Whether a point is the residual stream itself, of which the model's head can be asked, and no part of it.
+/// Whether a point is the residual stream, to which the model's head can be applied.
 bool in_stream(Point point) {
   return point == Point::kBlockIn || point == Point::kMid || point == Point::kBlockOut;
 }
 
-/// Minus infinity is what some models give to what cannot be said.
-bool spoiled(const std::vector<float>& logits) {
+/// Some models give minus infinity to impossible tokens.
+bool has_bad_logit(const std::vector<float>& logits) {
   return std::any_of(logits.begin(), logits.end(),
                      [](float logit) { return !(logit <= std::numeric_limits<float>::max()); });
 }
 
-/// Throws where the sequence cannot take the tokens. Returns their number.
+/// Checks whether the sequence can take the tokens, and returns their number.
 uint32_t check_request(Passes& passes, const AdvanceRequest& request) {
   const uint32_t n_past = passes.sequence().n_past;
   check_tokens(passes, request.tokens);
@@ -42,8 +42,8 @@ uint32_t check_request(Passes& passes, const AdvanceRequest& request) {
   if (n > passes.n_batch())
     throw_error(ErrorCode::kTokenLimit, "A pass takes at most ", passes.n_batch(), " tokens, got ", n, ".");
   if (n_past + n > passes.n_ctx())
-    throw_error(ErrorCode::kTokenLimit, "The context holds ", passes.n_ctx(), " tokens; ", n_past,
-                " are there and ", n, " more were given.");
+    throw_error(ErrorCode::kTokenLimit, "The context holds ", passes.n_ctx(), " tokens; it has ", n_past,
+                ", and ", n, " more were given.");
   if (!passes.causal() && n_past > 0) {
     throw Error(ErrorCode::kInvalidArgument,
                 "This architecture attends in both directions, so a text is one pass.");
@@ -54,7 +54,7 @@ uint32_t check_request(Passes& passes, const AdvanceRequest& request) {
     throw_error(ErrorCode::kInvalidArgument, request.scored.size(), " scored tokens were given for ", n,
                 " tokens.");
   if (request.next_top > 0 || request.keep_logits)
-    throw Error(ErrorCode::kInvalidArgument, "A pass that scores tokens gives no other answer.");
+    throw Error(ErrorCode::kInvalidArgument, "A pass that scores tokens cannot return other results.");
   check_in_vocabulary(passes, "The scored token", request.scored);
   return n;
 }
@@ -102,14 +102,14 @@ class Advance {
     leave_early_ = deepest >= 0 && !wants_head_ && (at_the_end_ || request_.early_exit);
     depth_ = leave_early_ ? deepest + 1 : last_layer + 1;
     if (depth_ > sequence_.depth)
-      throw_error(ErrorCode::kInvalidArgument, "The earlier tokens were computed through block ",
-                  sequence_.depth - 1, " only; reset before going deeper.");
+      throw_error(ErrorCode::kInvalidArgument, "The earlier tokens were computed only up to block ",
+                  sequence_.depth - 1, "; reset before going deeper.");
   }
 
   void add_tokens() {
-    // Asking for the outputs of all rows changes the shapes that the last block computes with, and with them
-    // the last bits of the answer. So where an answer is wanted, the pass is the one that captures nothing,
-    // and rows of the last block that it has dropped are computed by a second one.
+    // Requesting the outputs of all rows changes the shapes in the last block, and so the last bits of the
+    // answer. So with an answer, the pass is the same as without captures, and a second pass computes the
+    // rows of the last block that it dropped.
     const bool every_output = !passes_.causal() || (last_rows_ && !wants_head_);
     for (uint32_t i = 0; i < n_; ++i) {
       const bool answers = (i + 1 == n_ || passes_.stream().heads_every_row) && (wants_head_ || at_the_end_);
@@ -118,7 +118,7 @@ class Advance {
     }
   }
 
-  /// What is read and changed at which points.
+  /// Sets up readings and edits.
   void arm() {
     check_edits(passes_, request_.edits);
     for (const Edit& edit : request_.edits) {
@@ -157,15 +157,15 @@ class Advance {
   void forward() {
     if (!request_.edits.empty()) passes_.taint();
     run_pass(leave_early_);
-    // The head's numbers are llama.cpp's until the next pass.
+    // The logits are in llama.cpp's memory until the next pass.
     if (!request_.scored.empty()) return score();
     if (!wants_head_) return;
     const float* logits = passes_.logits(n_ - 1);
     result_.logits.assign(logits, logits + passes_.info().n_vocab);
-    if (spoiled(result_.logits)) passes_.taint();
+    if (has_bad_logit(result_.logits)) passes_.taint();
   }
 
-  /// Computes the rows of the last block that the first pass has dropped.
+  /// Computes the rows of the last block that the first pass dropped.
   void repeat(const Passes::Checkpoint& before) {
     const auto dropped = [&](const TapPoint& point) { return taken_[point.place()] < n_; };
     if (!last_rows_ || std::none_of(points_.begin(), points_.end(), dropped)) return;
@@ -173,7 +173,7 @@ class Advance {
     std::fill_n(batch_.raw.logits, n_, int8_t{1});
     for (TapPoint& point : points_) point.read = dropped(point);
     repeating_ = true;
-    result_.effects.assign(request_.edits.size(), {});  // this pass has the last block's other rows, too
+    result_.effects.assign(request_.edits.size(), {});  // this pass includes the dropped rows
     run_pass(/*leave_early=*/true);
   }
 
@@ -191,7 +191,7 @@ class Advance {
     for (size_t row = 0; row < tapped.count; ++row) {
       const auto index = static_cast<size_t>((*tapped.indices)[row]);
       const bool last = index + 1 == n_;
-      // The row with the answer is the first pass's.
+      // The row of the answer comes from the first pass.
       if (last ? repeating_ : !request_.all_rows) continue;
       const size_t target = request_.all_rows ? index : 0;
       const float* values = tapped.values + row * layer.width;
@@ -255,18 +255,18 @@ class Advance {
   const std::vector<Place> places_;
   const uint32_t n_;
   const size_t rows_ = request_.all_rows ? n_ : 1;
-  /// Where only norms are wanted, nothing is copied.
+  /// Norms alone need no copy.
   const bool needs_states_ = request_.keep_states || request_.lens_top > 0;
   AttentionReader attention_;
   RoutingReader routing_;
   TokenBatch batch_;
   BatchEdits edits_;
   std::vector<TapPoint> points_;
-  std::map<Place, size_t> taken_;  // rows of each place where a tensor is computed
+  std::map<Place, size_t> taken_;  // number of rows by place where a tensor is computed
   AdvanceResult result_;
   bool wants_head_ = false;
   bool at_the_end_ = false;  // the last block is read
-  bool last_rows_ = false;   // of more tokens than the last
+  bool last_rows_ = false;   // and rows of more tokens than the last
   bool leave_early_ = false;
   bool repeating_ = false;
   int depth_ = 0;

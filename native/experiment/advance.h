@@ -16,10 +16,10 @@ struct LayerStates {
   int layer = 0;
   Point point = Point::kBlockOut;
   size_t rows = 0;
-  size_t width = 0;           // n_embd, or of what heads read their own
-  std::vector<float> states;  // [rows, width]; empty unless kept
+  size_t width = 0;           // n_embd, or that of the heads' outputs
+  std::vector<float> states;  // [rows, width]; empty unless requested
   std::vector<float> norms;   // [rows], L2
-  TopTokens lens;             // empty unless asked for and supported
+  TopTokens lens;             // empty unless requested and supported
 };
 
 struct AdvanceRequest {
@@ -29,39 +29,37 @@ struct AdvanceRequest {
   bool all_rows = true;                         // every token's row, or the last token's only
   bool keep_states = true;                      // return the states, or only norms and lens
   int lens_top = 0;  // top k of the logit lens for every captured row of the residual stream; 0: none
-  llama_token lens_target = -1;  // whose rank in the lens is wanted for every captured row; negative: none
-  bool lens_answer = false;  // or that of the pass's own answer for the last row, where next_top gives one
-  int next_top = 0;          // top k of the next token after the last one; 0: none
-  bool keep_logits = false;  // the next token's logits
-  /// Of a text in one pass, from its beginning.
-  AttentionRequest attention;
-  /// Layers whose router is read at every token; distinct.
-  std::vector<int> routing;
-  /// A token id for each token, whose log-probability after it is wanted; negative: none. Empty: nowhere.
-  /// Every such row takes a head, so that no other answer may be asked for in the same pass.
+  llama_token lens_target = -1;  // its rank in the lens is computed for every captured row; negative: none
+  bool lens_answer = false;      // or the rank of the predicted next token, for the last row; needs next_top
+  int next_top = 0;              // top k of the next token after the last one; 0: none
+  bool keep_logits = false;      // the next token's logits
+  AttentionRequest attention;    // of a text in one pass, from its beginning
+  std::vector<int> routing;      // distinct layers whose router is read at every token
+  /// For each token, the token whose log-probability after it is computed; negative: none. Every such row
+  /// needs the head, so the pass cannot return other results.
   std::vector<llama_token> scored;
-  int scored_top = 0;       // top k of the tokens in their place; 0: none
-  bool early_exit = false;  // compute no block after the deepest captured one, when no head is wanted
-  EditPlan edits;  // the tokens so far, these included, are the prompt; their places are among those captured
+  int scored_top = 0;       // top k at the same positions; 0: none
+  bool early_exit = false;  // stop after the deepest captured block, unless the head is needed
+  EditPlan edits;  // the tokens so far, including these, count as the prompt; places must be captured
 };
 
 struct AdvanceResult {
-  std::vector<LayerStates> layers;                   // layer by layer, then point by point, as asked for
-  std::vector<LayerAttention> attention;             // in the order asked for
-  std::vector<LayerRouting> routing;                 // in the order asked for
+  std::vector<LayerStates> layers;  // layer by layer, then point by point, in the order of the request
+  std::vector<LayerAttention> attention;
+  std::vector<LayerRouting> routing;
   TopTokens next;                                    // one row
   std::vector<float> logits;                         // [n_vocab]
-  std::vector<EditEffect> effects;                   // one an edit
-  std::vector<double> log_probabilities;             // one a token where `scored`; 0 where none was wanted
+  std::vector<EditEffect> effects;                   // one per edit
+  std::vector<double> log_probabilities;             // of `scored`, one per token; 0 for none
   std::vector<int32_t> scored_top_ids;               // [tokens, scored_top], most probable first
   std::vector<double> scored_top_log_probabilities;  // [tokens, scored_top]
 };
 
-/// Continues the context's one sequence with 1..n_batch() tokens. Call in chunks; the K/V cache is kept.
-/// Throws kCompute where a block output or a probability is not finite.
+/// Continues the context's sequence with 1..n_batch() tokens, keeping its K/V cache. Throws kCompute if a
+/// block output or a probability is not finite.
 ///
-/// Logits are the same bits whatever is captured. No output head is computed for rows that nobody asked for:
-/// all rows of the last block next to an answer take a second pass on most architectures. With early_exit a
+/// Captures do not change the bits of logits. The output head is computed only for requested rows: all rows
+/// of the last block together with an answer need a second pass on most architectures. After early_exit a
 /// sequence can only be continued to the same depth, until reset().
 AdvanceResult advance(Passes& passes, const AdvanceRequest& request, const CancelToken& cancel);
 

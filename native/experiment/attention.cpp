@@ -12,10 +12,10 @@ namespace tapline {
 
 namespace {
 
-/// A row's sum is 1 to the rounding of so many float32 numbers.
+/// The rounding of a row's sum of float32 numbers.
 constexpr double kSumTolerance = 1e-3;
 
-/// One number of a tensor on the host, of a type without blocks.
+/// One number of a tensor on the host, of an unquantised type.
 double number_at(const ggml_tensor* t, size_t i, size_t j, size_t k) {
   const char* at = static_cast<const char*>(t->data) + i * t->nb[0] + j * t->nb[1] + k * t->nb[2];
   switch (t->type) {
@@ -27,7 +27,7 @@ double number_at(const ggml_tensor* t, size_t i, size_t j, size_t k) {
       return ggml_bf16_to_fp32(*reinterpret_cast<const ggml_bf16_t*>(at));
     default:
       throw Error(ErrorCode::kUnsupportedArchitecture,
-                  "Attention cannot be proven where the values are kept quantised.");
+                  "Attention cannot be proven with a quantised V cache.");
   }
 }
 
@@ -51,8 +51,7 @@ AttentionReader::AttentionReader(Passes& passes, const AttentionRequest& request
     layers_.push_back({layer, std::move(heads), std::move(weights)});
   }
   if (!layers_.empty() && passes.sequence().n_past > 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "Attention is read of a text in one pass, from its beginning; reset before.");
+    throw Error(ErrorCode::kInvalidArgument, "Attention needs the whole text in one pass; reset first.");
   }
 }
 
@@ -63,8 +62,8 @@ void AttentionReader::take(const TappedRows& tapped) {
   if (tapped.point == Point::kHeadOut) return prove(*found, tapped);
   const size_t cells = tapped.width;
   if (tapped.count != tokens_ || cells < tokens_)
-    throw_error(ErrorCode::kInternal, "The attention of block ", tapped.layer, " was computed over ", cells,
-                " cells for ", tapped.count, " tokens.");
+    throw_error(ErrorCode::kInternal, "The attention of block ", tapped.layer, " has ", cells, " cells for ",
+                tapped.count, " tokens.");
   const bool sinks = tapped.tensor->src[2] != nullptr;
   for (size_t h = 0; h < found->heads.size(); ++h) {
     const auto head = static_cast<size_t>(found->heads[h]);
@@ -88,22 +87,22 @@ void AttentionReader::check_row(const float* row, size_t token, size_t cells, bo
     throw_error(ErrorCode::kInternal, where, " sums to ", sum, ", not to 1.");
   const size_t end = causal_ ? token + 1 : tokens_;
   const bool later = std::any_of(row + end, row + cells, [](float weight) { return weight != 0; });
-  if (later) throw_error(ErrorCode::kInternal, where, " reads what it cannot see.");
+  if (later) throw_error(ErrorCode::kInternal, where, " reads masked cells.");
 }
 
-/// `tapped.tensor` is what brings the heads' outputs side by side: CONT(PERMUTE(values x weights)).
+/// `tapped.tensor` concatenates the heads' outputs: CONT(PERMUTE(values x weights)).
 void AttentionReader::prove(LayerAttention& layer, const TappedRows& tapped) const {
   const ggml_tensor* permuted = tapped.tensor->src[0];
   const ggml_tensor* product = permuted == nullptr ? nullptr : permuted->src[0];
   const ggml_tensor* v = product == nullptr ? nullptr : product->src[0];
   const ggml_tensor* kept = v == nullptr || v->view_src == nullptr ? v : v->view_src;
-  // Values that are no memory's are gone by now: the product has taken their place.
+  // Values outside a cache have been overwritten by the product.
   const bool there = v != nullptr && product->op == GGML_OP_MUL_MAT && kept->buffer != nullptr &&
                      ggml_backend_buffer_is_host(kept->buffer) &&
                      std::string(kept->name).rfind("cache_", 0) == 0;
   if (!there) {
     throw Error(ErrorCode::kUnsupportedArchitecture,
-                "Attention can be proven where a memory on the host keeps the values only.");
+                "Attention can only be proven if the V cache is on the host.");
   }
   const auto length = static_cast<size_t>(product->ne[0]);
   const auto all = static_cast<size_t>(product->ne[2]);

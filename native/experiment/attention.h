@@ -7,33 +7,29 @@
 
 namespace tapline {
 
-/// Which layers' attention weights are wanted, of a text in one pass.
+/// Layers whose attention weights are read, for a text in one pass.
 struct AttentionRequest {
   std::vector<int> layers;  // distinct; none: no attention
   std::vector<int> heads;   // distinct, of each of these layers; none: all
-  /// Also multiplies the weights with the values in the memory, on the host, and compares with what heads
-  /// read.
+  /// Also multiplies the weights with the cached values, on the host, and compares with the heads' outputs.
   bool prove = false;
 };
 
-/// Attention of one layer: how much each token reads of each.
 struct LayerAttention {
   int layer = 0;
   std::vector<int> heads;
-  std::vector<float> weights;  // [heads, tokens, tokens]: of each token over all of them, after the softmax
-  double apart = 0;            // with `prove`: the product's relative L2 distance from what the heads read
+  std::vector<float> weights;  // [heads, tokens, tokens]: of each token over all tokens, after the softmax
+  double apart = 0;            // with `prove`: the product's relative L2 distance from the heads' outputs
 };
 
-/// Takes the attention out of a pass over a whole text, and checks that it can be one: each row sums to 1,
-/// or to less where a model lets its tokens read a sink, and none reads a cell without a token, or in a
-/// causal model a later one.
+/// Reads attention from a pass over a whole text and checks it: each row sums to 1, or to less in models with
+/// sinks, and no weight is on a cell without a token or, in a causal model, on a later one.
 class AttentionReader {
  public:
-  /// Throws where a layer keeps no attention, or has no such head, and where the text has begun before.
+  /// Throws if a layer has no attention weights or no such head, and if the text began in an earlier pass.
   AttentionReader(Passes& passes, const AttentionRequest& request, size_t tokens);
 
-  /// Rows of Point::kAttention, then, where it is to be proven, of Point::kHeadOut. Throws kCompute,
-  /// kInternal.
+  /// Rows of Point::kAttention, then, with `prove`, of Point::kHeadOut. Throws kCompute, kInternal.
   void take(const TappedRows& tapped);
   std::vector<LayerAttention> result() { return std::move(layers_); }
 

@@ -33,7 +33,7 @@ std::vector<int> check_layers(const Passes& passes, const std::vector<int>& laye
 void check_hidden(const Passes& passes, Point point) {
   check_point(passes, point);
   if (Place{0, point}.is_vector() && point != Point::kHeadOut) return;
-  invalid(name_of(point), " is no vector of the hidden size, which is wanted here.");
+  invalid("Only points with vectors of the hidden size are possible here, got ", name_of(point), ".");
 }
 
 const Site& check_place(const Passes& passes, Place place) {
@@ -57,7 +57,7 @@ std::vector<Place> check_places(const Passes& passes, const std::vector<int>& la
     for (const Point point : points) {
       check_place(passes, {layer, point});
       if (!Place{layer, point}.is_vector())
-        invalid(point_name(point), " is no vector a token and has a request of its own.");
+        invalid(point_name(point), " does not have one vector per token; request it separately.");
       places.push_back({layer, point});
     }
   }
@@ -66,11 +66,12 @@ std::vector<Place> check_places(const Passes& passes, const std::vector<int>& la
 
 const Site& check_changeable(const Passes& passes, Place place, const std::vector<int>& heads) {
   check_layers(passes, {place.layer});
-  if (!place.is_vector()) invalid(point_name(place.point), " is no vector a token and cannot be changed.");
+  if (!place.is_vector())
+    invalid(point_name(place.point), " does not have one vector per token and cannot be changed.");
   const Site& site = check_place(passes, place);
   for (const int head : heads) {
     if (head < 0 || (place.point == Point::kHeadOut && head < site.heads)) continue;
-    invalid("Head ", head, " does not exist at ", place.text(/*first_word=*/false), "; there are ",
+    invalid("Head ", head, " does not exist at ", place.text(/*first_word=*/false), ", which has ",
             site.heads > 0 ? std::to_string(site.heads) : "no heads", ".");
   }
   return site;
@@ -88,7 +89,7 @@ void check_edits(const Passes& passes, const EditPlan& plan) {
 }
 
 void check_tokens(const Passes& passes, const std::vector<llama_token>& tokens) {
-  if (tokens.empty()) invalid("There are no tokens to compute.");
+  if (tokens.empty()) invalid("At least one token is needed.");
   passes.model().check_tokens(tokens);
 }
 

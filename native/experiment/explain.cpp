@@ -14,7 +14,7 @@ namespace tapline {
 
 namespace {
 
-/// What llama.cpp v0.5.0 does not refuse but abort the process for.
+/// Models for which llama.cpp v0.5.0 aborts the process instead of rejecting the batch.
 bool aborts(const Model& model) {
   const std::string& architecture = model.info().architecture;
   if (architecture == "granite-switch") return true;
@@ -22,7 +22,7 @@ bool aborts(const Model& model) {
   return glm && llama_model_rope_type(model.handle()) != LLAMA_ROPE_TYPE_MROPE;
 }
 
-/// Continues sequence 0 after its first `position` tokens; the next one's logits, where wanted.
+/// Continues sequence 0 after its first `position` tokens; returns the next token's logits on request.
 const float* compute_tokens(Passes& passes, const std::vector<llama_token>& tokens, size_t position,
                             bool answer, const CancelToken& cancel) {
   TokenBatch batch(passes.n_batch());
@@ -46,14 +46,14 @@ const float* compute_filling(Passes& passes, const Filling& filling, size_t posi
   return answer ? passes.logits(0) : nullptr;
 }
 
-/// A token, what stands for another one, and a third token: the logits after both.
+/// Compares the logits after a token and its embedding as a row, between two other tokens.
 EmbeddingInput prove(Passes& passes, const CancelToken& cancel) {
   const ModelInfo& info = passes.info();
   const std::string subject = "The architecture '" + info.architecture + "'";
   if (!passes.causal() || info.has_encoder)
-    return {false, subject + " does not generate text token by token, so that it has no words for a row."};
+    return {false, subject + " does not generate text token by token."};
   if (aborts(passes.model()))
-    return {false, subject + " takes tokens only: llama.cpp has no rows in their place."};
+    return {false, subject + " accepts only tokens: llama.cpp does not support embeddings for it."};
   const ggml_tensor* embeddings = passes.model().tensor("token_embd.weight");
   if (embeddings == nullptr || info.n_vocab < 8)
     return {false, subject + " has no matrix of token embeddings."};
@@ -86,9 +86,7 @@ EmbeddingInput prove(Passes& passes, const CancelToken& cancel) {
       found.token_scale = std::sqrt(static_cast<float>(info.n_embd));
       continue;
     }
-    return {false, subject +
-                       " computes a row in a token's place otherwise than the token: a token's own embedding "
-                       "does not give what the token gives."};
+    return {false, subject + " computes a token's embedding and the token itself differently."};
   }
   return found;
 }
@@ -109,16 +107,16 @@ void check_request(const Passes& passes, const ExplainRequest& request) {
       continue;
     }
     if (filling.row.size() != width)
-      throw_error(ErrorCode::kInvalidArgument, "A row of ", filling.row.size(),
-                  " values cannot stand for a token's embedding, which has ", width, ".");
+      throw_error(ErrorCode::kInvalidArgument, "A row must have ", width,
+                  " values, as a token's embedding, got ", filling.row.size(), ".");
     if (!all_finite(filling.row)) throw Error(ErrorCode::kInvalidArgument, "A row's values must be finite.");
   }
   if (request.fillings.empty() || request.max_tokens < 1 || request.samples < 1)
-    throw Error(ErrorCode::kInvalidArgument, "An explanation is of at least one row, in at least one token.");
+    throw Error(ErrorCode::kInvalidArgument, "An explanation needs at least one row, sample and token.");
   const bool nothing = std::any_of(request.fillings.begin(), request.fillings.end(),
                                    [](const Filling& one) { return one.empty(); });
   if (nothing && request.after.empty())
-    throw Error(ErrorCode::kInvalidArgument, "Where nothing stands in the place, tokens must follow it.");
+    throw Error(ErrorCode::kInvalidArgument, "An empty filling needs tokens after it.");
   const size_t total =
       request.before.size() + filled + request.after.size() + static_cast<size_t>(request.max_tokens);
   if (total > passes.n_ctx())
@@ -132,7 +130,7 @@ void check_request(const Passes& passes, const ExplainRequest& request) {
   const bool warm = std::isfinite(request.temperature) && request.temperature > 0;
   if (request.draws.size() != wanted || !in_range || (wanted > 0 && !warm))
     throw Error(ErrorCode::kInvalidArgument,
-                "Drawn tokens need a temperature above 0 and a number from 0 to below 1 each.");
+                "Sampling needs a temperature above 0, and for each token a number from 0 to below 1.");
 }
 
 /// Answers one filling after another in one sequence.
@@ -165,8 +163,8 @@ class Explain {
   }
 
  private:
-  /// Forgets what is after a position again, for the next filling or sample. Whether that could be done:
-  /// where what was before it is forgotten, too, the prompt is computed once more.
+  /// Removes everything after a position, for the next filling or sample. Returns false if that is impossible
+  /// and everything was removed, so that the prompt must be computed again.
   bool rewind(size_t position) {
     if (begun_ && rewinds_ && position > 0 &&
         llama_memory_seq_rm(passes_.memory(), 0, static_cast<llama_pos>(position), -1))
@@ -175,7 +173,7 @@ class Explain {
     return false;
   }
 
-  /// The prompt's next logits; with `begun`, the memory has what is before the place.
+  /// The logits after the prompt; with `begun`, the memory has the tokens before the filling.
   const float* compute_prompt(const Filling& filling, bool begun) {
     const size_t place = request_.before.size();
     if (!begun) compute_tokens(passes_, request_.before, 0, /*answer=*/false, cancel_);

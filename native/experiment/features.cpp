@@ -13,26 +13,26 @@ namespace {
 
 constexpr size_t kNowhere = static_cast<size_t>(-1);
 
-/// The layers of a request that can be computed, ascending.
+/// Returns the layers, ascending.
 std::vector<int> check_request(const Passes& passes, const FeatureRequest& request) {
   std::vector<int> ascending = check_layers(passes, request.layers);
   check_hidden(passes, request.point);
-  if (ascending.empty()) throw Error(ErrorCode::kInvalidArgument, "There are no layers to capture.");
+  if (ascending.empty()) throw Error(ErrorCode::kInvalidArgument, "At least one layer is needed.");
   for (size_t i = 0; i < request.sequences.size(); ++i) {
     check_tokens(passes, request.sequences[i]);
     if (request.sequences[i].size() <= passes.n_batch()) continue;
-    throw_error(ErrorCode::kTokenLimit, "A sequence has at most ", passes.n_batch(), " tokens, number ", i,
-                " has ", request.sequences[i].size(), ".");
+    throw_error(ErrorCode::kTokenLimit, "A sequence may have at most ", passes.n_batch(),
+                " tokens; sequence ", i, " has ", request.sequences[i].size(), ".");
   }
   if (request.starts.empty()) return ascending;
   if (request.starts.size() != request.sequences.size())
-    throw_error(ErrorCode::kInvalidArgument, "Rows of ", request.sequences.size(), " sequences have ",
-                request.starts.size(), " starts.");
+    throw_error(ErrorCode::kInvalidArgument, "starts must have ", request.sequences.size(),
+                " entries, one per sequence, got ", request.starts.size(), ".");
   for (size_t i = 0; i < request.starts.size(); ++i) {
     const auto length = static_cast<int64_t>(request.sequences[i].size());
     if (request.starts[i] >= 0 && request.starts[i] < length) continue;
-    throw_error(ErrorCode::kInvalidArgument, request.rows == FeatureRows::kMean ? "The mean" : "What is read",
-                " of sequence ", i, " starts at token ", request.starts[i], "; it has ", length, ".");
+    throw_error(ErrorCode::kInvalidArgument, "The start of sequence ", i, " must be 0 to ", length - 1,
+                ", got ", request.starts[i], ".");
   }
   return ascending;
 }
@@ -64,8 +64,7 @@ class Features {
       passes_.clear_memory();
       const size_t next = compute(done, done < alone_until ? 1 : most);
       if (const std::string where = not_finite(done, next); !where.empty()) {
-        // Where an architecture multiplies what a row must not see by zero, one text's NaN is its
-        // neighbours', too.
+        // Architectures that multiply masked values by zero spread the NaN of one text to the others.
         passes_.taint();
         if (next - done == 1) throw_error(ErrorCode::kCompute, where, "; the model file may be damaged.");
         alone_until = next;
@@ -79,11 +78,11 @@ class Features {
   }
 
  private:
-  /// Computes as many whole sequences from `first` on as fit: fewer, larger batches use the machine best.
-  /// Returns the first one that did not.
+  /// Computes as many whole sequences from `first` as fit: few large batches are fastest. Returns the next
+  /// sequence.
   size_t compute(size_t first, size_t most) {
     TokenBatch batch(passes_.n_batch());
-    std::vector<size_t> target;  // of each token in the batch: the row of the result, or nowhere
+    std::vector<size_t> target;  // by token of the batch: the row of the result, or kNowhere
     size_t next = first;
     while (next < request_.sequences.size() && next - first < most) {
       const std::vector<llama_token>& tokens = request_.sequences[next];
@@ -99,7 +98,7 @@ class Features {
       }
       ++next;
     }
-    // A mean needs all of a text's rows, to say which count.
+    // A mean needs all rows of a text, to decide which to include.
     std::vector<std::vector<float>> whole(result_.layers.size());
     std::vector<size_t> left(result_.layers.size(), target.size());
     excluded_.assign(result_.layers.size(), {});
@@ -134,7 +133,7 @@ class Features {
     }
   }
 
-  /// What is not finite first among the sequences [first, end), for a sentence; empty where all is finite.
+  /// The first non-finite row of the sequences [first, end), for a sentence; empty if there is none.
   std::string not_finite(size_t first, size_t end) const {
     for (size_t sequence = first; sequence < end; ++sequence) {
       for (const int layer : ascending_) {
@@ -163,8 +162,8 @@ class Features {
   const std::vector<int> ascending_;  // layers
   const size_t width_ = static_cast<size_t>(passes_.info().n_embd);
   const bool mean_ = request_.rows == FeatureRows::kMean;
-  std::vector<size_t> row_of_{0};  // of each sequence the first of its rows in the result, and their end
-  /// The last block computes the rows only that somebody wants an output of.
+  std::vector<size_t> row_of_{0};  // by sequence: its first row in the result; then the end
+  /// The last block computes only rows with outputs.
   const bool every_output_ = !passes_.causal() || (request_.rows != FeatureRows::kLast &&
                                                    ascending_.back() == passes_.info().n_layer - 1);
   std::vector<TapPoint> points_;  // in the order of the layers

@@ -8,7 +8,7 @@
 
 namespace tapline {
 
-/// Which rows of a sequence are wanted: its last token's, every token's, or the mean of its tokens'.
+/// The rows of a sequence: that of the last token, all, or their mean.
 enum class FeatureRows { kLast, kAll, kMean };
 
 struct FeatureRequest {
@@ -16,8 +16,7 @@ struct FeatureRequest {
   std::vector<int> layers;
   Point point = Point::kBlockOut;
   FeatureRows rows = FeatureRows::kLast;
-  /// Of each sequence the first token that its mean, or all its rows, take in: of a prompt and its response
-  /// the response may be wanted alone. Empty: the first. A mean takes in the rows that count from there on.
+  /// By sequence: the first token for kAll and kMean, for example of a response after its prompt. Empty: 0.
   std::vector<int32_t> starts;
 
   size_t start_of(size_t sequence) const {
@@ -25,16 +24,16 @@ struct FeatureRequest {
   }
 };
 
-/// Rows of the point: one [rows, n_embd] matrix a layer, in the order asked for; sequence by sequence.
+/// One [rows, n_embd] matrix per layer, sequence by sequence.
 struct FeatureResult {
   std::vector<int> layers;
   std::vector<std::vector<float>> states;
-  std::vector<ExcludedRows> excluded;  // from the means, of all sequences; one a layer
+  std::vector<ExcludedRows> excluded;  // by layer: from the means of all sequences
 };
 
-/// Block outputs of many sequences, in packed batches that end after the deepest layer. Where every row of
-/// the last block is wanted, a batch holds room for the logits of all of its tokens. Forgets the context's
-/// sequence. `progress` counts sequences.
+/// Rows of many sequences, in packed batches that end after the deepest layer. All rows of the last block
+/// need memory for the logits of all tokens of a batch. Clears the context's sequence. `progress` counts
+/// sequences.
 FeatureResult features(Passes& passes, const FeatureRequest& request, const CancelToken& cancel,
                        const CountProgress& progress);
 

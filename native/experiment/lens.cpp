@@ -13,7 +13,7 @@ std::vector<float> lens_logits(Passes& passes, const std::vector<float>& rows) {
   LogitLens& lens = passes.lens();
   const auto width = static_cast<size_t>(passes.info().n_embd);
   if (rows.empty() || rows.size() % width != 0)
-    throw_error(ErrorCode::kInvalidArgument, rows.size(), " values are no rows of ", width, ".");
+    throw_error(ErrorCode::kInvalidArgument, rows.size(), " values cannot form rows of ", width, ".");
   std::vector<float> logits;
   lens.logits(rows.data(), rows.size() / width, logits);
   return logits;
@@ -24,15 +24,15 @@ std::vector<LensReading> read_lens(Passes& passes, LensRequest request, const Ca
   LogitLens& lens = passes.lens();
   const auto width = static_cast<size_t>(passes.info().n_embd);
   if (request.places.empty() || request.top < 1)
-    throw Error(ErrorCode::kInvalidArgument, "A lens reads at least one place, and its best token.");
+    throw Error(ErrorCode::kInvalidArgument, "A lens needs at least one place, and a top of at least 1.");
   const size_t count = request.places.front().states.size();
   const auto odd = [&](const std::vector<float>& rows) { return rows.size() != count; };
   if (count == 0 || count % width != 0 || (!request.output.empty() && odd(request.output)) ||
       (!request.targets.empty() && request.targets.size() != count / width) ||
       std::any_of(request.places.begin(), request.places.end(),
                   [&](const LensRows& place) { return odd(place.states); })) {
-    throw_error(ErrorCode::kInvalidArgument, "A lens reads as many rows of ", width,
-                " values of every place.");
+    throw_error(ErrorCode::kInvalidArgument, "A lens needs the same number of rows of ", width,
+                " values at every place.");
   }
   check_in_vocabulary(passes, "The lens's target", request.targets);
   return lens.read(std::move(request), cancel);
@@ -43,7 +43,7 @@ LogitDirection logit_direction(const Passes& passes, const std::vector<float>& s
   if (!stream.supported) throw Error(ErrorCode::kUnsupportedArchitecture, stream.reason);
   passes.model().check_tokens({token});
   if (state.size() != static_cast<size_t>(passes.info().n_embd))
-    throw_error(ErrorCode::kInvalidArgument, "A state has ", passes.info().n_embd, " values, got ",
+    throw_error(ErrorCode::kInvalidArgument, "A state must have ", passes.info().n_embd, " values, got ",
                 state.size(), ".");
   return logit_direction(stream.lens, state, token);
 }

@@ -8,18 +8,17 @@
 
 namespace tapline {
 
-// What reads rows of block outputs without a pass.
+// Readings of rows of block outputs without a pass. They throw kUnsupportedArchitecture if the path from a
+// block output to the logits is unknown.
 
-/// What the final norm and the head make of rows of a block output: logits, [rows, n_vocab]. Throws
-/// kUnsupportedArchitecture where the path from there to the logits is not known.
+/// Applies the final norm and the head to rows of a block output: logits, [rows, n_vocab].
 std::vector<float> lens_logits(Passes& passes, const std::vector<float>& rows);
 
-/// What lenses read of rows of the stream; see LogitLens::read(). Throws kUnsupportedArchitecture where the
-/// path from there to the logits is not known, kInvalidArgument where the rows are not this model's.
+/// See LogitLens::read(). Throws kInvalidArgument if the rows do not fit the model.
 std::vector<LensReading> read_lens(Passes& passes, LensRequest request, const CancelToken& cancel);
 
-/// How a token's logit depends on the last block's output, [n_embd], with the final norm's scale kept as it
-/// is there.
+/// A token's logit as a linear function of the last block's output, [n_embd], with the final norm's scale
+/// fixed at `state`.
 LogitDirection logit_direction(const Passes& passes, const std::vector<float>& state, llama_token token);
 
 }  // namespace tapline

@@ -7,8 +7,8 @@
 namespace tapline {
 
 llama_token most_probable(const float* logits, int n_vocab) {
-  // Independent lanes, which the compiler makes vectors of: as one chain of comparisons, ten rows of a large
-  // vocabulary would take a percent of a step.
+  // Independent lanes, which the compiler vectorises: as one chain of comparisons, ten rows of a large
+  // vocabulary would take one percent of a step.
   constexpr int kLanes = 32;
   float highest[kLanes];
   int numbers[kLanes];
@@ -37,7 +37,7 @@ llama_token drawn_token(const float* logits, int n_vocab, float temperature, dou
   double sum = 0;
   for (llama_token token = 0; token < n_vocab; ++token) sum += weight(token);
   double left = draw * sum;
-  llama_token last = best;  // of those that can be said at all
+  llama_token last = best;  // with a probability above 0
   for (llama_token token = 0; token < n_vocab; ++token) {
     const double share = weight(token);
     if (share > 0) last = token;

@@ -9,9 +9,9 @@ namespace tapline {
 
 namespace {
 
-/// Batch size by default: enough rows to use the machine, few enough that their logits stay within 160 MiB
-/// when the last block has to compute every row. A prompt that one batch holds is not split: the rest of a
-/// split one, a few rows, would cost as much time as many.
+/// The default batch size: enough rows to use the machine, few enough that their logits stay within 160 MiB
+/// if the last block computes every row. A prompt that fits into one batch is not split: the few rows of a
+/// remainder would take as much time as many.
 uint32_t default_batch(int n_vocab, uint32_t n_ctx) {
   const auto by_logits = static_cast<uint32_t>((40 << 20) / std::max(1, n_vocab));
   return std::min(n_ctx, std::clamp<uint32_t>(by_logits, 64, 256));
@@ -22,7 +22,7 @@ SplitKind split_kind(const ModelInfo& info) {
   return info.recurrent ? SplitKind::kEqualAscending : SplitKind::kInOrder;
 }
 
-/// TypeScript has validated; beyond these, llama.cpp would abort the process or ask for all memory.
+/// TypeScript has validated; beyond these limits, llama.cpp would abort the process or exhaust memory.
 void check_option(const char* what, int64_t value, int64_t least, int64_t most) {
   if (value >= least && value <= most) return;
   throw_error(ErrorCode::kInvalidArgument, what, " must be ", least, " to ", most, ", got ", value, ".");
@@ -43,7 +43,7 @@ Passes::Passes(std::shared_ptr<Model> model, const ContextOptions& options) : mo
   n_threads_ = options.n_threads > 0 ? options.n_threads
                                      : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   n_seq_max_ = std::max(1U, options.n_seq_max);
-  // A model that attends in both directions takes a text as one pass, however long.
+  // Models that attend in both directions need a whole text in one pass.
   const bool whole_text = llama_model_is_diffusion(model_->handle());
   const uint32_t wanted = options.n_batch > 0 ? options.n_batch : default_batch(info.n_vocab, options.n_ctx);
   n_batch_ = whole_text ? options.n_ctx : std::min(wanted, options.n_ctx);
@@ -56,13 +56,13 @@ Passes::Passes(std::shared_ptr<Model> model, const ContextOptions& options) : mo
   params.n_threads = n_threads_;
   params.n_threads_batch = n_threads_;
   params.kv_unified = true;  // sequences share one cache, so a batch keeps its order
-  // Weights in F32 are there for exact readings: K and V in F16 move a real model's block outputs by 6e-4
-  // (L2), and llama.cpp's flash attention casts both to F16 whatever the cache holds.
+  // F32 weights are used for exact readings: K and V in F16 change a real model's block outputs by 6e-4 (L2),
+  // and llama.cpp's flash attention always casts both to F16.
   if (llama_model_ftype(model_->handle()) == LLAMA_FTYPE_ALL_F32) {
     params.type_k = params.type_v = GGML_TYPE_F32;
     params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
   }
-  // Flash attention keeps no weights.
+  // Flash attention does not store weights.
   if (options.keep_attention) params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
   params.no_perf = true;
   params.cb_eval = BlockTap::on_node;
@@ -73,7 +73,7 @@ Passes::Passes(std::shared_ptr<Model> model, const ContextOptions& options) : mo
   ctx_ = owner_.get();
   if (ctx_ == nullptr)
     throw_error(ErrorCode::kOutOfMemory, "A context of ", options.n_ctx, " tokens for '", info.path,
-                "' could not be created; there may be too little memory.");
+                "' could not be created, possibly for lack of memory.");
   n_ctx_ = llama_n_ctx(ctx_);
   n_batch_ = llama_n_batch(ctx_);
   sequence_.depth = info.n_layer;
@@ -104,7 +104,7 @@ void Passes::run(const TokenBatch& batch, std::vector<TapPoint> points, bool lea
   } catch (...) {
     tap_.disarm();
     taint();
-    clear_memory();  // part of the pass may be in the cache, whatever its numbers
+    clear_memory();  // part of the pass may be in the cache
     throw;
   }
   tap_.disarm();
@@ -130,12 +130,13 @@ void Passes::add(TokenBatch& batch, const llama_token* tokens, size_t count, siz
 
 const float* Passes::logits(size_t batch_row) {
   const float* logits = llama_get_logits_ith(ctx_, static_cast<int32_t>(batch_row));
-  if (logits == nullptr) throw Error(ErrorCode::kUnsupportedArchitecture, "The model computes no logits.");
+  if (logits == nullptr)
+    throw Error(ErrorCode::kUnsupportedArchitecture, "The model does not compute logits.");
   return logits;
 }
 
-/// Leaving a micro-batch ends llama_decode, so each gets one of its own. llama.cpp computes the same ones:
-/// each holds equally many of the next tokens of its sequences.
+/// An early exit ends llama_decode, so each micro-batch is decoded separately. llama.cpp computes the same
+/// ones: each has an equal number of the next tokens of its sequences.
 void Passes::decode_each(const TokenBatch& batch, const std::vector<MicroBatch>& micros,
                          const std::vector<TapPoint>& points, const BlockTap::Sink& sink,
                          const CancelToken& cancel) {
@@ -157,9 +158,9 @@ void Passes::decode(const llama_batch& batch, const CancelToken& cancel) {
   try {
     status = llama_decode(ctx_, batch);
   } catch (const BlockTap::EarlyExit&) {
-    // as far as was wanted
+    // complete
   } catch (...) {
-    llama_synchronize(ctx_);  // what other devices still copy must not meet the next pass
+    llama_synchronize(ctx_);  // pending copies of other devices must not reach the next pass
     throw;
   }
   llama_synchronize(ctx_);
@@ -170,8 +171,8 @@ void Passes::decode(const llama_batch& batch, const CancelToken& cancel) {
 }
 
 void Passes::clear_memory() {
-  // A cell that is free keeps its numbers, and those of a cell that nobody may attend to are multiplied by
-  // zero: what is finite is gone by that, NaN and infinity are not.
+  // Free cells keep their numbers, which are multiplied by zero when they are masked. That removes finite
+  // numbers but not NaN and infinity.
   if (memory() != nullptr) llama_memory_clear(memory(), /*data=*/tainted_);
   tainted_ = false;
   sequence_ = {0, info().n_layer};
@@ -210,7 +211,7 @@ void Passes::restore(const Checkpoint& checkpoint) {
                                    LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) == checkpoint.recurrent.size();
   if (restored && llama_memory_seq_rm(memory(), 0, static_cast<llama_pos>(checkpoint.n_past), -1)) return;
   clear_memory();
-  throw Error(ErrorCode::kInternal, "The memory of a sequence could not be set back.");
+  throw Error(ErrorCode::kInternal, "The memory of a sequence could not be restored.");
 }
 
 LogitLens& Passes::lens() {

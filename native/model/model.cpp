@@ -29,6 +29,19 @@ bool on_load_progress(float fraction, void* user_data) {
   return !state->cancel.cancelled();
 }
 
+/// Calls write(data, capacity), which returns the length, or the missing capacity as a negative number; then
+/// once more. Whether that is enough.
+template <class Buffer, class Write>
+bool fill(Buffer& buffer, const Write& write) {
+  int32_t length = write(buffer.data(), static_cast<int32_t>(buffer.size()));
+  if (length < 0) {
+    buffer.resize(static_cast<size_t>(-length));
+    length = write(buffer.data(), static_cast<int32_t>(buffer.size()));
+  }
+  buffer.resize(static_cast<size_t>(std::max(0, length)));
+  return length >= 0;
+}
+
 }  // namespace
 
 void start_backends() {
@@ -56,8 +69,8 @@ std::shared_ptr<Model> Model::open(const ModelOptions& options, const CancelToke
   if (handle == nullptr) {
     cancel.check();
     const std::string reason = log.first_line();
-    throw Error(ErrorCode::kModelLoad, "The model '" + options.path + "' could not be loaded" +
-                                           (reason.empty() ? "." : ": " + reason + "."));
+    throw_error(ErrorCode::kModelLoad, "The model '", options.path, "' could not be loaded",
+                reason.empty() ? "." : ": " + reason + ".");
   }
   std::shared_ptr<Model> model(new Model(handle, /*owned=*/true, options.path));
   check_weights(handle, options.path);
@@ -71,11 +84,10 @@ void check_weights(const llama_model* model, const std::string& path) {
     if (tensor->buffer == nullptr || ggml_n_dims(tensor) != 2) continue;
     const std::string type = ggml_backend_buft_name(ggml_backend_buffer_get_type(tensor->buffer));
     if (type.find("REPACK") == std::string::npos) continue;
-    throw Error(
-        ErrorCode::kModelLoad,
-        "The model '" + path + "' cannot be computed: llama.cpp v" TAPLINE_LLAMA_CPP_VERSION " multiplies '" +
-            name + "', " + ggml_type_name(tensor->type) +
-            " weights of one attention head, with the wrong rows on this processor; take the file in F16.");
+    throw_error(ErrorCode::kModelLoad, "The model '", path,
+                "' cannot be computed: llama.cpp v" TAPLINE_LLAMA_CPP_VERSION " multiplies '", name, "', ",
+                ggml_type_name(tensor->type),
+                " weights of one attention head, with the wrong rows on this processor; use the F16 file.");
   }
 }
 
@@ -116,17 +128,15 @@ Model::~Model() {
 void Model::check_tokens(const std::vector<llama_token>& tokens) const {
   for (const llama_token token : tokens) {
     if (token >= 0 && token < info_.n_vocab) continue;
-    throw Error(ErrorCode::kInvalidArgument, "Token id " + std::to_string(token) +
-                                                 " is outside the vocabulary of " +
-                                                 std::to_string(info_.n_vocab) + " tokens.");
+    throw_error(ErrorCode::kInvalidArgument, "Token id ", token, " is outside the vocabulary of ",
+                info_.n_vocab, " tokens.");
   }
 }
 
 void Model::check_layer(int layer) const {
   if (layer >= 0 && layer < info_.n_layer) return;
-  throw Error(ErrorCode::kLayerOutOfRange,
-              "Layer " + std::to_string(layer) + " does not exist: the model has " +
-                  std::to_string(info_.n_layer) + " layers, 0 to " + std::to_string(info_.n_layer - 1) + ".");
+  throw_error(ErrorCode::kLayerOutOfRange, "Layer ", layer, " does not exist: the model has ", info_.n_layer,
+              " layers, 0 to ", info_.n_layer - 1, ".");
 }
 
 bool Model::owns(const ggml_tensor* tensor) const {
@@ -143,42 +153,27 @@ ggml_tensor* Model::tensor(const std::string& name) const {
 }
 
 std::vector<llama_token> Model::tokenize(std::string_view text, bool special, bool parse_special) const {
-  const auto length = static_cast<int32_t>(text.size());
   std::vector<llama_token> tokens(text.size() + 2);
-  int32_t n = llama_tokenize(vocab_, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()),
-                             special, parse_special);
-  if (n < 0) {
-    tokens.resize(static_cast<size_t>(-n));
-    n = llama_tokenize(vocab_, text.data(), length, tokens.data(), static_cast<int32_t>(tokens.size()),
-                       special, parse_special);
-  }
-  if (n < 0) throw Error(ErrorCode::kInternal, "The text could not be tokenised.");
-  tokens.resize(static_cast<size_t>(n));
+  const bool complete = fill(tokens, [&](llama_token* to, int32_t room) {
+    return llama_tokenize(vocab_, text.data(), static_cast<int32_t>(text.size()), to, room, special,
+                          parse_special);
+  });
+  if (!complete) throw Error(ErrorCode::kInternal, "The text could not be tokenised.");
   return tokens;
 }
 
 std::string Model::piece(llama_token token) const {
   std::string text(64, '\0');
-  int32_t n = llama_token_to_piece(vocab_, token, text.data(), static_cast<int32_t>(text.size()), 0, true);
-  if (n < 0) {
-    text.resize(static_cast<size_t>(-n));
-    n = llama_token_to_piece(vocab_, token, text.data(), static_cast<int32_t>(text.size()), 0, true);
-  }
-  text.resize(static_cast<size_t>(n > 0 ? n : 0));
+  fill(text, [&](char* to, int32_t room) { return llama_token_to_piece(vocab_, token, to, room, 0, true); });
   return text;
 }
 
 std::string Model::detokenize(const std::vector<llama_token>& tokens) const {
-  const auto count = static_cast<int32_t>(tokens.size());
   std::string text(tokens.size() * 8 + 16, '\0');
-  int32_t n = llama_detokenize(vocab_, tokens.data(), count, text.data(), static_cast<int32_t>(text.size()),
-                               /*remove_special=*/false, /*unparse_special=*/true);
-  if (n < 0) {
-    text.resize(static_cast<size_t>(-n));
-    n = llama_detokenize(vocab_, tokens.data(), count, text.data(), static_cast<int32_t>(text.size()), false,
-                         true);
-  }
-  text.resize(static_cast<size_t>(n > 0 ? n : 0));
+  fill(text, [&](char* to, int32_t room) {
+    return llama_detokenize(vocab_, tokens.data(), static_cast<int32_t>(tokens.size()), to, room,
+                            /*remove_special=*/false, /*unparse_special=*/true);
+  });
   return text;
 }
 

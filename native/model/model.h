@@ -16,10 +16,10 @@ namespace tapline {
 
 struct ModelOptions {
   std::string path;                  // a .gguf file, or the first part of a split set
-  int gpu_layers = -1;               // blocks kept on GPUs; negative: as many as fit there now
+  int gpu_layers = -1;               // blocks on GPUs; negative: as many as fit now
   std::vector<std::string> devices;  // names of the GPUs; empty: all; "none": the processor only
-  uint32_t fit_tokens = 4096;        // of the context that has to fit beside the blocks
-  bool mmap = true;                  // copies of one file in several processes share their pages
+  uint32_t fit_tokens = 4096;        // of the context that must fit together with the blocks
+  bool mmap = true;                  // processes share the file's pages
 };
 
 struct ModelInfo {
@@ -36,13 +36,13 @@ struct ModelInfo {
   uint64_t n_params = 0;
   uint64_t bytes = 0;
   bool add_bos = false;
-  int32_t bos = -1;  // the token that texts begin with, where they do
+  int32_t bos = -1;  // the token that texts begin with; -1: none
   bool has_encoder = false;
   bool has_decoder = false;
   bool recurrent = false;
   bool hybrid = false;
   std::vector<llama_token> end_of_generation;  // tokens that end a text
-  std::vector<DeviceBlocks> devices;           // what holds the blocks
+  std::vector<DeviceBlocks> devices;           // where the blocks are
 };
 
 /// One loaded GGUF: weights, vocabulary and metadata. Immutable and safe to share between threads.
@@ -55,7 +55,7 @@ class Model : public Counted<Model> {
   static std::shared_ptr<Model> open(const ModelOptions& options, const CancelToken& cancel,
                                      const LoadProgress& progress);
 
-  /// Looks at a model that somebody else owns and keeps alive (the serving engine's).
+  /// For a model that the serving engine owns and keeps alive.
   static std::shared_ptr<Model> borrow(llama_model* handle, const std::string& path);
 
   ~Model();
@@ -65,24 +65,24 @@ class Model : public Counted<Model> {
   llama_model* handle() const { return handle_; }
   const llama_vocab* vocab() const { return vocab_; }
   const ModelInfo& info() const { return info_; }
-  /// Throws kInvalidArgument unless all of them are in the vocabulary.
+  /// Throws kInvalidArgument unless all are in the vocabulary.
   void check_tokens(const std::vector<llama_token>& tokens) const;
   /// Throws kLayerOutOfRange unless the model has such a block.
   void check_layer(int layer) const;
 
   /// Whether the tensor is one of the model's weights.
   bool owns(const ggml_tensor* tensor) const;
-  /// The first weight of that name, or nothing.
+  /// The first weight with that name, or null.
   ggml_tensor* tensor(const std::string& name) const;
 
-  /// Token ids of `text`. `special` adds what the model wants around a text (BOS, EOS);
-  /// `parse_special` lets the text spell control tokens such as <|im_start|>.
+  /// Token ids of `text`. `special` adds BOS and EOS as the model requires; `parse_special` recognises
+  /// control tokens such as <|im_start|> in the text.
   std::vector<llama_token> tokenize(std::string_view text, bool special, bool parse_special) const;
 
-  /// The bytes that one token stands for; not always valid UTF-8 by itself.
+  /// The bytes of one token, which may not be valid UTF-8.
   std::string piece(llama_token token) const;
 
-  /// The text that the tokens spell, control tokens included.
+  /// The text of the tokens, including control tokens.
   std::string detokenize(const std::vector<llama_token>& tokens) const;
 
  private:
@@ -94,10 +94,10 @@ class Model : public Counted<Model> {
   ModelInfo info_;
 };
 
-/// Throws kModelLoad where llama.cpp v0.5.0 is known to compute wrong numbers with the weights as they lie in
+/// Throws kModelLoad if llama.cpp v0.5.0 is known to compute wrong numbers with the weights as they are in
 /// memory: its product with weights that were repacked for the processor's instructions quantises four rows
-/// of the other matrix at once and takes them for neighbours. The query's rows of multi-head latent attention
-/// are not, and their matrix is repacked where it is one of a single head.
+/// of the other matrix together and assumes that they are adjacent. The query's rows of multi-head latent
+/// attention are not, and their matrix is repacked if it has a single head.
 void check_weights(const llama_model* model, const std::string& path);
 
 /// Starts llama.cpp's backends and its log sink, once per process.

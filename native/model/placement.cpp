@@ -15,18 +15,17 @@ namespace tapline {
 
 namespace {
 
-/// Left free on each device: lens, allocator, driver. A device with less takes no part.
+/// Left free on each device for lens, allocator and driver. Devices with less are not used.
 constexpr size_t kMargin = 512U << 20U;
 
 size_t free_memory(ggml_backend_dev_t device) {
   size_t free = 0;
   size_t total = 0;
   ggml_backend_dev_memory(device, &free, &total);
-  return total == 0 ? SIZE_MAX : free;  // a device that does not say
+  return total == 0 ? SIZE_MAX : free;  // unknown
 }
 
-/// What llama.cpp takes by itself: other machines, then GPUs, then integrated ones where there is nothing
-/// else.
+/// llama.cpp's default: remote devices, then GPUs; integrated GPUs if there is nothing else.
 std::vector<ggml_backend_dev_t> default_devices() {
   std::vector<ggml_backend_dev_t> remote;
   std::vector<ggml_backend_dev_t> own;
@@ -61,9 +60,8 @@ Placement::Placement(const std::vector<std::string>& devices, int gpu_layers) : 
       const ggml_backend_dev_t device = ggml_backend_dev_by_name(name.c_str());
       if (device == nullptr || ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU) {
         const std::string all = device_names();
-        throw Error(ErrorCode::kInvalidArgument,
-                    "There is no device \"" + name + "\" to hold blocks; " +
-                        (all.empty() ? "this machine has none." : "there is " + all + "."));
+        throw_error(ErrorCode::kInvalidArgument, "Unknown device \"", name, "\"; ",
+                    all.empty() ? "this machine has none for blocks." : "available: " + all + ".");
       }
       devices_.push_back(device);
     }
@@ -104,7 +102,7 @@ void Placement::fit(const std::string& path, uint32_t n_ctx) {
   const auto status = common_fit_params(path.c_str(), &params, &context, split.data(), overrides.data(),
                                         margins.data(), n_ctx, nullptr, GGML_LOG_LEVEL_ERROR);
   if (status == COMMON_PARAMS_FIT_STATUS_FAILURE) return keep_to_the_processor();
-  if (status != COMMON_PARAMS_FIT_STATUS_SUCCESS) return;  // loading says what is wrong
+  if (status != COMMON_PARAMS_FIT_STATUS_SUCCESS) return;  // loading reports the error
   gpu_layers_ = params.n_gpu_layers;
   if (params.tensor_split != nullptr) split_ = std::move(split);
   if (params.tensor_buft_overrides != nullptr) overrides_ = std::move(overrides);
@@ -118,7 +116,7 @@ void Placement::apply(llama_model_params& params) {
 }
 
 std::vector<DeviceBlocks> placed_blocks(const llama_model* model) {
-  // The device of each block, or the host where its weights lie on several.
+  // The device of each block, or the host if its weights are on several.
   std::map<int, ggml_backend_dev_t> device_of;
   const ggml_backend_dev_t host = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
   for (const auto& [name, tensor] : llama_internal_get_tensor_map(model)) {

@@ -17,17 +17,17 @@ struct DeviceBlocks {
   int blocks = 0;
 };
 
-/// Where a model's blocks go: which devices, and how many of its blocks they hold. Owns what
-/// llama_model_params only points to, so it outlives the loading.
+/// The devices for a model's blocks and the number of blocks on them. Owns the data that llama_model_params
+/// points to, so it must outlive the loading.
 class Placement {
  public:
-  /// `devices`: their names; empty takes all there are, "none" alone keeps to the processor. Throws
-  /// kInvalidArgument for a name that is no device's.
+  /// `devices`: names; empty means all, "none" alone means the processor. Throws kInvalidArgument for an
+  /// unknown name.
   Placement(const std::vector<std::string>& devices, int gpu_layers);
 
-  /// Lowers what the devices hold until the weights, and a context of `n_ctx` tokens, fit into the memory
-  /// that is free now (llama.cpp's own fitting, which also keeps experts apart from their blocks). Does
-  /// nothing where a number of blocks was asked for or there is no device. One call at a time in a process.
+  /// Reduces the number of blocks until the weights and a context of `n_ctx` tokens fit into free memory
+  /// (llama.cpp's fitting, which may separate experts from their blocks). Does nothing if a number of blocks
+  /// was requested or there is no device. One call at a time per process.
   void fit(const std::string& path, uint32_t n_ctx);
 
   /// Writes devices, blocks and shares into `params`.
@@ -42,8 +42,8 @@ class Placement {
   std::vector<llama_model_tensor_buft_override> overrides_;
 };
 
-/// Devices with their blocks, in the order in which they first hold one. A block whose weights are spread
-/// over several (experts kept apart) counts for the host.
+/// Devices with their number of blocks, in the order of their first blocks. A block whose weights are on
+/// several devices (separate experts) counts for the host.
 std::vector<DeviceBlocks> placed_blocks(const llama_model* model);
 
 }  // namespace tapline

@@ -19,9 +19,8 @@ void check_endpoint(const std::string& endpoint) {
   const std::string port = colon == std::string::npos ? "" : endpoint.substr(colon + 1);
   const bool digits = !port.empty() && port.size() <= 5 &&
                       std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; });
-  if (colon == 0 || !digits || std::stoi(port) < 1 || std::stoi(port) > 65535) {
-    throw Error(ErrorCode::kInvalidArgument, "An rpc-server is host:port, not \"" + endpoint + "\".");
-  }
+  if (colon == 0 || !digits || std::stoi(port) < 1 || std::stoi(port) > 65535)
+    throw_error(ErrorCode::kInvalidArgument, "An rpc-server must be host:port, got \"", endpoint, "\".");
 }
 
 }  // namespace
@@ -35,9 +34,8 @@ void connect_remotes(const std::vector<std::string>& endpoints) {
     if (known.count(endpoint) > 0) continue;
     check_endpoint(endpoint);
     const ggml_backend_reg_t server = ggml_backend_rpc_add_server(endpoint.c_str());
-    if (server == nullptr) {
-      throw Error(ErrorCode::kInvalidArgument, "The rpc-server " + endpoint + " offers no device.");
-    }
+    if (server == nullptr)
+      throw_error(ErrorCode::kInvalidArgument, "The rpc-server ", endpoint, " has no devices.");
     ggml_backend_register(server);
     known.insert(endpoint);
   }

@@ -5,13 +5,13 @@
 
 namespace tapline {
 
-/// Adds the devices of llama.cpp's rpc-servers ("host:port") to those that models of this process are spread
-/// over. Models opened from then on put their blocks on them, in the order given, each in proportion to its
-/// free memory. Devices stay until the process ends; an endpoint that is known already adds nothing.
+/// Adds the devices of llama.cpp's rpc-servers ("host:port") to this process. Models that are opened
+/// afterwards put their blocks on them, in the order given, in proportion to free memory. Devices stay until
+/// the process ends; a known endpoint adds nothing.
 ///
-/// llama.cpp ends the process when a server refuses the connection, speaks another version or goes away
-/// later: call this from a process that somebody watches, after a look at the server (src/models/rpc.ts).
-/// Throws kInvalidArgument for a server without devices.
+/// llama.cpp ends the process if a server refuses the connection, has a different version or disappears
+/// later: check the server first (src/models/rpc.ts) and call this in a supervised process. Throws
+/// kInvalidArgument for a server without devices.
 void connect_remotes(const std::vector<std::string>& endpoints);
 
 }  // namespace tapline

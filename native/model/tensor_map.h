@@ -6,6 +6,6 @@
 
 #include "llama.h"
 
-// All tensors of a model by name: of llama.cpp's own llama-model.h, which brings all of its inside along.
+// All tensors of a model by name. llama-model.h declares it, but includes all of llama.cpp's internals.
 const std::vector<std::pair<std::string, ggml_tensor*>>& llama_internal_get_tensor_map(
     const llama_model* model);

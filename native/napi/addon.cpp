@@ -1,24 +1,16 @@
-// The module table: what JavaScript finds in tapline.node. Everything else in this folder is one class or
-// one rule; nothing below napi/ knows JavaScript.
-#include <cstdlib>
-
+// The module: what JavaScript finds in tapline.node. Nothing outside napi/ knows JavaScript.
+#include "base/counted_rows.h"
+#include "base/narrow.h"
+#include "experiment/passes.h"
 #include "ggml-backend.h"
 #include "llama.h"
 #include "model/model.h"
-#include "napi/addon_data.h"
-#include "napi/cancel_object.h"
-#include "napi/context_object.h"
-#include "napi/dictionaries.h"
-#include "napi/dictionary_trainer_object.h"
+#include "model/quantise.h"
+#include "model/remote.h"
 #include "napi/engine_handle.h"
-#include "napi/engine_object.h"
-#include "napi/errors.h"
-#include "napi/machine.h"
-#include "napi/model_object.h"
-#include "napi/numbers.h"
-#include "napi/results.h"
-#include "napi/setup.h"
-#include "napi/trainers.h"
+#include "napi/objects.h"
+
+namespace tapline {
 
 namespace {
 
@@ -35,79 +27,94 @@ const char* device_kind(ggml_backend_dev_t device) {
   }
 }
 
-/// What this build computes with: backend, llama.cpp's version and CPU features, devices with their memory.
-Napi::Value backend_info(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  tapline::start_backends();
-  const Napi::Array devices = tapline::array_of(env, ggml_backend_dev_count(), [&](size_t i) {
-    const ggml_backend_dev_t device = ggml_backend_dev_get(i);
+/// The capabilities of this build: backend, llama.cpp's version and CPU features, devices with their memory.
+Napi::Value backend_info(const Call& call) {
+  start_backends();
+  std::vector<ggml_backend_dev_t> devices(ggml_backend_dev_count());
+  for (size_t i = 0; i < devices.size(); ++i) devices[i] = ggml_backend_dev_get(i);
+  const auto describe = [&](ggml_backend_dev_t device) {
     size_t free_bytes = 0;
     size_t total_bytes = 0;
     ggml_backend_dev_memory(device, &free_bytes, &total_bytes);
-    Napi::Object entry = Napi::Object::New(env);
-    entry.Set("name", ggml_backend_dev_name(device));
-    entry.Set("description", ggml_backend_dev_description(device));
-    entry.Set("kind", device_kind(device));
-    entry.Set("memoryFree", static_cast<double>(free_bytes));
-    entry.Set("memoryTotal", static_cast<double>(total_bytes));
-    return entry;
+    return object_of(call.env, "name", ggml_backend_dev_name(device), "description",
+                     ggml_backend_dev_description(device), "kind", device_kind(device), "memoryFree",
+                     free_bytes, "memoryTotal", total_bytes);
+  };
+  return object_of(call.env, "backend", TAPLINE_BACKEND, "llamaCpp", TAPLINE_LLAMA_CPP_VERSION, "systemInfo",
+                   llama_print_system_info(), "devices", array_of(call.env, devices, describe));
+}
+
+/// Counts, in all threads of the process, the objects that must be gone once everything is closed: for tests.
+/// `astray`: references that were released on a different thread from the one that they belong to.
+Napi::Value alive(const Call& call) {
+  return object_of(call.env, "models", Model::alive(), "contexts", Passes::alive(), "engines",
+                   Engine::alive(), "handles", EngineHandle::alive(), "operations", Task::alive(), "kept",
+                   ReferenceGuard::alive(), "astray", ReferenceGuard::released_elsewhere());
+}
+
+/// Frees the memory of an ArrayBuffer now; its length is 0 afterwards.
+Napi::Value release(const Call& call) {
+  call.info[0].As<Napi::ArrayBuffer>().Detach();
+  return call.env.Undefined();
+}
+
+/// Ends all operations permanently. process.exit() runs no cleanup hooks, and no thread may outlive it.
+Napi::Value end_operations(const Call& call) {
+  AddonData::of(call.env).operations.close();
+  EngineHandle::end_all(call.env);
+  return call.env.Undefined();
+}
+
+Napi::Value connect(const Call& call) {
+  std::vector<std::string> endpoints;
+  read_value(call.info[0], "endpoints", endpoints);
+  return start(call, [endpoints] { connect_remotes(endpoints); });
+}
+
+Napi::Value quantise_model(const Call& call) {
+  const auto form =
+      name_field<Quantisation>(call.options, "form", std::array{"Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"});
+  return start(call,
+               [from = field<std::string>(call.options, "from"), to = field<std::string>(call.options, "to"),
+                form, threads = field(call.options, "threads", 0)] { quantise(from, to, form, threads); });
+}
+
+Napi::Value narrow_values(const Call& call) {
+  const auto type = name_field<NarrowType>(call.options, "type", std::array{"f16", "bf16"});
+  return start(call, [values = field<std::vector<float>>(call.options, "values"), type] {
+    return narrow(values.data(), values.size(), type);
   });
-  Napi::Object out = Napi::Object::New(env);
-  out.Set("backend", TAPLINE_BACKEND);
-  out.Set("llamaCpp", TAPLINE_LLAMA_CPP_VERSION);
-  out.Set("systemInfo", llama_print_system_info());
-  out.Set("devices", devices);
-  return out;
 }
 
-/// How many there are of what has to end when it is closed, in all threads of the process: for tests.
-/// `astray`: what was given back on another thread than it belongs to.
-Napi::Value alive(const Napi::CallbackInfo& info) {
-  Napi::Object out = Napi::Object::New(info.Env());
-  const auto set_count = [&](const char* name, int64_t count) { out.Set(name, static_cast<double>(count)); };
-  set_count("models", tapline::Model::alive());
-  set_count("contexts", tapline::Passes::alive());
-  set_count("engines", tapline::Engine::alive());
-  set_count("handles", tapline::EngineHandle::alive());
-  set_count("operations", tapline::Task::alive());
-  set_count("kept", tapline::ReferenceGuard::alive());
-  set_count("astray", tapline::ReferenceGuard::released_elsewhere());
-  return out;
-}
-
-/// Gives the memory of an ArrayBuffer back now; it is of length 0 then.
-Napi::Value release(const Napi::CallbackInfo& info) {
-  info[0].As<Napi::ArrayBuffer>().Detach();
-  return info.Env().Undefined();
-}
-
-/// Ends all that runs, for good. process.exit() runs no cleanup hooks, and no thread may outlive it.
-Napi::Value end_operations(const Napi::CallbackInfo& info) {
-  tapline::AddonData::of(info.Env()).operations.close();
-  tapline::EngineHandle::end_all(info.Env());
-  return info.Env().Undefined();
+/// On the calling thread: there are few norms.
+Napi::Value counted_norms(const Call& call) {
+  return to_js(call.env, counted_rows(field<std::vector<double>>(call.options, "norms"),
+                                      field<size_t>(call.options, "bos")));
 }
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
-  tapline::AddonData::attach(env);
-  exports.Set("backendInfo",
-              Napi::Function::New<tapline::guarded_function<backend_info>>(env, "backendInfo"));
-  exports.Set("alive", Napi::Function::New<tapline::guarded_function<alive>>(env, "alive"));
-  exports.Set("release", Napi::Function::New<tapline::guarded_function<release>>(env, "release"));
-  exports.Set("endOperations",
-              Napi::Function::New<tapline::guarded_function<end_operations>>(env, "endOperations"));
-  tapline::CancelObject::define(env, exports);
-  tapline::ModelObject::define(env, exports);
-  tapline::ContextObject::define(env);
-  tapline::define_trainers(env, exports);
-  tapline::define_dictionaries(env, exports);
-  tapline::DictionaryTrainerObject::define(env, exports);
-  tapline::define_numbers(env, exports);
-  tapline::EngineObject::define(env, exports);
-  tapline::define_machine(env, exports);
+  AddonData::attach(env);
+  define<backend_info>(exports, "backendInfo");
+  define<alive>(exports, "alive");
+  define<release>(exports, "release");
+  define<end_operations>(exports, "endOperations");
+  define<connect>(exports, "connectRemotes");
+  define<quantise_model>(exports, "quantise");
+  define<narrow_values>(exports, "narrow");
+  define<counted_norms>(exports, "countedRows");
+  CancelObject::define(env, exports);
+  define_model(env, exports);
+  define_context(env);
+  define_trainers(exports);
+  define_dictionary_trainer(env, exports);
+  define_encoding(exports);
+  define_engine(env, exports);
   return exports;
 }
 
 }  // namespace
 
+}  // namespace tapline
+
+using tapline::init;
 NODE_API_MODULE(tapline, init)

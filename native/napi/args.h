@@ -2,83 +2,59 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/error.h"
-#include "llama.h"
 #include "napi/setup.h"
 
 namespace tapline {
 
 // Readers of plain option objects, for guarded calls. TypeScript has validated everything: an absent field
-// reads as the fallback, and one of another type is a fault of ours, told as such.
+// leaves the default, and a field of another type is a bug in our own code, which is reported as such.
+
+/// A call from JavaScript. Its options are its first argument, or empty, so that missing ones are reported
+/// field by field.
+struct Call {
+  explicit Call(const Napi::CallbackInfo& given)
+      : info(given),
+        env(given.Env()),
+        options(given[0].IsObject() ? given[0].As<Napi::Object>() : Napi::Object::New(given.Env())) {}
+
+  const Napi::CallbackInfo& info;
+  Napi::Env env;
+  Napi::Object options;
+};
 
 [[noreturn]] inline void wrong_type(const std::string& what, const char* wanted) {
-  throw Error(ErrorCode::kInvalidArgument, "The addon was given " + what + " that is not " + wanted + ".");
-}
-
-/// A call's one argument; an empty object where there is none, so that what is missing is said field by
-/// field.
-inline Napi::Object options_of(const Napi::CallbackInfo& info) {
-  return info[0].IsObject() ? info[0].As<Napi::Object>() : Napi::Object::New(info.Env());
+  throw_error(ErrorCode::kInvalidArgument, "The addon expected ", what, " to be ", wanted, ".");
 }
 
 inline bool absent(const Napi::Value& value) {
   return value.IsEmpty() || value.IsUndefined() || value.IsNull();
 }
 
-inline std::string string_field(const Napi::Object& object, const char* name) {
-  const Napi::Value value = object.Get(name);
-  if (absent(value)) return {};
-  if (!value.IsString()) wrong_type(name, "a string");
-  return value.As<Napi::String>().Utf8Value();
-}
-
-/// A field that names a value of an enumeration; `names` are in its order.
+/// An index into `names`, which are in the order of an enumeration.
 template <class Enum, size_t N>
-Enum name_field(const Napi::Object& object, const char* field, const std::array<const char*, N>& names) {
-  const std::string name = string_field(object, field);
+Enum named(const Napi::Value& value, const char* what, const std::array<const char*, N>& names) {
+  const std::string name = value.IsString() ? value.As<Napi::String>().Utf8Value() : std::string();
   const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) wrong_type(field, "a name that is known");
+  if (found == names.end()) wrong_type(what, "a known name");
   return static_cast<Enum>(found - names.begin());
 }
 
-/// The same of one that may be absent.
 template <class Enum, size_t N>
 Enum name_field(const Napi::Object& object, const char* field, const std::array<const char*, N>& names,
-                Enum fallback) {
-  return absent(object.Get(field)) ? fallback : name_field<Enum>(object, field, names);
+                std::optional<Enum> fallback = std::nullopt) {
+  const Napi::Value value = object.Get(field);
+  return fallback && absent(value) ? *fallback : named<Enum>(value, field, names);
 }
 
-inline int int_value(const Napi::Value& value, const char* name) {
-  const double number = value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : 0.5;
-  const auto whole = static_cast<int64_t>(number >= INT32_MIN && number <= INT32_MAX ? number : 0);
-  if (static_cast<double>(whole) != number) wrong_type(name, "an integer of 32 bits");
-  return static_cast<int>(whole);
-}
-
-inline int int_field(const Napi::Object& object, const char* name, int fallback) {
-  const Napi::Value value = object.Get(name);
-  return absent(value) ? fallback : int_value(value, name);
-}
-
-inline double number_field(const Napi::Object& object, const char* name, double fallback) {
-  const Napi::Value value = object.Get(name);
-  if (absent(value)) return fallback;
-  if (!value.IsNumber()) wrong_type(name, "a number");
-  return value.As<Napi::Number>().DoubleValue();
-}
-
-inline bool bool_field(const Napi::Object& object, const char* name, bool fallback) {
-  const Napi::Value value = object.Get(name);
-  if (absent(value)) return fallback;
-  if (!value.IsBoolean()) wrong_type(name, "true or false");
-  return value.As<Napi::Boolean>().Value();
-}
-
-/// Calls read(element) for each element of an array, or never where there is none.
+/// Calls read(element) for each element of an array, or never if it is absent.
 template <class Read>
 void each_element(const Napi::Value& value, const char* name, const Read& read) {
   if (absent(value)) return;
@@ -87,16 +63,15 @@ void each_element(const Napi::Value& value, const char* name, const Read& read) 
   for (uint32_t i = 0; i < array.Length(); ++i) read(array.Get(i));
 }
 
-/// The same of an array of objects.
 template <class Read>
 void each_object(const Napi::Value& value, const char* name, const Read& read) {
   each_element(value, name, [&](const Napi::Value& item) {
-    if (!item.IsObject()) wrong_type(std::string("an entry of ") + name, "an object");
+    if (!item.IsObject()) wrong_type(std::string("each entry of ") + name, "an object");
     read(item.As<Napi::Object>());
   });
 }
 
-/// A field that holds an object, read by read(object), or never where there is none.
+/// Calls read(object) for a field that is an object, or never if it is absent.
 template <class Read>
 void object_field(const Napi::Object& object, const char* name, const Read& read) {
   const Napi::Value value = object.Get(name);
@@ -105,66 +80,105 @@ void object_field(const Napi::Object& object, const char* name, const Read& read
   read(value.As<Napi::Object>());
 }
 
-/// An array of integers.
-inline std::vector<int> int_list_field(const Napi::Object& object, const char* name) {
-  std::vector<int> list;
-  each_element(object.Get(name), name,
-               [&](const Napi::Value& item) { list.push_back(int_value(item, name)); });
-  return list;
+inline void read_value(const Napi::Value& value, const char* name, std::string& to) {
+  if (!value.IsString()) wrong_type(name, "a string");
+  to = value.As<Napi::String>().Utf8Value();
 }
 
-/// The same of numbers that need not be whole.
-inline std::vector<float> float_list_field(const Napi::Object& object, const char* name) {
-  std::vector<float> list;
-  each_element(object.Get(name), name, [&](const Napi::Value& item) {
-    if (!item.IsNumber()) wrong_type(name, "numbers");
-    list.push_back(item.As<Napi::Number>().FloatValue());
-  });
-  return list;
+inline void read_value(const Napi::Value& value, const char* name, bool& to) {
+  if (!value.IsBoolean()) wrong_type(name, "true or false");
+  to = value.As<Napi::Boolean>().Value();
 }
 
-/// An array of strings, which an error calls `name`.
-inline std::vector<std::string> string_list(const Napi::Value& value, const char* name) {
-  std::vector<std::string> list;
-  each_element(value, name, [&](const Napi::Value& item) {
-    if (!item.IsString()) wrong_type(std::string("an entry of ") + name, "a string");
-    list.push_back(item.As<Napi::String>().Utf8Value());
-  });
-  return list;
+inline void read_value(const Napi::Value& value, const char* name, double& to) {
+  if (!value.IsNumber()) wrong_type(name, "a number");
+  to = value.As<Napi::Number>().DoubleValue();
 }
 
-/// A copy of a typed array; nothing where there is none.
+inline void read_value(const Napi::Value& value, const char* name, float& to) {
+  double number = 0;
+  read_value(value, name, number);
+  to = static_cast<float>(number);
+}
+
+inline void read_value(const Napi::Value& value, const char* name, int32_t& to) {
+  const double number = value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : 0.5;
+  const auto whole = static_cast<int64_t>(number >= INT32_MIN && number <= INT32_MAX ? number : 0);
+  if (static_cast<double>(whole) != number) wrong_type(name, "an integer of 32 bits");
+  to = static_cast<int32_t>(whole);
+}
+
+inline void read_value(const Napi::Value& value, const char* name, uint32_t& to) {
+  int32_t number = 0;
+  read_value(value, name, number);
+  to = static_cast<uint32_t>(number);
+}
+
+/// A count, up to what a double represents exactly.
+template <class Count, std::enable_if_t<std::is_integral_v<Count> && sizeof(Count) == 8, int> = 0>
+void read_value(const Napi::Value& value, const char* name, Count& to) {
+  double number = 0;
+  read_value(value, name, number);
+  if (!(number >= 0 && number <= 9e15) || number != std::floor(number)) wrong_type(name, "a count");
+  to = static_cast<Count>(number);
+}
+
 template <class Array, class Element>
-std::vector<Element> copy_of(const Napi::Value& value, napi_typedarray_type type, const char* name) {
-  if (absent(value)) return {};
-  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != type)
-    wrong_type("an array", name);
+bool read_typed(const Napi::Value& value, napi_typedarray_type type, std::vector<Element>& to) {
+  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != type) return false;
   const auto array = value.As<Array>();
-  return {array.Data(), array.Data() + array.ElementLength()};
+  to.assign(array.Data(), array.Data() + array.ElementLength());
+  return true;
 }
 
-/// A copy of an Int32Array of token ids.
-inline std::vector<llama_token> token_list(const Napi::Value& value) {
-  return copy_of<Napi::Int32Array, llama_token>(value, napi_int32_array, "an Int32Array");
+inline void read_value(const Napi::Value& value, const char* name, std::vector<double>& to) {
+  if (!read_typed<Napi::Float64Array>(value, napi_float64_array, to)) wrong_type(name, "a Float64Array");
 }
 
-/// Copies of an array of Int32Arrays.
-inline std::vector<std::vector<llama_token>> token_lists(const Napi::Value& value) {
-  std::vector<std::vector<llama_token>> lists;
-  each_element(value, "token ids", [&](const Napi::Value& item) { lists.push_back(token_list(item)); });
-  return lists;
+inline void read_value(const Napi::Value& value, const char* name, std::vector<uint8_t>& to) {
+  if (!read_typed<Napi::Uint8Array>(value, napi_uint8_array, to)) wrong_type(name, "a Uint8Array");
 }
 
-inline std::vector<float> float_list(const Napi::Value& value) {
-  return copy_of<Napi::Float32Array, float>(value, napi_float32_array, "a Float32Array");
+template <class Element>
+void read_value(const Napi::Value& value, const char* name, std::vector<Element>& to);
+
+/// A Float32Array, or a short array of numbers.
+inline void read_value(const Napi::Value& value, const char* name, std::vector<float>& to) {
+  if (!read_typed<Napi::Float32Array>(value, napi_float32_array, to)) read_value<float>(value, name, to);
 }
 
-inline std::vector<uint8_t> byte_list(const Napi::Value& value) {
-  return copy_of<Napi::Uint8Array, uint8_t>(value, napi_uint8_array, "a Uint8Array");
+/// An Int32Array, or a short array of integers.
+inline void read_value(const Napi::Value& value, const char* name, std::vector<int32_t>& to) {
+  if (!read_typed<Napi::Int32Array>(value, napi_int32_array, to)) read_value<int32_t>(value, name, to);
 }
 
-inline std::vector<double> double_list(const Napi::Value& value) {
-  return copy_of<Napi::Float64Array, double>(value, napi_float64_array, "a Float64Array");
+/// An array of strings, or of arrays.
+template <class Element>
+void read_value(const Napi::Value& value, const char* name, std::vector<Element>& to) {
+  to.clear();
+  each_element(value, name, [&](const Napi::Value& item) { read_value(item, name, to.emplace_back()); });
+}
+
+template <class T>
+void read_value(const Napi::Value& value, const char* name, std::optional<T>& to) {
+  read_value(value, name, to.emplace());
+}
+
+inline void read_fields(const Napi::Object&) {}
+
+/// Reads fields into variables: name, variable, name, variable … An absent field leaves its variable.
+template <class T, class... Rest>
+void read_fields(const Napi::Object& object, const char* name, T& to, Rest&... rest) {
+  const Napi::Value value = object.Get(name);
+  if (!absent(value)) read_value(value, name, to);
+  read_fields(object, rest...);
+}
+
+/// One field.
+template <class T>
+T field(const Napi::Object& object, const char* name, T fallback = {}) {
+  read_fields(object, name, fallback);
+  return fallback;
 }
 
 }  // namespace tapline

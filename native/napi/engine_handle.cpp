@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "napi/addon_data.h"
-#include "napi/live_args.h"
+#include "napi/plan_args.h"
 #include "napi/results.h"
 
 namespace tapline {
@@ -58,7 +58,7 @@ void EngineHandle::post(std::function<void(Napi::Env)> function) {
   const std::lock_guard<std::mutex> lock(calls_mutex_);
   if (silent_) return;
   calls_.push_back(std::move(function));
-  // One wake for everything that is posted before JavaScript comes to it.
+  // One wake-up for everything that is posted before JavaScript handles it.
   if (calls_.size() == 1) napi_call_threadsafe_function(wake_, nullptr, napi_tsfn_nonblocking);
 }
 
@@ -80,7 +80,7 @@ void EngineHandle::deliver_calls(Napi::Env env) {
     if (env.IsExceptionPending()) {
       napi_fatal_exception(env, env.GetAndClearPendingException().Value());
     } else if (failure.failed) {
-      napi_fatal_exception(env, to_js_error(env, failure.code, failure.sentence).Value());
+      napi_fatal_exception(env, failure.to_js(env).Value());
     }
   }
 }
@@ -88,7 +88,7 @@ void EngineHandle::deliver_calls(Napi::Env env) {
 Napi::Promise EngineHandle::run(Napi::Env env, std::function<void()> work, Settle settle,
                                 AfterFailure after_failure) {
   const auto deferred = Napi::Promise::Deferred::New(env);
-  if (released_) return deferred.Promise();  // the process is ending: nothing is settled any more
+  if (released_) return deferred.Promise();  // the process is ending: nothing is settled
   const auto job = jobs_.emplace(jobs_.end());
   try {
     job->thread =
@@ -130,24 +130,19 @@ void EngineHandle::settle_read(Napi::Env env, RequestId id, const Event& event) 
   const Napi::Promise::Deferred deferred = found->second;
   reads_.erase(found);
   if (event.failed) {
-    deferred.Reject(to_js_error(env, event.code, event.sentence).Value());
+    deferred.Reject(Failure{true, event.code, event.sentence}.to_js(env).Value());
   } else {
-    Napi::Object object = Napi::Object::New(env);
-    if (event.status != 0) {
-      object.Set("status", event.status);
-      object.Set("contentType", event.content_type);
-      object.Set("stream", event.stream);
-    }
-    object.Set("data", event.data);
-    object.Set("tokens", array_of(env, event.tokens.size(), [&](size_t i) { return event.tokens[i]; }));
-    object.Set("times", array_of(env, event.times.size(), [&](size_t i) {
-                 Napi::Object time = Napi::Object::New(env);
-                 time.Set("promptMs", event.times[i].prompt);
-                 time.Set("generatedMs", event.times[i].generated);
-                 return time;
-               }));
-    object.Set("done", event.done);
-    if (!event.states.empty()) object.Set("states", states_to_js(env, event.states));
+    Napi::Object object =
+        object_of(env, "data", event.data, "tokens",
+                  array_of(env, event.tokens, [](int count) { return static_cast<double>(count); }), "times",
+                  array_of(env, event.times,
+                           [&](const AnswerTime& time) {
+                             return object_of(env, "promptMs", time.prompt, "generatedMs", time.generated);
+                           }),
+                  "done", event.done);
+    if (event.status != 0)
+      set_fields(object, "status", event.status, "contentType", event.content_type, "stream", event.stream);
+    set_nonempty(object, "states", event.states);
     deferred.Resolve(object);
   }
   pending(env, -1);
@@ -188,7 +183,7 @@ void EngineHandle::on_teardown(void* self) {
   static_cast<EngineHandle*>(self)->teardown();
 }
 
-/// The environment goes away without close(). Promises stay unsettled; Node takes wake_ down itself.
+/// The environment ends without close(). Promises stay unsettled; Node destroys wake_ itself.
 void EngineHandle::teardown() {
   if (std::exchange(released_, true)) return;
   {

@@ -16,39 +16,44 @@
 
 namespace tapline {
 
-/// Binds one Engine to one JavaScript environment. See the lifetime rules in engine_object.h.
+/// Binds one Engine to one JavaScript environment. Lifetime rules:
+/// 1. All state that JavaScript waits for is here and is used on the JavaScript thread only; engine threads
+///    reach it through one thread-safe function.
+/// 2. That function keeps the process alive exactly while a promise is pending.
+/// 3. When the environment ends without close(), a cleanup hook first ends the engine's threads. The hook was
+///    added after the thread-safe function, so it runs before Node destroys that function.
 class EngineHandle : public Counted<EngineHandle> {
  public:
   using Settle = std::function<Napi::Value(Napi::Env)>;
   enum class AfterFailure { kKeep, kRelease };
 
-  /// Kept alive by its thread-safe function until release() or until the environment goes away.
+  /// Its thread-safe function keeps it alive until release() or until the environment ends.
   static std::shared_ptr<EngineHandle> create(Napi::Env env, EngineOptions options, Napi::Function on_failure,
                                               Napi::Function on_progress);
   ~EngineHandle();
 
   Engine& engine() { return *engine_; }
 
-  /// Runs `work` on a thread of its own and settles the promise on the JavaScript thread: with the value
-  /// of `settle`, or with what either threw. For load and close, which are rare, take long and must not wait
-  /// behind captures for a thread. Throws where the system has no thread; nothing has started then.
+  /// Runs `work` on a separate thread and settles the promise on the JavaScript thread, with the value of
+  /// `settle` or with the error of either. For load and close, which are rare, take long and must not queue
+  /// after captures. Throws if the system has no thread; nothing has started then.
   Napi::Promise run(Napi::Env env, std::function<void()> work, Settle settle,
                     AfterFailure after_failure = AfterFailure::kKeep);
 
   /// The next event of a request.
   Napi::Promise read(Napi::Env env, RequestId id);
 
-  /// Tells JavaScript how far the loading is. Any thread.
+  /// Reports loading progress to JavaScript. Any thread.
   void report(const std::string& stage, double fraction);
 
   /// Queues `function` for the JavaScript thread. Any thread; never blocks.
   void post(std::function<void(Napi::Env)> function);
 
-  /// process.exit() runs no cleanup hook, and no thread of an engine may outlive it: ends all of them.
+  /// Ends the threads of all engines: process.exit() runs no cleanup hook, and no thread may outlive it.
   static void end_all(Napi::Env env);
 
-  /// After the engine's close(): lets go of the environment, once no other operation is under way.
-  /// JavaScript thread; safe to call twice.
+  /// After the engine's close(): releases the environment once no other operation is running. JavaScript
+  /// thread; safe to call twice.
   void release(Napi::Env env);
 
  private:
@@ -71,9 +76,9 @@ class EngineHandle : public Counted<EngineHandle> {
   napi_threadsafe_function wake_ = nullptr;
   std::mutex calls_mutex_;
   std::vector<std::function<void(Napi::Env)>> calls_;
-  bool silent_ = false;  // the environment is going away: nothing is posted any more
+  bool silent_ = false;  // the environment is ending: nothing is posted
 
-  // JavaScript thread only: a reference that goes on another one ends the process.
+  // JavaScript thread only: a reference that is freed on a different thread ends the process.
   JsFunction on_failure_;
   JsFunction on_progress_;
   std::unordered_map<RequestId, Napi::Promise::Deferred> reads_;

@@ -1,23 +1,28 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "napi/setup.h"
 
 namespace tapline {
 
-/// A JavaScript Error with `code`, from one of ours. src/native/error.ts turns it into NativeError.
-Napi::Error to_js_error(Napi::Env env, ErrorCode code, const std::string& sentence);
-
 /// What a worker thread caught, carried to the JavaScript thread.
 struct Failure {
   bool failed = false;
   ErrorCode code = ErrorCode::kInternal;
   std::string sentence;
+
+  /// A JavaScript Error with `code`. src/native/error.ts turns it into NativeError.
+  Napi::Error to_js(Napi::Env env) const {
+    Napi::Error error = Napi::Error::New(env, sentence);
+    error.Set("code", Napi::String::New(env, error_code_name(code)));
+    return error;
+  }
 };
 
-/// Runs `work`, and turns whatever it throws into a Failure: the one place where exceptions end.
+/// Runs `work` and turns whatever it throws into a Failure: the one place where exceptions end.
 template <class Work>
 Failure catching(Work&& work) {
   try {
@@ -34,16 +39,19 @@ Failure catching(Work&& work) {
   }
 }
 
-/// A promise that is rejected with an Error of that code.
-Napi::Promise rejected(Napi::Env env, ErrorCode code, const std::string& sentence);
+inline Napi::Promise rejected(Napi::Env env, ErrorCode code, const std::string& sentence) {
+  const auto deferred = Napi::Promise::Deferred::New(env);
+  deferred.Reject(Failure{true, code, sentence}.to_js(env).Value());
+  return deferred.Promise();
+}
 
-/// Ends a promise on the JavaScript thread: with what failed, or with the value of make().
+/// Settles a promise on the JavaScript thread: with the failure, or with the value of make().
 template <class Make>
 void settle_promise(Napi::Env env, const Napi::Promise::Deferred& deferred, Failure failure, Make&& make) {
   Napi::Value value;
   if (!failure.failed) failure = catching([&] { value = make(); });
   if (failure.failed) {
-    deferred.Reject(to_js_error(env, failure.code, failure.sentence).Value());
+    deferred.Reject(failure.to_js(env).Value());
   } else if (env.IsExceptionPending()) {
     deferred.Reject(env.GetAndClearPendingException().Value());
   } else {
@@ -51,39 +59,14 @@ void settle_promise(Napi::Env env, const Napi::Promise::Deferred& deferred, Fail
   }
 }
 
-/// Runs what a call from JavaScript does on its thread (reads arguments, copies them, starts threads): what
+/// Runs the part of a call on the JavaScript thread (reads arguments, copies them, starts threads). Whatever
 /// it throws becomes the call's exception.
-template <class Call>
-Napi::Value guarded(Napi::Env env, Call&& call) {
+template <class Work>
+Napi::Value guarded(Napi::Env env, Work&& work) {
   Napi::Value value;
-  const Failure failure = catching([&] { value = call(); });
-  if (failure.failed && !env.IsExceptionPending())
-    to_js_error(env, failure.code, failure.sentence).ThrowAsJavaScriptException();
+  const Failure failure = catching([&] { value = work(); });
+  if (failure.failed && !env.IsExceptionPending()) failure.to_js(env).ThrowAsJavaScriptException();
   return value;
 }
-
-/// A function of the module, guarded.
-template <Napi::Value (*call)(const Napi::CallbackInfo&)>
-Napi::Value guarded_function(const Napi::CallbackInfo& info) {
-  return guarded(info.Env(), [&] { return call(info); });
-}
-
-/// A class of the module: its methods are given to JavaScript as guarded_method<&Class::method>.
-template <class Class>
-class GuardedObject : public Napi::ObjectWrap<Class> {
- public:
-  using Napi::ObjectWrap<Class>::ObjectWrap;
-
-  template <Napi::Value (Class::*method)(const Napi::CallbackInfo&)>
-  Napi::Value guarded_method(const Napi::CallbackInfo& info) {
-    return guarded(info.Env(), [&] { return (static_cast<Class*>(this)->*method)(info); });
-  }
-
-  /// For DefineClass().
-  template <Napi::Value (Class::*method)(const Napi::CallbackInfo&)>
-  static Napi::ClassPropertyDescriptor<Class> method_named(const char* name) {
-    return Class::InstanceMethod(name, &GuardedObject::template guarded_method<method>);
-  }
-};
 
 }  // namespace tapline

@@ -4,89 +4,90 @@
 #include <string>
 #include <utility>
 
-#include "napi/errors.h"
-#include "napi/setup.h"
 #include "napi/worker.h"
 
 namespace tapline {
 
-/// Gives up a share of something that takes a while to free: not on the JavaScript thread.
-template <class Held>
-struct Release {
-  std::shared_ptr<Held> held;
-
-  void execute(const CancelToken&) { held.reset(); }
-  Napi::Value result(Napi::Env env) { return env.Undefined(); }
-};
-
-/// A class of the module around something native, a Held. Operations hold their own share of it, so it is
-/// freed when the last of them is done, never under one. JavaScript cannot construct a Class: wrap() passes
-/// what it holds through an external with Class's tag.
+/// A class of the module around a native object. Operations hold their own share of it, so it is freed when
+/// the last of them is done, never during one. JavaScript cannot construct it: wrap() passes the native
+/// object through an external with the class's tag.
 ///
-/// A Class has
-///   static constexpr napi_type_tag kTag;    // its own
-///   static constexpr const char* kWhat;     // what it is, for a person: "model"
-///   static constexpr const char* kOrigin;   // where one comes from, as a sentence
+/// A Kind has
+///   using Held;                             // the native class
+///   static constexpr napi_type_tag kTag;    // unique
+///   static constexpr const char* kWhat;     // its name in error messages: "model"
+///   static constexpr const char* kOrigin;   // how to get one, as a sentence
 ///   static constexpr Napi::FunctionReference AddonData::*kConstructor;
-template <class Class, class Held>
-class HandleObject : public GuardedObject<Class> {
+///   static Napi::Value describe(Held&, Napi::Env);  // the JavaScript object's property `info`
+///   static Napi::Value close(const Call&, std::shared_ptr<Held>&);
+template <class Kind>
+class HandleObject : public Napi::ObjectWrap<HandleObject<Kind>> {
  public:
-  static Napi::Object wrap(Napi::Env env, std::shared_ptr<Held> held) {
-    auto external = Napi::External<std::shared_ptr<Held>>::New(env, &held);
-    external.TypeTag(&Class::kTag);
-    return (AddonData::of(env).*Class::kConstructor).Value().New({external});
+  using Shared = std::shared_ptr<typename Kind::Held>;
+  using Method = Napi::Value(const Shared& held, const Call& call);
+  using Property = Napi::ClassPropertyDescriptor<HandleObject>;
+
+  static Napi::Object wrap(Napi::Env env, Shared held) {
+    auto external = Napi::External<Shared>::New(env, &held);
+    external.TypeTag(&Kind::kTag);
+    return (AddonData::of(env).*Kind::kConstructor).Value().New({external});
   }
 
- protected:
-  explicit HandleObject(const Napi::CallbackInfo& info) : GuardedObject<Class>(info) {
-    using External = Napi::External<std::shared_ptr<Held>>;
-    if (info.Length() != 1 || !info[0].IsExternal() || !info[0].As<External>().CheckTypeTag(&Class::kTag)) {
-      Napi::TypeError::New(info.Env(), Class::kOrigin).ThrowAsJavaScriptException();
+  explicit HandleObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<HandleObject>(info) {
+    using External = Napi::External<Shared>;
+    if (info.Length() != 1 || !info[0].IsExternal() || !info[0].As<External>().CheckTypeTag(&Kind::kTag)) {
+      Napi::TypeError::New(info.Env(), Kind::kOrigin).ThrowAsJavaScriptException();
       return;
     }
     held_ = std::move(*info[0].As<External>().Data());
-  }
-
-  /// Sets the JavaScript object's property `info` to describe(held, env), unless the construction failed.
-  template <class Describe>
-  void set_info(const Napi::CallbackInfo& info, const Describe& describe) {
-    if (!held_) return;
     guarded(info.Env(), [&]() -> Napi::Value {
-      info.This().As<Napi::Object>().Set("info", describe(*held_, info.Env()));
+      info.This().As<Napi::Object>().Set("info", Kind::describe(*held_, info.Env()));
       return {};
     });
   }
 
-  static void define_class(Napi::Env env, const char* name,
-                           const std::initializer_list<Napi::ClassPropertyDescriptor<Class>>& methods) {
-    AddonData::of(env).*Class::kConstructor = Napi::Persistent(Class::DefineClass(env, name, methods));
+  static void define_class(Napi::Env env, const char* name, std::initializer_list<Property> methods) {
+    std::vector<Property> all(methods);
+    all.push_back(HandleObject::InstanceMethod("close", &HandleObject::close));
+    AddonData::of(env).*Kind::kConstructor = Napi::Persistent(HandleObject::DefineClass(env, name, all));
   }
 
-  /// For define_class(): a method that gives a promise, rejected once closed.
-  template <Napi::Value (Class::*method)(const Napi::CallbackInfo&)>
-  static Napi::ClassPropertyDescriptor<Class> while_open(const char* name) {
-    return Class::InstanceMethod(name, &HandleObject::template guarded_while_open<method>);
+  /// A method that returns a promise, rejected once closed.
+  template <Method* method>
+  static Property while_open(const char* name) {
+    return HandleObject::InstanceMethod(name, &HandleObject::template call<method, true>);
   }
 
-  /// For define_class(): close() drops this object's share. It may be called again.
-  static Napi::ClassPropertyDescriptor<Class> closing() {
-    return Class::InstanceMethod("close", &HandleObject::guarded_close);
+  /// A method that returns undefined once closed.
+  template <Method* method>
+  static Property or_undefined(const char* name) {
+    return HandleObject::InstanceMethod(name, &HandleObject::template call<method, false>);
   }
-
-  std::shared_ptr<Held> held_;  // null after close()
 
  private:
-  template <Napi::Value (Class::*method)(const Napi::CallbackInfo&)>
-  Napi::Value guarded_while_open(const Napi::CallbackInfo& info) {
+  template <Method* method, bool reject>
+  Napi::Value call(const Napi::CallbackInfo& info) {
     const Napi::Env env = info.Env();
     return guarded(env, [&]() -> Napi::Value {
-      if (held_) return (static_cast<Class*>(this)->*method)(info);
-      return rejected(env, ErrorCode::kClosed, std::string("The ") + Class::kWhat + " is closed.");
+      if (held_) return method(held_, Call(info));
+      if (!reject) return env.Undefined();
+      return rejected(env, ErrorCode::kClosed, std::string("The ") + Kind::kWhat + " is closed.");
     });
   }
 
-  Napi::Value guarded_close(const Napi::CallbackInfo& info) {
-    return guarded(info.Env(), [&] { return run_async(info.Env(), Release<Held>{std::move(held_)}); });
+  Napi::Value close(const Napi::CallbackInfo& info) {
+    return guarded(info.Env(), [&] { return Kind::close(Call(info), held_); });
+  }
+
+  Shared held_;  // null after close()
+};
+
+/// What most kinds do on close(), which may be called again: drop the object's share. Freeing takes a while,
+/// so it does not run on the JavaScript thread.
+struct HandleKind {
+  template <class Held>
+  static Napi::Value close(const Call& call, std::shared_ptr<Held>& held) {
+    return start(call, [held = std::move(held)]() mutable { held.reset(); });
   }
 };
 

@@ -11,9 +11,9 @@
 
 namespace tapline {
 
-/// Beside something of Node-API's that we keep and have to give back: a reference or a thread-safe function.
-/// They are counted, and so are those that were given back on another thread than took them, which Node-API
-/// forbids for references and which ends the process only sometimes, and later.
+/// Accompanies a reference of Node-API that must be released. References are counted, and so are those that
+/// are released on a different thread, which Node-API forbids and which ends the process only sometimes, and
+/// later.
 class ReferenceGuard : public Counted<ReferenceGuard> {
  public:
   ReferenceGuard() = default;
@@ -30,13 +30,13 @@ class ReferenceGuard : public Counted<ReferenceGuard> {
   static inline std::atomic<int64_t> released_elsewhere_{0};
 };
 
-/// A JavaScript function that is called later, on its own thread.
+/// A JavaScript function that is called later, on its JavaScript thread.
 class JsFunction {
  public:
   explicit JsFunction(Napi::Function function)
       : function_(Napi::Persistent(function)), guard_(new ReferenceGuard()) {}
 
-  /// Nothing once it was given back.
+  /// Does nothing after release().
   void call(const std::initializer_list<napi_value>& arguments) {
     if (guard_) function_.Call(arguments);
   }

@@ -6,7 +6,7 @@ namespace tapline {
 
 namespace {
 
-/// More operations than this wait for each other; each uses several cores by itself.
+/// Further operations are queued; each of them uses several cores.
 constexpr size_t kMostThreads = 16;
 
 }  // namespace

@@ -4,21 +4,26 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "base/cancel.h"
 #include "napi/addon_data.h"
+#include "napi/args.h"
+#include "napi/cancel_object.h"
 #include "napi/errors.h"
 #include "napi/js_function.h"
+#include "napi/results.h"
 #include "napi/setup.h"
 
 namespace tapline {
 
-/// Tells a JavaScript callback about progress from a worker thread.
+/// Reports progress from a worker thread to a JavaScript callback.
 ///
 /// Lifetime rules: created and destroyed on the JavaScript thread; never keeps the process alive (unref'd).
-/// At most one call in 40 ms waits for JavaScript, and a newer one takes its place; the last one is made
-/// before the operation's promise settles.
+/// At most one call per 40 ms is pending, and a newer one replaces it; the last one is made before the
+/// operation's promise settles.
 class Progress {
  public:
   Progress() = default;
@@ -51,8 +56,8 @@ class Progress {
     });
   }
 
-  /// The same with what is known so far as a third argument: `make()` is called only where somebody hears of
-  /// it, and `write(env, made)` on the JavaScript thread.
+  /// The same with intermediate results as a third argument: `make()` is called only if a report is due, and
+  /// `write(env, made)` on the JavaScript thread.
   template <class Make, class Write>
   void report(double done, double total, const Make& make, Write write) {
     if (!is_due(done, total)) return;
@@ -61,12 +66,12 @@ class Progress {
     });
   }
 
-  /// What an operation calls that counts; not longer than this object stays where it is.
+  /// A callback for operations that count. Valid until this object is moved or destroyed.
   auto counter() {
     return [this](auto done, auto total) { report(static_cast<double>(done), static_cast<double>(total)); };
   }
 
-  /// Makes the call that waits, on the JavaScript thread.
+  /// Makes the pending call, on the JavaScript thread.
   void deliver(Napi::Env env) {
     if (waiting_) waiting_->deliver(env);
   }
@@ -74,7 +79,7 @@ class Progress {
  private:
   using Call = std::function<void(Napi::Env, JsFunction&)>;
 
-  /// Outlives the progress in wakes that are under way: the function is given back by then, and none is made.
+  /// Outlives the progress in pending wake-ups, which then find the function released and make no call.
   struct Waiting {
     explicit Waiting(Napi::Function callback) : function(callback) {}
 
@@ -87,7 +92,7 @@ class Progress {
       if (!made) return;
       const Napi::HandleScope scope(env);
       made(env, function);
-      // What a callback throws is nobody's to catch: neither the operation's nor the next callback's.
+      // A callback's exception concerns neither the operation nor the next callback.
       if (env.IsExceptionPending()) napi_fatal_exception(env, env.GetAndClearPendingException().Value());
     }
 
@@ -101,7 +106,7 @@ class Progress {
       const std::lock_guard<std::mutex> lock(waiting_->mutex);
       std::swap(waiting_->call, call);
     }
-    if (call) return;  // the one whose place it took has woken JavaScript
+    if (call) return;  // the call that it replaces has woken JavaScript
     wake_.NonBlockingCall([waiting = waiting_](Napi::Env env, Napi::Function) { waiting->deliver(env); });
   }
 
@@ -114,60 +119,99 @@ class Progress {
   }
 
   Napi::ThreadSafeFunction wake_;
-  std::shared_ptr<Waiting> waiting_;  // where there is a callback
+  std::shared_ptr<Waiting> waiting_;  // null without a callback
   std::chrono::steady_clock::time_point last_{};
 };
 
-/// What waits of an operation's progress; nothing of one that tells of none.
-template <class Operation>
-auto deliver_progress(Napi::Env env, Operation& operation, int) -> decltype(operation.progress.deliver(env)) {
-  operation.progress.deliver(env);
+/// The result of an operation: what compute(cancel, progress) returns, which may take fewer arguments.
+template <class Compute>
+auto computed(Compute& compute, const CancelToken& cancel, Progress& progress) {
+  if constexpr (std::is_invocable_v<Compute&, const CancelToken&, Progress&>) {
+    return compute(cancel, progress);
+  } else if constexpr (std::is_invocable_v<Compute&, const CancelToken&>) {
+    return compute(cancel);
+  } else {
+    return compute();
+  }
 }
-template <class Operation>
-void deliver_progress(Napi::Env, Operation&, long) {}
 
-/// Runs one operation on a thread of the environment and settles its promise on the JavaScript thread.
-///
-/// An operation is a small movable struct with
-///   void execute(const CancelToken&);   // other thread: plain data only, may throw
-///   Napi::Value result(Napi::Env);      // JavaScript thread, after execute() returned
-template <class Operation>
-class OperationTask final : public Task {
+/// One operation of a call and its promise.
+template <class Compute, class Write>
+class Operation final : public Task {
  public:
-  OperationTask(Napi::Env env, Operation operation, CancelToken cancel)
+  Operation(Napi::Env env, CancelToken cancel, Progress progress, Compute compute, Write write)
       : Task(std::move(cancel)),
         deferred_(Napi::Promise::Deferred::New(env)),
-        operation_(std::move(operation)) {}
+        progress_(std::move(progress)),
+        compute_(std::move(compute)),
+        write_(std::move(write)) {}
 
   Napi::Promise promise() const { return deferred_.Promise(); }
 
   void execute() override {
     failure_ = catching([this] {
       cancel().check();
-      operation_.execute(cancel());
+      found_.emplace(computed(compute_, cancel(), progress_));
     });
   }
 
   void settle(Napi::Env env) override {
-    deliver_progress(env, operation_, 0);
-    settle_promise(env, deferred_, std::move(failure_), [&] { return operation_.result(env); });
+    progress_.deliver(env);
+    settle_promise(env, deferred_, std::move(failure_), [&] { return write_(env, *found_); });
   }
 
  private:
   Napi::Promise::Deferred deferred_;
-  Operation operation_;
+  Progress progress_;
+  Compute compute_;
+  Write write_;
+  std::optional<decltype(computed(std::declval<Compute&>(), std::declval<const CancelToken&>(),
+                                  std::declval<Progress&>()))>
+      found_;
   Failure failure_;
 };
 
-/// Queues `operation`; the promise resolves with its result() or rejects with an Error that has a code.
-/// When reading the arguments has thrown (a getter, a proxy), that exception goes on to the caller instead.
-template <class Operation>
-Napi::Promise run_async(Napi::Env env, Operation operation, CancelToken cancel = {}) {
-  if (env.IsExceptionPending()) return {};
-  auto task = std::make_unique<OperationTask<Operation>>(env, std::move(operation), std::move(cancel));
+/// Runs found = compute(cancel, progress) on a thread of the environment, with the call's `cancel` and
+/// `onProgress`; compute works on plain data only and may throw. The promise resolves with write(env, found)
+/// or rejects with an Error that has a code. If reading the arguments has thrown (a getter, a proxy), that
+/// exception goes to the caller instead.
+template <class Compute, class Write>
+Napi::Value start(const Call& call, Compute compute, Write write) {
+  CancelToken cancel = CancelObject::from(call.options.Get("cancel"));
+  Progress progress(call.env, call.options.Get("onProgress"));
+  if (call.env.IsExceptionPending()) return {};
+  auto task = std::make_unique<Operation<Compute, Write>>(call.env, std::move(cancel), std::move(progress),
+                                                          std::move(compute), std::move(write));
   const Napi::Promise promise = task->promise();
-  AddonData::of(env).operations.start(env, std::move(task));
+  AddonData::of(call.env).operations.start(call.env, std::move(task));
   return promise;
+}
+
+/// The same with a result that to_js() writes, or with none.
+template <class Compute>
+Napi::Value start(const Call& call, Compute compute) {
+  using Found = decltype(computed(compute, std::declval<const CancelToken&>(), std::declval<Progress&>()));
+  if constexpr (std::is_void_v<Found>) {
+    return start(
+        call,
+        [compute = std::move(compute)](const CancelToken& cancel, Progress& progress) mutable {
+          computed(compute, cancel, progress);
+          return true;
+        },
+        [](Napi::Env env, bool) { return env.Undefined(); });
+  } else {
+    return start(call, std::move(compute),
+                 [](Napi::Env env, const Found& found) { return to_js(env, found); });
+  }
+}
+
+/// Adds a function to the module.
+template <Napi::Value (*function)(const Call&)>
+void define(Napi::Object exports, const char* name) {
+  const auto call = [](const Napi::CallbackInfo& info) {
+    return guarded(info.Env(), [&] { return function(Call(info)); });
+  };
+  exports.Set(name, Napi::Function::New(exports.Env(), call, name));
 }
 
 }  // namespace tapline

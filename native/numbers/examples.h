@@ -1,11 +1,16 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
+#include "base/error.h"
+#include "numbers/kernels.h"
+
 namespace tapline {
 
-/// Activations of a data set, one row an example, and which rows are for training; the others are held out.
+/// Activations of a data set, one row per example; rows that are not for training are held out.
 struct Examples {
   const float* features = nullptr;  ///< [count, hidden]
   int count = 0;
@@ -13,7 +18,16 @@ struct Examples {
   std::vector<uint8_t> train;  ///< 1 or 0 for each example
 };
 
-/// Throws kInvalidArgument when a value is NaN or infinite.
-void check_finite(const Examples& examples);
+/// Throws kInvalidArgument if a value is NaN or infinite.
+inline void check_finite(const Examples& examples) {
+  for (int row = 0; row < examples.count; ++row) {
+    const float* x = examples.features + static_cast<size_t>(row) * static_cast<size_t>(examples.hidden);
+    if (best_kernels().all_finite(x, examples.hidden)) continue;
+    const float* bad =
+        std::find_if_not(x, x + examples.hidden, [](float value) { return std::isfinite(value); });
+    throw_error(ErrorCode::kInvalidArgument, "Activation ", bad - x, " of example ", row,
+                " is not a finite number.");
+  }
+}
 
 }  // namespace tapline

@@ -10,8 +10,9 @@
 
 namespace tapline {
 
-/// While it lives, this thread takes numbers below 1e-38 for zero. Adam's first moment of a feature that no
-/// longer fires shrinks by a tenth a step, and a processor is a hundred times slower at what it then becomes.
+/// Makes this thread treat numbers below 1e-38 as zero during its lifetime. Adam's first moment of a feature
+/// that stopped firing shrinks by a tenth per step, and a processor is a hundred times slower with the
+/// resulting denormals.
 class FlushDenormals {
  public:
 #ifdef TAPLINE_MXCSR

@@ -124,7 +124,8 @@ const PanelKernels<T>& panel_kernels() {
   }
 }
 
-/// Kernels by name ("avx512", "avx2", "portable"); null where this processor or build has none. For tests.
+/// Kernels by name ("avx512", "avx2", "portable"); null if this processor or build does not support them. For
+/// tests.
 const Kernels* kernels_by_name(const char* name);
 
 // One table per instruction set that this build has; use best_kernels().

@@ -12,7 +12,7 @@ namespace {
 constexpr int kSliceBytes = 1024;
 template <class T>
 constexpr int kDepthStep = kSliceBytes / static_cast<int>(sizeof(T));
-// Multiplications that are not worth waking another thread for.
+// Fewer multiplications than this run on one thread.
 constexpr int kFewProducts = 24 * 16 * 16 * 16;
 
 // Adds to (or sets) blocks (row_block, 0 ... row_block) the product over a slice of the depth, of which the
@@ -107,7 +107,7 @@ Cholesky<T>::Cholesky(PanelMatrix<T>& matrix, ThreadTeam* team)
   }
 }
 
-// Takes the part of the blocks left of a block out of it.
+// Subtracts the part of the blocks to the left from a block.
 template <class T>
 void Cholesky<T>::subtract_known(int row_block, int column_block) {
   alignas(64) T block[kBlock];
@@ -117,7 +117,7 @@ void Cholesky<T>::subtract_known(int row_block, int column_block) {
   for (int e = 0; e < kBlock; ++e) target[e] -= block[e];
 }
 
-// A block below the diagonal: what is known taken out, divided by the transposed diagonal factor from the
+// A block below the diagonal: subtracts the known part and divides by the transposed diagonal factor from the
 // right.
 template <class T>
 void Cholesky<T>::finish_row(int row_block, int column_block) {
@@ -133,7 +133,7 @@ void Cholesky<T>::solve(T* b) const {
   const PanelKernels<T>& kernels = panel_kernels<T>();
   const int blocks = factor_.panels();
   T solved[kWidth];
-  // Forward: a row panel times what is solved so far, then the diagonal block.
+  // Forward: a row panel times the solution so far, then the diagonal block.
   for (int i = 0; i < blocks; ++i) {
     T known[kWidth] = {};
     kernels.times_vector(factor_.panel(i), b, i * kWidth, known);
@@ -142,7 +142,7 @@ void Cholesky<T>::solve(T* b) const {
     kernels.times_vector(inverses_.data() + i * kBlock, known, kWidth, solved);
     std::copy_n(solved, kWidth, b + i * kWidth);
   }
-  // Backward: each solved block takes its part out of all earlier ones.
+  // Backward: each solved block is subtracted from all earlier ones.
   std::vector<T> taken(static_cast<size_t>(blocks) * kWidth, T{0});
   for (int i = blocks - 1; i >= 0; --i) {
     T known[kWidth];

@@ -39,12 +39,12 @@ class PanelMatrix {
   AlignedArray<T> data_;
 };
 
-/// Writes columns from ... from + count - 1 of one panel of a matrix that exists nowhere as a whole.
+/// Writes columns from ... from + count - 1 of one panel of a matrix that is never stored as a whole.
 template <class T>
 using FillSlice = std::function<void(int panel, int from, int count, T* to)>;
 
-/// x x^T, a square matrix of as many rows as the panels of x have, for an x [rows, depth] that `fill` makes
-/// slice by slice.
+/// x x^T, a square matrix with the padded rows of x, for an x [rows, depth] that `fill` writes slice by
+/// slice.
 template <class T>
 PanelMatrix<T> gram(int rows, int depth, const FillSlice<T>& fill, ThreadTeam& team);
 
@@ -65,8 +65,8 @@ void transposed_times(const PanelMatrix<T>& x, const T* v, T* y);
 template <class T>
 class Cholesky {
  public:
-  /// Factors `matrix` in place, of which only the lower triangle is read. ok() is false when it is not
-  /// numerically positive definite. The matrix must outlive this object. `team` may be null: one thread.
+  /// Factors `matrix` in place, reading only its lower triangle. ok() is false if it is not numerically
+  /// positive definite. The matrix must outlive this object. `team` may be null: one thread.
   Cholesky(PanelMatrix<T>& matrix, ThreadTeam* team);
 
   bool ok() const { return ok_; }

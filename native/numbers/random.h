@@ -7,7 +7,7 @@
 
 namespace tapline {
 
-/// Random numbers that are the same on every platform and compiler (std::normal_distribution's are not):
+/// Random numbers that are the same on every platform and compiler (unlike std::normal_distribution's):
 /// SplitMix64 (Steele, Lea & Flood, OOPSLA 2014). `stream` separates uses of one seed.
 class Random {
  public:

@@ -17,7 +17,7 @@ class GramFactor {
   GramFactor(const PanelMatrix<T>& gram, double c)
       : gram_(gram), c_(c), root_(static_cast<size_t>(gram.rows())), system_(gram.rows(), gram.rows()) {}
 
-  /// False where B does not factor.
+  /// Returns false if B does not factor.
   bool factor(const std::vector<double>& curvature, ThreadTeam* team) {
     constexpr int kWidth = PanelMatrix<T>::kWidth;
     for (size_t i = 0; i < root_.size(); ++i) root_[i] = static_cast<T>(std::sqrt(curvature[i]));
@@ -47,7 +47,7 @@ class GramFactor {
     for (size_t i = 0; i < root_.size(); ++i) y[i] = c_ * static_cast<double>(root_[i] * scaled[i]);
   }
 
-  /// The same of a vector of ones.
+  /// The same for a vector of ones.
   const std::vector<double>& solved_ones() const { return ones_; }
 
  private:
@@ -59,7 +59,7 @@ class GramFactor {
   std::vector<double> ones_;
 };
 
-/// What all labellings of the same examples share.
+/// Shared by all labellings of the same examples.
 template <class T>
 struct SharedGram {
   SharedGram(const StandardisedExamples& x, double c, ThreadTeam& team)
@@ -73,7 +73,7 @@ struct SharedGram {
   }
 
   PanelMatrix<T> gram;
-  GramFactor<T> first;  ///< at scores of zero, where every fit begins: curvatures of 1/4, and 0 of padding
+  GramFactor<T> first;  ///< at scores of zero, where every fit begins: curvatures of 1/4, and 0 for padding
 };
 
 }  // namespace tapline::probes

@@ -1,4 +1,4 @@
-#include "probes/gram_problem.h"
+#include "probes/newton_problem.h"
 
 #include <algorithm>
 #include <cmath>
@@ -32,7 +32,7 @@ class GramProblem final : public NewtonProblem {
     for (Vector* v : {&a_, &gram_a_, &r_, &gram_r_, &u_, &da_, &gram_da_}) v->assign(size_, 0.0);
   }
 
-  // In double precision, too, K a loses digits: with a large C, a is large, and most of it cancels.
+  // K a loses digits even in double precision: with a large C, a is large, and most of it cancels.
   bool approximate() const override { return true; }
   double rough_gradient() const override { return sizeof(T) < sizeof(double) ? 1e-3 : 0; }
 
@@ -94,7 +94,7 @@ class GramProblem final : public NewtonProblem {
     for (size_t i = 0; i < size_; ++i) direction_scores[i] = gram_da_[i] + db_;
   }
 
-  // K a moves along with a: no product of its own.
+  // K a changes with a, without another product.
   void advance(double step) override {
     for (size_t i = 0; i < size_; ++i) {
       a_[i] += step * da_[i];
@@ -134,7 +134,7 @@ class GramProblem final : public NewtonProblem {
   std::optional<GramFactor<T>> own_;
   const GramFactor<T>* factor_ = nullptr;
   Vector a_, gram_a_, r_, gram_r_, u_, da_, gram_da_;
-  Vector weight_;  // of a_ when it was last made anew, as it is at the end of every fit
+  Vector weight_;  // of a_ at the last renew(), which is at the end of every fit
   double b_ = 0;
   double db_ = 0;
 };

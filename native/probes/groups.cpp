@@ -11,10 +11,9 @@ namespace tapline::probes {
 Groups::Groups(const std::vector<int32_t>& group_of, const std::vector<uint8_t>& train,
                const std::vector<uint8_t>& labels)
     : given_(!group_of.empty()) {
-  if (given_ && group_of.size() != train.size()) {
-    throw Error(ErrorCode::kInvalidArgument, std::to_string(group_of.size()) + " groups were given for " +
-                                                 std::to_string(train.size()) + " examples.");
-  }
+  if (given_ && group_of.size() != train.size())
+    throw_error(ErrorCode::kInvalidArgument, group_of.size(), " groups were given for ", train.size(),
+                " examples.");
   struct Known {
     size_t number;
     uint8_t train;
@@ -25,14 +24,10 @@ Groups::Groups(const std::vector<int32_t>& group_of, const std::vector<uint8_t>&
     const int32_t name = given_ ? group_of[i] : static_cast<int32_t>(i);
     const auto [found, fresh] = known.try_emplace(name, Known{side.labels.size(), train[i]});
     if (fresh) side.labels.push_back(labels[i]);
-    if (found->second.train != train[i]) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  "Group " + std::to_string(name) + " has examples on both sides of the split.");
-    }
-    if (side.labels[found->second.number] != labels[i]) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  "Group " + std::to_string(name) + " has examples of both labels.");
-    }
+    if (found->second.train != train[i])
+      throw_error(ErrorCode::kInvalidArgument, "Group ", name, " has examples on both sides of the split.");
+    if (side.labels[found->second.number] != labels[i])
+      throw_error(ErrorCode::kInvalidArgument, "Group ", name, " has examples of both labels.");
     side.member_of.push_back(found->second.number);
   }
 }

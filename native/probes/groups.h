@@ -7,12 +7,12 @@
 
 namespace tapline::probes {
 
-/// Which examples belong together, as the rows of one text do: they share a label and a side of the split,
-/// and are alike, so that chance deals in groups.
+/// Groups of similar examples, such as the rows of one text: they share a label and a side of the split, and
+/// permutations are of groups.
 class Groups {
  public:
-  /// `group_of`: a number for each example; empty: every example is a group by itself. Throws
-  /// kInvalidArgument where a group has two labels, or lies on both sides.
+  /// `group_of`: a number for each example; empty: every example is a group. Throws kInvalidArgument if a
+  /// group has two labels or is on both sides.
   Groups(const std::vector<int32_t>& group_of, const std::vector<uint8_t>& train,
          const std::vector<uint8_t>& labels);
 
@@ -22,7 +22,7 @@ class Groups {
   const std::vector<uint8_t>& train_labels() const { return train_.labels; }
   const std::vector<uint8_t>& test_labels() const { return test_.labels; }
 
-  /// Labels of the training examples, where each of their groups gets another one's.
+  /// Labels of the training examples after a permutation among their groups.
   std::vector<uint8_t> permuted(Random& random) const;
 
   /// The mean probability of label 1 in each held-out group, from the decision values of held-out examples.

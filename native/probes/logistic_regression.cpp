@@ -5,8 +5,7 @@
 #include <limits>
 #include <string>
 
-#include "probes/gram_problem.h"
-#include "probes/weight_problem.h"
+#include "probes/newton_problem.h"
 
 namespace tapline::probes {
 
@@ -29,7 +28,7 @@ struct Logistic {
   double e;
 };
 
-/// The factor of an older Hessian gives a good direction while no curvature differs by more than this.
+/// The factor of an older Hessian gives a good direction if no curvature differs by more than this.
 constexpr double kReuse = 0.05;
 
 /// Largest relative difference of curvatures; infinite where one vanished.
@@ -60,7 +59,8 @@ double line_minimum(const NewtonProblem& problem, const Vector& signs, double c,
       size += std::fabs(part);
       curvature += at.curvature() * change * change;
     }
-    // A minimum near enough: its derivative is small beside the one at the start, or lost in rounding.
+    // Close enough to the minimum: the derivative is small compared with the initial one, or lost in
+    // rounding.
     if (std::fabs(slope_here) <= std::max(-1e-3 * slope, 1e-14 * size)) return step;
     (slope_here < 0 ? low : high) = step;
     double next = step - slope_here / curvature;
@@ -91,7 +91,7 @@ LogisticFit minimise(NewtonProblem& problem, const std::vector<uint8_t>& labels,
       curvature[i] = at.curvature();
     }
   };
-  // False where rounding has the last word: no better point can be told from this one.
+  // Returns false if rounding prevents further progress.
   const auto newton_step = [&] {
     if (fit.iterations == 0 || relative_change(curvature, factored, count) > kReuse) {
       if (!problem.factor(curvature)) return false;
@@ -138,11 +138,11 @@ LogisticFit minimise(NewtonProblem& problem, const std::vector<uint8_t>& labels,
   return fit;
 }
 
-/// In single precision, K is wrong by about 2^-24 of its trace. That much, times c and a curvature of at most
-/// 1/4, is what its factor gets wrong of a Hessian whose eigenvalues are at least 1.
+/// In single precision, the error of K is about 2^-24 of its trace. Times c and a curvature of at most 1/4,
+/// that is the error of the factor of a Hessian whose eigenvalues are at least 1.
 constexpr double kWrongest = 1.0;
 
-bool single_will_do(const StandardisedExamples& x, double c) {
+bool single_is_enough(const StandardisedExamples& x, double c) {
   const double trace = static_cast<double>(x.rows()) * x.depth();
   return c / 4 * trace * 0x1p-24 <= kWrongest;
 }
@@ -156,7 +156,7 @@ LogisticRegression::LogisticRegression(const StandardisedExamples& x, const Logi
     team.parallel_for(whole_.panels(), [&](int p) { x.fill(p, 0, x.depth(), whole_.panel(p)); });
     return;
   }
-  if (single_will_do(x, options.c)) single_ = std::make_unique<SharedGram<float>>(x, options.c, team);
+  if (single_is_enough(x, options.c)) single_ = std::make_unique<SharedGram<float>>(x, options.c, team);
   if (single_ && !single_->first.ok()) single_.reset();
   if (!single_) double_ = std::make_unique<SharedGram<double>>(x, options.c, team);
 }
@@ -177,11 +177,10 @@ LogisticFit LogisticRegression::fit(const std::vector<uint8_t>& labels, ThreadTe
                                     std::optional<double> tolerance) const {
   const int examples = x_.rows();
   const int ones = static_cast<int>(std::count(labels.begin(), labels.end(), uint8_t{1}));
-  if (static_cast<int>(labels.size()) != examples || ones == 0 || ones == examples) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "A logistic regression needs training examples of both classes, but " + std::to_string(ones) +
-                    " of " + std::to_string(examples) + " have label 1.");
-  }
+  if (static_cast<int>(labels.size()) != examples || ones == 0 || ones == examples)
+    throw_error(ErrorCode::kInvalidArgument,
+                "A logistic regression needs training examples of both classes, but ", ones, " of ", examples,
+                " have label 1.");
   int before = 0;
   const auto run = [&](const std::unique_ptr<NewtonProblem>& problem) {
     LogisticFit fit = minimise(*problem, labels, options_, tolerance.value_or(options_.tolerance), cancel,
@@ -197,7 +196,7 @@ LogisticFit LogisticRegression::fit(const std::vector<uint8_t>& labels, ThreadTe
     if (fit.converged) return fit;
     before = fit.iterations;
   }
-  // Single precision is a way to the minimum, not what is promised: the rare rest begins again in double.
+  // The result must be exact in double precision: the rare cases that did not converge start again in double.
   return run(gram_problem(x_, in_double(team), options_.c, team));
 }
 

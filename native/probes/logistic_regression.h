@@ -39,9 +39,10 @@ struct SharedGram;
 /// algorithm 3.1, with a free bias), which is computed once, as is the first Hessian, which no label changes;
 /// otherwise on the weights.
 ///
-/// The Gram matrix and its factors are in single precision, which halves their time, and only show the way:
-/// scores and gradient are computed from the examples in double precision before a fit counts as converged,
-/// and where that is not enough, everything is done again in double, on a Gram matrix that is then kept.
+/// The Gram matrix and its factors are in single precision, which halves their time, and only give
+/// directions: scores and gradient are computed from the examples in double precision before a fit counts as
+/// converged. If that is not enough, everything is done again in double, on a Gram matrix that is then
+/// reused.
 class LogisticRegression {
  public:
   /// `x` [examples, dimensions] must outlive this object.
@@ -63,10 +64,10 @@ class LogisticRegression {
 
   const StandardisedExamples& x_;
   LogisticOptions options_;
-  PanelMatrix<double> whole_;                           ///< x, empty where the Gram matrix is used
-  std::unique_ptr<SharedGram<float>> single_;           ///< null where single precision will not do
-  mutable std::unique_ptr<SharedGram<double>> double_;  ///< null until it is wanted
-  mutable std::mutex mutex_;                            ///< of double_, where several threads fit
+  PanelMatrix<double> whole_;                           ///< x; empty if the Gram matrix is used
+  std::unique_ptr<SharedGram<float>> single_;           ///< null if single precision is not enough
+  mutable std::unique_ptr<SharedGram<double>> double_;  ///< null until it is needed
+  mutable std::mutex mutex_;                            ///< of double_
 };
 
 /// 1 / (1 + exp(-z)) without overflow.

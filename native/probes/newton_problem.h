@@ -1,6 +1,9 @@
 #pragma once
 
+#include <memory>
 #include <vector>
+
+#include "probes/gram_factor.h"
 
 namespace tapline::probes {
 
@@ -21,14 +24,14 @@ class NewtonProblem {
   virtual void refresh() = 0;
   /// Upper bound of the gradient's infinity norm, from the derivative of the losses by the scores.
   virtual double gradient_bound(const Vector& residual) = 0;
-  /// Factors the Hessian at these curvatures. False where it does not factor.
+  /// Factors the Hessian at these curvatures. Returns false if it does not factor.
   virtual bool factor(const Vector& curvature) = 0;
   /// Newton's direction with the factored Hessian; call after gradient_bound of the residual.
   virtual void find_direction() = 0;
   virtual void advance(double step) = 0;
-  /// Whether scores along the way are rough and gradient_bound is a guess, until renew() computes the scores
-  /// and exact_gradient() the gradient's infinity norm from the examples; and down to which gradient the
-  /// rough ones do, so that no examples are read for them.
+  /// Whether scores are approximate and gradient_bound is an estimate, until renew() computes the scores and
+  /// exact_gradient() the gradient's infinity norm from the examples; and the gradient down to which the
+  /// approximate ones are good enough, so that no examples are read for them.
   virtual bool approximate() const { return false; }
   virtual double rough_gradient() const { return 0; }
   virtual void renew() {}
@@ -36,5 +39,14 @@ class NewtonProblem {
   virtual Vector weight() const = 0;
   virtual double bias() const = 0;
 };
+
+/// A fit on the Gram matrix K: w = X^T a. With K in single precision, intermediate scores have a relative
+/// error of 1e-7; renew() computes them from the examples, so that the error is only that of later changes.
+template <class T>
+std::unique_ptr<NewtonProblem> gram_problem(const StandardisedExamples& x, const SharedGram<T>& shared,
+                                            double c, ThreadTeam* team);
+
+/// A fit on the weights and the bias. `x` must outlive it.
+std::unique_ptr<NewtonProblem> weight_problem(const PanelMatrix<double>& x, double c, ThreadTeam* team);
 
 }  // namespace tapline::probes

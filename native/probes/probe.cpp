@@ -20,7 +20,7 @@ constexpr uint64_t kPermutationStreams = 1000;  // one for each permutation, so 
 
 constexpr double kPermutationTolerance = 1e-3;
 
-/// How much of the progress the probe itself is, beside permutations that share its Gram matrix.
+/// The probe's share of the progress, if there are permutations, which share its Gram matrix.
 constexpr double kProbeShare = 0.2;
 
 // The values of the held-out examples.
@@ -80,14 +80,14 @@ void fit_permutations(const Examples& examples, const StandardisedExamples& x, c
   });
 }
 
-/// Whose figures they are: of examples by their decision values, or of groups by the means of their scores.
+/// The unit of evaluation: examples by their decision values, or groups by the means of their scores.
 struct Unit {
   ProbeFigures& figures;
   const std::vector<uint8_t>& train_labels;
   const std::vector<uint8_t>& test_labels;
   const Groups* groups;  // null: of examples
 
-  /// What is compared with threshold().
+  /// The values to compare with threshold().
   std::vector<double> values(const std::vector<double>& decisions) const {
     return groups == nullptr ? decisions : groups->mean_scores(decisions);
   }
@@ -98,7 +98,7 @@ struct Unit {
     return accuracy_of(values(decisions), threshold(), test_labels);
   }
 
-  /// Everything but what permutations give.
+  /// Computes all figures except those of permutations.
   void measure(const std::vector<double>& decisions) const {
     figures.train_size = static_cast<int>(train_labels.size());
     figures.test_size = static_cast<int>(test_labels.size());
@@ -149,11 +149,9 @@ ProbeResult train_probe(const Examples& examples, const std::vector<uint8_t>& la
   ThreadTeam team(options.threads > 0 ? options.threads : ThreadTeam::default_size());
   const StandardisedExamples x(examples, options.std_floor, team);
   const Groups groups(options.groups, examples.train, labels);
-  if (x.rows() == 0 || x.rows() == examples.count) {
-    throw Error(ErrorCode::kInvalidArgument, "A probe needs training and held-out examples, but has " +
-                                                 std::to_string(x.rows()) + " and " +
-                                                 std::to_string(examples.count - x.rows()) + ".");
-  }
+  if (x.rows() == 0 || x.rows() == examples.count)
+    throw_error(ErrorCode::kInvalidArgument, "A probe needs training and held-out examples, got ", x.rows(),
+                " and ", examples.count - x.rows(), ".");
   ProbeResult result;
   result.mean = x.mean();
   result.std = x.std();
@@ -180,7 +178,7 @@ ProbeResult train_probe(const Examples& examples, const std::vector<uint8_t>& la
   if (!options.control) {
     fit_one(0, &team);
   } else {
-    // The probe and its control are fitted side by side.
+    // The probe and its control are fitted in parallel.
     team.parallel_for(2, [&](int which) { fit_one(which, nullptr); });
   }
 

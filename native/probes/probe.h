@@ -16,9 +16,9 @@ struct ProbeOptions {
   uint64_t seed = 0;
   double std_floor = 0.01;
   bool control = true;   ///< also fit permuted training labels
-  int permutations = 0;  ///< how many more permutations show the spread of that control
+  int permutations = 0;  ///< further permutations, for the spread of that control
   /// A number for each example: those of one group share a label and a side of the split, labels are permuted
-  /// among groups, and a group's score is the mean of its examples'. Empty: every example is by itself.
+  /// among groups, and a group's score is the mean of its examples'. Empty: every example is a group.
   std::vector<int32_t> groups;
   int threads = 0;  ///< 0: ThreadTeam::default_size()
 };
@@ -40,13 +40,13 @@ struct ProbeResult {
   std::optional<ProbeFigures> by_group;  ///< where groups are given
   bool converged = false;
   int iterations = 0;
-  double gradient_norm = 0;  ///< infinity norm of the objective's gradient, evaluated anew at the result
+  double gradient_norm = 0;  ///< infinity norm of the objective's gradient, recomputed for the result
 };
 
 /// Standardises with the training examples' statistics (population standard deviation, at least std_floor),
 /// fits, and evaluates on the held-out examples. `labels`: 0 or 1 for each example. `progress(fraction, 1)`
-/// is a guess from the number of Newton iterations, then a count of permutations. Permutations are fitted to
-/// a gradient of 1e-3 only: what they say is how far chance reaches, not what a weight is.
+/// is an estimate from the number of Newton iterations, then a count of permutations. Permutations are fitted
+/// only to a gradient of 1e-3: they show the effect of chance, for which exact weights do not matter.
 ProbeResult train_probe(const Examples& examples, const std::vector<uint8_t>& labels,
                         const ProbeOptions& options, const CancelToken& cancel,
                         const std::function<void(double, double)>& progress);

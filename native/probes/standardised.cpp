@@ -10,7 +10,7 @@ namespace tapline::probes {
 
 namespace {
 
-// Columns that are gone through together, so that all rows' parts stay in the second-level cache.
+// Columns that are processed together, so that all rows' parts stay in the second-level cache.
 constexpr int kColumns = 256;
 
 }  // namespace

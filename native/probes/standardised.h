@@ -8,8 +8,8 @@
 
 namespace tapline::probes {
 
-/// The training examples' activations as (x - mean) / std, computed from the activations whenever they are
-/// wanted: reading single precision again costs less than keeping double.
+/// The training examples' activations as (x - mean) / std, computed from the activations on each use: reading
+/// single precision again costs less than storing double.
 class StandardisedExamples {
  public:
   /// Statistics of the training examples: population standard deviation, at least `std_floor`. `examples`
@@ -34,8 +34,8 @@ class StandardisedExamples {
   /// y = x^T v; `v` has rows() elements, `y` gets depth(). `team` may be null: one thread.
   void transposed_times(const double* v, double* y, ThreadTeam* team) const;
 
-  /// weight . (x - mean) / std for every example of the data set, held-out ones too. `team` may be null: one
-  /// thread.
+  /// weight . (x - mean) / std for every example of the data set, including held-out ones. `team` may be
+  /// null: one thread.
   std::vector<double> products(const std::vector<double>& weight, ThreadTeam* team) const;
 
  private:

@@ -1,4 +1,4 @@
-#include "probes/weight_problem.h"
+#include "probes/newton_problem.h"
 
 #include <algorithm>
 #include <cmath>

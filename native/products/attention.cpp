@@ -1,10 +1,10 @@
-// Flash attention of the processor, instead of ggml's. ggml has three ways: with F16 sums below 64 rows, in
-// tiles of F32 from there on, and in parts for a single token. They round differently, by 5e-4, and weights
-// that meet tokens in eight bits make 2 to 4 % of that: a row would depend on what else is in the batch.
+// Flash attention of the processor, instead of ggml's. ggml has three implementations: F16 sums below 64
+// rows, F32 tiles from there on, and parts for a single token. They round differently, by 5e-4, which
+// products with eight-bit tokens amplify to 2 to 4 %: a row would depend on the rest of the batch.
 //
-// Here a row's attention has one order: a score adds up along the head's width, weights and values add up
-// along the cells, and a cell that the row may not see adds exactly nothing, wherever it lies in the cache.
-// So a row has the same bits alone and among others, in any cells, with any number of threads.
+// Here a row's attention has one order: a score is summed along the head's width, weights and values along
+// the cells, and a masked cell adds exactly nothing, wherever it is in the cache. So a row has the same bits
+// alone and in a batch, in any cells, with any number of threads.
 
 #include <algorithm>
 #include <cmath>
@@ -26,13 +26,13 @@ namespace {
 
 #if defined(__GNUC__)
 
-/// Rows side by side in a vector, each a query head's token; and cells converted to F32 at a time.
+/// Rows per vector, each a query head's token; and cells that are converted to F32 together.
 constexpr int kRows = 16;
 constexpr int kCells = 16;
 typedef float Lanes __attribute__((vector_size(4 * kRows)));
 typedef double WideLanes __attribute__((vector_size(8 * kRows)));
 
-// How much of a product fits the registers. A number's order of adding does not depend on it.
+// The tile sizes that fit the registers. The order of sums does not depend on them.
 #if defined(__AVX512F__)
 constexpr int kCellTile = 8;
 constexpr int kWidthTile = 4;
@@ -131,7 +131,7 @@ class Attention {
 
   void compute() {
     const int64_t heads = k_->ne[2] * q_->ne[3];
-    // Tiles of fewer rows where there would not be one for each thread.
+    // Smaller tiles if there would not be one for each thread.
     const int64_t share = (rows_ * heads + params_->nth - 1) / params_->nth;
     tile_ = std::clamp<int64_t>(share, 1, kRows);
     const int64_t tiles = (rows_ + tile_ - 1) / tile_;
@@ -140,7 +140,7 @@ class Attention {
     for (int64_t at = params_->ith; at < tiles * heads;
          at = ggml_threadpool_chunk_add(params_->threadpool, 1)) {
       const int64_t head = at / tiles;
-      // The last rows see the most cells: they go first, so that threads end together.
+      // The last rows see the most cells: they are first, so that threads end together.
       compute_tile(head % k_->ne[2], head / k_->ne[2], (tiles - 1 - at % tiles) * tile_);
     }
   }
@@ -235,7 +235,7 @@ class Attention {
     }
     const int cells = blocks * kCells;
     for (int c = 0; c < cells; ++c) *reinterpret_cast<Lanes*>(memory.weights + c * kRows) -= most;
-    // ggml's exp; whole vectors, so every number takes the same way.
+    // ggml's exp, on whole vectors, so that every number is computed in the same way.
     ggml_vec_soft_max_f32(cells * kRows, memory.weights, memory.weights, 0.0F);
     WideLanes sum = {};
     for (int c = 0; c < cells; ++c)
@@ -251,7 +251,8 @@ class Attention {
 
   enum class Seen { kNothing, kMasked, kAll };
 
-  /// What is added to the scores of a block of cells, [row][cell]; cells after the last one are not seen.
+  /// The masks of a block of cells, [row][cell], which are added to scores; cells after the last one are
+  /// masked.
   Seen read_masks(float* masks, int64_t cell, int64_t key_head, int64_t batch, int64_t first,
                   int count) const {
     const auto cells = static_cast<int>(std::min<int64_t>(kCells, cells_ - cell));
@@ -279,7 +280,7 @@ class Attention {
     return Seen::kMasked;
   }
 
-  /// Most rows see a whole block or nothing of it, which needs no number.
+  /// Most rows see a whole block or nothing of it, which needs no masks.
   static Seen seen(const ggml_fp16_t* masks, int cells) {
     if (cells < kCells) return Seen::kMasked;
     uint64_t fours[kCells / 4];

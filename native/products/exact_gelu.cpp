@@ -6,7 +6,7 @@ namespace tapline::products {
 
 namespace {
 
-/// Both are x * sigmoid(z). exp(-z) stays within float32: outside of this, the sigmoid is 0 or 1 anyway.
+/// Both are x * sigmoid(z). The limit for exp(-z) in float32: beyond it, the sigmoid is 0 or 1.
 constexpr float kMost = 87.0F;
 
 template <class Argument>

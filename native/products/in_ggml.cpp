@@ -1,6 +1,6 @@
-// ggml's one door to faster matrix products is llamafile_sgemm, which it calls in every thread for each
-// product of more than one row. Here it leads to this folder's products first; what they do not take goes on
-// to ggml's own, which CMakeLists.txt has renamed.
+// ggml calls llamafile_sgemm in every thread for each matrix product of more than one row. This
+// implementation tries this folder's products first; others go to ggml's function, which CMakeLists.txt has
+// renamed.
 
 #include "ggml-cpu-impl.h"
 #include "ggml.h"
@@ -23,7 +23,7 @@ namespace tapline::products {
 
 namespace {
 
-/// Most bytes of packed tokens: more are multiplied in rounds.
+/// The most bytes of packed tokens: more are multiplied in rounds.
 constexpr size_t kPacked = size_t{8} << 20U;
 
 template <class Weight>
@@ -55,7 +55,7 @@ struct Product {
              count, results + from * results_stride + row, results_stride);
   }
 
-  /// Sixteen tokens or fewer: every thread packs them for itself, and nobody waits for anybody.
+  /// Sixteen tokens or fewer: every thread packs them, so threads do not wait for each other.
   void compute_one_panel() const {
     thread_local Scratch scratch;
     std::byte* const panel = scratch.at_least(panel_bytes<Token>(depth));
@@ -66,11 +66,11 @@ struct Product {
       multiply_group(group, 0, tokens, panel);
   }
 
-  /// Tokens [from, from + count): threads share the packing, then take groups of rows as they come.
+  /// Tokens [from, from + count): threads share the packing, then take groups of rows dynamically.
   void compute_round(int64_t from, int64_t count) const {
     thread_local Scratch scratch;
     const int64_t panels = groups(count);
-    // The first thread's memory serves all of them. They learn its place where the results will be.
+    // All threads use the first thread's memory. Its address is passed through the result buffer.
     float* const place = results + from * results_stride;
     std::byte* packed = nullptr;
     if (params->ith == 0) {
@@ -89,7 +89,7 @@ struct Product {
     ggml_barrier(params->threadpool);
   }
 
-  /// One token: every weight is read once, and nothing has to be laid out.
+  /// One token: every weight is read once, without packing.
   void compute_token() const {
     const int64_t all = groups(rows);
     for (int64_t group = all * params->ith / params->nth; group < all * (params->ith + 1) / params->nth;
@@ -111,12 +111,11 @@ struct Product {
   }
 };
 
-/// From here on these products are faster than ggml's; one row is a product with a vector, which waits for
-/// memory. Those of quantised weights take any number, since rows that round differently would differ by
-/// percents a few blocks later.
+/// From this number of tokens on these products are faster than ggml's. Those of quantised weights take any
+/// number, because different rounding of rows would grow to percents a few blocks later.
 constexpr int64_t kLeastPlain = 6;
 
-/// Computes a product of these types, or says that it has none.
+/// Computes a product, or returns false if the types are not supported.
 bool product(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, const void* a, int64_t lda,
              const void* b, int64_t ldb, void* c, int64_t ldc, int a_type, int b_type) {
   const auto of = [&](const auto* weights) {

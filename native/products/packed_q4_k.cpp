@@ -1,12 +1,12 @@
-// One token times Q4_K weights that ggml has laid out eight rows side by side. ggml adds a product up once in
-// 256 numbers for one token and every 64 for four of them, so that a token's product, and all that follows
-// from it, would depend on whether it is among the last of its batch. Here one token adds up every 64, too.
+// One token times Q4_K weights that ggml has interleaved by eight rows. ggml sums a product every 256 numbers
+// for one token and every 64 for four tokens, so a token's product would depend on whether it is among the
+// last of its batch. Here one token is also summed every 64.
 
 #include "ggml-cpu-impl.h"
 #include "ggml.h"
 #include "products.h"
 
-#ifdef TAPLINE_PACKED_Q4_K  // where ggml's own has the other name: on x86
+#ifdef TAPLINE_PACKED_Q4_K  // on x86, where ggml's function is renamed
 
 extern "C" void ggml_gemv_q4_K_8x8_q8_K(int, float*, size_t, const void*, const void*, int, int);
 extern "C" void ggml_own_gemv_q4_K_8x8_q8_K(int n, float* s, size_t bs, const void* vx, const void* vy,

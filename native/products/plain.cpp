@@ -10,7 +10,7 @@ namespace tapline::products {
 
 namespace {
 
-/// Numbers that are added up before their sum goes to the ones before it: with longer sums rounding grows.
+/// The length of partial sums: longer ones would increase rounding.
 constexpr int64_t kRun = 128;
 
 /// kRows rows of weights against one panel.
@@ -22,7 +22,7 @@ void tile_of(const float* weights, int64_t stride, int64_t depth, const float* p
   }
   const int64_t beside[4] = {0, stride, 2 * stride, 3 * stride};
   for (int64_t from = 0; from < depth; from += kRun) {
-    // Every fourth row's place: sixteen addresses are more than there are registers.
+    // The address of every fourth row: there are fewer than sixteen registers.
     constexpr int kFours = (kRows + 3) / 4;
     const float* fours[kFours];
     TAPLINE_UNROLL for (int i = 0; i < kFours; ++i) {

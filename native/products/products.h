@@ -1,16 +1,17 @@
 #pragma once
 
-// Matrix products of prompts, in place of ggml's where a processor has AVX-512: C = A B', A the weights, B
-// the tokens' rows. Compiled into ggml's own library with the flags that it gets there.
+// Matrix products of prompts that replace ggml's on processors with AVX-512: C = A B', A the weights, B the
+// tokens' rows. Compiled into ggml's library with its flags.
 //
-// The tokens are laid out once with sixteen of them side by side in a vector; of the weights, one number (or
-// four bytes) of a row meets sixteen tokens at a time. A sum is added up in one order, whatever else is in
-// the batch: a row's result does not depend on its neighbours, on the number of threads, or on their timing.
-// Quantised weights meet tokens that ggml has rounded to eight bits, block by block in integers, as in its
-// own products.
+// The tokens are packed once, sixteen per vector; one number (or four bytes) of a row of weights is
+// multiplied with sixteen tokens at a time. A sum has one order, whatever else is in the batch: a row's
+// result does not depend on other rows, on the number of threads, or on their timing. Quantised weights are
+// multiplied with tokens that ggml has rounded to eight bits, block by block in integers, as in ggml's
+// products.
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #define TAPLINE_PRODUCTS 1
@@ -27,8 +28,8 @@ constexpr int64_t kLanes = 16;
 /// A number of ggml's in half precision.
 using Half = uint16_t;
 
-// Blocks of 32 numbers as ggml stores them (native/assumptions.cpp compares). A number is scale * value, in
-// those with a least one that plus the least; the fifth bits of sixteen and sixteen numbers stand apart.
+// Blocks of 32 numbers in ggml's layout (checked in native/assumptions.cpp). A number is scale * value, plus
+// `least` in blocks that have it; the fifth bits of sixteen and sixteen numbers are separate.
 struct Q8_0 {
   Half scale;
   int8_t values[32];
@@ -49,16 +50,16 @@ struct Q5_1 {
   uint8_t fifth[4];
   uint8_t nibbles[16];
 };
-/// What meets weights with a least number: `sum` is that of the values, times the scale.
+/// Tokens for weights with `least`: `sum` is that of the values, times the scale.
 struct Q8_1 {
   Half scale;
   Half sum;
   int8_t values[32];
 };
 
-/// Eight rows' block of 256 numbers, as ggml packs it. Of each group of 32 numbers come twelve bytes with the
-/// rows' scales and minima in six bits each; of 64 numbers come four times eight bytes of each row, the first
-/// 32 in the low halves of the bytes.
+/// A block of 256 numbers of eight rows in ggml's layout. Each group of 32 numbers has twelve bytes with the
+/// rows' scales and minima in six bits each; each 64 numbers have four times eight bytes of each row, the
+/// first 32 in the low halves of the bytes.
 struct Q4Kx8 {
   Half scale[8];
   Half least[8];
@@ -73,7 +74,7 @@ struct Q8K {
   int16_t sums[16];
 };
 
-/// What tokens are for weights of a type.
+/// The type of tokens for a type of weights.
 template <class Weight>
 struct TokenOf {
   using Type = Q8_0;
@@ -91,25 +92,16 @@ struct TokenOf<Q5_1> {
   using Type = Q8_1;
 };
 
-/// Bytes of a panel of sixteen tokens; `depth` counts numbers of F32 and blocks of quantised ones. F32 lies
-/// as panel[k * 16 + token]. Of a block come sixteen scales, sixteen sums where there are some, and eight
-/// vectors of four bytes a token, each byte 128 larger.
+/// Bytes of a panel of sixteen tokens; `depth` counts numbers of F32 and blocks of quantised ones. F32 is at
+/// panel[k * 16 + token]. A block has sixteen scales, sixteen sums in Q8_1, and eight vectors of four bytes
+/// per token, each byte plus 128.
 template <class Token>
-size_t panel_bytes(int64_t depth);
-template <>
-inline size_t panel_bytes<float>(int64_t depth) {
-  return static_cast<size_t>(depth) * 64;
-}
-template <>
-inline size_t panel_bytes<Q8_0>(int64_t depth) {
-  return static_cast<size_t>(depth) * 64 * 9;
-}
-template <>
-inline size_t panel_bytes<Q8_1>(int64_t depth) {
-  return static_cast<size_t>(depth) * 64 * 10;
+size_t panel_bytes(int64_t depth) {
+  constexpr size_t kVectors = std::is_same_v<Token, float> ? 1 : std::is_same_v<Token, Q8_0> ? 9 : 10;
+  return static_cast<size_t>(depth) * 64 * kVectors;
 }
 
-/// Lays out `count` tokens, sixteen at most; those behind the last one are zero.
+/// Packs `count` tokens, at most sixteen; the rest is zero.
 template <class Token>
 void pack(const Token* rows, int64_t stride, int64_t count, int64_t depth, std::byte* panel);
 
@@ -118,7 +110,7 @@ template <class Weight>
 void multiply(const Weight* weights, int64_t stride, int64_t rows, int64_t depth, const std::byte* panels,
               int64_t tokens, float* c, int64_t c_stride);
 
-/// The same of one token, by `rows` (1 to 16) rows of weights: the bits that it has among others.
+/// The same for one token and `rows` (1 to 16) rows of weights, with the same bits as in a batch.
 template <class Weight>
 void multiply_token(const Weight* weights, int64_t stride, int64_t rows, int64_t depth,
                     const typename TokenOf<Weight>::Type* token, float* c);

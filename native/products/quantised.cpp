@@ -15,7 +15,7 @@ namespace tapline::products {
 
 namespace {
 
-/// Rows of a tile: their sums, the tokens' bytes and one product fit the registers.
+/// Rows per tile, so that their sums, the tokens' bytes and one product fit the registers.
 constexpr int kTile = 8;
 
 template <class Block>
@@ -51,14 +51,14 @@ __m256i values_of(const Block& block) {
   return values;
 }
 
-/// Sixteen rows of weights as tiles read them. Of Q8_0 the values stay where they are.
+/// Sixteen rows of weights for tiles. Values of Q8_0 are not copied.
 struct Rows {
   const int8_t* values = nullptr;
   int64_t row_stride = 0;    // in bytes
   int64_t block_stride = 0;  // in bytes
   std::vector<float> scale;
   std::vector<float> least;
-  std::vector<int32_t> excess;  // what 128 too much in each of the tokens' bytes adds
+  std::vector<int32_t> excess;  // corrects for the 128 that is added to each of the tokens' bytes
   std::vector<int8_t> unpacked;
 
   template <class Block>
@@ -190,7 +190,7 @@ void multiply_blocks(const Weight* weights, int64_t stride, int64_t count, int64
   }
 }
 
-/// Numbers of a block as they are or with the same added to each, so that none is negative.
+/// Numbers of a block, plus a constant if they may be negative.
 template <class Block>
 __m256i unsigned_values(const Block& block) {
   const __m256i values = values_of(block);
@@ -211,7 +211,7 @@ __m128i sums_of(const __m256i* rows) {
   return _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
 }
 
-/// Sixteen rows side by side in a vector; each number of a sum is that of a tile.
+/// Sixteen rows per vector; each term of a sum is the same as in a tile.
 template <class Weight>
 void multiply_one_token(const Weight* weights, int64_t stride, int64_t count, int64_t depth,
                         const typename TokenOf<Weight>::Type* token, float* c) {

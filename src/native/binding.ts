@@ -1,14 +1,11 @@
-/**
- * The addon as native/napi/ exports it, one to one. Everything here is plain data; validation, promises that
- * wait for each other and friendly types are the business of model.ts and context.ts.
- */
+/** The addon as native/napi/ exports it: plain data without validation, which model.ts, context.ts and others add. */
 import type { Point } from "./points.js";
 
 export interface NativeCancelToken {
   cancel(): void;
 }
 
-/** Its experiments are methods, too: each file of experiments/ knows its own. */
+/** Without its experiments, which the files in experiments/ call. */
 export interface NativeContext {
   readonly info: {
     nCtx: number;
@@ -44,7 +41,7 @@ export interface ModelInfo {
   /** Jinja template of the chat format; empty when the file has none. */
   readonly chatTemplate: string;
   readonly nLayer: number;
-  /** Hidden size: the length of one block output row. */
+  /** Hidden size: the length of a row of a block output. */
   readonly nEmbd: number;
   readonly nVocab: number;
   readonly nCtxTrain: number;
@@ -60,7 +57,7 @@ export interface ModelInfo {
   readonly hybrid: boolean;
   /** Tokens that end a text. */
   readonly endOfGeneration: Int32Array;
-  /** What holds the blocks; a block whose weights are on several devices counts for the host. */
+  /** The devices of the blocks; a block whose weights are on several devices counts for the host. */
   readonly devices: ReadonlyArray<{
     readonly name: string;
     readonly description: string;
@@ -88,17 +85,16 @@ export interface Device {
   memoryTotal: number;
 }
 
-/** What this build of the addon computes with. */
 export interface BackendInfo {
   backend: Backend;
-  /** Version of llama.cpp inside. */
+  /** Version of llama.cpp. */
   llamaCpp: string;
   /** Processor features that ggml was built for and found. */
   systemInfo: string;
   devices: Device[];
 }
 
-/** What a model and its context would take on one device; bytes. */
+/** The memory of one device and the needs of a model and its context, in bytes. */
 export interface DeviceMemory {
   /** Name of the device; `host` for the machine's own memory. */
   name: string;
@@ -121,14 +117,14 @@ export interface NativeBinding {
   release(buffer: ArrayBuffer): void;
   countedRows(options: { norms: Float64Array; bos: number }): Uint8Array;
   narrow(options: { values: Float32Array; type: string }): Promise<Uint16Array>;
-  /** Cancels every operation of this thread and waits for it to end. Later ones never settle. */
+  /** Cancels all operations of this thread and waits for them. Later ones never settle. */
   endOperations(): void;
   openModel(options: object): Promise<NativeModel>;
 }
 
-/** Activations that a mean leaves out. */
+/** The number of activations that a mean excludes. */
 export interface ExcludedRows {
   readonly bos: number;
-  /** Norm above ten times the median of their text's, BOS aside. */
+  /** Norm above ten times the median of the text, without BOS. */
   readonly outliers: number;
 }

@@ -3,8 +3,8 @@ import { NativeError } from "./error.js";
 import { binding } from "./load.js";
 
 /**
- * Runs a native operation that `signal` can cancel. The operation notices at its next check (between blocks,
- * batches or optimiser steps) and rejects with code CANCELLED.
+ * Runs a native operation that `signal` can cancel: at its next check (between blocks, batches or optimiser steps) it
+ * rejects with code CANCELLED.
  */
 export async function cancellable<T>(
   signal: AbortSignal | undefined,
@@ -15,9 +15,7 @@ export async function cancellable<T>(
   if (signal?.aborted) throw new NativeError("CANCELLED", "The operation was cancelled.");
   signal?.addEventListener("abort", onAbort, { once: true });
   try {
-    return await run(token);
-  } catch (error) {
-    throw NativeError.from(error);
+    return await NativeError.translate(() => run(token));
   } finally {
     signal?.removeEventListener("abort", onAbort);
   }

@@ -14,16 +14,21 @@ export function checkInteger(name: string, value: unknown, least: number, most =
   throw invalid(`${name} must be an integer from ${least} to ${most}, got ${shown(value)}.`);
 }
 
-/** @throws NativeError INVALID_ARGUMENT unless every entry is an integer; which blocks there are is the model's to say */
+/** @throws NativeError INVALID_ARGUMENT unless every entry is an integer; the addon checks the range */
 export function checkLayers(layers: unknown): void {
   if (!Array.isArray(layers)) throw invalid("Layers must be an array of block indices.");
   for (const layer of layers) checkInteger("A layer", layer ?? null, -greatest);
 }
 
-/** The ids as the addon wants them. */
+/** Checked ids for the addon. */
 export function tokenIds(value: unknown): Int32Array {
   if (value instanceof Int32Array) return value;
   throw invalid("Token ids must be an Int32Array.");
+}
+
+/** An optional flag for the addon; -1 means its default. */
+export function flag(value: boolean | undefined): number {
+  return value === undefined ? -1 : Number(value);
 }
 
 function shown(value: unknown): string {

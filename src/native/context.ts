@@ -11,15 +11,15 @@ import type { Point } from "./points.js";
 import { SerialQueue } from "./serial.js";
 
 export interface ContextOptions {
-  /** Tokens held over all sequences. Default 512. */
+  /** Tokens in all sequences. Default 512. */
   nCtx?: number;
-  /** Tokens computed at once. Default: up to 256, fewer for large vocabularies. */
+  /** Tokens per batch. Default: up to 256, fewer for large vocabularies. */
   nBatch?: number;
-  /** Sequences held at once, at most 256. Default 1. */
+  /** Sequences at the same time, at most 256. Default 1. */
   maxSequences?: number;
-  /** Default: all cores, and one for a model so small that threads would only wait for each other. */
+  /** Default: all cores, but one for very small models. */
   threads?: number;
-  /** Compute without flash attention, which keeps no weights: for `AdvanceRequest.attention`. */
+  /** Compute without flash attention, which does not store weights: for `AdvanceRequest.attention`. */
   keepAttention?: boolean;
 }
 
@@ -33,45 +33,45 @@ export interface Support {
   readonly reason: string;
 }
 
-/** Whether a point is there, in which blocks (a hybrid has attention in some), and of what size. */
+/** Whether a point exists, in which blocks (a hybrid has attention in some), and its size. */
 export interface PointSupport extends Support {
   readonly layers: readonly number[];
-  /** Of each of these layers, the numbers of a token, of a router the experts; 0 where the point is no such row. */
+  /** For each of these layers, the numbers per token; for a router, the chosen experts. */
   readonly widths: readonly number[];
-  /** Of each of these layers, 0 where the point has none. */
+  /** For each of these layers; 0 without heads. */
   readonly heads: readonly number[];
-  /** The same: what a router chooses from. */
+  /** The same for the experts of a router. */
   readonly experts: readonly number[];
 }
 
 /**
- * A llama.cpp context with a tap on its blocks: one isolated place to run experiments on a model. Calls run
- * one after another; errors are {@link NativeError}s.
+ * A llama.cpp context with a tap on its blocks, for isolated experiments on a model. Calls run one after another; errors
+ * are {@link NativeError}s.
  */
 export class Context {
   readonly nCtx: number;
-  /** Tokens that one advance() takes, and the longest sequence for features(). */
+  /** The most tokens for one advance(), and of a sequence for features(). */
   readonly nBatch: number;
-  /** Whether a token's row is of the tokens up to there alone; an encoder's are of the whole text. */
+  /** Whether a token's row depends only on earlier tokens; in an encoder it depends on the whole text. */
   readonly causal: boolean;
   readonly blockOutputs: Support & {
-    /** What else reaches later blocks by the architecture's design; empty for most. */
+    /** Other inputs of later blocks in this architecture; empty for most. */
     readonly sidePath: string;
     /** llama.cpp's name of each block output tensor. */
     readonly tensorNames: readonly string[];
   };
   readonly lens: Support;
-  /** Which points of its blocks the model has, each proven in its compute graph by itself. */
+  /** The points of the model's blocks, each proven in its compute graph. */
   readonly points: Readonly<Record<Point, PointSupport>>;
   readonly form: {
-    /** Attention and MLP read the same input, so that there is no middle. */
+    /** Attention and MLP read the same input, so `mid` does not exist. */
     readonly parallel: boolean;
-    /** What is added to the stream has gone through a norm, or was scaled. */
+    /** Additions to the residual stream are normalised or scaled. */
     readonly normed: boolean;
     readonly scaled: boolean;
   };
 
-  // The experiments, each described in its own file of experiments/.
+  // The experiments, each described in its file in experiments/.
   readonly advance = this.#offered(advance);
   readonly features = this.#offered(features);
   readonly sweep = this.#offered(sweep);
@@ -134,7 +134,7 @@ export class Context {
     });
   }
 
-  /** An experiment as a method: it runs after those that were asked for before it. */
+  /** An experiment as a method: it runs after earlier calls. */
   #offered<Asked extends unknown[], Found>(
     experiment: (passes: Passes, ...asked: Asked) => Promise<Found>,
   ): (...asked: Asked) => Promise<Found> {

@@ -5,20 +5,20 @@ import type { WeightType } from "./dictionary.js";
 import { binding } from "./load.js";
 import { SerialQueue } from "./serial.js";
 
-/** Rows that lie one after another in a file. */
+/** Contiguous rows in a file. */
 export interface RowPiece {
   path: string;
-  /** Byte of the file at which the first row begins. */
+  /** Byte offset of the first row. */
   offset: number;
   type: WeightType;
-  /** What each row is used for: 0 nothing, 1 training, 2 evaluation. */
+  /** The use of each row: 0 none, 1 training, 2 evaluation. */
   uses: Uint8Array;
 }
 
-/** native/dictionaries/sparse_model.h says what each computes, and which paper it is from. */
+/** native/dictionaries/sparse_model.h describes each with its paper. */
 export type DictionaryArchitecture = "relu" | "topk" | "batchtopk" | "jumprelu";
 
-/** How a dictionary is trained; native/dictionaries/dictionary_trainer.h says what each setting does. */
+/** Settings of a training; native/dictionaries/dictionary_trainer.h describes each. */
 export interface DictionaryTraining {
   pieces: readonly RowPiece[];
   architecture: DictionaryArchitecture;
@@ -29,7 +29,7 @@ export interface DictionaryTraining {
   /** For `jumprelu`. */
   bandwidth: number;
   steps: number;
-  /** Rows of a step. */
+  /** Rows per step. */
   batch: number;
   seed: number;
   learningRate: number;
@@ -41,26 +41,26 @@ export interface DictionaryTraining {
   sparsityWarmup: number;
   /** Adam's. */
   epsilon?: number;
-  /** Of the encoder's rows; of the decoder's, too, for `relu`. Others have decoder rows of length 1 throughout. */
+  /** Length of the encoder's rows and, for `relu`, the decoder's. Other architectures have decoder rows of length 1. */
   initialNorm: number;
   initialThreshold: number;
-  /** A feature that has not fired for more steps is dead; the auxiliary loss takes `auxK` of them in each row. */
+  /** A feature that has not fired for more steps is dead; the auxiliary loss uses `auxK` of them per row. */
   deadAfter: number;
   auxK: number;
   auxWeight: number;
-  /** Rows that an evaluation reads at most. */
+  /** The most rows of an evaluation. */
   heldOut: number;
   threads?: number;
-  /** What {@link DictionaryTrainer.state} gave, of a trainer with the same settings: goes on behind it. */
+  /** Continues from {@link DictionaryTrainer.state} of a trainer with the same settings. */
   state?: Readonly<Record<string, Float32Array>>;
 }
 
-/** Means over the steps that were run, of rows as they enter: (x - mean) / scale. */
+/** Means over the steps of a run, for normalised rows (x - mean) / scale. */
 export interface StepFigures {
   stepsDone: number;
   /** Per element. */
   mse: number;
-  /** Features active in a row. */
+  /** Mean number of active features per row. */
   active: number;
   /** Features that were dead before the last step. */
   dead: number;
@@ -69,14 +69,14 @@ export interface StepFigures {
 export interface DictionaryEvaluation {
   rows: number;
   mse: number;
-  /** NaN where the held-out rows hardly differ. */
+  /** NaN if the held-out rows hardly differ. */
   explainedVariance: number;
   active: number;
-  /** Features active in none of them. */
+  /** Features that are active in no row. */
   dead: number;
-  /** Share of the rows in which each feature is active. [features] */
+  /** Share of rows in which each feature is active. [features] */
   frequency: Float32Array;
-  /** Mean activation over all the rows, that of {@link DictionaryWeights}. [features] */
+  /** Mean activation over all rows, for {@link DictionaryWeights}. [features] */
   mean: Float32Array;
 }
 
@@ -86,7 +86,7 @@ export interface TrainingError {
   mse: number;
 }
 
-/** A held-out row: which of the pieces, and which of its rows. */
+/** A held-out row: indices of the piece and of its row. */
 export interface StrongRow {
   piece: number;
   row: number;
@@ -94,9 +94,9 @@ export interface StrongRow {
 }
 
 /**
- * h = encoder ((x - mean) / scale) + encoderBias; (x' - mean) / scale = f decoder + decoderBias, f what h becomes: for
- * `batchtopk` and `jumprelu` h where it exceeds the threshold. Decoder rows have length 1, so that an activation is the
- * length that it adds.
+ * h = encoder ((x - mean) / scale) + encoderBias; (x' - mean) / scale = f decoder + decoderBias, with activations f of h:
+ * for `batchtopk` and `jumprelu`, h if it exceeds the threshold. Decoder rows have length 1, so an activation is the length
+ * that it adds.
  */
 export interface DictionaryWeights {
   /** [features, hidden] */
@@ -131,8 +131,8 @@ interface TrainerBinding {
 }
 
 /**
- * A sparse dictionary that is trained on rows in files, step by step. Rows are mapped and streamed in a shuffled order,
- * never all in memory; the same settings give the same numbers, on any number of threads and after a pause.
+ * Trains a sparse dictionary on rows in files, step by step. Rows are mapped and streamed in a shuffled order, never all in
+ * memory; results do not depend on the number of threads or on interruptions.
  */
 export class DictionaryTrainer {
   readonly #native: NativeTrainer;
@@ -149,50 +149,43 @@ export class DictionaryTrainer {
     }
     checkInteger("k", training.k ?? null, 0);
     checkInteger("threads", training.threads, 1);
-    for (const { uses } of training.pieces) {
-      if (!(uses instanceof Uint8Array))
-        throw invalid("uses must be a Uint8Array with an entry for each row.");
-    }
+    if (training.pieces.some(({ uses }) => !(uses instanceof Uint8Array)))
+      throw invalid("uses must be a Uint8Array with an entry for each row.");
     const native = await cancellable(signal, (cancel: NativeCancelToken) =>
       binding<TrainerBinding>().openDictionaryTrainer({ ...training, cancel }),
     );
     return new DictionaryTrainer(native);
   }
 
-  /** Rows to train on, and held-out ones. */
   get rows(): { train: number; heldOut: number } {
     const { trainRows, heldOutRows } = this.#native.info;
     return { train: trainRows, heldOut: heldOutRows };
   }
 
   /**
-   * Runs the next steps, no more than there are left.
+   * Runs the next steps, at most those that remain.
    * @throws NativeError CANCELLED, COMPUTE (a row or the error is not finite), CLOSED
    */
   run(
     steps: number,
     { signal, onProgress }: Options & { onProgress?: (done: number, total: number) => void } = {},
   ): Promise<StepFigures> {
-    return this.#queue.run(() =>
-      cancellable(signal, (cancel) => this.#native.run({ steps, onProgress, cancel })),
-    );
+    return this.#run(signal, (cancel) => this.#native.run({ steps, onProgress, cancel }));
   }
 
-  /** How well held-out rows are rebuilt. */
+  /** Evaluates the reconstruction of held-out rows. */
   evaluate({ signal }: Options = {}): Promise<DictionaryEvaluation> {
-    return this.#queue.run(() => cancellable(signal, (cancel) => this.#native.evaluate({ cancel })));
+    return this.#run(signal, (cancel) => this.#native.evaluate({ cancel }));
   }
 
-  /** How well training rows are rebuilt by now: all of them, or as many of the shuffled order as an evaluation reads. */
+  /** Reconstruction error on training rows: the first in shuffled order, up to the most rows of an evaluation. */
   trainError({ signal }: Options = {}): Promise<TrainingError> {
-    return this.#queue.run(() => cancellable(signal, (cancel) => this.#native.trainError({ cancel })));
+    return this.#run(signal, (cancel) => this.#native.trainError({ cancel }));
   }
 
-  /** The held-out rows in which each of some features is strongest, at most `count` of each. */
+  /** The held-out rows in which each of the features is strongest, at most `count` each. */
   strongest(features: readonly number[], count: number, { signal }: Options = {}): Promise<StrongRow[][]> {
-    return this.#queue.run(() =>
-      cancellable(signal, (cancel) => this.#native.strongest({ features, count, cancel })),
-    );
+    return this.#run(signal, (cancel) => this.#native.strongest({ features, count, cancel }));
   }
 
   weights(): Promise<DictionaryWeights> {
@@ -206,5 +199,9 @@ export class DictionaryTrainer {
 
   close(): Promise<void> {
     return this.#queue.close(() => this.#native.close());
+  }
+
+  #run<T>(signal: AbortSignal | undefined, call: (cancel: NativeCancelToken) => Promise<T>): Promise<T> {
+    return this.#queue.run(() => cancellable(signal, call));
   }
 }

@@ -3,18 +3,17 @@ import { cancellable } from "./cancel.js";
 import { invalid } from "./check.js";
 import { binding } from "./load.js";
 
-/** Numbers of a matrix in a file. */
+/** Number types of a matrix in a file. */
 export type WeightType = "f32" | "f16" | "bf16";
 
 /**
- * A sparse dictionary in a file: where its arrays lie, in bytes from the file's start, at multiples of four; float32
- * where nothing else is said.
+ * A sparse dictionary in a file: byte offsets of its arrays, multiples of four; float32 unless noted otherwise.
  * h = W_enc (n(x) - subtract b_dec) + b_enc, f = activation(h), y = n^-1(f W_dec + b_dec); n is the row scaling.
  */
 export interface DictionaryPlaces {
   path: string;
   activation: "relu" | "jumprelu" | "topk" | "topk_raw" | "gated";
-  /** Lengthened to sqrt(hidden), or centred and divided by the standard deviation (N - 1) + 1e-5. */
+  /** Scaled to length sqrt(hidden), or centred and divided by the standard deviation (N - 1) + 1e-5. */
   rowScaling: "none" | "constant_norm" | "layer_norm";
   subtractBias: boolean;
   hidden: number;
@@ -39,10 +38,7 @@ export interface DictionaryPlaces {
   magnitudeBias?: number;
 }
 
-/**
- * Features that fire, row by row: row i has those from pointers[i] to pointers[i + 1] - 1, ascending by feature; none
- * with an activation of 0.
- */
+/** Active features, row by row: row i has those from pointers[i] to pointers[i + 1] - 1, ascending by feature. */
 export interface SparseRows {
   /** [rows + 1] */
   pointers: Float64Array;
@@ -50,7 +46,7 @@ export interface SparseRows {
   values: Float32Array;
 }
 
-/** The features that are most active in a row, the first ones of equals first. */
+/** The most active features of a row; ties by feature. */
 export function strongestFeatures(
   { pointers, indices, values }: SparseRows,
   row: number,
@@ -61,7 +57,7 @@ export function strongestFeatures(
     feature: indices[from + at] as number,
     activation: values[from + at] as number,
   }));
-  // Of equals the order stays as it is: by feature.
+  // The sort is stable, so ties stay ordered by feature.
   return found.sort((a, b) => b.activation - a.activation).slice(0, top);
 }
 
@@ -78,7 +74,7 @@ interface DictionaryBinding {
 const native = binding<DictionaryBinding>;
 
 /**
- * Which features of a dictionary fire on rows.
+ * Finds the active features of rows.
  * @param rows [rows, hidden], row by row
  * @throws NativeError INVALID_ARGUMENT, CANCELLED, COMPUTE (a row is not finite), OUT_OF_MEMORY
  */
@@ -94,8 +90,8 @@ export function encodeRows(
 }
 
 /**
- * What a dictionary makes of the features that fire.
- * @param rows the encoded rows; needed where the dictionary scales rows
+ * Reconstructs rows from their active features.
+ * @param rows the encoded rows; needed if the dictionary scales rows
  * @returns [rows, hidden]
  * @throws NativeError INVALID_ARGUMENT, CANCELLED, OUT_OF_MEMORY
  */
@@ -114,5 +110,5 @@ export function decodeRows(
 function checkRows(rows: unknown, { hidden }: DictionaryPlaces): void {
   if (!(rows instanceof Float32Array)) throw invalid("Rows must be a Float32Array.");
   if (rows.length % hidden === 0) return;
-  throw invalid(`${rows.length} values are no rows of ${hidden}.`);
+  throw invalid(`${rows.length} values cannot form rows of ${hidden}.`);
 }

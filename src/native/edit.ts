@@ -2,7 +2,7 @@ import { checkInteger, invalid } from "./check.js";
 import type { DictionaryPlaces } from "./dictionary.js";
 import { checkPoint, type Point } from "./points.js";
 
-/** What one unit of strength is: the unit vector, the vector as it is, or the edited row's own length. */
+/** The unit of strength: the unit vector, the vector as given, or the length of the edited row. */
 export type StrengthUnit = "unit" | "vector" | "row_norm";
 
 /**
@@ -17,25 +17,25 @@ export type Positions =
   | "generated"
   | ReadonlyArray<readonly [first: number, last: number]>;
 
-/** Of a chat that thinks before it answers, the generated tokens of one of the two: only live requests know. */
+/** For chats with thinking, the generated tokens of one part; only in live requests. */
 export type LivePositions = Positions | "thinking" | "answer";
 
 /**
- * One change of rows h of a block output, or of another point, with v for the vector and u for the unit vector along it: the one form that
- * every intervention has from here to the tap.
+ * One change of rows h at a point of a block, with vector v and its unit vector u. Every intervention has this form from
+ * here to the tap.
  */
 export interface Edit {
   layer: number;
-  /** Of the block. Default: its output, the only one that live requests change. */
+  /** Of the block. Default: its output, the only point for live requests. */
   point?: Point;
-  /** Of `head_out`, the heads whose parts of the row are changed, side by side as one vector. Default: all of it. */
+  /** For `head_out`, the heads to change, concatenated as one vector. Default: the whole row. */
   heads?: readonly number[];
   /**
    * - `affine` (default): scale * h + strength * v, where `unit` may make v the unit vector or one as long as the row;
    * - `project_out`: h - strength * (h.u) u;
    * - `clamp`: h + strength * (clip(h.u, min, max) - h.u) u, with the bounds in `unit`;
-   * - `hold`: h + strength * (clip(f, min, max) - f) v, with f for the activation of `feature`, and v in the length that
-   *   one unit of it adds to this row.
+   * - `hold`: h + strength * (clip(f, min, max) - f) v, with the activation f of `feature`, and v in the length that one
+   *   unit of it adds to this row.
    */
   kind?: "affine" | "project_out" | "clamp" | "hold";
   /** Default 1. */
@@ -46,7 +46,7 @@ export interface Edit {
   unit?: StrengthUnit;
   /** [hidden] */
   vector?: Float32Array;
-  /** Of a hold. */
+  /** For `hold`. */
   feature?: FeaturePlace;
   /** Default: no bound. */
   min?: number;
@@ -62,7 +62,7 @@ export interface FeaturePlace {
   index: number;
 }
 
-/** What an edit did: rows that it met, and the mean length (L2) of these rows and of its change to them. */
+/** The effect of an edit: the number of rows, and the mean length (L2) of these rows and of its changes. */
 export interface EditEffect {
   rows: number;
   rowLength: number;
@@ -73,7 +73,7 @@ const fields = "layer,point,heads,kind,scale,strength,unit,vector,feature,min,ma
 const kinds: readonly unknown[] = ["affine", "project_out", "clamp", "hold"];
 const units: readonly unknown[] = ["unit", "vector", "row_norm"];
 
-/** The greatest token index: a range that ends there ends with the text. */
+/** The greatest token index, which means the end of the text. */
 export const endOfText = 2 ** 31 - 1;
 
 const parts = {
@@ -88,9 +88,9 @@ const chatParts = {
 };
 
 /**
- * Edits as the addon reads them (native/napi/edit_args.cpp), each field checked.
+ * Edits as the addon reads them (native/napi/plan_args.cpp), each field checked.
  * @param hidden length of a vector
- * @param live whether they are a live request's, which may name parts of a chat's answer
+ * @param live for a live request, which may select parts of a chat's answer
  * @throws NativeError INVALID_ARGUMENT
  */
 export function nativeEdits(edits: readonly Edit[] | undefined, hidden: number, live = false): object[] {
@@ -101,18 +101,18 @@ export function nativeEdits(edits: readonly Edit[] | undefined, hidden: number, 
 
 function nativeEdit(edit: Edit, hidden: number, live: boolean): object {
   if (typeof edit !== "object" || edit === null) throw invalid("An edit must be an object.");
-  // A field that nobody reads would leave the model as it is where a change was asked for.
+  // A misspelled field would be ignored, and the requested change not made.
   const unknown = Object.keys(edit).find((field) => !fields.includes(field));
-  if (unknown !== undefined) throw invalid(`An edit has no field ${told(unknown)}.`);
+  if (unknown !== undefined) throw invalid(`An edit has no field ${shown(unknown)}.`);
   const { layer, point = "block_out", kind = "affine", unit = "vector", vector, positions = "last" } = edit;
   if (!Number.isInteger(layer) || Math.abs(layer) > endOfText) {
-    throw invalid(`An edit's layer must be an index, got ${told(layer)}.`);
+    throw invalid(`An edit's layer must be an index, got ${shown(layer)}.`);
   }
   checkPoint(point);
   checkHeads(edit.heads, point);
-  if (live && point !== "block_out") throw invalid("A live edit changes block outputs only.");
-  if (!kinds.includes(kind)) throw invalid(`An edit's kind must be ${kinds.join(", ")}, got ${told(kind)}.`);
-  if (!units.includes(unit)) throw invalid(`An edit's unit must be ${units.join(", ")}, got ${told(unit)}.`);
+  if (live && point !== "block_out") throw invalid("A live edit can only change block outputs.");
+  if (!kinds.includes(kind)) throw invalid(`An edit's kind must be ${kinds.join(", ")}, got ${shown(kind)}.`);
+  if (!units.includes(unit)) throw invalid(`An edit's unit must be ${units.join(", ")}, got ${shown(unit)}.`);
   if (vector === undefined) {
     if (kind !== "affine") throw invalid(`An edit of the kind ${kind} needs a vector.`);
   } else if (!(vector instanceof Float32Array)) {
@@ -127,22 +127,13 @@ function nativeEdit(edit: Edit, hidden: number, live: boolean): object {
   }
   const { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = edit;
   if (!(typeof min === "number" && typeof max === "number" && min <= max)) {
-    throw invalid(`An edit's min must not exceed its max, got ${told(min)} and ${told(max)}.`);
+    throw invalid(`An edit's min must not exceed its max, got ${shown(min)} and ${shown(max)}.`);
   }
-  return {
-    layer,
-    point,
-    heads: edit.heads && [...edit.heads],
-    kind,
-    unit,
-    vector,
-    feature: edit.feature,
-    min,
-    max,
-    scale: finite("scale", edit.scale ?? 1),
-    strength: finite("strength", edit.strength ?? 1),
-    positions: nativePositions(positions, live),
-  };
+  const heads = edit.heads && [...edit.heads];
+  const scale = finite("scale", edit.scale ?? 1);
+  const strength = finite("strength", edit.strength ?? 1);
+  const where = { layer, point, heads, positions: nativePositions(positions, live) };
+  return { ...where, kind, unit, vector, feature: edit.feature, min, max, scale, strength };
 }
 
 function checkHeads(heads: unknown, point: Point): void {
@@ -151,7 +142,7 @@ function checkHeads(heads: unknown, point: Point): void {
   if (!Array.isArray(heads) || heads.length === 0)
     throw invalid("An edit's heads must be a list of indices.");
   for (const head of heads) checkInteger("An edit's head", head ?? null, 0);
-  if (point !== "head_out") throw invalid("Heads are those of head_out.");
+  if (point !== "head_out") throw invalid("Heads are only possible at head_out.");
 }
 
 /** Positions as the addon reads them. @throws NativeError INVALID_ARGUMENT */
@@ -169,17 +160,17 @@ export function nativePositions(positions: LivePositions, live = false): object 
       ends.length !== 2 ||
       !ends.every((end) => Number.isInteger(end) && Math.abs(Number(end)) <= endOfText)
     )
-      throw invalid("A range of positions is a first and a last token index.");
+      throw invalid("A range of positions must be a first and a last token index.");
   }
   return { prompt: true, generated: true, ranges: Int32Array.from(positions.flat()) };
 }
 
 function finite(name: string, value: unknown): number {
   if (typeof value === "number" && Number.isFinite(Math.fround(value))) return value;
-  throw invalid(`An edit's ${name} must be a finite number, got ${told(value)}.`);
+  throw invalid(`An edit's ${name} must be a finite number, got ${shown(value)}.`);
 }
 
-function told(value: unknown): string {
+function shown(value: unknown): string {
   // JSON has no NaN and no infinity.
   if (typeof value === "number") return String(value);
   return typeof value === "string" ? JSON.stringify(value) : typeof value;

@@ -1,74 +1,74 @@
 import type { ExcludedRows, NativeCancelToken } from "./binding.js";
 import { cancellable } from "./cancel.js";
-import { checkInteger, checkLayers, tokenIds } from "./check.js";
+import { checkInteger, checkLayers, flag, tokenIds } from "./check.js";
 import { NativeError } from "./error.js";
 import { type KeptRows, type LivePlan, nativeLivePlan } from "./live.js";
 import { binding } from "./load.js";
 import type { Point } from "./points.js";
 import { SerialQueue } from "./serial.js";
 
-/** How the serving engine is started. */
+/** Settings of the serving engine. */
 export interface EngineOptions {
   /** A .gguf file, or the first part of a split set. */
   path: string;
-  /** Name under which the model is served. */
+  /** The served model's name. */
   id: string;
   /** Jinja template instead of the model's own. */
   chatTemplate?: string;
-  /** Blocks kept on the GPU; default: as many as fit. */
+  /** Blocks on the GPU; default: as many as fit. */
   gpuLayers?: number;
   /** Map the file instead of reading it; default true. */
   mmap?: boolean;
-  /** A smaller model of the same vocabulary that guesses tokens ahead: its .gguf file. */
+  /** A draft model with the same vocabulary: its .gguf file. */
   draft?: string;
-  /** Tokens of one slot; default: what the model was trained with, at most 8192. */
+  /** Tokens of one slot; default: the training context, at most 8192. */
   ctxSize?: number;
   /** Slots: requests generated at the same time; default 4. */
   parallel?: number;
   /** Default: the machine's math cores. */
   threads?: number;
-  /** Tokens decoded at once; default 256 on a CPU, 2048 on a GPU. */
+  /** Tokens per batch; default 256 on a CPU, 2048 on a GPU. */
   batch?: number;
-  /** Memory for prompts kept for reuse, in MiB; default 512. */
+  /** Memory for prompts to reuse, in MiB; default 512. */
   cacheRamMiB?: number;
   /** Default: on, unless the vocabulary makes the output buffer large. */
   embeddings?: boolean;
-  /** Whether answers think where the template supports it; default: as the template says. */
+  /** Whether answers think if the template supports it; default: as in the template. */
   thinking?: boolean;
   /** Longest prompt of a resident capture, in tokens; 0 switches captures off. Default 256. */
   captureTokens?: number;
   /** The model's image encoder: its .gguf file. */
   mmproj?: string;
-  /** LoRA adapters: .gguf files, and how strongly each is applied. */
+  /** LoRA adapters: .gguf files and their scales. */
   loras?: readonly { path: string; scale: number }[];
-  /** Types of the K and V caches, as ggml names them; default f16. */
+  /** Types of the K and V caches, by ggml's names; default f16. */
   cacheTypeK?: string;
   cacheTypeV?: string;
-  /** Default: where it helps. */
+  /** Default: automatic. */
   flashAttention?: "on" | "off";
-  /** How an embedding is made of a text's tokens; default: the model's, the last token where it says nothing. */
+  /** Pooling of embeddings; default: the model's, or the last token. */
   pooling?: "none" | "mean" | "cls" | "last" | "rank";
   ropeScaling?: "none" | "linear" | "yarn";
-  /** How far positions are stretched; default: the model's. */
+  /** Scaling of positions; default: the model's. */
   ropeScale?: number;
   ropeFreqBase?: number;
-  /** Tokens that the model was trained with, where its file says something else. */
+  /** The training context, if the file has a wrong value. */
   yarnOriginalCtx?: number;
-  /** How the model is spread over several GPUs; default: by layers. */
+  /** How to split the model over several GPUs; default: by layers. */
   splitMode?: "none" | "layer" | "row";
   /** Each GPU's share; default: by their memory. */
   tensorSplit?: readonly number[];
   mainGpu?: number;
-  /** Blocks whose experts stay in the CPU's memory; negative: all. */
+  /** Number of blocks with experts in the CPU's memory; negative: all. */
   cpuMoe?: number;
   /**
-   * Compute every batch a second time, without anybody's edits, and compare the logits bit by bit: {@link Engine.twin}. A
-   * check that doubles the work; prompts that come back from `cacheRamMiB` cannot be followed.
+   * Compute every batch a second time without edits, and compare the logits bit by bit: {@link Engine.twin}. This check
+   * doubles the work; it cannot follow prompts that are restored from `cacheRamMiB`.
    */
   twin?: boolean;
-  /** Called with what is being loaded and the share done, 0..1. */
+  /** Called with the part that is being loaded and its progress, 0..1. */
   onProgress?: (stage: string, fraction: number) => void;
-  /** Called once when the scheduler died; the engine then answers nothing any more. */
+  /** Called once if the scheduler fails; the engine then does not answer. */
   onFailure?: (sentence: string) => void;
 }
 
@@ -80,9 +80,9 @@ const counts = [
   "batch",
   "cacheRamMiB",
   "captureTokens",
-] as const satisfies readonly (keyof EngineOptions)[];
+] as const;
 
-/** What is served. */
+/** The served model. */
 export interface EngineInfo {
   readonly id: string;
   readonly path: string;
@@ -95,33 +95,32 @@ export interface EngineInfo {
   readonly nParams: number;
   readonly bytes: number;
   readonly slots: number;
-  /** Tokens that one slot holds, prompt and answer together. */
+  /** Tokens of one slot, for prompt and answer together. */
   readonly slotContext: number;
   readonly batch: number;
   readonly threads: number;
   readonly embeddings: boolean;
-  /** How an embedding is made of a text's tokens. */
   readonly pooling: "none" | "mean" | "cls" | "last" | "rank";
-  /** Whether chats may hold images. */
+  /** Whether chats may contain images. */
   readonly images: boolean;
   readonly templateSupportsThinking: boolean;
-  /** The text that begins thinking in the template; empty if there is none. */
+  /** The template's opening tag for thinking; or empty. */
   readonly thinkingTag: string;
-  /** Whether answers think when a request does not say. */
+  /** Whether answers think by default. */
   readonly thinking: boolean;
   readonly templateCapabilities: Readonly<Record<string, boolean>>;
-  /** Whether resident captures are possible; otherwise `noCaptureReason` says why not. */
+  /** Whether resident captures are possible; if not, `noCaptureReason` says why. */
   readonly captures: boolean;
   readonly noCaptureReason: string;
-  /** Points that the model's blocks have; none where no captures are possible. */
+  /** Points of the model's blocks; empty without captures. */
   readonly points: readonly Point[];
 }
 
-/** What the engine can be asked. Bodies are those of llama-server's endpoints, validated. */
+/** The kinds of requests. Bodies are those of llama-server's endpoints, validated. */
 export type EngineRoute =
   | "chat"
   | "completion"
-  /** llama-server's own `/completion`. */
+  /** llama-server's `/completion`. */
   | "native-completion"
   | "infill"
   | "rerank"
@@ -134,29 +133,28 @@ export type EngineRoute =
   | "detokenize"
   | "apply-template";
 
-/** Part of a streamed answer: whole server-sent events, as many as had become ready; none for held-back text. */
+/** Part of a streamed answer: all server-sent events that were ready; none for delayed text. */
 export interface StreamPart {
   readonly data: string;
-  /** Generated tokens whose text is in `data`, of each answer: a request with several prompts or choices has many. */
+  /** Per answer, the generated tokens whose text is in `data`; several prompts or choices mean several answers. */
   readonly tokens: readonly number[];
 }
 
-/** How long one answer took; its tokens come from its first to its last. */
+/** Times of one answer; `generatedMs` is from its first to its last token. */
 export interface AnswerTime {
   readonly tokens: number;
   readonly promptMs: number;
   readonly generatedMs: number;
 }
 
-/** The answer to a request: its head, and the whole body or a stream of parts. */
 export interface EngineReply {
   readonly status: number;
   readonly contentType: string;
   /** The whole body; empty for a stream. */
   readonly body: string;
-  /** Of each answer that the whole body holds; empty for a stream. */
+  /** Per answer in the whole body; empty for a stream. */
   readonly times: readonly AnswerTime[];
-  /** For a stream: parts as they are read. Leaving the loop early frees the slot. */
+  /** For a stream. Leaving the loop early frees the slot. */
   readonly parts: AsyncIterableIterator<StreamPart> | null;
 }
 
@@ -165,11 +163,11 @@ export interface CaptureRequest {
   prompt: string;
   /** Distinct block indices. */
   layers: readonly number[];
-  /** Refused when the prompt has more. */
+  /** Longer prompts are rejected. */
   maxTokens: number;
   /** Candidates for the next token. */
   nextTop: number;
-  /** Takes effect while the capture waits for its turn; a started pass completes. */
+  /** Takes effect until the pass starts. */
   signal?: AbortSignal;
 }
 
@@ -179,9 +177,9 @@ export interface CaptureResult {
   readonly layers: readonly {
     readonly layer: number;
     readonly norms: Float32Array;
-    /** [hidden]; only where one was asked for. */
+    /** [hidden]; only if requested. */
     readonly state?: Float32Array;
-    /** Of a mean. */
+    /** For a mean. */
     readonly excluded?: ExcludedRows;
   }[];
   readonly nextIds: Int32Array;
@@ -194,15 +192,15 @@ export interface CaptureResult {
 }
 
 export interface ScoreRequest {
-  /** Token ids of a prompt, at most `slotContext` of them. */
+  /** Token ids of a prompt, at most `slotContext`. */
   tokens: Int32Array;
-  /** Tokens to tell in the place of each. */
+  /** Number of alternatives per token. */
   top: number;
   /** Takes effect between two batches. */
   signal?: AbortSignal;
 }
 
-/** How probable the model finds the tokens of a prompt, each after those before it; the first has no place here. */
+/** Probabilities of a prompt's tokens, each given the earlier ones, from the second token on. */
 export interface PromptScores {
   /** Natural logarithms. [tokens - 1] */
   readonly logProbabilities: Float64Array;
@@ -211,36 +209,36 @@ export interface PromptScores {
   readonly topIds: Int32Array;
   /** [tokens - 1, top] */
   readonly topLogProbabilities: Float64Array;
-  /** The bytes of every token that is told of. */
+  /** The bytes of every token in this result. */
   readonly pieces: ReadonlyMap<number, Uint8Array>;
 }
 
 /** The scheduler's counters; times in microseconds. */
-export interface EngineMetrics {
-  readonly busy_slots: number;
-  readonly deferred: number;
-  readonly prompt_tokens: number;
-  readonly prompt_us: number;
-  readonly cached_tokens: number;
-  readonly generated_tokens: number;
-  readonly generated_steps: number;
-  readonly generated_us: number;
-  readonly decodes: number;
-}
+export type EngineMetrics = Readonly<
+  Record<
+    | "busy_slots"
+    | "deferred"
+    | "decodes"
+    | `${"prompt" | "cached" | "generated"}_tokens`
+    | `${"prompt" | "generated"}_us`
+    | "generated_steps",
+    number
+  >
+>;
 
-/** Rows of logits that a twin has compared. */
+/** The number of rows of logits that a twin has compared. */
 export interface TwinCount {
   readonly rows: number;
-  /** In a batch with rows of a request that edits. */
+  /** In a batch with edited requests. */
   readonly beside: number;
-  /** By at least a bit. */
+  /** In at least one bit. */
   readonly different: number;
 }
 
-/** What {@link EngineOptions.twin} has seen, by what the requests wear. */
+/** The comparisons of {@link EngineOptions.twin}, by the edits of the requests. */
 export interface TwinReport {
   readonly batches: number;
-  /** No edits: ordinary requests, watching ones, the plain one of a pair. */
+  /** Without edits: ordinary requests, readings only, baselines of pairs. */
   readonly plain: TwinCount;
   /** Edits that change nothing. */
   readonly neutral: TwinCount;
@@ -257,7 +255,7 @@ interface NativeEvent {
   stream?: boolean;
   data: string;
   tokens: number[];
-  /** Of a whole answer. */
+  /** For a whole answer. */
   times: { promptMs: number; generatedMs: number }[];
   done: boolean;
   states?: KeptRows[];
@@ -282,13 +280,13 @@ interface EngineBinding {
 }
 
 /**
- * llama.cpp's serving engine with one model: continuous batching, prompt cache, grammars, tools, reasoning.
- * Everything runs on threads of its own. Errors are {@link NativeError}s.
+ * llama.cpp's serving engine with one model: continuous batching, prompt cache, grammars, tools, reasoning. Everything
+ * runs on separate threads. Errors are {@link NativeError}s.
  */
 export class Engine {
   readonly info: EngineInfo;
   readonly #native: NativeEngine;
-  /** Captures and scores under way. */
+  /** Running captures and scores. */
   readonly #passes = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
 
@@ -305,18 +303,15 @@ export class Engine {
     const { embeddings, thinking, ...rest } = options;
     for (const name of counts) checkInteger(name, options[name], name === "gpuLayers" ? -1 : 0);
     const flags = { embeddings: flag(embeddings), thinking: flag(thinking) };
-    try {
-      return new Engine(await binding<EngineBinding>().openEngine({ ...rest, ...flags }));
-    } catch (error) {
-      throw NativeError.from(error);
-    }
+    const native = binding<EngineBinding>();
+    return new Engine(await NativeError.translate(() => native.openEngine({ ...rest, ...flags })));
   }
 
   /**
-   * Asks the engine and resolves with the head of its answer. A stream's parts are made as they are read, so a
-   * slow reader holds nothing but its own tokens.
-   * @param signal ends the request and frees its slot, also while its parts are read
-   * @param live what a chat or a completion changes and watches; its answer tells at `choices[0].tapline`
+   * Sends a request and resolves with the head of its answer. A stream's parts are formatted when they are read, so a
+   * slow reader only delays its own tokens.
+   * @param signal ends the request and frees its slot, even while its parts are read
+   * @param live edits and readings of a chat or a completion; reported in its answer at `choices[0].tapline`
    * @throws NativeError CANCELLED, CLOSED; LAYER_OUT_OF_RANGE, UNSUPPORTED_ARCHITECTURE, INVALID_ARGUMENT of `live`
    */
   async request(
@@ -365,8 +360,7 @@ export class Engine {
   }
 
   /**
-   * A forward pass of raw text on the resident weights, between two iterations of the scheduler, in a context
-   * of its own.
+   * A forward pass of raw text on the resident weights, between two iterations of the scheduler, in a separate context.
    * @throws NativeError TOKEN_LIMIT, LAYER_OUT_OF_RANGE, UNSUPPORTED_ARCHITECTURE, CANCELLED, CLOSED
    */
   async capture(request: CaptureRequest): Promise<CaptureResult> {
@@ -383,8 +377,8 @@ export class Engine {
   }
 
   /**
-   * How probable the model finds a prompt: its forward pass on the resident weights, in a context of its own, a batch
-   * at a time between two iterations of the scheduler. Possible where captures are.
+   * Probabilities of a prompt's tokens: a forward pass on the resident weights, in a separate context, one batch at a time
+   * between two iterations of the scheduler. Possible if captures are.
    * @throws NativeError TOKEN_LIMIT, UNSUPPORTED_ARCHITECTURE, COMPUTE, OUT_OF_MEMORY, CANCELLED, CLOSED
    */
   async score({ signal, ...request }: ScoreRequest): Promise<PromptScores> {
@@ -396,7 +390,7 @@ export class Engine {
     return { ...scores, pieces: new Map(pieces.map((piece, index) => [ids[index] as number, piece])) };
   }
 
-  /** Waits for a pass that close() waits for, too. */
+  /** Waits for a pass; close() also waits for it. */
   async #awaited<T>(running: Promise<T>): Promise<T> {
     this.#passes.add(running);
     try {
@@ -407,13 +401,13 @@ export class Engine {
   }
 
   /**
-   * The states of a text at some layers, [hidden] each: of its last token, or the mean over those that count. A forward pass as
-   * {@link capture} makes it.
+   * The states of a text at some layers, [hidden] each: of its last token, or the mean without excluded rows. A forward
+   * pass as in {@link capture}.
    * @throws NativeError as capture does
    */
   async states(request: {
     prompt: string;
-    /** Distinct block indices; states come in their order. */
+    /** Distinct block indices; states have this order. */
     layers: readonly number[];
     rows: "last" | "mean";
     maxTokens: number;
@@ -427,20 +421,20 @@ export class Engine {
     }));
   }
 
-  /** The scheduler's counters, and how many slots are busy. Answered during a decode, too. */
+  /** The scheduler's counters and the number of busy slots. Answered even during a decode. */
   async metrics(): Promise<EngineMetrics> {
     const { body } = await this.request("metrics", {});
     return JSON.parse(body) as EngineMetrics;
   }
 
-  /** What the twin has compared so far; nothing where there is none, or the engine is closed. */
+  /** The twin's comparisons so far; undefined without a twin, or if the engine is closed. */
   twin(): TwinReport | undefined {
     return this.#native.twin();
   }
 
   /** Ends every request, the threads and the model. Safe to call twice. */
   async close(): Promise<void> {
-    // Where there is no thread to close it on, it throws and is open still.
+    // Without a thread for closing it throws and stays open.
     this.#closing ??= translated(() => this.#native.close()).then(async () => {
       await Promise.allSettled(this.#passes);
     });
@@ -452,7 +446,7 @@ export class Engine {
   }
 }
 
-/** What a call that the addon answers at once throws, as a NativeError. */
+/** Calls the addon; its errors become NativeErrors, thrown immediately. */
 function translated<T>(call: () => T): T {
   try {
     return call();
@@ -461,12 +455,7 @@ function translated<T>(call: () => T): T {
   }
 }
 
-/** -1 lets native code choose. */
-function flag(value: boolean | undefined): number {
-  return value === undefined ? -1 : Number(value);
-}
-
-/** An iterator by hand: a generator that is left before its first part runs nothing, and would keep the slot. */
+/** Not a generator: one that is abandoned before its first part runs no code and would not free the slot. */
 function readParts(
   native: { read(id: number): Promise<NativeEvent>; cancel(): void },
   id: number,

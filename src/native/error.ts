@@ -1,4 +1,4 @@
-/** What native code reports, as stable codes (native/base/error.h). */
+/** The stable error codes of native code (native/base/error.h). */
 export const nativeErrorCodes = [
   "INVALID_ARGUMENT",
   "MODEL_LOAD",
@@ -14,7 +14,7 @@ export const nativeErrorCodes = [
 
 export type NativeErrorCode = (typeof nativeErrorCodes)[number];
 
-/** An error from the addon: `message` is one sentence a person can act on. */
+/** An error from the addon; `message` is a sentence that says what to do. */
 export class NativeError extends Error {
   readonly code: NativeErrorCode;
 
@@ -24,11 +24,20 @@ export class NativeError extends Error {
     this.code = code;
   }
 
-  /** The NativeError in `error`, with a JavaScript stack; anything else comes back as it is. */
+  /** An error of the addon as a NativeError with a JavaScript stack; any other error unchanged. */
   static from(error: unknown): unknown {
     if (!(error instanceof Error) || error instanceof NativeError) return error;
     const code = (error as { code?: unknown }).code;
     const known = nativeErrorCodes.find((candidate) => candidate === code);
     return known === undefined ? error : new NativeError(known, error.message);
+  }
+
+  /** Calls the addon; its errors become NativeErrors. */
+  static async translate<T>(call: () => T | Promise<T>): Promise<T> {
+    try {
+      return await call();
+    } catch (error) {
+      throw NativeError.from(error);
+    }
   }
 }

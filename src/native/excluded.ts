@@ -1,6 +1,6 @@
 import type { ExcludedRows } from "./binding.js";
 
-/** What native code left out of several texts, added up. */
+/** The sums of excluded rows over several texts. */
 export function sumOfExcluded(parts: readonly ExcludedRows[]): { bos: number; outliers: number } {
   return {
     bos: parts.reduce((sum, { bos }) => sum + bos, 0),

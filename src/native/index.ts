@@ -1,4 +1,4 @@
-/** The native core: load a GGUF, look at and change its block outputs. */
+/** The native core: load a GGUF, read and change its activations. */
 import type { BackendInfo } from "./binding.js";
 import { binding } from "./load.js";
 
@@ -67,8 +67,8 @@ export function backendInfo(): BackendInfo {
 }
 
 /**
- * Gives the memory of rows that were written somewhere back at once, not when the collector comes: a chunk of a prompt
- * at eight layers may be 128 MiB. The array is empty afterwards.
+ * Frees the memory of rows immediately instead of at the next garbage collection: a chunk of a prompt at eight layers may be
+ * 128 MiB. The array is empty afterwards.
  */
 export function release(rows: Float32Array): void {
   binding().release(rows.buffer as ArrayBuffer);

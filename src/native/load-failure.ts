@@ -1,4 +1,4 @@
-/** What the system's loader reports, and what helps better than to build the addon again. */
+/** Errors of the system's loader with better remedies than rebuilding the addon. */
 const remedies: readonly { message: RegExp; remedy: string }[] = [
   {
     message: /\blibgomp\.so\.1\b/,
@@ -18,8 +18,8 @@ const remedies: readonly { message: RegExp; remedy: string }[] = [
 ];
 
 /**
- * @param message the loader's own, e.g. "libcuda.so.1: cannot open shared object file: No such file or directory"
- * @returns what to do about it, or nothing if building for this machine is the remedy
+ * @param message of the loader, e.g. "libcuda.so.1: cannot open shared object file: No such file or directory"
+ * @returns a remedy, or undefined if it is a build for this machine
  */
 export function remedyFor(message: string): string | undefined {
   return remedies.find((each) => each.message.test(message))?.remedy;

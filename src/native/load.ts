@@ -12,7 +12,7 @@ process.env.GGML_NO_BACKTRACE ??= "1";
 /** The package's folder: the same distance from src/ and from dist/. */
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** The addon is not there or does not fit this machine; the message is one sentence that says what to do. */
+/** The addon is missing or does not fit this machine; the message says what to do. */
 export class AddonError extends Error {
   override name = "AddonError";
 }
@@ -22,13 +22,13 @@ const howToBuild = "run `npm rebuild tapline`, or `npm run build:native` in a cl
 /** An addon file and where it comes from. */
 export interface AddonFile {
   path: string;
-  /** What it is compiled for, in words for a person. */
+  /** A description of the build. */
   variant: string;
 }
 
 /**
- * The addons to try, in order: the one that TAPLINE_ADDON names (tests: with sanitizers, or with a GPU that is none);
- * the one that was compiled here; the prebuilt ones that run on this processor, the best first.
+ * The addons to try, in order: the one in TAPLINE_ADDON (tests: with sanitizers, or with a simulated GPU); the one that was
+ * compiled here; prebuilt ones for this processor, the best first.
  */
 export function addonFiles(): { files: AddonFile[]; refused: string[] } {
   const named = process.env.TAPLINE_ADDON;
@@ -46,8 +46,8 @@ export function addonFiles(): { files: AddonFile[]; refused: string[] } {
 let loaded: { addon: NativeBinding; file: AddonFile; passedOver: string[] } | undefined;
 
 /**
- * Loads the addon on first use, so that whatever needs no model works without one and starts at once. Each file here
- * names the part of it that it calls.
+ * Loads the addon on first use, so that code without a model works without it and starts immediately. Each file here
+ * declares the part that it calls.
  * @throws AddonError
  */
 export function binding<Part extends object = NativeBinding>(): Part {
@@ -56,7 +56,7 @@ export function binding<Part extends object = NativeBinding>(): Part {
 }
 
 /**
- * Which addon is in use, and why better ones are not.
+ * The loaded addon, and why better ones were not used.
  * @throws AddonError
  */
 export function addonInUse(): AddonFile & { passedOver: readonly string[] } {
@@ -65,13 +65,13 @@ export function addonInUse(): AddonFile & { passedOver: readonly string[] } {
 }
 
 /**
- * Rounds that a thread of ggml spins at a barrier before it sleeps: about as long as waking it takes, 40 to 80 µs. The
- * OpenMP of GCC spins for 3 ms where nothing says otherwise, at some hundred barriers a token: as soon as other programs
- * have the processors, everything waits for threads that wait (see docs/architecture.md).
+ * Rounds that a thread of ggml spins at a barrier before it sleeps: about the time of waking it, 40 to 80 µs. By default,
+ * GCC's OpenMP spins for 3 ms, at some hundred barriers per token: when other programs use the processors, everything waits
+ * for waiting threads (see docs/architecture.md).
  */
 const spins = "4000";
 
-/** OpenMP reads it once, when the addon brings it in; what we start later is not told. */
+/** OpenMP reads it once, when it is loaded with the addon; later child processes do not inherit it. */
 function withSpins<T>(work: () => T): T {
   if (process.env.GOMP_SPINCOUNT !== undefined || process.env.OMP_WAIT_POLICY !== undefined) return work();
   process.env.GOMP_SPINCOUNT = spins;
@@ -88,7 +88,7 @@ function load(): NonNullable<typeof loaded> {
   for (const file of files) {
     try {
       const addon = withSpins(() => createRequire(import.meta.url)(file.path)) as NativeBinding;
-      // process.exit() tells no addon: what computes has to end before the process takes itself apart.
+      // process.exit() does not notify addons: computations must end before the process is torn down.
       process.once("exit", () => addon.endOperations());
       return { addon, file, passedOver: [...refused, ...reasons] };
     } catch (error) {

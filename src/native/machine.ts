@@ -1,58 +1,46 @@
 import type { DeviceMemory } from "./binding.js";
+import { flag } from "./check.js";
 import type { EngineOptions } from "./engine.js";
 import { NativeError } from "./error.js";
 import { binding } from "./load.js";
 
-/** The layout that is asked about: the options with which a model will be opened. */
+/** The options with which a model will be opened. */
 export type MemoryQuestion = Pick<
   EngineOptions,
   "path" | "gpuLayers" | "ctxSize" | "parallel" | "threads" | "batch"
 > & { embeddings?: boolean };
 
 /**
- * What a model and its context would take on each device, laid out by llama.cpp itself without allocating either.
- * Reads headers only. In place of a Lab's many small contexts, ask for one of the same tokens.
+ * The memory of a model and its context on each device, in llama.cpp's layout, without allocating either. Reads headers
+ * only. For a Lab's many small contexts, ask for one with the same total number of tokens.
  * @throws NativeError MODEL_LOAD
  */
-export async function estimateMemory({ embeddings, ...rest }: MemoryQuestion): Promise<DeviceMemory[]> {
-  try {
-    const flags = { embeddings: embeddings === undefined ? -1 : Number(embeddings) };
-    return await binding().estimateMemory({ ...rest, ...flags });
-  } catch (error) {
-    throw NativeError.from(error);
-  }
+export function estimateMemory({ embeddings, ...rest }: MemoryQuestion): Promise<DeviceMemory[]> {
+  return NativeError.translate(() => binding().estimateMemory({ ...rest, embeddings: flag(embeddings) }));
 }
 
 /**
- * Adds the devices of llama.cpp's rpc-servers, `address:port`, to those that models of this process are spread over.
- * llama.cpp ends the process when a server cannot be reached, now or later: look first, and have somebody watch.
+ * Adds the devices of llama.cpp's rpc-servers, `address:port`, to this process. llama.cpp ends the process if a server
+ * cannot be reached, now or later: check first, and supervise the process.
  * @throws NativeError INVALID_ARGUMENT
  */
-export async function connectRemotes(endpoints: readonly string[]): Promise<void> {
-  try {
-    await binding().connectRemotes(endpoints);
-  } catch (error) {
-    throw NativeError.from(error);
-  }
+export function connectRemotes(endpoints: readonly string[]): Promise<void> {
+  return NativeError.translate(() => binding().connectRemotes(endpoints));
 }
 
-/** Mixtures of types that llama.cpp keeps weights in. */
+/** llama.cpp's mixtures of weight types. */
 export type Quantisation = "Q8_0" | "Q6_K" | "Q5_K_M" | "Q4_K_M";
 
 /**
- * Writes a model's file anew with its weights in fewer bits, as llama.cpp's llama-quantize does, without an importance
- * matrix. Weights of fewer than 16 bits are refused: what they lost before would count as this form's loss.
+ * Writes a copy of a model with quantised weights, as llama-quantize does without an importance matrix. Rejects weights of
+ * fewer than 16 bits: their earlier loss would count as this form's.
  * @throws NativeError MODEL_LOAD
  */
-export async function quantise(options: {
+export function quantise(options: {
   from: string;
   to: string;
   form: Quantisation;
   threads?: number;
 }): Promise<void> {
-  try {
-    await binding().quantise(options);
-  } catch (error) {
-    throw NativeError.from(error);
-  }
+  return NativeError.translate(() => binding().quantise(options));
 }

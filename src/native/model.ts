@@ -7,23 +7,23 @@ import { binding } from "./load.js";
 import { threadsFor } from "./threads.js";
 
 export interface OpenOptions {
-  /** Blocks kept on GPUs. Default: as many as their free memory takes. */
+  /** Blocks on GPUs. Default: as many as fit into their free memory. */
   gpuLayers?: number;
-  /** Names of the GPUs that may hold blocks (`backendInfo().devices`). Default: all; `["none"]` keeps to the processor. */
+  /** Names of the GPUs to use (`backendInfo().devices`). Default: all; `["none"]` means the processor. */
   devices?: readonly string[];
-  /** Tokens of the context that has to fit beside the blocks. Default 4096. */
+  /** Tokens of the context that must fit together with the blocks. Default 4096. */
   fitTokens?: number;
   /** Map the file into memory (default), so that processes share its pages. */
   mmap?: boolean;
   signal?: AbortSignal;
-  /** Called with the share of the weights that is loaded, 0 to 1. */
+  /** Called with the loaded share of the weights, 0 to 1. */
   onProgress?: (fraction: number) => void;
 }
 
 export interface TokenizeOptions {
-  /** Add what the model wants around a text, such as BOS. Default true. */
+  /** Add BOS and EOS as the model requires. Default true. */
   special?: boolean;
-  /** Read control tokens that the text spells, such as `<|im_start|>`. Default false. */
+  /** Recognise control tokens such as `<|im_start|>` in the text. Default false. */
   parseSpecial?: boolean;
 }
 
@@ -48,31 +48,31 @@ export class Model {
    */
   static async open(path: string, options: OpenOptions = {}): Promise<Model> {
     if (typeof path !== "string" || path === "" || path.includes("\0")) {
-      throw new NativeError("INVALID_ARGUMENT", "The path of a model must be a non-empty string.");
+      throw invalid("The path of a model must be a non-empty string.");
     }
     const { signal, ...rest } = options;
     checkInteger("gpuLayers", options.gpuLayers, -1);
     checkInteger("fitTokens", options.fitTokens, 1, limits.nCtx);
-    if (options.devices?.some((name) => typeof name !== "string")) throw invalid("Devices are names.");
+    if (options.devices?.some((name) => typeof name !== "string")) throw invalid("Devices must be names.");
     return new Model(await cancellable(signal, (cancel) => binding().openModel({ ...rest, path, cancel })));
   }
 
   /** Token ids of a text. Lone surrogates count as U+FFFD. */
   tokenize(text: string, options: TokenizeOptions = {}): Promise<Int32Array> {
     if (typeof text !== "string") {
-      return Promise.reject(new NativeError("INVALID_ARGUMENT", "The text to tokenise must be a string."));
+      return Promise.reject(invalid("The text to tokenise must be a string."));
     }
     return this.#track(() =>
       this.#native.tokenize(text, options.special ?? true, options.parseSpecial ?? false),
     );
   }
 
-  /** The text of each token by itself; bytes that are no UTF-8 by themselves come as U+FFFD. */
+  /** The text of each token; invalid UTF-8 becomes U+FFFD. */
   pieces(tokens: Int32Array): Promise<string[]> {
     return this.#track(() => this.#native.pieces(tokenIds(tokens)));
   }
 
-  /** The text that the tokens spell together, control tokens included. */
+  /** The text of the tokens, including control tokens. */
   detokenize(tokens: Int32Array): Promise<string> {
     return this.#track(() => this.#native.detokenize(tokenIds(tokens)));
   }
@@ -104,15 +104,8 @@ export class Model {
 
   async #track<T>(run: () => Promise<T>): Promise<T> {
     if (this.#closing !== undefined) throw new NativeError("CLOSED", "The model is closed.");
-    let operation: Promise<T> | undefined;
-    try {
-      operation = run();
-      this.#pending.add(operation);
-      return await operation;
-    } catch (error) {
-      throw NativeError.from(error);
-    } finally {
-      if (operation !== undefined) this.#pending.delete(operation);
-    }
+    const operation = NativeError.translate(run);
+    this.#pending.add(operation);
+    return operation.finally(() => this.#pending.delete(operation));
   }
 }

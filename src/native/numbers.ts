@@ -1,8 +1,8 @@
 import { binding } from "./load.js";
 
 /**
- * Which activations of a text count in figures, 1 or 0 each: not the first `bos` ones, and none whose norm is above ten
- * times the median norm of the others. Means of the addon keep to the same.
+ * 1 for each activation of a text that figures include, otherwise 0: not the first `bos`, and none whose norm exceeds ten
+ * times the median of the others. Means in the addon use the same rule.
  * @param rows of all the text's tokens at one place, [tokens, hidden]
  */
 export function countedRows(rows: Float32Array, hidden: number, bos: number): Uint8Array {
@@ -17,8 +17,8 @@ export function countedRows(rows: Float32Array, hidden: number, bos: number): Ui
 export type NarrowType = "f16" | "bf16";
 
 /**
- * Finite float32 as numbers of 16 bits, rounded to nearest, ties to even.
- * @throws NativeError COMPUTE with the first value that is beyond the type's range
+ * Rounds finite float32 to 16-bit numbers, to nearest, ties to even.
+ * @throws NativeError COMPUTE for the first value beyond the type's range
  */
 export function narrow(values: Float32Array, type: NarrowType): Promise<Uint16Array> {
   return binding().narrow({ values, type });

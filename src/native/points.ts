@@ -1,10 +1,11 @@
 import { invalid } from "./check.js";
 
 /**
- * Where a block's numbers can be looked at and changed, in the order in which it computes them; one vector of the hidden
- * size a token, each, but for `attention`, how much each token reads of each, and `router`, the experts that were chosen for
- * each token and their weights, which have requests of their own, and `head_out`, what each head read, side by side, before the output projection. `attn_out` and `ffn_out` are what the two halves add to the residual stream, behind whatever norm
- * or scale lies between; `mid` is the stream between them. A block without a middle computes both from its input.
+ * The points of a block that can be read and changed, in the order of computation. Each has one vector of the hidden size
+ * per token, except `attention` (weights) and `router` (chosen experts and their weights), which have separate requests,
+ * and `head_out`, the concatenated outputs of the heads before the output projection. `attn_out` and `ffn_out` are the
+ * additions of the two halves to the residual stream, after any norm or scale; `mid` is the stream between them. A block
+ * without `mid` computes both from its input.
  */
 export const points = [
   "block_in",
@@ -18,7 +19,7 @@ export const points = [
 ] as const;
 export type Point = (typeof points)[number];
 
-/** Those that are the residual stream itself, of which a model's head can be asked, and no part of it. */
+/** Points in the residual stream, to which a model's head can be applied. */
 export const streamPoints: ReadonlySet<Point> = new Set(["block_in", "mid", "block_out"]);
 
 /** @throws NativeError INVALID_ARGUMENT unless every entry is one of {@link points}, once */

@@ -3,23 +3,23 @@ import { closeSync, existsSync, openSync, readFileSync, readSync, statSync } fro
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 
-/** A package with addons for one platform, as `prebuilt.json` of the packed main package names it. */
+/** A package with addons for one platform, in `prebuilt.json` of the packed main package. */
 export interface PrebuiltPackage {
   name: string;
   version: string;
   platform: string;
   arch: string;
   backend: string;
-  /** SHA-256 of its `addons.json`, so that a package of the same name from elsewhere is not taken for it. */
+  /** SHA-256 of its `addons.json`, to reject a different package with the same name. */
   manifest: string;
 }
 
-/** One file of such a package, as its `addons.json` has it: the best first. */
+/** One file of such a package in its `addons.json`, the best first. */
 export interface PrebuiltAddon {
-  /** What it is compiled for, e.g. `x86-64-v3`. */
+  /** The processor level, e.g. `x86-64-v3`. */
   level: string;
   file: string;
-  /** Features that the processor must have, by Linux's names. */
+  /** Required processor features, by Linux's names. */
   needs: string[];
   bytes: number;
   sha256: string;
@@ -34,15 +34,15 @@ export interface Candidate {
 }
 
 export interface Prebuilt {
-  /** The best first; empty where this package was packed without any, as a clone is. */
+  /** The best first; empty for a package without prebuilt addons, such as a clone. */
   candidates: Candidate[];
-  /** Why packages, or files of them, were passed over: a sentence each. */
+  /** Why packages or files were not used, one sentence each. */
   refused: string[];
-  /** Packages that would fit and are not installed: a sentence each. */
+  /** Suitable packages that are not installed, one sentence each. */
   missing: string[];
 }
 
-/** What the choice depends on; tests replace it. */
+/** Inputs of the choice; tests replace them. */
 export interface Machine {
   platform: string;
   arch: string;
@@ -52,9 +52,9 @@ export interface Machine {
 const thisMachine: Machine = { platform: process.platform, arch: process.arch, features: processorFeatures };
 
 /**
- * The prebuilt addons that lie beside this package, where npm put them, and run on this processor.
- * @param root the package's folder, which has `prebuilt.json` if it was packed with one
- * @param thorough compares every byte, as an install does; otherwise sizes alone are compared, at each start
+ * The installed prebuilt addons that run on this processor.
+ * @param root the package's folder, which may have `prebuilt.json`
+ * @param thorough compares every byte, as an install does; otherwise only sizes, at each start
  */
 export function findPrebuilt(root: string, thorough = false, machine = thisMachine): Prebuilt {
   const found: Prebuilt = { candidates: [], refused: [], missing: [] };
@@ -73,7 +73,7 @@ export function findPrebuilt(root: string, thorough = false, machine = thisMachi
   const features = machine.features();
   for (const each of fitting) addFrom(each, { root, thorough, features, found });
   if (found.candidates.length === 0) found.refused.push(...found.missing);
-  // What computes on a GPU comes first: where its libraries or the driver are missing, it does not load.
+  // GPU builds come first: without their libraries or the driver they do not load.
   found.candidates.sort((a, b) => Number(a.backend === "cpu") - Number(b.backend === "cpu"));
   return found;
 }
@@ -93,7 +93,7 @@ function addFrom(
   if (damaged.length > 0) {
     const files = damaged.map(({ file }) => file).join(", ");
     found.refused.push(`${wanted.name} ${wanted.version} is damaged: ${files}`);
-    if (thorough) return; // an install compiles then, rather than be slow with a lower level
+    if (thorough) return; // an install then compiles, which is faster than a lower level
   }
   const whole = addons.filter((addon) => !damaged.includes(addon));
   const runnable = whole.filter(({ needs }) => needs.every((feature) => features.has(feature)));
@@ -114,7 +114,7 @@ function folderOf(name: string, root: string): string | undefined {
   }
 }
 
-/** The addons of a package that is the one meant; of another one none, and the sentence that says so. */
+/** The addons of the expected package; for a different one none, with a sentence. */
 function readManifest(wanted: PrebuiltPackage, folder: string, refused: string[]): PrebuiltAddon[] {
   try {
     const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string };
@@ -139,8 +139,8 @@ function isWhole(path: string, { bytes, sha256 }: PrebuiltAddon, thorough: boole
 }
 
 /**
- * What Linux says the processor has, and the system lets programs use: `avx2`, `avx512f` and the like. Elsewhere
- * nothing is known, and only an addon that needs nothing is taken.
+ * Processor features that Linux reports as usable, such as `avx2` and `avx512f`. On other systems they are unknown, and
+ * only an addon without requirements is used.
  */
 export function processorFeatures(file = "/proc/cpuinfo"): ReadonlySet<string> {
   const head = Buffer.alloc(16_384); // the first processor is enough, and machines have hundreds

@@ -1,9 +1,8 @@
 import { NativeError } from "./error.js";
 
 /**
- * Runs asynchronous operations one after another, and closes once: calls that were accepted before close()
- * finish first, later ones are refused. Keeps native operations of one object from occupying several threads
- * that would only wait for each other.
+ * Runs asynchronous operations one after another, and closes once: calls before close() finish first, later ones are
+ * rejected. So native operations of one object do not occupy several threads that would wait for each other.
  */
 export class SerialQueue {
   readonly #what: string;
@@ -27,7 +26,7 @@ export class SerialQueue {
     return result;
   }
 
-  /** Waits for what was accepted, then runs `release` once; every call gets the same promise. */
+  /** Waits for accepted operations, then runs `release` once; every call gets the same promise. */
   close(release: () => Promise<void>): Promise<void> {
     this.#closing ??= this.#tail.then(release);
     return this.#closing;

@@ -1,21 +1,20 @@
 /** Trainers that run in the addon, on plain activations: a linear probe and a small sparse autoencoder. */
 import type { NdArray } from "ndarray";
-import type { NativeCancelToken } from "./binding.js";
 import { cancellable } from "./cancel.js";
 import { checkInteger, invalid } from "./check.js";
 import { binding } from "./load.js";
 
-/** float32 [examples, hidden], or the same numbers row after row. Never changed; copied before training starts. */
+/** float32 [examples, hidden], or the same numbers row by row. Copied before training starts. */
 export type Features = NdArray<Float32Array> | Float32Array;
 
-/** What both trainers take besides the activations. */
+/** Settings of both trainers. */
 export interface TrainingSet {
   features: Features;
   /** 1 for a training example, 0 for a held-out one; both must occur. [examples] */
   train: Uint8Array;
   /** 0 to 2147483647; the same seed gives the same numbers on the same machine. Default 0. */
   seed?: number;
-  /** Default: all processors, at most 16. The number does not show in the results. */
+  /** Default: all processors, at most 16. The number does not affect the results. */
   threads?: number;
 }
 
@@ -35,34 +34,34 @@ export interface ProbeTraining extends TrainingSet {
   tolerance?: number;
   /** Also fit permuted training labels (default). Without it `shuffledLabelAccuracy` is NaN. */
   control?: boolean;
-  /** Fit so many more permutations, to 1e-3, for the spread of that control. Default 0. */
+  /** Number of further permutations, fitted to 1e-3, for the spread of that control. Default 0. */
   permutations?: number;
   /**
-   * A number for each example. Those of one group have one label and are on one side of the split, as the rows of a text
-   * are; labels are permuted among groups. Default: every example is by itself. [examples]
+   * A number for each example. Those of one group, such as the rows of a text, have the same label and are on the same side
+   * of the split; labels are permuted among groups. Default: every example is a group. [examples]
    */
   groups?: Int32Array;
 }
 
-/** How well a probe does on what was held out: on examples, or on groups of them by the means of their scores. */
+/** Evaluation of a probe on held-out examples, or on held-out groups by the means of their scores. */
 export interface ProbeFigures {
   accuracy: number;
-  /** Area under the ROC curve, tied pairs counted half; NaN where the held-out ones have one class only. */
+  /** Area under the ROC curve, ties counted half; NaN if there is only one class. */
   auc: number;
   brier: number;
   /** Accuracy of always answering the training set's more frequent label (0 when equal). */
   majorityAccuracy: number;
-  /** Accuracy of a probe fitted to the training labels in a random order (a control for what n and d alone give). */
+  /** Accuracy of a probe fitted to permuted training labels (a control for the effect of n and d alone). */
   shuffledLabelAccuracy: number;
-  /** The same of each of the `permutations`, which share nothing with the one above. float64 [permutations] */
+  /** The same for each of the `permutations`, independent of the one above. float64 [permutations] */
   permutedAccuracies: Float64Array;
-  /** AUROC of each of them. float64 [permutations] */
+  /** Their AUROC. float64 [permutations] */
   permutedAucs: Float64Array;
   trainSize: number;
   testSize: number;
 }
 
-/** A probe and its report; its own figures are of examples. */
+/** A probe and its evaluation, on examples. */
 export interface TrainedProbe extends ProbeFigures {
   /** score = sigmoid(((x - mean) / std) . weight + bias). float64 [hidden] */
   weight: Float64Array;
@@ -73,12 +72,12 @@ export interface TrainedProbe extends ProbeFigures {
   std: Float64Array;
   /** Probability of label 1 for every example, in the order given. float64 [examples] */
   scores: Float64Array;
-  /** Where groups were given. */
+  /** If groups were given. */
   groups?: ProbeFigures;
   converged: boolean;
   /** Newton steps. */
   iterations: number;
-  /** Infinity norm of the gradient, evaluated anew at the result. */
+  /** Infinity norm of the gradient, recomputed for the result. */
   gradientNorm: number;
 }
 
@@ -113,7 +112,7 @@ export interface SaeTraining extends TrainingSet {
   init?: SaeWeights;
 }
 
-/** A feature as held-out examples show it. Activations are in units of the normalised reconstruction. */
+/** A feature on held-out examples. Activations are in units of the normalised reconstruction. */
 export interface SaeFeature {
   feature: number;
   /** Mean activation. */
@@ -124,21 +123,21 @@ export interface SaeFeature {
   examples: Array<{ row: number; activation: number }>;
 }
 
-/** A sparse autoencoder and its report. Errors are on normalised activations, (x - mean) / scale. */
+/** A sparse autoencoder and its evaluation. Errors are on normalised activations, (x - mean) / scale. */
 export interface TrainedSae {
   weights: SaeWeights;
   /** Training mean. float32 [hidden] */
   mean: Float32Array;
-  /** Makes the training examples' mean norm sqrt(hidden). */
+  /** Scales the training examples' mean norm to sqrt(hidden). */
   scale: number;
-  /** Loss on all training examples after so many updates, with the full L1 weight: 0, every `lossEvery`, the last. */
+  /** Loss on all training examples after `step` updates, with the full L1 weight: 0, every `lossEvery`, the last. */
   losses: Array<{ step: number; loss: number }>;
   /** Mean over examples and dimensions of (x' - x)^2. */
   heldOutMse: number;
   trainMse: number;
   /**
-   * Held out: 1 - sum (x' - x)^2 / sum (x - mean)^2 with the held-out examples' own mean; NaN where they lie within
-   * 1e-5 of their length around it.
+   * Held out: 1 - sum (x' - x)^2 / sum (x - mean)^2 with the mean of the held-out examples; NaN if they are within 1e-5 of
+   * their length around it.
    */
   explainedVariance: number;
   /** Active features per held-out example (L0). */
@@ -150,7 +149,7 @@ export interface TrainedSae {
   features: SaeFeature[];
   trainSize: number;
   testSize: number;
-  /** Wall time of the training steps. */
+  /** Wall-clock time of the training steps. */
   seconds: number;
 }
 
@@ -173,7 +172,7 @@ const native = binding<TrainBinding>;
 export function trainProbe(training: ProbeTraining, options: TrainingOptions = {}): Promise<TrainedProbe> {
   return run(options, (extra) => {
     const set = trainingSet(training);
-    const { labels, c, tolerance, control, permutations, groups } = training;
+    const { labels, c, tolerance, permutations, groups } = training;
     checkBits("labels", labels, set.train.length);
     const trained = labels.filter((_, row) => set.train[row] === 1);
     if (!trained.includes(0) || !trained.includes(1)) {
@@ -185,12 +184,7 @@ export function trainProbe(training: ProbeTraining, options: TrainingOptions = {
     if (groups !== undefined && !(groups instanceof Int32Array && groups.length === set.train.length)) {
       throw invalid(`groups must be an Int32Array with a number for each of ${set.train.length} examples.`);
     }
-    return native().trainProbe({
-      ...set,
-      labels,
-      ...defined({ c, tolerance, control, permutations, groups }),
-      ...extra,
-    });
+    return native().trainProbe({ ...defined(training), ...set, ...extra });
   });
 }
 
@@ -203,20 +197,15 @@ export function trainProbe(training: ProbeTraining, options: TrainingOptions = {
 export function trainSae(training: SaeTraining, options: TrainingOptions = {}): Promise<TrainedSae> {
   return run(options, (extra) => {
     const set = trainingSet(training);
-    const sizes = saeSizes(training);
-    const { l1, learningRate, epsilon, lossEvery, foldDecoderNorms, init } = training;
+    checkSizes(training);
+    const { l1, learningRate, epsilon, lossEvery, nFeatures = 64, init } = training;
     if (l1 !== undefined && !(l1 >= 0 && Number.isFinite(l1)))
       throw invalid(`l1 must be at least 0, got ${l1}.`);
     checkPositive("learningRate", learningRate);
     checkPositive("epsilon", epsilon);
     checkInteger("lossEvery", lossEvery, 1);
-    if (init !== undefined) checkWeights(init, sizes.nFeatures ?? 64, set.hidden);
-    return native().trainSae({
-      ...set,
-      ...sizes,
-      ...defined({ l1, learningRate, epsilon, lossEvery, foldDecoderNorms, init }),
-      ...extra,
-    });
+    if (init !== undefined) checkWeights(init, nFeatures, set.hidden);
+    return native().trainSae({ ...defined(training), ...set, ...extra });
   });
 }
 
@@ -228,13 +217,13 @@ export function initialSaeWeights(options: {
 }): Promise<SaeWeights> {
   return run({}, () => {
     checkInteger("hidden", options.hidden, 1);
-    const { hidden, seed } = options;
-    checkInteger("seed", seed, 0);
-    return native().initialSaeWeights({ hidden, ...saeSizes(options), ...defined({ seed }) });
+    checkInteger("seed", options.seed, 0);
+    checkSizes(options);
+    return native().initialSaeWeights(defined(options));
   });
 }
 
-/** Best single-precision matrix product rate of the trainers' kernels, in operations a second: for benchmarks. */
+/** Best single-precision matrix product rate of the trainers' kernels, in operations per second: for benchmarks. */
 export function productRate(threads: number, seconds = 0.2): Promise<number> {
   return run({}, () => native().productRate({ threads, seconds }));
 }
@@ -244,14 +233,9 @@ export function trainKernels(): string {
   return native().trainKernels();
 }
 
-interface Extra {
-  cancel?: NativeCancelToken;
-  onProgress?: (done: number, total: number) => void;
-}
-
 async function run<T>(
   { signal, onProgress }: TrainingOptions,
-  start: (extra: Extra) => Promise<T>,
+  start: (extra: object) => Promise<T>,
 ): Promise<T> {
   return cancellable(signal, async (cancel) => start({ cancel, ...defined({ onProgress }) }));
 }
@@ -271,7 +255,7 @@ function trainingSet({ features, train, seed, threads }: TrainingSet) {
   }
   checkInteger("threads", threads, 1);
   checkInteger("seed", seed, 0);
-  return { features: data, train, hidden: shape[1], ...defined({ seed, threads }) };
+  return { features: data, hidden: shape[1], train };
 }
 
 /** The numbers of `features` in row-major order, and their shape. */
@@ -301,10 +285,9 @@ function rowsOf(features: Features, rows: number): { data: Float32Array; shape: 
   return { data: copy, shape: [count, hidden] };
 }
 
-function saeSizes(options: { nFeatures?: number; steps?: number }): { nFeatures?: number; steps?: number } {
+function checkSizes(options: { nFeatures?: number; steps?: number }): void {
   checkInteger("nFeatures", options.nFeatures, 1);
   checkInteger("steps", options.steps, 0);
-  return defined({ nFeatures: options.nFeatures, steps: options.steps });
 }
 
 function checkWeights(weights: SaeWeights, nFeatures: number, hidden: number): void {
@@ -337,8 +320,7 @@ function checkPositive(name: string, value: number | undefined): void {
   }
 }
 
-/** The entries that have a value: absent options take the addon's defaults. */
-function defined<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  const entries = Object.entries(options).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> };
+/** The options that have a value; the addon has defaults for the others. */
+function defined(options: object): object {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }

@@ -52,7 +52,7 @@ test("a failure names the device's memory, or the devices there are", async () =
   assert.is(full.status, "failed");
   assert.match(full.error ?? "", /Free on the GPUs: Pretend0 \d of 1 MB; .*--gpu-layers/);
   const unknown = await inspect("1x64", { devices: ["CUDA7"] });
-  assert.match(unknown.error ?? "", /^There is no device "CUDA7" to hold blocks; there is Pretend0\.$/);
+  assert.match(unknown.error ?? "", /^Unknown device "CUDA7"; available: Pretend0\.$/);
 });
 
 test.run();

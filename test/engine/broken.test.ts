@@ -68,7 +68,7 @@ test("an overflow in the prompt's first batch ends the request, and leaves nothi
       const reply = await ask({ id_slot: slot, stream, logprobs: 3 }, { edits: overflow([[0, 1]]) });
       let { body } = reply;
       if (reply.parts) for await (const part of reply.parts) body += part.data;
-      assert.match(body, /made the model's numbers non-finite; the change is too large/);
+      assert.match(body, /made the model's numbers non-finite: the change is too large/);
       assert.not.match(body, /"text"/);
     }
     assert.equal(await plainAnswers(), before, `stream: ${stream}`);
@@ -125,10 +125,22 @@ test("the addon itself refuses plans that do not fit the model", async () => {
   try {
     const weight = new Float64Array(nEmbd);
     for (const [plan, sentence] of [
-      [{ edits: [{ ...edit, point: "attn_out" }] }, "A live edit changes block outputs only, not attn_out."],
-      [{ edits: [{ ...edit, point: "block_in" }] }, "A live edit changes block outputs only, not block_in."],
-      [{ edits: [{ ...edit, layer: nLayer }] }, `Layer ${nLayer} does not exist: 0 to ${nLayer - 1} do.`],
-      [{ edits: [{ ...edit, layer: -1 }] }, `Layer -1 does not exist: 0 to ${nLayer - 1} do.`],
+      [
+        { edits: [{ ...edit, point: "attn_out" }] },
+        "A live edit can only change block outputs, not attn_out.",
+      ],
+      [
+        { edits: [{ ...edit, point: "block_in" }] },
+        "A live edit can only change block outputs, not block_in.",
+      ],
+      [
+        { edits: [{ ...edit, layer: nLayer }] },
+        `Layer ${nLayer} does not exist: the model has layers 0 to ${nLayer - 1}.`,
+      ],
+      [
+        { edits: [{ ...edit, layer: -1 }] },
+        `Layer -1 does not exist: the model has layers 0 to ${nLayer - 1}.`,
+      ],
       [
         { edits: [{ ...edit, vector: vector.subarray(1) }] },
         `An edit's vector has ${nEmbd - 1} values; the hidden size is ${nEmbd}.`,
@@ -144,7 +156,10 @@ test("the addon itself refuses plans that do not fit the model", async () => {
         { probes: [{ name: "p", layer: 0, weight: weight.subarray(1), bias: 0 }] },
         `A probe has ${nEmbd - 1} values; the hidden size is ${nEmbd}.`,
       ],
-      [{ watch: { layers: [nLayer] } }, `Layer ${nLayer} does not exist: 0 to ${nLayer - 1} do.`],
+      [
+        { watch: { layers: [nLayer] } },
+        `Layer ${nLayer} does not exist: the model has layers 0 to ${nLayer - 1}.`,
+      ],
       [
         { watch: { layers: [], projections: [{ name: "v", layer: 0, vector: vector.subarray(2) }] } },
         `A projection's vector has ${nEmbd - 2} values; the hidden size is ${nEmbd}.`,

@@ -247,7 +247,7 @@ test("where captures would be of another model, the engine says why there are no
     const engine = await Engine.open({ path: demoModelPath, id: "x", threads: 1, ctxSize: 64, ...options });
     const { captures, noCaptureReason } = engine.info;
     await engine.close();
-    const reason = "Captures are not possible with another RoPE than the model's own.";
+    const reason = "Captures are not possible with changed RoPE settings.";
     assert.equal([captures, noCaptureReason], [false, reason], JSON.stringify(options));
   }
 });

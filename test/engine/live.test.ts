@@ -65,7 +65,7 @@ test("no more rows are kept than have room, of a prompt that is one batch, and o
       Array.from({ length: rows }, (_, row) => row),
     );
     assert.is(told[0].rows, rows);
-    assert.is(told[0].note, rows < total ? "Rows beyond the limit of a capture were not kept." : undefined);
+    assert.is(told[0].note, rows < total ? "Rows beyond the limit of a capture were not saved." : undefined);
     for (const [i, { values }] of found[0]!.layers.entries())
       assert.is(values.length, rows * engine.info.nEmbd, `layer ${i}`);
   }
@@ -134,7 +134,7 @@ test("what an answer's overflowing numbers left behind reaches nobody", async ()
       edits: [{ layer, scale: 3e38, positions: "last" }],
     });
     assert.is(failing.status, 400);
-    assert.match(failing.body, /made the model's numbers non-finite; the change is too large/);
+    assert.match(failing.body, /made the model's numbers non-finite: the change is too large/);
     for (const cache of [true, false]) assert.equal(await ask(undefined, { cache_prompt: cache }), before);
   }
 });

@@ -265,7 +265,7 @@ test("a draft model that is not there, or of another vocabulary, is told in one 
     bytes.write("Metherlands", at);
     const other = join(folder, "other.gguf");
     await writeFile(other, bytes);
-    await fails(other, "has another vocabulary than the model: token ");
+    await fails(other, "has a different vocabulary: token ");
   } finally {
     await rm(folder, { recursive: true });
   }

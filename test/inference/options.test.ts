@@ -75,16 +75,16 @@ test("a LoRA adapter gives what the merged weights give; at scale 0 it gives wha
     const { body } = await server.get("/lora-adapters");
     assert.equal([body.length, body[0].path, body[0].scale], [1, adapter, 0.5]);
     const capture = await server.post("/lab/activations", { model: "tiny", prompt: "a", layers: [0] });
-    assert.match(capture.body.error, "beside LoRA adapters");
+    assert.match(capture.body.error, "with LoRA adapters");
     const scored = await server.post("/v1/completions", { prompt: "a", echo: true, logprobs: 1 });
     assert.is(scored.status, 400);
-    assert.match(scored.body.error.message, /^logprobs: with echo .* beside LoRA adapters/);
+    assert.match(scored.body.error.message, /^logprobs: with echo .* with LoRA adapters/);
     const live = await server.post("/v1/completions", {
       prompt: "a",
       tapline: { watch: { layers: [0], norms: true } },
     });
     assert.ok(live.status >= 400, JSON.stringify(live.body));
-    assert.match(live.body.error.message, "beside LoRA adapters");
+    assert.match(live.body.error.message, "with LoRA adapters");
   });
   assert.match(await refusalOf({ loras: [{ path: join(folder, "none.gguf"), scale: 1 }] }), "none.gguf");
 });
@@ -165,7 +165,7 @@ test("pooling: the embedding is what it says, and the answer says which", async 
     assert.is(status, 400);
     assert.match(body.error.message, "pooling type is none");
   });
-  assert.match(await refusalOf({ pooling: "rank" }), "no layer that makes a score");
+  assert.match(await refusalOf({ pooling: "rank" }), "no layer for scores");
 });
 
 test("reranking: scores by hand, best first, as many as asked", async () => {

@@ -264,7 +264,7 @@ test("early exit captures the same", async () => {
   await context.advance({ tokens: Int32Array.of(300), layers: [3], earlyExit: true });
   for (const deeper of [{ layers: [4], earlyExit: true }, { layers: [] }]) {
     const further = context.advance({ tokens: Int32Array.of(300), ...deeper });
-    await rejects(further, "INVALID_ARGUMENT", /through block 3 only; reset before going deeper/);
+    await rejects(further, "INVALID_ARGUMENT", /up to block 3; reset before going deeper/);
   }
   await context.reset();
   assert.is((await context.advance({ tokens, layers: [4], earlyExit: true })).layers.length, 1);
@@ -377,7 +377,7 @@ test("all rows begin at the token that is told of each text", async () => {
   await rejects(
     context.features({ ...request, starts: Int32Array.of(0, 3, 0) }),
     "INVALID_ARGUMENT",
-    /What is read of sequence 1 starts at token 3; it has 3/,
+    /The start of sequence 1 must be 0 to 2, got 3/,
   );
 });
 
@@ -402,7 +402,11 @@ test("a mean begins at the token that it is told of each text", async () => {
   }
   const wrong = (starts: Int32Array) => context.features({ sequences, layers: [3], rows: "mean", starts });
   await rejects(wrong(Int32Array.of(0, 3, 0)), "INVALID_ARGUMENT", /sequence 1 starts at token 3; it has 3/);
-  await rejects(wrong(Int32Array.of(0, 0)), "INVALID_ARGUMENT", /Rows of 3 sequences have 2 starts/);
+  await rejects(
+    wrong(Int32Array.of(0, 0)),
+    "INVALID_ARGUMENT",
+    /starts must have 3 entries, one per sequence, got 2/,
+  );
 });
 
 test("results are copies: a later pass does not change them", async () => {

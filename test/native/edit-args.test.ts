@@ -87,7 +87,7 @@ test("an edit that is none is refused by what is wrong with it", () => {
     ],
     [{ layer: 0, point: "head_out", heads: 1 }, "An edit's heads must be a list of indices."],
     [{ layer: 0, point: "head_out", heads: [] }, "An edit's heads must be a list of indices."],
-    [{ layer: 0, heads: [0] }, "Heads are those of head_out."],
+    [{ layer: 0, heads: [0] }, "Heads are only possible at head_out."],
     [{ layer: 0, kind: "x" }, 'An edit\'s kind must be affine, project_out, clamp, hold, got "x".'],
     [{ layer: 0, unit: "x" }, 'An edit\'s unit must be unit, vector, row_norm, got "x".'],
     [{ layer: 0, kind: "clamp" }, "An edit of the kind clamp needs a vector."],
@@ -110,15 +110,15 @@ test("an edit that is none is refused by what is wrong with it", () => {
       { layer: 0, positions: "toString" },
       "An edit's positions must be last, all, prompt, generated or ranges.",
     ],
-    [{ layer: 0, positions: [[0, 1], [2]] }, "A range of positions is a first and a last token index."],
-    [{ layer: 0, positions: [[0, 1, 2]] }, "A range of positions is a first and a last token index."],
-    [{ layer: 0, positions: [0, 1] }, "A range of positions is a first and a last token index."],
-    [{ layer: 0, positions: [[0, 2 ** 31]] }, "A range of positions is a first and a last token index."],
+    [{ layer: 0, positions: [[0, 1], [2]] }, "A range of positions must be a first and a last token index."],
+    [{ layer: 0, positions: [[0, 1, 2]] }, "A range of positions must be a first and a last token index."],
+    [{ layer: 0, positions: [0, 1] }, "A range of positions must be a first and a last token index."],
+    [{ layer: 0, positions: [[0, 2 ** 31]] }, "A range of positions must be a first and a last token index."],
   ] as [unknown, string][]) {
     assert.is(says(edit), sentence, JSON.stringify(edit));
   }
   assert.is(says({ layer: 0, scale: 3.4e38, min: 1, max: 1 }), "taken");
-  assert.is(says({ layer: 0, point: "mid" }, true), "A live edit changes block outputs only.");
+  assert.is(says({ layer: 0, point: "mid" }, true), "A live edit can only change block outputs.");
   assert.is(says({ layer: 0, positions: "answer" }, true), "taken");
   const thinking = { prompt: false, generated: true, part: "thinking" };
   assert.equal(nativePositions("thinking", true), thinking);
@@ -179,7 +179,7 @@ test("a live plan: what it does not say acts always, says nothing of itself and 
 
 test("a plan that names what there is not is refused", () => {
   const says = (plan: unknown, code?: string) => refusal(() => nativeLivePlan(plan as LivePlan, model), code);
-  const outside = (layer: unknown) => `Layer ${layer} does not exist: 0 to 3 do.`;
+  const outside = (layer: unknown) => `Layer ${layer} does not exist: the model has layers 0 to 3.`;
   const edits = [{ layer: 0 }];
   const weight = new Float64Array(2);
   const probe = { name: "a", layer: 0, weight, bias: 0 };
@@ -195,7 +195,7 @@ test("a plan that names what there is not is refused", () => {
       assert.is(says(plan, "LAYER_OUT_OF_RANGE"), outside(layer));
     }
   }
-  const needs = "A plan of 1 edits needs as many gates and labels.";
+  const needs = "A plan of 1 edits needs the same number of gates and labels.";
   for (const [plan, sentence] of [
     [{ edits, gates: [] }, needs],
     [{ edits, labels: ["{}", "{}"] }, needs],
@@ -217,7 +217,7 @@ test("a plan that names what there is not is refused", () => {
       { watch: { ...watch, projections: [{ name: "p", layer: 0, vector: new Float32Array(1) }] } },
       "A vector of a plan has 1 values; the hidden size is 2.",
     ],
-    [{ edits: [{ layer: 0, point: "mid" }] }, "A live edit changes block outputs only."],
+    [{ edits: [{ layer: 0, point: "mid" }] }, "A live edit can only change block outputs."],
     [
       { watch: { ...watch, positions: "x" } },
       "An edit's positions must be last, all, prompt, generated or ranges.",

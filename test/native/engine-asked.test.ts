@@ -279,7 +279,7 @@ test("what a live request changes and watches goes with it, and the rows that it
   assert.equal([plan.watch.states, plan.stop], [{ id: "cap", bytes: 9 }, -1]);
   assert.match(
     await refused(() => engine.request("chat", {}, undefined, { watch: { layers: [4], positions: "all" } })),
-    "LAYER_OUT_OF_RANGE: Layer 4 does not exist: 0 to 3 do.",
+    "LAYER_OUT_OF_RANGE: Layer 4 does not exist: the model has layers 0 to 3.",
   );
   (engine.info as { captures: boolean }).captures = false;
   assert.is(

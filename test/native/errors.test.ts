@@ -124,7 +124,7 @@ test("too many tokens, none, and ids outside the vocabulary", async () => {
     await context.advance({ tokens, layers });
     past += tokens.length;
   }
-  const full = new RegExp(`${nCtx} tokens; ${past} are there and 4 more`);
+  const full = new RegExp(`${nCtx} tokens; it has ${past}, and 4 more`);
   await rejects(context.advance({ tokens: someTokens(4, nVocab), layers }), "TOKEN_LIMIT", full);
   await context.advance({ tokens: someTokens(3, nVocab), layers });
   await context.reset();
@@ -174,7 +174,7 @@ test("a deeper request after an early exit is refused until reset", async () => 
   const last = model.info.nLayer - 1;
   await context.reset();
   await context.advance({ tokens, layers: [0, 2], earlyExit: true });
-  await rejects(context.advance({ tokens, layers: [3] }), "INVALID_ARGUMENT", /through block 2 only/);
+  await rejects(context.advance({ tokens, layers: [3] }), "INVALID_ARGUMENT", /up to block 2;/);
   await rejects(context.advance({ tokens, layers: [0], logits: true }), "INVALID_ARGUMENT", /reset/);
   const [first] = (await context.advance({ tokens, layers: [2], earlyExit: true })).layers;
   assert.is(first?.layer, 2);

@@ -27,7 +27,7 @@ test("a model is opened as it is asked for, and numbers beyond its limits are no
     [{ fitTokens: 0 }, integer("fitTokens", 1, 1_048_576, 0)],
     [{ fitTokens: 1_048_577 }, integer("fitTokens", 1, 1_048_576, 1_048_577)],
     [{ fitTokens: 1.5 }, integer("fitTokens", 1, 1_048_576, 1.5)],
-    [{ devices: ["a", 1] as never }, "INVALID_ARGUMENT: Devices are names."],
+    [{ devices: ["a", 1] as never }, "INVALID_ARGUMENT: Devices must be names."],
   ] as const) {
     assert.is(await refused(() => Model.open("m.gguf", options)), sentence);
   }

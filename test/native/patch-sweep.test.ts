@@ -196,7 +196,7 @@ test("what cannot be swept is told in a sentence", async () => {
   await rejects(
     sweep({ corrupted: corrupted.slice(1) }),
     "INVALID_ARGUMENT",
-    /^The clean prompt has 6 tokens and the corrupted one 5; positions need as many in both\.$/,
+    /^The clean prompt has 6 tokens and the corrupted one 5; positions need prompts of equal length\.$/,
   );
   await rejects(
     sweep({ positions: [6] }),

@@ -187,7 +187,7 @@ test("a logit's direction says what the model's head says", async () => {
   await rejects(
     context.logitDirection(state.slice(1), 0),
     "INVALID_ARGUMENT",
-    /A state has 128 values, got 127/,
+    /A state must have 128 values, got 127/,
   );
   await rejects(
     context.logitDirection(state, model.info.nVocab),

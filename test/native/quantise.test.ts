@@ -19,8 +19,8 @@ test("a model in fewer bits opens, is smaller, and is not made of one that lost 
   assert.is(model.info.quantization, "Q8_0");
   await model.close();
   for (const [from, told] of [
-    [q8, /cannot be kept in fewer bits: .*requantiz/],
-    [join(folder, "none.gguf"), /none\.gguf cannot be kept in fewer bits/],
+    [q8, /cannot be quantised: .*requantiz/],
+    [join(folder, "none.gguf"), /none\.gguf cannot be quantised/],
   ] as const) {
     const error = await quantise({ from, to: join(folder, "again.gguf"), form: "Q4_K_M" }).then(
       () => undefined,

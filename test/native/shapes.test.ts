@@ -510,11 +510,11 @@ test("what a dictionary cannot read is refused in a sentence", async () => {
     await rejects(
       encodeRows({ ...layout, k }, rows),
       "INVALID_ARGUMENT",
-      new RegExp(`k is ${k}; .* keeps 1 to all`),
+      new RegExp(`k must be 1 to \\d+, got ${k}\\.`),
     );
   for (const at of [0, 2 * hidden - 1]) {
     const spoilt = rows.with(at, Number.NaN);
-    await rejects(encodeRows(layout, spoilt), "COMPUTE", /^A row that is to be encoded is not finite\.$/);
+    await rejects(encodeRows(layout, spoilt), "COMPUTE", /^A row to encode is not finite\.$/);
   }
   // The file ends with its last number, and numbers begin at multiples of their size.
   const size = 4 * (2 * 4 * hidden + 4 + hidden);

@@ -90,7 +90,7 @@ test("patch sweeps: places layer by layer, positions of both prompts, prompts of
   for (const [more, sentence] of [
     [
       { corrupted: longer },
-      "The clean prompt has 2 tokens and the corrupted one 3; positions need as many in both.",
+      "The clean prompt has 2 tokens and the corrupted one 3; positions need prompts of equal length.",
     ],
     [{ layers: 1 }, "Layers must be an array of block indices."],
     [{ points: ["x"] }, /A point must be .* got "x"\./],

@@ -223,9 +223,9 @@ test("a dictionary in a file: whole rows, and threads only where they are told",
   const three = new Float32Array(3);
   await refuses([
     [() => encodeRows(places, [1, 2] as never), "Rows must be a Float32Array."],
-    [() => encodeRows(places, three), "3 values are no rows of 2."],
+    [() => encodeRows(places, three), "3 values cannot form rows of 2."],
     [() => decodeRows(places, sparse, [1, 2] as never), "Rows must be a Float32Array."],
-    [() => decodeRows(places, sparse, three), "3 values are no rows of 2."],
+    [() => decodeRows(places, sparse, three), "3 values cannot form rows of 2."],
   ]);
   assert.is(
     await refused(() => encodeRows(places, rows, { signal: AbortSignal.abort() })),

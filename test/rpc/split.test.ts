@@ -84,7 +84,7 @@ test("an endpoint that is none is refused before llama.cpp sees it", async () =>
       await connectRemotes([endpoint]);
       assert.unreachable();
     } catch (error) {
-      assert.match((error as Error).message, `An rpc-server is host:port, not "${endpoint}".`);
+      assert.match((error as Error).message, `An rpc-server must be host:port, got "${endpoint}".`);
     }
   }
 });

@@ -8,26 +8,25 @@ namespace {
 
 FeatureRequest read_request(const Napi::Object& options) {
   FeatureRequest request;
-  request.layers = int_list_field(options, "layers");
+  read_fields(options, "layers", request.layers, "sequences", request.sequences, "starts", request.starts);
   request.point = point_field(options);
-  request.sequences = token_lists(options.Get("sequences"));
-  request.rows =
-      name_field<FeatureRows>(options, "rows", std::array{"last", "all", "mean"}, FeatureRows::kLast);
-  request.starts = token_list(options.Get("starts"));
+  request.rows = name_field(options, "rows", std::array{"last", "all", "mean"}, std::optional(request.rows));
   return request;
 }
 
 Napi::Value write_result(Napi::Env env, FeatureResult& found) {
-  return array_of(env, found.layers.size(), [&](size_t i) {
-    return object_of(env, "layer", found.layers[i], "states", hand_over(env, std::move(found.states[i])),
-                     "excluded", excluded_to_js(env, found.excluded[i]));
+  size_t at = 0;
+  return array_of(env, found.layers, [&](int layer) {
+    const size_t i = at++;
+    return object_of(env, "layer", layer, "states", hand_over(env, std::move(found.states[i])), "excluded",
+                     found.excluded[i]);
   });
 }
 
 }  // namespace
 
-Napi::Value experiments::features(const ContextCall& call) {
-  return start(call, read_request(call.options), tapline::features, write_result);
+Napi::Value experiments::features(const std::shared_ptr<Passes>& passes, const Call& call) {
+  return start(passes, call, read_request(call.options), tapline::features, write_result);
 }
 
 }  // namespace tapline

@@ -8,40 +8,40 @@ import { checkIndices, type Passes, type TopTokens } from "./experiment.js";
 export interface LayerCapture {
   layer: number;
   point: Point;
-  /** float32 [rows, hidden], of `head_out` [rows, heads * head size]; one row a token, or the last token's only. Absent with `keepStates: false`. */
+  /** float32 [rows, hidden], for `head_out` [rows, heads * head size]; one row per token, or only that of the last token. */
   states?: NdArray<Float32Array>;
   /** L2 norm of each row. */
   norms: Float32Array;
-  /** Logit lens of each row; absent when not asked for or not supported, or where the point is no residual stream. */
+  /** Logit lens of each row; only if requested and supported, and if the point is in the residual stream. */
   lens?: TopTokens;
 }
 
-/** Attention of some layers: how much each token of a text reads of each, after the softmax. */
+/** Attention weights of some layers, after the softmax. */
 export interface AttentionRequest {
   layers: readonly number[];
-  /** Of each of these layers. Default: all. */
+  /** In each of these layers. Default: all. */
   heads?: readonly number[];
-  /** Also compares the weights times the values with what the heads read, on the host. */
+  /** Also compares the weights times the values with the heads' outputs, on the host. */
   prove?: boolean;
 }
 
 export interface LayerAttention {
   layer: number;
   heads: Int32Array;
-  /** float32 [heads, tokens, tokens]: a row for each token, over all of them. */
+  /** float32 [heads, tokens, tokens]: one row per token, over all tokens. */
   weights: NdArray<Float32Array>;
   /** With `prove`: relative L2 distance of the two. */
   apart: number;
 }
 
-/** Which experts a layer's router chose for each token, best first, and the weights that their outputs are added with. */
+/** The experts that a layer's router chose for each token, best first, and the weights of their outputs. */
 export interface LayerRouting {
   layer: number;
   /** Experts to choose from. */
   experts: number;
   /** int32 [tokens, experts of a token]. */
   chosen: NdArray<Int32Array>;
-  /** float32, of the same shape: as the graph multiplies by them. */
+  /** float32 of the same shape, as in the graph. */
   weights: NdArray<Float32Array>;
 }
 
@@ -50,57 +50,55 @@ export interface AdvanceRequest {
   tokens: Int32Array;
   /** Distinct block indices to capture; may be empty. */
   layers: readonly number[];
-  /** Distinct points of each of these blocks. Default: the block output. */
+  /** Distinct points in each of these blocks. Default: the block output. */
   points?: readonly Point[];
-  /** Capture every token's row (default) or only the last one's. */
+  /** Capture the rows of all tokens (default) or only of the last. */
   rows?: "all" | "last";
   /** Return the states (default), or only norms and lens. */
   keepStates?: boolean;
-  /** Top k of the logit lens for every captured row. */
+  /** Top k of the logit lens for each captured row. */
   lensTopK?: number;
-  /** A token whose place in the lens is told for every captured row. */
+  /** A token whose rank in the lens is returned for each captured row. */
   lensTarget?: number;
-  /** Or that of the pass's own answer for the last row, where `nextTopK` gives one. */
+  /** Or the rank of the predicted next token, for the last row; needs `nextTopK`. */
   lensAnswer?: boolean;
-  /** Top k of the token after the last one. */
+  /** Top k for the token after the last one. */
   nextTopK?: number;
-  /** Of a text in one pass, from its beginning, in a context with `keepAttention`. */
+  /** For a text in one pass, from its beginning, in a context with `keepAttention`. */
   attention?: AttentionRequest;
-  /** Distinct layers whose router is read, of every token. */
+  /** Distinct layers whose router is read, for every token. */
   routing?: readonly number[];
   /** Return the logits after the last token, float32 [vocabulary]. */
   logits?: boolean;
   /**
-   * A token id for each token, whose log-probability after it is wanted; -1: none. Such a pass gives no other answer:
-   * neither `nextTopK` nor `logits`.
+   * For each token, the token whose log-probability after it is returned; -1: none. Not together with `nextTopK` or
+   * `logits`.
    */
   scored?: Int32Array;
-  /** Compute no block behind the deepest captured one; the sequence can then not be continued deeper. */
+  /** Stop after the deepest captured block; the sequence cannot be continued deeper then. */
   earlyExit?: boolean;
   /**
-   * Changes applied after capture, in order; their layers and points must be among those captured. For their positions the tokens so
-   * far, these included, are the prompt.
+   * Changes applied after capture, in order; their layers and points must be captured. For their positions, the tokens so
+   * far, including these, are the prompt.
    */
   edits?: readonly Edit[];
   signal?: AbortSignal;
 }
 
 export interface AdvanceResult {
-  /** Layer by layer, and point by point, in the order asked for. */
+  /** Layer by layer, then point by point, in the order of the request. */
   layers: LayerCapture[];
-  /** Layer by layer, in the order asked for. */
   attention?: LayerAttention[];
-  /** Layer by layer, in the order asked for. */
   routing?: LayerRouting[];
   next?: TopTokens;
   logits?: Float32Array;
-  /** Of the `scored` tokens, natural logarithm, [tokens]; 0 where none was asked for. */
+  /** Natural logarithms for the `scored` tokens, [tokens]; 0 for none. */
   logProbabilities?: Float64Array;
-  /** What each edit did; absent without edits. */
+  /** The effect of each edit; absent without edits. */
   effects?: EditEffect[];
 }
 
-/** As the addon answers: rows one after the other, without their shapes. */
+/** The addon's result: contiguous rows without shapes. */
 interface NativePass extends Omit<AdvanceResult, "layers" | "attention" | "routing"> {
   layers: Array<Omit<LayerCapture, "states"> & { rows: number; width: number; states?: Float32Array }>;
   attention?: Array<Omit<LayerAttention, "weights"> & { weights: Float32Array }>;
@@ -110,8 +108,8 @@ interface NativePass extends Omit<AdvanceResult, "layers" | "attention" | "routi
 }
 
 /**
- * Continues the context's one sequence. Call in chunks of up to `nBatch` tokens; the K/V cache is kept.
- * Cancelling or failing forgets the whole sequence.
+ * Continues the context's sequence, keeping its K/V cache, with up to `nBatch` tokens. Cancellation or an error clears the
+ * whole sequence.
  * @throws NativeError LAYER_OUT_OF_RANGE, TOKEN_LIMIT, UNSUPPORTED_ARCHITECTURE, CANCELLED, …
  */
 export async function advance(passes: Passes, request: AdvanceRequest): Promise<AdvanceResult> {

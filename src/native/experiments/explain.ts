@@ -1,25 +1,25 @@
 import { checkInteger, tokenIds } from "../check.js";
 import type { Passes } from "./experiment.js";
 
-/** What stands in the marked place of a prompt: a row in a token's embedding's place, a typed token, or nothing. */
+/** The content of the marked place of a prompt: a row instead of a token's embedding, a token, or nothing. */
 export interface Filling {
   row?: Float32Array;
   token?: number;
 }
 
 export interface ExplainRequest {
-  /** Token ids before the place and behind it. */
+  /** Token ids before and after the place. */
   before: Int32Array;
   after: Int32Array;
-  /** Each is answered as if it were the only one. */
+  /** Answered independently. */
   fillings: readonly Filling[];
-  /** Of each answer. */
+  /** Per answer. */
   maxTokens: number;
-  /** Answers to each filling. Default 1. */
+  /** Answers per filling. Default 1. */
   samples?: number;
-  /** With `draws`: what logits are divided by. */
+  /** With `draws`: the divisor of logits. */
   temperature?: number;
-  /** [samples, maxTokens], uniform from 0 to below 1: where each token is drawn. Default: the most probable token. */
+  /** [samples, maxTokens], uniform from 0 to below 1, for sampling each token. Default: greedy. */
   draws?: Float64Array;
   /** Return the logits of each answer's first token. */
   logits?: boolean;
@@ -28,15 +28,15 @@ export interface ExplainRequest {
   onProgress?: (done: number, total: number) => void;
 }
 
-/** What the model says to one filling: `ended` by itself, or cut at `maxTokens`; logits are float32 [vocabulary]. */
+/** The answers to one filling; `ended` is false at `maxTokens`. Logits are float32 [vocabulary]. */
 export interface Explanation {
   logits?: Float32Array;
   answers: Array<{ tokens: Int32Array; ended: boolean }>;
 }
 
 /**
- * Whether a row can stand where a token's embedding does: whether a token's own embedding, put in so, gives the logits of the
- * typed token to the bit. A typed token's embedding is multiplied by `tokenScale` first, a row is not (1 for most).
+ * Whether a row can replace a token's embedding: whether the embedding of a token as a row gives the same logits as the
+ * token, to the bit. The graph multiplies embeddings of tokens, but not rows, by `tokenScale` (1 for most models).
  */
 export interface EmbeddingInput {
   supported: boolean;
@@ -45,15 +45,15 @@ export interface EmbeddingInput {
   tokenScale: number;
 }
 
-/** Whether rows can stand where tokens' embeddings do. Found out once; forgets the context's sequence then. */
+/** Whether rows can replace embeddings of tokens. Tested once; clears the context's sequence then. */
 export function embeddingInput(passes: Passes): Promise<EmbeddingInput> {
   return passes.run("embeddingInput", {});
 }
 
 /**
- * What the model says to a prompt in which a row stands in a token's embedding's place. The tokens before it, the row and
- * the tokens behind it are a pass each. Forgets the context's sequence.
- * @throws NativeError UNSUPPORTED_ARCHITECTURE where {@link embeddingInput} says no, TOKEN_LIMIT, INVALID_ARGUMENT, …
+ * Generates answers to a prompt in which a row replaces a token's embedding. The tokens before it, the row and the tokens
+ * after it are separate passes. Clears the context's sequence.
+ * @throws NativeError UNSUPPORTED_ARCHITECTURE if {@link embeddingInput} is not supported, TOKEN_LIMIT, INVALID_ARGUMENT, …
  */
 export async function explain(passes: Passes, request: ExplainRequest): Promise<Explanation[]> {
   const { signal, ...rest } = request;

@@ -8,24 +8,22 @@ export interface FeatureRequest {
   /** Token ids of each sequence, 1 to `context.nBatch` each. */
   sequences: readonly Int32Array[];
   layers: readonly number[];
-  /** Of each block. Default: the block output. */
+  /** In each block. Default: the block output. */
   point?: Point;
-  /** The last token's row of each sequence (default), every token's, or the mean of its rows that count. */
+  /** Per sequence, the row of the last token (default), all rows, or their mean without excluded ones. */
   rows?: "last" | "all" | "mean";
-  /** Of each sequence the first token that its mean, or all its rows, take in. Default: its first. */
+  /** By sequence: the first token for `mean` and `all`. Default: 0. */
   starts?: Int32Array;
   signal?: AbortSignal;
   onProgress?: (done: number, total: number) => void;
 }
 
-/** Rows, and how many of all sequences' their means left out. */
+/** Rows, and the number of rows that the means of all sequences exclude. */
 export type FeatureRows = NdArray<Float32Array> & { excluded: ExcludedRows };
 
 /**
- * Block outputs of many sequences, computed in packed batches that stop behind the deepest layer. Forgets the
- * context's sequence.
- * @returns float32 [rows, hidden] for each layer, in the order asked for: a row a sequence, or with `rows: "all"` a
- *   row a token, sequence by sequence; and what means left out
+ * Rows of many sequences, computed in packed batches that stop after the deepest layer. Clears the context's sequence.
+ * @returns float32 [rows, hidden] by layer: one row per sequence, or with `rows: "all"` one per token, sequence by sequence
  */
 export async function features(passes: Passes, request: FeatureRequest): Promise<Map<number, FeatureRows>> {
   const { signal, ...rest } = request;

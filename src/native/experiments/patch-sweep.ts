@@ -3,7 +3,7 @@ import { checkPoints, type Point } from "../points.js";
 import { checkIndices, type Passes } from "./experiment.js";
 
 export interface PatchSweepRequest {
-  /** Token ids of two prompts; as many in both, unless `corruptedPositions` says what belongs together. */
+  /** Token ids of two prompts of equal length, unless `corruptedPositions` aligns them. */
   clean: Int32Array;
   corrupted: Int32Array;
   /** Clean states go into the corrupted run (default), or corrupted ones into the clean run. */
@@ -11,28 +11,29 @@ export interface PatchSweepRequest {
   /** Distinct block indices, points of each (default: the block output) and token indices. */
   layers: readonly number[];
   points?: readonly Point[];
-  /** Of `head_out`, the heads, each patched by itself. Required there. */
+  /** For `head_out`, the heads, which are patched separately. Required there. */
   heads?: readonly number[];
   positions: readonly number[];
-  /** Of the corrupted prompt, one for each of `positions`. Default: the same. */
+  /** In the corrupted prompt, one for each of `positions`. Default: the same. */
   corruptedPositions?: readonly number[];
   /** Default: the clean run's most probable token, and the corrupted run's. */
   target?: number;
   foil?: number;
-  /** float32 [layers, points, hidden], of each head its size: the direction of each place's random change, which is as long as the patch's. */
+  /** float32 [layers, points, hidden], for a head its size: the direction of each place's norm-matched random change. */
   controls?: Float32Array;
   signal?: AbortSignal;
-  /** Counts the sites that are computed, and hears what is known of them. */
+  /** Counts computed sites, with intermediate results. */
   onProgress?: (done: number, total: number, growth: PatchGrowth) => void;
 }
 
-/** What a patch sweep has found out so far; as in its result, NaN where it is still to be computed. */
+/** Intermediate results of a patch sweep; NaN for sites that are not computed yet. */
 export type PatchGrowth = Pick<PatchSweep, "clean" | "corrupted" | "patched">;
 
 /**
- * Logit differences, target less foil, after the prompt: of both prompts by themselves, of the run with a row of its own
- * put back, and [layers, points, positions] of every site (of `head_out` [heads, positions] in its point's place), with the L2 length of the row and of its change, NaN where nothing
- * reads the row. `computedSites` took `computedTokens`; the other sites change nothing, by construction.
+ * Logit differences, target minus foil, after the prompt: of both unpatched prompts, of the run patched with its own row
+ * (`restored`), and [layers, points, positions] of every site (for `head_out` [heads, positions] instead of the point), with
+ * the L2 length of the row and of its change, NaN if nothing reads the row. `computedSites` took `computedTokens`; the
+ * other sites change nothing, by construction.
  */
 export interface PatchSweep {
   target: number;
@@ -49,10 +50,10 @@ export interface PatchSweep {
 }
 
 /**
- * Puts single rows of one prompt's blocks, or single heads' parts of them, into another prompt's run, a site at a time. A site at token p has
- * the run's K/V before p and computes the tokens from p on; many sites share a batch. The context needs
- * {@link patchCells} tokens, batches of at least the prompt's, and two sequences; more of each lets more sites share a
- * batch. Forgets the context's sequence.
+ * Activation patching: copies single rows, or heads' parts of them, from one prompt into the run of another, one site at a
+ * time. A site at token p has the run's K/V before p and computes the tokens from p on; many sites share a batch. The
+ * context needs {@link patchCells} tokens, batches of at least the prompt's, and two sequences; more of each lets more
+ * sites share a batch. Clears the context's sequence.
  */
 export async function patchSweep(passes: Passes, request: PatchSweepRequest): Promise<PatchSweep> {
   const { signal, layers, points, heads, positions, corruptedPositions, ...rest } = request;
@@ -66,7 +67,7 @@ export async function patchSweep(passes: Passes, request: PatchSweepRequest): Pr
   const [clean, corrupted] = [tokenIds(request.clean), tokenIds(request.corrupted)];
   if (corruptedPositions === undefined && clean.length !== corrupted.length) {
     throw invalid(
-      `The clean prompt has ${clean.length} tokens and the corrupted one ${corrupted.length}; positions need as many in both.`,
+      `The clean prompt has ${clean.length} tokens and the corrupted one ${corrupted.length}; positions need prompts of equal length.`,
     );
   }
   const places = patchPlaces({ layers, points, heads });
@@ -74,14 +75,14 @@ export async function patchSweep(passes: Passes, request: PatchSweepRequest): Pr
   return passes.run("patchSweep", { ...rest, places, ...both }, signal);
 }
 
-/** What a patch sweep puts in: each point of each layer, of `head_out` each head. */
+/** A patched place: a point of a layer, or a head of `head_out`. */
 export interface PatchPlace {
   layer: number;
   point: Point;
   head?: number;
 }
 
-/** Layer by layer, point by point and head by head, in the order asked for. @throws NativeError INVALID_ARGUMENT */
+/** Layer by layer, point by point and head by head. @throws NativeError INVALID_ARGUMENT */
 export function patchPlaces({
   layers,
   points = ["block_out"],
@@ -103,7 +104,7 @@ export function patchPlaces({
   );
 }
 
-/** The tokens that a patch sweep holds: the prompt, and a batch of sites. */
+/** The tokens of a patch sweep: the prompt, and a batch of sites. */
 export function patchCells(promptTokens: number, batchTokens: number): number {
   return promptTokens + Math.max(promptTokens, batchTokens);
 }

@@ -3,9 +3,9 @@ import { type Edit, type EditEffect, nativeEdits } from "../edit.js";
 import type { Passes } from "./experiment.js";
 
 /**
- * What one prompt did under one plan of edits: target probability after the prompt, and a greedy continuation. Where
- * `finite` is false, a logit was NaN or infinite and the row ended there: its numbers mean nothing. `effects` has one
- * entry an edit, over all of the row's tokens; none in a baseline.
+ * One prompt under one plan of edits: target probability after the prompt, and a greedy continuation. If `finite` is
+ * false, a logit was NaN or infinite and the row ended there: its numbers are meaningless. `effects` has one entry per
+ * edit, over all of the row's tokens; none in a baseline.
  */
 export interface SweepRow {
   probability: number;
@@ -14,7 +14,7 @@ export interface SweepRow {
   effects: EditEffect[];
 }
 
-/** One prompt's target token, its baseline, and one row a plan, in the order given. */
+/** One prompt's target token, its baseline, and one row per plan. */
 export interface SweepTrial {
   target: number;
   baseline: SweepRow;
@@ -24,21 +24,21 @@ export interface SweepTrial {
 export interface SweepRequest {
   /** Token ids of each prompt. */
   prompts: readonly Int32Array[];
-  /** Plans of edits, each tried on every prompt; the edits of a plan are applied in order. */
+  /** Plans of edits for every prompt; the edits of a plan are applied in order. */
   plans: ReadonlyArray<readonly Edit[]>;
-  /** One token id a prompt; -1 takes the baseline's most probable token. Default: -1 everywhere. */
+  /** One token id per prompt; -1 means the baseline's most probable token. Default: -1. */
   targets?: Int32Array;
-  /** Greedy continuation, 0 for none. Ends early at an end-of-generation token, which is left out. */
+  /** Greedy continuation, 0 for none. Ends before an end-of-generation token. */
   maxTokens: number;
   signal?: AbortSignal;
   onProgress?: (done: number, total: number) => void;
 }
 
 /**
- * Compares every prompt's baseline with every plan of edits: prompts are computed once up to the first token that
- * is edited, their K/V is shared, and all rows are generated in lockstep as one batch a step. A plan of neutral
- * edits (scale 1, strength 0) is the baseline itself. The context needs `1 + plans` sequences, and {@link sweepCells}
- * tokens a prompt; more of both lets several prompts run at once. Forgets the context's sequence.
+ * Compares every prompt's baseline with every plan of edits: prompts are computed once up to the first edited token, their
+ * K/V is shared, and all rows are generated in lockstep, one batch per step. A plan of neutral edits (scale 1, strength 0)
+ * is the baseline. The context needs `1 + plans` sequences, and {@link sweepCells} tokens per prompt; more of both lets
+ * several prompts run together. Clears the context's sequence.
  */
 export async function sweep(passes: Passes, request: SweepRequest): Promise<SweepTrial[]> {
   const { signal, ...rest } = request;
@@ -50,8 +50,8 @@ export async function sweep(passes: Passes, request: SweepRequest): Promise<Swee
 }
 
 /**
- * The most tokens that a sweep holds for one prompt: the prompt, every row's continuation, and for every plan that
- * edits earlier rows than the prompt's last one the prompt once more.
+ * The most tokens of a sweep per prompt: the prompt, every row's continuation, and the prompt again for every plan that
+ * edits rows before the prompt's last one.
  */
 export function sweepCells(promptTokens: number, plans: SweepRequest["plans"], maxTokens: number): number {
   const recomputed = plans.filter((plan) =>

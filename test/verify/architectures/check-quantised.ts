@@ -131,7 +131,7 @@ async function checkServing(type: string, path: string, refused: string | undefi
   const wanted = refused ?? "served";
   const [one, two] = [await serving(1), await serving(2)];
   const alone =
-    /is served with 2 slots, .* several texts of a quantised minimax-01 at once; .* --parallel 1\.$/;
+    /is served with 2 slots, .* several texts of a quantised minimax-01 at the same time; .* --parallel 1\.$/;
   const ok = one === wanted && (refused === undefined ? alone.test(two) : two === wanted);
   return { name: `${type} served`, ok, detail: ok ? "" : `one slot: ${one}; two slots: ${two}` };
 }
