@@ -12,7 +12,7 @@ const TokenId = Type.Integer({ minimum: 0, maximum: maxInt });
 export const Text = Type.String({ maxLength: limits.body_bytes });
 export const AnyObject = Type.Record(Type.String(), Type.Unknown());
 
-/** What chooses the next token; the names and meanings are llama-server's and OpenAI's. */
+/** Sampling parameters, with the names and meanings of llama-server and OpenAI. */
 export const sampling = {
   temperature: number(0, 100),
   dynatemp_range: number(0, 100),
@@ -70,7 +70,7 @@ export const sampling = {
   post_sampling_probs: flag(),
 };
 
-/** What a server can be told to mean where a request says nothing. */
+/** Sampling defaults that a server can be started with. */
 export type SamplingDefaults = Partial<
   Record<
     | "temperature"
@@ -85,7 +85,7 @@ export type SamplingDefaults = Partial<
   >
 >;
 
-/** How much is generated, how it is sent, and what the slot keeps. */
+/** How much is generated, how it is sent, and what stays in the slot's cache. */
 export const generation = {
   model: optional(Type.String({ minLength: 1, maxLength: 4096 })),
   max_tokens: integer(-1, maxInt),
@@ -172,7 +172,7 @@ export const template = {
   reasoning_effort: optional(Type.String({ maxLength: 64 })),
 };
 
-/** The body of `POST /v1/chat/completions`. Fields that are not named here are ignored. */
+/** The body of `POST /v1/chat/completions`. Other fields are ignored. */
 export const ChatRequest = Type.Object(
   {
     ...template,
@@ -199,7 +199,7 @@ export const ChatRequest = Type.Object(
 export type ChatRequest = Static<typeof ChatRequest>;
 
 const { tapline: _, ...countedInChat } = ChatRequest.properties;
-/** The body of `POST /v1/chat/completions/input_tokens`: counting changes and watches nothing. */
+/** The body of `POST /v1/chat/completions/input_tokens`: counting takes no edits or readings. */
 export const ChatCountRequest = Type.Object(countedInChat, { title: "ChatCountRequest" });
 
 /** The body of `POST /apply-template`. */
@@ -207,7 +207,7 @@ export const TemplateRequest = Type.Object(template, { title: "TemplateRequest" 
 export type TemplateRequest = Static<typeof TemplateRequest>;
 
 const Tokens = Type.Array(TokenId, { minItems: 1, maxItems: limits.prompt_tokens });
-/** A text, its tokens, or several of both. */
+/** A text or its tokens, or a list of either. */
 const texts = (maxItems: number) =>
   Type.Union([Text, Tokens, Type.Array(Type.Union([Text, Tokens]), { minItems: 1, maxItems })]);
 
@@ -226,7 +226,7 @@ export const CompletionRequest = Type.Object(
 );
 export type CompletionRequest = Static<typeof CompletionRequest>;
 
-/** The body of `POST /completion`: llama-server's own. */
+/** The body of `POST /completion`: llama-server's format. */
 export const NativeCompletionRequest = Type.Object(
   {
     prompt: texts(limits.prompts),
@@ -238,7 +238,7 @@ export const NativeCompletionRequest = Type.Object(
 );
 export type NativeCompletionRequest = Static<typeof NativeCompletionRequest>;
 
-/** The body of `POST /infill`: a text between two others. */
+/** The body of `POST /infill`: fills in the text between a prefix and a suffix. */
 export const InfillRequest = Type.Object(
   {
     input_prefix: Text,

@@ -19,7 +19,7 @@ const ResultBlock = Type.Object({
   source: optional(Source),
 });
 
-/** One block of a message; `type` says which of the other fields count. */
+/** One block of a message; `type` determines which other fields apply. */
 const Block = Type.Object({
   type: Type.Union([
     Type.Literal("text"),

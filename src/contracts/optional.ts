@@ -8,7 +8,7 @@ import Type, {
 
 const optionalSchema = <S extends TSchema>(schema: S) => Type.Optional(schema);
 
-/** A field that may be left out: of a schema, or built as `Type` builds it. */
+/** An optional field: of a given schema, or built like `Type`'s. */
 export const optional = Object.assign(optionalSchema, {
   Boolean: (options?: TSchemaOptions) => Type.Optional(Type.Boolean(options)),
   Integer: (...options: Parameters<typeof Type.Integer>) => Type.Optional(Type.Integer(...options)),

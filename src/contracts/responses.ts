@@ -8,7 +8,7 @@ const Name = Type.String({ minLength: 1, maxLength: 256 });
 const ItemId = Type.String({ maxLength: 256 });
 const orNull = <S extends Type.TSchema>(schema: S) => optional(Type.Union([schema, Type.Null()]));
 
-/** A part of a message, or of what a tool gave back; `type` says which. */
+/** A part of a message or of a tool's output, depending on `type`. */
 const Part = Type.Object({
   type: Type.String({ minLength: 1, maxLength: 64 }),
   text: optional(Text),
@@ -17,7 +17,7 @@ const Part = Type.Object({
 });
 const Parts = Type.Union([Text, Type.Array(Part, { maxItems: limits.messages })]);
 
-/** One thing in a conversation: a message, a tool's call, its output, or reasoning. */
+/** An item of a conversation: a message, a tool call, its output, or reasoning. */
 export const ResponsesItem = Type.Object({
   type: optional(Type.String({ minLength: 1, maxLength: 64 })),
   id: orNull(ItemId),
@@ -72,7 +72,7 @@ export const ResponsesRequest = Type.Object(
     }),
     reasoning: optional(Type.Object({ effort: orNull(Type.String({ maxLength: 64 })) })),
     truncation: optional.Enum(["disabled", "auto"], {
-      description: "An input that does not fit is refused either way: nothing is left out silently.",
+      description: "Inputs that do not fit are refused either way; nothing is dropped silently.",
     }),
     include: optional(Type.Array(Type.String({ maxLength: 128 }), { maxItems: 32 })),
     top_logprobs: integer(0, limits.top_logprobs),
@@ -94,5 +94,5 @@ export const ResponsesRequest = Type.Object(
 export type ResponsesRequest = Static<typeof ResponsesRequest>;
 
 const { tapline: _, ...countedInResponses } = ResponsesRequest.properties;
-/** The body of `POST /v1/responses/input_tokens`: counting changes and watches nothing. */
+/** The body of `POST /v1/responses/input_tokens`: counting takes no edits or readings. */
 export const ResponsesCountRequest = Type.Object(countedInResponses, { title: "ResponsesCountRequest" });

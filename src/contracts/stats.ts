@@ -7,7 +7,7 @@ const percentiles = Type.Object({
   p99: Type.Union([Type.Number(), Type.Null()]),
 });
 
-/** The answer of `GET /stats`: what the server has done since it started. */
+/** The answer of `GET /stats`: counters since the server started. */
 export const Stats = Type.Object(
   {
     uptime_seconds: Type.Number(),

@@ -1,8 +1,7 @@
 /**
- * Adds to what an answer has told of a `tapline` object what one more event of its stream tells: further tokens, and at
- * the end everything else.
- * @param told undefined at first; changed and returned, so that a long answer is not copied anew for each of its tokens
- * @param part left as it is
+ * Merges one more stream event into an answer's `tapline` object: further tokens and, at the end, everything else.
+ * @param told undefined at first; modified in place, so that long answers are not copied for every token
+ * @param part not modified
  */
 export function addTold<T extends { tokens?: unknown[] }>(told: T | undefined, part: T): T {
   const { tokens, ...rest } = part;

@@ -164,12 +164,12 @@ test("ranges of tokens run forwards", async () => {
     ],
   ] as const) {
     const path = `tapline.interventions[0].positions[${range}]`;
-    const sentence = `${path}: must not begin after its end, got ${ends}.`;
+    const sentence = `${path}: must not start after its end, got ${ends}.`;
     assert.equal(await at(edit(positions as unknown as number[][])), [400, sentence, path]);
   }
   const path = "tapline.watch.positions[0]";
   assert.equal(await at({ watch: { layers: [0], norms: true, positions: [[3, 1]] } }), [
-    ...[400, `${path}: must not begin after its end, got 3 and 1.`, path],
+    ...[400, `${path}: must not start after its end, got 3 and 1.`, path],
   ]);
 });
 
