@@ -2,30 +2,50 @@ import { endianness } from "node:os";
 
 const swapped = endianness() === "BE";
 
-/** Little-endian numbers as files hold them, as float32, integers rounded to it; null for another type. */
+const readers: Readonly<Record<string, (bytes: Uint8Array) => Float32Array>> = {
+  F32: (bytes) => new Float32Array(aligned(bytes, 4)),
+  F64: (bytes) => new Float32Array(new Float64Array(aligned(bytes, 8))),
+  F16: (bytes) => bitsOf(bytes, halfBits()),
+  BF16: (bytes) => bitsOf(bytes, undefined),
+  I64: (bytes) => Float32Array.from(new BigInt64Array(aligned(bytes, 8)), Number),
+  I32: (bytes) => new Float32Array(new Int32Array(aligned(bytes, 4))),
+  I16: (bytes) => new Float32Array(new Int16Array(aligned(bytes, 2))),
+  I8: (bytes) => new Float32Array(new Int8Array(bytes)),
+  U8: (bytes) => new Float32Array(bytes),
+};
+
+/** Little-endian numbers from a file as float32, integers rounded to it; null for an unknown type. */
 export function floatsOf(dtype: string, bytes: Uint8Array): Float32Array | null {
-  switch (dtype) {
-    case "F32":
-      return new Float32Array(aligned(bytes, 4));
-    case "F64":
-      return new Float32Array(new Float64Array(aligned(bytes, 8)));
-    case "F16":
-      return bitsOf(bytes, halfBits());
-    case "BF16":
-      return bitsOf(bytes, undefined);
-    case "I64":
-      return Float32Array.from(new BigInt64Array(aligned(bytes, 8)), Number);
-    case "I32":
-      return new Float32Array(new Int32Array(aligned(bytes, 4)));
-    case "I16":
-      return new Float32Array(new Int16Array(aligned(bytes, 2)));
-    case "I8":
-      return new Float32Array(new Int8Array(bytes));
-    case "U8":
-      return new Float32Array(bytes);
-    default:
-      return null;
+  return readers[dtype]?.(bytes) ?? null;
+}
+
+/** Copies numbers with the given strides into `out`, in C order. @returns `out` */
+export function strided<T extends Float32Array | Float64Array | Int32Array>(
+  data: T,
+  out: T,
+  shape: readonly number[],
+  strides: readonly number[],
+): T {
+  const index = shape.map(() => 0);
+  let from = 0;
+  for (let to = 0; to < out.length; to++) {
+    out[to] = data[from] as number;
+    // The next position in C order: the last index is fastest.
+    for (let axis = shape.length - 1; axis >= 0; axis--) {
+      const stride = strides[axis] as number;
+      index[axis] = (index[axis] as number) + 1;
+      from += stride;
+      if ((index[axis] as number) < (shape[axis] as number)) break;
+      from -= stride * (shape[axis] as number);
+      index[axis] = 0;
+    }
   }
+  return out;
+}
+
+/** Numbers as the bytes in memory, without a copy. */
+export function bytesOf({ buffer, byteOffset, byteLength }: NodeJS.TypedArray): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
 /** A copy in memory of its own, in this machine's byte order. */

@@ -1,5 +1,5 @@
 import { crc32, inflateRawSync } from "node:zlib";
-import { floatsOf } from "./float.js";
+import { floatsOf, strided } from "./float.js";
 import { FormatError, told } from "./format-error.js";
 import type { Tensor } from "./safetensors.js";
 import { damaged, localHeaderBytes, type ZipEntry, zipDataStart, zipDirectory, zipEntries } from "./zip.js";
@@ -102,26 +102,11 @@ function readNpy(data: Buffer, name: string): Tensor {
   return { shape: lengths, data: fortran === "True" ? inCOrder(values, lengths) : values };
 }
 
-/** The numbers of an array that lies in Fortran order, the first index fastest, in C order. */
+/** The numbers of an array in Fortran order (the first index is fastest), in C order. */
 export function inCOrder<T extends Float32Array | Float64Array | Int32Array>(
   data: T,
   shape: readonly number[],
 ): T {
-  const ordered = data.slice() as T;
-  const index = shape.map(() => 0);
   const strides = shape.map((_, axis) => shape.slice(0, axis).reduce((product, size) => product * size, 1));
-  let from = 0;
-  for (let to = 0; to < ordered.length; to++) {
-    ordered[to] = data[from] as number;
-    // The next place in C order: the last index is fastest.
-    for (let axis = shape.length - 1; axis >= 0; axis--) {
-      const stride = strides[axis] as number;
-      index[axis] = (index[axis] as number) + 1;
-      from += stride;
-      if ((index[axis] as number) < (shape[axis] as number)) break;
-      from -= stride * (shape[axis] as number);
-      index[axis] = 0;
-    }
-  }
-  return ordered;
+  return strided(data, data.slice() as T, shape, strides);
 }

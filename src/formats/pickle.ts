@@ -60,93 +60,57 @@ class Unpickler {
       if (++this.#made > mostItems) throw refuse(`it has more than ${mostItems} steps`);
       const code = this.#byte();
       if (code === 0x2e /* STOP */) return this.#pop();
-      this.#step(code);
+      const [push, step] = [this.#pushed[code], this.#steps[code]];
+      if (push !== undefined) this.#stack.push(push());
+      else if (step !== undefined) step();
+      else {
+        const opcode = `0x${code.toString(16).padStart(2, "0")}`;
+        throw refuse(`it has the opcode ${opcode}, which plain checkpoints do not need`);
+      }
     }
   }
 
-  #step(code: number): void {
-    const pushed = this.#value(code);
-    if (pushed !== undefined) {
-      this.#stack.push(pushed);
-      return;
-    }
-    switch (code) {
-      case 0x61: // APPEND
-        this.#append([this.#pop()]);
-        break;
-      case 0x65: // APPENDS
-        this.#append(this.#sinceMark());
-        break;
-      case 0x73: // SETITEM
-        this.#setItems(this.#several(2));
-        break;
-      case 0x75: // SETITEMS
-        this.#setItems(this.#sinceMark());
-        break;
-      case 0x62: // BUILD: the state of an OrderedDict, which says nothing
-        this.#pop();
-        if (!(this.#top() instanceof Map)) throw refuse("it sets the state of something that is no dict");
-        break;
-      case 0x71: // BINPUT
-        this.#memo.set(this.#byte(), this.#top());
-        break;
-      case 0x72: // LONG_BINPUT
-        this.#memo.set(this.#take(4).getUint32(0, true), this.#top());
-        break;
-      default:
-        throw refuse(
-          `it has the opcode 0x${code.toString(16).padStart(2, "0")}, which no plain checkpoint needs`,
-        );
-    }
-  }
+  /** Opcodes that push a value. */
+  readonly #pushed: Readonly<Record<number, () => Stacked>> = {
+    40: () => mark, // MARK
+    78: () => null, // NONE
+    136: () => true, // NEWTRUE
+    137: () => false, // NEWFALSE
+    75: () => this.#byte(), // BININT1
+    77: () => this.#take(2).getUint16(0, true), // BININT2
+    74: () => this.#take(4).getInt32(0, true), // BININT
+    138: () => this.#long(), // LONG1
+    71: () => this.#take(8).getFloat64(0, false), // BINFLOAT
+    88: () => this.#text(this.#take(4).getUint32(0, true)), // BINUNICODE
+    93: () => [], // EMPTY_LIST
+    41: () => [], // EMPTY_TUPLE
+    125: () => new Map(), // EMPTY_DICT
+    133: () => this.#several(1), // TUPLE1
+    134: () => this.#several(2), // TUPLE2
+    135: () => this.#several(3), // TUPLE3
+    116: () => this.#sinceMark(), // TUPLE
+    99: () => new Global(`${this.#line()}.${this.#line()}`), // GLOBAL
+    82: () => this.#reduce(), // REDUCE
+    81: () => this.#world.load(this.#pop()), // BINPERSID
+    104: () => this.#remembered(this.#byte()), // BINGET
+    106: () => this.#remembered(this.#take(4).getUint32(0, true)), // LONG_BINGET
+  };
 
-  /** What an opcode puts on the stack; undefined for those that put nothing there. */
-  #value(code: number): Stacked | undefined {
-    switch (code) {
-      case 0x28: // MARK
-        return mark;
-      case 0x4e: // NONE
-        return null;
-      case 0x88: // NEWTRUE
-        return true;
-      case 0x89: // NEWFALSE
-        return false;
-      case 0x4b: // BININT1
-        return this.#byte();
-      case 0x4d: // BININT2
-        return this.#take(2).getUint16(0, true);
-      case 0x4a: // BININT
-        return this.#take(4).getInt32(0, true);
-      case 0x8a: // LONG1
-        return this.#long();
-      case 0x47: // BINFLOAT
-        return this.#take(8).getFloat64(0, false);
-      case 0x58: // BINUNICODE
-        return this.#text(this.#take(4).getUint32(0, true));
-      case 0x5d: // EMPTY_LIST
-      case 0x29: // EMPTY_TUPLE
-        return [];
-      case 0x7d: // EMPTY_DICT
-        return new Map();
-      case 0x85: // TUPLE1
-      case 0x86: // TUPLE2
-      case 0x87: // TUPLE3
-        return this.#several(code - 0x84);
-      case 0x74: // TUPLE
-        return this.#sinceMark();
-      case 0x63: // GLOBAL
-        return new Global(`${this.#line()}.${this.#line()}`);
-      case 0x52: // REDUCE
-        return this.#reduce();
-      case 0x51: // BINPERSID
-        return this.#world.load(this.#pop());
-      case 0x68: // BINGET
-        return this.#remembered(this.#byte());
-      case 0x6a: // LONG_BINGET
-        return this.#remembered(this.#take(4).getUint32(0, true));
-      default:
-        return undefined;
-    }
+  /** Opcodes that change values on the stack or in the memo. */
+  readonly #steps: Readonly<Record<number, () => void>> = {
+    97: () => this.#append([this.#pop()]), // APPEND
+    101: () => this.#append(this.#sinceMark()), // APPENDS
+    115: () => this.#setItems(this.#several(2)), // SETITEM
+    117: () => this.#setItems(this.#sinceMark()), // SETITEMS
+    98: () => this.#build(), // BUILD
+    113: () => this.#memo.set(this.#byte(), this.#top()), // BINPUT
+    114: () => this.#memo.set(this.#take(4).getUint32(0, true), this.#top()), // LONG_BINPUT
+  };
+
+  /** Drops the state of an OrderedDict, which carries no information. */
+  #build(): void {
+    this.#pop();
+    if (!(this.#top() instanceof Map)) throw refuse("it sets the state of an object that is not a dict");
   }
 
   #reduce(): Unpickled {

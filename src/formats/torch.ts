@@ -1,3 +1,4 @@
+import { strided } from "./float.js";
 import { FormatError, told } from "./format-error.js";
 import { type PickleWorld, readPickle, type Unpickled } from "./pickle.js";
 
@@ -165,22 +166,10 @@ function areCounts(value: unknown): value is number[] {
   return Array.isArray(value) && value.length <= 8 && value.every(isCount);
 }
 
-/** A tensor's numbers in C order, out of those that its storage holds from the tensor's offset on. */
+/** A tensor's numbers in C order, from those that its storage holds from the tensor's offset on. */
 export function gather(numbers: Float32Array, { shape, stride }: TorchTensor): Float32Array {
   const count = shape.reduce((product, length) => product * length, 1);
   const plain = shape.map((_, i) => shape.slice(i + 1).reduce((product, length) => product * length, 1));
   if (shape.every((length, i) => length === 1 || stride[i] === plain[i])) return numbers.subarray(0, count);
-  const out = new Float32Array(count);
-  const at = shape.map(() => 0);
-  for (let i = 0; i < count; i++) {
-    let place = 0;
-    for (let axis = 0; axis < at.length; axis++) place += (at[axis] as number) * (stride[axis] as number);
-    out[i] = numbers[place] as number;
-    for (let axis = at.length - 1; axis >= 0; axis--) {
-      at[axis] = (at[axis] as number) + 1;
-      if ((at[axis] as number) < (shape[axis] as number)) break;
-      at[axis] = 0;
-    }
-  }
-  return out;
+  return strided(numbers, new Float32Array(count), shape, stride);
 }

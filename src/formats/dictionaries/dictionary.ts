@@ -62,27 +62,85 @@ export interface TensorSource {
   read(name: string): Promise<Float32Array>;
 }
 
+/** What a layout's reader returns; absent fields have the values of {@link plain}. */
+export type ReadLayout = Omit<Dictionary, keyof ReturnType<typeof plain>> & Partial<Dictionary>;
+
+/** The properties of a dictionary whose layout does not set them. */
+export function plain() {
+  const notes: string[] = [];
+  return {
+    k: 0,
+    rowScaling: "none" as RowScaling,
+    subtractBias: false,
+    origin: {} as DictionaryOrigin,
+    notes,
+  };
+}
+
+type Weights = Pick<
+  Dictionary,
+  "hidden" | "features" | "encoder" | "encoderBias" | "decoder" | "decoderBias"
+>;
+
+/** The names of a layout's weights, and which of its matrices the file stores as [hidden, features]. */
+interface WeightNames extends Record<"encoder" | "encoderBias" | "decoder" | "decoderBias", string> {
+  transposed: "encoder" | "decoder" | "neither";
+}
+
+/** Two linear maps of PyTorch: encoder.weight [F, d], decoder.weight [d, F]. */
+export const linearMaps = {
+  encoder: "encoder.weight",
+  encoderBias: "encoder.bias",
+  decoder: "decoder.weight",
+  decoderBias: "decoder.bias",
+  transposed: "decoder",
+} as const satisfies WeightNames;
+
+/** SAELens and others: W_enc [d, F], W_dec [F, d]. */
+export const factors = {
+  encoder: "W_enc",
+  encoderBias: "b_enc",
+  decoder: "W_dec",
+  decoderBias: "b_dec",
+  transposed: "encoder",
+} as const satisfies WeightNames;
+
 /** The arrays of a layout, checked by name and shape as they are read. */
 export class Arrays {
-  readonly #source: TensorSource;
-  readonly #layout: string;
-
-  constructor(source: TensorSource, layout: string) {
-    this.#source = source;
-    this.#layout = layout;
-  }
+  constructor(
+    private readonly source: TensorSource,
+    private readonly layout: string,
+  ) {}
 
   has(name: string): boolean {
-    return this.#source.shapes.has(name);
+    return this.source.shapes.has(name);
   }
 
   shape(name: string): readonly number[] {
-    const shape = this.#source.shapes.get(name);
+    const shape = this.source.shapes.get(name);
     if (shape !== undefined) return shape;
     throw new FormatError(
-      `A dictionary of the layout ${this.#layout} has an array ${name}; this file has ` +
-        `${[...this.#source.shapes.keys()].slice(0, 12).map(told).join(", ") || "none"}.`,
+      `Dictionaries of the layout ${this.layout} have an array ${name}; this file has ` +
+        `${[...this.source.shapes.keys()].slice(0, 12).map(told).join(", ") || "none"}.`,
     );
+  }
+
+  /** A dictionary's weights, its matrices as [features, hidden]. */
+  async weights(names: WeightNames): Promise<Weights> {
+    const [rows, columns] = this.matrix(names.encoder);
+    const [features, hidden] = names.transposed === "encoder" ? [columns, rows] : [rows, columns];
+    const matrix = (part: "encoder" | "decoder") =>
+      names.transposed === part
+        ? this.transposed(names[part], features, hidden)
+        : this.read(names[part], features, hidden);
+    return {
+      hidden,
+      features,
+      encoder: await matrix("encoder"),
+      encoderBias: await this.read(names.encoderBias, features),
+      decoder: await matrix("decoder"),
+      decoderBias: await this.read(names.decoderBias, hidden),
+    };
   }
 
   /** Rows and columns of a matrix. */
@@ -99,7 +157,7 @@ export class Arrays {
     if (shape.length !== wanted.length || shape.some((length, i) => length !== wanted[i])) {
       throw new FormatError(`${name} has the shape [${shape.join(", ")}]; [${wanted.join(", ")}] fits here.`);
     }
-    return this.#source.read(name);
+    return this.source.read(name);
   }
 
   /** A matrix that the file holds as [columns, rows]. */
@@ -113,7 +171,7 @@ export class Arrays {
     if (shape.reduce((product, length) => product * length, 1) !== 1) {
       throw new FormatError(`${name} has the shape [${shape.join(", ")}]; it is one number.`);
     }
-    return (await this.#source.read(name))[0] as number;
+    return (await this.source.read(name))[0] as number;
   }
 }
 

@@ -1,5 +1,13 @@
 import { FormatError, told } from "../format-error.js";
-import { Arrays, type Dictionary, placeOfHook, settingsOf, type TensorSource, textOf } from "./dictionary.js";
+import {
+  Arrays,
+  factors,
+  placeOfHook,
+  type ReadLayout,
+  settingsOf,
+  type TensorSource,
+  textOf,
+} from "./dictionary.js";
 
 /**
  * Reads a dictionary of Gemma Scope: `params.npz` of the first (W_enc, W_dec), `params.safetensors` with
@@ -8,9 +16,8 @@ import { Arrays, type Dictionary, placeOfHook, settingsOf, type TensorSource, te
  * @param config of `config.json`; undefined where there is none
  * @throws FormatError
  */
-export async function readGemmaScope(config: unknown, source: TensorSource): Promise<Dictionary> {
+export async function readGemmaScope(config: unknown, source: TensorSource): Promise<ReadLayout> {
   const arrays = new Arrays(source, "Gemma Scope");
-  const name = (lower: string) => (arrays.has(lower) ? lower : `W${lower.slice(1)}`);
   const settings = config === undefined ? {} : settingsOf(config, "config.json");
   const architecture = textOf(settings, "architecture") ?? "jump_relu";
   if (architecture !== "jump_relu") {
@@ -24,26 +31,18 @@ export async function readGemmaScope(config: unknown, source: TensorSource): Pro
         "only autoencoders are read.",
     );
   }
-  const [hidden, features] = arrays.matrix(name("w_enc"));
+  const second = arrays.has("w_enc");
+  const weights = await arrays.weights(second ? { ...factors, encoder: "w_enc", decoder: "w_dec" } : factors);
   const model = textOf(settings, "model_name");
   return {
-    layout: arrays.has("w_enc") ? "Gemma Scope 2" : "Gemma Scope",
+    layout: second ? "Gemma Scope 2" : "Gemma Scope",
     activation: "jumprelu",
-    k: 0,
-    hidden,
-    features,
-    encoder: await arrays.transposed(name("w_enc"), features, hidden),
-    decoder: await arrays.read(name("w_dec"), features, hidden),
-    encoderBias: await arrays.read("b_enc", features),
-    decoderBias: await arrays.read("b_dec", hidden),
-    threshold: await arrays.read("threshold", features),
-    rowScaling: "none",
-    subtractBias: false,
+    ...weights,
+    threshold: await arrays.read("threshold", weights.features),
     origin: {
       ...(into !== undefined && { hook: into, ...placeOfHook(into) }),
       ...(model !== undefined && { model }),
       prependBos: true,
     },
-    notes: [],
   };
 }

@@ -1,10 +1,11 @@
 import { FormatError, told } from "../format-error.js";
 import {
   Arrays,
-  type Dictionary,
   foldDecoderLengths,
+  linearMaps,
   numberOf,
   placeOfHook,
+  type ReadLayout,
   scaleRows,
   settingsOf,
   type TensorSource,
@@ -18,7 +19,7 @@ import {
  * (Layout: He et al. 2024, "Llama Scope"; OpenMOSS Language-Model-SAEs, 2024-11.)
  * @throws FormatError
  */
-export async function readLlamaScope(config: unknown, source: TensorSource): Promise<Dictionary> {
+export async function readLlamaScope(config: unknown, source: TensorSource): Promise<ReadLayout> {
   const settings = settingsOf(config, "hyperparams.json");
   const hook = textOf(settings, "hook_point_in");
   if (hook === undefined) throw new FormatError("hyperparams.json does not say hook_point_in.");
@@ -44,18 +45,10 @@ export async function readLlamaScope(config: unknown, source: TensorSource): Pro
   if (normIn === undefined || normOut === undefined || !(normIn > 0 && normOut > 0)) {
     throw new FormatError("dataset_average_activation_norm in hyperparams.json has no positive in and out.");
   }
-  const arrays = new Arrays(source, "Llama Scope");
-  const [features, hidden] = arrays.matrix("encoder.weight");
+  const parts = await new Arrays(source, "Llama Scope").weights(linearMaps);
+  const { features, hidden } = parts;
   const into = Math.sqrt(hidden) / normIn;
   const outOf = Math.sqrt(hidden) / normOut;
-  const parts = {
-    hidden,
-    features,
-    encoder: await arrays.read("encoder.weight", features, hidden),
-    encoderBias: await arrays.read("encoder.bias", features),
-    decoder: await arrays.transposed("decoder.weight", features, hidden),
-    decoderBias: await arrays.read("decoder.bias", hidden),
-  };
   scaleRows(parts.encoderBias, new Float64Array(features).fill(1 / into));
   scaleRows(parts.decoder, new Float64Array(features).fill(into / outOf));
   scaleRows(parts.decoderBias, new Float64Array(hidden).fill(1 / outOf));
@@ -63,15 +56,9 @@ export async function readLlamaScope(config: unknown, source: TensorSource): Pro
   return {
     layout: "Llama Scope",
     activation: "jumprelu",
-    k: 0,
     ...parts,
     threshold: new Float32Array(features).fill(threshold),
-    rowScaling: "none",
-    subtractBias: false,
     origin: { hook, ...place },
-    notes:
-      act === "topk"
-        ? ["Trained with top-k and read with its published threshold, as its publisher does."]
-        : [],
+    notes: act === "topk" ? ["Trained with top-k; read with the threshold its publisher uses."] : [],
   };
 }

@@ -1,5 +1,5 @@
 import { FormatError, told, toldPath } from "../format-error.js";
-import { Arrays, type Dictionary, type TensorSource } from "./dictionary.js";
+import { Arrays, type Dictionary, plain, type ReadLayout, type TensorSource } from "./dictionary.js";
 import { readGemmaScope } from "./gemma-scope.js";
 import { readLabSae } from "./lab-sae.js";
 import { readLlamaScope } from "./llama-scope.js";
@@ -18,7 +18,7 @@ interface Layout {
   name: string;
   /** The files of weights, one a dictionary, where this layout's files are there. */
   weights(names: readonly string[]): string[];
-  read(files: LayoutFiles, weights: string, k: number | undefined): Promise<Dictionary>;
+  read(files: LayoutFiles, weights: string, k: number | undefined): Promise<ReadLayout>;
 }
 
 /** The file of that name, where another one lies beside it. */
@@ -27,17 +27,25 @@ const beside = (weights: string, other: string) => (names: readonly string[]) =>
 
 const alone = (pattern: RegExp) => (names: readonly string[]) => names.filter((name) => pattern.test(name));
 
-/** The layouts that are read, told apart by the names of their files. */
+/** Reads weights with a file of settings, if the folder has one. */
+const configured =
+  (settings: string, read: (config: unknown, source: TensorSource) => Promise<ReadLayout>): Layout["read"] =>
+  async (files, weights) => {
+    const config = files.names.includes(settings) ? await files.json(settings) : undefined;
+    return read(config, await files.tensors(weights));
+  };
+
+/** The supported layouts, recognized by their file names. */
 export const layouts: readonly Layout[] = [
   {
     name: "SAELens (cfg.json, sae_weights.safetensors)",
     weights: beside("sae_weights.safetensors", "cfg.json"),
-    read: async (files, weights) => readSaeLens(await files.json("cfg.json"), await files.tensors(weights)),
+    read: configured("cfg.json", readSaeLens),
   },
   {
     name: "sparsify (cfg.json, sae.safetensors)",
     weights: beside("sae.safetensors", "cfg.json"),
-    read: async (files, weights) => readSparsify(await files.json("cfg.json"), await files.tensors(weights)),
+    read: configured("cfg.json", readSparsify),
   },
   {
     name: "Llama Scope (hyperparams.json, checkpoints/final.safetensors)",
@@ -45,8 +53,7 @@ export const layouts: readonly Layout[] = [
       names.includes("hyperparams.json")
         ? names.filter((name) => /^(checkpoints\/)?final\.safetensors$/.test(name))
         : [],
-    read: async (files, weights) =>
-      readLlamaScope(await files.json("hyperparams.json"), await files.tensors(weights)),
+    read: configured("hyperparams.json", readLlamaScope),
   },
   {
     name: "Gemma Scope (params.npz)",
@@ -56,17 +63,12 @@ export const layouts: readonly Layout[] = [
   {
     name: "Gemma Scope 2 (params.safetensors, config.json)",
     weights: alone(/^params\.safetensors$/),
-    read: async (files, weights) =>
-      readGemmaScope(
-        files.names.includes("config.json") ? await files.json("config.json") : undefined,
-        await files.tensors(weights),
-      ),
+    read: configured("config.json", readGemmaScope),
   },
   {
     name: "dictionary_learning (ae.pt, config.json)",
     weights: beside("ae.pt", "config.json"),
-    read: async (files, weights) =>
-      readDictionaryLearning(await files.json("config.json"), await files.tensors(weights)),
+    read: configured("config.json", readDictionaryLearning),
   },
   {
     name: "tapline's Lab (sae-layer-N.safetensors, sae-normalization-N.npz)",
@@ -120,7 +122,9 @@ export function layoutOf(names: readonly string[]): { weights: string; read: Lay
  */
 export async function readDictionary(files: LayoutFiles, k?: number): Promise<Dictionary> {
   const layout = layoutOf(files.names);
-  if (layout !== undefined) return checked(await layout.read(files, layout.weights, k));
+  if (layout !== undefined) {
+    return checked({ ...plain(), ...(await layout.read(files, layout.weights, k)) });
+  }
   throw new FormatError(
     `No layout that is read fits the files ${files.names.slice(0, 12).map(told).join(", ") || "(none)"}; read are ` +
       `${layouts.map(({ name }) => name).join("; ")}.`,

@@ -5,10 +5,12 @@ import {
   checkedK,
   type Dictionary,
   type DictionaryOrigin,
+  factors,
   flagOf,
   foldDecoderLengths,
   numberOf,
   placeOfHook,
+  type ReadLayout,
   type RowScaling,
   type Settings,
   scaleRows,
@@ -37,7 +39,7 @@ interface SaeLensSettings {
  * (Layout: SAELens 3 to 6, its `saes` classes.)
  * @throws FormatError
  */
-export async function readSaeLens(config: unknown, source: TensorSource): Promise<Dictionary> {
+export async function readSaeLens(config: unknown, source: TensorSource): Promise<ReadLayout> {
   const settings = settingsFrom(settingsOf(config, "cfg.json"));
   const { architecture, origin } = settings;
   if (architecture.includes("transcoder")) {
@@ -67,14 +69,10 @@ export async function readSaeLens(config: unknown, source: TensorSource): Promis
     throw new FormatError(`The dictionary reads ${hidden} values and writes ${settings.out}: a transcoder.`);
   }
   const notes: string[] = [];
-  const parts = {
-    hidden,
-    features,
-    encoder: await arrays.transposed("W_enc", features, hidden),
-    decoder: await arrays.read("W_dec", features, hidden),
-    decoderBias: await arrays.read("b_dec", hidden),
-    encoderBias: await arrays.read(architecture === "gated" ? "b_gate" : "b_enc", features),
-  };
+  const parts = await arrays.weights({
+    ...factors,
+    encoderBias: architecture === "gated" ? "b_gate" : "b_enc",
+  });
   const specific = await activationOf(arrays, settings, features);
   // A threshold that training keeps counts h times the decoder's lengths, too; saving for use folds them in.
   const checkpoint = arrays.has("topk_threshold");
@@ -82,10 +80,10 @@ export async function readSaeLens(config: unknown, source: TensorSource): Promis
     foldDecoderLengths(parts);
   }
   if (arrays.has("scaling_factor")) {
-    const factors = await arrays.read("scaling_factor", features);
+    const scaling = await arrays.read("scaling_factor", features);
     // Finetuning's factors belong to the decoder up to version 5; the classes of 6 leave them aside.
-    if (settings.version < 6) scaleRows(parts.decoder, factors);
-    else if (factors.some((factor) => factor !== 1)) {
+    if (settings.version < 6) scaleRows(parts.decoder, scaling);
+    else if (scaling.some((factor) => factor !== 1)) {
       notes.push("The file's scaling_factor is left aside, as SAELens 6 does.");
     }
   }

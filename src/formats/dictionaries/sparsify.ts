@@ -2,9 +2,10 @@ import { FormatError, told } from "../format-error.js";
 import {
   Arrays,
   checkedK,
-  type Dictionary,
   flagOf,
+  linearMaps,
   numberOf,
+  type ReadLayout,
   settingsOf,
   type TensorSource,
   textOf,
@@ -16,7 +17,7 @@ import {
  * reads, so the file itself says no layer.
  * @throws FormatError
  */
-export async function readSparsify(config: unknown, source: TensorSource): Promise<Dictionary> {
+export async function readSparsify(config: unknown, source: TensorSource): Promise<ReadLayout> {
   const settings = settingsOf(config, "cfg.json");
   const activation = textOf(settings, "activation") ?? "topk";
   if (activation !== "topk") {
@@ -26,20 +27,15 @@ export async function readSparsify(config: unknown, source: TensorSource): Promi
   if (flagOf(settings, "transcode") || flagOf(settings, "skip_connection") || arrays.has("W_skip")) {
     throw new FormatError("The dictionary is a transcoder; only autoencoders are read.");
   }
-  const [features, hidden] = arrays.matrix("encoder.weight");
+  const weights = await arrays.weights({
+    ...linearMaps,
+    ...{ decoder: "W_dec", decoderBias: "b_dec", transposed: "neither" },
+  });
   return {
     layout: "sparsify",
     activation: "topk",
-    k: checkedK(numberOf(settings, "k") ?? 32, features),
-    hidden,
-    features,
-    encoder: await arrays.read("encoder.weight", features, hidden),
-    encoderBias: await arrays.read("encoder.bias", features),
-    decoder: await arrays.read("W_dec", features, hidden),
-    decoderBias: await arrays.read("b_dec", hidden),
-    rowScaling: "none",
+    k: checkedK(numberOf(settings, "k") ?? 32, weights.features),
+    ...weights,
     subtractBias: true,
-    origin: {},
-    notes: [],
   };
 }
