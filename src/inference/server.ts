@@ -50,23 +50,8 @@ export interface ServingOptions extends Omit<EngineOptions, OfEngineAlone> {
 
 /** Loads a model and builds the service around it: everything but the listening socket. */
 export async function loadService(options: ServingOptions): Promise<InferenceService> {
-  const {
-    model,
-    revision,
-    draft,
-    rpc,
-    patient,
-    force,
-    apiKey,
-    cors,
-    aliases = [],
-    sampling,
-    mmproj,
-    waiting,
-    onWarning,
-    ...rest
-  } = options;
-  const { captureWaitMs: wait, home, ...engineOptions } = rest;
+  const { model, revision, draft, rpc, patient, force, mmproj, onWarning, home, ...rest } = options;
+  const { apiKey, cors, aliases = [], sampling, waiting, captureWaitMs: wait, ...engineOptions } = rest;
   const resolved = await resolveModel(model, {
     ...(revision !== undefined && { revision }),
     onDownload: (download) => options.onProgress?.("download", download.done / download.total, download),
@@ -113,12 +98,7 @@ export async function loadService(options: ServingOptions): Promise<InferenceSer
       requestedRevision: revision ?? null,
       drafts: guessing !== undefined,
       library: await openLibrary(engine.info, home),
-      apiKey,
-      cors,
-      aliases,
-      sampling,
-      waiting,
-      captureWaitMs: wait,
+      ...{ apiKey, cors, aliases, sampling, waiting, captureWaitMs: wait },
     },
     captureWaitMs,
   );

@@ -32,31 +32,22 @@ export interface InferenceService extends Captured {
   readonly startedAt: number;
 }
 
+type Optional = "drafts" | "apiKey" | "cors" | "aliases" | "sampling" | "captureWaitMs";
+
 export type ServiceParts = Pick<
   InferenceService,
   "engine" | "backend" | "resolved" | "requestedModel" | "requestedRevision" | "library"
-> &
-  Partial<Pick<InferenceService, "drafts" | "apiKey" | "cors" | "aliases" | "sampling" | "captureWaitMs">> & {
-    waiting?: number;
-  };
+> & { [part in Optional]?: InferenceService[part] | undefined } & { waiting?: number | undefined };
 
 export function createService(parts: ServiceParts, defaultCaptureWaitMs: number): InferenceService {
+  const { waiting, drafts = false, apiKey, cors = [], aliases = [], sampling = {}, ...rest } = parts;
   const service: Omit<InferenceService, "captures"> = {
-    engine: parts.engine,
-    backend: parts.backend,
-    resolved: parts.resolved,
-    requestedModel: parts.requestedModel,
-    requestedRevision: parts.requestedRevision,
-    drafts: parts.drafts ?? false,
-    library: parts.library,
+    ...rest,
+    ...{ drafts, apiKey, cors, aliases, sampling },
     rows: new RowStore(),
-    apiKey: parts.apiKey,
-    cors: parts.cors ?? [],
-    aliases: parts.aliases ?? [],
-    sampling: parts.sampling ?? {},
     scores: new PromptScores(parts.engine),
     stats: new ServingStats(),
-    admission: new Admission(parts.engine.info.slots, parts.waiting),
+    admission: new Admission(parts.engine.info.slots, waiting),
     executions: new ExecutionRecorder(),
     startedAt: Math.floor(Date.now() / 1000),
     captureWaitMs: parts.captureWaitMs ?? defaultCaptureWaitMs,

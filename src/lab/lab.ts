@@ -44,11 +44,8 @@ const progressOf = (stage: string) => ({ stage, done: 0, total: 0 });
 export class Lab {
   readonly queueCapacity: number;
   readonly #store: JobStore;
+  readonly #options: LabOptions;
   readonly #log: (line: string) => void;
-  readonly #deadlineMs: number | undefined;
-  readonly #worker: WorkerProgram | undefined;
-  readonly #load: LoadSettings;
-  readonly #library: string;
   /** Finished jobs by id, in order of creation. */
   readonly #finished = new Map<string, StoredJob>();
   /** Finished jobs whose last state the disk did not take. */
@@ -61,11 +58,8 @@ export class Lab {
 
   private constructor(store: JobStore, jobs: StoredJob[], options: LabOptions) {
     this.#store = store;
-    this.#log = options.log ?? ((line) => void process.stderr.write(`${line}\n`));
-    this.#deadlineMs = options.deadlineMs;
-    this.#worker = options.worker;
-    this.#load = options.load ?? {};
-    this.#library = options.library ?? options.home;
+    this.#options = options;
+    this.#log = logOf(options);
     this.queueCapacity = options.queueCapacity ?? 0;
     for (const stored of jobs) this.#finished.set(stored.summary.id, stored);
     this.#lastCreated = jobs.at(-1)?.summary.created ?? 0;
@@ -75,8 +69,7 @@ export class Lab {
   static async open(options: LabOptions): Promise<Lab> {
     const store = await JobStore.open(options.home);
     try {
-      const log = options.log ?? ((line) => void process.stderr.write(`${line}\n`));
-      return new Lab(store, await store.load(log), options);
+      return new Lab(store, await store.load(logOf(options)), options);
     } catch (error) {
       await store.close();
       throw error;
@@ -186,6 +179,7 @@ export class Lab {
     await this.#store.write(running);
     active.job = running;
     const log = await this.#store.openLog(active.job.id);
+    const { home, library = home, load, deadlineMs, worker } = this.#options;
     try {
       return await runWorker({
         config: active.job.config,
@@ -195,10 +189,7 @@ export class Lab {
           active.job = { ...active.job, progress };
         },
         signal: active.stop.signal,
-        load: this.#load,
-        library: this.#library,
-        ...(this.#deadlineMs === undefined ? {} : { deadlineMs: this.#deadlineMs }),
-        ...(this.#worker === undefined ? {} : { program: this.#worker }),
+        ...{ load, library, deadlineMs, program: worker },
       });
     } finally {
       await log.close();
@@ -321,6 +312,10 @@ export class Lab {
     })();
     return this.#closing;
   }
+}
+
+function logOf({ log = (line) => void process.stderr.write(`${line}\n`) }: LabOptions) {
+  return log;
 }
 
 function lastState(job: Job, outcome: Outcome, stopStatus: "cancelled" | "interrupted"): Job {

@@ -20,11 +20,11 @@ export interface WorkerRun {
   onProgress: (progress: Progress) => void;
   /** Kills the worker with its children. */
   signal: AbortSignal;
-  deadlineMs?: number;
-  load?: LoadSettings;
+  deadlineMs?: number | undefined;
+  load?: LoadSettings | undefined;
   /** Folder of the user's library. */
   library: string;
-  program?: WorkerProgram;
+  program?: WorkerProgram | undefined;
 }
 
 /** How a worker ended; `stopped` when the signal ended it before it had a result. */

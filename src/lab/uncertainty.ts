@@ -56,7 +56,16 @@ function uniformFrom(seed: number): () => number {
   };
 }
 
-/** A figure, and its 95 % percentile bootstrap interval. */
+/** Draws as many things as there are with replacement, and counts each one's draws. @returns `times` */
+function draw<T extends Uint16Array | Uint32Array>(times: T, uniform: () => number): T {
+  for (let i = 0; i < times.length; i++) {
+    const index = Math.floor(uniform() * times.length);
+    times[index] = (times[index] as number) + 1;
+  }
+  return times;
+}
+
+/** A figure and its 95 % percentile bootstrap interval. */
 export interface Measured extends Interval {
   value: number;
 }
@@ -77,11 +86,7 @@ export function bootstrap(
   const observed = figures(times);
   const drawn = observed.map(() => [] as number[]);
   for (let round = 0, done = 0; done < resamples && round < 2 * resamples; round++) {
-    times.fill(0);
-    for (let i = 0; i < count; i++) {
-      const index = Math.floor(uniform() * count);
-      times[index] = (times[index] as number) + 1;
-    }
+    draw(times.fill(0), uniform);
     const found = figures(times);
     if (found.some(Number.isNaN)) continue;
     for (const [i, value] of found.entries()) drawn[i]?.push(value);
@@ -122,26 +127,14 @@ export function bootstrapIntervals(
   const clusterOf = order.map((index, at) =>
     of === undefined ? at : (clusters.get(of[index] as number) as number),
   );
-  const count = of === undefined ? sorted.length : clusters.size;
-  const uniform = uniformFrom(seed);
-  const accuracies = new Float64Array(resamples);
-  const aucs = new Float64Array(resamples);
-  const drawn = new Uint32Array(count);
   const times = new Uint32Array(sorted.length);
-  for (let round = 0; round < resamples; ) {
-    drawn.fill(0);
-    for (let i = 0; i < count; i++) {
-      const index = Math.floor(uniform() * count);
-      drawn[index] = (drawn[index] as number) + 1;
-    }
+  const count = of === undefined ? sorted.length : clusters.size;
+  const [accuracy, auc] = bootstrap(count, { resamples, seed }, (drawn) => {
     for (const [at, cluster] of clusterOf.entries()) times[at] = drawn[cluster] as number;
-    const { accuracy, auc } = figuresOf(sorted, times);
-    if (Number.isNaN(auc)) continue;
-    accuracies[round] = accuracy;
-    aucs[round] = auc;
-    round++;
-  }
-  return { accuracy: middle(accuracies), auc: middle(aucs) };
+    const figures = figuresOf(sorted, times);
+    return [figures.accuracy, figures.auc];
+  }) as [Measured, Measured];
+  return { accuracy, auc };
 }
 
 /**
@@ -153,14 +146,7 @@ export function pairDraws(
   { resamples, seed }: { resamples: number; seed: number },
 ): Uint16Array[] {
   const uniform = uniformFrom(seed);
-  return Array.from({ length: resamples }, () => {
-    const times = new Uint16Array(count);
-    for (let drawn = 0; drawn < count; drawn++) {
-      const index = Math.floor(uniform() * count);
-      times[index] = (times[index] as number) + 1;
-    }
-    return times;
-  });
+  return Array.from({ length: resamples }, () => draw(new Uint16Array(count), uniform));
 }
 
 /**

@@ -4,7 +4,7 @@ import { limits } from "../contracts/limits.js";
 import type { BlockPoint, ChangedPoint } from "../contracts/names.js";
 import { UserError } from "../contracts/user-error.js";
 import { type Dictionary, dictionaryFiles, readDictionary } from "../formats/dictionaries/index.js";
-import { floatsOf, narrowExactly } from "../formats/float.js";
+import { bytesOf, floatsOf, narrowExactly } from "../formats/float.js";
 import { planSafetensors, type TensorPlace, type WrittenType } from "../formats/safetensors.js";
 import type { DictionaryPlaces, FeaturePlace, WeightType } from "../native/index.js";
 import { checkBlock, checkWidth, type ModelSize, pointOf } from "./identity.js";
@@ -241,7 +241,7 @@ function* pieces(
 }
 
 function slices(numbers: Float32Array | Uint16Array): Uint8Array[] {
-  const bytes = new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
+  const bytes = bytesOf(numbers);
   const count = Math.ceil(bytes.length / pieceBytes);
   return Array.from({ length: count }, (_, i) => bytes.subarray(i * pieceBytes, (i + 1) * pieceBytes));
 }

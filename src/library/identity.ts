@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { limits } from "../contracts/limits.js";
 import { type BlockPoint, isBlockPoint } from "../contracts/names.js";
 import { UserError } from "../contracts/user-error.js";
+import { bytesOf } from "../formats/float.js";
 import type { Tensor } from "../formats/safetensors.js";
 
 export interface ModelSize {
@@ -93,7 +94,7 @@ export function hashTensors(tensors: ReadonlyMap<string, Tensor>): string {
   const hash = createHash("sha256");
   for (const [name, { shape, data }] of [...tensors].sort(([a], [b]) => (a < b ? -1 : 1))) {
     hash.update(`${name}[${shape.join(",")}]\n`);
-    hash.update(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+    hash.update(bytesOf(data));
   }
   return hash.digest("hex");
 }

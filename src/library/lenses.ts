@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import type { LensFit, StoredLens } from "../contracts/library.js";
 import { limits } from "../contracts/limits.js";
 import { UserError } from "../contracts/user-error.js";
-import { narrowExactly } from "../formats/float.js";
+import { bytesOf, narrowExactly } from "../formats/float.js";
 import { type Lens, lensFiles, readLens, type Translation } from "../formats/lens.js";
 import { planSafetensors, type TensorPlace, type WrittenType } from "../formats/safetensors.js";
 import type { TranslatorPlaces } from "../native/index.js";
@@ -145,8 +145,4 @@ async function* pieces(lens: Lens, head: Buffer): AsyncGenerator<Uint8Array> {
     const parts = written(await lens.read(layer), layer, lens.hidden);
     for (const { data } of Object.values(parts)) yield bytesOf(data);
   }
-}
-
-function bytesOf(numbers: Float32Array | Uint16Array): Uint8Array {
-  return new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
 }

@@ -4,6 +4,7 @@ import { UserError } from "../../contracts/user-error.js";
 import { absent } from "../../files/absent.js";
 import { syncFolder, writeDurably } from "../../files/durable.js";
 import { bytesText } from "../../text/words.js";
+import { differenceOf } from "../difference.js";
 import { type Lock, lock } from "../lock.js";
 import { indexName, type Plan, type Shard } from "./plan.js";
 
@@ -132,16 +133,4 @@ export class ExtractionFolder {
       `What is to be written has ${bytesText(needed)}, and the disk of ${this.path} has ${bytesText(bavail * bsize)} free.`,
     );
   }
-}
-
-/** The first field in which two extractions differ, in words. */
-function differenceOf(one: Record<string, unknown>, other: Record<string, unknown>): string | undefined {
-  for (const name of new Set([...Object.keys(one), ...Object.keys(other)])) {
-    const [there, here] = [one, other].map((each) => JSON.stringify(each[name])) as [string, string];
-    if (there === here) continue;
-    return there === undefined || here === undefined || there.length + here.length > 200
-      ? `its ${name} differ`
-      : `${name} is ${there} there, here ${here}`;
-  }
-  return undefined;
 }

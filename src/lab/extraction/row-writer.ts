@@ -1,4 +1,5 @@
 import { UserError } from "../../contracts/user-error.js";
+import { bytesOf } from "../../formats/float.js";
 import { type NarrowType, narrow, release } from "../../native/index.js";
 import type { ArtifactFile } from "../artifacts.js";
 import { type RowForm, type Shard, shardLayout, widthOf } from "./plan.js";
@@ -63,8 +64,4 @@ async function narrowed(values: Float32Array, type: NarrowType, layer: number): 
   return narrow(values, type).catch((error: Error) => {
     throw new UserError(`Layer ${layer}: ${error.message} Take ${type === "f16" ? "bf16 or f32" : "f32"}.`);
   });
-}
-
-function bytesOf({ buffer, byteOffset, byteLength }: Float32Array | Uint16Array | Int32Array): Uint8Array {
-  return new Uint8Array(buffer, byteOffset, byteLength);
 }

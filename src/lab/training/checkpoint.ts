@@ -3,10 +3,12 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { UserError } from "../../contracts/user-error.js";
 import { removeTorn, syncFolder, writeDurably } from "../../files/durable.js";
+import { bytesOf } from "../../formats/float.js";
 import { FormatError } from "../../formats/format-error.js";
 import { safetensorsHead } from "../../formats/safetensors.js";
 import { openTensors } from "../../library/tensor-files.js";
 import { bytesText } from "../../text/words.js";
+import { differenceOf } from "../difference.js";
 
 /** What a training has told so far. */
 export interface History {
@@ -46,9 +48,7 @@ export class Checkpoint {
       training: JSON.stringify(this.#identity),
       history: JSON.stringify(history),
     });
-    const pieces = Object.values(state).map(
-      (data) => new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
-    );
+    const pieces = Object.values(state).map(bytesOf);
     try {
       await writeDurably(this.#path, [head, ...pieces]);
     } catch (error) {
@@ -95,17 +95,4 @@ export class Checkpoint {
     await rm(this.#path, { force: true });
     await syncFolder(this.#folder);
   }
-}
-
-/** The first field in which two trainings differ, in words. */
-export function differenceOf(there: unknown, here: TrainingIdentity): string | undefined {
-  const known = Object(there) as TrainingIdentity;
-  for (const name of new Set([...Object.keys(here), ...Object.keys(known)])) {
-    const [one, other] = [known, here].map((each) => JSON.stringify(each[name])) as [string, string];
-    if (one === other) continue;
-    return one === undefined || other === undefined || one.length + other.length > 200
-      ? `its ${name} differs`
-      : `${name} is ${one} there, here ${other}`;
-  }
-  return undefined;
 }
