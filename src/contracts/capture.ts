@@ -1,7 +1,7 @@
-import Type, { type Static, type TSchema } from "typebox";
+import Type, { type Static } from "typebox";
 import { defaults, limits } from "./limits.js";
 import { modelPoints } from "./names.js";
-import { optional } from "./optional.js";
+import { optional, orNull } from "./optional.js";
 import { Provenance } from "./provenance.js";
 import { Candidate } from "./result-fields.js";
 
@@ -46,24 +46,22 @@ export const CaptureResult = Type.Object(
 );
 export type CaptureResult = Static<typeof CaptureResult>;
 
-const known = <S extends TSchema>(type: S) => Type.Union([type, Type.Null()]);
-
 /** The answer of `GET /lab/capabilities` on the inference server. */
 export const Capabilities = Type.Object(
   {
     serving_activations: Type.Boolean({
       description: "Whether the resident model supports captures.",
     }),
-    model: known(Type.String()),
+    model: orNull(Type.String()),
     fingerprint: optional.String({
       description:
         "Fingerprint of the model's file; saved vectors and probes record the one they were made on.",
     }),
     max_layers: Type.Literal(limits.capture_layers),
     max_input_tokens: Type.Literal(limits.capture_input_tokens),
-    n_layer: known(Type.Integer()),
-    n_embd: known(Type.Integer()),
-    architecture: known(Type.String()),
+    n_layer: orNull(Type.Integer()),
+    n_embd: orNull(Type.Integer()),
+    architecture: orNull(Type.String()),
     backend: Type.String(),
     points: Type.Array(Type.Enum([...modelPoints]), {
       description:

@@ -1,27 +1,14 @@
 import Type, { type Static } from "typebox";
 import { limits } from "./limits.js";
+import { oneOf, orNull } from "./optional.js";
 
-const orNull = <S extends Parameters<typeof Type.Optional>[0]>(schema: S) =>
-  Type.Union([schema, Type.Null()]);
-
-export const ExecutionStatus = Type.Union([
-  Type.Literal("running"),
-  Type.Literal("completed"),
-  Type.Literal("failed"),
-  Type.Literal("cancelled"),
-]);
+export const ExecutionStatus = oneOf("running", "completed", "failed", "cancelled");
 export type ExecutionStatus = Static<typeof ExecutionStatus>;
 
 /** One step of a request: a run of text of one kind, or an event. Times are Unix seconds. */
 export const ExecutionEvent = Type.Object({
   id: Type.Integer(),
-  kind: Type.Union([
-    Type.Literal("thinking"),
-    Type.Literal("output"),
-    Type.Literal("tool"),
-    Type.Literal("error"),
-    Type.Literal("lifecycle"),
-  ]),
+  kind: oneOf("thinking", "output", "tool", "error", "lifecycle"),
   text: Type.String(),
   time: Type.Number(),
   updated: Type.Number({ description: "When text was last added." }),

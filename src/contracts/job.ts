@@ -10,6 +10,7 @@ import {
 } from "../operations/contracts.js";
 import { PatchGrowth } from "../operations/patch_sweep/contract.js";
 import { limits } from "./limits.js";
+import { optional, orNull } from "./optional.js";
 
 export const jobIdPattern = "^[0-9a-f]{32}$";
 
@@ -35,10 +36,10 @@ export type Progress = Static<typeof Progress>;
 const summaryFields = {
   id: Type.String({ pattern: jobIdPattern }),
   created: seconds("When it was submitted"),
-  started: Type.Union([Type.Number(), Type.Null()], {
+  started: orNull(Type.Number(), {
     description: "When its worker started; null until then.",
   }),
-  ended: Type.Union([Type.Number(), Type.Null()], {
+  ended: orNull(Type.Number(), {
     description: "When it reached a final state; null until then.",
   }),
   status: Type.Enum([...statuses]),
@@ -47,7 +48,7 @@ const summaryFields = {
   progress: Progress,
 };
 
-const error = Type.Optional(Type.String({ description: "One sentence: why it failed or ended early." }));
+const error = optional.String({ description: "One sentence: why it failed or ended early." });
 
 export const JobSummary = Type.Object({ ...summaryFields, error }, { title: "JobSummary" });
 export type JobSummary = Static<typeof JobSummary>;

@@ -1,35 +1,34 @@
-import Type, { type Static, type TSchema } from "typebox";
+import Type, { type Static } from "typebox";
 import { Excluded } from "./excluded.js";
 import { limits } from "./limits.js";
 import { Name } from "./live.js";
 import { liveLimits } from "./live-limits.js";
 import { blockPoints } from "./names.js";
-import { optional } from "./optional.js";
+import { oneOf, optional, orNull } from "./optional.js";
 
-const Texts = Type.Array(Type.String({ pattern: "\\S", maxLength: liveLimits.text_characters }), {
-  minItems: 1,
-  maxItems: liveLimits.texts,
-});
-
-const ProbeTexts = Type.Array(Type.String({ pattern: "\\S", maxLength: liveLimits.text_characters }), {
-  minItems: liveLimits.probe_texts,
-  maxItems: liveLimits.texts,
-});
+const texts = (minItems: number) =>
+  Type.Array(Type.String({ pattern: "\\S", maxLength: liveLimits.text_characters }), {
+    minItems,
+    maxItems: liveLimits.texts,
+  });
+const layer = { minimum: 0, maximum: limits.layer_index };
+const position = optional(oneOf("last", "mean"));
+const seed = optional.Integer({ minimum: 0, maximum: limits.seed });
 
 /** The body of `POST /lab/vectors`: a direction from two lists of texts, on the resident model. */
 export const VectorRequest = Type.Object(
   {
     name: Name,
-    positive: Texts,
-    negative: Texts,
-    layers: Type.Array(Type.Integer({ minimum: 0, maximum: limits.layer_index }), {
+    positive: texts(1),
+    negative: texts(1),
+    layers: Type.Array(Type.Integer(layer), {
       minItems: 1,
       maxItems: liveLimits.layers,
       uniqueItems: true,
     }),
-    position: optional(Type.Union([Type.Literal("last"), Type.Literal("mean")])),
-    method: optional(Type.Union([Type.Literal("difference"), Type.Literal("pca")])),
-    seed: optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647 })),
+    position,
+    method: optional(oneOf("difference", "pca")),
+    seed,
   },
   { additionalProperties: false, title: "VectorRequest" },
 );
@@ -39,11 +38,11 @@ export type VectorRequest = Static<typeof VectorRequest>;
 export const ProbeRequest = Type.Object(
   {
     name: Name,
-    positive: ProbeTexts,
-    negative: ProbeTexts,
-    layer: Type.Integer({ minimum: 0, maximum: limits.layer_index }),
-    position: optional(Type.Union([Type.Literal("last"), Type.Literal("mean")])),
-    seed: optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647 })),
+    positive: texts(liveLimits.probe_texts),
+    negative: texts(liveLimits.probe_texts),
+    layer: Type.Integer(layer),
+    position,
+    seed,
   },
   { additionalProperties: false, title: "ProbeRequest" },
 );
@@ -54,12 +53,16 @@ export const VectorLayer = Type.Object({
   layer: Type.Integer(),
   length: Type.Number({ description: "L2 norm." }),
   typical_row: optional.Number({ description: "Mean L2 norm of the activations the vector was made from." }),
-  separation: optional.Union([Type.Number(), Type.Null()], {
-    description: "AUROC of projections of held-out texts (cross-fitted); null if there are too few texts.",
-  }),
-  shuffled_separation: optional.Union([Type.Number(), Type.Null()], {
-    description: "The same with shuffled labels, averaged.",
-  }),
+  separation: optional(
+    orNull(Type.Number(), {
+      description: "AUROC of projections of held-out texts (cross-fitted); null if there are too few texts.",
+    }),
+  ),
+  shuffled_separation: optional(
+    orNull(Type.Number(), {
+      description: "The same with shuffled labels, averaged.",
+    }),
+  ),
   projections: optional.Object(
     { positive: Type.Array(Type.Number()), negative: Type.Array(Type.Number()) },
     {
@@ -74,7 +77,7 @@ export type VectorLayer = Static<typeof VectorLayer>;
 const stored = {
   name: Name,
   sha256: Type.String(),
-  model: Type.Union([Type.Object({ id: Type.String(), fingerprint: Type.String() }), Type.Null()]),
+  model: orNull(Type.Object({ id: Type.String(), fingerprint: Type.String() })),
   n_embd: Type.Integer(),
   created: Type.Number(),
 };
@@ -115,6 +118,12 @@ export const StoredProbe = Type.Object(
 );
 export type StoredProbe = Static<typeof StoredProbe>;
 
+const revision = optional.String({
+  minLength: 1,
+  maxLength: 200,
+  description: "Branch, tag or commit on the hub.",
+});
+
 /** The body of `PUT /lab/dictionaries/{name}`: where to find a published dictionary. */
 export const DictionaryRequest = Type.Object(
   {
@@ -124,8 +133,7 @@ export const DictionaryRequest = Type.Object(
       description: "Its folder or weights file: a local path, or owner/name/path on the hub.",
     }),
     layer: optional.Integer({
-      minimum: 0,
-      maximum: limits.layer_index,
+      ...layer,
       description: "The block that it reads, if its files do not record it.",
     }),
     point: optional.Enum([...blockPoints], {
@@ -137,17 +145,11 @@ export const DictionaryRequest = Type.Object(
       maximum: limits.feature_index,
       description: "Number of features that stay active (k), if its files do not record it.",
     }),
-    revision: optional.String({
-      minLength: 1,
-      maxLength: 200,
-      description: "Branch, tag or commit on the hub.",
-    }),
+    revision,
   },
   { additionalProperties: false, title: "DictionaryRequest" },
 );
 export type DictionaryRequest = Static<typeof DictionaryRequest>;
-
-const maybe = <S extends TSchema>(schema: S) => Type.Union([schema, Type.Null()]);
 
 /** The body of `PUT /lab/lenses/{name}`: where to find a lens. */
 export const LensRequest = Type.Object(
@@ -158,11 +160,7 @@ export const LensRequest = Type.Object(
       description:
         "Its weights file or folder: a local path, owner/name/path on the hub, or `demo` for the embedded model's Jacobian lens.",
     }),
-    revision: optional.String({
-      minLength: 1,
-      maxLength: 200,
-      description: "Branch, tag or commit on the hub.",
-    }),
+    revision,
   },
   { additionalProperties: false, title: "LensRequest" },
 );
@@ -181,34 +179,41 @@ export const LensFit = Type.Object(
 );
 export type LensFit = Static<typeof LensFit>;
 
+const weightsFile = {
+  name: Name,
+  sha256: Type.String({ description: "Hash of its weights as saved." }),
+  layout: Type.String({ description: "File layout that it was read from." }),
+};
+const width = Type.Integer({ description: "Width of the activations that it reads." });
+const trainedOn = orNull(Type.String({ description: "The model's name in the file." }));
+const source = orNull(
+  Type.String({ description: "Its source on the hub, owner/name/path@commit; null for a local file." }),
+);
+const file = { bytes: Type.Integer(), created: Type.Number() };
+
 /** A saved lens with a translator per block. */
 export const StoredLens = Type.Object(
   {
-    name: Name,
-    sha256: Type.String({ description: "Hash of its weights as saved." }),
-    layout: Type.String({ description: "File layout that it was read from." }),
+    ...weightsFile,
     kind: Type.Enum(["jacobian", "tuned", "regression"]),
-    n_embd: Type.Integer({ description: "Width of the activations that it reads." }),
-    model_layers: maybe(
+    n_embd: width,
+    model_layers: orNull(
       Type.Integer({ description: "Number of blocks in its model, if the file records it." }),
     ),
     layers: Type.Array(Type.Integer(), {
       description: "Zero-based indices of the blocks whose outputs it translates.",
     }),
     residual: Type.Boolean({ description: "Whether the activation itself is added to its translation." }),
-    trained_on: maybe(Type.String({ description: "The model's name in the file." })),
-    texts: maybe(Type.Integer({ description: "Number of texts that it was fitted on." })),
-    fit: maybe(
+    trained_on: trainedOn,
+    texts: orNull(Type.Integer({ description: "Number of texts that it was fitted on." })),
+    fit: orNull(
       Type.Array(LensFit, {
         description: "How well it fits on held-out tokens, if it was fitted by tapline.",
       }),
     ),
     notes: Type.Array(Type.String()),
-    source: maybe(
-      Type.String({ description: "Its source on the hub, owner/name/path@commit; null for a local file." }),
-    ),
-    bytes: Type.Integer(),
-    created: Type.Number(),
+    source,
+    ...file,
   },
   { title: "StoredLens" },
 );
@@ -217,30 +222,21 @@ export type StoredLens = Static<typeof StoredLens>;
 /** A saved sparse dictionary. */
 export const StoredDictionary = Type.Object(
   {
-    name: Name,
-    sha256: Type.String({ description: "Hash of its weights as saved." }),
-    layout: Type.String({ description: "File layout that it was read from." }),
+    ...weightsFile,
     activation: Type.Enum(["relu", "jumprelu", "topk", "topk_raw", "gated"]),
     features: Type.Integer(),
-    n_embd: Type.Integer({ description: "Width of the activations that it reads." }),
+    n_embd: width,
     layer: Type.Integer({ description: "Zero-based index of the block that it reads." }),
     point: readPoint,
-    k: maybe(Type.Integer({ description: "Features that stay active per activation, for topk." })),
+    k: orNull(Type.Integer({ description: "Features that stay active per activation, for topk." })),
     row_scaling: Type.Enum(["none", "constant_norm", "layer_norm"]),
     subtracts_bias: Type.Boolean({ description: "Whether the decoder's bias is subtracted from the input." }),
-    trained_on: maybe(Type.String({ description: "The model's name in the file." })),
-    hook: maybe(Type.String({ description: "The hook point's name in the file." })),
-    prepend_bos: maybe(Type.Boolean({ description: "Whether training texts began with a BOS token." })),
+    trained_on: trainedOn,
+    hook: orNull(Type.String({ description: "The hook point's name in the file." })),
+    prepend_bos: orNull(Type.Boolean({ description: "Whether training texts began with a BOS token." })),
     notes: Type.Array(Type.String()),
-    source: Type.Optional(
-      maybe(
-        Type.String({
-          description: "Its source on the hub, owner/name/path@commit; null for a local file.",
-        }),
-      ),
-    ),
-    bytes: Type.Integer(),
-    created: Type.Number(),
+    source: optional(source),
+    ...file,
   },
   { title: "StoredDictionary" },
 );

@@ -27,15 +27,15 @@ export const Positions = Type.Union([
 /** Met once a probe's score has been above or below a bound for the given number of consecutive generated tokens. */
 const condition = {
   probe: Name,
-  above: optional(Type.Number({ minimum: 0, maximum: 1 })),
-  below: optional(Type.Number({ minimum: 0, maximum: 1 })),
-  for: optional(Type.Integer({ minimum: 1, maximum: liveLimits.condition_tokens, default: 1 })),
+  above: optional.Number({ minimum: 0, maximum: 1 }),
+  below: optional.Number({ minimum: 0, maximum: 1 }),
+  for: optional.Integer({ minimum: 1, maximum: liveLimits.condition_tokens, default: 1 }),
 };
 export const LiveCondition = Type.Object(condition, { ...strict, title: "LiveCondition" });
 export type LiveCondition = Static<typeof LiveCondition>;
 
 const number = (description: string) =>
-  optional(Type.Number({ minimum: -liveLimits.strength, maximum: liveLimits.strength, description }));
+  optional.Number({ minimum: -liveLimits.strength, maximum: liveLimits.strength, description });
 
 /** A vector by name, or the decoder vector of a saved dictionary's feature. */
 export const LiveVector = Type.Union([
@@ -57,7 +57,7 @@ export const LiveIntervention = Type.Object(
   {
     kind: Type.Enum([...liveKinds]),
     layer: optional(Layer),
-    layers: optional(Type.Array(Layer, { minItems: 1, maxItems: liveLimits.layers, uniqueItems: true })),
+    layers: optional.Array(Layer, { minItems: 1, maxItems: liveLimits.layers, uniqueItems: true }),
     vector: optional(LiveVector),
     strength: number("Default 1. For clamp: the share of the correction, 0 to 1."),
     strength_unit: optional(StrengthUnit),
@@ -76,13 +76,13 @@ export type LiveIntervention = Static<typeof LiveIntervention>;
 
 export const LiveWatch = Type.Object(
   {
-    layers: optional(Type.Array(Layer, { maxItems: liveLimits.layers, uniqueItems: true })),
+    layers: optional.Array(Layer, { maxItems: liveLimits.layers, uniqueItems: true }),
     positions: optional(Positions),
-    norms: optional(Type.Boolean()),
-    states: optional(Type.Boolean({ description: "Save the activations for GET /lab/captures/{id}." })),
-    lens: optional(Type.Integer({ minimum: 1, maximum: liveLimits.lens })),
-    probes: optional(Type.Array(Name, { maxItems: liveLimits.probes, uniqueItems: true })),
-    projections: optional(Type.Array(Name, { maxItems: liveLimits.projections, uniqueItems: true })),
+    norms: optional.Boolean(),
+    states: optional.Boolean({ description: "Save the activations for GET /lab/captures/{id}." }),
+    lens: optional.Integer({ minimum: 1, maximum: liveLimits.lens }),
+    probes: optional.Array(Name, { maxItems: liveLimits.probes, uniqueItems: true }),
+    projections: optional.Array(Name, { maxItems: liveLimits.projections, uniqueItems: true }),
   },
   { ...strict, title: "LiveWatch" },
 );
@@ -91,7 +91,7 @@ export type LiveWatch = Static<typeof LiveWatch>;
 /** The `tapline` object of a request body: edits and readings. Unknown fields in it are refused. */
 export const LiveRequest = Type.Object(
   {
-    interventions: optional(Type.Array(LiveIntervention, { maxItems: liveLimits.interventions })),
+    interventions: optional.Array(LiveIntervention, { maxItems: liveLimits.interventions }),
     watch: optional(LiveWatch),
     stop_when: optional(LiveCondition),
     pair: optional.Boolean({ description: "Also generate each answer without the interventions." }),

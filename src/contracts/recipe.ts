@@ -11,8 +11,8 @@ const words = (description: string, maxLength = 4000) =>
   Type.String({ minLength: 1, maxLength, description });
 
 const range = {
-  low: Type.Optional(Type.Number({ description: "Lower bound within which the claim holds." })),
-  high: Type.Optional(Type.Number({ description: "Upper bound within which the claim holds." })),
+  low: optional.Number({ description: "Lower bound within which the claim holds." }),
+  high: optional.Number({ description: "Upper bound within which the claim holds." }),
   source: words("Where the range comes from: a table of the paper, or a measurement made here.", 500),
 };
 
@@ -90,39 +90,35 @@ export const RecipeModel = Type.Object(
       maxLength: limits.model_characters,
       description: "The model, as in a submission: `demo`, or a hub id.",
     }),
-    revision: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
-    bytes: Type.Optional(Type.Integer({ minimum: 0, description: "Download size." })),
-    variants: Type.Optional(
-      Type.Record(
-        Type.String({ pattern: "^[a-z0-9][a-z0-9_-]{0,31}$" }),
-        Type.Object(
-          {
-            id: Type.String({ minLength: 1, maxLength: limits.model_characters }),
-            revision: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
-            bytes: Type.Optional(Type.Integer({ minimum: 0 })),
-          },
-          closed,
-        ),
-        { description: "Other variants of the model, by the name that steps use." },
+    revision: optional.String({ minLength: 1, maxLength: 255 }),
+    bytes: optional.Integer({ minimum: 0, description: "Download size." }),
+    variants: optional.Record(
+      Type.String({ pattern: "^[a-z0-9][a-z0-9_-]{0,31}$" }),
+      Type.Object(
+        {
+          id: Type.String({ minLength: 1, maxLength: limits.model_characters }),
+          revision: optional.String({ minLength: 1, maxLength: 255 }),
+          bytes: optional.Integer({ minimum: 0 }),
+        },
+        closed,
       ),
+      { description: "Other variants of the model, by the name that steps use." },
     ),
-    quantised: Type.Optional(
-      Type.Record(Type.String({ pattern: "^[a-z0-9][a-z0-9_-]{0,31}$" }), Type.Enum([...quantisations]), {
+    quantised: optional.Record(
+      Type.String({ pattern: "^[a-z0-9][a-z0-9_-]{0,31}$" }),
+      Type.Enum([...quantisations]),
+      {
         description:
           "Quantizations, by the name that steps use. They are made for the run from the model's own file, whose weights have 16 bits or more.",
-      }),
+      },
     ),
     tested: Type.Boolean({ description: "Whether the expected figures were measured on this model." }),
-    layers: Type.Optional(
-      Type.Record(Type.String(), Type.Array(Type.Integer({ minimum: 0 })), {
-        description: "Layers for this model, by step.",
-      }),
-    ),
-    expected: Type.Optional(
-      Type.Record(Type.String(), Type.Object(range, closed), {
-        description: "Ranges for this model, by id.",
-      }),
-    ),
+    layers: optional.Record(Type.String(), Type.Array(Type.Integer({ minimum: 0 })), {
+      description: "Layers for this model, by step.",
+    }),
+    expected: optional.Record(Type.String(), Type.Object(range, closed), {
+      description: "Ranges for this model, by id.",
+    }),
   },
   { ...closed, title: "RecipeModel" },
 );
@@ -236,12 +232,10 @@ export const Recipe = Type.Object(
       { what: words("The texts and their authors."), licence: words("Their licence.", 100) },
       closed,
     ),
-    texts: Type.Optional(
-      Type.Record(
-        Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,63}$" }),
-        Type.Array(Type.String({ minLength: 1, maxLength: 4000 }), { minItems: 1, maxItems: 512 }),
-        { description: 'Lists that requests refer to as `{"texts": NAME}`; the caller may supply others.' },
-      ),
+    texts: optional.Record(
+      Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,63}$" }),
+      Type.Array(Type.String({ minLength: 1, maxLength: 4000 }), { minItems: 1, maxItems: 512 }),
+      { description: 'Lists that requests refer to as `{"texts": NAME}`; the caller may supply others.' },
     ),
     steps: Type.Array(RecipeStep, { minItems: 1, maxItems: 32 }),
     expected: Type.Array(Expected, { minItems: 1, maxItems: 64 }),

@@ -1,6 +1,7 @@
 import Type, { type Static } from "typebox";
 import { llamaServerPaths } from "./llama-server.js";
-import { optional } from "./optional.js";
+import { oneOf, optional, orNull } from "./optional.js";
+import { count, percentiles } from "./stats.js";
 
 /** Limits of the router. Bodies have the inference server's limits. */
 export const routerLimits = {
@@ -63,18 +64,10 @@ export const RouterConfig = Type.Object(
 );
 export type RouterConfig = Static<typeof RouterConfig>;
 
-const count = () => Type.Integer({ minimum: 0 });
-const orNull = <S extends Type.TSchema>(schema: S) => Type.Union([schema, Type.Null()]);
-const percentiles = Type.Object({
-  p50: orNull(Type.Number()),
-  p95: orNull(Type.Number()),
-  p99: orNull(Type.Number()),
-});
-
 export const BackendStats = Type.Object(
   {
     url: Type.String(),
-    state: Type.Union([Type.Literal("starting"), Type.Literal("healthy"), Type.Literal("aside")]),
+    state: oneOf("starting", "healthy", "aside"),
     models: Type.Array(Type.String()),
     slots: Type.Integer({ minimum: 1 }),
     active: Type.Integer({

@@ -15,7 +15,7 @@ export const common = {
     maxLength: limits.model_characters,
     description: "A .gguf file, a directory with one model, a hub id, or `demo`, the embedded model.",
   }),
-  revision: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: "Pins a hub revision." })),
+  revision: optional.String({ minLength: 1, maxLength: 255, description: "Pins a hub revision." }),
   layers: optional.Array(Type.Integer({ minimum: 0, maximum: limits.layer_index }), {
     minItems: 1,
     maxItems: limits.layers,
@@ -86,10 +86,9 @@ export const rowsText = `Of each example ${rowsOfText.last} (last, the default),
 export const manyExamples = { minItems: limits.examples_min, maxItems: limits.examples };
 
 export const path = (description: string) =>
-  Type.Optional(Type.String({ minLength: 1, maxLength: limits.path_characters, description }));
+  optional.String({ minLength: 1, maxLength: limits.path_characters, description });
 
-export const share = (description: string) =>
-  Type.Optional(Type.Number({ minimum: 0, maximum: 1, description }));
+export const share = (description: string) => optional.Number({ minimum: 0, maximum: 1, description });
 
 /** For operations that generate nothing. */
 export const { max_tokens: _maxTokens, ...commonOfExtract } = common;

@@ -20,8 +20,8 @@ export const AskRequest = Type.Object(
   {
     text: Type.String({ pattern: "\\S", maxLength: workbenchLimits.text_characters }),
     raw: optional.Boolean({ description: "Send the text to the model without a chat template." }),
-    interventions: optional(Type.Array(LiveIntervention, { maxItems: liveLimits.interventions })),
-    pair: optional(Type.Boolean({ description: "Also generate the answer without the interventions." })),
+    interventions: optional.Array(LiveIntervention, { maxItems: liveLimits.interventions }),
+    pair: optional.Boolean({ description: "Also generate the answer without the interventions." }),
     layers: optional.Array(Type.Integer({ minimum: 0 }), { maxItems: liveLimits.layers, uniqueItems: true }),
     probes: optional.Array(Type.String({ pattern: namePattern }), {
       maxItems: liveLimits.probes,
@@ -36,10 +36,10 @@ export const AskRequest = Type.Object(
       maximum: workbenchLimits.turns,
       description: "Index of the question that this one replaces, in a new conversation.",
     }),
-    max_tokens: optional(Type.Integer({ minimum: 1, maximum: workbenchLimits.max_tokens })),
-    temperature: optional(Type.Number({ minimum: 0, maximum: 100 })),
-    seed: optional(Type.Integer({ minimum: 0, maximum: 4_294_967_295 })),
-    thinking: optional(Type.Boolean()),
+    max_tokens: optional.Integer({ minimum: 1, maximum: workbenchLimits.max_tokens }),
+    temperature: optional.Number({ minimum: 0, maximum: 100 }),
+    seed: optional.Integer({ minimum: 0, maximum: 4_294_967_295 }),
+    thinking: optional.Boolean(),
   },
   { ...strict, title: "AskRequest" },
 );
@@ -58,9 +58,9 @@ export const ForkRequest = Type.Object(
     answer: Type.Integer({ minimum: 0, maximum: 1 }),
     token: Type.Integer({ minimum: 0, maximum: workbenchLimits.max_tokens }),
     /** Replaces the token; without it the model samples again. */
-    token_id: optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647 })),
+    token_id: optional.Integer({ minimum: 0, maximum: 2_147_483_647 }),
     /** Replacement text of one or more tokens. */
-    text: optional(Type.String({ minLength: 1, maxLength: workbenchLimits.edit_characters })),
+    text: optional.String({ minLength: 1, maxLength: workbenchLimits.edit_characters }),
   },
   { ...strict, title: "ForkRequest" },
 );

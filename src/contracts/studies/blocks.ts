@@ -1,6 +1,7 @@
 import Type, { type Static, type TSchema } from "typebox";
 import { contracts, type Operation, operations } from "../../operations/contracts.js";
 import { Submission } from "../job.js";
+import { optional } from "../optional.js";
 import { studyLimits as limits } from "./limits.js";
 import { Uuid } from "./package.js";
 
@@ -13,9 +14,7 @@ export const blockLabels = {
 
 const closed = { additionalProperties: false };
 const schemaVersion = Type.Literal(1);
-const job = Type.Optional(
-  Type.String({ pattern: "^[0-9a-f]{32}$", description: "Id of the job in its author's Lab." }),
-);
+const job = optional.String({ pattern: "^[0-9a-f]{32}$", description: "Id of the job in its author's Lab." });
 
 /** Leaves out provenance, which the package's other entries have, and artifacts, which packages do not contain. */
 const bare = <S extends { properties: Record<string, TSchema> }>(schema: S) => {
@@ -29,12 +28,10 @@ const result = (operation: string, schema: TSchema) =>
       schemaVersion,
       operation: Type.Literal(operation),
       job,
-      left_out: Type.Optional(
-        Type.String({
-          maxLength: limits.omission,
-          description: "Parts of the result that are omitted, and why.",
-        }),
-      ),
+      left_out: optional.String({
+        maxLength: limits.omission,
+        description: "Parts of the result that are omitted, and why.",
+      }),
       result: schema,
     },
     closed,
@@ -66,9 +63,7 @@ export const ReproductionBlock = Type.Object(
       description: "SHA-256 of the reproduced package's bytes.",
     }),
     outcome: Type.Enum([...outcomes]),
-    differed: Type.Optional(
-      Type.String({ maxLength: limits.reason, description: "How the results differ, in words." }),
-    ),
+    differed: optional.String({ maxLength: limits.reason, description: "How the results differ, in words." }),
   },
   { ...closed, title: "ReproductionBlock" },
 );

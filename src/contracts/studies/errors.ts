@@ -1,4 +1,5 @@
 import Type, { type Static } from "typebox";
+import { optional } from "../optional.js";
 
 /** Every error code and its status. Codes are stable; sentences are not. */
 export const errorCodes = {
@@ -50,17 +51,13 @@ export const ErrorBody = Type.Object(
   {
     error: Type.String({ description: "One sentence." }),
     code: Type.Enum(Object.keys(errorCodes) as ErrorCode[]),
-    field: Type.Optional(
-      Type.String({
-        description:
-          "JSON pointer into the body (empty for the whole body), or the invalid parameter or header.",
-      }),
-    ),
-    reason: Type.Optional(
-      Type.String({
-        description: "Why a study was withdrawn or removed, as stated by the author or moderator.",
-      }),
-    ),
+    field: optional.String({
+      description:
+        "JSON pointer into the body (empty for the whole body), or the invalid parameter or header.",
+    }),
+    reason: optional.String({
+      description: "Why a study was withdrawn or removed, as stated by the author or moderator.",
+    }),
     request_id: Type.String({
       description:
         "Id of this answer in the service's log; all zeros in a 404 for a study, which is always identical.",

@@ -1,4 +1,5 @@
 import Type, { type Static } from "typebox";
+import { optional, orNull } from "../optional.js";
 import { licenses } from "./licenses.js";
 import { studyLimits as limits } from "./limits.js";
 import { uuidPattern } from "./uuid.js";
@@ -12,7 +13,6 @@ const text = (maxLength: number, description: string) => Type.String({ maxLength
 const filled = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, description });
 const longText = (description: string) => text(limits.long_text, description);
-const orNull = <S extends Type.TSchema>(schema: S) => Type.Union([schema, Type.Null()]);
 
 export const ContextMessage = Type.Object(
   {
@@ -40,7 +40,7 @@ export const Entry = Type.Object(
     title: text(limits.entry_title, "Heading; may be empty."),
     model: Type.Optional(text(limits.model_name, "Model that answered, if different from the study's.")),
     system: Type.Optional(longText("System prompt.")),
-    context: Type.Optional(Type.Array(ContextMessage, { maxItems: limits.context_messages })),
+    context: optional.Array(ContextMessage, { maxItems: limits.context_messages }),
     prompt: Type.Optional(longText("Prompt.")),
     answer: Type.Optional(longText("Answer.")),
     thinking: Type.Optional(longText("Reasoning text of the model.")),

@@ -1,4 +1,5 @@
 import Type, { type Static } from "typebox";
+import { optional, orNull } from "../optional.js";
 import { studyLimits as limits } from "./limits.js";
 import { StudyModel, StudyPackage, Uuid } from "./package.js";
 
@@ -10,14 +11,14 @@ const time = (description: string) =>
   });
 const sha256 = (description: string) => Type.String({ pattern: "^[0-9a-f]{64}$", description });
 const count = (description: string) => Type.Integer({ minimum: 0, description });
-const nextOffset = Type.Union([count("Offset of the next page."), Type.Null()], {
+const nextOffset = orNull(count("Offset of the next page."), {
   description: "Null at the end.",
 });
 
 export const Author = Type.Object(
   {
     name: Type.String({ description: "Display name of the author; not unique." }),
-    handle: Type.Optional(Type.String({ description: "Unique handle of the account; never changes." })),
+    handle: optional.String({ description: "Unique handle of the account; never changes." }),
   },
   { ...strict, title: "Author" },
 );
@@ -51,7 +52,7 @@ export const StudyPage = Type.Object(
     total: count(
       "Number of matching studies; for common words, counting stops at 10,050, beyond the last page.",
     ),
-    total_is_exact: Type.Optional(Type.Boolean({ description: "Whether `total` is exact." })),
+    total_is_exact: optional.Boolean({ description: "Whether `total` is exact." }),
     limit: Type.Integer({ minimum: 1, maximum: limits.list_limit }),
     offset: Type.Integer({ minimum: 0, maximum: limits.offset }),
     next_offset: nextOffset,
@@ -67,7 +68,7 @@ export const StudyEnvelope = Type.Object(
     version: Type.Integer({ minimum: 0, description: "0 for a draft." }),
     author: Author,
     created_at: time("When its draft was saved"),
-    published_at: Type.Union([time("When this version was published"), Type.Null()]),
+    published_at: orNull(time("When this version was published")),
     url: Type.String({ description: "Page of the study, or the draft's review page." }),
     package_sha256: sha256("SHA-256 of the package's bytes as received."),
     package: StudyPackage,
@@ -85,16 +86,14 @@ export type StudyEnvelope = Static<typeof StudyEnvelope>;
 export const Comment = Type.Object(
   {
     id: Uuid,
-    parent_id: Type.Union([Uuid, Type.Null()]),
+    parent_id: orNull(Uuid),
     author: Author,
     created_at: time("When it was written"),
     edited_at: Type.Optional(time("When its author last changed it, within 15 minutes of writing it")),
     body: Type.String({ description: "Empty where the comment was deleted or hidden." }),
-    state: Type.Optional(
-      Type.Enum(["deleted", "hidden"], {
-        description: "Why the body is empty: deleted by its author, or hidden by a moderator.",
-      }),
-    ),
+    state: optional.Enum(["deleted", "hidden"], {
+      description: "Why the body is empty: deleted by its author, or hidden by a moderator.",
+    }),
   },
   { ...strict, title: "Comment" },
 );
