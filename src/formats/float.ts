@@ -48,7 +48,7 @@ export function bytesOf({ buffer, byteOffset, byteLength }: NodeJS.TypedArray): 
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-/** A copy in memory of its own, in this machine's byte order. */
+/** A separate copy in this machine's byte order. */
 function aligned(bytes: Uint8Array, width: 2 | 4 | 8): ArrayBuffer {
   const copy = Buffer.from(new ArrayBuffer(bytes.byteLength));
   copy.set(bytes);
@@ -56,7 +56,7 @@ function aligned(bytes: Uint8Array, width: 2 | 4 | 8): ArrayBuffer {
   return copy.buffer as ArrayBuffer;
 }
 
-/** Numbers of 16 bits: the upper half of a float32, or by a table of all there are. */
+/** 16-bit numbers: the upper half of a float32, or looked up in a table of all values. */
 function bitsOf(bytes: Uint8Array, table: Uint32Array | undefined): Float32Array {
   const half = new Uint16Array(aligned(bytes, 2));
   const bits = new Uint32Array(half.length);
@@ -69,7 +69,7 @@ function bitsOf(bytes: Uint8Array, table: Uint32Array | undefined): Float32Array
 
 let halves: Uint32Array | undefined;
 
-/** The bits of the float32 that every IEEE 754 binary16 number is. */
+/** The float32 bits of every IEEE 754 binary16 number. */
 function halfBits(): Uint32Array {
   if (halves === undefined) {
     const values = Float32Array.from({ length: 2 ** 16 }, (_, bits) => half(bits));
@@ -87,7 +87,7 @@ function half(bits: number): number {
   return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
 
-/** The same numbers in 16 bits, F16 or BF16, where every one of them is there as it is; null where one is not. */
+/** The numbers as F16 or BF16 if either represents all of them exactly, else null. */
 export function narrowExactly(values: Float32Array): { dtype: "F16" | "BF16"; data: Uint16Array } | null {
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
   const half = allAs(bits, halfOf);
@@ -106,7 +106,7 @@ function allAs(bits: Uint32Array, narrow: (bits: number) => number): Uint16Array
   return out;
 }
 
-/** The binary16 that is the same number as a float32, by its bits; -1 where there is none. */
+/** The binary16 bits of a float32, given by its bits; -1 if it has no exact equivalent. */
 function halfOf(bits: number): number {
   const sign = (bits >>> 16) & 0x8000;
   const exponent = (bits >>> 23) & 0xff;
@@ -115,7 +115,7 @@ function halfOf(bits: number): number {
   if (exponent >= 113 && exponent <= 142) {
     return (fraction & 0x1fff) === 0 ? sign | ((exponent - 112) << 10) | (fraction >>> 13) : -1;
   }
-  // Below 2^-14 a binary16 is a whole number of 2^-24.
+  // Below 2^-14, binary16 numbers are multiples of 2^-24.
   if (exponent < 103 || exponent > 112) return -1;
   const whole = 0x800000 | fraction;
   const shift = 126 - exponent;

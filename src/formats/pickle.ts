@@ -1,6 +1,6 @@
 import { FormatError, told } from "./format-error.js";
 
-/** What a file of a checkpoint holds: numbers, texts, containers, and what `build` made of the classes that it knows. */
+/** A value in a checkpoint: numbers, strings, containers, and objects made by {@link PickleWorld}. */
 export type Unpickled =
   | null
   | boolean
@@ -12,16 +12,16 @@ export type Unpickled =
   | Global
   | object;
 
-/** A class or function that a pickle names. Only what its reader knows is ever called, and none of it is Python. */
+/** A class or function named in a pickle. Only known names are accepted, and no Python is run. */
 export class Global {
   constructor(readonly name: string) {}
 }
 
-/** What a reader makes of the names and references of a pickle. */
+/** How a reader resolves the names and references of a pickle. */
 export interface PickleWorld {
-  /** The names that may be called. @returns undefined for all others, which are refused by name */
+  /** Makes an object for a called name. @returns undefined for unknown names, which are refused */
   call(name: string, args: readonly Unpickled[]): Unpickled | undefined;
-  /** What stands behind a persistent id. @throws FormatError */
+  /** Resolves a persistent id. @throws FormatError */
   load(id: Unpickled): Unpickled;
 }
 
@@ -31,9 +31,9 @@ type Stacked = Unpickled | typeof mark;
 const mostItems = 1_000_000;
 
 /**
- * Reads a pickle of protocol 2 without running anything: exactly the opcodes that checkpoints of tensors, numbers,
- * texts, lists and dicts have. (Format: Python's Lib/pickletools.py.)
- * @throws FormatError for another opcode, another name, a pickle that is cut or has an end of its own
+ * Reads a pickle of protocol 2 without running anything. Supports exactly the opcodes in checkpoints of tensors,
+ * numbers, strings, lists and dicts. (Format: Python's Lib/pickletools.py.)
+ * @throws FormatError for other opcodes, unknown names, and truncated pickles
  */
 export function readPickle(bytes: Uint8Array, world: PickleWorld): Unpickled {
   return new Unpickler(bytes, world).read();
@@ -55,7 +55,7 @@ class Unpickler {
   }
 
   read(): Unpickled {
-    if (this.#byte() !== 0x80 || this.#byte() !== 2) throw refuse("it is no pickle of protocol 2");
+    if (this.#byte() !== 0x80 || this.#byte() !== 2) throw refuse("it is not a pickle of protocol 2");
     for (;;) {
       if (++this.#made > mostItems) throw refuse(`it has more than ${mostItems} steps`);
       const code = this.#byte();
@@ -116,23 +116,27 @@ class Unpickler {
   #reduce(): Unpickled {
     const args = this.#pop();
     const called = this.#pop();
-    if (!(called instanceof Global) || !Array.isArray(args)) throw refuse("it calls what is no name");
+    if (!(called instanceof Global) || !Array.isArray(args))
+      throw refuse("it calls something that is not a name");
     const made = this.#world.call(called.name, args);
     if (made === undefined) {
-      throw refuse(`it names ${told(called.name)}; only tensors, numbers, texts, lists and dicts are read`);
+      throw refuse(
+        `it names ${told(called.name)}; only tensors, numbers, strings, lists and dicts are supported`,
+      );
     }
     return made;
   }
 
   #append(items: Unpickled[]): void {
     const list = this.#top();
-    if (!Array.isArray(list)) throw refuse("it appends to what is no list");
+    if (!Array.isArray(list)) throw refuse("it appends to something that is not a list");
     for (const item of items) list.push(item);
   }
 
   #setItems(items: Unpickled[]): void {
     const dict = this.#top();
-    if (!(dict instanceof Map) || items.length % 2 !== 0) throw refuse("it sets items of what is no dict");
+    if (!(dict instanceof Map) || items.length % 2 !== 0)
+      throw refuse("it sets items of something that is not a dict");
     for (let i = 0; i < items.length; i += 2) dict.set(items[i] as Unpickled, items[i + 1] as Unpickled);
   }
 
@@ -143,26 +147,26 @@ class Unpickler {
 
   #sinceMark(): Unpickled[] {
     const from = this.#stack.lastIndexOf(mark);
-    if (from === -1) throw refuse("it closes what it did not open");
+    if (from === -1) throw refuse("it closes a group that was never opened");
     const items = this.#stack.splice(from).slice(1);
     return items as Unpickled[];
   }
 
   #pop(): Unpickled {
     const value = this.#stack.pop();
-    if (value === undefined || value === mark) throw refuse("it takes more than it has put down");
+    if (value === undefined || value === mark) throw refuse("it pops more values than it pushed");
     return value as Unpickled;
   }
 
   #top(): Unpickled {
     const value = this.#stack.at(-1);
-    if (value === undefined || value === mark) throw refuse("it looks at what is not there");
+    if (value === undefined || value === mark) throw refuse("it reads an empty stack");
     return value as Unpickled;
   }
 
   #remembered(index: number): Unpickled {
     const value = this.#memo.get(index);
-    if (value === undefined) throw refuse(`it asks for the place ${index}, where nothing was put`);
+    if (value === undefined) throw refuse(`it reads memo ${index}, which is empty`);
     return value;
   }
 
@@ -171,7 +175,7 @@ class Unpickler {
   }
 
   #take(count: number): DataView {
-    if (this.#at + count > this.#bytes.length) throw refuse("it is cut");
+    if (this.#at + count > this.#bytes.length) throw refuse("it is truncated");
     const part = new DataView(this.#view.buffer, this.#view.byteOffset + this.#at, count);
     this.#at += count;
     return part;
@@ -182,13 +186,13 @@ class Unpickler {
     try {
       return new TextDecoder("utf-8", { fatal: true }).decode(new Uint8Array(buffer, byteOffset, length));
     } catch {
-      throw refuse("it has a text that is no UTF-8");
+      throw refuse("it has a string that is not UTF-8");
     }
   }
 
   #line(): string {
     const end = this.#bytes.indexOf(0x0a, this.#at);
-    if (end === -1 || end - this.#at > 256) throw refuse("it has a name without an end");
+    if (end === -1 || end - this.#at > 256) throw refuse("it has an unterminated name");
     const text = this.#text(end - this.#at);
     this.#at = end + 1;
     return text;
@@ -206,5 +210,5 @@ class Unpickler {
 }
 
 function refuse(why: string): FormatError {
-  return new FormatError(`The checkpoint is not read: ${why}.`);
+  return new FormatError(`The checkpoint cannot be read: ${why}.`);
 }

@@ -124,7 +124,7 @@ test("SAELens: the decoder's lengths go into the encoder where activations count
   assert.equal((await read(saeLens({ ...rescaled, architecture: "standard" }))).encoder, encoder);
   assert.is(
     await refusal(saeLens(rescaled, { W_dec: [wide, [1, 0, 0, 0, 0, 0]] })),
-    "A decoder row has no length, so its feature cannot be rescaled by it.",
+    "A decoder row is zero, so its feature cannot be rescaled by its norm.",
   );
   const factors: Arrays = { scaling_factor: [two, [2, 10]] };
   const version = (sae_lens_version?: string) => ({ metadata: { hook_name: hook, sae_lens_version } });
@@ -132,7 +132,7 @@ test("SAELens: the decoder's lengths go into the encoder where activations count
     const { decoder: scaled, notes } = await read(saeLens(old, factors));
     assert.equal([scaled, notes], [[6, 0, 8, 0, 0, 20], []]);
   }
-  const left = ["The file's scaling_factor is left aside, as SAELens 6 does."];
+  const left = ["The file's scaling_factor is ignored, as in SAELens 6."];
   for (const now of [version("6.0.0"), version("6"), { ...version(), sae_lens_version: "7.2" }]) {
     const { decoder: same, notes } = await read(saeLens(now, factors));
     assert.equal([same, notes], [decoder, left]);
@@ -148,19 +148,19 @@ test("SAELens: what it cannot be, in a sentence", async () => {
     [folder({ "cfg.json": [] }, { "sae_weights.safetensors": {} }), "cfg.json is no JSON object."],
     [folder({ "cfg.json": null }, { "sae_weights.safetensors": {} }), "cfg.json is no JSON object."],
     [saeLens({ metadata: 7 }), "metadata is no JSON object."],
-    [saeLens({ metadata: {} }), "cfg.json does not say hook_name, the place that is read."],
-    [saeLens(metadata(7)), 'hook_name in the configuration is "7", not a text.'],
+    [saeLens({ metadata: {} }), "cfg.json lacks hook_name, the hook point."],
+    [saeLens(metadata(7)), 'hook_name in the configuration is "7", not a string.'],
     [
       saeLens({ architecture: "skip_transcoder" }),
-      `The dictionary is a skip_transcoder at ${at}; only autoencoders are read.`,
+      `The dictionary is a skip_transcoder at ${at}; only autoencoders are supported.`,
     ],
     [
       saeLens({ reshape_activations: "other" }),
-      `The dictionary reads ${at} reshaped as "other"; heads are not offered.`,
+      `The dictionary reads ${at} reshaped as "other"; single heads are not supported.`,
     ],
     [
       saeLens(metadata("blocks.1.attn.hook_z")),
-      'The dictionary reads "blocks.1.attn.hook_z" reshaped as "hook_z"; heads are not offered.',
+      'The dictionary reads "blocks.1.attn.hook_z" reshaped as "hook_z"; single heads are not supported.',
     ],
     [saeLens({ d_out: 4 }), "The dictionary reads 3 values and writes 4: a transcoder."],
     [saeLens({ d_out: "4" }), 'd_out in the configuration is "\\"4\\"", not a number.'],
@@ -170,15 +170,15 @@ test("SAELens: what it cannot be, in a sentence", async () => {
     ],
     [
       saeLens({ normalize_activations: "other" }),
-      'normalize_activations is "other"; none, expected_average_only_in, constant_norm_rescale and layer_norm are read.',
+      'normalize_activations is "other"; none, expected_average_only_in, constant_norm_rescale and layer_norm are supported.',
     ],
     [
       saeLens({ apply_b_dec_to_input: 1 }),
       'apply_b_dec_to_input in the configuration is "1", not true or false.',
     ],
-    [saeLens({ activation_fn: "tanh" }), 'The activation "tanh" is not read; relu and topk are.'],
+    [saeLens({ activation_fn: "tanh" }), 'The activation "tanh" is not supported; relu and topk are.'],
     [saeLens({ activation_fn_kwargs: [] }), "activation_fn_kwargs is no JSON object."],
-    [topk(undefined), "The dictionary keeps its k most active features, and no file says k."],
+    [topk(undefined), "The dictionary keeps its k most active features, but no file records k."],
     [topk(0), "k is 0; from 1 to 2 features can be kept."],
     [topk(1.5), "k is 1.5; from 1 to 2 features can be kept."],
     [topk(3), "k is 3; from 1 to 2 features can be kept."],
@@ -227,7 +227,7 @@ test("numbers that are not finite, in any of a dictionary's parts", async () => 
       },
     });
   };
-  const says = (part: string) => `The dictionary's ${part} holds numbers that are not finite.`;
+  const says = (part: string) => `The dictionary's ${part} contains numbers that are not finite.`;
   const jump = [{ threshold: [two, [1, 1]] } as Arrays, { architecture: "jumprelu" }] as const;
   assert.is(await spoilt("W_enc"), says("encoder"));
   assert.is(await spoilt("b_enc"), says("encoderBias"));

@@ -96,9 +96,9 @@ test("Gemma Scope, the first and the second", async () => {
   assert.equal((await read(of(config))).origin, origin);
   assert.is(
     await refusal(of({ architecture: "relu" })),
-    'The architecture "relu" is not read in this layout; jump_relu is.',
+    'The architecture "relu" is not supported in this layout; only jump_relu is.',
   );
-  const only = "only autoencoders are read.";
+  const only = "only autoencoders are supported.";
   assert.is(
     await refusal(of({ ...config, hf_hook_point_out: "model.layers.4.mlp" })),
     `The dictionary is a transcoder from "model.layers.4.output" to "model.layers.4.mlp"; ${only}`,
@@ -140,16 +140,16 @@ test("Llama Scope: average lengths and the decoder's go into its weights", async
   assert.equal((await read(of({ act_fn: "topk", hook_point_out: hook, jump_relu_threshold: 2 }))).notes, [
     "Trained with top-k and read with its published threshold, as its publisher does.",
   ]);
-  const lengthless = "dataset_average_activation_norm in hyperparams.json has no positive in and out.";
+  const lengthless = "dataset_average_activation_norm in hyperparams.json must have positive `in` and `out`.";
   for (const [more, message] of [
-    [{ hook_point_in: undefined }, "hyperparams.json does not say hook_point_in."],
+    [{ hook_point_in: undefined }, "hyperparams.json lacks hook_point_in."],
     [
       { hook_point_out: "blocks.3.hook_mlp_out" },
       `The dictionary is a transcoder from "${hook}" to "blocks.3.hook_mlp_out"; those are not read.`,
     ],
-    [{ act_fn: "relu" }, 'act_fn is "relu"; jumprelu, and topk made into it, are read in this layout.'],
-    [{ jump_relu_threshold: -1 }, "jump_relu_threshold is -1; it is a number of at least 0."],
-    [{ jump_relu_threshold: undefined }, "jump_relu_threshold is missing; it is a number of at least 0."],
+    [{ act_fn: "relu" }, 'act_fn is "relu"; this layout supports jumprelu, and topk converted to it.'],
+    [{ jump_relu_threshold: -1 }, "jump_relu_threshold is -1; it must be a number of at least 0."],
+    [{ jump_relu_threshold: undefined }, "jump_relu_threshold is missing; it must be a number of at least 0."],
     [{ dataset_average_activation_norm: undefined }, "dataset_average_activation_norm is no JSON object."],
     ...[{ in: 0, out: 1 }, { in: 1, out: 0 }, { in: 1 }, { out: 1 }].map(
       (each) => [{ dataset_average_activation_norm: each }, lengthless] as const,
@@ -176,9 +176,9 @@ test("sparsify: the k largest, 32 where nobody says another number", async () =>
   assert.is(await refusal(of({})), "k is 32; from 1 to 2 features can be kept.");
   assert.is(
     await refusal(of({ k: 1, activation: "groupmax" })),
-    'The activation "groupmax" is not read in this layout; topk is.',
+    'The activation "groupmax" is not supported in this layout; only topk is.',
   );
-  const transcoder = "The dictionary is a transcoder; only autoencoders are read.";
+  const transcoder = "The dictionary is a transcoder; only autoencoders are supported.";
   assert.is(await refusal(of({ k: 1, transcode: true })), transcoder);
   assert.is(await refusal(of({ k: 1, skip_connection: true })), transcoder);
   assert.is(await refusal(of({ k: 1 }, { W_skip: [[3, 3], []] })), transcoder);
@@ -217,13 +217,13 @@ test("the Lab's own: mean and scale of its rows go into its weights", async () =
   for (const [files, message] of [
     [
       of({}, {}),
-      "The Lab's autoencoder works on scaled activations: its sae-normalization-<layer>.npz must lie beside it.",
+      "The Lab's autoencoder uses scaled activations: its sae-normalization-<layer>.npz must be in the same folder.",
     ],
     [of({}, { "sae-normalization-5.npz": scaling(0) }), "The scale of the Lab's normalisation is 0."],
     [of({ architecture: "topk" }), "k is NaN; from 1 to 2 features can be kept."],
     [
       of({ architecture: "gated" }),
-      `The architecture "gated" of the Lab's file is not read; relu, topk, batchtopk and jumprelu are.`,
+      `The architecture "gated" of the Lab's file is not supported; relu, topk, batchtopk and jumprelu are.`,
     ],
   ] as const) {
     assert.is(await refusal(files), message);
@@ -352,7 +352,7 @@ test("the files of one dictionary among those of a repository", () => {
   says("e", "There is no dictionary at e; there are 6: the root, a, b, c, d and 1 more.");
   const five = paths.filter((path) => path !== "params.npz");
   says("e", "There is no dictionary at e; there are 5: a, b, c, d, a/deep/er.", five);
-  says("", "The repository holds no dictionary of a layout that is read.", ["README.md"]);
+  says("", "The repository has no dictionary in a supported layout.", ["README.md"]);
   const many = Array.from({ length: 6 }, (_, i) => `${i}.pt`);
   says("", "The folder holds 6 dictionaries, such as 0.pt, 1.pt, 2.pt, 3.pt, 4.pt: name one.", many);
   assert.equal(filesBeside(["z.pt", "config.json", "b.pt", "sae-normalization-1.npz", "notes"], "z.pt"), [

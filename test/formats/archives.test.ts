@@ -133,7 +133,7 @@ test("an archive without a directory, with a cut one, or of more than 4 GiB", ()
   refused(() => zipEntries(directory.subarray(0, 45), 1, ".npz"), cut);
   refused(() => zipEntries(Buffer.alloc(60), 1, ".npz"), cut);
   assert.equal(zipEntries(directory, 0, ".npz"), []);
-  const large = "The .npz file is a zip64 archive, of more than 4 GiB; those are not read.";
+  const large = "The .npz file is a zip64 archive (over 4 GiB), which is not supported.";
   for (const [at, width] of [
     [10, 2],
     [16, 4],
@@ -201,16 +201,16 @@ test("an array that is damaged, or packed, ordered or typed otherwise, is refuse
   refused(() => decodeNpz(bytes, 1e6), damaged);
 
   const said = (data: Buffer, why: string) => refused(of({ data }), `"a.npy" in the .npz file ${why}.`);
-  said(Buffer.from("\x93NUMPX"), "is no array");
-  said(Buffer.from("\x93NUMPY\x01\x00", "latin1"), "is no array");
-  said(Buffer.from("NUMPY, and some more"), "is no array");
+  said(Buffer.from("\x93NUMPX"), "is not an array");
+  said(Buffer.from("\x93NUMPY\x01\x00", "latin1"), "is not an array");
+  said(Buffer.from("NUMPY, and some more"), "is not an array");
   said(good.subarray(0, 40), "is cut");
-  said(npy("<f4", "(2,)", floats(1, 2), { order: "None" }), "does not give its shape and order");
-  said(npy("<f4", "2", floats(1, 2)), "does not give its shape and order");
+  said(npy("<f4", "(2,)", floats(1, 2), { order: "None" }), "lacks its shape or order");
+  said(npy("<f4", "2", floats(1, 2)), "lacks its shape or order");
   said(npy("<i8", "(1,)", Buffer.alloc(8)), 'is of type "<i8"; <f4, <f8, <f2 are read');
   said(npy("", "(1,)", Buffer.alloc(8)), 'is of type "unknown"; <f4, <f8, <f2 are read');
-  said(npy("<f4", "(3,)", floats(1, 2)), "has another size than its shape");
-  said(npy("<f8", "(2,)", floats(1, 2)), "has another size than its shape");
+  said(npy("<f4", "(3,)", floats(1, 2)), "has a size that does not match its shape");
+  said(npy("<f8", "(2,)", floats(1, 2)), "has a size that does not match its shape");
 });
 
 test("words: texts without a shape, as NumPy keeps them; what is no word is an array", () => {

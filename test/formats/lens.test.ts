@@ -84,7 +84,7 @@ test("a Jacobian lens: its blocks ascending, of block outputs of one stream", as
     await of({}, { "provenance.capture_point": "mlp_out" }),
     'The lens reads at "mlp_out"; only block outputs are offered.',
   );
-  const streams = "The lens reads one of several streams of its model; only single streams are read.";
+  const streams = "The lens reads one of several residual streams; only models with one are supported.";
   assert.is(await of({ "provenance.stream_index": [[], [1]] }), streams);
   assert.is(await of({}, { "provenance.stream_reduce": "mean" }), streams);
   assert.is(await of({ d_model: [[], [3]] }), "The file says d_model 3; its matrices are 2 wide.");
@@ -112,19 +112,19 @@ test("a tuned lens: translator N is of block N - 1, and that of the embedding of
       modelLayers: 3,
       model: "gpt2",
     },
-    notes: ["Its translator of the embedding is left out: no block's output."],
+    notes: ["Its translator of the embedding was skipped, as it does not read a block output."],
   });
   assert.equal(await read(1), { matrix: Float32Array.of(20, 21, 22, 23), bias: Float32Array.of(8, 9) });
   assert.equal(await read(0), { matrix: Float32Array.of(10, 11, 12, 13) });
   const { "0.weight": _, ...without } = tuned;
   assert.equal((await lens(without, {})).notes, []);
   for (const [weights, said, message] of [
-    [tuned, undefined, "A tuned lens has a config.json beside its params.pt; there is none."],
+    [tuned, undefined, "A tuned lens needs a config.json next to its params.pt; there is none."],
     [tuned, [], "config.json is no JSON object."],
-    [tuned, { lens_type: "other" }, 'The lens is a "other"; linear_tuned_lens is read.'],
+    [tuned, { lens_type: "other" }, 'The lens is a "other"; only linear_tuned_lens is supported.'],
     [tuned, { d_model: 3 }, "config.json says d_model 3; the matrices are 2 wide."],
     [tuned, { num_hidden_layers: 2 }, "config.json says 2 blocks; the file has a translator 2."],
-    [{ "0.weight": matrix(0) } as Arrays, {}, "The lens translates the embedding alone, no block's output."],
+    [{ "0.weight": matrix(0) } as Arrays, {}, "The lens translates only the embedding, not block outputs."],
   ] as const) {
     assert.is(await refusal(() => lens(weights, said)), message);
   }
@@ -159,12 +159,12 @@ test("a lens of tapline's own says what it is", async () => {
     const { residual, notes } = await own(JSON.stringify({ kind }));
     assert.equal([residual, notes], [false, []]);
   }
-  const unsaid = "The file says that it is a lens of tapline's, and not which.";
+  const unsaid = "The file is marked as a tapline lens, but its description is invalid.";
   assert.is(await refusal(() => own(undefined)), unsaid);
   assert.is(await refusal(() => own("{")), unsaid);
-  assert.is(await refusal(() => own("[]")), "what the file says of itself is no JSON object.");
+  assert.is(await refusal(() => own("[]")), "the file's metadata is no JSON object.");
   assert.is(await refusal(() => own('{"kind":"other"}')), 'The lens is of the kind "other", which is none.');
-  assert.is(await refusal(() => own('{"kind":"tuned"}', {})), "The lens translates no block's output.");
+  assert.is(await refusal(() => own('{"kind":"tuned"}', {})), "The lens does not translate any block output.");
   assert.is(
     await refusal(() => lens({ w: matrix(1) })),
     'The file is no lens that is read: it has "w"; a Jacobian lens has J by block, a tuned lens N.weight and N.bias.',

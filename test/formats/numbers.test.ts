@@ -76,7 +76,7 @@ test("a tensor's place is what its shape and type need, within the file", () => 
   refused(one({ shape: [], data_offsets: [4, 0] }), outside(""));
   refused(one({ shape: [3] }), outside("3"));
   refused(one({ shape: [2, 1, 0] }), outside("2, 1, 0"));
-  const placeless = 'The tensor "t" has no shape or no place in the file.';
+  const placeless = 'The tensor "t" lacks a valid shape or offsets.';
   for (const entry of [
     ...[{ shape: [-2] }, { shape: [1.5] }, { shape: 2 }, { shape: ["2"] }, { shape: null }],
     ...[{ data_offsets: [0] }, { data_offsets: [0, 8, 8] }, { data_offsets: [-8, 0] }, { data_offsets: "0" }],

@@ -159,31 +159,31 @@ test("a pickle that says what cannot be is told why", () => {
       },
     );
   for (const bytes of [Buffer.of(0x80, 3, 0x4e, 0x2e), Buffer.of(0x81, 2, 0x4e, 0x2e)])
-    refused(bytes, "it is no pickle of protocol 2");
-  const [below, missing] = ["it takes more than it has put down", "it looks at what is not there"];
+    refused(bytes, "it is not a pickle of protocol 2");
+  const [below, missing] = ["it pops more values than it pushed", "it reads an empty stack"];
   for (const [code, why] of [
     ["", below],
     ["(", below],
     ["K\x01\x86", below],
-    ["K\x01t", "it closes what it did not open"],
+    ["K\x01t", "it closes a group that was never opened"],
     ["a", below],
     ["K\x01a", missing],
     ["(K\x01a", missing],
-    ["NK\x01a", "it appends to what is no list"],
-    ["}(K\x01e", "it appends to what is no list"],
-    ["]K\x01K\x02s", "it sets items of what is no dict"],
-    ["}(K\x01u", "it sets items of what is no dict"],
+    ["NK\x01a", "it appends to something that is not a list"],
+    ["}(K\x01e", "it appends to something that is not a list"],
+    ["]K\x01K\x02s", "it sets items of something that is not a dict"],
+    ["}(K\x01u", "it sets items of something that is not a dict"],
     ["]Nb", "it sets the state of something that is no dict"],
     ["q\x00", missing],
     ["h\x07", "it asks for the place 7, where nothing was put"],
-    ["NNR", "it calls what is no name"],
-    ["cm\nf\nNR", "it calls what is no name"],
-    ["N)R", "it calls what is no name"],
-    ["cm\ng\n)R", 'it names "m.g"; only tensors, numbers, texts, lists and dicts are read'],
+    ["NNR", "it calls something that is not a name"],
+    ["cm\nf\nNR", "it calls something that is not a name"],
+    ["N)R", "it calls something that is not a name"],
+    ["cm\ng\n)R", 'it names "m.g"; only tensors, numbers, strings, lists and dicts are supported'],
     ["\x01", "it has the opcode 0x01, which no plain checkpoint needs"],
-    ["X\x01\x00\x00\x00\xff", "it has a text that is no UTF-8"],
-    [`c${"m".repeat(257)}\nf\n`, "it has a name without an end"],
-    ["cm", "it has a name without an end"],
+    ["X\x01\x00\x00\x00\xff", "it has a string that is not UTF-8"],
+    [`c${"m".repeat(257)}\nf\n`, "it has an unterminated name"],
+    ["cm", "it has an unterminated name"],
   ] as const) {
     refused(pickle(code), why);
   }

@@ -233,7 +233,7 @@ test("vectors and probes that cannot be this model's are refused by their number
     [
       "vectors/bad",
       encodeSafetensors({ layer_5: numbers(width - 1) }, {}),
-      new RegExp(`${width - 1} values a layer; the model's hidden size is ${width}`),
+      new RegExp(`${width - 1} values per layer; the model's hidden size is ${width}`),
     ],
     ["vectors/bad", encodeSafetensors({ layer_5: numbers(width) }, other), hashes],
     [

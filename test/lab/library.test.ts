@@ -161,7 +161,7 @@ test("what cannot be right is refused in one sentence", async () => {
     ["vectors/a", file, /Which model the file belongs to has to be said/],
     ["vectors/a?model=nowhere/at-all", file, /no model nowhere\/at-all on this machine/],
     ["vectors/a?model=demo", other, /belongs to other \(0{16}\), not to demo \([0-9a-f]{16}\)/],
-    ["vectors/a?model=demo", narrow, /127 values a layer; the model's hidden size is 128/],
+    ["vectors/a?model=demo", narrow, /127 values per layer; the model's hidden size is 128/],
     ["vectors/a?model=demo", zipOf({ layer_8: npyFile(ramp, [width]) }), /layer 8; the model has 8, 0 to 7/],
     ["vectors/a?model=demo&layer=x", file, /layer/],
     ["vectors/a?model=demo&format=other", file, /format/],
@@ -182,7 +182,7 @@ test("what cannot be right is refused in one sentence", async () => {
     assert.is(again.status, 200, said);
   }
   const form = await ask("GET", "vectors/a?format=pt");
-  assert.equal([form.status, form.body.error], [400, "format: json, safetensors or gguf."]);
+  assert.equal([form.status, form.body.error], [400, "format: must be json, safetensors or gguf."]);
   assert.is((await ask("GET", "vectors/a?format=json")).body.name, "a");
   const known = await ask("PUT", "vectors/a?model=demo&restamp=1", other);
   assert.is(known.status, 200, "its caller knows better");

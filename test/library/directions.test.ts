@@ -65,7 +65,7 @@ test("a refusal direction is of a block's input: of the block before it; it is a
 test("what a file does not say has to be said: its form, its model", async () => {
   await refused(/does not say what its rows are: say the format, one of persona/, "persona", {});
   await refused(/Which model the file belongs to/, "persona", { format: "persona", model: undefined });
-  await refused(/does not hold one tensor by itself; it holds metadata\.n, axis/, "axis-dict", {
+  await refused(/does not hold a single tensor; it holds metadata\.n, axis/, "axis-dict", {
     format: "persona",
   });
 });

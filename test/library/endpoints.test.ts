@@ -87,7 +87,7 @@ test("a vector is told as JSON, and leaves as bytes in the form that is asked fo
     assert.match(bytes.subarray(0, 40).toString("latin1"), start);
   }
   const wrong = await get("?format=npz");
-  assert.equal([wrong.status, wrong.body], [400, { error: "format: json, safetensors or gguf." }]);
+  assert.equal([wrong.status, wrong.body], [400, { error: "format: must be json, safetensors or gguf." }]);
 });
 
 test("what no name can be is refused before anything is looked for, and what is not there is 404", async () => {

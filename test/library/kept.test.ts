@@ -141,7 +141,7 @@ test("a vector's file is of block outputs, to be added, and says its layer where
     await refusal(() => said({ point: "mid" })),
     "The file is of the point mid; only block_out is offered.",
   );
-  const unsaid = "The file says no layer: name its arrays layer_<n>, or send one array and say ?layer=<n>.";
+  const unsaid = "The file does not record its layers: name its arrays layer_<n>, or send one array with ?layer=<n>.";
   assert.equal([...(await read(zipOf({ a: array(5, 6) }), 2)).layers], [[2, of(5, 6)]]);
   assert.is(await refusal(() => read(zipOf({ a: array(5, 6) }))), unsaid);
   assert.is(await refusal(() => read(zipOf({ a: array(5, 6), b: array(7, 8) }), 2)), unsaid);
@@ -171,10 +171,10 @@ test("a vector that fits no block, or holds none or what is no number", async ()
   const put = (...layers: [number, Float32Array][]) =>
     refusal(() => vectors.put("x", new Map(layers), model, { note: "" }));
   assert.is(await put([3, of(1, 2)]), "The vector has layer 3; the model has 3, 0 to 2.");
-  assert.is(await put([2, of(1)]), "The vector has 1 values a layer; the model's hidden size is 2.");
-  assert.is(await put(), "The file holds no vector of any layer.");
+  assert.is(await put([2, of(1)]), "The vector has 1 values per layer; the model's hidden size is 2.");
+  assert.is(await put(), "The file has no vector for any layer.");
   for (const value of [Number.NaN, Number.POSITIVE_INFINITY]) {
-    assert.is(await put([0, of(1, value)]), "The vector x: layer_0 holds numbers that are not finite.");
+    assert.is(await put([0, of(1, value)]), "The vector x: layer_0 contains numbers that are not finite.");
   }
 });
 
@@ -213,7 +213,7 @@ test("a probe is kept with what is said of it, and folds its standardisation int
   }
   for (const std of [of(1, 0), of(-1, 1)])
     assert.is(await put(0, { std }), "The probe x: std must be above 0.");
-  assert.is(await put(0, { bias: Number.NaN }), "The probe x: bias holds numbers that are not finite.");
+  assert.is(await put(0, { bias: Number.NaN }), "The probe x: bias contains numbers that are not finite.");
 });
 
 test("a probe's file says its layer or is told it, and has all four arrays", async () => {
@@ -224,7 +224,7 @@ test("a probe's file says its layer or is told it, and has all four arrays", asy
     ...{ layer: 1, model, note: "", point: "block_out" },
     probe: { weight: of(6, -2), mean: of(1, 10), std: of(2, 4), bias: 0.5 },
   });
-  const unsaid = "The file does not say its layer: say ?layer=<n>.";
+  const unsaid = "The file does not record its layer: add ?layer=<n>.";
   assert.is(await refusal(() => read(zipOf(arrays))), unsaid);
   const tensors = {
     ...{ weight: { shape: [2], data: of(6, -2) }, mean: { shape: [2], data: of(1, 10) } },
@@ -280,7 +280,7 @@ test("what leaves as a file comes back as it was, a vector in llama.cpp's form, 
   assert.ok(named.includes("a model's name"), "the file says whose it is");
   const probe = await probes.file("truth");
   assert.is(readProbe(writeProbe(probe, "safetensors"), reading).layer, 2);
-  assert.is(await refusal(() => writeProbe(probe, "gguf")), "A probe has no GGUF form; ask for safetensors.");
+  assert.is(await refusal(() => writeProbe(probe, "gguf")), "Probes have no GGUF format; use safetensors.");
   // One word after another of an .npz that says whose it is.
   const words = await readVector(
     zipOf({
@@ -341,7 +341,7 @@ test("a thousand are kept and one of them can be replaced; files that nobody fin
   for (let i = 0; i < 1000; i++) writeFileSync(join(shelf, `v${i}.safetensors`), "");
   const kept = new Vectors(full);
   const put = (name: string) => kept.put(name, new Map([[0, of(1, 2)]]), model, { note: "" });
-  assert.is(await refusal(() => put("new")), "At most 1000 vectors are kept; remove one first.");
+  assert.is(await refusal(() => put("new")), "At most 1000 vectors can be saved; delete one first.");
   assert.is((await put("v7")).name, "v7");
   rmSync(join(shelf, "v8.safetensors"));
   const at = Date.now() / 1000;

@@ -92,7 +92,7 @@ test("who leaves ends the download", async () => {
   leave();
   await until(() => said.length === 2, "the process ends", 1);
   await done;
-  assert.equal(said, [{ refused: "The client left." }, "gone"]);
+  assert.equal(said, [{ refused: "The client disconnected." }, "gone"]);
 });
 
 test.run();

@@ -78,7 +78,7 @@ test("arrays of the three kinds of files, and a file of none", async () => {
   const named = write("a.bin", Buffer.alloc(3));
   assert.is(
     await refusal(() => openTensors(named)),
-    `${named} is of no kind that is read; .safetensors, .npz, .pt and .pth are.`,
+    `${named} has an unsupported format; supported are .safetensors, .npz, .pt and .pth.`,
   );
   assert.equal(await readBytes(named, 1, 3), new Uint8Array(2));
   assert.is(await refusal(() => readBytes(named, 1, 4)), "The file ends at byte 3, before 4.");
@@ -89,7 +89,7 @@ test("checkpoints that say what cannot be read: packed, big-endian, cut, older, 
   const open = (bytes: Uint8Array, size = bytes.length) =>
     torchTensors(size, async (start, end) => bytes.subarray(start, end));
   assert.equal([await (await open(good)).read("w"), await (await open(good)).read("none")], [of(5, 6), of()]);
-  const old = "The file is no checkpoint of torch.save since PyTorch 1.6; older ones are not read.";
+  const old = "The file is not a checkpoint of torch.save from PyTorch 1.6 or later.";
   for (const bytes of [
     Buffer.alloc(0),
     Buffer.from("PK\x03"),
@@ -103,7 +103,7 @@ test("checkpoints that say what cannot be read: packed, big-endian, cut, older, 
   const ordered = (order: string) =>
     open(storedZip({ "x/data.pkl": pickle, "x/byteorder": Buffer.from(order) }));
   assert.equal([...(await ordered("little")).shapes], []);
-  const big = "The .pt file holds big-endian numbers; little-endian ones are read.";
+  const big = "The .pt file has big-endian numbers; only little-endian is supported.";
   for (const order of ["big", "littles", "little".padEnd(40)])
     assert.is(await refusal(() => ordered(order)), big);
   // Of a large file only its end is looked at for the directory, whatever it begins with.
@@ -114,7 +114,7 @@ test("checkpoints that say what cannot be read: packed, big-endian, cut, older, 
   packed.writeUInt16LE(8, packed.indexOf("PK\x01\x02") + 10);
   assert.is(
     await refusal(() => open(packed)),
-    '"x/data.pkl" in the .pt file is packed; stored ones are read.',
+    '"x/data.pkl" in the .pt file is compressed; only uncompressed files are supported.',
   );
   const great = storedZip({ "x/data.pkl": pickle });
   great.writeUInt32LE(16 * 1024 ** 2 + 1, great.indexOf("PK\x01\x02") + 24);
@@ -257,7 +257,7 @@ test("a lens is kept under a name: its blocks in 16 bits where that loses nothin
   }
   const infinite = join(home, "infinite_jacobian_lens.pt");
   writeFileSync(infinite, torchFile({ J: { 1: square(1, Number.POSITIVE_INFINITY, 0, 0) } }));
-  const no = "The lens's translation of block 1 holds numbers that are not finite.";
+  const no = "The lens's translation of block 1 contains numbers that are not finite.";
   assert.is(await refusal(() => lenses.add("x", infinite)), no);
   const deep = join(home, "deep_jacobian_lens.pt");
   writeFileSync(deep, torchFile({ J: { 256: square(1, 0, 0, 1) } }));

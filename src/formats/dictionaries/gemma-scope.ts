@@ -11,9 +11,9 @@ import {
 
 /**
  * Reads a dictionary of Gemma Scope: `params.npz` of the first (W_enc, W_dec), `params.safetensors` with
- * `config.json` of the second (w_enc, w_dec). JumpReLU, no bias taken from the input, no scaling.
- * (Layout: Lieberum et al. 2024, google/gemma-scope; google/gemma-scope-2.)
- * @param config of `config.json`; undefined where there is none
+ * `config.json` of the second (w_enc, w_dec). JumpReLU, no bias subtracted from the input, no scaling. (Layout:
+ * Lieberum et al. 2024, google/gemma-scope; google/gemma-scope-2.)
+ * @param config of `config.json`; undefined if there is none
  * @throws FormatError
  */
 export async function readGemmaScope(config: unknown, source: TensorSource): Promise<ReadLayout> {
@@ -21,14 +21,16 @@ export async function readGemmaScope(config: unknown, source: TensorSource): Pro
   const settings = config === undefined ? {} : settingsOf(config, "config.json");
   const architecture = textOf(settings, "architecture") ?? "jump_relu";
   if (architecture !== "jump_relu") {
-    throw new FormatError(`The architecture ${told(architecture)} is not read in this layout; jump_relu is.`);
+    throw new FormatError(
+      `The architecture ${told(architecture)} is not supported in this layout; only jump_relu is.`,
+    );
   }
   const into = textOf(settings, "hf_hook_point_in");
   const out = textOf(settings, "hf_hook_point_out") ?? into;
   if (arrays.has("affine_skip_connection") || into !== out) {
     throw new FormatError(
       `The dictionary is a transcoder${into === undefined ? "" : ` from ${told(into)} to ${told(out ?? "")}`}; ` +
-        "only autoencoders are read.",
+        "only autoencoders are supported.",
     );
   }
   const second = arrays.has("w_enc");

@@ -21,7 +21,7 @@ export async function readLabSae(
 ): Promise<ReadLayout> {
   if (normalisation === undefined) {
     throw new FormatError(
-      "The Lab's autoencoder works on scaled activations: its sae-normalization-<layer>.npz must lie beside it.",
+      "The Lab's autoencoder uses scaled activations: its sae-normalization-<layer>.npz must be in the same folder.",
     );
   }
   const arrays = new Arrays(source, "tapline's Lab");
@@ -67,7 +67,7 @@ async function activationOf(
       return { activation: "jumprelu", k: 0, threshold: await arrays.read("threshold", features) };
     default:
       throw new FormatError(
-        `The architecture ${told(architecture)} of the Lab's file is not read; relu, topk, batchtopk and jumprelu are.`,
+        `The architecture ${told(architecture)} of the Lab's file is not supported; relu, topk, batchtopk and jumprelu are.`,
       );
   }
 }

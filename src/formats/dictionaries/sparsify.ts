@@ -12,20 +12,22 @@ import {
 } from "./dictionary.js";
 
 /**
- * Reads a dictionary of EleutherAI's sparsify: `cfg.json` and `sae.safetensors` with encoder.weight [F, d], W_dec
- * [F, d]; the k largest of max(h, 0), b_dec taken from the input. Its folder's name is the module whose output it
- * reads, so the file itself says no layer.
+ * Reads a dictionary of EleutherAI's sparsify: `cfg.json` and `sae.safetensors` with encoder.weight [F, d], W_dec [F,
+ * d]; the k largest of max(h, 0), b_dec subtracted from the input. The folder's name is the module whose output it
+ * reads, so the file does not record the layer.
  * @throws FormatError
  */
 export async function readSparsify(config: unknown, source: TensorSource): Promise<ReadLayout> {
   const settings = settingsOf(config, "cfg.json");
   const activation = textOf(settings, "activation") ?? "topk";
   if (activation !== "topk") {
-    throw new FormatError(`The activation ${told(activation)} is not read in this layout; topk is.`);
+    throw new FormatError(
+      `The activation ${told(activation)} is not supported in this layout; only topk is.`,
+    );
   }
   const arrays = new Arrays(source, "sparsify");
   if (flagOf(settings, "transcode") || flagOf(settings, "skip_connection") || arrays.has("W_skip")) {
-    throw new FormatError("The dictionary is a transcoder; only autoencoders are read.");
+    throw new FormatError("The dictionary is a transcoder; only autoencoders are supported.");
   }
   const weights = await arrays.weights({
     ...linearMaps,

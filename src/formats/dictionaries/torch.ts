@@ -17,7 +17,7 @@ import {
 
 /**
  * Reads a dictionary of Qwen-Scope, `layer{n}.sae.pt`: W_enc [F, d], W_dec [d, F]; the k largest values as they are,
- * without a ReLU. k stands in the repository's name alone.
+ * without a ReLU. k is recorded only in the repository's name.
  * @throws FormatError
  */
 export async function readQwenScope(source: TensorSource, k: number | undefined): Promise<ReadLayout> {
@@ -43,7 +43,7 @@ export async function readGoodfire(source: TensorSource): Promise<ReadLayout> {
 
 /**
  * Reads `ae.pt` with `config.json` of dictionary_learning (Marks, Mueller et al.): the class is the trainer's
- * dict_class. Only JumpReLU's and AutoEncoderNew's do not take the bias from the input.
+ * dict_class. All but JumpReLU and AutoEncoderNew subtract the bias from the input.
  * @throws FormatError
  */
 export async function readDictionaryLearning(config: unknown, source: TensorSource): Promise<ReadLayout> {
@@ -62,7 +62,7 @@ export async function readDictionaryLearning(config: unknown, source: TensorSour
 function placeOf(trainer: Settings): { layer?: number; point?: string; hook?: string } {
   const submodule = textOf(trainer, "submodule_name");
   if (submodule !== undefined && !/^resid_post/.test(submodule)) {
-    // A named place that is a point of a block, or a refusal by its name.
+    // A named hook point, refused if it is not a point of a block.
     return { hook: submodule, ...placeOfHook(submodule) };
   }
   const layer = numberOf(trainer, "layer");
