@@ -7,24 +7,24 @@ import { RowStore } from "./live/row-store.js";
 import { PromptScores } from "./prompt-scores.js";
 import { ServingStats } from "./stats.js";
 
-/** What the routes of one inference server share. */
+/** Shared state of an inference server's routes. */
 export interface InferenceService extends Captured {
-  /** Whether a draft model guesses tokens ahead. */
+  /** Whether there is a draft model. */
   readonly drafts: boolean;
-  /** Vectors and probes that requests name. */
+  /** Vectors and probes for requests. */
   readonly library: LiveLibrary;
   /** Captures of the resident model. */
   readonly captures: Captures;
-  /** Rows that requests asked to keep. */
+  /** Captured activations. */
   readonly rows: RowStore;
   readonly apiKey: string | undefined;
   /** Origins whose pages may use /v1. */
   readonly cors: readonly string[];
-  /** Further names that requests may give the model. */
+  /** Alternative names of the model. */
   readonly aliases: readonly string[];
-  /** What requests mean that say nothing of how the next token is chosen. */
+  /** Sampling defaults of requests. */
   readonly sampling: SamplingDefaults;
-  /** How probable prompts are. */
+  /** Scores of prompts. */
   readonly scores: PromptScores;
   readonly admission: Admission;
   readonly executions: ExecutionRecorder;

@@ -149,7 +149,10 @@ test("Llama Scope: average lengths and the decoder's go into its weights", async
     ],
     [{ act_fn: "relu" }, 'act_fn is "relu"; this layout supports jumprelu, and topk converted to it.'],
     [{ jump_relu_threshold: -1 }, "jump_relu_threshold is -1; it must be a number of at least 0."],
-    [{ jump_relu_threshold: undefined }, "jump_relu_threshold is missing; it must be a number of at least 0."],
+    [
+      { jump_relu_threshold: undefined },
+      "jump_relu_threshold is missing; it must be a number of at least 0.",
+    ],
     [{ dataset_average_activation_norm: undefined }, "dataset_average_activation_norm is no JSON object."],
     ...[{ in: 0, out: 1 }, { in: 1, out: 0 }, { in: 1 }, { out: 1 }].map(
       (each) => [{ dataset_average_activation_norm: each }, lengthless] as const,

@@ -119,7 +119,8 @@ test("a vector's file says its layer or is told it, one array only, and is of th
       ({ layers }) => [...layers].map(([at, data]) => [at, ...data]),
       (error: Error) => error.message,
     );
-  const unsaid = "The file does not record its layers: name its arrays layer_<n>, or send one array with ?layer=<n>.";
+  const unsaid =
+    "The file does not record its layers: name its arrays layer_<n>, or send one array with ?layer=<n>.";
   assert.equal(await read(array("layer_5")), [[5, 1, 2]]);
   assert.equal(await read(array("layer_5"), 3), [[5, 1, 2]]);
   assert.equal(await read(array("direction"), 3), [[3, 1, 2]]);

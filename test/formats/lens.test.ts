@@ -164,7 +164,10 @@ test("a lens of tapline's own says what it is", async () => {
   assert.is(await refusal(() => own("{")), unsaid);
   assert.is(await refusal(() => own("[]")), "the file's metadata is no JSON object.");
   assert.is(await refusal(() => own('{"kind":"other"}')), 'The lens is of the kind "other", which is none.');
-  assert.is(await refusal(() => own('{"kind":"tuned"}', {})), "The lens does not translate any block output.");
+  assert.is(
+    await refusal(() => own('{"kind":"tuned"}', {})),
+    "The lens does not translate any block output.",
+  );
   assert.is(
     await refusal(() => lens({ w: matrix(1) })),
     'The file is no lens that is read: it has "w"; a Jacobian lens has J by block, a tuned lens N.weight and N.bias.',

@@ -75,7 +75,7 @@ test("embeddings and reranking: what is asked goes on, what this model cannot do
   assert.is(service.admission.inside, 0);
   const off = await stand({ ...about, embeddings: false });
   assert.equal((await off.refusal("/v1/embeddings", { input })).slice(0, 2), [
-    ...[400, "Embeddings are off; start the server with --embeddings."],
+    ...[400, "Embeddings are disabled; start the server with --embeddings."],
   ]);
 });
 
@@ -361,7 +361,7 @@ test("what the engine dropped: the server's end is told with a time, anything el
     const { status, headers, body } = await send("POST", "/tokenize", { content: "a" });
     return [status, headers["retry-after"], body.error.message];
   };
-  assert.equal(await ask(), [503, "5", "The server is ending."]);
+  assert.equal(await ask(), [503, "5", "The server is shutting down."]);
   assert.is(faults.length, 0);
   // Nobody has gone away: that it was cancelled is nobody's wish.
   code = "CANCELLED";

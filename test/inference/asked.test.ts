@@ -168,11 +168,11 @@ test("completions: best_of is n, and log-probabilities of a prompt are not of so
   const scored = { echo: true, logprobs: 2 };
   const intervention = { kind: "ablate", layer: 1 };
   assert.equal(await says({ ...scored, tapline: { interventions: [intervention] } }), [
-    "logprobs: with echo not beside interventions; the prompt's are those without any.",
+    "logprobs: not supported with echo and interventions, because the prompt is scored without interventions.",
     "logprobs",
   ]);
   assert.equal(await says({ ...scored, post_sampling_probs: true }), [
-    "post_sampling_probs: not with echo; a prompt's tokens are not sampled.",
+    "post_sampling_probs: not supported with echo, because prompt tokens are not sampled.",
     "post_sampling_probs",
   ]);
   const blind = await stand({ captures: false });
@@ -281,7 +281,7 @@ test("images: their tokens are not counted, and what counts by tokens of text is
   const says = async (path: string, more: object = {}) =>
     (await refusal(path, { messages: seeing, ...more })).slice(1);
   const counted = [
-    "messages: the tokens of images are known only once they are encoded; count texts.",
+    "messages: tokens of images are not known before encoding; only texts can be counted.",
     "messages",
   ];
   assert.equal(await says(`${chat}/input_tokens`), counted);
@@ -289,7 +289,7 @@ test("images: their tokens are not counted, and what counts by tokens of text is
   const first = [{ role: "user", content: [image, { type: "text", text: "a" }] }, ...messages];
   assert.equal(await says(`${chat}/input_tokens`, { messages: first }), counted);
   assert.equal(await says(chat, { tapline: { watch: { layers: [1], norms: true } } }), [
-    "tapline: a chat that shows images is neither changed nor watched.",
+    "tapline: not supported in chats with images.",
     "tapline",
   ]);
   for (const field of ["n", "n_cmpl"]) {
@@ -390,7 +390,7 @@ test("how a request ends is counted and recorded: with its answer, a fault, in i
   const ending = await post(chat, { messages });
   assert.equal(
     [ending.status, ending.body.error.message, ending.headers["retry-after"]],
-    [503, "The server is ending.", "5"],
+    [503, "The server is shutting down.", "5"],
   );
 
   const parts = (fault?: Error, data = 'data: {"choices":[]}\n\n') => ({
@@ -428,11 +428,11 @@ test("a pair takes two slots for each of its answers", async () => {
   assert.equal(await says("/v1/completions", { prompt: "a", n: 1, n_cmpl: 2 }), slots(4));
   assert.equal(await says(chat, { messages, n: 2 }), slots(4));
   assert.equal(await says(chat, { messages, n: 1, tapline: { pair: true } }), [
-    "tapline.pair: there are no interventions to leave out beside it.",
+    "tapline.pair: needs interventions.",
     "tapline.pair",
   ]);
   assert.equal(await says("/v1/responses", { input: "a" }), [
-    "tapline.pair: this API's answers are one; ask /v1/chat/completions.",
+    "tapline.pair: this API returns a single answer; use /v1/chat/completions.",
     "tapline.pair",
   ]);
 });

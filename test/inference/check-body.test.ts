@@ -52,7 +52,7 @@ test("a body is 64 levels deep at most, in well-formed Unicode", () => {
   // The body itself is above the first level; what is in the innermost one lies a level deeper.
   assert.is(body(nested(63, "x")), "accepted");
   assert.is(body(nested(64, "x")), "null | The body may be nested 64 levels deep; it has more.");
-  const half = "null | The body must be well-formed Unicode; a text holds half of a surrogate pair.";
+  const half = "null | The body must be well-formed Unicode; a string contains an unpaired surrogate.";
   for (const any of ["\ud800", ["a", "\udfff"], { "\ud800": 1 }, { a: { b: ["\ud83d"] } }]) {
     assert.is(body({ any }), half, JSON.stringify(any));
   }
@@ -66,7 +66,7 @@ const generation = (fields: object, { drafts = false } = {}) =>
 test("formats exclude each other", () => {
   assert.is(
     generation({ grammar: "root ::= x", json_schema: {} }),
-    "grammar | grammar and json_schema exclude each other.",
+    "grammar | grammar and json_schema are mutually exclusive.",
   );
   for (const type of ["json_object", "json_schema"]) {
     const response_format = { type };
@@ -162,7 +162,7 @@ test("messages have content, of text, and of images where the server sees them",
   assert.is(part({ type: "text" }), `${at} | ${at}.text is required.`);
   assert.is(
     part({ type: "x".repeat(70) }),
-    `${at} | ${at}: only parts of type text are accepted, got ${"x".repeat(60)}.`,
+    `${at} | ${at}: only parts of type text are supported, got ${"x".repeat(60)}.`,
   );
   const image = (url?: string, images = true) =>
     part({ type: "image_url", ...(url && { image_url: { url } }) }, images);
@@ -170,9 +170,9 @@ test("messages have content, of text, and of images where the server sees them",
   assert.is(image(good), "accepted");
   assert.is(
     image(good, false),
-    `${at} | ${at}: this server sees no images; serve with --mmproj and the model's image encoder.`,
+    `${at} | ${at}: images are not supported; start the server with --mmproj and the model's image encoder.`,
   );
-  const fetched = `${at} | ${at}.image_url.url: an image comes as data:image/…;base64,…; nothing is fetched.`;
+  const fetched = `${at} | ${at}.image_url.url: must be a data:image/…;base64,… URL; other URLs are not fetched.`;
   for (const url of [
     undefined,
     "https://example.org/a.png",

@@ -96,7 +96,7 @@ test("a direction at each layer, ascending: the mean of one side less the other'
     );
   assert.is(
     await refused({ method: "pca", positive: ["1 0"], negative: ["1 0", "2 0"] }),
-    "UserError: pca takes pairs: as many negative texts as positive ones, got 1 and 2.",
+    "UserError: pca needs pairs: the same number of positive and negative texts, got 1 and 2.",
   );
   assert.is(
     await refused({ method: "pca", positive: ["1 0"], negative: ["1 0"] }),
@@ -229,7 +229,10 @@ test("kept rows are listed oldest first, read as either file, and forgotten one 
     const answer = await send(method, path);
     return [answer.status, answer.body.error];
   };
-  assert.equal(await refused("GET", "/lab/captures/a?format=csv"), [400, "format: safetensors or npz."]);
+  assert.equal(await refused("GET", "/lab/captures/a?format=csv"), [
+    400,
+    "format: must be safetensors or npz.",
+  ]);
   const none = (id: string) => [404, `There is no capture ${id}; the oldest make room for new ones.`];
   const long = "x".repeat(90);
   assert.equal(await refused("GET", `/lab/captures/${long}`), none(long.slice(0, 80)));
@@ -294,7 +297,7 @@ test("features of kept rows: those that were computed are encoded, and told in t
   const unnamed = await send("GET", "/lab/captures/a/features");
   assert.equal(
     [unnamed.status, unnamed.body.error],
-    [400, "dictionary: the name of a dictionary that is kept here is needed."],
+    [400, "dictionary: the name of a saved dictionary is required."],
   );
   const capture = service.rows.get("a") as RowCapture;
   const read = (more: object) =>
@@ -334,7 +337,7 @@ test("who may open the model: programs on this machine, where it can be opened, 
     "tapline",
   ]);
   const drafts = await stand({}, { ...withLibrary({}), drafts: true });
-  const conditions = ["tapline: conditions cannot be followed beside a draft model (--draft).", "tapline"];
+  const conditions = ["tapline: conditions are not supported with a draft model (--draft).", "tapline"];
   const when = { probe: "p", above: 0.5 };
   for (const tapline of [{ stop_when: when }, { interventions: [ablate, { ...ablate, when }] }]) {
     assert.equal((await drafts.refusal(path, asks(tapline))).slice(1), conditions);

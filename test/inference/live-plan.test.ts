@@ -198,7 +198,7 @@ test("conditions: each its own, a probe once, above or below, and which edit wai
     ["probe", "truth", model],
     ["probe", "calm", model],
   ]);
-  const both = "one of above and below is required, and not both.";
+  const both = "exactly one of above and below is required.";
   const ablate = { kind: "ablate", layer: 0 };
   for (const [request, sentence] of [
     [{ stop_when: { probe: "truth" } }, `tapline.stop_when | tapline.stop_when: ${both}`],
@@ -224,7 +224,7 @@ test("an intervention that lacks, or has, what its kind needs, or does not, is r
   const path = "tapline.interventions[0]";
   const unit = (kind: string) =>
     `.strength_unit | ${path}.strength_unit: ${kind} has none; steer and clamp have.`;
-  const meaningless = `.strength_unit | ${path}.strength_unit has no meaning for a feature's clamp: min and max are its activation.`;
+  const meaningless = `.strength_unit | ${path}.strength_unit is not supported when clamping a feature: min and max bound its activation.`;
   const alone = (kind: string) => `.min | ${path}: min and max belong to clamp, not to ${kind}.`;
   const needs = (kind: string) => [{ kind, layer: 0 }, `.vector | ${path}.vector is required for ${kind}.`];
   const takesNone = (kind: string) => [
@@ -233,7 +233,7 @@ test("an intervention that lacks, or has, what its kind needs, or does not, is r
   ];
   const v = { vector: "v", layer: 0 };
   const f = { vector: { feature: ["d", 7] } };
-  const order = `.vector | ${path}.vector.feature is a dictionary's name and a feature's index, in this order.`;
+  const order = `.vector | ${path}.vector.feature must be [dictionary, index], in this order.`;
   const none = (layer: number) => `layer ${layer} does not exist: the model has 4, 0 to 3.`;
   for (const [intervention, sentence] of [
     ...["steer", "patch", "project_out", "clamp"].map(needs),
@@ -278,8 +278,7 @@ test("an intervention that lacks, or has, what its kind needs, or does not, is r
 test("thinking and answer are parts of a chat's answer, and of nothing else's", async () => {
   const ablate = { kind: "ablate", layer: 0 };
   for (const positions of ["thinking", "answer"]) {
-    const told = (path: string) =>
-      `${path} | ${path}: ${positions} is a part of a chat's answer; this request is no chat.`;
+    const told = (path: string) => `${path} | ${path}: ${positions} is available only in chats.`;
     const watch = { layers: [0], norms: true, positions };
     const interventions = [ablate, { ...ablate, positions }];
     assert.is(await refusal({ watch }), told("tapline.watch.positions"));

@@ -77,7 +77,7 @@ test("kept rows are read through a dictionary: the strongest features of each, a
     const { status, body } = await server.get(`${path}/features${query}`);
     return [status, body.error.message ?? body.error];
   };
-  assert.equal(await refused(""), [400, "dictionary: the name of a dictionary that is kept here is needed."]);
+  assert.equal(await refused(""), [400, "dictionary: the name of a saved dictionary is required."]);
   assert.is((await refused("?dictionary=nowhere"))[0], 400);
   assert.equal(await refused("?dictionary=corner&top=101"), [400, "top: a number from 1 to 100."]);
   const elsewhere = await complete(question("Japan"), { watch: { layers: [2], states: true } });

@@ -196,7 +196,7 @@ test("what changes nothing, or less than it was meant to, is warned of", async (
   assert.equal((await loaded({ ctxSize: 513 })).warnings, [cut(513)]);
   tools = false;
   assert.equal((await loaded()).warnings, [
-    "Requests that offer tools are refused: this model's chat template has no form for them.",
+    "Requests with tools will be refused, because this model's chat template does not support them.",
   ]);
 });
 
@@ -204,7 +204,7 @@ test("a model whose numbers are not finite is closed again, and not served", asy
   broken = true;
   assert.is(
     await refused(),
-    "UserError: This model cannot be served, its weights are damaged or too large: Block 2 is not finite.",
+    "UserError: This model cannot be served, because its weights are damaged or too large: Block 2 is not finite.",
   );
   assert.is(closed, 1);
 });

@@ -106,10 +106,10 @@ test("a start that fails is told at once: by its own sentence, or by how the pro
   );
   assert.is(
     await refusal(dies(kill("SIGKILL"))),
-    "The serving process was killed, by somebody or for lack of memory.",
+    "The serving process was killed, by a user or for lack of memory.",
   );
   const remote = `process.stdout.write("Remote RPC server crashed or returned malformed response\\n", () => process.abort());`;
-  assert.is(await refusal(remote), "An rpc-server went away, and what it held of the model with it.");
+  assert.is(await refusal(remote), "An rpc-server was lost, along with its part of the model.");
   const much = `process.stderr.write("x".repeat(3000), () => process.exit(1));`;
   assert.is(await refusal(much), `The serving process ended with code 1; it said last: ${"x".repeat(2000)}.`);
 });
@@ -234,8 +234,7 @@ test("a connection ends for its client when it has ended in the serving process"
 });
 
 test("a request that a dying process did not answer gets 502, in its API's form", async () => {
-  const message =
-    "The server failed while it worked on this request, before its answer began; it is starting again.";
+  const message = "The server crashed while processing this request; it is restarting.";
   for (const [path, body] of [
     [
       "/v1/chat/completions",

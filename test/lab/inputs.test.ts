@@ -154,7 +154,7 @@ test("no text that is read as it is has control tokens; only a whole one has wha
   const none = { ...own, tokenize: async () => new Int32Array() } as unknown as Model;
   assert.is(
     await refusal(() => rawTokens(none, "", "It")),
-    "It gives no tokens with this model's vocabulary.",
+    "It yields no tokens with this model's vocabulary.",
   );
 });
 
@@ -175,7 +175,11 @@ test("heads: those asked for, or all where blocks have as many; a head's numbers
     [[1, 3], undefined, "Block 3 mixes tokens without attention heads."],
     [[2, 4], [1, 2], "heads: 2 does not exist; block 4 has 2 heads, 0 to 1."],
     [[4], [3, 2], "heads: 3, 2 do not exist; block 4 has 2 heads, 0 to 1."],
-    [[1, 2, 4], undefined, "Block 1 has 4 heads and block 4 2: name heads that all have, or layers."],
+    [
+      [1, 2, 4],
+      undefined,
+      "Block 1 has 4 heads and block 4 2: specify heads that all of them have, or other layers.",
+    ],
   ] as const) {
     assert.is(await refusal(() => headsOf(context, layers, asked)), message);
   }

@@ -151,7 +151,7 @@ test("a lens is fitted on nine texts of ten without their first tokens, and judg
   // 675 texts of 29 tokens behind the first.
   assert.equal(stored.notes, [
     "Least squares from each block's output to the last block's, on 19575 tokens of 675 texts; every 10th text was held out.",
-    "At block 2 it is no nearer to the output than the logit lens.",
+    "At block 2 it is not closer to the output than the logit lens.",
   ]);
   assert.ok(open.translator(0) !== undefined && open.translator(3) === undefined);
 

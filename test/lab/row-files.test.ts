@@ -59,11 +59,11 @@ test("texts of a file: a line each, or entries of JSON; empty lines and a mark a
   const says = (name: string, content: string | Buffer) =>
     refusal(() => all(textsOfFile(file(name, content)).read()));
   for (const line of ['{"text":7}', '{"text":""}', '""', "null", "[]", "7"]) {
-    assert.is(await says("e.jsonl", `"ok"\n${line}`), "Line 2 of e.jsonl has neither a text nor a prompt.");
+    assert.is(await says("e.jsonl", `"ok"\n${line}`), "Line 2 of e.jsonl has neither text nor prompt.");
   }
   assert.match(await says("e.jsonl", '"ok"\n{'), /^Line 2 of e\.jsonl is not JSON: .+\.$/);
   for (const line of ['"\\ud800"', '{"text":"a","prompt":"\\udc00"}']) {
-    assert.is(await says("e.jsonl", `${line}\n"ok"`), "Line 1 of e.jsonl holds half of a surrogate pair.");
+    assert.is(await says("e.jsonl", `${line}\n"ok"`), "Line 1 of e.jsonl contains an unpaired surrogate.");
   }
   assert.is(await says("e.txt", Buffer.of(0x61, 10, 0xff)), "Line 2 of e.txt is not UTF-8.");
   const absent = join(folder, "absent.txt");
@@ -281,14 +281,14 @@ test("a folder of shards: what is finished is kept, what was being written goes,
   assert.match(await says(another({ data: "x".repeat(300) })), /: its data differ\. Choose/);
   assert.match(await says(head, { ...plan, shards: plan.shards.slice(1) }), /: its shards differ\. Choose/);
   writeFileSync(join(path, second.file), "short");
-  assert.is(await says(), `${join(path, second.file)} is there and is not of this extraction.`);
+  assert.is(await says(), `${join(path, second.file)} exists and does not belong to this extraction.`);
   rmSync(join(path, second.file));
   for (const text of ["{", '{"format":"other","shards":[]}', JSON.stringify({ format: extractionFormat })]) {
     writeFileSync(join(path, "index.json"), text);
-    assert.is(await says(), `${join(path, "index.json")} is no index of an extraction.`);
+    assert.is(await says(), `${join(path, "index.json")} is not an extraction index.`);
   }
   rmSync(join(path, "index.json"));
-  assert.is(await says(), `${join(path, first.file)} is there and is not of this extraction.`);
+  assert.is(await says(), `${join(path, first.file)} exists and does not belong to this extraction.`);
   assert.match(
     await refusal(() => ExtractionFolder.open(join(folder, "no", "where"), [0, 1])),
     /^Nothing can be written to .* \(ENOENT\)\.$/,

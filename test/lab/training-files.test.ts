@@ -143,7 +143,7 @@ test("what an extraction's indices say, of one part and of several", async () =>
   ]) {
     assert.is(
       await broken({ source }),
-      `${path}: a field is missing or of another type.`,
+      `${path}: a field is missing or has the wrong type.`,
       JSON.stringify(source),
     );
   }
@@ -158,7 +158,7 @@ test("what an extraction's indices say, of one part and of several", async () =>
   ]) {
     assert.is(
       await broken({ index }),
-      `${path}: a field is missing or of another type.`,
+      `${path}: a field is missing or has the wrong type.`,
       JSON.stringify(index),
     );
   }
@@ -166,7 +166,7 @@ test("what an extraction's indices say, of one part and of several", async () =>
   writeFileSync(join(folder, "broken", "index.json"), "null");
   assert.match(await refusal(() => openExtraction(join(folder, "broken"))), /its format is not/);
   writeFileSync(join(folder, "broken", "index.json"), "{");
-  assert.match(await refusal(() => openExtraction(join(folder, "broken"))), /: it is no JSON\.$/);
+  assert.match(await refusal(() => openExtraction(join(folder, "broken"))), /: it is not JSON\.$/);
 });
 
 test("a shard that is not what its index says", async () => {
@@ -191,8 +191,8 @@ test("a shard that is not what its index says", async () => {
     writeFileSync(path, encodeSafetensors(Object.fromEntries(tensors) as never));
     return refusal(() => readShard(opened, 0));
   };
-  const wrong = `${path} is not what the index says: `;
-  const apart = `${wrong}its texts, tokens and rows do not fit together.`;
+  const wrong = `${path} does not match the index: `;
+  const apart = `${wrong}its texts, tokens and rows are inconsistent.`;
   for (const more of [
     ...[{ text_starts: ints(0, 6) }, { text_starts: ints(1, 3, 6) }, { text_starts: ints(0, 3, 5) }],
     ...[{ text_starts: ints(0, 7, 6) }, { token_ids: ints(1, 2, 3, 4, 5) }, { text_indices: ints(0) }],
@@ -419,7 +419,7 @@ test("a training that was not finished is kept with what it is of, and is no oth
   writeFileSync(`${path}.0123456789ab.tmp`, "");
   await of().removeTorn();
   assert.equal(readdirSync(place), ["checkpoint-layer-3.safetensors"]);
-  const damaged = `${path} is damaged; without it, training begins anew.`;
+  const damaged = `${path} is damaged; delete it to start the training from scratch.`;
   const whole = readFileSync(path);
   writeFileSync(path, whole.subarray(0, -4));
   assert.is(await refusal(() => of().read()), damaged);

@@ -324,7 +324,7 @@ test("a folder of somebody else's, a result that is none, another process at it:
     writeFileSync(join(out, "sae.json"), text);
     assert.is(
       await refusal(() => train(out)),
-      `${join(out, "sae.json")} is no result of a training; choose another folder.`,
+      `${join(out, "sae.json")} is not a training record; choose another folder.`,
       text,
     );
   }
@@ -350,7 +350,7 @@ test("a folder of somebody else's, a result that is none, another process at it:
     writeFileSync(join(taken, there), "mine");
     assert.is(
       await refusal(() => train(taken)),
-      `${join(taken, there)} is there already; choose another folder.`,
+      `${join(taken, there)} already exists; choose another folder.`,
     );
   }
   assert.is(

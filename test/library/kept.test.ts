@@ -141,7 +141,8 @@ test("a vector's file is of block outputs, to be added, and says its layer where
     await refusal(() => said({ point: "mid" })),
     "The file is of the point mid; only block_out is offered.",
   );
-  const unsaid = "The file does not record its layers: name its arrays layer_<n>, or send one array with ?layer=<n>.";
+  const unsaid =
+    "The file does not record its layers: name its arrays layer_<n>, or send one array with ?layer=<n>.";
   assert.equal([...(await read(zipOf({ a: array(5, 6) }), 2)).layers], [[2, of(5, 6)]]);
   assert.is(await refusal(() => read(zipOf({ a: array(5, 6) }))), unsaid);
   assert.is(await refusal(() => read(zipOf({ a: array(5, 6), b: array(7, 8) }), 2)), unsaid);

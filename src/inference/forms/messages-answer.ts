@@ -6,7 +6,7 @@ type Block =
   | { type: "text"; text: string; citations: null }
   | { type: "tool_use"; id: string; name: string; input: unknown };
 
-/** Anthropic's Messages: blocks that are opened, filled and closed one after the other. */
+/** Anthropic's Messages: blocks that are opened, filled and closed in sequence. */
 export class MessagesForm implements AnswerForm {
   readonly single = true;
   readonly #model: string;
@@ -23,8 +23,8 @@ export class MessagesForm implements AnswerForm {
   readonly #told = new Told();
 
   /**
-   * @param stops the stop sequences that the request named
-   * @param promptTokens what the first event of a stream tells, before the engine has counted
+   * @param stops the request's stop sequences
+   * @param promptTokens for the first event of a stream, before the engine has counted
    */
   constructor(model: string, stops: readonly string[], promptTokens = 0) {
     this.#model = model;
@@ -179,7 +179,7 @@ export class MessagesForm implements AnswerForm {
   }
 }
 
-/** Arguments that were cut off are no JSON; what Anthropic's answers hold then is an empty object. */
+/** Truncated arguments are not valid JSON; Anthropic's answers then have an empty object. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text === "" ? "{}" : text);

@@ -21,7 +21,7 @@ type Item =
     }
   | { type: "function_call"; id: string; status: string; call_id: string; name: string; arguments: string };
 
-/** OpenAI's Responses: items that are opened, filled and closed one after the other, each event numbered. */
+/** OpenAI's Responses: items that are opened, filled and closed in sequence, with numbered events. */
 export class ResponsesForm implements AnswerForm {
   readonly single = true;
   readonly #id = newId("resp");
@@ -77,7 +77,7 @@ export class ResponsesForm implements AnswerForm {
     return this.#finish === "length" ? "incomplete" : "completed";
   }
 
-  /** Fills in what an answer, or a part of one, adds; the events that tell it. */
+  /** Adds an answer or a part of one. @returns the resulting events */
   #take({ choices, usage }: ChatAnswer): string {
     if (usage !== undefined) this.#usage = usage;
     const choice = choices[0];
@@ -164,11 +164,11 @@ export class ResponsesForm implements AnswerForm {
 
   #addPart(part: (Item & { type: "message" | "reasoning" })["content"][number]): string {
     (this.#open as { content: unknown[] }).content.push(part);
-    // Told as it is now: empty.
+    // Sent in its current state: empty.
     return this.#tell("response.content_part.added", { ...this.#place(0), part });
   }
 
-  /** @param status how it ended: only an answer's last item may have been cut off */
+  /** @param status how it ended; only the last item of an answer may be incomplete */
   #close(status: "completed" | "incomplete" = "completed"): string {
     const item = this.#open;
     if (item === undefined) return "";
@@ -238,7 +238,7 @@ export class ResponsesForm implements AnswerForm {
               input_tokens: usage.prompt_tokens,
               input_tokens_details: { cached_tokens: usage.prompt_tokens_details?.cached_tokens ?? 0 },
               output_tokens: usage.completion_tokens,
-              // How many of them were reasoning is known only where there was none.
+              // The number of reasoning tokens is known only if there was no reasoning.
               ...(!this.#output.some(({ type }) => type === "reasoning") && {
                 output_tokens_details: { reasoning_tokens: 0 },
               }),

@@ -16,14 +16,14 @@ const server = createHttpServer((request, response) => {
   handler?.(request, response);
 });
 let handler: ReturnType<ReturnType<typeof inferenceApp>["callback"]> | undefined;
-// Node watches over header and request time-outs from this event on; here nothing listens, the parent does.
+// This event starts Node's header and request time-outs; the parent listens instead of this server.
 server.emit("listening");
 
 function tell(message: ToParent, then?: () => void): void {
   process.send?.(message, undefined, {}, () => then?.());
 }
 
-/** Everything lives in memory: nothing is lost, and a load under way cannot be interrupted otherwise. */
+/** All state is in memory, so nothing is lost, and a load in progress cannot be interrupted in any other way. */
 function endNow(): void {
   process.kill(process.pid, "SIGKILL");
 }
@@ -61,7 +61,7 @@ process.on("message", (message: ToChild, socket: unknown) => {
       break;
     case "connection":
       tell({ type: "taken", id: message.id });
-      // The client may have gone while its connection changed hands.
+      // The client may have disconnected during the handover.
       if (socket) {
         (socket as Socket).setNoDelay(true);
         connections.set(socket as Socket, new Connection(message.id, socket as Socket, tell));
@@ -74,6 +74,6 @@ process.on("message", (message: ToChild, socket: unknown) => {
   }
 });
 process.on("disconnect", endNow);
-if (!process.connected) endNow(); // the parent ended while this file was loading
-// Signals of the terminal are for the parent, which then ends this process in order.
+if (!process.connected) endNow(); // the parent exited while this file was loading
+// The parent handles terminal signals and ends this process cleanly.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
