@@ -28,7 +28,7 @@ export function isBlockPoint(word: unknown): word is BlockPoint {
 }
 
 /** The `point` field of a file or result; empty for the block's output. */
-export function saidPoint<P extends string>(point: P | undefined): { point?: P } {
+export function pointField<P extends string>(point: P | undefined): { point?: P } {
   return point === undefined || point === "block_out" ? {} : { point };
 }
 

@@ -41,11 +41,11 @@ export const LensUsed = Type.Object(
 
 export const splitOf = Type.Enum(["train", "test"]);
 
-export const toldInterval = (description: string) =>
+export const requiredInterval = (description: string) =>
   Type.Object({ low: Type.Number(), high: Type.Number() }, { description });
 
 /** Optional, because results of earlier versions have no interval. */
-export const Interval = (description: string) => Type.Optional(toldInterval(description));
+export const Interval = (description: string) => Type.Optional(requiredInterval(description));
 
 export const excludedFromMeans = optional.Object(Excluded.properties, {
   description: "For means: activations that they exclude.",

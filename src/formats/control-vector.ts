@@ -1,4 +1,4 @@
-import { FormatError, told } from "./format-error.js";
+import { FormatError, quoted } from "./format-error.js";
 import { GgufHeaderReader, ggufTypes, sourceOf } from "./gguf.js";
 
 const magic = 0x46554747; // "GGUF"
@@ -24,13 +24,13 @@ export async function decodeControlVector(bytes: Uint8Array): Promise<Map<number
     if (key === "general.architecture") architecture = String(value);
   }
   if (architecture !== "controlvector") {
-    throw new FormatError(`The GGUF file has the architecture ${told(architecture)}, not controlvector.`);
+    throw new FormatError(`The GGUF file has the architecture ${quoted(architecture)}, not controlvector.`);
   }
   const places: { layer: number; length: number; offset: number }[] = [];
   for await (const { name, length, type, offset } of reader.tensors()) {
     const layer = Number(/^direction\.(\d{1,3})$/.exec(name)?.[1] ?? Number.NaN);
     if (Number.isNaN(layer))
-      throw new FormatError(`The tensor name ${told(name)} does not match direction.<layer>.`);
+      throw new FormatError(`The tensor name ${quoted(name)} does not match direction.<layer>.`);
     if (type !== f32) throw new FormatError(`${name} is not float32.`);
     if (layer === 0) {
       throw new FormatError(

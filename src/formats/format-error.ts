@@ -7,12 +7,12 @@ export class FormatError extends Error {
 const acting = /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
 
 /** A name from a file, quoted for an error message: escaped, on one line, at most 80 characters. */
-export function told(name: string): string {
+export function quoted(name: string): string {
   const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return JSON.stringify(name.slice(0, 80)).replace(acting, escaped);
 }
 
 /** A path from an untrusted source: unquoted if it has only letters, digits, spaces and common punctuation. */
-export function toldPath(path: string): string {
-  return /^[\w ./@+-]{1,300}$/.test(path) ? path : told(path);
+export function quotedPath(path: string): string {
+  return /^[\w ./@+-]{1,300}$/.test(path) ? path : quoted(path);
 }

@@ -1,6 +1,6 @@
 import { Arrays, numberOf, settingsOf, textOf } from "./dictionaries/dictionary.js";
 import type { LayoutFiles } from "./dictionaries/read.js";
-import { FormatError, told } from "./format-error.js";
+import { FormatError, quoted } from "./format-error.js";
 
 /** A lens's transformation of one block's output before the model's final norm and unembedding. */
 export interface Translation {
@@ -80,7 +80,7 @@ export async function readLens(files: LayoutFiles, weights: string): Promise<Len
     return tunedLens(source, await files.json("config.json"));
   }
   throw new FormatError(
-    `The file is not a supported lens: it has ${names.slice(0, 8).map(told).join(", ") || "no arrays"}; Jacobian lenses have J by block, tuned lenses N.weight and N.bias.`,
+    `The file is not a supported lens: it has ${names.slice(0, 8).map(quoted).join(", ") || "no arrays"}; Jacobian lenses have J by block, tuned lenses N.weight and N.bias.`,
   );
 }
 
@@ -102,7 +102,7 @@ function widthOf(arrays: Arrays, names: readonly string[]): number {
     const [rows, columns] = arrays.matrix(name);
     if (rows !== width || columns !== width) {
       throw new FormatError(
-        `${told(name)} has the shape [${rows}, ${columns}]; expected [${width}, ${width}].`,
+        `${quoted(name)} has the shape [${rows}, ${columns}]; expected [${width}, ${width}].`,
       );
     }
   }
@@ -118,7 +118,7 @@ async function jacobianLens(source: Source): Promise<Lens> {
   const { metadata } = source;
   const point = metadata["provenance.capture_point"];
   if (point !== undefined && !/resid_?post|block_?out|layer_?out|hook_out/i.test(point)) {
-    throw new FormatError(`The lens reads ${told(point)}; only block outputs are supported.`);
+    throw new FormatError(`The lens reads ${quoted(point)}; only block outputs are supported.`);
   }
   if (arrays.has("provenance.stream_index") || metadata["provenance.stream_reduce"] !== undefined) {
     throw new FormatError(
@@ -154,7 +154,7 @@ async function tunedLens(source: Source, config: unknown): Promise<Lens> {
   const settings = settingsOf(config, "config.json");
   const type = textOf(settings, "lens_type");
   if (type !== undefined && type !== "linear_tuned_lens") {
-    throw new FormatError(`The lens is a ${told(type)}; only linear_tuned_lens is supported.`);
+    throw new FormatError(`The lens is a ${quoted(type)}; only linear_tuned_lens is supported.`);
   }
   const translators = numbersIn(source, /^(\d{1,4})\.weight$/);
   const hidden = widthOf(
@@ -205,7 +205,7 @@ async function ownLens(source: Source): Promise<Lens> {
   const said = settingsOf(about, "the file's metadata");
   const kind = textOf(said, "kind");
   if (kind !== "jacobian" && kind !== "tuned" && kind !== "regression") {
-    throw new FormatError(`The lens has the unknown kind ${told(String(kind))}.`);
+    throw new FormatError(`The lens has the unknown kind ${quoted(String(kind))}.`);
   }
   const layers = numbersIn(source, /^layer_(\d{1,4})$/);
   if (layers.length === 0) throw new FormatError("The lens does not translate any block output.");

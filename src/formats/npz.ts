@@ -1,6 +1,6 @@
 import { crc32, inflateRawSync } from "node:zlib";
 import { floatsOf, strided } from "./float.js";
-import { FormatError, told } from "./format-error.js";
+import { FormatError, quoted } from "./format-error.js";
 import type { Tensor } from "./safetensors.js";
 import { damaged, localHeaderBytes, type ZipEntry, zipDataStart, zipDirectory, zipEntries } from "./zip.js";
 
@@ -62,7 +62,7 @@ function entryData(bytes: Uint8Array, entry: ZipEntry): Buffer {
     }
   } else if (method !== 0) {
     throw new FormatError(
-      `${told(name)} in the .npz file is packed with method ${method}; 0 and 8 are supported.`,
+      `${quoted(name)} in the .npz file is packed with method ${method}; 0 and 8 are supported.`,
     );
   }
   if (data.length !== size || crc32(data) !== crc) throw damaged(name, ".npz");
@@ -77,7 +77,7 @@ const headerBytes = 65_536;
 
 /** (Format: NumPy NEP 1.) */
 function readNpy(data: Buffer, name: string): Tensor {
-  const refuse = (why: string) => new FormatError(`${told(name)} in the .npz file ${why}.`);
+  const refuse = (why: string) => new FormatError(`${quoted(name)} in the .npz file ${why}.`);
   if (data.length < 12 || data.toString("latin1", 0, 6) !== "\x93NUMPY") throw refuse("is not an array");
   const long = data[6] !== 1;
   const length = long ? data.readUInt32LE(8) : data.readUInt16LE(8);
@@ -92,7 +92,7 @@ function readNpy(data: Buffer, name: string): Tensor {
   if (shape === undefined || fortran === undefined) throw refuse("lacks its shape or order");
   const dtype = dtypes[descr];
   if (dtype === undefined) {
-    throw refuse(`is of type ${told(descr || "unknown")}; ${Object.keys(dtypes).join(", ")} are supported`);
+    throw refuse(`is of type ${quoted(descr || "unknown")}; ${Object.keys(dtypes).join(", ")} are supported`);
   }
   const lengths = shape
     .split(",")

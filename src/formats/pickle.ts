@@ -1,4 +1,4 @@
-import { FormatError, told } from "./format-error.js";
+import { FormatError, quoted } from "./format-error.js";
 
 /** A value in a checkpoint: numbers, strings, containers, and objects made by {@link PickleWorld}. */
 export type Unpickled =
@@ -121,7 +121,7 @@ class Unpickler {
     const made = this.#world.call(called.name, args);
     if (made === undefined) {
       throw refuse(
-        `it names ${told(called.name)}; only tensors, numbers, strings, lists and dicts are supported`,
+        `it names ${quoted(called.name)}; only tensors, numbers, strings, lists and dicts are supported`,
       );
     }
     return made;

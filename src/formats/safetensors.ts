@@ -1,5 +1,5 @@
 import { floatsOf } from "./float.js";
-import { FormatError, told } from "./format-error.js";
+import { FormatError, quoted } from "./format-error.js";
 
 export interface Tensor {
   shape: readonly number[];
@@ -154,7 +154,7 @@ export function decodeSafetensors(bytes: Uint8Array): SafetensorsFile {
 }
 
 function placeOf(name: string, entry: unknown, dataStart: number, size: number): TensorPlace {
-  const what = `The tensor ${told(name)}`;
+  const what = `The tensor ${quoted(name)}`;
   const { dtype, shape, data_offsets: offsets } = (entry ?? {}) as Record<string, unknown>;
   const lengths = (value: unknown): value is number[] =>
     Array.isArray(value) && value.every((number) => Number.isSafeInteger(number) && number >= 0);
@@ -164,7 +164,7 @@ function placeOf(name: string, entry: unknown, dataStart: number, size: number):
   const width = widths[String(dtype)];
   if (width === undefined) {
     throw new FormatError(
-      `${what} is of type ${told(String(dtype))}; ${Object.keys(widths).join(", ")} are supported.`,
+      `${what} is of type ${quoted(String(dtype))}; ${Object.keys(widths).join(", ")} are supported.`,
     );
   }
   const [start, end] = offsets as [number, number];

@@ -1,5 +1,5 @@
 import { strided } from "./float.js";
-import { FormatError, told } from "./format-error.js";
+import { FormatError, quoted } from "./format-error.js";
 import { type PickleWorld, readPickle, type Unpickled } from "./pickle.js";
 
 /** The place of a tensor in a PyTorch checkpoint: a storage, an offset and strides. */
@@ -131,7 +131,7 @@ const world: PickleWorld = {
     }
     if (dtype === undefined) {
       throw new FormatError(
-        `The checkpoint cannot be read: its storage type ${told(String(name))} is not supported.`,
+        `The checkpoint cannot be read: its storage type ${quoted(String(name))} is not supported.`,
       );
     }
     return new Storage(`data/${key}`, dtype, count);

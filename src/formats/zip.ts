@@ -1,4 +1,4 @@
-import { FormatError, told } from "./format-error.js";
+import { FormatError, quoted } from "./format-error.js";
 
 /** One file of a zip archive. */
 export interface ZipEntry {
@@ -85,5 +85,5 @@ export function zipDataStart(entry: ZipEntry, local: Uint8Array, kind: string): 
 }
 
 export function damaged(name: string, kind: string): FormatError {
-  return new FormatError(`${told(name)} in the ${kind} file is damaged.`);
+  return new FormatError(`${quoted(name)} in the ${kind} file is damaged.`);
 }

@@ -89,13 +89,13 @@ export async function metrics({ stats, engine }: InferenceService, ctx: Context)
 }
 
 /** The engine's answer about its state. */
-export async function told(service: InferenceService, ctx: Context, route: EngineRoute) {
+export async function engineState(service: InferenceService, ctx: Context, route: EngineRoute) {
   return JSON.parse(wholeBody(await service.engine.request(route, {}, clientGone(ctx).signal)));
 }
 
 /** llama-server's properties, with this server's sampling defaults. */
 export async function properties(service: InferenceService, ctx: Context) {
-  const props = await told(service, ctx, "properties");
+  const props = await engineState(service, ctx, "properties");
   Object.assign(props.default_generation_settings.params, service.sampling);
   return props;
 }

@@ -8,7 +8,7 @@ import { llamaServerPaths } from "../contracts/llama-server.js";
 import { withReferences } from "../contracts/openapi.js";
 import { executionEndpoints } from "../executions/index.js";
 import { type Answered, type Endpoint, HttpError, json, parameter, pathsOf, within } from "../http/index.js";
-import { keptEndpoints } from "../library/endpoints.js";
+import { uploadEndpoints } from "../library/endpoints.js";
 import {
   applyTemplate,
   capabilities,
@@ -18,13 +18,13 @@ import {
   countResponse,
   detokenize,
   embed,
+  engineState,
   metrics,
   modelNamed,
   modelObject,
   properties,
   rerank,
   tokenize,
-  told,
 } from "./answers.js";
 import { isServed, type Taking } from "./body.js";
 import { chat, complete, completeNatively, infill, messages, responses } from "./generate.js";
@@ -85,7 +85,7 @@ function posts(
   return { at: `POST ${path}`, also, operationId, summary, body: { json: schema }, answers, answer };
 }
 
-function tells(
+function gets(
   path: string,
   operationId: string,
   summary: string,
@@ -112,7 +112,7 @@ const readOnly = (path: string): Own => ({
 
 /** Every endpoint of the inference server. */
 export const inferenceEndpoints: readonly Own[] = [
-  ...within(keptEndpoints, (service: InferenceService) => ({
+  ...within(uploadEndpoints, (service: InferenceService) => ({
     ...service.library,
     // Uploads to this port are for the served model.
     async modelNamed(named: string | undefined) {
@@ -181,7 +181,7 @@ export const inferenceEndpoints: readonly Own[] = [
   posts("/lab/probes", "makeProbe", "Train a probe on texts and save it", newProbe, {
     success: { 201: answered(StoredProbe) },
   }),
-  tells("/v1/models", "listModels", "The served model", (service) => ({
+  gets("/v1/models", "listModels", "The served model", (service) => ({
     object: "list",
     data: [modelObject(service)],
   })),
@@ -191,22 +191,22 @@ export const inferenceEndpoints: readonly Own[] = [
     unlisted: "OpenAPI path parameters cannot contain slashes",
     answer: (service, { params }) => modelNamed(service, params.id as string),
   },
-  tells("/health", "health", "Health check", () => ({ status: "ok" }), { also: ["/v1/health"] }),
-  tells("/props", "properties", "llama-server's properties", properties),
-  tells("/slots", "slots", "State of each slot", (service, ctx) => told(service, ctx, "slots")),
-  tells("/lora-adapters", "adapters", "The LoRA adapters and their scales", (service, ctx) =>
-    told(service, ctx, "adapters"),
+  gets("/health", "health", "Health check", () => ({ status: "ok" }), { also: ["/v1/health"] }),
+  gets("/props", "properties", "llama-server's properties", properties),
+  gets("/slots", "slots", "State of each slot", (service, ctx) => engineState(service, ctx, "slots")),
+  gets("/lora-adapters", "adapters", "The LoRA adapters and their scales", (service, ctx) =>
+    engineState(service, ctx, "adapters"),
   ),
   readOnly("/props"),
   readOnly("/lora-adapters"),
-  tells("/stats", "stats", "Counts, speeds and latency percentiles", async ({ stats, engine, rows: kept }) =>
+  gets("/stats", "stats", "Counts, speeds and latency percentiles", async ({ stats, engine, rows: kept }) =>
     stats.report(engine.info, await engine.metrics(), kept),
   ),
   { at: "GET /metrics", unlisted: "Prometheus format", answer: metrics },
-  tells("/lab/capabilities", "getCapabilities", "Support and limits of captures", capabilities, {
+  gets("/lab/capabilities", "getCapabilities", "Support and limits of captures", capabilities, {
     schema: Capabilities,
   }),
-  tells("/lab/captures", "listCaptures", "Activations captured by requests", listRows),
+  gets("/lab/captures", "listCaptures", "Activations captured by requests", listRows),
   ...within(executionEndpoints, ({ executions }: InferenceService) => executions),
   {
     at: "GET /openapi.json",

@@ -157,7 +157,7 @@ export class Lab {
     try {
       await active.stored;
     } catch {
-      return this.#drop(active); // submit() tells that it could not be written
+      return this.#drop(active); // submit() reports that it could not be written
     }
     try {
       outcome = active.stop.signal.aborted ? { kind: "stopped" } : await this.#work(active);
@@ -270,7 +270,7 @@ export class Lab {
     active.claimed = true;
     await active.stored.then(
       () => this.#finish(active, { kind: "stopped" }),
-      () => this.#drop(active), // submit() tells that it could not be written
+      () => this.#drop(active), // submit() reports that it could not be written
     );
   }
 

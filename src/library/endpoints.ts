@@ -53,7 +53,7 @@ const foreignClaims = [
 ];
 
 /** Saved vectors and probes: list, get, download, upload, delete. */
-export const keptEndpoints: readonly Endpoint<Kept>[] = [
+export const uploadEndpoints: readonly Endpoint<Kept>[] = [
   ...filesEndpoints({
     noun: "vector",
     stored: StoredVector,
@@ -222,7 +222,7 @@ function putting<S extends typeof DictionaryRequest | typeof LensRequest>(
 
 /** The Lab's endpoints of the user's library: saved objects only, as no model is resident to make new ones. */
 export const libraryEndpoints: readonly Endpoint<Library>[] = [
-  ...(keptEndpoints as readonly Endpoint<Library>[]),
+  ...(uploadEndpoints as readonly Endpoint<Library>[]),
   ...largeEndpoints,
   ...["vector", "probe"].map(
     (noun): Endpoint<Library> => ({

@@ -3,7 +3,7 @@ import { basename, dirname, join, relative } from "node:path";
 import { UserError } from "../contracts/user-error.js";
 import { absent } from "../files/absent.js";
 import { filesBeside, type LayoutFiles } from "../formats/dictionaries/index.js";
-import { FormatError, told } from "../formats/format-error.js";
+import { FormatError, quoted } from "../formats/format-error.js";
 import { openTensors } from "./tensor-files.js";
 
 const configBytes = 16 * 1024 ** 2;
@@ -71,7 +71,7 @@ async function layoutFiles(path: string): Promise<LayoutFiles> {
   const sizeOf = async (name: string): Promise<number> => {
     // Links may lead to folders, and pipes never end.
     const one = await stat(join(folder, name)).catch(absent);
-    if (one === undefined || !one.isFile()) throw new FormatError(`${told(name)} is not a regular file.`);
+    if (one === undefined || !one.isFile()) throw new FormatError(`${quoted(name)} is not a regular file.`);
     return one.size;
   };
   return {

@@ -8,7 +8,7 @@ import { readBytes } from "./tensor-files.js";
  * @param translator of the activation's block; undefined for the plain logit lens
  * @param directions [hidden] each
  */
-export async function ledBack(
+export async function pulledBack(
   translator: TranslatorPlaces | undefined,
   directions: readonly Float64Array[],
 ): Promise<Float64Array[]> {

@@ -1,7 +1,7 @@
 import { open, readFile, stat } from "node:fs/promises";
 import type { TensorSource } from "../formats/dictionaries/index.js";
 import { floatsOf } from "../formats/float.js";
-import { FormatError, told } from "../formats/format-error.js";
+import { FormatError, quoted } from "../formats/format-error.js";
 import { decodeNpz } from "../formats/npz.js";
 import { readSafetensorsHead, safetensorsHeadLength, type TensorPlace } from "../formats/safetensors.js";
 import { gather, readTorchPickle, torchWidths } from "../formats/torch.js";
@@ -128,7 +128,7 @@ export async function torchTensors(size: number, read: ReadBytes): Promise<Tenso
   const bytesOf = async (entry: ZipEntry, from: number, to: number) => {
     if (entry.method !== 0)
       throw new FormatError(
-        `${told(entry.name)} in the .pt file is compressed; only uncompressed files are supported.`,
+        `${quoted(entry.name)} in the .pt file is compressed; only uncompressed files are supported.`,
       );
     const local = await read(entry.header, entry.header + localHeaderBytes);
     const start = zipDataStart(entry, local, ".pt");

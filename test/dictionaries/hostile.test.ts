@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { UserError } from "../../src/contracts/user-error.js";
-import { FormatError, told } from "../../src/formats/format-error.js";
+import { FormatError, quoted } from "../../src/formats/format-error.js";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { readTorchPickle } from "../../src/formats/torch.js";
 import { Dictionaries, type DictionaryClaims } from "../../src/library/index.js";
@@ -157,7 +157,7 @@ test("what is no file where a file should be", async () => {
 });
 
 test("a name in a sentence moves no cursor and turns no text around", () => {
-  assert.is(told("a\u009b31m\u202eb\u2028\u007f"), '"a\\u009b31m\\u202eb\\u2028\\u007f"');
+  assert.is(quoted("a\u009b31m\u202eb\u2028\u007f"), '"a\\u009b31m\\u202eb\\u2028\\u007f"');
 });
 
 test.run();

@@ -68,7 +68,7 @@ test("a stream for no token has its two ends, and nothing between them", async (
   assert.ok(bytes.toString().endsWith("data: [DONE]\n\n"));
 });
 
-test("llama-server's completions make no token either", async () => {
+test("llama-server's own completions make no token either", async () => {
   const whole = {
     ...{ index: 0, content: "ust", tokens: [7], tokens_predicted: 1, tokens_evaluated: 2, stop: true },
     ...{ stop_type: "word", stopping_word: "ust", completion_probabilities: [{ token: "ust" }] },

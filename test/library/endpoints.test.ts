@@ -6,7 +6,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { createApp, type Listening, listen, routesOf } from "../../src/http/index.js";
-import { keptEndpoints, libraryEndpoints } from "../../src/library/endpoints.js";
+import { libraryEndpoints, uploadEndpoints } from "../../src/library/endpoints.js";
 import { Probes, Vectors } from "../../src/library/index.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
 import { send } from "../support/request.js";
@@ -20,7 +20,7 @@ test.before(async () => {
     named.push(name);
     return model;
   };
-  const router = routesOf(keptEndpoints, {
+  const router = routesOf(uploadEndpoints, {
     vectors: new Vectors(home),
     probes: new Probes(home),
     modelNamed,

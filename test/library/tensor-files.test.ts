@@ -10,7 +10,7 @@ import { FormatError } from "../../src/formats/format-error.js";
 import { decodeSafetensors, encodeSafetensors } from "../../src/formats/safetensors.js";
 import { modelFingerprint } from "../../src/library/fingerprint.js";
 import { Dictionaries, randomVector } from "../../src/library/index.js";
-import { ledBack } from "../../src/library/lens-vectors.js";
+import { pulledBack } from "../../src/library/lens-vectors.js";
 import { Lenses } from "../../src/library/lenses.js";
 import { openTensors, readBytes, torchTensors } from "../../src/library/tensor-files.js";
 import { npyFile, storedZip, zipOf } from "../support/npz-bytes.js";
@@ -285,8 +285,8 @@ test("a direction is led back through a lens by its matrix turned over, and itse
     ]),
   );
   const directions = [Float64Array.of(1, 2), Float64Array.of(0, 1)];
-  const led = async (translator?: Parameters<typeof ledBack>[0]) =>
-    (await ledBack(translator, directions)).map((row) => [...row]);
+  const led = async (translator?: Parameters<typeof pulledBack>[0]) =>
+    (await pulledBack(translator, directions)).map((row) => [...row]);
   // (1, 2) times the rows (1, 2) and (3, 4); in 32 bits, and the same numbers in 16.
   for (const [matrix, half] of [
     [4, false],

@@ -1,4 +1,4 @@
-import { FormatError, toldPath } from "../format-error.js";
+import { FormatError, quotedPath } from "../format-error.js";
 import { holdsOne, layoutOf } from "./read.js";
 
 const weights = /\.(safetensors|npz|pth?)$/;
@@ -65,5 +65,5 @@ function nothingAt(paths: readonly string[], at: string): string {
 
 function some(names: readonly string[]): string {
   const rest = names.length - listed;
-  return names.slice(0, listed).map(toldPath).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
+  return names.slice(0, listed).map(quotedPath).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
 }

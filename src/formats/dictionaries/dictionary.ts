@@ -1,4 +1,4 @@
-import { FormatError, told } from "../format-error.js";
+import { FormatError, quoted } from "../format-error.js";
 
 /**
  * How a feature's activation follows from its pre-activation h: `relu` max(h, 0); `jumprelu` max(h, 0) where h >
@@ -121,7 +121,7 @@ export class Arrays {
     if (shape !== undefined) return shape;
     throw new FormatError(
       `Dictionaries of the layout ${this.layout} have an array ${name}; this file has ` +
-        `${[...this.source.shapes.keys()].slice(0, 12).map(told).join(", ") || "none"}.`,
+        `${[...this.source.shapes.keys()].slice(0, 12).map(quoted).join(", ") || "none"}.`,
     );
   }
 
@@ -263,7 +263,7 @@ export function placeOfHook(hook: string): { layer: number; point: string } {
     return { layer: Number(module), point: norm === undefined ? "block_out" : "ffn_out" };
   }
   throw new FormatError(
-    `The dictionary reads ${told(hook)}; supported are block outputs (blocks.N.hook_resid_post, layers.N) and blocks.N.hook_resid_pre, hook_resid_mid, hook_attn_out and hook_mlp_out.`,
+    `The dictionary reads ${quoted(hook)}; supported are block outputs (blocks.N.hook_resid_post, layers.N) and blocks.N.hook_resid_pre, hook_resid_mid, hook_attn_out and hook_mlp_out.`,
   );
 }
 
@@ -278,7 +278,7 @@ export function settingsOf(value: unknown, file: string): Settings {
 
 /** A configuration value as shown in an error, without its possibly deeply nested contents. */
 function shown(value: unknown): string {
-  if (typeof value !== "object" || value === null) return told(JSON.stringify(value));
+  if (typeof value !== "object" || value === null) return quoted(JSON.stringify(value));
   return Array.isArray(value) ? "a list" : "an object";
 }
 

@@ -1,4 +1,4 @@
-import { FormatError, told } from "../format-error.js";
+import { FormatError, quoted } from "../format-error.js";
 import {
   Arrays,
   factors,
@@ -22,14 +22,14 @@ export async function readGemmaScope(config: unknown, source: TensorSource): Pro
   const architecture = textOf(settings, "architecture") ?? "jump_relu";
   if (architecture !== "jump_relu") {
     throw new FormatError(
-      `The architecture ${told(architecture)} is not supported in this layout; only jump_relu is.`,
+      `The architecture ${quoted(architecture)} is not supported in this layout; only jump_relu is.`,
     );
   }
   const into = textOf(settings, "hf_hook_point_in");
   const out = textOf(settings, "hf_hook_point_out") ?? into;
   if (arrays.has("affine_skip_connection") || into !== out) {
     throw new FormatError(
-      `The dictionary is a transcoder${into === undefined ? "" : ` from ${told(into)} to ${told(out ?? "")}`}; ` +
+      `The dictionary is a transcoder${into === undefined ? "" : ` from ${quoted(into)} to ${quoted(out ?? "")}`}; ` +
         "only autoencoders are supported.",
     );
   }

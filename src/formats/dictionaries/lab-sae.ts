@@ -1,4 +1,4 @@
-import { FormatError, told } from "../format-error.js";
+import { FormatError, quoted } from "../format-error.js";
 import {
   Arrays,
   checkedK,
@@ -67,7 +67,7 @@ async function activationOf(
       return { activation: "jumprelu", k: 0, threshold: await arrays.read("threshold", features) };
     default:
       throw new FormatError(
-        `The architecture ${told(architecture)} of the Lab's file is not supported; relu, topk, batchtopk and jumprelu are.`,
+        `The architecture ${quoted(architecture)} of the Lab's file is not supported; relu, topk, batchtopk and jumprelu are.`,
       );
   }
 }

@@ -1,4 +1,4 @@
-import { FormatError, told } from "../format-error.js";
+import { FormatError, quoted } from "../format-error.js";
 import {
   Arrays,
   foldDecoderLengths,
@@ -27,12 +27,14 @@ export async function readLlamaScope(config: unknown, source: TensorSource): Pro
   const out = textOf(settings, "hook_point_out") ?? hook;
   if (out !== hook) {
     throw new FormatError(
-      `The dictionary is a transcoder from ${told(hook)} to ${told(out)}; transcoders are not supported.`,
+      `The dictionary is a transcoder from ${quoted(hook)} to ${quoted(out)}; transcoders are not supported.`,
     );
   }
   const act = textOf(settings, "act_fn") ?? "jumprelu";
   if (!["jumprelu", "topk"].includes(act)) {
-    throw new FormatError(`act_fn is ${told(act)}; this layout supports jumprelu, and topk converted to it.`);
+    throw new FormatError(
+      `act_fn is ${quoted(act)}; this layout supports jumprelu, and topk converted to it.`,
+    );
   }
   const threshold = numberOf(settings, "jump_relu_threshold");
   if (threshold === undefined || threshold < 0) {

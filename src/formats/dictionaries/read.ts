@@ -1,4 +1,4 @@
-import { FormatError, told, toldPath } from "../format-error.js";
+import { FormatError, quoted, quotedPath } from "../format-error.js";
 import { Arrays, type Dictionary, plain, type ReadLayout, type TensorSource } from "./dictionary.js";
 import { readGemmaScope } from "./gemma-scope.js";
 import { readLabSae } from "./lab-sae.js";
@@ -109,7 +109,7 @@ export function layoutOf(names: readonly string[]): { weights: string; read: Lay
     const [found, ...others] = weights(names);
     if (found === undefined) continue;
     if (others.length === 0) return { weights: found, read };
-    const some = [found, ...others].slice(0, 5).map(toldPath).join(", ");
+    const some = [found, ...others].slice(0, 5).map(quotedPath).join(", ");
     throw new FormatError(`The folder has ${others.length + 1} dictionaries, such as ${some}; specify one.`);
   }
   return undefined;
@@ -126,7 +126,7 @@ export async function readDictionary(files: LayoutFiles, k?: number): Promise<Di
     return checked({ ...plain(), ...(await layout.read(files, layout.weights, k)) });
   }
   throw new FormatError(
-    `No supported layout matches the files ${files.names.slice(0, 12).map(told).join(", ") || "(none)"}; supported are ` +
+    `No supported layout matches the files ${files.names.slice(0, 12).map(quoted).join(", ") || "(none)"}; supported are ` +
       `${layouts.map(({ name }) => name).join("; ")}.`,
   );
 }
@@ -139,7 +139,7 @@ function checked(dictionary: Dictionary): Dictionary {
   if (model.length > longestName || /\p{Cc}/u.test(model)) {
     throw new FormatError(
       `The model's name in the dictionary's files has ${model.length} characters, or unprintable ones: ` +
-        `${told(model)}.`,
+        `${quoted(model)}.`,
     );
   }
   const parts = [

@@ -1,4 +1,4 @@
-import { FormatError, told } from "../format-error.js";
+import { FormatError, quoted } from "../format-error.js";
 import {
   type Activation,
   Arrays,
@@ -44,12 +44,12 @@ export async function readSaeLens(config: unknown, source: TensorSource): Promis
   const { architecture, origin } = settings;
   if (architecture.includes("transcoder")) {
     throw new FormatError(
-      `The dictionary is a ${architecture} at ${told(origin.hook)}; only autoencoders are supported.`,
+      `The dictionary is a ${architecture} at ${quoted(origin.hook)}; only autoencoders are supported.`,
     );
   }
   if (settings.reshape !== "none") {
     throw new FormatError(
-      `The dictionary reads ${told(origin.hook)} reshaped as ${told(settings.reshape)}; single heads are not supported.`,
+      `The dictionary reads ${quoted(origin.hook)} reshaped as ${quoted(settings.reshape)}; single heads are not supported.`,
     );
   }
   const place = placeOfHook(origin.hook);
@@ -134,7 +134,7 @@ async function activationOf(
       };
     default:
       throw new FormatError(
-        `The architecture ${told(architecture)} is not supported; standard, topk, batchtopk, matryoshka_batchtopk, jumprelu and gated are.`,
+        `The architecture ${quoted(architecture)} is not supported; standard, topk, batchtopk, matryoshka_batchtopk, jumprelu and gated are.`,
       );
   }
 }
@@ -155,7 +155,7 @@ function scalingOf(normalisation: string): RowScaling {
       return "layer_norm";
     default:
       throw new FormatError(
-        `normalize_activations is ${told(normalisation)}; none, expected_average_only_in, constant_norm_rescale ` +
+        `normalize_activations is ${quoted(normalisation)}; none, expected_average_only_in, constant_norm_rescale ` +
           "and layer_norm are supported.",
       );
   }
@@ -198,7 +198,7 @@ function settingsFrom(settings: Settings): SaeLensSettings {
 function oldActivation(settings: Settings): [name: string, k: number | undefined] {
   const name = textOf(settings, "activation_fn", "activation_fn_str") ?? "relu";
   if (name !== "relu" && name !== "topk") {
-    throw new FormatError(`The activation ${told(name)} is not supported; relu and topk are.`);
+    throw new FormatError(`The activation ${quoted(name)} is not supported; relu and topk are.`);
   }
   const extra = settings.activation_fn_kwargs;
   const k =

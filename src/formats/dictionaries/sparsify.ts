@@ -1,4 +1,4 @@
-import { FormatError, told } from "../format-error.js";
+import { FormatError, quoted } from "../format-error.js";
 import {
   Arrays,
   checkedK,
@@ -22,7 +22,7 @@ export async function readSparsify(config: unknown, source: TensorSource): Promi
   const activation = textOf(settings, "activation") ?? "topk";
   if (activation !== "topk") {
     throw new FormatError(
-      `The activation ${told(activation)} is not supported in this layout; only topk is.`,
+      `The activation ${quoted(activation)} is not supported in this layout; only topk is.`,
     );
   }
   const arrays = new Arrays(source, "sparsify");

@@ -1,4 +1,4 @@
-import { FormatError, told } from "../format-error.js";
+import { FormatError, quoted } from "../format-error.js";
 import {
   Arrays,
   checkedK,
@@ -117,7 +117,7 @@ async function classOf(name: string, trainer: Settings, arrays: Arrays): Promise
       };
     }
     default:
-      throw new FormatError(`The class ${told(name)} of dictionary_learning is not supported.`);
+      throw new FormatError(`The class ${quoted(name)} of dictionary_learning is not supported.`);
   }
 }
 

@@ -1,4 +1,4 @@
-import { addTold } from "../../contracts/told.js";
+import { mergeStreamEvent } from "../../contracts/stream-event.js";
 import type { HttpError } from "../../http/index.js";
 
 /** A token's log-probability in an answer. */
@@ -38,15 +38,15 @@ export interface ChatChoice {
 }
 
 /** Collects the `tapline` results of a request: per token with the next delta of a stream, and in full at the end. */
-export class Told {
-  #told: { tokens?: unknown[]; finish_reason?: string } | undefined;
+export class LiveResults {
+  #results: { tokens?: unknown[]; finish_reason?: string } | undefined;
   #fresh: unknown[] = [];
 
   add({ tapline, finish_reason }: ChatChoice): void {
     if (tapline === undefined) return;
     for (const token of tapline.tokens ?? []) this.#fresh.push(token);
-    this.#told = addTold(this.#told, tapline);
-    if (finish_reason === "monitor") this.#told.finish_reason = finish_reason;
+    this.#results = mergeStreamEvent(this.#results, tapline);
+    if (finish_reason === "monitor") this.#results.finish_reason = finish_reason;
   }
 
   /** To be spread into a delta: the tokens not yet sent. */
@@ -59,7 +59,7 @@ export class Told {
 
   /** To be spread into an answer; empty without results. */
   get field(): { tapline?: object } {
-    return this.#told === undefined ? {} : { tapline: this.#told };
+    return this.#results === undefined ? {} : { tapline: this.#results };
   }
 }
 

@@ -181,18 +181,18 @@ class Supervisor implements Serving {
       switch (message.type) {
         case "progress": {
           const { type: _type, ...progress } = message;
-          this.#tell({ event: "loading", ...progress });
+          this.#emit({ event: "loading", ...progress });
           break;
         }
         case "warning":
-          this.#tell({ event: "warning", sentence: message.sentence });
+          this.#emit({ event: "warning", sentence: message.sentence });
           break;
         case "ready":
           readyAt = performance.now();
           this.#info = message.info;
           this.#backend = message.backend;
           this.#front.handTo((socket) => this.#hand(child, socket, handed));
-          this.#tell({ event: "ready", url: this.url, info: message.info, backend: message.backend });
+          this.#emit({ event: "ready", url: this.url, info: message.info, backend: message.backend });
           onReady();
           break;
         case "failed":
@@ -216,7 +216,7 @@ class Supervisor implements Serving {
           handed.delete(message.id);
           break;
         case "log":
-          this.#tell({ event: "fault", line: message.line });
+          this.#emit({ event: "fault", line: message.line });
           break;
       }
     });
@@ -246,7 +246,7 @@ class Supervisor implements Serving {
   #recover(sentence: string, servedMs: number, killed: boolean): void {
     if (this.#closing !== undefined) return;
     this.#failures = killed || servedMs > quickMs ? 0 : this.#failures + 1;
-    this.#tell({ event: "crashed", sentence });
+    this.#emit({ event: "crashed", sentence });
     if (this.#failures >= crashLoop) {
       this.#settleEnded.reject(
         new UserError(
@@ -296,7 +296,7 @@ class Supervisor implements Serving {
     if (child.connected) child.send(message, () => {});
   }
 
-  #tell(event: ServingEvent): void {
+  #emit(event: ServingEvent): void {
     this.#options.onEvent?.(event);
   }
 

@@ -1,4 +1,4 @@
-import { type BlockPoint, saidPoint } from "../../contracts/names.js";
+import { type BlockPoint, pointField } from "../../contracts/names.js";
 import { transpose } from "../../formats/dictionaries/dictionary.js";
 import type { DictionaryArchitecture, DictionaryWeights } from "../../native/index.js";
 import type { Artifacts } from "../artifacts.js";
@@ -47,7 +47,7 @@ export async function writeOwn(artifacts: Artifacts, trained: TrainedDictionary)
       layer: String(layer),
       architecture,
       ...(architecture === "topk" || architecture === "batchtopk" ? { k: String(k) } : {}),
-      ...saidPoint(trained.point),
+      ...pointField(trained.point),
       ...(trained.model === "" ? {} : { model: trained.model }),
     },
   );

@@ -8,7 +8,7 @@ process.on("disconnect", () => {
 // The service handles a closed terminal and Ctrl-C, and ends this process cleanly.
 for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
 
-function tell(message: WorkerMessage): Promise<void> {
+function send(message: WorkerMessage): Promise<void> {
   return new Promise((resolve) => {
     process.send?.(message, undefined, undefined, () => resolve());
   });
@@ -16,5 +16,5 @@ function tell(message: WorkerMessage): Promise<void> {
 
 process.once("message", async (task: WorkerTask) => {
   const { runJob } = await import("./run-job.js");
-  await tell(await runJob(task, (progress) => void tell({ type: "progress", progress })));
+  await send(await runJob(task, (progress) => void send({ type: "progress", progress })));
 });

@@ -3,7 +3,7 @@
  * @param told undefined at first; modified in place, so that long answers are not copied for every token
  * @param part not modified
  */
-export function addTold<T extends { tokens?: unknown[] }>(told: T | undefined, part: T): T {
+export function mergeStreamEvent<T extends { tokens?: unknown[] }>(told: T | undefined, part: T): T {
   const { tokens, ...rest } = part;
   const all: T = Object.assign(told ?? ({} as T), rest);
   if (tokens === undefined) return all;
