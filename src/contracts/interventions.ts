@@ -85,7 +85,7 @@ export const interventionKinds = {
     slider: { min: 0, max: 1, first: 1, of: "of the component removed" },
     noun: "projecting out a direction",
     doing: "Projecting the direction out of",
-    done: (direction) => `with its component ${direction} removed`,
+    done: (direction) => `without its component ${direction}`,
   },
   clamp: {
     formula:

@@ -193,11 +193,11 @@ test("compare: what each intervention needs", () => {
     ],
     [
       { intervention: "steer", feature: [7, "gemma"] },
-      "feature: is a dictionary's name and a feature's index, in this order.",
+      "feature: must be [dictionary, index], in this order.",
     ],
     ...(["gemma", 7] as const).map((word): [object, string] => [
       { intervention: "steer", feature: [word, word] },
-      "feature: is a dictionary's name and a feature's index, in this order.",
+      "feature: must be [dictionary, index], in this order.",
     ]),
     ...(["positive", "negative"] as const).map((side): [object, string] => [
       { intervention: "clamp", max: 1, feature: ["gemma", 7], [side]: "a" },
@@ -209,7 +209,7 @@ test("compare: what each intervention needs", () => {
     ]),
     [
       { intervention: "clamp", max: 1, feature: ["gemma", 7], strength_unit: "unit" },
-      "strength_unit: has no meaning for a feature's clamp: min and max are its activation.",
+      "strength_unit: is not supported when clamping a feature: min and max bound its activation.",
     ],
     [{ feature: ["gemma", 7] }, "feature: belongs to steer, project_out and clamp, not to scale."],
     [{ intervention: "steer", negatives: ["a"] }, "positives: is required beside negatives."],

@@ -59,7 +59,7 @@ test("SAELens: what is there unless something is said, and what is said", async 
   for (const said of [true, "expected_average_only_in"]) {
     const { notes, rowScaling } = await read(saeLens({ normalize_activations: said }));
     assert.equal([(notes as string[]).length, rowScaling], [1, "none"]);
-    assert.match((notes as string[])[0]!, /^It was trained on activations scaled to an average length;/);
+    assert.match((notes as string[])[0]!, /^It was trained on activations scaled to an average norm\./);
   }
 });
 
@@ -145,9 +145,9 @@ test("SAELens: what it cannot be, in a sentence", async () => {
   const metadata = (hook_name: unknown) => ({ metadata: { hook_name } });
   const topk = (k: unknown) => saeLens({ architecture: "topk", k });
   const cases: [Folder, string][] = [
-    [folder({ "cfg.json": [] }, { "sae_weights.safetensors": {} }), "cfg.json is no JSON object."],
-    [folder({ "cfg.json": null }, { "sae_weights.safetensors": {} }), "cfg.json is no JSON object."],
-    [saeLens({ metadata: 7 }), "metadata is no JSON object."],
+    [folder({ "cfg.json": [] }, { "sae_weights.safetensors": {} }), "cfg.json is not a JSON object."],
+    [folder({ "cfg.json": null }, { "sae_weights.safetensors": {} }), "cfg.json is not a JSON object."],
+    [saeLens({ metadata: 7 }), "metadata is not a JSON object."],
     [saeLens({ metadata: {} }), "cfg.json lacks hook_name, the hook point."],
     [saeLens(metadata(7)), 'hook_name in the configuration is "7", not a string.'],
     [
@@ -162,11 +162,11 @@ test("SAELens: what it cannot be, in a sentence", async () => {
       saeLens(metadata("blocks.1.attn.hook_z")),
       'The dictionary reads "blocks.1.attn.hook_z" reshaped as "hook_z"; single heads are not supported.',
     ],
-    [saeLens({ d_out: 4 }), "The dictionary reads 3 values and writes 4: a transcoder."],
+    [saeLens({ d_out: 4 }), "The dictionary reads 3 values and writes 4: it is a transcoder."],
     [saeLens({ d_out: "4" }), 'd_out in the configuration is "\\"4\\"", not a number.'],
     [
       saeLens({ architecture: "other" }),
-      'The architecture "other" is not read; standard, topk, batchtopk, matryoshka_batchtopk, jumprelu and gated are.',
+      'The architecture "other" is not supported; standard, topk, batchtopk, matryoshka_batchtopk, jumprelu and gated are.',
     ],
     [
       saeLens({ normalize_activations: "other" }),
@@ -177,16 +177,16 @@ test("SAELens: what it cannot be, in a sentence", async () => {
       'apply_b_dec_to_input in the configuration is "1", not true or false.',
     ],
     [saeLens({ activation_fn: "tanh" }), 'The activation "tanh" is not supported; relu and topk are.'],
-    [saeLens({ activation_fn_kwargs: [] }), "activation_fn_kwargs is no JSON object."],
+    [saeLens({ activation_fn_kwargs: [] }), "activation_fn_kwargs is not a JSON object."],
     [topk(undefined), "The dictionary keeps its k most active features, but no file records k."],
-    [topk(0), "k is 0; from 1 to 2 features can be kept."],
-    [topk(1.5), "k is 1.5; from 1 to 2 features can be kept."],
-    [topk(3), "k is 3; from 1 to 2 features can be kept."],
-    [saeLens({}, { W_enc: [[3], [1, 2, 3]] }), "W_enc is no matrix: its shape is [3]."],
-    [saeLens({}, { W_enc: [[3, 2, 1], encoder] }), "W_enc is no matrix: its shape is [3, 2, 1]."],
-    [saeLens({}, { W_enc: [[0, 2], []] }), "W_enc is no matrix: its shape is [0, 2]."],
-    [saeLens({}, { W_enc: [[3, 0], []] }), "W_enc is no matrix: its shape is [3, 0]."],
-    [saeLens({}, { W_dec: [tall, decoder] }), "W_dec has the shape [3, 2]; [2, 3] fits here."],
+    [topk(0), "k is 0; it must be from 1 to 2."],
+    [topk(1.5), "k is 1.5; it must be from 1 to 2."],
+    [topk(3), "k is 3; it must be from 1 to 2."],
+    [saeLens({}, { W_enc: [[3], [1, 2, 3]] }), "W_enc is not a matrix: its shape is [3]."],
+    [saeLens({}, { W_enc: [[3, 2, 1], encoder] }), "W_enc is not a matrix: its shape is [3, 2, 1]."],
+    [saeLens({}, { W_enc: [[0, 2], []] }), "W_enc is not a matrix: its shape is [0, 2]."],
+    [saeLens({}, { W_enc: [[3, 0], []] }), "W_enc is not a matrix: its shape is [3, 0]."],
+    [saeLens({}, { W_dec: [tall, decoder] }), "W_dec has the shape [3, 2]; expected [2, 3]."],
     [
       saeLens(
         {},
@@ -197,15 +197,15 @@ test("SAELens: what it cannot be, in a sentence", async () => {
           ],
         },
       ),
-      "b_enc has the shape [2, 1]; [2] fits here.",
+      "b_enc has the shape [2, 1]; expected [2].",
     ],
     [
       saeLens({ architecture: "batchtopk" }, { topk_threshold: [two, [1, 2]] }),
-      "topk_threshold has the shape [2]; it is one number.",
+      "topk_threshold has the shape [2]; expected a single number.",
     ],
     [
       saeLens({ architecture: "jumprelu" }),
-      'A dictionary of the layout SAELens has an array log_threshold; this file has "W_enc", "W_dec", "b_enc", "b_dec".',
+      'Dictionaries of the layout SAELens have an array log_threshold; this file has "W_enc", "W_dec", "b_enc", "b_dec".',
     ],
   ];
   for (const [files, message] of cases) assert.is(await refusal(files), message);

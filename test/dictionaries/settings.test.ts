@@ -50,8 +50,7 @@ test("places: points of a block by TransformerLens's names, transformers' module
     assert.throws(
       () => placeOfHook(place),
       saying(
-        `The dictionary reads at "${place}"; offered are block outputs (blocks.N.hook_resid_post, layers.N) and ` +
-          "blocks.N.hook_resid_pre, hook_resid_mid, hook_attn_out and hook_mlp_out.",
+        `The dictionary reads "${place}"; supported are block outputs (blocks.N.hook_resid_post, layers.N) and blocks.N.hook_resid_pre, hook_resid_mid, hook_attn_out and hook_mlp_out.`,
       ),
     );
   }
@@ -145,7 +144,7 @@ test("Llama Scope: average lengths and the decoder's go into its weights", async
     [{ hook_point_in: undefined }, "hyperparams.json lacks hook_point_in."],
     [
       { hook_point_out: "blocks.3.hook_mlp_out" },
-      `The dictionary is a transcoder from "${hook}" to "blocks.3.hook_mlp_out"; those are not read.`,
+      `The dictionary is a transcoder from "${hook}" to "blocks.3.hook_mlp_out"; transcoders are not supported.`,
     ],
     [{ act_fn: "relu" }, 'act_fn is "relu"; this layout supports jumprelu, and topk converted to it.'],
     [{ jump_relu_threshold: -1 }, "jump_relu_threshold is -1; it must be a number of at least 0."],
@@ -153,7 +152,7 @@ test("Llama Scope: average lengths and the decoder's go into its weights", async
       { jump_relu_threshold: undefined },
       "jump_relu_threshold is missing; it must be a number of at least 0.",
     ],
-    [{ dataset_average_activation_norm: undefined }, "dataset_average_activation_norm is no JSON object."],
+    [{ dataset_average_activation_norm: undefined }, "dataset_average_activation_norm is not a JSON object."],
     ...[{ in: 0, out: 1 }, { in: 1, out: 0 }, { in: 1 }, { out: 1 }].map(
       (each) => [{ dataset_average_activation_norm: each }, lengthless] as const,
     ),
@@ -176,7 +175,7 @@ test("sparsify: the k largest, 32 where nobody says another number", async () =>
   assert.equal(await read(of({ k: 2, activation: "topk", transcode: false })), {
     ...{ ...plain, layout: "sparsify", activation: "topk", k: 2, subtractBias: true, origin: {} },
   });
-  assert.is(await refusal(of({})), "k is 32; from 1 to 2 features can be kept.");
+  assert.is(await refusal(of({})), "k is 32; it must be from 1 to 2.");
   assert.is(
     await refusal(of({ k: 1, activation: "groupmax" })),
     'The activation "groupmax" is not supported in this layout; only topk is.',
@@ -223,7 +222,7 @@ test("the Lab's own: mean and scale of its rows go into its weights", async () =
       "The Lab's autoencoder uses scaled activations: its sae-normalization-<layer>.npz must be in the same folder.",
     ],
     [of({}, { "sae-normalization-5.npz": scaling(0) }), "The scale of the Lab's normalisation is 0."],
-    [of({ architecture: "topk" }), "k is NaN; from 1 to 2 features can be kept."],
+    [of({ architecture: "topk" }), "k is NaN; it must be from 1 to 2."],
     [
       of({ architecture: "gated" }),
       `The architecture "gated" of the Lab's file is not supported; relu, topk, batchtopk and jumprelu are.`,
@@ -286,11 +285,11 @@ test("dictionary_learning: each class as its own loader reads it, and where its 
   });
   assert.is(
     await refusal(of({ dict_class: "Other" }, {})),
-    'The class "Other" of dictionary_learning is not read.',
+    'The class "Other" of dictionary_learning is not supported.',
   );
   assert.is(
     await refusal(folder({ "config.json": {} }, { "ae.pt": {} })),
-    "trainer in config.json is no JSON object.",
+    "trainer in config.json is not a JSON object.",
   );
   for (const [said, origin] of [
     [
@@ -350,14 +349,14 @@ test("the files of one dictionary among those of a repository", () => {
   assert.equal(of("params.npz"), ["params.npz"]);
   const says = (at: string, message: string, among = paths) =>
     assert.throws(() => dictionaryFiles(among, at), saying(message));
-  says("c", "The folder holds 2 dictionaries, such as x.pt, y.pt: name one.");
-  says("a/deep", "There is no dictionary at a/deep; there are 1: a/deep/er.");
-  says("e", "There is no dictionary at e; there are 6: the root, a, b, c, d and 1 more.");
+  says("c", "The folder has 2 dictionaries, such as x.pt, y.pt; specify one.");
+  says("a/deep", "No dictionary at a/deep; the repository has 1: a/deep/er.");
+  says("e", "No dictionary at e; the repository has 6: the root, a, b, c, d and 1 more.");
   const five = paths.filter((path) => path !== "params.npz");
-  says("e", "There is no dictionary at e; there are 5: a, b, c, d, a/deep/er.", five);
+  says("e", "No dictionary at e; the repository has 5: a, b, c, d, a/deep/er.", five);
   says("", "The repository has no dictionary in a supported layout.", ["README.md"]);
   const many = Array.from({ length: 6 }, (_, i) => `${i}.pt`);
-  says("", "The folder holds 6 dictionaries, such as 0.pt, 1.pt, 2.pt, 3.pt, 4.pt: name one.", many);
+  says("", "The folder has 6 dictionaries, such as 0.pt, 1.pt, 2.pt, 3.pt, 4.pt; specify one.", many);
   assert.equal(filesBeside(["z.pt", "config.json", "b.pt", "sae-normalization-1.npz", "notes"], "z.pt"), [
     ...["config.json", "notes", "sae-normalization-1.npz", "z.pt"],
   ]);

@@ -49,7 +49,7 @@ test("a control vector may end with its last number, and not before", async () =
     [[4, 1, 2, 3]],
   );
   const cut = await decodeControlVector(file.subarray(0, -1)).catch((error: Error) => error.message);
-  assert.match(cut as string, "does not lie in the file");
+  assert.match(cut as string, "lies outside the file");
 });
 
 test("an .npz file is of 1 January 1980, in every entry, as ZIP writes it", async () => {
@@ -138,7 +138,7 @@ test("a vector's file says its layer or is told it, one array only, and is of th
   assert.equal(await said({}), [[5, 7]]);
   assert.equal(await said({ operation: "add", point: "block_out" }), [[5, 7]]);
   assert.is(await said({ operation: "ablate" }), "The file is for the operation ablate, not add.");
-  assert.is(await said({ point: "mid" }), "The file is of the point mid; only block_out is offered.");
+  assert.is(await said({ point: "mid" }), "The file is for the point mid; only block_out is supported.");
 });
 
 test.run();

@@ -61,7 +61,7 @@ test("embeddings and reranking: what is asked goes on, what this model cannot do
   assert.is(answer.headers["content-type"], "application/json; charset=utf-8");
   assert.equal(asked, [{ route: "embeddings", body: { input, encoding_format: "base64" } }]);
   assert.equal(await refusal("/v1/embeddings", { input, dimensions: 3 }), [
-    ...[400, "dimensions: this model's embeddings have 2, got 3.", "dimensions"],
+    ...[400, "dimensions: must be 2 for this model, got 3.", "dimensions"],
   ]);
   for (const path of ["/v1/rerank", "/v1/reranking"]) {
     asked.length = 0;
@@ -381,7 +381,7 @@ test("the page that greets a browser says what is served, under which names", as
   assert.match(plain, "Serving m (llama, F16): 2 slots of 100 tokens.");
   assert.match(plain, "embeddings, pooling mean");
   const named = await page({ aliases: ["m", "a", "b"] }, { embeddings: false });
-  assert.match(named, "Serving m, also called a, b (llama, F16)");
+  assert.match(named, "Serving m, also available as a, b (llama, F16)");
   assert.match(named, "<dt>POST /v1/embeddings</dt><dd>off here</dd>");
 });
 

@@ -159,7 +159,7 @@ test("completions: best_of is n, and log-probabilities of a prompt are not of so
   }
   const says = async (more: object, from = refusal) => (await from(path, { prompt: "a", ...more })).slice(1);
   const best = (n: number, of: number) => [
-    `best_of: must be n (${n}), got ${of}; ask for more and choose.`,
+    `best_of: must be n (${n}), got ${of}; request more answers and choose among them.`,
     "best_of",
   ];
   assert.equal(await says({ best_of: 2 }), best(1, 2));
@@ -177,7 +177,7 @@ test("completions: best_of is n, and log-probabilities of a prompt are not of so
   ]);
   const blind = await stand({ captures: false });
   assert.equal(await says(scored, blind.refusal), [
-    "logprobs: with echo the prompt's are made as captures are. No captures here.",
+    "logprobs: with echo, these need captures of the prompt. No captures here.",
     "logprobs",
   ]);
   // Without log-probabilities the prompt is only text.
@@ -191,7 +191,7 @@ test("completions: best_of is n, and log-probabilities of a prompt are not of so
 
 test("each endpoint looks at what would abort or overload the engine: slots, formats, what is continued, its own fields", async () => {
   const { refusal, engine, post } = await stand();
-  const slot = [400, "id_slot: the server has slots 0 to 1, got 2.", "id_slot"];
+  const slot = [400, "id_slot: must be from 0 to 1 (the server's slots), got 2.", "id_slot"];
   for (const [path, body] of [
     [chat, { messages }],
     ["/v1/completions", { prompt: "a" }],
@@ -204,7 +204,11 @@ test("each endpoint looks at what would abort or overload the engine: slots, for
   const continued = [...messages, { role: "assistant", content: "a\0b" }];
   const field = "messages[1].content";
   assert.equal(await refusal(chat, { messages: continued, json_schema: {} }), [
-    ...[400, `${field}: an answer that is continued under json_schema cannot hold a NUL character.`, field],
+    ...[
+      400,
+      `${field}: must not contain a NUL character if the answer is continued with json_schema.`,
+      field,
+    ],
   ]);
   await engine(chat, { messages: continued });
   const infill = { input_prefix: "a", input_suffix: "b" };
@@ -294,7 +298,7 @@ test("images: their tokens are not counted, and what counts by tokens of text is
   ]);
   for (const field of ["n", "n_cmpl"]) {
     assert.equal(await says(chat, { [field]: 2 }), [
-      "n: a chat that shows images has one answer, got 2.",
+      "n: chats with images support only one answer, got 2.",
       "n",
     ]);
   }
@@ -405,7 +409,7 @@ test("how a request ends is counted and recorded: with its answer, a fault, in i
   assert.is(last().status, "failed");
   how = () => parts(new NativeError("CLOSED", "The engine is closed."));
   const cut = await post(chat, { messages, stream: true });
-  assert.match(cut.bytes.toString(), /"message":"The server is ending\."/);
+  assert.match(cut.bytes.toString(), /"message":"The server is shutting down\."/);
   assert.equal([last().status, last().errors], ["failed", 1]);
   how = () => parts();
   await post(chat, { messages, stream: true });
@@ -417,10 +421,7 @@ test("a pair takes two slots for each of its answers", async () => {
   const { refusal } = await stand();
   const tapline = { pair: true, interventions: [{ kind: "ablate", layer: 1 }] };
   const says = async (path: string, body: object) => (await refusal(path, { tapline, ...body })).slice(1);
-  const slots = (count: number) => [
-    `tapline.pair: it takes ${count} slots at once; this server has 2.`,
-    "tapline.pair",
-  ];
+  const slots = (count: number) => [`tapline.pair: needs ${count} slots; this server has 2.`, "tapline.pair"];
   assert.equal(await says("/v1/completions", { prompt: ["a", "b"] }), slots(4));
   assert.equal(await says("/v1/completions", { prompt: ["a", "b"], n: 2 }), slots(8));
   assert.equal(await says("/v1/completions", { prompt: [[1, 2], [3]] }), slots(4));

@@ -68,7 +68,7 @@ test("a stream for no token has its two ends, and nothing between them", async (
   assert.ok(bytes.toString().endsWith("data: [DONE]\n\n"));
 });
 
-test("llama-server's own completions make no token either", async () => {
+test("llama-server's completions make no token either", async () => {
   const whole = {
     ...{ index: 0, content: "ust", tokens: [7], tokens_predicted: 1, tokens_evaluated: 2, stop: true },
     ...{ stop_type: "word", stopping_word: "ust", completion_probabilities: [{ token: "ust" }] },
@@ -142,7 +142,7 @@ test("up to 2,048 prompts, texts and tokens mixed, go to the engine as they are"
   const prompt = Array(2048).fill("a");
   assert.is((await many.engine("/v1/completions", { prompt, n: 8 })).body.n, 8);
   assert.equal(await many.refusal("/v1/completions", { prompt, n: 9 }), [
-    ...[400, "n: at most 16384 answers to all prompts, got 18432.", "n"],
+    ...[400, "n: at most 16384 answers in total, got 18432.", "n"],
   ]);
 });
 

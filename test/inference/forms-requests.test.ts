@@ -210,7 +210,7 @@ test("Responses: what lacks something or is of another kind is refused by its pl
     refusal(() => responses({ input: "x", tools: [{ type: "function", name: "f" }, one] }));
   assert.is(
     tool({ type: "web_search" }),
-    "tools[1]: only tools of type function exist here, got web_search.",
+    "tools[1]: only tools of type function are supported, got web_search.",
   );
   assert.is(tool({ type: "function" }), "tools[1].name is required.");
 });

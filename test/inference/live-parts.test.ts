@@ -233,7 +233,7 @@ test("kept rows are listed oldest first, read as either file, and forgotten one 
     400,
     "format: must be safetensors or npz.",
   ]);
-  const none = (id: string) => [404, `There is no capture ${id}; the oldest make room for new ones.`];
+  const none = (id: string) => [404, `No capture ${id}; old captures are evicted.`];
   const long = "x".repeat(90);
   assert.equal(await refused("GET", `/lab/captures/${long}`), none(long.slice(0, 80)));
   assert.equal(await refused("GET", "/lab/captures/c/features?dictionary=d"), none("c"));
@@ -292,7 +292,7 @@ test("features of kept rows: those that were computed are encoded, and told in t
   }
   for (const top of ["0", "101", "1e1", "", "-1", "2&top=3"]) {
     const refused = await send("GET", `/lab/captures/a/features?dictionary=d&top=${top}`);
-    assert.equal([refused.status, refused.body.error], [400, "top: a number from 1 to 100."], top);
+    assert.equal([refused.status, refused.body.error], [400, "top: must be a number from 1 to 100."], top);
   }
   const unnamed = await send("GET", "/lab/captures/a/features");
   assert.equal(
@@ -305,10 +305,10 @@ test("features of kept rows: those that were computed are encoded, and told in t
       () => "read",
       (error: Error) => `${error.name}: ${error.message}`,
     );
-  assert.is(await read({ layer: 0 }), "UserError: The dictionary d reads block 0; the capture holds 1, 3.");
+  assert.is(await read({ layer: 0 }), "UserError: The dictionary d reads block 0; the capture has 1, 3.");
   assert.is(
     await read({ point: "mid" }),
-    "UserError: The dictionary d reads mid of block 3; here block outputs are read and changed.",
+    "UserError: The dictionary d reads mid of block 3; only block outputs are supported here.",
   );
 });
 

@@ -185,13 +185,13 @@ test("a model that cannot fit is refused unless it is forced, one that hardly fi
 });
 
 test("what changes nothing, or less than it was meant to, is warned of", async () => {
-  const none = "--split-mode, --tensor-split and --main-gpu change nothing: no GPU is used here.";
+  const none = "--split-mode, --tensor-split and --main-gpu have no effect, because no GPU is used.";
   const spread: Partial<ServingOptions>[] = [{ splitMode: "row" }, { tensorSplit: [1] }, { mainGpu: 0 }];
   for (const options of spread) assert.equal((await loaded(options)).warnings, [none]);
   kinds = ["cpu", "gpu"];
   for (const options of spread) assert.equal((await loaded(options)).warnings, []);
   const cut = (asked: number) =>
-    `--ctx-size ${asked} is more than this model was trained with: a slot holds 512 tokens.`;
+    `--ctx-size ${asked} exceeds this model's training context: a slot holds 512 tokens.`;
   assert.equal((await loaded({ ctxSize: 512 })).warnings, []);
   assert.equal((await loaded({ ctxSize: 513 })).warnings, [cut(513)]);
   tools = false;

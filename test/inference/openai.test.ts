@@ -126,7 +126,7 @@ test("an answer that is continued under a schema begins as text that a grammar c
       [body.error.param, body.error.message],
       [
         "messages[1].content",
-        "messages[1].content: an answer that is continued under response_format cannot hold a NUL character.",
+        "messages[1].content: must not contain a NUL character if the answer is continued with response_format.",
       ],
     );
   }

@@ -164,7 +164,7 @@ test("a process that fails quickly again and again is given up, after pauses tha
     );
     assert.instance(error, UserError);
     const sentence = "The serving process ended with code 9.";
-    assert.is(error.message, `The serving process failed 5 times in a row; the last time: ${sentence}`);
+    assert.is(error.message, `The serving process failed 5 times in a row. Last failure: ${sentence}`);
     assert.equal([crashes, patient], [Array(5).fill(sentence), [false, true, true, true, true]]);
     assert.equal(pauses, [0, 250, 500, 1000]);
     await serving.close();

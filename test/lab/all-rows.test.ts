@@ -200,7 +200,7 @@ test("rows beyond what a probe is trained on are refused before anything is comp
   assert.is(sentence(512, 33, { layers: 1, hidden: 4096 }), 2 ** 28);
   assert.is(
     sentence(512, 34, { layers: 1, hidden: 1 }),
-    "rows all: the examples have 16896 rows; a probe is trained on at most 16384.",
+    "rows all: the examples have 16896 activations; a probe is trained on at most 16384.",
   );
   assert.is(
     sentence(512, 33, { layers: 8, hidden: 896 }),
@@ -220,7 +220,7 @@ test("rows beyond what a probe is trained on are refused before anything is comp
   const job = await harness.finished(id);
   assert.match(
     job.error as string,
-    /^rows all: the examples have \d{5} rows; a probe is trained on at most 16384\.$/,
+    /^rows all: the examples have \d{5} activations; a probe is trained on at most 16384\.$/,
   );
 });
 

@@ -228,7 +228,7 @@ test("everything that decides the numbers is in the index, so that another extra
   ] as const) {
     assert.is(
       await refusal(() => run({ ...body, ...more })),
-      `${body.out} holds another extraction: ${what}. Choose another folder.`,
+      `${body.out} contains a different extraction: ${what}. Choose another folder.`,
     );
   }
   writeFileSync(body.data, words.replace("w", "v"));

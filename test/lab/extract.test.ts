@@ -352,7 +352,7 @@ test("a disk without the room is told before anything is computed", async () => 
   } catch (error) {
     assert.match(
       (error as Error).message,
-      /^What is to be written has \d+\.?\d? kB, and the disk of .* has 20.0 kB free\.$/,
+      /^The extraction needs \d+\.?\d? kB, but only 20.0 kB are free on the disk of .*\.$/,
     );
   }
 });

@@ -172,7 +172,7 @@ test("heads: those asked for, or all where blocks have as many; a head's numbers
     [8, 16, 16],
   );
   for (const [layers, asked, message] of [
-    [[1, 3], undefined, "Block 3 mixes tokens without attention heads."],
+    [[1, 3], undefined, "Block 3 has no attention heads."],
     [[2, 4], [1, 2], "heads: 2 does not exist; block 4 has 2 heads, 0 to 1."],
     [[4], [3, 2], "heads: 3, 2 do not exist; block 4 has 2 heads, 0 to 1."],
     [

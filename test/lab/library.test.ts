@@ -96,9 +96,9 @@ test("dictionaries are read from a folder, in a thread of their own", async () =
   assert.equal((await ask("GET", "dictionaries/own")).body, put.body);
   assert.equal((await ask("GET", "dictionaries")).body, { dictionaries: [put.body] });
   for (const [body, sentence] of [
-    [{ from: join(folder, "none") }, /^There is no file or folder .*none\.$/],
-    [{ from: folder, layer: 2 }, /^The file says that it reads block 1, not 2\.$/],
-    [{ from: folder, point: "mid" }, /^Its publisher says that it reads block_out, not mid\.$/],
+    [{ from: join(folder, "none") }, /^No file or folder .*none\.$/],
+    [{ from: folder, layer: 2 }, /^According to the file it reads block 1, not 2\.$/],
+    [{ from: folder, point: "mid" }, /^According to its publisher it reads block_out, not mid\.$/],
     [{ from: folder, layers: 2 }, /unknown field "layers"/],
     [{}, /from/],
   ] as const) {
@@ -126,7 +126,10 @@ test("a reader that ends without a word is the service's fault, and its last wor
   } finally {
     process.execArgv = execArgv;
   }
-  assert.match(logged.join("\n"), /No dictionary, and no word why: x{1000,}its last words/);
+  assert.match(
+    logged.join("\n"),
+    /The library process exited without a result for this dictionary: x{1000,}its last words/,
+  );
   assert.ok(logged.every((line) => line.length < 5000));
 });
 
@@ -143,7 +146,7 @@ test("lenses, too: the list, one from its file, its end", async () => {
   const refused = await ask("PUT", "lenses/other", { from: join(harness.home, "none") });
   assert.equal(
     [refused.status, refused.body.error],
-    [400, `There is no file or folder ${join(harness.home, "none")}.`],
+    [400, `No file or folder ${join(harness.home, "none")}.`],
   );
   assert.is((await ask("PUT", "lenses/other", {})).status, 400);
   assert.equal((await ask("DELETE", "lenses/own")).body, { deleted: true });

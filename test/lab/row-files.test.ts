@@ -239,7 +239,7 @@ test("a folder is made for its owner, on disk, where there is room for what is m
   assert.is(await begin(needed / 4, 4), 1);
   assert.is(
     await refusal(() => begin(needed - 1, 1)),
-    `What is to be written has ${needed} bytes, and the disk of ${path} has ${needed - 1} bytes free.`,
+    `The extraction needs ${needed} bytes, but only ${needed - 1} bytes are free on the disk of ${path}.`,
   );
 });
 
@@ -269,7 +269,7 @@ test("a folder of shards: what is finished is kept, what was being written goes,
   const another = (more: object) => ({ ...head, source: { ...head.source, ...more } });
   assert.is(
     await says(another({ rows: "last" })),
-    `${path} holds another extraction: rows is "all" there, here "last". Choose another folder.`,
+    `${path} contains a different extraction: rows is "all" there, here "last". Choose another folder.`,
   );
   assert.match(await says(another({ extra: 1 })), /: its extra differ\. Choose/);
   // What both say is told where it is no longer than 200 characters, of which "all" has five.
@@ -291,7 +291,7 @@ test("a folder of shards: what is finished is kept, what was being written goes,
   assert.is(await says(), `${join(path, first.file)} exists and does not belong to this extraction.`);
   assert.match(
     await refusal(() => ExtractionFolder.open(join(folder, "no", "where"), [0, 1])),
-    /^Nothing can be written to .* \(ENOENT\)\.$/,
+    /^Cannot write to .* \(ENOENT\)\.$/,
   );
 });
 

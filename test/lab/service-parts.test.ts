@@ -276,7 +276,7 @@ test("a last state that the disk does not take is told all the same, until it ca
       () => true,
       () => lab.remove(id).catch((error) => [error.status, error.message]),
     );
-    assert.equal(kept, [500, `Job ${id} could not be removed (EIO: i/o error); it is kept.`]);
+    assert.equal(kept, [500, `Job ${id} could not be deleted (EIO: i/o error).`]);
     assert.equal(await lab.get(id), last, "not what the disk has of it");
     await lab.remove(id);
     assert.is(await lab.get(id).catch((error) => error.status), 404);

@@ -194,7 +194,7 @@ test("a start finds jobs in their order, ends what was unfinished, and leaves fo
   for (const field of ["config", "result"])
     assert.not(field in (jobs[0] as (typeof jobs)[number]).summary, field);
   const ended = await store.read(running);
-  assert.is(ended.error, "The service ended while the job was running.");
+  assert.is(ended.error, "The service shut down while the job was running.");
   assert.ok((ended.ended as number) >= before);
   assert.is((await store.read(first)).ended, 11);
   assert.equal(readdirSync(store.jobFolder(first)).sort(), ["a.npz", "job.json", "worker.log"]);
@@ -304,8 +304,8 @@ test("a job that finds no place is told how many there are; what waits ends with
   const config = { operation: "inspect", model: "demo", layers: [1] } as never;
   for (const [queueCapacity, sentence] of [
     [0, "A job is running, and this service has no queue (--queue)."],
-    [1, "A job is running, and all 1 waiting place is taken."],
-    [2, "A job is running, and all 2 waiting places are taken."],
+    [1, "A job is running, and the only place in the queue is taken."],
+    [2, "A job is running, and all 2 places in the queue are taken."],
   ] as const) {
     const lab = await Lab.open({ home, log: quiet, queueCapacity, worker: { entry, execArgv: [] } });
     const jobs = [];
@@ -325,7 +325,7 @@ test("a job that finds no place is told how many there are; what waits ends with
     for (const [place, { id }] of jobs.entries()) {
       const { status, error } = await lab.get(id);
       const was = place === 0 ? "running" : "queued";
-      assert.equal([status, error], ["interrupted", `The service ended while the job was ${was}.`]);
+      assert.equal([status, error], ["interrupted", `The service shut down while the job was ${was}.`]);
     }
     assert.equal((await lab.submit(config).catch((error) => error)).message, "The service is shutting down.");
     const none = (id: string) => lab.get(id).catch((error) => [error.status, error.message]);

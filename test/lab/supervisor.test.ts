@@ -115,7 +115,7 @@ test("each death is a sentence of its own", async () => {
       failure(`The worker crashed (${signal}); its worker.log has its last output.`),
     );
   }
-  assert.equal(await killed("SIGTERM"), failure("The worker was ended by SIGTERM."));
+  assert.equal(await killed("SIGTERM"), failure("The worker was terminated by SIGTERM."));
 });
 
 test("a worker that ends is not waited for by the channel that a child of its own holds", async () => {

@@ -119,7 +119,7 @@ test("what an extraction's indices say, of one part and of several", async () =>
   extraction("parts", [texts(1, 3, 2)], { file: "1-of-2", source: { dtype: "f16" } });
   assert.is(
     await refusal(() => openExtraction(join(folder, "parts"))),
-    `The parts in ${join(folder, "parts")} are of two extractions: dtype is "f32" and "f16".`,
+    `The parts in ${join(folder, "parts")} belong to different extractions: dtype is "f32" and "f16".`,
   );
   extraction("parts", [texts(1, 3, 2)], { file: "1-of-2", index: { complete: false } });
   assert.is(
@@ -319,14 +319,14 @@ test("which rows are trained on and which are held out: whole texts, by their to
   );
   const many = join(folder, "many");
   for (const [more, message] of [
-    [{ layer: 2 }, `${many} holds the block outputs of blocks 1, 5, not of block 2.`],
+    [{ layer: 2 }, `${many} contains block outputs of blocks 1, 5, not of block 2.`],
     [{ point: "mid" }, `${many} holds block_out of blocks 1, 5, not mid.`],
   ] as const) {
     assert.is(await refusal(() => ask(more)), message);
   }
   assert.is(
     await refusal(() => trainingRows(join(folder, "lasts"), { layer: 1, rows: "all", seed: 1 })),
-    `${join(folder, "lasts")} holds one row of each text (last); rows all needs every token's.`,
+    `${join(folder, "lasts")} contains one row per text (last); rows all needs every token's.`,
   );
   assert.match(
     await refusal(() =>
@@ -414,7 +414,7 @@ test("a training that was not finished is kept with what it is of, and is no oth
   const path = join(place, "checkpoint-layer-3.safetensors");
   assert.is(
     await refusal(() => of({ ...identity, seed: 2 }).read()),
-    `${path} is of another training: seed is 1 there, here 2. Choose another folder, or remove the file.`,
+    `${path} belongs to a different training: seed is 1 there, here 2. Choose another folder, or delete the file.`,
   );
   writeFileSync(`${path}.0123456789ab.tmp`, "");
   await of().removeTorn();
@@ -428,7 +428,7 @@ test("a training that was not finished is kept with what it is of, and is no oth
   const nowhere = new Checkpoint(join(place, "none"), 3, identity);
   assert.match(
     await refusal(() => nowhere.write(state, history)),
-    /^The training cannot be kept in .*checkpoint-layer-3\.safetensors \(ENOENT\), which takes \d+ bytes; what was kept before is as it was\.$/,
+    /^The checkpoint .*checkpoint-layer-3\.safetensors \(\d+ bytes\) cannot be written \(ENOENT\); the previous one is unchanged\.$/,
   );
   // What is no fault of the disk's stays as it is.
   const open = () => Promise.reject(new TypeError("a fault of ours"));

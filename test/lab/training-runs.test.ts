@@ -335,14 +335,14 @@ test("a folder of somebody else's, a result that is none, another process at it:
   const own = await lock(join(held, "training.lock"), () => "held");
   assert.match(
     await refusal(() => train(held)),
-    new RegExp(`^Process ${process.pid} trains into ${held}, since \\d{4}-.*\\.$`),
+    new RegExp(`^Process ${process.pid} has been training in ${held} since \\d{4}-\.*\\.$`),
   );
   await own.release();
   await train(held);
   assert.not.ok(existsSync(join(held, "training.lock")));
   assert.is(
     await refusal(() => train(join(folder, "no", "where"))),
-    `Nothing can be written to ${join(folder, "no", "where")} (ENOENT).`,
+    `Cannot write to ${join(folder, "no", "where")} (ENOENT).`,
   );
   for (const there of filesOf("", 5)) {
     const taken = place();

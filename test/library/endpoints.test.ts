@@ -115,11 +115,11 @@ test("a file of another model is taken where the address says so: restamp, 1 or 
   }
   for (const query of ["?restamp=0", "?restamp=false", "?restamp=no"]) {
     const { status, body } = await sent(query);
-    assert.equal([status, body], [400, { error: "restamp: 1, or left out." }]);
+    assert.equal([status, body], [400, { error: "restamp: must be 1 or absent." }]);
   }
   const { status, body } = await sent("");
   assert.is(status, 400);
-  assert.match(body.error, /^The file belongs to other \(0{16}\), not to m \(f{16}\)\.$/);
+  assert.match(body.error, /^The file was made for other \(0{16}\), not for m \(f{16}\)\.$/);
 });
 
 test("a file of more than 64 MiB is refused by what its head announces", async () => {

@@ -118,7 +118,10 @@ test("checkpoints that say what cannot be read: packed, big-endian, cut, older, 
   );
   const great = storedZip({ "x/data.pkl": pickle });
   great.writeUInt32LE(16 * 1024 ** 2 + 1, great.indexOf("PK\x01\x02") + 24);
-  assert.is(await refusal(() => open(great)), "The .pt file's pickle has 16777217 bytes.");
+  assert.is(
+    await refusal(() => open(great)),
+    "The .pt file's pickle has 16777217 bytes; the limit is 16777216.",
+  );
   // One byte less is not too many; it ends where the pickle says.
   great.writeUInt32LE(16_777_216, great.indexOf("PK\x01\x02") + 24);
   assert.equal([...(await open(great)).shapes], []);
@@ -167,11 +170,11 @@ test("a dictionary is kept for a block that its file or its caller says, once an
   assert.equal([bytes, sha256], [file.length, sha256OfNumbers(file)]);
   assert.is(
     await refusal(() => dictionaries.add("x", place, { layer: 1 })),
-    "The file says that it reads block 2, not 1.",
+    "According to the file it reads block 2, not 1.",
   );
   assert.is(
     await refusal(() => dictionaries.add("x", published("block-256", "blocks.256.hook_resid_post").place)),
-    "The file says that it reads block 256; blocks are counted from 0, and 255 is the last that is known.",
+    "According to the file it reads block 256; it must be from 0 to 255.",
   );
   const fits = { nEmbd: 4, nLayer: 3 };
   const { vector, feature } = await dictionaries.direction("own", 2, 2, fits);
@@ -180,15 +183,15 @@ test("a dictionary is kept for a block that its file or its caller says, once an
     [() => dictionaries.direction("own", 3, 2, fits), "The dictionary own has 3 features, 0 to 2; got 3."],
     [
       () => dictionaries.direction("own", 0, 1, fits),
-      "The dictionary own reads block 2, not 1: its features are directions of its own block.",
+      "The dictionary own reads block 2, not 1; its features are directions in that block only.",
     ],
     [
       () => dictionaries.fitting("own", { nEmbd: 3, nLayer: 3 }),
-      "The dictionary own reads rows of 4 values; the model's hidden size is 3.",
+      "The dictionary own reads activations of 4 values; the model's hidden size is 3.",
     ],
     [
       () => dictionaries.fitting("own", { nEmbd: 4, nLayer: 2 }),
-      "The dictionary own reads block 2; the model has 2, 0 to 1.",
+      "The dictionary own reads block 2; the model has blocks 0 to 1.",
     ],
     [() => dictionaries.fitting("none", fits), "There is no dictionary named none; there are own."],
   ] as const) {
@@ -199,15 +202,15 @@ test("a dictionary is kept for a block that its file or its caller says, once an
   assert.match(await refusal(() => dictionaries.get("spoilt")), /^The dictionary spoilt cannot be read: /);
   // What a folder holds beside them: too long settings, settings that are none.
   writeFileSync(join(place, "cfg.json"), "{");
-  assert.is(await refusal(() => dictionaries.add("x", place)), "cfg.json is no JSON.");
+  assert.is(await refusal(() => dictionaries.add("x", place)), "cfg.json is not JSON.");
   writeFileSync(join(place, "cfg.json"), Buffer.alloc(16 * 1024 ** 2 + 1, " "));
   assert.is(
     await refusal(() => dictionaries.add("x", place)),
-    "cfg.json has 16777217 bytes; at most 16777216 are read.",
+    "cfg.json has 16777217 bytes; the limit is 16777216.",
   );
   assert.is(
     await refusal(() => dictionaries.add("x", join(home, "nowhere"))),
-    `There is no file or folder ${join(home, "nowhere")}.`,
+    `No file or folder ${join(home, "nowhere")}.`,
   );
   assert.is(decodeSafetensors(encodeSafetensors({})).tensors.size, 0);
 });
@@ -250,8 +253,8 @@ test("a lens is kept under a name: its blocks in 16 bits where that loses nothin
     ["own"],
   );
   for (const [model, message] of [
-    [{ nEmbd: 3, nLayer: 3 }, "The lens own reads rows of 2 values; the model's hidden size is 3."],
-    [{ nEmbd: 2, nLayer: 2 }, "The lens own reads block 2; the model has 2, 0 to 1."],
+    [{ nEmbd: 3, nLayer: 3 }, "The lens own reads activations of 2 values; the model's hidden size is 3."],
+    [{ nEmbd: 2, nLayer: 2 }, "The lens own reads block 2; the model has blocks 0 to 1."],
   ] as const) {
     assert.is(await refusal(() => lenses.fitting("own", model)), message);
   }
@@ -261,7 +264,10 @@ test("a lens is kept under a name: its blocks in 16 bits where that loses nothin
   assert.is(await refusal(() => lenses.add("x", infinite)), no);
   const deep = join(home, "deep_jacobian_lens.pt");
   writeFileSync(deep, torchFile({ J: { 256: square(1, 0, 0, 1) } }));
-  assert.is(await refusal(() => lenses.add("x", deep)), "The lens reads block 256; at most 255 are known.");
+  assert.is(
+    await refusal(() => lenses.add("x", deep)),
+    "The lens reads block 256; the largest supported index is 255.",
+  );
   assert.equal([await lenses.remove("own"), await lenses.remove("own")], [true, false]);
   assert.is(await refusal(() => lenses.get("own")), "There is no lens named own; there are no lenses yet.");
 });
@@ -317,14 +323,17 @@ test("weights and settings that are no files are not opened: a link to a folder,
     symlinkSync(target, weights);
     assert.is(
       await refusal(() => dictionaries.add("x", place, { layer: 0 })),
-      '"sae_weights.safetensors" is no file.',
+      '"sae_weights.safetensors" is not a regular file.',
     );
     rmSync(weights);
   }
   rmSync(settings);
   writeFileSync(weights, encodeSafetensors({}));
   symlinkSync(home, settings);
-  assert.is(await refusal(() => dictionaries.add("x", place, { layer: 0 })), '"cfg.json" is no file.');
+  assert.is(
+    await refusal(() => dictionaries.add("x", place, { layer: 0 })),
+    '"cfg.json" is not a regular file.',
+  );
 });
 
 test("the hub is not asked for what a repository's name says is none", async () => {
@@ -341,7 +350,7 @@ test("the hub is not asked for what a repository's name says is none", async () 
   assert.equal(asked, []);
   for (const kind of ["mlp", "res"]) {
     const place = `google/gemma-scope-2b-pt-${kind}/layer_3`;
-    assert.is(await add(place), `There is no file or folder ${place}.`);
+    assert.is(await add(place), `No file or folder ${place}.`);
     assert.is(asked.pop(), place);
   }
 });
