@@ -82,7 +82,7 @@ test("settings as deep as a stack, of the wrong kind, or at odds with the weight
   await refused(saeLens({ architecture: "standard", metadata: deep }), /metadata is not a JSON object/);
   await refused(
     saeLens({ architecture: "standard", d_in: 4, metadata }),
-    /d_in is 4; W_enc has the shape \[3, 2\]/,
+    /d_in is 4, but W_enc has the shape \[3, 2\]/,
   );
   await refused(saeLens({ architecture: "standard", d_sae: 3, metadata }), /d_sae is 3; W_enc/);
   await refused(
@@ -153,7 +153,7 @@ test("what is no file where a file should be", async () => {
   execFileSync("mkfifo", [join(pipe, "cfg.json")]);
   await refused(pipe, /"cfg\.json" is not a regular file\./);
   const odd = place({ "a\u001b[31m.pt": "", "b\n.pt": "" });
-  await refused(odd, /2 dictionaries, such as "a\\u001b\[31m\.pt", "b\\n\.pt": name one\./);
+  await refused(odd, /2 dictionaries, such as "a\\u001b\[31m\.pt", "b\\n\.pt"; specify one\./);
 });
 
 test("a name in a sentence moves no cursor and turns no text around", () => {

@@ -137,7 +137,7 @@ test("Llama Scope: average lengths and the decoder's go into its weights", async
     ["jumprelu", [0, 0], { hook, layer: 3, point: "block_out" }, []],
   );
   assert.equal((await read(of({ act_fn: "topk", hook_point_out: hook, jump_relu_threshold: 2 }))).notes, [
-    "Trained with top-k and read with its published threshold, as its publisher does.",
+    "Trained with top-k; read with the threshold its publisher uses.",
   ]);
   const lengthless = "dataset_average_activation_norm in hyperparams.json must have positive `in` and `out`.";
   for (const [more, message] of [
@@ -253,7 +253,7 @@ test("dictionary_learning: each class as its own loader reads it, and where its 
     ...kept,
     k: 1,
   });
-  assert.match(await refusal(of({ dict_class: "AutoEncoderTopK" }, topk)), /no file says k\.$/);
+  assert.match(await refusal(of({ dict_class: "AutoEncoderTopK" }, topk)), /no file records k\.$/);
   const jump = { ...plain, ...layout, activation: "jumprelu", subtractBias: true };
   for (const [dict_class, arrays] of [
     ["BatchTopKSAE", topk],
@@ -319,7 +319,7 @@ test("checkpoints alone: Qwen-Scope's and Goodfire's", async () => {
   assert.equal(await read(folder({}, { "layer3.sae.pt": qwen }), 2), {
     ...{ ...plain, layout: "Qwen-Scope", activation: "topk_raw", k: 2, origin: {} },
   });
-  assert.match(await refusal(folder({}, { "layer3.sae.pt": qwen })), /no file says k\.$/);
+  assert.match(await refusal(folder({}, { "layer3.sae.pt": qwen })), /no file records k\.$/);
   const goodfire: Arrays = {
     ...{ "encoder_linear.weight": [wide, encoder], "encoder_linear.bias": [two, [0.5, -1]] },
     ...{ "decoder_linear.weight": [tall, across(decoder)], "decoder_linear.bias": [three, [7, 8, 9]] },
@@ -366,7 +366,7 @@ test("a folder of which no layout knows the files says which ones are", async ()
   const said = await refusal(folder({ "other.json": {} }, {}));
   assert.match(
     said,
-    /^No layout that is read fits the files "other\.json"; read are SAELens \(cfg\.json, sae_weights/,
+    /^No supported layout matches the files "other\.json"; supported are SAELens \(cfg\.json, sae_weights/,
   );
   assert.match(await refusal(folder({}, {})), /fits the files \(none\); read are/);
   // Weights without their settings are nobody's.

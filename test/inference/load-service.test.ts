@@ -116,7 +116,7 @@ test("the engine is opened with what concerns it, and the service knows the rest
   );
   assert.equal(service.backend, { backend: "cpu", devices: [{ kind: "cpu" }] });
   for (let slot = 0; slot < 2; slot++) admission.enter();
-  assert.throws(() => admission.enter(), /2 requests are running or waiting/);
+  assert.throws(() => admission.enter(), /2 requests are already running or waiting/);
   assert.equal(await library.vectors.list(), []);
 });
 

@@ -87,7 +87,7 @@ test("an engine's refusal is the answer, with whose fault it is", () => {
     "context_length_exceeded",
   ]);
   const unfit = refused(400, { message: "Failed to initialize samplers: std::exception", type: "x" })[1];
-  assert.match(String(unfit), "does not fit the format");
+  assert.match(String(unfit), "does not match the required format");
   assert.is(wholeBody({ status: 399, body: "b" }), "b");
 });
 

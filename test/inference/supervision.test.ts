@@ -97,12 +97,12 @@ test("a start that fails is told at once: by its own sentence, or by how the pro
   const kill = (signal: string) => `process.kill(process.pid, "${signal}"); setInterval(() => {}, 1000);`;
   assert.is(
     await refusal(dies("process.exit(3);")),
-    "The serving process ended with code 3; it said last: last words.",
+    "The serving process ended with code 3; its last output: last words.",
   );
   assert.is(await refusal("process.exit(0);"), "The serving process ended with code 0.");
   assert.is(
     await refusal(dies(kill("SIGABRT"))),
-    "The serving process crashed (SIGABRT); it said last: last words.",
+    "The serving process crashed (SIGABRT); its last output: last words.",
   );
   assert.is(
     await refusal(dies(kill("SIGKILL"))),
@@ -111,7 +111,10 @@ test("a start that fails is told at once: by its own sentence, or by how the pro
   const remote = `process.stdout.write("Remote RPC server crashed or returned malformed response\\n", () => process.abort());`;
   assert.is(await refusal(remote), "An rpc-server was lost, along with its part of the model.");
   const much = `process.stderr.write("x".repeat(3000), () => process.exit(1));`;
-  assert.is(await refusal(much), `The serving process ended with code 1; it said last: ${"x".repeat(2000)}.`);
+  assert.is(
+    await refusal(much),
+    `The serving process ended with code 1; its last output: ${"x".repeat(2000)}.`,
+  );
 });
 
 test("a signal ends the start, before it and while it loads", async () => {
@@ -314,7 +317,7 @@ test("while nobody serves, the port answers for itself, in each API's form; an e
       );
       assert.match(
         asked.body.error.message,
-        /^The server is (restarting after a fault; try again in a moment|ending)\.$/,
+        /^The server is (restarting after a crash; retry in a moment|shutting down)\.$/,
       );
       assert.is(asked.body.error.code, "unavailable");
     }

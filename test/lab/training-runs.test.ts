@@ -335,7 +335,7 @@ test("a folder of somebody else's, a result that is none, another process at it:
   const own = await lock(join(held, "training.lock"), () => "held");
   assert.match(
     await refusal(() => train(held)),
-    new RegExp(`^Process ${process.pid} has been training in ${held} since \\d{4}-\.*\\.$`),
+    new RegExp(`^Process ${process.pid} has been training in ${held} since \\d{4}-.*\\.$`),
   );
   await own.release();
   await train(held);

@@ -54,7 +54,7 @@ test("a capping file: the entry that is named, at the layer that the file says",
   await refused(/2 vectors; specify the entry: layer_1\/contrast, late/, "capping", { format: "capping" });
   await refused(/no entry none/, "capping", { format: "capping", entry: "none" });
   await refused(/is for layer 2, not 1/, "capping", { format: "capping", entry: "late", layer: 1 });
-  await refused(/entry chooses among/, "axis", { format: "assistant-axis", entry: "late" });
+  await refused(/entry is for capping files/, "axis", { format: "assistant-axis", entry: "late" });
 });
 
 test("a refusal direction is of a block's input: of the block before it; it is a view into a whole storage", async () => {
@@ -62,13 +62,13 @@ test("a refusal direction is of a block's input: of the block before it; it is a
   assert.equal(await plain("direction", { format: "refusal", layer: 2 }), { 1: [70, 71, 72, 73] });
   await refused(/does not record its layer/, "direction", { format: "refusal" });
   await refused(/layer 0 applies to the embedding/, "direction", { format: "refusal", layer: 0 });
-  await refused(/shape \[4, 3, 4\]; one vector/, "mean_diffs", { format: "refusal", layer: 2 });
+  await refused(/shape \[4, 3, 4\]; expected one vector/, "mean_diffs", { format: "refusal", layer: 2 });
 });
 
 test("what a file does not say has to be said: its form, its model", async () => {
   await refused(/does not record what its rows are: specify the format, one of persona/, "persona", {});
   await refused(/The file does not record its model/, "persona", { format: "persona", model: undefined });
-  await refused(/does not hold a single tensor; it holds metadata\.n, axis/, "axis-dict", {
+  await refused(/does not contain a single tensor; it contains metadata\.n, axis/, "axis-dict", {
     format: "persona",
   });
 });

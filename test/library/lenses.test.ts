@@ -93,7 +93,7 @@ test("a tuned lens reads a block's input, which is the output of the block befor
   assert.is(bytes.readUInt16LE(matrix), 0x4000, "2 in 16 bits");
   for (const [wrong, reason] of [
     [{ lens_type: "something" }, /"something"/],
-    [{ d_model: 5 }, /d_model 5; the matrices are 4 wide/],
+    [{ d_model: 5 }, /d_model is 5, but the matrices are 4 wide/],
     [{ num_hidden_layers: 3 }, /3 blocks; the file has a translator 3/],
   ] as const) {
     settle({ ...settings, ...wrong });
@@ -121,7 +121,7 @@ test("a lens of another model is refused with both numbers", async () => {
 test("what is no lens, or reads elsewhere, is one sentence", async () => {
   const add = (value: { [key: string]: TorchValue }) => refusal(() => lenses.add("x", published(value)));
   assert.match(await add({ w: identity(4) }), /^The file is not a supported lens: it has "w";/);
-  assert.match(await add({ J: { 0: identity(4) }, d_model: 5 }), /d_model 5; its matrices are 4 wide/);
+  assert.match(await add({ J: { 0: identity(4) }, d_model: 5 }), /d_model is 5, but its matrices are 4 wide/);
   assert.match(await add({ J: { 0: identity(4), 1: identity(5) } }), /shape \[5, 5\]; \[4, 4\] fits/);
   const provenance = { capture_point: "attn_out" };
   assert.match(await add({ J: { 0: identity(4) }, provenance }), /reads at "attn_out"; only block outputs/);
