@@ -93,7 +93,7 @@ test("a tensor's place is what its shape and type need, within the file", () => 
 });
 
 test("a header that is no object of JSON; metadata that are texts are kept", () => {
-  const no = (why: string) => `The file is not a .safetensors file: its header is ${why}.`;
+  const no = (why: string) => `The file is not a .safetensors file: its header is not ${why}.`;
   refused(file("{nothing"), no("JSON"));
   refused(file('{"\xff":1}'), no("JSON"));
   for (const header of ["null", "[]", "7", '"a"']) refused(file(header.padEnd(10)), no("object"));

@@ -180,7 +180,7 @@ test("a pickle that says what cannot be is told why", () => {
     ["cm\nf\nNR", "it calls something that is not a name"],
     ["N)R", "it calls something that is not a name"],
     ["cm\ng\n)R", 'it names "m.g"; only tensors, numbers, strings, lists and dicts are supported'],
-    ["\x01", "it has the opcode 0x01, which no plain checkpoint needs"],
+    ["\x01", "it has the opcode 0x01, which plain checkpoints do not need"],
     ["X\x01\x00\x00\x00\xff", "it has a string that is not UTF-8"],
     [`c${"m".repeat(257)}\nf\n`, "it has an unterminated name"],
     ["cm", "it has an unterminated name"],

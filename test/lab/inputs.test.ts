@@ -85,11 +85,11 @@ test("tokens: one exactly for a target, positions the model was trained on, bloc
   assert.is(await targetToken(model, " x"), 1);
   assert.is(
     await refusal(() => targetToken(model, " x y")),
-    'target_token must encode to exactly one token; " x y" gives 2: " x" " y".',
+    'target_token must encode to exactly one token; " x y" yields 2: " x" " y".',
   );
   assert.is(
     await refusal(() => targetToken(model, "", "pairs[0].foil_token")),
-    'pairs[0].foil_token must encode to exactly one token; "" gives 0: .',
+    'pairs[0].foil_token must encode to exactly one token; "" yields 0: .',
   );
   checkPositions(model, 8, "It");
   assert.is(

@@ -161,7 +161,7 @@ test("what cannot be right is refused in one sentence", async () => {
   );
   const narrow = zipOf({ layer_3: npyFile(ramp.subarray(1), [width - 1]) });
   const cases: [string, unknown, RegExp][] = [
-    ["vectors/a", file, /Which model the file belongs to has to be said/],
+    ["vectors/a", file, /The file does not record its model/],
     ["vectors/a?model=nowhere/at-all", file, /no model nowhere\/at-all on this machine/],
     ["vectors/a?model=demo", other, /belongs to other \(0{16}\), not to demo \([0-9a-f]{16}\)/],
     ["vectors/a?model=demo", narrow, /127 values per layer; the model's hidden size is 128/],

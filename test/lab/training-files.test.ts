@@ -320,7 +320,7 @@ test("which rows are trained on and which are held out: whole texts, by their to
   const many = join(folder, "many");
   for (const [more, message] of [
     [{ layer: 2 }, `${many} contains block outputs of blocks 1, 5, not of block 2.`],
-    [{ point: "mid" }, `${many} holds block_out of blocks 1, 5, not mid.`],
+    [{ point: "mid" }, `${many} contains block_out of blocks 1, 5, not mid.`],
   ] as const) {
     assert.is(await refusal(() => ask(more)), message);
   }
@@ -414,7 +414,7 @@ test("a training that was not finished is kept with what it is of, and is no oth
   const path = join(place, "checkpoint-layer-3.safetensors");
   assert.is(
     await refusal(() => of({ ...identity, seed: 2 }).read()),
-    `${path} belongs to a different training: seed is 1 there, here 2. Choose another folder, or delete the file.`,
+    `${path} belongs to a different training: seed is 1 there and 2 here. Choose another folder, or delete the file.`,
   );
   writeFileSync(`${path}.0123456789ab.tmp`, "");
   await of().removeTorn();

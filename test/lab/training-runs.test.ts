@@ -355,7 +355,7 @@ test("a folder of somebody else's, a result that is none, another process at it:
   }
   assert.is(
     await refusal(() => train(place(), { point: "mid" })),
-    `${from} holds block_out of blocks 1, 5, not mid.`,
+    `${from} contains block_out of blocks 1, 5, not mid.`,
   );
 });
 
