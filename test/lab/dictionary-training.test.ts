@@ -166,7 +166,7 @@ test("a training that is stopped goes on to the same files; a finished one is to
   assert.is(steps, 0);
   assert.match(
     await refusal(() => train({ k: 5 }, stopped)),
-    /holds another training: k is 4 there, here 5\./,
+    /contains a different training: k is 4 there and 5 here\./,
   );
 });
 

@@ -262,7 +262,7 @@ test("what cannot be is refused in a sentence, and nothing that is there is touc
   await run({ data: good, out });
   assert.match(
     await refused({ data: good, out, rows: "last" }),
-    /another extraction: rows is "all" there, here "last"\./,
+    /a different extraction: rows is "all" there and "last" here\./,
   );
   file("good.txt", "one\ntwo\n\nfour");
   assert.match(await refused({ data: good, out }), /another extraction: data is/);

@@ -275,7 +275,7 @@ test("a folder of shards: what is finished is kept, what was being written goes,
   // What both say is told where it is no longer than 200 characters, of which "all" has five.
   assert.match(
     await says(another({ rows: "x".repeat(193) })),
-    /: rows is "all" there, here "x{193}"\. Choose/,
+    /: rows is "all" there and "x{193}" here\. Choose/,
   );
   assert.match(await says(another({ rows: "x".repeat(194) })), /: its rows differ\. Choose/);
   assert.match(await says(another({ data: "x".repeat(300) })), /: its data differ\. Choose/);

@@ -444,9 +444,9 @@ test("a training that was not finished is kept with what it is of, and is no oth
   assert.is(says(identity, { ...identity }), undefined);
   assert.is(says({ ...identity, more: 1 }, identity), "its more differs");
   assert.is(says(null, identity), "its seed differs");
-  assert.is(says({ ...identity, name: "y" }, identity), 'name is "y" there, here "x"');
+  assert.is(says({ ...identity, name: "y" }, identity), 'name is "y" there and "x" here');
   // Together with their quotation marks 200 characters, and 201.
-  assert.match(says({ name: "y".repeat(195) }, { name: "x" })!, /^name is "y{195}" there, here "x"$/);
+  assert.match(says({ name: "y".repeat(195) }, { name: "x" })!, /^name is "y{195}" there and "x" here$/);
   assert.is(says({ name: "y".repeat(196) }, { name: "x" }), "its name differs");
 });
 
