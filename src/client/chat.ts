@@ -1,6 +1,6 @@
 import type { Static } from "typebox";
 import type { ChatMessage } from "../contracts/chat.js";
-import { addTold } from "../contracts/told.js";
+import { mergeStreamEvent } from "../contracts/stream-event.js";
 import { TaplineError } from "./errors.js";
 import { events } from "./event-stream.js";
 import type { CallOptions, Transport } from "./transport.js";
@@ -117,7 +117,7 @@ export async function wholeAnswers(deltas: AsyncIterable<ChatDelta>): Promise<An
     answer.text += content;
     answer.reasoning += reasoning;
     answer.finishReason = finishReason ?? answer.finishReason;
-    if (tapline !== undefined) answer.tapline = addTold(answer.tapline, tapline);
+    if (tapline !== undefined) answer.tapline = mergeStreamEvent(answer.tapline, tapline);
   }
   return answers.filter((answer) => answer !== undefined);
 }

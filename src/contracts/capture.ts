@@ -1,18 +1,21 @@
-import Type, { type Static, type TSchema } from "typebox";
+import Type, { type Static } from "typebox";
 import { defaults, limits } from "./limits.js";
 import { modelPoints } from "./names.js";
-import { optional } from "./optional.js";
+import { optional, orNull } from "./optional.js";
 import { Provenance } from "./provenance.js";
 import { Candidate } from "./result-fields.js";
 
 /** The body of `POST /lab/activations` on the inference server. */
 export const CaptureRequest = Type.Object(
   {
-    model: Type.String({ minLength: 1, description: "Exactly the model that the capabilities name." }),
+    model: Type.String({
+      minLength: 1,
+      description: "The model's id, exactly as GET /lab/capabilities lists it.",
+    }),
     prompt: Type.String({
       pattern: "\\S",
       maxLength: limits.capture_prompt_characters,
-      description: "Raw text, not blank.",
+      description: "Raw text; must not be blank.",
     }),
     layers: optional.Array(Type.Integer({ minimum: 0, maximum: limits.layer_index }), {
       minItems: 1,
@@ -43,29 +46,28 @@ export const CaptureResult = Type.Object(
 );
 export type CaptureResult = Static<typeof CaptureResult>;
 
-const known = <S extends TSchema>(type: S) => Type.Union([type, Type.Null()]);
-
 /** The answer of `GET /lab/capabilities` on the inference server. */
 export const Capabilities = Type.Object(
   {
     serving_activations: Type.Boolean({
-      description: "Whether captures of the resident model are possible.",
+      description: "Whether the resident model supports captures.",
     }),
-    model: known(Type.String()),
+    model: orNull(Type.String()),
     fingerprint: optional.String({
-      description: "Of the model's file: stored vectors and probes name the one they were made on.",
+      description:
+        "Fingerprint of the model's file; saved vectors and probes record the one they were made on.",
     }),
     max_layers: Type.Literal(limits.capture_layers),
     max_input_tokens: Type.Literal(limits.capture_input_tokens),
-    n_layer: known(Type.Integer()),
-    n_embd: known(Type.Integer()),
-    architecture: known(Type.String()),
+    n_layer: orNull(Type.Integer()),
+    n_embd: orNull(Type.Integer()),
+    architecture: orNull(Type.String()),
     backend: Type.String(),
     points: Type.Array(Type.Enum([...modelPoints]), {
       description:
-        "Points that its blocks have, for experiments in a Lab; captures here are of block_out. Attention needs a context without flash attention, which the Lab's is.",
+        "Points of the model's blocks that Lab experiments can read; captures here read block_out. `attention` needs a context without flash attention, which the Lab uses.",
     }),
-    pending: Type.Boolean({ description: "Whether a capture is waiting or running." }),
+    pending: Type.Boolean({ description: "Whether a capture is queued or running." }),
   },
   { title: "Capabilities" },
 );

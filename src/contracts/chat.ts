@@ -1,18 +1,18 @@
 import Type, { type Static } from "typebox";
 import { inferenceLimits as limits } from "./inference-limits.js";
 import { LiveRequest } from "./live.js";
-import { optional } from "./optional.js";
+import { oneOf, optional, orNull } from "./optional.js";
 
-export const flag = () => optional(Type.Boolean());
-export const number = (minimum: number, maximum: number) => optional(Type.Number({ minimum, maximum }));
-export const integer = (minimum: number, maximum: number) => optional(Type.Integer({ minimum, maximum }));
+export const flag = () => optional.Boolean();
+export const number = (minimum: number, maximum: number) => optional.Number({ minimum, maximum });
+export const integer = (minimum: number, maximum: number) => optional.Integer({ minimum, maximum });
 export const maxInt = 2_147_483_647;
 
 const TokenId = Type.Integer({ minimum: 0, maximum: maxInt });
 export const Text = Type.String({ maxLength: limits.body_bytes });
 export const AnyObject = Type.Record(Type.String(), Type.Unknown());
 
-/** What chooses the next token; the names and meanings are llama-server's and OpenAI's. */
+/** Sampling parameters, with the names and meanings of llama-server and OpenAI. */
 export const sampling = {
   temperature: number(0, 100),
   dynatemp_range: number(0, 100),
@@ -64,13 +64,13 @@ export const sampling = {
       { maxItems: limits.logit_biases },
     ),
   ]),
-  grammar: optional(Type.String({ maxLength: limits.grammar_characters })),
+  grammar: optional.String({ maxLength: limits.grammar_characters }),
   json_schema: optional(AnyObject),
   n_probs: integer(0, 100),
   post_sampling_probs: flag(),
 };
 
-/** What a server can be told to mean where a request says nothing. */
+/** Sampling defaults that a server can be started with. */
 export type SamplingDefaults = Partial<
   Record<
     | "temperature"
@@ -85,9 +85,9 @@ export type SamplingDefaults = Partial<
   >
 >;
 
-/** How much is generated, how it is sent, and what the slot keeps. */
+/** How much is generated, how it is sent, and what stays in the slot's cache. */
 export const generation = {
-  model: optional(Type.String({ minLength: 1, maxLength: 4096 })),
+  model: optional.String({ minLength: 1, maxLength: 4096 }),
   max_tokens: integer(-1, maxInt),
   max_completion_tokens: integer(-1, maxInt),
   n_predict: integer(-1, maxInt),
@@ -99,7 +99,7 @@ export const generation = {
     Type.Array(Type.String({ maxLength: limits.stop_characters }), { maxItems: limits.stop_strings }),
   ]),
   stream: flag(),
-  stream_options: optional(Type.Object({ include_usage: optional(Type.Boolean()) })),
+  stream_options: optional.Object({ include_usage: optional.Boolean() }),
   cache_prompt: flag(),
   return_tokens: flag(),
   return_progress: flag(),
@@ -114,11 +114,11 @@ export const generation = {
 const ContentPart = Type.Object({
   type: Type.String({ minLength: 1, maxLength: 64 }),
   text: optional(Text),
-  image_url: optional(Type.Object({ url: Type.String({ maxLength: limits.body_bytes }) })),
+  image_url: optional.Object({ url: Type.String({ maxLength: limits.body_bytes }) }),
 });
 
 const ToolCall = Type.Object({
-  id: optional(Type.String({ maxLength: 256 })),
+  id: optional.String({ maxLength: 256 }),
   type: optional(Type.Literal("function")),
   function: Type.Object({
     name: Type.String({ minLength: 1, maxLength: 256 }),
@@ -128,11 +128,11 @@ const ToolCall = Type.Object({
 
 export const ChatMessage = Type.Object({
   role: Type.String({ minLength: 1, maxLength: 64 }),
-  content: optional(Type.Union([Text, Type.Array(ContentPart, { maxItems: limits.messages }), Type.Null()])),
-  name: optional(Type.String({ maxLength: 256 })),
-  reasoning_content: optional(Type.Union([Text, Type.Null()])),
-  tool_calls: optional(Type.Union([Type.Array(ToolCall, { maxItems: limits.tools }), Type.Null()])),
-  tool_call_id: optional(Type.String({ maxLength: 256 })),
+  content: optional.Union([Text, Type.Array(ContentPart, { maxItems: limits.messages }), Type.Null()]),
+  name: optional.String({ maxLength: 256 }),
+  reasoning_content: optional(orNull(Text)),
+  tool_calls: optional(orNull(Type.Array(ToolCall, { maxItems: limits.tools }))),
+  tool_call_id: optional.String({ maxLength: 256 }),
 });
 
 const Tool = Type.Object({
@@ -141,13 +141,13 @@ const Tool = Type.Object({
     name: Type.String({ minLength: 1, maxLength: 256 }),
     description: optional(Text),
     parameters: optional(AnyObject),
-    strict: optional(Type.Union([Type.Boolean(), Type.Null()])),
+    strict: optional(orNull(Type.Boolean())),
   }),
 });
 
 export const template = {
   messages: Type.Array(ChatMessage, { minItems: 1, maxItems: limits.messages }),
-  tools: optional(Type.Array(Tool, { maxItems: limits.tools })),
+  tools: optional.Array(Tool, { maxItems: limits.tools }),
   tool_choice: optional.Union([
     Type.Literal("none"),
     Type.Literal("auto"),
@@ -159,39 +159,34 @@ export const template = {
   ]),
   parallel_tool_calls: flag(),
   chat_template_kwargs: optional(
-    Type.Intersect([AnyObject, Type.Object({ enable_thinking: optional(Type.Boolean()) })]),
+    Type.Intersect([AnyObject, Type.Object({ enable_thinking: optional.Boolean() })]),
   ),
   add_generation_prompt: flag(),
-  continue_final_message: optional(Type.Union([Type.Boolean(), Type.String({ maxLength: 64 })])),
-  reasoning_format: optional.Union([
-    Type.Literal("none"),
-    Type.Literal("auto"),
-    Type.Literal("deepseek"),
-    Type.Literal("deepseek-legacy"),
-  ]),
-  reasoning_effort: optional(Type.String({ maxLength: 64 })),
+  continue_final_message: optional.Union([Type.Boolean(), Type.String({ maxLength: 64 })]),
+  reasoning_format: optional(oneOf("none", "auto", "deepseek", "deepseek-legacy")),
+  reasoning_effort: optional.String({ maxLength: 64 }),
 };
 
-/** The body of `POST /v1/chat/completions`. Fields that are not named here are ignored. */
+/** The body of `POST /v1/chat/completions`. Other fields are ignored. */
 export const ChatRequest = Type.Object(
   {
     ...template,
     ...generation,
     ...sampling,
     response_format: optional.Object({
-      type: Type.Union([Type.Literal("text"), Type.Literal("json_object"), Type.Literal("json_schema")]),
+      type: oneOf("text", "json_object", "json_schema"),
       schema: optional(AnyObject),
       json_schema: optional.Object({
-        name: optional(Type.String({ maxLength: 256 })),
+        name: optional.String({ maxLength: 256 }),
         schema: optional(AnyObject),
-        strict: optional(Type.Union([Type.Boolean(), Type.Null()])),
+        strict: optional(orNull(Type.Boolean())),
       }),
     }),
     logprobs: flag(),
     top_logprobs: integer(0, limits.top_logprobs),
     reasoning_budget_tokens: integer(-1, maxInt),
     thinking_budget_tokens: integer(-1, maxInt),
-    reasoning_budget_message: optional(Type.String({ maxLength: 4096 })),
+    reasoning_budget_message: optional.String({ maxLength: 4096 }),
     tapline: optional(LiveRequest),
   },
   { title: "ChatRequest" },
@@ -199,7 +194,7 @@ export const ChatRequest = Type.Object(
 export type ChatRequest = Static<typeof ChatRequest>;
 
 const { tapline: _, ...countedInChat } = ChatRequest.properties;
-/** The body of `POST /v1/chat/completions/input_tokens`: counting changes and watches nothing. */
+/** The body of `POST /v1/chat/completions/input_tokens`: counting takes no edits or readings. */
 export const ChatCountRequest = Type.Object(countedInChat, { title: "ChatCountRequest" });
 
 /** The body of `POST /apply-template`. */
@@ -207,7 +202,7 @@ export const TemplateRequest = Type.Object(template, { title: "TemplateRequest" 
 export type TemplateRequest = Static<typeof TemplateRequest>;
 
 const Tokens = Type.Array(TokenId, { minItems: 1, maxItems: limits.prompt_tokens });
-/** A text, its tokens, or several of both. */
+/** A text or its tokens, or a list of either. */
 const texts = (maxItems: number) =>
   Type.Union([Text, Tokens, Type.Array(Type.Union([Text, Tokens]), { minItems: 1, maxItems })]);
 
@@ -226,33 +221,30 @@ export const CompletionRequest = Type.Object(
 );
 export type CompletionRequest = Static<typeof CompletionRequest>;
 
-/** The body of `POST /completion`: llama-server's own. */
+/** The body of `POST /completion`: llama-server's format. */
 export const NativeCompletionRequest = Type.Object(
   {
     prompt: texts(limits.prompts),
     ...generation,
     ...sampling,
-    response_fields: optional(Type.Array(Type.String({ maxLength: 256 }), { maxItems: 64 })),
+    response_fields: optional.Array(Type.String({ maxLength: 256 }), { maxItems: 64 }),
   },
   { title: "NativeCompletionRequest" },
 );
 export type NativeCompletionRequest = Static<typeof NativeCompletionRequest>;
 
-/** The body of `POST /infill`: a text between two others. */
+/** The body of `POST /infill`: fills in the text between a prefix and a suffix. */
 export const InfillRequest = Type.Object(
   {
     input_prefix: Text,
     input_suffix: Text,
-    input_extra: optional.Array(
-      Type.Object({ filename: optional(Type.String({ maxLength: 4096 })), text: Text }),
-      {
-        maxItems: limits.infill_files,
-      },
-    ),
+    input_extra: optional.Array(Type.Object({ filename: optional.String({ maxLength: 4096 }), text: Text }), {
+      maxItems: limits.infill_files,
+    }),
     prompt: optional(Text),
     ...generation,
     ...sampling,
-    response_fields: optional(Type.Array(Type.String({ maxLength: 256 }), { maxItems: 64 })),
+    response_fields: optional.Array(Type.String({ maxLength: 256 }), { maxItems: 64 }),
   },
   { title: "InfillRequest" },
 );
@@ -275,7 +267,7 @@ export const EmbeddingRequest = Type.Object(
   {
     model: generation.model,
     input: texts(limits.embedding_inputs),
-    encoding_format: optional(Type.Union([Type.Literal("float"), Type.Literal("base64")])),
+    encoding_format: optional(oneOf("float", "base64")),
     dimensions: integer(1, maxInt),
     embd_normalize: integer(-1, 16),
   },

@@ -3,7 +3,7 @@ import { limits } from "./limits.js";
 
 type Examples = ReadonlyArray<{ text: string; prompt?: string; split: "train" | "test" }>;
 
-/** A prompt is read where its response is wanted, and nowhere else. */
+/** Prompts are required for rows `response` and refused otherwise. */
 export function checkPrompts(examples: ReadonlyArray<{ prompt?: string }>, rows = "last"): void {
   const wanted = rows === "response";
   const odd = examples.findIndex(({ prompt }) => (prompt !== undefined) !== wanted);
@@ -40,7 +40,7 @@ export function checkClasses(examples: ReadonlyArray<{ split: string; label: num
   }
 }
 
-/** What was trained on is not held out: a figure of such a text says how well it was learnt by heart. */
+/** Refuses texts that occur in both splits: their held-out figures would measure memorization. */
 export function checkLeaks(examples: Examples): void {
   const whole = ({ prompt = "", text }: Examples[number]) => JSON.stringify([prompt, text]);
   const training = new Set(examples.filter(({ split }) => split === "train").map(whole));

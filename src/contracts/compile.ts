@@ -1,21 +1,21 @@
 import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 
-/** What is wrong with a value, as the schema library tells it. */
+/** A validation error, as the schema library reports it. */
 export interface Failure {
   keyword: string;
   instancePath: string;
   params: Record<string, unknown>;
 }
 
-/** A schema as a function. */
+/** A compiled schema. */
 export interface Compiled {
   Check(value: unknown): boolean;
   Errors(value: unknown): Failure[];
 }
 
-/** Compiles a schema, which takes milliseconds: keep what it gives. */
+/** Compiles a schema. This takes milliseconds, so callers cache the result. */
 export function compile(schema: TSchema): Compiled {
-  // The library's own types follow the schema's, and those of a large one take the compiler seconds.
+  // The library derives its types from the schema's; for large schemas that costs the compiler seconds.
   return Compile(schema) as unknown as Compiled;
 }

@@ -1,31 +1,18 @@
 import Type, { type Static } from "typebox";
 import { limits } from "./limits.js";
+import { oneOf, orNull } from "./optional.js";
 
-const orNull = <S extends Parameters<typeof Type.Optional>[0]>(schema: S) =>
-  Type.Union([schema, Type.Null()]);
-
-export const ExecutionStatus = Type.Union([
-  Type.Literal("running"),
-  Type.Literal("completed"),
-  Type.Literal("failed"),
-  Type.Literal("cancelled"),
-]);
+export const ExecutionStatus = oneOf("running", "completed", "failed", "cancelled");
 export type ExecutionStatus = Static<typeof ExecutionStatus>;
 
-/** One step of a request: text of one kind in a row, or something that happened. Times are Unix seconds. */
+/** One step of a request: a run of text of one kind, or an event. Times are Unix seconds. */
 export const ExecutionEvent = Type.Object({
   id: Type.Integer(),
-  kind: Type.Union([
-    Type.Literal("thinking"),
-    Type.Literal("output"),
-    Type.Literal("tool"),
-    Type.Literal("error"),
-    Type.Literal("lifecycle"),
-  ]),
+  kind: oneOf("thinking", "output", "tool", "error", "lifecycle"),
   text: Type.String(),
   time: Type.Number(),
-  updated: Type.Number({ description: "When the last text was added." }),
-  choice: Type.Integer({ description: "Index of the choice that the text belongs to." }),
+  updated: Type.Number({ description: "When text was last added." }),
+  choice: Type.Integer({ description: "Index of the choice this text belongs to." }),
 });
 export type ExecutionEvent = Static<typeof ExecutionEvent>;
 
@@ -41,7 +28,7 @@ const summary = {
   stream: Type.Boolean(),
   truncated: Type.Boolean({
     description:
-      "Whether something was left out for the limits; a lifecycle event says where the answer's record ends.",
+      "Whether limits cut the record short; a lifecycle event marks where the recorded answer ends.",
   }),
   finish_reason: orNull(Type.String()),
   output_tokens: Type.Integer(),
@@ -67,7 +54,9 @@ export const ExecutionList = Type.Object(
     executions: Type.Array(ExecutionSummary, { description: "Newest first." }),
     capacity: Type.Literal(limits.execution_history),
     text_limit: Type.Literal(limits.execution_text_bytes),
-    dropped: Type.Integer({ description: "Requests not captured because all places were active." }),
+    dropped: Type.Integer({
+      description: "Requests that were not recorded because every slot of the history was active.",
+    }),
   },
   { title: "ExecutionList" },
 );

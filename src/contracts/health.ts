@@ -2,6 +2,7 @@ import Type, { type Static } from "typebox";
 import { operations } from "../operations/contracts.js";
 import { limits } from "./limits.js";
 import { modelPoints } from "./names.js";
+import { orNull } from "./optional.js";
 
 const limitFields = Object.fromEntries(
   Object.entries(limits).map(([name, value]) => [name, Type.Integer({ description: `${value}` })]),
@@ -14,12 +15,12 @@ export const LabHealth = Type.Object(
     version: Type.String(),
     operations: Type.Array(Type.Enum([...operations])),
     points: Type.Array(Type.Enum([...modelPoints]), {
-      description: "Points of a block that experiments know; which a model has, its own list says.",
+      description: "Points of a block that experiments support; each model lists those it has.",
     }),
     limits: Type.Object(limitFields, { title: "Limits" }),
-    active_job: Type.Union([Type.String(), Type.Null()], { description: "Id of the running job." }),
+    active_job: orNull(Type.String(), { description: "Id of the running job." }),
     queued: Type.Integer(),
-    queue_capacity: Type.Integer({ description: "Waiting places of this service." }),
+    queue_capacity: Type.Integer({ description: "Number of jobs that may wait." }),
     backend: Type.String(),
   },
   { title: "LabHealth" },

@@ -1,34 +1,34 @@
-/** What a kind of intervention works with beside its strength. */
+/** The operand of a kind of intervention, besides its strength. */
 export type Needs = "donor" | "direction" | "tokens";
 
 export interface Intervention {
-  /** What a row h becomes at strength s, with u the unit direction: for the API's description. */
+  /** What an activation h becomes at strength s, with u the unit direction; shown in the API description. */
   formula: string;
-  /** The same as figures say it. */
+  /** The same formula, as figures show it. */
   becomes: string;
   /** The strength at which nothing changes. */
   neutral: 0 | 1;
-  /** A donor's state, a direction (of texts or a feature), or two tokens: what has one is tried with a random one, too. */
+  /** A donor's state, a direction (of texts or a feature), or two tokens: each is also run with a random control. */
   needs?: Needs;
-  /** It holds a projection within min and max, and its strength is a share of that correction: from 0 to 1. */
+  /** Clips a projection to min and max; the strength is the share of the correction, from 0 to 1. */
   bounded?: true;
-  /** strength_unit says how long its direction is. */
+  /** Whether strength_unit applies: the length of its direction. */
   units?: true;
-  /** It can change single heads (head_out). */
+  /** Whether it can edit single heads (head_out). */
   heads?: true;
-  /** Requests to the served model may have it. */
+  /** Whether requests to the served model may use it. */
   live?: true;
-  /** Its slider beside a conversation, if it has one; `of` names its unit, `first` is where it starts. */
+  /** Its slider in the workbench, if any; `of` names the unit, `first` is the initial value. */
   slider?: { min: number; max: number; first: number; of: string };
-  /** What is done, as a noun: “What … does to”. */
+  /** The intervention as a noun. */
   noun: string;
-  /** What was done, as a sentence goes on with the block. */
+  /** The intervention as a gerund, followed by the block. */
   doing: string;
-  /** What the block is, once it is done; with its donor, direction or tokens in words. */
+  /** A participle for the edited block; gets the donor, direction or tokens in words. */
   done: (what: string) => string;
 }
 
-/** Every kind of intervention, and all that is particular about it. */
+/** Every kind of intervention and its properties. */
 export const interventionKinds = {
   scale: {
     formula: "scale s*h",
@@ -60,13 +60,13 @@ export const interventionKinds = {
     heads: true,
     live: true,
     noun: "patching",
-    doing: "Patching the donor's state into",
+    doing: "Patching the donor's activation into",
     done: (donor) => `patched from ${donor}`,
   },
   steer: {
     formula: "steer h + s*u",
     becomes:
-      "h becomes h + s·v, with v the difference of the positive and the negative side in the strength's unit",
+      "h becomes h + s·v, with v the difference between the positive and the negative side, in the strength's unit",
     neutral: 0,
     needs: "direction",
     units: true,
@@ -83,9 +83,9 @@ export const interventionKinds = {
     needs: "direction",
     live: true,
     slider: { min: 0, max: 1, first: 1, of: "of the component removed" },
-    noun: "taking out a direction",
-    doing: "Taking the component along the direction out of",
-    done: (direction) => `without what leads ${direction}`,
+    noun: "projecting out a direction",
+    doing: "Projecting the direction out of",
+    done: (direction) => `without its component ${direction}`,
   },
   clamp: {
     formula:
@@ -99,12 +99,12 @@ export const interventionKinds = {
     live: true,
     noun: "clamping a projection",
     doing: "Clamping the projection on the direction in",
-    done: (direction) => `held within bounds on the way ${direction}`,
+    done: (direction) => `with its projection ${direction} clamped`,
   },
   swap: {
-    formula: "swap moves h to where two tokens' coordinates are exchanged",
+    formula: "swap moves h to the point where two tokens' coordinates are exchanged",
     becomes:
-      "h goes s of the way to where the two tokens' coordinates are exchanged, with the values of the run without a change",
+      "h moves a share s of the way to the point where the two tokens' coordinates are exchanged, with coordinates from the unmodified run",
     neutral: 0,
     needs: "tokens",
     noun: "exchanging two tokens' coordinates",
@@ -115,7 +115,7 @@ export const interventionKinds = {
 
 type Kinds = typeof interventionKinds;
 export type InterventionKind = keyof Kinds;
-/** Kinds that requests to the served model may have. */
+/** Kinds that requests to the served model may use. */
 export type LiveKind = {
   [K in InterventionKind]: Kinds[K] extends { live: true } ? K : never;
 }[InterventionKind];
@@ -130,7 +130,7 @@ export function interventionOf(kind: InterventionKind): Intervention {
   return interventionKinds[kind];
 }
 
-/** The kinds of which something is so, in the table's order. */
+/** The kinds that pass a test, in the table's order. */
 export function kindsThat(test: (one: Intervention) => unknown): InterventionKind[] {
   return interventions.filter((kind) => test(interventionOf(kind)));
 }

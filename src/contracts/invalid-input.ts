@@ -1,8 +1,8 @@
-/** A body that does not follow its contract; the message is one sentence, `path` the field at fault. */
+/** A body that violates its contract. The message is one sentence; `path` is the invalid field. */
 export class InvalidInput extends Error {
   override name = "InvalidInput";
   readonly path: string;
-  /** The field itself where `path` is the object that lacks it, or has it without need. */
+  /** The field itself, where `path` is the object that lacks it or must not have it. */
   readonly field: string;
 
   constructor(path: string, sentence: string, field = path) {

@@ -10,22 +10,23 @@ import {
 } from "../operations/contracts.js";
 import { PatchGrowth } from "../operations/patch_sweep/contract.js";
 import { limits } from "./limits.js";
+import { optional, orNull } from "./optional.js";
 
 export const jobIdPattern = "^[0-9a-f]{32}$";
 
 export const statuses = ["queued", "running", "completed", "failed", "cancelled", "interrupted"] as const;
 export type JobStatus = (typeof statuses)[number];
 
-/** States that a job never leaves. */
+/** Final states. */
 export const terminalStatuses: readonly JobStatus[] = ["completed", "failed", "cancelled", "interrupted"];
 
 const seconds = (description: string) => Type.Number({ description: `${description}, in Unix seconds.` });
 
 export const Progress = Type.Object(
   {
-    stage: Type.String({ description: "What the job is doing." }),
+    stage: Type.String({ description: "Current stage of the job." }),
     done: Type.Number(),
-    total: Type.Number({ description: "0 where the extent is not known." }),
+    total: Type.Number({ description: "0 if unknown." }),
     growth: Type.Optional(PatchGrowth),
   },
   { title: "Progress" },
@@ -35,9 +36,11 @@ export type Progress = Static<typeof Progress>;
 const summaryFields = {
   id: Type.String({ pattern: jobIdPattern }),
   created: seconds("When it was submitted"),
-  started: Type.Union([Type.Number(), Type.Null()], { description: "When its worker started; null before." }),
-  ended: Type.Union([Type.Number(), Type.Null()], {
-    description: "When it reached its last state; null before.",
+  started: orNull(Type.Number(), {
+    description: "When its worker started; null until then.",
+  }),
+  ended: orNull(Type.Number(), {
+    description: "When it reached a final state; null until then.",
   }),
   status: Type.Enum([...statuses]),
   operation: Type.Enum([...operations]),
@@ -45,7 +48,7 @@ const summaryFields = {
   progress: Progress,
 };
 
-const error = Type.Optional(Type.String({ description: "Why it failed or ended early: one sentence." }));
+const error = optional.String({ description: "One sentence: why it failed or ended early." });
 
 export const JobSummary = Type.Object({ ...summaryFields, error }, { title: "JobSummary" });
 export type JobSummary = Static<typeof JobSummary>;
@@ -55,7 +58,7 @@ const union = (part: "submission" | "result") => operations.map((operation) => c
 export const Submission = Type.Unsafe<SubmissionOf<Operation>>(
   Type.Union(union("submission"), {
     title: "Submission",
-    description: "What to run; the operation decides which fields apply.",
+    description: "The experiment to run; the operation determines which fields apply.",
   }),
 );
 
@@ -68,7 +71,7 @@ export const Job = Type.Object(
   },
   { title: "Job", description: "One experiment: `result` when completed, `error` when failed." },
 );
-/** A job as the service keeps it: its defaults are filled in, and its operation says what configuration and result are. */
+/** A job as the service stores it: defaults filled in, with the configuration and result of its operation. */
 export type JobOf<O extends Operation> = {
   [K in O]: Omit<Static<typeof Job>, "operation" | "config" | "result"> & {
     operation: K;

@@ -1,35 +1,34 @@
-import Type, { type Static, type TSchema } from "typebox";
+import Type, { type Static } from "typebox";
 import { Excluded } from "./excluded.js";
 import { limits } from "./limits.js";
 import { Name } from "./live.js";
 import { liveLimits } from "./live-limits.js";
 import { blockPoints } from "./names.js";
-import { optional } from "./optional.js";
+import { oneOf, optional, orNull } from "./optional.js";
 
-const Texts = Type.Array(Type.String({ pattern: "\\S", maxLength: liveLimits.text_characters }), {
-  minItems: 1,
-  maxItems: liveLimits.texts,
-});
-
-const ProbeTexts = Type.Array(Type.String({ pattern: "\\S", maxLength: liveLimits.text_characters }), {
-  minItems: liveLimits.probe_texts,
-  maxItems: liveLimits.texts,
-});
+const texts = (minItems: number) =>
+  Type.Array(Type.String({ pattern: "\\S", maxLength: liveLimits.text_characters }), {
+    minItems,
+    maxItems: liveLimits.texts,
+  });
+const layer = { minimum: 0, maximum: limits.layer_index };
+const position = optional(oneOf("last", "mean"));
+const seed = optional.Integer({ minimum: 0, maximum: limits.seed });
 
 /** The body of `POST /lab/vectors`: a direction from two lists of texts, on the resident model. */
 export const VectorRequest = Type.Object(
   {
     name: Name,
-    positive: Texts,
-    negative: Texts,
-    layers: Type.Array(Type.Integer({ minimum: 0, maximum: limits.layer_index }), {
+    positive: texts(1),
+    negative: texts(1),
+    layers: Type.Array(Type.Integer(layer), {
       minItems: 1,
       maxItems: liveLimits.layers,
       uniqueItems: true,
     }),
-    position: optional(Type.Union([Type.Literal("last"), Type.Literal("mean")])),
-    method: optional(Type.Union([Type.Literal("difference"), Type.Literal("pca")])),
-    seed: optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647 })),
+    position,
+    method: optional(oneOf("difference", "pca")),
+    seed,
   },
   { additionalProperties: false, title: "VectorRequest" },
 );
@@ -39,11 +38,11 @@ export type VectorRequest = Static<typeof VectorRequest>;
 export const ProbeRequest = Type.Object(
   {
     name: Name,
-    positive: ProbeTexts,
-    negative: ProbeTexts,
-    layer: Type.Integer({ minimum: 0, maximum: limits.layer_index }),
-    position: optional(Type.Union([Type.Literal("last"), Type.Literal("mean")])),
-    seed: optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647 })),
+    positive: texts(liveLimits.probe_texts),
+    negative: texts(liveLimits.probe_texts),
+    layer: Type.Integer(layer),
+    position,
+    seed,
   },
   { additionalProperties: false, title: "ProbeRequest" },
 );
@@ -53,19 +52,22 @@ export type ProbeRequest = Static<typeof ProbeRequest>;
 export const VectorLayer = Type.Object({
   layer: Type.Integer(),
   length: Type.Number({ description: "L2 norm." }),
-  typical_row: optional.Number({ description: "Mean L2 norm of the rows that the vector was made from." }),
-  separation: optional.Union([Type.Number(), Type.Null()], {
-    description: "AUROC of the projections of texts held out of the direction (cross-fitted); null: too few.",
-  }),
-  shuffled_separation: optional.Union([Type.Number(), Type.Null()], {
-    description: "The same, mean over shuffled labels.",
-  }),
+  typical_row: optional.Number({ description: "Mean L2 norm of the activations the vector was made from." }),
+  separation: optional(
+    orNull(Type.Number(), {
+      description: "AUROC of projections of held-out texts (cross-fitted); null if there are too few texts.",
+    }),
+  ),
+  shuffled_separation: optional(
+    orNull(Type.Number(), {
+      description: "The same with shuffled labels, averaged.",
+    }),
+  ),
   projections: optional.Object(
     { positive: Type.Array(Type.Number()), negative: Type.Array(Type.Number()) },
     {
       description:
-        "What `separation` is of, text by text in their order: how far its state goes along a direction made without " +
-        "the text, in units of the direction's length. Told of a single vector, not in lists.",
+        "The projections behind `separation`, one per text in order, each on a direction made without that text, in units of the direction's length. Only in the answer for a single vector, not in lists.",
     },
   ),
   excluded: optional(Excluded),
@@ -75,14 +77,14 @@ export type VectorLayer = Static<typeof VectorLayer>;
 const stored = {
   name: Name,
   sha256: Type.String(),
-  model: Type.Union([Type.Object({ id: Type.String(), fingerprint: Type.String() }), Type.Null()]),
+  model: orNull(Type.Object({ id: Type.String(), fingerprint: Type.String() })),
   n_embd: Type.Integer(),
   created: Type.Number(),
 };
 
-/** Of a block; a probe of what is not its output is refused where block outputs are read. */
+/** The point of a block that is read. Probes of other points are refused where block outputs are read. */
 const readPoint = Type.Enum([...blockPoints], {
-  description: "What of the block it reads: block_out is its output.",
+  description: "Point of the block that it reads; block_out is the block's output.",
 });
 
 export const StoredVector = Type.Object(
@@ -105,10 +107,10 @@ export const StoredProbe = Type.Object(
     layer: Type.Integer(),
     note: Type.String(),
     separation: optional.Number({
-      description: "AUROC of its scores of the texts that it was not trained on.",
+      description: "AUROC of its scores on texts it was not trained on.",
     }),
     shuffled_separation: optional.Number({
-      description: "The same of probes trained on shuffled labels, mean.",
+      description: "Mean AUROC of probes trained on shuffled labels.",
     }),
     excluded: optional(Excluded),
   },
@@ -116,127 +118,125 @@ export const StoredProbe = Type.Object(
 );
 export type StoredProbe = Static<typeof StoredProbe>;
 
-/** The body of `PUT /lab/dictionaries/{name}`: where a published dictionary is. */
+const revision = optional.String({
+  minLength: 1,
+  maxLength: 200,
+  description: "Branch, tag or commit on the hub.",
+});
+
+/** The body of `PUT /lab/dictionaries/{name}`: where to find a published dictionary. */
 export const DictionaryRequest = Type.Object(
   {
     from: Type.String({
       minLength: 1,
       maxLength: limits.model_characters,
-      description:
-        "Its folder or its file of weights: a path on this machine, or owner/name/path of the hub.",
+      description: "Its folder or weights file: a local path, or owner/name/path on the hub.",
     }),
     layer: optional.Integer({
-      minimum: 0,
-      maximum: limits.layer_index,
-      description: "The block that it reads, where its files do not say.",
+      ...layer,
+      description: "The block that it reads, if its files do not record it.",
     }),
     point: optional.Enum([...blockPoints], {
-      description: "The point of that block, where its files do not say; by default block_out, its output.",
+      description:
+        "The point of that block, if its files do not record it; by default block_out, the block's output.",
     }),
     k: optional.Integer({
       minimum: 1,
       maximum: limits.feature_index,
-      description: "Features that stay active, where its files do not say.",
+      description: "Number of features that stay active (k), if its files do not record it.",
     }),
-    revision: optional.String({
-      minLength: 1,
-      maxLength: 200,
-      description: "Branch, tag or commit of the hub.",
-    }),
+    revision,
   },
   { additionalProperties: false, title: "DictionaryRequest" },
 );
 export type DictionaryRequest = Static<typeof DictionaryRequest>;
 
-const maybe = <S extends TSchema>(schema: S) => Type.Union([schema, Type.Null()]);
-
-/** The body of `PUT /lab/lenses/{name}`: where a lens is. */
+/** The body of `PUT /lab/lenses/{name}`: where to find a lens. */
 export const LensRequest = Type.Object(
   {
     from: Type.String({
       minLength: 1,
       maxLength: limits.model_characters,
       description:
-        "Its file of weights or the folder of it: a path on this machine, owner/name/path of the hub, or `demo`, the embedded " +
-        "model's Jacobian lens.",
+        "Its weights file or folder: a local path, owner/name/path on the hub, or `demo` for the embedded model's Jacobian lens.",
     }),
-    revision: optional.String({
-      minLength: 1,
-      maxLength: 200,
-      description: "Branch, tag or commit of the hub.",
-    }),
+    revision,
   },
   { additionalProperties: false, title: "LensRequest" },
 );
 export type LensRequest = Static<typeof LensRequest>;
 
-/** How far what a lens reads at one block is from the model's output, in nats, on texts that it was not fitted on. */
+/** Divergence of a lens's readings at one block from the model's output, in nats, on held-out texts. */
 export const LensFit = Type.Object(
   {
     layer: Type.Integer(),
     divergence: Type.Number({
-      description: "KL of the model's output from what the lens reads, mean a token.",
+      description: "KL(output ‖ lens reading), averaged over tokens.",
     }),
-    plain_divergence: Type.Number({ description: "The same of the logit lens, which translates nothing." }),
+    plain_divergence: Type.Number({ description: "The same for the plain logit lens." }),
   },
   { title: "LensFit" },
 );
 export type LensFit = Static<typeof LensFit>;
 
-/** A lens that translates, kept by name. */
+const weightsFile = {
+  name: Name,
+  sha256: Type.String({ description: "Hash of its weights as saved." }),
+  layout: Type.String({ description: "File layout that it was read from." }),
+};
+const width = Type.Integer({ description: "Width of the activations that it reads." });
+const trainedOn = orNull(Type.String({ description: "The model's name in the file." }));
+const source = orNull(
+  Type.String({ description: "Its source on the hub, owner/name/path@commit; null for a local file." }),
+);
+const file = { bytes: Type.Integer(), created: Type.Number() };
+
+/** A saved lens with a translator per block. */
 export const StoredLens = Type.Object(
   {
-    name: Name,
-    sha256: Type.String({ description: "Of its numbers, in the form that they are kept in." }),
-    layout: Type.String({ description: "The layout that it was read from." }),
+    ...weightsFile,
     kind: Type.Enum(["jacobian", "tuned", "regression"]),
-    n_embd: Type.Integer({ description: "Values of a row that it reads." }),
-    model_layers: maybe(Type.Integer({ description: "Blocks of its model, where the file says." })),
-    layers: Type.Array(Type.Integer(), { description: "Zero-based blocks whose output it translates." }),
-    residual: Type.Boolean({ description: "Whether the row itself is added to its translation." }),
-    trained_on: maybe(Type.String({ description: "The model, as the file calls it." })),
-    texts: maybe(Type.Integer({ description: "Texts that it was fitted on." })),
-    fit: maybe(
-      Type.Array(LensFit, { description: "How good it is, where it was fitted here; on held-out tokens." }),
+    n_embd: width,
+    model_layers: orNull(
+      Type.Integer({ description: "Number of blocks in its model, if the file records it." }),
+    ),
+    layers: Type.Array(Type.Integer(), {
+      description: "Zero-based indices of the blocks whose outputs it translates.",
+    }),
+    residual: Type.Boolean({ description: "Whether the activation itself is added to its translation." }),
+    trained_on: trainedOn,
+    texts: orNull(Type.Integer({ description: "Number of texts that it was fitted on." })),
+    fit: orNull(
+      Type.Array(LensFit, {
+        description: "How well it fits on held-out tokens, if it was fitted by tapline.",
+      }),
     ),
     notes: Type.Array(Type.String()),
-    source: maybe(
-      Type.String({ description: "Where on the hub it is from: owner/name/path@commit; null: a file here." }),
-    ),
-    bytes: Type.Integer(),
-    created: Type.Number(),
+    source,
+    ...file,
   },
   { title: "StoredLens" },
 );
 export type StoredLens = Static<typeof StoredLens>;
 
-/** A sparse dictionary that is kept by name. */
+/** A saved sparse dictionary. */
 export const StoredDictionary = Type.Object(
   {
-    name: Name,
-    sha256: Type.String({ description: "Of its numbers, in the form that they are kept in." }),
-    layout: Type.String({ description: "The layout that it was read from." }),
+    ...weightsFile,
     activation: Type.Enum(["relu", "jumprelu", "topk", "topk_raw", "gated"]),
     features: Type.Integer(),
-    n_embd: Type.Integer({ description: "Values of a row that it reads." }),
-    layer: Type.Integer({ description: "Zero-based block that it reads." }),
+    n_embd: width,
+    layer: Type.Integer({ description: "Zero-based index of the block that it reads." }),
     point: readPoint,
-    k: maybe(Type.Integer({ description: "Features that stay active in a row, for topk." })),
+    k: orNull(Type.Integer({ description: "Features that stay active per activation, for topk." })),
     row_scaling: Type.Enum(["none", "constant_norm", "layer_norm"]),
-    subtracts_bias: Type.Boolean({ description: "Whether the decoder's bias is taken from the input." }),
-    trained_on: maybe(Type.String({ description: "The model, as the file calls it." })),
-    hook: maybe(Type.String({ description: "The place that it reads, as the file calls it." })),
-    prepend_bos: maybe(Type.Boolean({ description: "Whether texts began with a BOS token in training." })),
+    subtracts_bias: Type.Boolean({ description: "Whether the decoder's bias is subtracted from the input." }),
+    trained_on: trainedOn,
+    hook: orNull(Type.String({ description: "The hook point's name in the file." })),
+    prepend_bos: orNull(Type.Boolean({ description: "Whether training texts began with a BOS token." })),
     notes: Type.Array(Type.String()),
-    source: Type.Optional(
-      maybe(
-        Type.String({
-          description: "Where on the hub it is from: owner/name/path@commit; null: a file here.",
-        }),
-      ),
-    ),
-    bytes: Type.Integer(),
-    created: Type.Number(),
+    source: optional(source),
+    ...file,
   },
   { title: "StoredDictionary" },
 );

@@ -1,6 +1,6 @@
 /**
- * Every limit of the local services, once. Names are those of `limits` in `GET /lab/v1/health`; a bare name is
- * the most that is accepted, `_min` the least.
+ * Every limit of the local services, once. Names are those of `limits` in `GET /lab/v1/health`; a bare name is a
+ * maximum, `_min` a minimum.
  */
 export const limits = {
   job_body_bytes: 500_000,
@@ -67,7 +67,7 @@ export const limits = {
   execution_preview_characters: 180,
 } as const;
 
-/** What a submission or capture request means where it says nothing. */
+/** Defaults of submissions and capture requests. */
 export const defaults = {
   layers: [0],
   max_input_tokens: 256,
@@ -75,7 +75,7 @@ export const defaults = {
   seed: 0,
   intervention: "scale",
   strengths: [0, 0.5, 1, 1.5],
-  /** Of a clamp, which at more than 1 would push a projection past its bound. */
+  /** For clamps: above 1 they would push a projection past its bound. */
   clamp_strengths: [0, 0.5, 1],
   features: 64,
   steps: 100,
@@ -95,8 +95,8 @@ export const defaults = {
   capture_input_tokens: 128,
 } as const;
 
-/** How many candidates the results name. */
+/** How many candidates the results list. */
 export const topCounts = { predictions: 3, next_tokens: 5, features: 16 } as const;
 
-/** Ports that the services take unless told otherwise. */
+/** Default ports of the services. */
 export const ports = { lab: 8980, inference: 8971, router: 8970, workbench: 8972 } as const;

@@ -1,16 +1,16 @@
-/** The field of a body that opens the model. A body never holds one that is ignored. */
+/** The field of a request body that holds edits and readings. It is never silently ignored. */
 export const liveField = "tapline";
 
-/** A field of a body that is refused, and why. */
+/** A refused field of a body, and the reason. */
 export interface FieldFault {
   field: string;
   sentence: string;
 }
 
 /**
- * Looks for a `tapline` object that would be ignored: at a path that runs none, under a name that is written differently,
- * or in an `extra_body`, which OpenAI's client for Python merges into the body before it sends.
- * @param runs whether the path runs edits and readings
+ * Finds a `tapline` object that would be ignored: on a path that does not support it, under a misspelled name, or in
+ * an `extra_body`, which OpenAI's Python client merges into the body before sending.
+ * @param runs whether the path supports edits and readings
  */
 export function liveFieldFault(body: object, runs: boolean): FieldFault | null {
   for (const [field, value] of Object.entries(body)) {
@@ -24,15 +24,15 @@ export function liveFieldFault(body: object, runs: boolean): FieldFault | null {
 }
 
 /**
- * Looks at one field for a `tapline` object that no server would find.
- * @param read gives the field's value; called only where the name is suspicious
+ * Checks one field for a `tapline` object that servers would not find.
+ * @param read returns the field's value; called only if the name is suspicious
  */
 export function disguisedLiveField(field: string, read: () => unknown): FieldFault | null {
   const name = plain(field);
   if (name === liveField && field !== liveField) {
     if ((read() ?? null) === null) return null;
     const shown = JSON.stringify(field.slice(0, 60));
-    return { field, sentence: `${shown}: the field is called tapline, in lower case and without spaces.` };
+    return { field, sentence: `${shown}: the field is named tapline, in lower case and without spaces.` };
   }
   const value = name === "extra_body" ? read() : null;
   if (typeof value !== "object" || value === null) return null;
@@ -40,11 +40,11 @@ export function disguisedLiveField(field: string, read: () => unknown): FieldFau
 }
 
 const notMerged =
-  "extra_body: servers do not read this field; put its fields into the body itself, as OpenAI's client for Python does.";
+  "extra_body: servers do not read this field; put its fields directly into the body, as OpenAI's Python client does.";
 
 const elsewhere =
-  "tapline: this path runs no edits and no readings; " +
-  "/v1/chat/completions, /v1/completions, /v1/responses and /v1/messages do.";
+  "tapline: this path does not support edits or readings; use " +
+  "/v1/chat/completions, /v1/completions, /v1/responses or /v1/messages.";
 
 function plain(name: string): string {
   return name.trim().toLowerCase();

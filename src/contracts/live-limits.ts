@@ -1,4 +1,4 @@
-/** Limits of what a request may change and watch, and of the library that it takes vectors and probes from. */
+/** Limits of a request's edits and readings, and of the library of vectors and probes. */
 export const liveLimits = {
   interventions: 16,
   layers: 8,
@@ -8,28 +8,28 @@ export const liveLimits = {
   lens: 10,
   /** Of a strength, whatever its unit. */
   strength: 1e6,
-  /** Tokens in a row that a condition may ask for. */
+  /** Consecutive tokens that a condition may require. */
   condition_tokens: 1024,
   /** Of a stored vector or probe. */
   name_characters: 64,
   /** Of an uploaded file. */
   file_bytes: 64 * 1024 ** 2,
   stored: 1000,
-  /** Of the rows that one completion keeps, and of all captures in memory. */
+  /** Of the activations that one completion saves, and of all captures in memory. */
   capture_bytes: 64 * 1024 ** 2,
   captures_bytes: 256 * 1024 ** 2,
-  /** On each side of a direction. */
+  /** Per side of a direction. */
   texts: 512,
-  /** Least on each side of a probe: every fifth is held out. */
+  /** Minimum per side of a probe: every fifth is held out. */
   probe_texts: 5,
   text_characters: 32_768,
-  /** Tokens of one of these texts. */
+  /** Tokens per text. */
   text_tokens: 256,
 } as const;
 
-/** What a stored thing can be called. */
+/** Names of saved vectors, probes, dictionaries and lenses. */
 export const namePattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$";
 
-/** Files of other projects that hold directions: what their rows are, they do not say themselves. */
+/** Direction files of other projects, which do not record what their rows are. */
 export const vectorFormats = ["persona", "assistant-axis", "capping", "refusal"] as const;
 export type VectorFormat = (typeof vectorFormats)[number];

@@ -6,7 +6,7 @@ import { optional } from "./optional.js";
 
 const strict = { additionalProperties: false } as const;
 
-/** A vector's or probe's name: what a file system, a URL and a shell take as it is. */
+/** A vector's or probe's name: needs no escaping in a file system, a URL or a shell. */
 export const Name = Type.String({
   minLength: 1,
   maxLength: liveLimits.name_characters,
@@ -18,26 +18,26 @@ const Index = Type.Integer({ minimum: -1_000_000, maximum: 1_000_000 });
 
 export const StrengthUnit = Type.Enum(["unit", "vector", "row_norm"]);
 
-/** Tokens: parts of the sequence, or ranges of indices with both ends, negative from the prompt's end. */
+/** Positions: named parts of the sequence, or inclusive ranges of token indices, negative from the prompt's end. */
 export const Positions = Type.Union([
   Type.Enum(["last", "all", "prompt", "generated", "thinking", "answer"]),
   Type.Array(Type.Tuple([Index, Index]), { minItems: 1, maxItems: liveLimits.ranges }),
 ]);
 
-/** Holds once a probe's score was above or below a bound for so many generated tokens in a row. */
+/** Met once a probe's score has been above or below a bound for the given number of consecutive generated tokens. */
 const condition = {
   probe: Name,
-  above: optional(Type.Number({ minimum: 0, maximum: 1 })),
-  below: optional(Type.Number({ minimum: 0, maximum: 1 })),
-  for: optional(Type.Integer({ minimum: 1, maximum: liveLimits.condition_tokens, default: 1 })),
+  above: optional.Number({ minimum: 0, maximum: 1 }),
+  below: optional.Number({ minimum: 0, maximum: 1 }),
+  for: optional.Integer({ minimum: 1, maximum: liveLimits.condition_tokens, default: 1 }),
 };
 export const LiveCondition = Type.Object(condition, { ...strict, title: "LiveCondition" });
 export type LiveCondition = Static<typeof LiveCondition>;
 
 const number = (description: string) =>
-  optional(Type.Number({ minimum: -liveLimits.strength, maximum: liveLimits.strength, description }));
+  optional.Number({ minimum: -liveLimits.strength, maximum: liveLimits.strength, description });
 
-/** A vector by name, or the decoder row of a stored dictionary's feature. */
+/** A vector by name, or the decoder vector of a saved dictionary's feature. */
 export const LiveVector = Type.Union([
   Name,
   Type.Object(
@@ -57,12 +57,16 @@ export const LiveIntervention = Type.Object(
   {
     kind: Type.Enum([...liveKinds]),
     layer: optional(Layer),
-    layers: optional(Type.Array(Layer, { minItems: 1, maxItems: liveLimits.layers, uniqueItems: true })),
+    layers: optional.Array(Layer, { minItems: 1, maxItems: liveLimits.layers, uniqueItems: true }),
     vector: optional(LiveVector),
-    strength: number("Default 1. Of a clamp, the share of its correction: 0 to 1."),
+    strength: number("Default 1. For clamp: the share of the correction, 0 to 1."),
     strength_unit: optional(StrengthUnit),
-    min: number("Of a clamp: the least projection, in strength_unit; of a feature's, the least activation."),
-    max: number("Of a clamp: the greatest projection, or a feature's greatest activation."),
+    min: number(
+      "For clamp: lower bound of the projection, in strength_unit; for a feature, of its activation.",
+    ),
+    max: number(
+      "For clamp: upper bound of the projection, in strength_unit; for a feature, of its activation.",
+    ),
     positions: optional(Positions),
     when: optional(LiveCondition),
   },
@@ -72,25 +76,25 @@ export type LiveIntervention = Static<typeof LiveIntervention>;
 
 export const LiveWatch = Type.Object(
   {
-    layers: optional(Type.Array(Layer, { maxItems: liveLimits.layers, uniqueItems: true })),
+    layers: optional.Array(Layer, { maxItems: liveLimits.layers, uniqueItems: true }),
     positions: optional(Positions),
-    norms: optional(Type.Boolean()),
-    states: optional(Type.Boolean({ description: "Keep the rows themselves: GET /lab/captures/{id}." })),
-    lens: optional(Type.Integer({ minimum: 1, maximum: liveLimits.lens })),
-    probes: optional(Type.Array(Name, { maxItems: liveLimits.probes, uniqueItems: true })),
-    projections: optional(Type.Array(Name, { maxItems: liveLimits.projections, uniqueItems: true })),
+    norms: optional.Boolean(),
+    states: optional.Boolean({ description: "Save the activations for GET /lab/captures/{id}." }),
+    lens: optional.Integer({ minimum: 1, maximum: liveLimits.lens }),
+    probes: optional.Array(Name, { maxItems: liveLimits.probes, uniqueItems: true }),
+    projections: optional.Array(Name, { maxItems: liveLimits.projections, uniqueItems: true }),
   },
   { ...strict, title: "LiveWatch" },
 );
 export type LiveWatch = Static<typeof LiveWatch>;
 
-/** The object `tapline` in a request's body: what opens the model. Nothing in it is ever ignored. */
+/** The `tapline` object of a request body: edits and readings. Unknown fields in it are refused. */
 export const LiveRequest = Type.Object(
   {
-    interventions: optional(Type.Array(LiveIntervention, { maxItems: liveLimits.interventions })),
+    interventions: optional.Array(LiveIntervention, { maxItems: liveLimits.interventions }),
     watch: optional(LiveWatch),
     stop_when: optional(LiveCondition),
-    pair: optional.Boolean({ description: "Beside each answer the same one without the interventions." }),
+    pair: optional.Boolean({ description: "Also generate each answer without the interventions." }),
   },
   { ...strict, title: "LiveRequest" },
 );

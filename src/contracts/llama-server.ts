@@ -1,7 +1,7 @@
-/** llama-server's own paths that this server and its router have, beside OpenAI's under /v1. */
+/** llama-server's paths that this server and its router support, in addition to OpenAI's under /v1. */
 export const llamaServerPaths = {
-  /** POST: each with a body. */
+  /** POST paths, each with a body. */
   asked: ["/completion", "/completions", "/infill", "/tokenize", "/detokenize", "/apply-template"],
-  /** GET: what a server tells of itself. */
+  /** GET paths that report on the server. */
   told: ["/props", "/slots", "/lora-adapters"],
 } as const;

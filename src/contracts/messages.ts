@@ -2,32 +2,26 @@ import Type, { type Static } from "typebox";
 import { AnyObject, flag, generation, integer, maxInt, sampling, Text, template } from "./chat.js";
 import { inferenceLimits as limits } from "./inference-limits.js";
 import { LiveRequest } from "./live.js";
-import { optional } from "./optional.js";
+import { oneOf, optional, orNull } from "./optional.js";
 
 const Name = Type.String({ minLength: 1, maxLength: 256 });
 
 const Source = Type.Object({
-  type: Type.Union([Type.Literal("base64"), Type.Literal("url")]),
-  media_type: optional(Type.String({ maxLength: 128 })),
+  type: oneOf("base64", "url"),
+  media_type: optional.String({ maxLength: 128 }),
   data: optional(Text),
   url: optional(Text),
 });
 
 const ResultBlock = Type.Object({
-  type: Type.Union([Type.Literal("text"), Type.Literal("image")]),
+  type: oneOf("text", "image"),
   text: optional(Text),
   source: optional(Source),
 });
 
-/** One block of a message; `type` says which of the other fields count. */
+/** One block of a message; `type` determines which other fields apply. */
 const Block = Type.Object({
-  type: Type.Union([
-    Type.Literal("text"),
-    Type.Literal("image"),
-    Type.Literal("thinking"),
-    Type.Literal("tool_use"),
-    Type.Literal("tool_result"),
-  ]),
+  type: oneOf("text", "image", "thinking", "tool_use", "tool_result"),
   text: optional(Text),
   thinking: optional(Text),
   source: optional(Source),
@@ -35,11 +29,11 @@ const Block = Type.Object({
   name: optional(Name),
   input: optional(Type.Unknown()),
   tool_use_id: optional(Name),
-  content: optional(Type.Union([Text, Type.Array(ResultBlock, { maxItems: limits.messages })])),
+  content: optional.Union([Text, Type.Array(ResultBlock, { maxItems: limits.messages })]),
 });
 
 const MessagesTool = Type.Object({
-  type: optional(Type.Union([Type.Literal("custom"), Type.Null()])),
+  type: optional(orNull(Type.Literal("custom"))),
   name: Name,
   description: optional(Text),
   input_schema: AnyObject,
@@ -49,7 +43,7 @@ const prompt = {
   model: generation.model,
   messages: Type.Array(
     Type.Object({
-      role: Type.Union([Type.Literal("user"), Type.Literal("assistant"), Type.Literal("system")]),
+      role: oneOf("user", "assistant", "system"),
       content: Type.Union([Text, Type.Array(Block, { maxItems: limits.messages })]),
     }),
     { minItems: 1, maxItems: limits.messages },
@@ -58,22 +52,19 @@ const prompt = {
     Text,
     Type.Array(Type.Object({ type: Type.Literal("text"), text: Text }), { maxItems: limits.messages }),
   ]),
-  tools: optional(Type.Array(MessagesTool, { maxItems: limits.tools })),
+  tools: optional.Array(MessagesTool, { maxItems: limits.tools }),
   tool_choice: optional.Object({
-    type: Type.Union([Type.Literal("auto"), Type.Literal("any"), Type.Literal("tool"), Type.Literal("none")]),
+    type: oneOf("auto", "any", "tool", "none"),
     name: optional(Name),
     disable_parallel_tool_use: flag(),
   }),
   thinking: optional.Object({
-    type: Type.Union([Type.Literal("enabled"), Type.Literal("disabled"), Type.Literal("adaptive")]),
+    type: oneOf("enabled", "disabled", "adaptive"),
     budget_tokens: integer(0, maxInt),
   }),
   output_config: optional.Object({
-    effort: optional(Type.Union([Type.String({ maxLength: 64 }), Type.Null()])),
-    format: optional.Union([
-      Type.Object({ type: Type.Literal("json_schema"), schema: AnyObject }),
-      Type.Null(),
-    ]),
+    effort: optional(orNull(Type.String({ maxLength: 64 }))),
+    format: optional(orNull(Type.Object({ type: Type.Literal("json_schema"), schema: AnyObject }))),
   }),
   chat_template_kwargs: template.chat_template_kwargs,
 };

@@ -1,4 +1,4 @@
-/** Moves every titled schema to the components and leaves a reference in its place. */
+/** Moves every titled schema to the components and replaces it with a reference. */
 export function withReferences(schema: unknown, components: Record<string, unknown>): unknown {
   if (Array.isArray(schema)) return schema.map((entry) => withReferences(entry, components));
   if (typeof schema !== "object" || schema === null) return schema;
@@ -6,7 +6,7 @@ export function withReferences(schema: unknown, components: Record<string, unkno
     Object.entries(schema).map(([key, value]) => [key, withReferences(value, components)]),
   );
   if (Array.isArray(copy.items)) {
-    // A tuple, in the words of the draft that OpenAPI 3.1 is written in.
+    // A tuple, in the syntax of the JSON Schema draft that OpenAPI 3.1 uses.
     copy.prefixItems = copy.items;
     copy.items = false;
     delete copy.additionalItems;

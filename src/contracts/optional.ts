@@ -1,14 +1,17 @@
 import Type, {
   type TArrayOptions,
+  type TLiteral,
   type TObjectOptions,
   type TProperties,
   type TSchema,
   type TSchemaOptions,
+  type TString,
+  type TUnion,
 } from "typebox";
 
 const optionalSchema = <S extends TSchema>(schema: S) => Type.Optional(schema);
 
-/** A field that may be left out: of a schema, or built as `Type` builds it. */
+/** An optional field: of a given schema, or built like `Type`'s. */
 export const optional = Object.assign(optionalSchema, {
   Boolean: (options?: TSchemaOptions) => Type.Optional(Type.Boolean(options)),
   Integer: (...options: Parameters<typeof Type.Integer>) => Type.Optional(Type.Integer(...options)),
@@ -19,6 +22,18 @@ export const optional = Object.assign(optionalSchema, {
   Array: <S extends TSchema>(items: S, options?: TArrayOptions) => Type.Optional(Type.Array(items, options)),
   Object: <P extends TProperties>(properties: P, options?: TObjectOptions) =>
     Type.Optional(Type.Object(properties, options)),
+  Record: <S extends TSchema>(key: TString, value: S, options?: TObjectOptions) =>
+    Type.Optional(Type.Record(key, value, options)),
   Union: <S extends TSchema[]>(schemas: [...S], options?: TSchemaOptions) =>
     Type.Optional(Type.Union(schemas, options)),
 });
+
+/** A value of a schema, or null. */
+export const orNull = <S extends TSchema>(schema: S, options?: TSchemaOptions) =>
+  Type.Union([schema, Type.Null()], options);
+
+/** One of some strings, as a union of literals. */
+export const oneOf = <const V extends readonly string[]>(...values: V) =>
+  Type.Union(values.map((value) => Type.Literal(value))) as unknown as TUnion<{
+    -readonly [K in keyof V]: TLiteral<V[K]>;
+  }>;

@@ -1,4 +1,5 @@
 import Type, { type Static } from "typebox";
+import { orNull } from "./optional.js";
 
 export const Provenance = Type.Object(
   {
@@ -17,11 +18,11 @@ export const Provenance = Type.Object(
       { description: "Runtime versions." },
     ),
     requested_model: Type.String(),
-    requested_revision: Type.Union([Type.String(), Type.Null()]),
+    requested_revision: orNull(Type.String()),
     resolved_model: Type.Object({
       path: Type.String({ description: "File that was loaded." }),
-      repository: Type.Union([Type.String(), Type.Null()]),
-      commit: Type.Union([Type.String(), Type.Null()]),
+      repository: orNull(Type.String()),
+      commit: orNull(Type.String()),
     }),
     architecture: Type.String(),
     quantization: Type.String(),

@@ -2,46 +2,41 @@ import Type, { type Static } from "typebox";
 import { AnyObject, flag, generation, integer, maxInt, number, sampling, Text, template } from "./chat.js";
 import { inferenceLimits as limits } from "./inference-limits.js";
 import { LiveRequest } from "./live.js";
-import { optional } from "./optional.js";
+import { oneOf, optional, orNull } from "./optional.js";
 
 const Name = Type.String({ minLength: 1, maxLength: 256 });
 const ItemId = Type.String({ maxLength: 256 });
-const orNull = <S extends Type.TSchema>(schema: S) => optional(Type.Union([schema, Type.Null()]));
+const optionalOrNull = <S extends Type.TSchema>(schema: S) => optional(orNull(schema));
 
-/** A part of a message, or of what a tool gave back; `type` says which. */
+/** A part of a message or of a tool's output, depending on `type`. */
 const Part = Type.Object({
   type: Type.String({ minLength: 1, maxLength: 64 }),
   text: optional(Text),
   refusal: optional(Text),
-  image_url: orNull(Type.String({ maxLength: limits.body_bytes })),
+  image_url: optionalOrNull(Type.String({ maxLength: limits.body_bytes })),
 });
 const Parts = Type.Union([Text, Type.Array(Part, { maxItems: limits.messages })]);
 
-/** One thing in a conversation: a message, a tool's call, its output, or reasoning. */
+/** An item of a conversation: a message, a tool call, its output, or reasoning. */
 export const ResponsesItem = Type.Object({
-  type: optional(Type.String({ minLength: 1, maxLength: 64 })),
-  id: orNull(ItemId),
-  role: optional.Union([
-    Type.Literal("user"),
-    Type.Literal("assistant"),
-    Type.Literal("system"),
-    Type.Literal("developer"),
-  ]),
-  content: orNull(Parts),
+  type: optional.String({ minLength: 1, maxLength: 64 }),
+  id: optionalOrNull(ItemId),
+  role: optional(oneOf("user", "assistant", "system", "developer")),
+  content: optionalOrNull(Parts),
   call_id: optional(ItemId),
   name: optional(Name),
   arguments: optional(Text),
   output: optional(Parts),
-  summary: optional(Type.Array(Part, { maxItems: limits.messages })),
+  summary: optional.Array(Part, { maxItems: limits.messages }),
 });
 export type ResponsesItem = Static<typeof ResponsesItem>;
 
 const ResponsesTool = Type.Object({
   type: Type.String({ minLength: 1, maxLength: 64 }),
   name: optional(Name),
-  description: orNull(Text),
-  parameters: orNull(AnyObject),
-  strict: orNull(Type.Boolean()),
+  description: optionalOrNull(Text),
+  parameters: optionalOrNull(AnyObject),
+  strict: optionalOrNull(Type.Boolean()),
 });
 
 /** The body of `POST /v1/responses`. */
@@ -52,7 +47,7 @@ export const ResponsesRequest = Type.Object(
     instructions: optional(Text),
     max_output_tokens: integer(1, maxInt),
     stream: flag(),
-    tools: optional(Type.Array(ResponsesTool, { maxItems: limits.tools })),
+    tools: optional.Array(ResponsesTool, { maxItems: limits.tools }),
     tool_choice: optional.Union([
       Type.Literal("none"),
       Type.Literal("auto"),
@@ -61,20 +56,20 @@ export const ResponsesRequest = Type.Object(
     ]),
     parallel_tool_calls: flag(),
     text: optional.Object({
-      format: orNull(
+      format: optionalOrNull(
         Type.Object({
-          type: Type.Union([Type.Literal("text"), Type.Literal("json_object"), Type.Literal("json_schema")]),
+          type: oneOf("text", "json_object", "json_schema"),
           name: optional(Name),
           schema: optional(AnyObject),
-          strict: orNull(Type.Boolean()),
+          strict: optionalOrNull(Type.Boolean()),
         }),
       ),
     }),
-    reasoning: optional(Type.Object({ effort: orNull(Type.String({ maxLength: 64 })) })),
+    reasoning: optional.Object({ effort: optionalOrNull(Type.String({ maxLength: 64 })) }),
     truncation: optional.Enum(["disabled", "auto"], {
-      description: "An input that does not fit is refused either way: nothing is left out silently.",
+      description: "Inputs that do not fit are refused either way; nothing is dropped silently.",
     }),
-    include: optional(Type.Array(Type.String({ maxLength: 128 }), { maxItems: 32 })),
+    include: optional.Array(Type.String({ maxLength: 128 }), { maxItems: 32 }),
     top_logprobs: integer(0, limits.top_logprobs),
     metadata: optional(AnyObject),
     store: flag(),
@@ -94,5 +89,5 @@ export const ResponsesRequest = Type.Object(
 export type ResponsesRequest = Static<typeof ResponsesRequest>;
 
 const { tapline: _, ...countedInResponses } = ResponsesRequest.properties;
-/** The body of `POST /v1/responses/input_tokens`: counting changes and watches nothing. */
+/** The body of `POST /v1/responses/input_tokens`: counting takes no edits or readings. */
 export const ResponsesCountRequest = Type.Object(countedInResponses, { title: "ResponsesCountRequest" });

@@ -10,45 +10,45 @@ export const Candidate = Type.Object(
 );
 export type Candidate = Static<typeof Candidate>;
 
-/** What every result ends with. */
+/** Fields of every result. */
 export const resultFields = {
   artifacts: Type.Array(Type.String(), { description: "Names for `GET .../artifacts/{name}`." }),
   provenance: Provenance,
 };
 
-/** The same with what is to be said of the figures. */
+/** The same with a note on the figures. */
 export const notedResultFields = { note: Type.String(), ...resultFields };
 
-/** Where nothing is said, it is the block's output, as in results of earlier versions. */
+/** Absent for the block's output, as in results of earlier versions. */
 export const pointRead = optional.Enum([...blockPoints], {
-  description: "What of each block was read; absent: its output.",
+  description: "Point of each block that was read; if absent, its output.",
 });
 
-/** The same of the rows of each text. */
+/** The same for the activations of each text. */
 export const rowsRead = optional.Enum([...textRows], {
-  description: "Which row of each text was read; absent: the last token's.",
+  description: "Which activation of each text was read; if absent, the last token's.",
 });
 
-/** A lens that is kept by name, as it was used. */
+/** The saved lens that was used. */
 export const LensUsed = Type.Object(
   {
     name: Type.String(),
     kind: Type.String({ description: "jacobian, tuned or regression." }),
-    sha256: Type.String({ description: "Of its numbers." }),
+    sha256: Type.String({ description: "Hash of its weights." }),
   },
-  { description: "The stored lens that was used." },
+  { description: "The saved lens that was used." },
 );
 
 export const splitOf = Type.Enum(["train", "test"]);
 
-export const toldInterval = (description: string) =>
+export const requiredInterval = (description: string) =>
   Type.Object({ low: Type.Number(), high: Type.Number() }, { description });
 
-/** Of results that may be of an earlier version, which had none. */
-export const Interval = (description: string) => Type.Optional(toldInterval(description));
+/** Optional, because results of earlier versions have no interval. */
+export const Interval = (description: string) => Type.Optional(requiredInterval(description));
 
 export const excludedFromMeans = optional.Object(Excluded.properties, {
-  description: "For means: activations that they leave out.",
+  description: "For means: activations that they exclude.",
 });
 
 export const orNull = (description: string) => Type.Union([Type.Number(), Type.Null()], { description });

@@ -1,6 +1,6 @@
 /**
- * Finds the first range of tokens that begins after its end. Ends that count from different sides can only be compared
- * once the prompt has been read.
+ * Finds the first token range that starts after its end. Ends counted from different sides can only be compared once
+ * the prompt's length is known.
  */
 export function reversedRange(
   ranges: readonly (readonly [first: number, last: number])[],
@@ -8,10 +8,10 @@ export function reversedRange(
   const index = ranges.findIndex(([first, last]) => first < 0 === last < 0 && first > last);
   if (index === -1) return null;
   const [first, last] = ranges[index] as readonly [number, number];
-  return { index, sentence: `must not begin after its end, got ${first} and ${last}.` };
+  return { index, sentence: `must not start after its end, got ${first} and ${last}.` };
 }
 
-/** Whether two bounds leave nothing between them; one alone bounds one side. */
+/** Whether a lower bound exceeds an upper bound; either may be absent. */
 export function reversedBounds(low: number | undefined, high: number | undefined): boolean {
   return low !== undefined && high !== undefined && low > high;
 }

@@ -1,21 +1,22 @@
 import Type, { type Static } from "typebox";
 import { llamaServerPaths } from "./llama-server.js";
-import { optional } from "./optional.js";
+import { oneOf, optional, orNull } from "./optional.js";
+import { count, percentiles } from "./stats.js";
 
-/** Limits of the router. Bodies are limited as the inference server's are. */
+/** Limits of the router. Bodies have the inference server's limits. */
 export const routerLimits = {
   backends: 64,
   url_characters: 2048,
   slots: 1024,
-  /** Requests that may be inside at the same time. */
+  /** Concurrent requests. */
   active: 4096,
-  /** A request under which so many backends died before their first byte is not tried on another. */
+  /** A request that this many backends died on before their first byte is not retried. */
   deaths: 5,
-  /** Largest list of models that is read from a backend. */
+  /** Maximum size of a backend's model list. */
   answer_bytes: 4_194_304,
 } as const;
 
-/** What a router forwards: the endpoints that need a model and name it. */
+/** Paths that a router forwards: the endpoints that name a model. */
 export const forwardedPaths = [
   "/v1/chat/completions",
   "/v1/chat/completions/input_tokens",
@@ -30,7 +31,7 @@ export const forwardedPaths = [
   ...llamaServerPaths.asked,
 ] as const;
 
-/** The model id that lets the router choose. */
+/** The model id for which the router chooses a backend. */
 export const autoModel = "auto";
 
 export const BackendConfig = Type.Object(
@@ -38,19 +39,18 @@ export const BackendConfig = Type.Object(
     url: Type.String({
       minLength: 1,
       maxLength: routerLimits.url_characters,
-      description:
-        "Origin of an OpenAI-style server, e.g. http://127.0.0.1:8971; a trailing /v1 is the same.",
+      description: "Origin of an OpenAI-style server, e.g. http://127.0.0.1:8971; a trailing /v1 is allowed.",
     }),
-    api_key: optional.String({ pattern: "^[\\x21-\\x7e]+$", description: "Key that this backend asks for." }),
+    api_key: optional.String({ pattern: "^[\\x21-\\x7e]+$", description: "API key of this backend." }),
     model: optional.String({
       minLength: 1,
       maxLength: 4096,
-      description: "Model that auto means here; the first that the backend lists unless told otherwise.",
+      description: "Model that `auto` stands for on this backend; by default the first one it lists.",
     }),
     slots: optional.Integer({
       minimum: 1,
       maximum: routerLimits.slots,
-      description: "Requests that it generates at the same time, where it does not tell.",
+      description: "Concurrent requests it can generate, if it does not report this.",
     }),
   },
   { additionalProperties: false, title: "BackendConfig" },
@@ -64,29 +64,26 @@ export const RouterConfig = Type.Object(
 );
 export type RouterConfig = Static<typeof RouterConfig>;
 
-const count = () => Type.Integer({ minimum: 0 });
-const orNull = <S extends Type.TSchema>(schema: S) => Type.Union([schema, Type.Null()]);
-const percentiles = Type.Object({
-  p50: orNull(Type.Number()),
-  p95: orNull(Type.Number()),
-  p99: orNull(Type.Number()),
-});
-
 export const BackendStats = Type.Object(
   {
     url: Type.String(),
-    state: Type.Union([Type.Literal("starting"), Type.Literal("healthy"), Type.Literal("aside")]),
+    state: oneOf("starting", "healthy", "aside"),
     models: Type.Array(Type.String()),
     slots: Type.Integer({ minimum: 1 }),
-    active: Type.Integer({ minimum: 0, description: "Requests of this router that are there now." }),
+    active: Type.Integer({
+      minimum: 0,
+      description: "Requests from this router in progress on the backend.",
+    }),
     elsewhere: Type.Integer({
       minimum: 0,
-      description: "Requests of others there, as the backend last told.",
+      description: "Requests from other clients, as last reported by the backend.",
     }),
-    requests: Type.Integer({ minimum: 0, description: "Requests sent there so far." }),
-    failures: Type.Integer({ minimum: 0, description: "Times it was set aside." }),
-    time_to_first_token_ms: orNull(Type.Number({ description: "Smoothed, of streams." })),
-    next_check_seconds: orNull(Type.Number({ description: "Until it is asked again, where it is aside." })),
+    requests: Type.Integer({ minimum: 0, description: "Requests sent to the backend so far." }),
+    failures: Type.Integer({ minimum: 0, description: "How often it was taken out of rotation." }),
+    time_to_first_token_ms: orNull(Type.Number({ description: "Of streams, smoothed." })),
+    next_check_seconds: orNull(
+      Type.Number({ description: "Until the next health check, while out of rotation." }),
+    ),
     last_error: orNull(Type.String()),
   },
   { title: "BackendStats" },

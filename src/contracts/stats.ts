@@ -1,17 +1,20 @@
 import Type, { type Static } from "typebox";
+import { optional, orNull } from "./optional.js";
 
-const count = () => Type.Integer({ minimum: 0 });
-const percentiles = Type.Object({
-  p50: Type.Union([Type.Number(), Type.Null()]),
-  p95: Type.Union([Type.Number(), Type.Null()]),
-  p99: Type.Union([Type.Number(), Type.Null()]),
+/** A counter. */
+export const count = () => Type.Integer({ minimum: 0 });
+/** Percentiles of a latency, in milliseconds; null without measurements. */
+export const percentiles = Type.Object({
+  p50: orNull(Type.Number()),
+  p95: orNull(Type.Number()),
+  p99: orNull(Type.Number()),
 });
 
-/** The answer of `GET /stats`: what the server has done since it started. */
+/** The answer of `GET /stats`: counters since the server started. */
 export const Stats = Type.Object(
   {
     uptime_seconds: Type.Number(),
-    model: Type.Union([Type.String(), Type.Null()]),
+    model: orNull(Type.String()),
     requests: Type.Object({
       total: count(),
       active: count(),
@@ -32,7 +35,7 @@ export const Stats = Type.Object(
     slots: Type.Object({ total: count(), busy: count() }),
     memory: Type.Object({ rss_bytes: count(), model_bytes: count() }),
     captures: Type.Object({ served: count(), expired: count(), rejected: count() }),
-    row_captures: Type.Optional(Type.Object({ kept: count(), bytes: count(), dropped: count() })),
+    row_captures: optional.Object({ kept: count(), bytes: count(), dropped: count() }),
   },
   { title: "Stats" },
 );

@@ -13,9 +13,9 @@ export const common = {
   model: Type.String({
     minLength: 1,
     maxLength: limits.model_characters,
-    description: "A .gguf file, a directory that holds one model, a hub id, or `demo`, the embedded model.",
+    description: "A .gguf file, a directory with one model, a hub id, or `demo`, the embedded model.",
   }),
-  revision: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: "Pins a hub revision." })),
+  revision: optional.String({ minLength: 1, maxLength: 255, description: "Pins a hub revision." }),
   layers: optional.Array(Type.Integer({ minimum: 0, maximum: limits.layer_index }), {
     minItems: 1,
     maxItems: limits.layers,
@@ -27,7 +27,7 @@ export const common = {
     minimum: 1,
     maximum: limits.max_input_tokens,
     default: defaults.max_input_tokens,
-    description: "Input token limit of each text. A longer text fails the job; nothing is truncated.",
+    description: "Maximum input tokens per text. A longer text fails the job; nothing is truncated.",
   }),
   max_tokens: optional.Integer({
     minimum: 1,
@@ -56,27 +56,29 @@ export const named = (description: string) => Type.Optional({ ...Name, descripti
 
 export const closed = { additionalProperties: false };
 
-/** What of a block's rows is read. */
+/** The point of each block that is read. */
 export const readPoint = (more = "") =>
   optional.Enum([...blockPoints], {
     description:
-      "What of each block is read: its output (block_out, the default), what its attention or its MLP adds (attn_out, " +
-      `ffn_out), or the stream before them (block_in, mid). A model that has it not is refused.${more}`,
+      "Point of each block to read: its output (block_out, the default), its attention or MLP output (attn_out, " +
+      `ffn_out), or the residual stream before these (block_in, mid). Models without this point are refused.${more}`,
   });
 
-export const split = Type.Enum(["train", "test"], { description: "Which side of the held-out split." });
+export const split = Type.Enum(["train", "test"], {
+  description: "Whether the example is for training or held out.",
+});
 
 export const promptOfExample = Type.Optional(
   text(
-    "For rows `response`: raw text that `text` follows as it stands; the row is of what `text` adds to it.",
+    "For rows `response`: raw text that `text` directly follows; activations are read over the tokens that `text` adds.",
   ),
 );
 
-/** Rows that are one a text. */
+/** Rows settings with one activation per text. */
 const rowsOfText = {
-  last: "the last token's row",
-  mean: "the mean of its tokens' rows, which leaves a BOS token out",
-  response: "the mean over the tokens of its text behind its prompt",
+  last: "the last token's activation",
+  mean: "the mean over its tokens, without a BOS token",
+  response: "the mean over the tokens of its text after its prompt",
 } as const;
 
 export const rowsText = `Of each example ${rowsOfText.last} (last, the default), ${rowsOfText.mean} (mean), or ${rowsOfText.response} (response)`;
@@ -84,18 +86,17 @@ export const rowsText = `Of each example ${rowsOfText.last} (last, the default),
 export const manyExamples = { minItems: limits.examples_min, maxItems: limits.examples };
 
 export const path = (description: string) =>
-  Type.Optional(Type.String({ minLength: 1, maxLength: limits.path_characters, description }));
+  optional.String({ minLength: 1, maxLength: limits.path_characters, description });
 
-export const share = (description: string) =>
-  Type.Optional(Type.Number({ minimum: 0, maximum: 1, description }));
+export const share = (description: string) => optional.Number({ minimum: 0, maximum: 1, description });
 
-/** Of operations that generate nothing. */
+/** For operations that generate nothing. */
 export const { max_tokens: _maxTokens, ...commonOfExtract } = common;
 
-/** Of those that choose their layers otherwise, too. */
+/** For those that also choose their layers differently. */
 export const { layers: _layers, ...commonOfFeatures } = commonOfExtract;
 
-/** A validated submission, its defaults filled in. */
+/** A validated submission with its defaults filled in. */
 export type Filled<T, Fields extends PropertyKey> = T & {
   [F in Fields & keyof T]-?: Exclude<T[F], undefined>;
 };

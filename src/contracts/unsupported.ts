@@ -1,13 +1,13 @@
 /**
- * Fields of other servers that would change an answer and that this one does not have: they are refused by name,
- * where fields that change nothing are ignored. The text says what to use in their place.
+ * Fields of other servers that would change the answer and are not supported here. They are refused by name (fields
+ * that change nothing are ignored); the text names the alternative.
  */
 export type Unsupported = Readonly<Record<string, string>>;
 
-/** Of these, `false` says as much as `true`; of the others it says that the field is not used. */
+/** Fields for which `false` also has an effect; for others, `false` means the field is not used. */
 export const meantWhenFalse: ReadonlySet<string> = new Set(["do_sample", "enable_thinking", "think"]);
 
-/** What other servers of models take: vLLM, transformers, Ollama. */
+/** Fields of vLLM, transformers and Ollama. */
 const elsewhere: Unsupported = {
   repetition_penalty: "it is called repeat_penalty here",
   guided_json: "use response_format, or json_schema",
@@ -52,7 +52,7 @@ export const unsupportedInCompletions: Unsupported = {
   messages: "use /v1/chat/completions",
 };
 
-/** llama-server's own completions. */
+/** For llama-server's /completion. */
 export const unsupportedInNative: Unsupported = unsupportedInCompletions;
 
 export const unsupportedInResponses: Unsupported = {

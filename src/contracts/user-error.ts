@@ -1,16 +1,16 @@
 /**
- * A failure that a person can act on: its message is one complete sentence, shown without a stack.
- * Everything else that is thrown is a fault of this program.
+ * A failure that the user can act on: its message is one complete sentence, shown without a stack trace. Any other
+ * error is a bug.
  */
 export class UserError extends Error {
   override name = "UserError";
 }
 
-/** Another program listens where this one was told to: whoever may choose the port itself takes another. */
+/** The port is taken. Callers that may choose a port try another one. */
 export class PortInUse extends UserError {
   constructor(host: string, port: number) {
     super(
-      `Port ${port} on ${host} is already in use; stop the program that holds it or choose another with --port.`,
+      `Port ${port} on ${host} is already in use; stop the program that uses it or choose another with --port.`,
     );
   }
 }

@@ -9,14 +9,14 @@ export { InvalidInput } from "./invalid-input.js";
 const validators = new WeakMap<TSchema, Compiled>();
 
 /**
- * Checks a parsed JSON value against a schema and gives it back with the schema's defaults filled in, its fields
- * in the schema's order. The argument is left as it was.
- * @throws InvalidInput with the limit and the actual value of the first thing that is wrong
+ * Checks a parsed JSON value against a schema and returns a copy with defaults filled in, its fields in the schema's
+ * order.
+ * @throws InvalidInput with the limit and the actual value of the most important violation
  */
 export function validate<S extends TSchema>(schema: S, value: unknown): Static<S> {
   const loneSurrogate = findLoneSurrogate(value, "");
   if (loneSurrogate !== null) {
-    throw new InvalidInput(loneSurrogate, "must be well-formed Unicode; it holds half of a surrogate pair.");
+    throw new InvalidInput(loneSurrogate, "must be well-formed Unicode; it contains an unpaired surrogate.");
   }
   let validator = validators.get(schema);
   if (validator === undefined) {
@@ -41,15 +41,15 @@ function withDefaults(schema: TSchema, value: unknown): unknown {
   return filled;
 }
 
-// The order in which faults are told: what is absent, what should not be there, then wrong values as they come.
+// The order in which violations are reported: missing fields, unknown fields, then wrong values in document order.
 const urgency = ["required", "boolean", "type", "enum", "const"];
 
 const limiting = /^(m(in|ax)|uniqueItems|pattern)/;
 
 /**
- * A field that may be one of several kinds of list, prompts or the tokens of one, fails as all of them. The failures that
- * count are those of the kind that holds for the most entries, then of the one that holds deepest within the next entry. A
- * list whose length alone is wrong holds for all of them.
+ * A field that accepts several kinds of list (prompts, or the tokens of one) fails as all of them. Only the failures
+ * of the best match are reported: the kind valid for the most entries, then the one valid deepest within the next
+ * entry. A list with only its length wrong counts as valid for all entries.
  */
 function ofBestList(schema: TSchema, root: unknown, failures: Failure[]): Failure[] {
   const [, field = ""] = (failures[0]?.instancePath ?? "").split("/").map(unescapePointer);
@@ -73,12 +73,12 @@ function describe(schema: TSchema, root: unknown, failures: Failure[]): InvalidI
     const place = urgency.indexOf(failure.keyword);
     return place === -1 ? urgency.length : place;
   };
-  // An unknown field comes twice: by itself ("boolean", its schema is false), and in its object's list, which is
-  // cut off when there are many.
+  // An unknown field is reported twice: on its own ("boolean", since its schema is false), and in its object's list,
+  // which is truncated.
   const named = failures.filter(({ keyword }) => keyword !== "additionalProperties" && keyword !== "anyOf");
-  // Where a value has one of several types and breaks its limit, the other types are not what is wrong.
+  // If a value matches one of several types but violates its limit, mismatches of the other types are irrelevant.
   const broken = new Set(named.filter(({ keyword }) => limiting.test(keyword)).map((it) => it.instancePath));
-  // So with what is inside of one: whoever sent a list did not mean a text, nor a word.
+  // The same applies to values within a list: a client that sent a list did not mean a string or an enum value.
   const inner = (path: string) => named.some((it) => it.instancePath.startsWith(`${path}/`));
   const told = named.filter(
     (it) =>
@@ -98,18 +98,18 @@ function describe(schema: TSchema, root: unknown, failures: Failure[]): InvalidI
   return new InvalidInput(pathText(keys), `${what}.`, field);
 }
 
-/** All that a union would have taken where the failure is; nothing where there is no choice. */
+/** Everything a union accepts at the failure; undefined without alternatives. */
 function alternatives(failures: Failure[], { instancePath, keyword }: Failure): string | undefined {
   const here = failures.filter((it) => it.instancePath === instancePath && accepts(it).length > 0);
   if (here.length < 2 || !["type", "enum", "const"].includes(keyword)) return undefined;
   const accepted = [...new Set(here.flatMap(accepts))];
-  // A list of texts has the type of a text as well.
+  // An enum of strings also reports the type string.
   const some = accepted.some((word) => word.startsWith('"'));
   const words = accepted.filter((word) => !(some && word === "a string"));
   return words.length < 2 ? undefined : listed(words, "or");
 }
 
-/** What one alternative would have taken, in words; nothing where it is not the kind of value that is wrong. */
+/** What one alternative accepts, in words; empty if the failure is not about the kind of value. */
 function accepts({ keyword, params }: Failure): string[] {
   switch (keyword) {
     case "type":
@@ -201,7 +201,7 @@ function noun(keys: string[], count: number): string {
   return count === 1 ? one : many;
 }
 
-/** A value as an error names it: at most 60 characters of JSON. */
+/** A value as shown in an error: at most 60 characters of JSON. */
 export function shown(value: unknown): string {
   if (Array.isArray(value)) return "an array";
   if (typeof value === "object" && value !== null) return "an object";
@@ -217,7 +217,7 @@ function unescapePointer(key: string): string {
   return key.replace(/~1/g, "/").replace(/~0/g, "~");
 }
 
-// Depth is bounded: what lies deeper than any contract's fields is refused as unknown anyway.
+// Depth is bounded: anything deeper than the contracts' fields is refused as unknown anyway.
 function findLoneSurrogate(value: unknown, path: string, depth = 0): string | null {
   if (typeof value === "string") return /\p{Surrogate}/u.test(value) ? path || "body" : null;
   if (typeof value !== "object" || value === null || depth > 8) return null;

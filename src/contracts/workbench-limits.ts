@@ -1,25 +1,25 @@
-/** Limits of what the workbench's page may ask of its service. */
+/** Limits of the workbench page's requests to its service. */
 export const workbenchLimits = {
   body_bytes: 1_000_000,
   text_characters: 32_768,
-  /** Kept conversations; the oldest make room. */
+  /** Saved conversations; the oldest are deleted first. */
   conversations: 500,
   turns: 200,
-  /** Of a text that is put in a token's place. */
+  /** Of a text that replaces a token. */
   edit_characters: 4096,
-  /** Features that are told of a token. */
+  /** Features reported per token. */
   features: 8,
   max_tokens: 4096,
-  /** Events that a page which lost its stream can catch up on. */
+  /** Events that a reconnecting page can catch up on. */
   events: 4096,
-  /** Browsers that are signed in at the same time; the oldest makes room. */
+  /** Signed-in browsers; the oldest is signed out first. */
   sessions: 16,
-  /** How long a link can be opened, in milliseconds. */
+  /** How long a link is valid, in milliseconds. */
   link_ms: 600_000,
-  /** Jobs of which one study is drafted. */
+  /** Jobs per drafted study. */
   study_jobs: 32,
-  /** Downloads that run at the same time. */
+  /** Concurrent downloads. */
   downloads: 3,
-  /** Downloads that are told of, those that ended among them. */
+  /** Listed downloads, including finished ones. */
   downloads_told: 20,
 } as const;

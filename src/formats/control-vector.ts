@@ -1,4 +1,4 @@
-import { FormatError, told } from "./format-error.js";
+import { FormatError, quoted } from "./format-error.js";
 import { GgufHeaderReader, ggufTypes, sourceOf } from "./gguf.js";
 
 const magic = 0x46554747; // "GGUF"
@@ -8,9 +8,9 @@ const mostTensors = 1024;
 const mostKeys = 4096;
 
 /**
- * Reads a control vector in llama.cpp's form: tensors `direction.<n>` [hidden], float32. llama.cpp adds `direction.N` to
- * the output of block N, counted from 0. (Format: ggml's gguf.md; llama.cpp's common_control_vector_load and
- * llama_adapter_cvec::apply.)
+ * Reads a control vector in llama.cpp's format: tensors `direction.<n>` [hidden], float32. llama.cpp adds
+ * `direction.N` to the output of block N, counted from 0. (Format: ggml's gguf.md; llama.cpp's
+ * common_control_vector_load and llama_adapter_cvec::apply.)
  * @throws FormatError, also for `direction.0`, which llama.cpp never applies
  */
 export async function decodeControlVector(bytes: Uint8Array): Promise<Map<number, Float32Array>> {
@@ -24,16 +24,17 @@ export async function decodeControlVector(bytes: Uint8Array): Promise<Map<number
     if (key === "general.architecture") architecture = String(value);
   }
   if (architecture !== "controlvector") {
-    throw new FormatError(`The GGUF file is of the architecture ${told(architecture)}, not a controlvector.`);
+    throw new FormatError(`The GGUF file has the architecture ${quoted(architecture)}, not controlvector.`);
   }
   const places: { layer: number; length: number; offset: number }[] = [];
   for await (const { name, length, type, offset } of reader.tensors()) {
     const layer = Number(/^direction\.(\d{1,3})$/.exec(name)?.[1] ?? Number.NaN);
-    if (Number.isNaN(layer)) throw new FormatError(`The tensor ${told(name)} is no direction.<layer>.`);
+    if (Number.isNaN(layer))
+      throw new FormatError(`The tensor name ${quoted(name)} does not match direction.<layer>.`);
     if (type !== f32) throw new FormatError(`${name} is not float32.`);
     if (layer === 0) {
       throw new FormatError(
-        "direction.0 is applied by nobody: llama.cpp begins at layer 1. Renumber it or leave it out.",
+        "llama.cpp never applies direction.0, because it starts at layer 1. Renumber or remove it.",
       );
     }
     places.push({ layer, length, offset });
@@ -49,23 +50,25 @@ export async function decodeControlVector(bytes: Uint8Array): Promise<Map<number
 
 function atMost(entries: number, most: number): void {
   if (entries > most) {
-    throw new FormatError(`The GGUF file names ${entries} entries; at most ${most} are read.`);
+    throw new FormatError(`The GGUF file lists ${entries} entries; at most ${most} are supported.`);
   }
 }
 
 function floats(bytes: Uint8Array, start: number, length: number, name: string): Float32Array {
-  if (start + length * 4 > bytes.length) throw new FormatError(`${name} does not lie in the file.`);
+  if (start + length * 4 > bytes.length) throw new FormatError(`${name} lies outside the file.`);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return Float32Array.from({ length }, (_, index) => view.getFloat32(start + index * 4, true));
 }
 
 /**
  * Writes a control vector that llama.cpp's `--control-vector` takes.
- * @throws FormatError for layer 0, which that form cannot say
+ * @throws FormatError for layer 0, which the format cannot express
  */
 export function encodeControlVector(layers: ReadonlyMap<number, Float32Array>, modelHint: string): Buffer {
   if (layers.has(0)) {
-    throw new FormatError("Layer 0 cannot be written as a control vector: llama.cpp begins at layer 1.");
+    throw new FormatError(
+      "Layer 0 cannot be written as a control vector, because llama.cpp starts at layer 1.",
+    );
   }
   const head: Buffer[] = [];
   const u32 = (value: number) => {

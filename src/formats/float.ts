@@ -2,33 +2,53 @@ import { endianness } from "node:os";
 
 const swapped = endianness() === "BE";
 
-/** Little-endian numbers as files hold them, as float32, integers rounded to it; null for another type. */
+const readers: Readonly<Record<string, (bytes: Uint8Array) => Float32Array>> = {
+  F32: (bytes) => new Float32Array(aligned(bytes, 4)),
+  F64: (bytes) => new Float32Array(new Float64Array(aligned(bytes, 8))),
+  F16: (bytes) => bitsOf(bytes, halfBits()),
+  BF16: (bytes) => bitsOf(bytes, undefined),
+  I64: (bytes) => Float32Array.from(new BigInt64Array(aligned(bytes, 8)), Number),
+  I32: (bytes) => new Float32Array(new Int32Array(aligned(bytes, 4))),
+  I16: (bytes) => new Float32Array(new Int16Array(aligned(bytes, 2))),
+  I8: (bytes) => new Float32Array(new Int8Array(bytes)),
+  U8: (bytes) => new Float32Array(bytes),
+};
+
+/** Little-endian numbers from a file as float32, integers rounded to it; null for an unknown type. */
 export function floatsOf(dtype: string, bytes: Uint8Array): Float32Array | null {
-  switch (dtype) {
-    case "F32":
-      return new Float32Array(aligned(bytes, 4));
-    case "F64":
-      return new Float32Array(new Float64Array(aligned(bytes, 8)));
-    case "F16":
-      return bitsOf(bytes, halfBits());
-    case "BF16":
-      return bitsOf(bytes, undefined);
-    case "I64":
-      return Float32Array.from(new BigInt64Array(aligned(bytes, 8)), Number);
-    case "I32":
-      return new Float32Array(new Int32Array(aligned(bytes, 4)));
-    case "I16":
-      return new Float32Array(new Int16Array(aligned(bytes, 2)));
-    case "I8":
-      return new Float32Array(new Int8Array(bytes));
-    case "U8":
-      return new Float32Array(bytes);
-    default:
-      return null;
-  }
+  return readers[dtype]?.(bytes) ?? null;
 }
 
-/** A copy in memory of its own, in this machine's byte order. */
+/** Copies numbers with the given strides into `out`, in C order. @returns `out` */
+export function strided<T extends Float32Array | Float64Array | Int32Array>(
+  data: T,
+  out: T,
+  shape: readonly number[],
+  strides: readonly number[],
+): T {
+  const index = shape.map(() => 0);
+  let from = 0;
+  for (let to = 0; to < out.length; to++) {
+    out[to] = data[from] as number;
+    // The next position in C order: the last index is fastest.
+    for (let axis = shape.length - 1; axis >= 0; axis--) {
+      const stride = strides[axis] as number;
+      index[axis] = (index[axis] as number) + 1;
+      from += stride;
+      if ((index[axis] as number) < (shape[axis] as number)) break;
+      from -= stride * (shape[axis] as number);
+      index[axis] = 0;
+    }
+  }
+  return out;
+}
+
+/** Numbers as the bytes in memory, without a copy. */
+export function bytesOf({ buffer, byteOffset, byteLength }: NodeJS.TypedArray): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+/** A separate copy in this machine's byte order. */
 function aligned(bytes: Uint8Array, width: 2 | 4 | 8): ArrayBuffer {
   const copy = Buffer.from(new ArrayBuffer(bytes.byteLength));
   copy.set(bytes);
@@ -36,7 +56,7 @@ function aligned(bytes: Uint8Array, width: 2 | 4 | 8): ArrayBuffer {
   return copy.buffer as ArrayBuffer;
 }
 
-/** Numbers of 16 bits: the upper half of a float32, or by a table of all there are. */
+/** 16-bit numbers: the upper half of a float32, or looked up in a table of all values. */
 function bitsOf(bytes: Uint8Array, table: Uint32Array | undefined): Float32Array {
   const half = new Uint16Array(aligned(bytes, 2));
   const bits = new Uint32Array(half.length);
@@ -49,7 +69,7 @@ function bitsOf(bytes: Uint8Array, table: Uint32Array | undefined): Float32Array
 
 let halves: Uint32Array | undefined;
 
-/** The bits of the float32 that every IEEE 754 binary16 number is. */
+/** The float32 bits of every IEEE 754 binary16 number. */
 function halfBits(): Uint32Array {
   if (halves === undefined) {
     const values = Float32Array.from({ length: 2 ** 16 }, (_, bits) => half(bits));
@@ -67,7 +87,7 @@ function half(bits: number): number {
   return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
 
-/** The same numbers in 16 bits, F16 or BF16, where every one of them is there as it is; null where one is not. */
+/** The numbers as F16 or BF16 if either represents all of them exactly, else null. */
 export function narrowExactly(values: Float32Array): { dtype: "F16" | "BF16"; data: Uint16Array } | null {
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
   const half = allAs(bits, halfOf);
@@ -86,7 +106,7 @@ function allAs(bits: Uint32Array, narrow: (bits: number) => number): Uint16Array
   return out;
 }
 
-/** The binary16 that is the same number as a float32, by its bits; -1 where there is none. */
+/** The binary16 bits of a float32, given by its bits; -1 if it has no exact equivalent. */
 function halfOf(bits: number): number {
   const sign = (bits >>> 16) & 0x8000;
   const exponent = (bits >>> 23) & 0xff;
@@ -95,7 +115,7 @@ function halfOf(bits: number): number {
   if (exponent >= 113 && exponent <= 142) {
     return (fraction & 0x1fff) === 0 ? sign | ((exponent - 112) << 10) | (fraction >>> 13) : -1;
   }
-  // Below 2^-14 a binary16 is a whole number of 2^-24.
+  // Below 2^-14, binary16 numbers are multiples of 2^-24.
   if (exponent < 103 || exponent > 112) return -1;
   const whole = 0x800000 | fraction;
   const shift = 126 - exponent;

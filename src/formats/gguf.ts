@@ -1,48 +1,48 @@
 import { FormatError } from "./format-error.js";
 
-/** Bytes that a header is read from: a file, one on its way from the hub, or bytes that are here. */
+/** Bytes that a header is read from: a file, a download from the hub, or a buffer. */
 export interface ByteSource {
   readonly size: number;
   /** Fills the buffer from `position` on. @returns how many bytes it got, fewer only where the source ends */
   read(buffer: Buffer, position: number): Promise<number>;
 }
 
-/** Bytes that are here. */
+/** A source of bytes in memory. */
 export function sourceOf(bytes: Uint8Array): ByteSource {
   const whole = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return { size: whole.length, read: async (buffer, position) => whole.copy(buffer, 0, position) };
 }
 
-/** How a file describes one tensor. */
+/** A file's description of one tensor. */
 export interface GgufTensor {
   name: string;
   /** Elements. */
   length: number;
   /** ggml's number of its type; 0 is float32. */
   type: number;
-  /** Bytes from where the data of all tensors begins. */
+  /** Bytes from the start of the tensor data. */
   offset: number;
 }
 
-/** The format's numbers of types that something is written or looked up with. */
+/** The format's numbers of the types used here. */
 export const ggufTypes = { uint32: 4, int32: 5, string: 8, array: 9, uint64: 10, int64: 11 } as const;
 
 /** Bytes of the scalar types, by their number in the format. */
 // biome-ignore format: a table
 const scalarBytes: Record<number, number> = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 };
 
-/** No key, name or template is longer; a damaged length could fill the memory before the file ends. */
+/** Longest accepted text: a damaged length could otherwise exhaust the memory. */
 const longestText = 1 << 26;
-/** ggml's tensors have no more. */
+/** The maximum of ggml's tensors. */
 const mostDimensions = 4;
 
 /**
- * The header of a GGUF file (versions 2 and 3, little-endian; ggml's gguf.md), read in its order and no further than asked:
- * pairs of keys and values, then tensors. Nothing of the weights.
+ * The header of a GGUF file (versions 2 and 3, little-endian; ggml's gguf.md), read sequentially and only as far as
+ * requested: key-value pairs, then tensor descriptions, but no weights.
  */
 export class GgufHeaderReader {
   readonly #cursor: Cursor;
-  /** How many of each the file says that it has. */
+  /** The numbers of each that the file declares. */
   readonly counts: { tensors: number; pairs: number };
 
   private constructor(cursor: Cursor, counts: { tensors: number; pairs: number }) {
@@ -50,22 +50,22 @@ export class GgufHeaderReader {
     this.counts = counts;
   }
 
-  /** @throws FormatError for what is no GGUF file, or another version's */
+  /** @throws FormatError if it is not a GGUF file or has another version */
   static async open(source: ByteSource): Promise<GgufHeaderReader> {
     const cursor = new Cursor(source);
     const magic = await cursor.take(4);
-    if (magic.toString("latin1") !== "GGUF") throw new FormatError("The file is no GGUF file.");
+    if (magic.toString("latin1") !== "GGUF") throw new FormatError("The file is not a GGUF file.");
     const version = await cursor.number(4);
     if (version !== 2 && version !== 3) {
-      throw new FormatError(`GGUF version ${version} is not read; 2 and 3 are.`);
+      throw new FormatError(`GGUF version ${version} is not supported; 2 and 3 are.`);
     }
     const tensors = await cursor.number(8);
     return new GgufHeaderReader(cursor, { tensors, pairs: await cursor.number(8) });
   }
 
   /**
-   * Texts and whole numbers by their keys; values of other types are undefined.
-   * @throws FormatError where the file ends or names what there is not
+   * Strings and integers by key; values of other types are undefined.
+   * @throws FormatError if the file is truncated or invalid
    */
   async *pairs(): AsyncGenerator<[key: string, value: string | number | undefined]> {
     for (let left = this.counts.pairs; left > 0; left--) {
@@ -74,7 +74,7 @@ export class GgufHeaderReader {
     }
   }
 
-  /** To be asked behind all pairs. @throws FormatError as pairs does */
+  /** Must be read after all pairs. @throws FormatError as pairs does */
   async *tensors(): AsyncGenerator<GgufTensor> {
     for (let left = this.counts.tensors; left > 0; left--) {
       const name = await this.#cursor.text();
@@ -87,7 +87,7 @@ export class GgufHeaderReader {
     }
   }
 
-  /** How many bytes of the file are read. */
+  /** Number of bytes read so far. */
   get position(): number {
     return this.#cursor.position;
   }
@@ -95,7 +95,7 @@ export class GgufHeaderReader {
 
 const blockBytes = 1 << 20;
 
-/** Reads a source from its start in blocks; what is asked for beyond its end is damage. */
+/** Reads a source from its start in blocks; reads beyond its end are errors. */
 class Cursor {
   readonly #source: ByteSource;
   #block: Buffer = Buffer.alloc(0);
@@ -146,7 +146,7 @@ class Cursor {
     return (await this.take(length)).toString("utf8");
   }
 
-  /** A text or a whole number; everything else is passed over. */
+  /** A string or an integer; other values are skipped. */
   async value(type: number): Promise<string | number | undefined> {
     switch (type) {
       case ggufTypes.string:
@@ -186,5 +186,5 @@ function bytesOf(type: number): number {
 }
 
 function cut(): FormatError {
-  return new FormatError("The GGUF file is cut off.");
+  return new FormatError("The GGUF file is truncated.");
 }

@@ -1,18 +1,18 @@
 import { Arrays, numberOf, settingsOf, textOf } from "./dictionaries/dictionary.js";
 import type { LayoutFiles } from "./dictionaries/read.js";
-import { FormatError, told } from "./format-error.js";
+import { FormatError, quoted } from "./format-error.js";
 
-/** What a lens does to a row of one block's output before the model's own final norm and head. */
+/** A lens's transformation of one block's output before the model's final norm and unembedding. */
 export interface Translation {
-  /** [hidden, hidden], a row an output. */
+  /** [hidden, hidden], one row per output. */
   matrix: Float32Array;
   /** [hidden] */
   bias?: Float32Array;
 }
 
 /**
- * A lens that translates, in the one form that all layouts become: a row h of a block's output becomes
- * matrix . h + bias, plus h itself where `residual`; then follow the model's own final norm and head.
+ * A lens in the common form that all layouts are converted to: a block output h becomes matrix . h + bias, plus h
+ * itself if `residual`, followed by the model's final norm and unembedding.
  */
 export interface Lens {
   layout: string;
@@ -21,15 +21,15 @@ export interface Lens {
   residual: boolean;
   /** Blocks whose output it translates, ascending. */
   layers: number[];
-  /** Blocks of its model; undefined where the file does not say. */
+  /** Blocks of its model; undefined if not recorded. */
   modelLayers?: number | undefined;
-  /** The model as the file calls it. */
+  /** The model's name in the file. */
   model?: string | undefined;
   /** Texts that it was fitted on. */
   texts?: number | undefined;
-  /** What a person should know of how the file was read, a sentence each. */
+  /** Notes for users on how the file was read, one sentence each. */
   notes: string[];
-  /** One block's, read when it is asked for: those of a large model do not fit into memory together. */
+  /** Reads one block's translation; those of a large model do not fit into memory together. */
   read(layer: number): Promise<Translation>;
 }
 
@@ -37,8 +37,8 @@ const mostLayers = 1024;
 
 /**
  * The files of one lens among all paths of a folder or repository: its settings, then its weights.
- * @param at the file or folder of it; empty for the root
- * @throws FormatError where there is none, or more than one
+ * @param at its file or folder; empty for the root
+ * @throws FormatError if there is none, or more than one
  */
 export function lensFiles(paths: readonly string[], at: string): string[] {
   const weights = paths.filter((path) =>
@@ -50,13 +50,12 @@ export function lensFiles(paths: readonly string[], at: string): string[] {
   const [found] = weights;
   if (found === undefined) {
     throw new FormatError(
-      `There is no lens at ${at === "" ? "the root" : at}: a file *_jacobian_lens.pt, params.pt beside a config.json, or a ` +
-        ".safetensors of tapline's.",
+      `No lens at ${at === "" ? "the root" : at}; expected *_jacobian_lens.pt, params.pt with config.json, or a .safetensors file written by tapline.`,
     );
   }
   if (weights.length > 1) {
     throw new FormatError(
-      `There are ${weights.length} lenses at ${at === "" ? "the root" : at}; name one: ${weights.slice(0, 5).join(", ")}.`,
+      `There are ${weights.length} lenses at ${at === "" ? "the root" : at}; specify one: ${weights.slice(0, 5).join(", ")}.`,
     );
   }
   const settings = found.replace(/[^/]*$/, "config.json");
@@ -64,9 +63,9 @@ export function lensFiles(paths: readonly string[], at: string): string[] {
 }
 
 /**
- * Reads a published lens: the Jacobian lens (`*_jacobian_lens.pt`: J by block, 16 bits), the tuned lens (`params.pt` with
- * `config.json`: a translator a block), or a lens of tapline's own.
- * @param weights the name of its file of weights among `files`
+ * Reads a published lens: the Jacobian lens (`*_jacobian_lens.pt`: J by block, 16 bits), the tuned lens (`params.pt`
+ * with `config.json`: one translator per block), or tapline's own format.
+ * @param weights the name of its weights file among `files`
  * @throws FormatError
  */
 export async function readLens(files: LayoutFiles, weights: string): Promise<Lens> {
@@ -76,35 +75,34 @@ export async function readLens(files: LayoutFiles, weights: string): Promise<Len
   if (names.some((name) => /^J\.\d+$/.test(name))) return jacobianLens(source);
   if (names.some((name) => /^\d+\.weight$/.test(name))) {
     if (!files.names.includes("config.json")) {
-      throw new FormatError("A tuned lens has a config.json beside its params.pt; there is none.");
+      throw new FormatError("A tuned lens needs a config.json next to its params.pt; there is none.");
     }
     return tunedLens(source, await files.json("config.json"));
   }
   throw new FormatError(
-    `The file is no lens that is read: it has ${names.slice(0, 8).map(told).join(", ") || "no arrays"}; a Jacobian lens has ` +
-      "J by block, a tuned lens N.weight and N.bias.",
+    `The file is not a supported lens: it has ${names.slice(0, 8).map(quoted).join(", ") || "no arrays"}; Jacobian lenses have J by block, tuned lenses N.weight and N.bias.`,
   );
 }
 
 type Source = Awaited<ReturnType<LayoutFiles["tensors"]>>;
 
-/** The numbers in names that a pattern takes one out of, ascending. */
+/** The numbers that a pattern extracts from array names, ascending. */
 function numbersIn(source: Source, pattern: RegExp): number[] {
   const found = [...source.shapes.keys()].flatMap((name) => pattern.exec(name)?.[1] ?? []).map(Number);
   if (found.length > mostLayers) {
-    throw new FormatError(`The file has ${found.length} blocks; at most ${mostLayers} are read.`);
+    throw new FormatError(`The file has ${found.length} blocks; at most ${mostLayers} are supported.`);
   }
   return found.sort((a, b) => a - b);
 }
 
-/** The width of square matrices, all alike. */
+/** The common width of square matrices. */
 function widthOf(arrays: Arrays, names: readonly string[]): number {
   const [width] = arrays.matrix(names[0] as string);
   for (const name of names) {
     const [rows, columns] = arrays.matrix(name);
     if (rows !== width || columns !== width) {
       throw new FormatError(
-        `${told(name)} has the shape [${rows}, ${columns}]; [${width}, ${width}] fits here.`,
+        `${quoted(name)} has the shape [${rows}, ${columns}]; expected [${width}, ${width}].`,
       );
     }
   }
@@ -112,19 +110,19 @@ function widthOf(arrays: Arrays, names: readonly string[]): number {
 }
 
 /**
- * The Jacobian lens as jlens writes it: J by the block whose output it reads, d_model, n_prompts. The last block has none: it
- * needs none.
+ * The Jacobian lens as jlens writes it: J by the block whose output it reads, d_model, n_prompts. The last block has
+ * none, as it needs none.
  */
 async function jacobianLens(source: Source): Promise<Lens> {
   const arrays = new Arrays(source, "Jacobian lens");
   const { metadata } = source;
   const point = metadata["provenance.capture_point"];
   if (point !== undefined && !/resid_?post|block_?out|layer_?out|hook_out/i.test(point)) {
-    throw new FormatError(`The lens reads at ${told(point)}; only block outputs are offered.`);
+    throw new FormatError(`The lens reads ${quoted(point)}; only block outputs are supported.`);
   }
   if (arrays.has("provenance.stream_index") || metadata["provenance.stream_reduce"] !== undefined) {
     throw new FormatError(
-      "The lens reads one of several streams of its model; only single streams are read.",
+      "The lens reads one of several residual streams; only models with one are supported.",
     );
   }
   const layers = numbersIn(source, /^J\.(\d{1,4})$/);
@@ -134,7 +132,7 @@ async function jacobianLens(source: Source): Promise<Lens> {
   );
   const said = arrays.has("d_model") ? await arrays.scalar("d_model") : hidden;
   if (said !== hidden)
-    throw new FormatError(`The file says d_model ${said}; its matrices are ${hidden} wide.`);
+    throw new FormatError(`In the file d_model is ${said}, but its matrices are ${hidden} wide.`);
   return {
     layout: "Jacobian lens",
     kind: "jacobian",
@@ -156,7 +154,7 @@ async function tunedLens(source: Source, config: unknown): Promise<Lens> {
   const settings = settingsOf(config, "config.json");
   const type = textOf(settings, "lens_type");
   if (type !== undefined && type !== "linear_tuned_lens") {
-    throw new FormatError(`The lens is a ${told(type)}; linear_tuned_lens is read.`);
+    throw new FormatError(`The lens is a ${quoted(type)}; only linear_tuned_lens is supported.`);
   }
   const translators = numbersIn(source, /^(\d{1,4})\.weight$/);
   const hidden = widthOf(
@@ -165,15 +163,17 @@ async function tunedLens(source: Source, config: unknown): Promise<Lens> {
   );
   const said = numberOf(settings, "d_model") ?? hidden;
   if (said !== hidden)
-    throw new FormatError(`config.json says d_model ${said}; the matrices are ${hidden} wide.`);
+    throw new FormatError(`In config.json d_model is ${said}, but the matrices are ${hidden} wide.`);
   const modelLayers = numberOf(settings, "num_hidden_layers");
   const deepest = translators.at(-1) as number;
   if (modelLayers !== undefined && deepest >= modelLayers) {
-    throw new FormatError(`config.json says ${modelLayers} blocks; the file has a translator ${deepest}.`);
+    throw new FormatError(
+      `config.json lists ${modelLayers} blocks, but the file has a translator ${deepest}.`,
+    );
   }
   const layers = translators.filter((index) => index > 0).map((index) => index - 1);
   if (layers.length === 0)
-    throw new FormatError("The lens translates the embedding alone, no block's output.");
+    throw new FormatError("The lens translates only the embedding, not block outputs.");
   return {
     layout: "tuned lens",
     kind: "tuned",
@@ -182,7 +182,10 @@ async function tunedLens(source: Source, config: unknown): Promise<Lens> {
     layers,
     modelLayers,
     model: textOf(settings, "base_model_name_or_path"),
-    notes: translators[0] === 0 ? ["Its translator of the embedding is left out: no block's output."] : [],
+    notes:
+      translators[0] === 0
+        ? ["Its translator of the embedding was skipped, as it does not read a block output."]
+        : [],
     read: async (layer) => ({
       matrix: await arrays.read(`${layer + 1}.weight`, hidden, hidden),
       ...(arrays.has(`${layer + 1}.bias`) && { bias: await arrays.read(`${layer + 1}.bias`, hidden) }),
@@ -190,22 +193,22 @@ async function tunedLens(source: Source, config: unknown): Promise<Lens> {
   };
 }
 
-/** What tapline keeps, and `tapline lens fit` writes. */
+/** tapline's own format, which `tapline lens fit` writes. */
 async function ownLens(source: Source): Promise<Lens> {
   const arrays = new Arrays(source, "tapline's lens");
   let about: unknown;
   try {
     about = JSON.parse(source.metadata.lens ?? "");
   } catch {
-    throw new FormatError("The file says that it is a lens of tapline's, and not which.");
+    throw new FormatError("The file is marked as a tapline lens, but its description is invalid.");
   }
-  const said = settingsOf(about, "what the file says of itself");
+  const said = settingsOf(about, "the file's metadata");
   const kind = textOf(said, "kind");
   if (kind !== "jacobian" && kind !== "tuned" && kind !== "regression") {
-    throw new FormatError(`The lens is of the kind ${told(String(kind))}, which is none.`);
+    throw new FormatError(`The lens has the unknown kind ${quoted(String(kind))}.`);
   }
   const layers = numbersIn(source, /^layer_(\d{1,4})$/);
-  if (layers.length === 0) throw new FormatError("The lens translates no block's output.");
+  if (layers.length === 0) throw new FormatError("The lens does not translate any block output.");
   const hidden = widthOf(
     arrays,
     layers.map((layer) => `layer_${layer}`),

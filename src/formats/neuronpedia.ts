@@ -1,13 +1,13 @@
 import { gunzipSync } from "node:zlib";
 import { FormatError } from "./format-error.js";
 
-/** The greatest file of labels, unpacked. */
+/** Maximum size of an unpacked labels file. */
 const mostBytes = 512 * 1024 ** 2;
 
 /**
- * What features are called, by index: the explanations of Neuronpedia's exports (`explanations/batch-N.jsonl`, also packed by
- * gzip), or answers of its feature API (an object, or an array of them). Where a feature has several, the first.
- * @throws FormatError where it is neither
+ * Feature labels by index, from the explanations in Neuronpedia's exports (`explanations/batch-N.jsonl`, optionally
+ * gzipped) or from answers of its feature API (an object or an array). If a feature has several, the first is used.
+ * @throws FormatError if it is neither
  */
 export function readLabels(bytes: Uint8Array): Map<number, string> {
   const labels = new Map<number, string>();
@@ -45,7 +45,7 @@ function entriesOf(text: string): unknown[] {
     try {
       return [JSON.parse(line) as unknown];
     } catch {
-      throw new FormatError(`Line ${i + 1} of the labels is no JSON.`);
+      throw new FormatError(`Line ${i + 1} of the labels is not JSON.`);
     }
   });
 }

@@ -1,15 +1,15 @@
 import { crc32 } from "node:zlib";
 
-/** Where a file is written, in pieces that are each at their place. */
+/** A file to which pieces are written at given positions. */
 export interface NpzFile {
   write(bytes: Uint8Array, position: number): Promise<void>;
 }
 
-/** One array of an .npz file, in C order; an empty shape is a single number. */
+/** One array of an .npz file in C order; an empty shape is a single number. */
 export interface NpzArray {
   name: string;
   shape: readonly number[];
-  /** float32 unless told otherwise; U with a number: text of so many characters. */
+  /** float32 by default; `U` and a number for text of that many characters. */
   dtype?: "f4" | "f8" | "i4" | `U${number}`;
 }
 
@@ -17,7 +17,7 @@ interface Entry extends NpzArray {
   /** Local header of the zip entry, with a CRC of zero until the last byte is known. */
   header: Buffer;
   npy: Buffer;
-  /** Where the zip entry, and where its array data, begin in the file. */
+  /** File offsets of the zip entry and of its array data. */
   start: number;
   dataStart: number;
   dataBytes: number;
@@ -29,16 +29,16 @@ interface Entry extends NpzArray {
 const zipLimit = 0xffffffff;
 
 /**
- * Writes an .npz whose arrays are known by shape beforehand and arrive in pieces, in any interleaving: each
- * piece goes straight to its place in the file, so that no array is ever held in memory. Entries are stored,
- * not compressed. (Format: PKWARE APPNOTE 6.3, NumPy NEP 1.)
+ * Writes an .npz whose array shapes are known in advance and whose data arrives in pieces, in any order: each piece
+ * is written straight to its place in the file, so that no array is held in memory. Entries are stored, not
+ * compressed. (Format: PKWARE APPNOTE 6.3, NumPy NEP 1.)
  */
 export class NpzWriter {
   readonly #file: NpzFile;
   readonly #entries: Entry[] = [];
   readonly #directoryStart: number;
 
-  /** @throws RangeError where the archive would need zip64: 4 GiB, far beyond what limits allow */
+  /** @throws RangeError if the archive would need zip64: 4 GiB, far beyond the limits */
   constructor(file: NpzFile, arrays: readonly NpzArray[]) {
     this.#file = file;
     let offset = 0;
@@ -110,10 +110,10 @@ export class NpzWriter {
 
 type NpzNumbers = Float32Array | Float64Array | Int32Array;
 
-/** Arrays at hand, as a writer takes them; a string is a single word. */
+/** Arrays in memory, for a writer; a string is a single word. */
 export type NamedArrays = Record<string, { shape: readonly number[]; data: NpzNumbers } | string>;
 
-/** NumPy keeps a text as the numbers of its characters. */
+/** NumPy stores text as code points. */
 function asArray(given: NamedArrays[string]): Omit<NpzArray, "name"> & { data: NpzNumbers } {
   if (typeof given !== "string") {
     const { shape, data } = given;
@@ -127,7 +127,7 @@ function asArray(given: NamedArrays[string]): Omit<NpzArray, "name"> & { data: N
   return { shape: [], data, dtype: `U${data.length}` };
 }
 
-/** Writes arrays that are at hand. */
+/** Writes arrays that are in memory. */
 export async function writeArrays(file: NpzFile, arrays: NamedArrays): Promise<void> {
   const entries = Object.entries(arrays).map(([name, given]) => ({ name, ...asArray(given) }));
   const npz = new NpzWriter(file, entries);

@@ -1,12 +1,12 @@
 import { crc32, inflateRawSync } from "node:zlib";
-import { floatsOf } from "./float.js";
-import { FormatError, told } from "./format-error.js";
+import { floatsOf, strided } from "./float.js";
+import { FormatError, quoted } from "./format-error.js";
 import type { Tensor } from "./safetensors.js";
 import { damaged, localHeaderBytes, type ZipEntry, zipDataStart, zipDirectory, zipEntries } from "./zip.js";
 
 /**
  * Reads the arrays of an .npz file, stored or deflated; numbers of 16 and 64 bits become float32.
- * @param most bytes that all arrays together may have, unpacked
+ * @param most maximum bytes of all arrays together, unpacked
  * @throws FormatError
  */
 export function decodeNpz(bytes: Uint8Array, most: number): Map<string, Tensor> {
@@ -20,7 +20,7 @@ export function npzWords(bytes: Uint8Array, most: number): Record<string, string
   return Object.fromEntries(words.filter((word): word is [string, string] => word[1] !== undefined));
 }
 
-/** What an .npy file holds where it is one word: four bytes a character, zeros behind it. */
+/** The text of an .npy file with one word: four bytes per character, padded with zeros. */
 function textOf(data: Buffer): string | undefined {
   const header = data.toString("latin1", 0, 128);
   const length = Number(/'descr':\s*'<U(\d{1,3})'/.exec(header)?.[1] ?? Number.NaN);
@@ -33,7 +33,7 @@ function textOf(data: Buffer): string | undefined {
 
 /**
  * The .npy files in an .npz file, stored or deflated, by the names of their arrays.
- * @param most bytes that all of them together may have, unpacked
+ * @param most maximum bytes of all of them together, unpacked
  * @throws FormatError
  */
 export function npzFiles(bytes: Uint8Array, most: number): Map<string, Buffer> {
@@ -61,7 +61,9 @@ function entryData(bytes: Uint8Array, entry: ZipEntry): Buffer {
       throw damaged(name, ".npz");
     }
   } else if (method !== 0) {
-    throw new FormatError(`${told(name)} in the .npz file is packed by method ${method}; 0 and 8 are read.`);
+    throw new FormatError(
+      `${quoted(name)} in the .npz file is packed with method ${method}; 0 and 8 are supported.`,
+    );
   }
   if (data.length !== size || crc32(data) !== crc) throw damaged(name, ".npz");
   return data;
@@ -70,26 +72,27 @@ function entryData(bytes: Uint8Array, entry: ZipEntry): Buffer {
 const dtypes: Readonly<Record<string, string>> = { "<f4": "F32", "<f8": "F64", "<f2": "F16" };
 const widths: Readonly<Record<string, number>> = { F32: 4, F64: 8, F16: 2 };
 
-/** NumPy writes some hundred. */
+/** NumPy writes about a hundred. */
 const headerBytes = 65_536;
 
 /** (Format: NumPy NEP 1.) */
 function readNpy(data: Buffer, name: string): Tensor {
-  const refuse = (why: string) => new FormatError(`${told(name)} in the .npz file ${why}.`);
-  if (data.length < 12 || data.toString("latin1", 0, 6) !== "\x93NUMPY") throw refuse("is no array");
+  const refuse = (why: string) => new FormatError(`${quoted(name)} in the .npz file ${why}.`);
+  if (data.length < 12 || data.toString("latin1", 0, 6) !== "\x93NUMPY") throw refuse("is not an array");
   const long = data[6] !== 1;
   const length = long ? data.readUInt32LE(8) : data.readUInt16LE(8);
   const start = (long ? 12 : 10) + length;
-  if (start > data.length) throw refuse("is cut");
-  if (length > headerBytes) throw refuse(`has a header of ${length} bytes; at most ${headerBytes} are read`);
+  if (start > data.length) throw refuse("is truncated");
+  if (length > headerBytes)
+    throw refuse(`has a header of ${length} bytes; at most ${headerBytes} are supported`);
   const header = data.toString("latin1", long ? 12 : 10, start);
   const descr = /'descr':\s*'([^']{1,8})'/.exec(header)?.[1] ?? "";
   const shape = /'shape':\s*\(([\d,\s]*)\)/.exec(header)?.[1];
   const fortran = /'fortran_order':\s*(True|False)/.exec(header)?.[1];
-  if (shape === undefined || fortran === undefined) throw refuse("does not give its shape and order");
+  if (shape === undefined || fortran === undefined) throw refuse("lacks its shape or order");
   const dtype = dtypes[descr];
   if (dtype === undefined) {
-    throw refuse(`is of type ${told(descr || "unknown")}; ${Object.keys(dtypes).join(", ")} are read`);
+    throw refuse(`is of type ${quoted(descr || "unknown")}; ${Object.keys(dtypes).join(", ")} are supported`);
   }
   const lengths = shape
     .split(",")
@@ -97,31 +100,16 @@ function readNpy(data: Buffer, name: string): Tensor {
     .map(Number);
   const count = lengths.reduce((product, size) => product * size, 1);
   if (data.length - start !== count * (widths[dtype] as number))
-    throw refuse("has another size than its shape");
+    throw refuse("has a size that does not match its shape");
   const values = floatsOf(dtype, data.subarray(start)) as Float32Array;
   return { shape: lengths, data: fortran === "True" ? inCOrder(values, lengths) : values };
 }
 
-/** The numbers of an array that lies in Fortran order, the first index fastest, in C order. */
+/** The numbers of an array in Fortran order (the first index is fastest), in C order. */
 export function inCOrder<T extends Float32Array | Float64Array | Int32Array>(
   data: T,
   shape: readonly number[],
 ): T {
-  const ordered = data.slice() as T;
-  const index = shape.map(() => 0);
   const strides = shape.map((_, axis) => shape.slice(0, axis).reduce((product, size) => product * size, 1));
-  let from = 0;
-  for (let to = 0; to < ordered.length; to++) {
-    ordered[to] = data[from] as number;
-    // The next place in C order: the last index is fastest.
-    for (let axis = shape.length - 1; axis >= 0; axis--) {
-      const stride = strides[axis] as number;
-      index[axis] = (index[axis] as number) + 1;
-      from += stride;
-      if ((index[axis] as number) < (shape[axis] as number)) break;
-      from -= stride * (shape[axis] as number);
-      index[axis] = 0;
-    }
-  }
-  return ordered;
+  return strided(data, data.slice() as T, shape, strides);
 }

@@ -1,6 +1,6 @@
-import { FormatError, told } from "./format-error.js";
+import { FormatError, quoted } from "./format-error.js";
 
-/** What a file of a checkpoint holds: numbers, texts, containers, and what `build` made of the classes that it knows. */
+/** A value in a checkpoint: numbers, strings, containers, and objects made by {@link PickleWorld}. */
 export type Unpickled =
   | null
   | boolean
@@ -12,16 +12,16 @@ export type Unpickled =
   | Global
   | object;
 
-/** A class or function that a pickle names. Only what its reader knows is ever called, and none of it is Python. */
+/** A class or function named in a pickle. Only known names are accepted, and no Python is run. */
 export class Global {
   constructor(readonly name: string) {}
 }
 
-/** What a reader makes of the names and references of a pickle. */
+/** How a reader resolves the names and references of a pickle. */
 export interface PickleWorld {
-  /** The names that may be called. @returns undefined for all others, which are refused by name */
+  /** Makes an object for a called name. @returns undefined for unknown names, which are refused */
   call(name: string, args: readonly Unpickled[]): Unpickled | undefined;
-  /** What stands behind a persistent id. @throws FormatError */
+  /** Resolves a persistent id. @throws FormatError */
   load(id: Unpickled): Unpickled;
 }
 
@@ -31,9 +31,9 @@ type Stacked = Unpickled | typeof mark;
 const mostItems = 1_000_000;
 
 /**
- * Reads a pickle of protocol 2 without running anything: exactly the opcodes that checkpoints of tensors, numbers,
- * texts, lists and dicts have. (Format: Python's Lib/pickletools.py.)
- * @throws FormatError for another opcode, another name, a pickle that is cut or has an end of its own
+ * Reads a pickle of protocol 2 without running anything. Supports exactly the opcodes in checkpoints of tensors,
+ * numbers, strings, lists and dicts. (Format: Python's Lib/pickletools.py.)
+ * @throws FormatError for other opcodes, unknown names, and truncated pickles
  */
 export function readPickle(bytes: Uint8Array, world: PickleWorld): Unpickled {
   return new Unpickler(bytes, world).read();
@@ -55,120 +55,88 @@ class Unpickler {
   }
 
   read(): Unpickled {
-    if (this.#byte() !== 0x80 || this.#byte() !== 2) throw refuse("it is no pickle of protocol 2");
+    if (this.#byte() !== 0x80 || this.#byte() !== 2) throw refuse("it is not a pickle of protocol 2");
     for (;;) {
       if (++this.#made > mostItems) throw refuse(`it has more than ${mostItems} steps`);
       const code = this.#byte();
       if (code === 0x2e /* STOP */) return this.#pop();
-      this.#step(code);
+      const [push, step] = [this.#pushed[code], this.#steps[code]];
+      if (push !== undefined) this.#stack.push(push());
+      else if (step !== undefined) step();
+      else {
+        const opcode = `0x${code.toString(16).padStart(2, "0")}`;
+        throw refuse(`it has the opcode ${opcode}, which plain checkpoints do not need`);
+      }
     }
   }
 
-  #step(code: number): void {
-    const pushed = this.#value(code);
-    if (pushed !== undefined) {
-      this.#stack.push(pushed);
-      return;
-    }
-    switch (code) {
-      case 0x61: // APPEND
-        this.#append([this.#pop()]);
-        break;
-      case 0x65: // APPENDS
-        this.#append(this.#sinceMark());
-        break;
-      case 0x73: // SETITEM
-        this.#setItems(this.#several(2));
-        break;
-      case 0x75: // SETITEMS
-        this.#setItems(this.#sinceMark());
-        break;
-      case 0x62: // BUILD: the state of an OrderedDict, which says nothing
-        this.#pop();
-        if (!(this.#top() instanceof Map)) throw refuse("it sets the state of something that is no dict");
-        break;
-      case 0x71: // BINPUT
-        this.#memo.set(this.#byte(), this.#top());
-        break;
-      case 0x72: // LONG_BINPUT
-        this.#memo.set(this.#take(4).getUint32(0, true), this.#top());
-        break;
-      default:
-        throw refuse(
-          `it has the opcode 0x${code.toString(16).padStart(2, "0")}, which no plain checkpoint needs`,
-        );
-    }
-  }
+  /** Opcodes that push a value. */
+  readonly #pushed: Readonly<Record<number, () => Stacked>> = {
+    40: () => mark, // MARK
+    78: () => null, // NONE
+    136: () => true, // NEWTRUE
+    137: () => false, // NEWFALSE
+    75: () => this.#byte(), // BININT1
+    77: () => this.#take(2).getUint16(0, true), // BININT2
+    74: () => this.#take(4).getInt32(0, true), // BININT
+    138: () => this.#long(), // LONG1
+    71: () => this.#take(8).getFloat64(0, false), // BINFLOAT
+    88: () => this.#text(this.#take(4).getUint32(0, true)), // BINUNICODE
+    93: () => [], // EMPTY_LIST
+    41: () => [], // EMPTY_TUPLE
+    125: () => new Map(), // EMPTY_DICT
+    133: () => this.#several(1), // TUPLE1
+    134: () => this.#several(2), // TUPLE2
+    135: () => this.#several(3), // TUPLE3
+    116: () => this.#sinceMark(), // TUPLE
+    99: () => new Global(`${this.#line()}.${this.#line()}`), // GLOBAL
+    82: () => this.#reduce(), // REDUCE
+    81: () => this.#world.load(this.#pop()), // BINPERSID
+    104: () => this.#remembered(this.#byte()), // BINGET
+    106: () => this.#remembered(this.#take(4).getUint32(0, true)), // LONG_BINGET
+  };
 
-  /** What an opcode puts on the stack; undefined for those that put nothing there. */
-  #value(code: number): Stacked | undefined {
-    switch (code) {
-      case 0x28: // MARK
-        return mark;
-      case 0x4e: // NONE
-        return null;
-      case 0x88: // NEWTRUE
-        return true;
-      case 0x89: // NEWFALSE
-        return false;
-      case 0x4b: // BININT1
-        return this.#byte();
-      case 0x4d: // BININT2
-        return this.#take(2).getUint16(0, true);
-      case 0x4a: // BININT
-        return this.#take(4).getInt32(0, true);
-      case 0x8a: // LONG1
-        return this.#long();
-      case 0x47: // BINFLOAT
-        return this.#take(8).getFloat64(0, false);
-      case 0x58: // BINUNICODE
-        return this.#text(this.#take(4).getUint32(0, true));
-      case 0x5d: // EMPTY_LIST
-      case 0x29: // EMPTY_TUPLE
-        return [];
-      case 0x7d: // EMPTY_DICT
-        return new Map();
-      case 0x85: // TUPLE1
-      case 0x86: // TUPLE2
-      case 0x87: // TUPLE3
-        return this.#several(code - 0x84);
-      case 0x74: // TUPLE
-        return this.#sinceMark();
-      case 0x63: // GLOBAL
-        return new Global(`${this.#line()}.${this.#line()}`);
-      case 0x52: // REDUCE
-        return this.#reduce();
-      case 0x51: // BINPERSID
-        return this.#world.load(this.#pop());
-      case 0x68: // BINGET
-        return this.#remembered(this.#byte());
-      case 0x6a: // LONG_BINGET
-        return this.#remembered(this.#take(4).getUint32(0, true));
-      default:
-        return undefined;
-    }
+  /** Opcodes that change values on the stack or in the memo. */
+  readonly #steps: Readonly<Record<number, () => void>> = {
+    97: () => this.#append([this.#pop()]), // APPEND
+    101: () => this.#append(this.#sinceMark()), // APPENDS
+    115: () => this.#setItems(this.#several(2)), // SETITEM
+    117: () => this.#setItems(this.#sinceMark()), // SETITEMS
+    98: () => this.#build(), // BUILD
+    113: () => this.#memo.set(this.#byte(), this.#top()), // BINPUT
+    114: () => this.#memo.set(this.#take(4).getUint32(0, true), this.#top()), // LONG_BINPUT
+  };
+
+  /** Drops the state of an OrderedDict, which carries no information. */
+  #build(): void {
+    this.#pop();
+    if (!(this.#top() instanceof Map)) throw refuse("it sets the state of an object that is not a dict");
   }
 
   #reduce(): Unpickled {
     const args = this.#pop();
     const called = this.#pop();
-    if (!(called instanceof Global) || !Array.isArray(args)) throw refuse("it calls what is no name");
+    if (!(called instanceof Global) || !Array.isArray(args))
+      throw refuse("it calls something that is not a name");
     const made = this.#world.call(called.name, args);
     if (made === undefined) {
-      throw refuse(`it names ${told(called.name)}; only tensors, numbers, texts, lists and dicts are read`);
+      throw refuse(
+        `it names ${quoted(called.name)}; only tensors, numbers, strings, lists and dicts are supported`,
+      );
     }
     return made;
   }
 
   #append(items: Unpickled[]): void {
     const list = this.#top();
-    if (!Array.isArray(list)) throw refuse("it appends to what is no list");
+    if (!Array.isArray(list)) throw refuse("it appends to something that is not a list");
     for (const item of items) list.push(item);
   }
 
   #setItems(items: Unpickled[]): void {
     const dict = this.#top();
-    if (!(dict instanceof Map) || items.length % 2 !== 0) throw refuse("it sets items of what is no dict");
+    if (!(dict instanceof Map) || items.length % 2 !== 0)
+      throw refuse("it sets items of something that is not a dict");
     for (let i = 0; i < items.length; i += 2) dict.set(items[i] as Unpickled, items[i + 1] as Unpickled);
   }
 
@@ -179,26 +147,26 @@ class Unpickler {
 
   #sinceMark(): Unpickled[] {
     const from = this.#stack.lastIndexOf(mark);
-    if (from === -1) throw refuse("it closes what it did not open");
+    if (from === -1) throw refuse("it closes a group that was never opened");
     const items = this.#stack.splice(from).slice(1);
     return items as Unpickled[];
   }
 
   #pop(): Unpickled {
     const value = this.#stack.pop();
-    if (value === undefined || value === mark) throw refuse("it takes more than it has put down");
+    if (value === undefined || value === mark) throw refuse("it pops more values than it pushed");
     return value as Unpickled;
   }
 
   #top(): Unpickled {
     const value = this.#stack.at(-1);
-    if (value === undefined || value === mark) throw refuse("it looks at what is not there");
+    if (value === undefined || value === mark) throw refuse("it reads an empty stack");
     return value as Unpickled;
   }
 
   #remembered(index: number): Unpickled {
     const value = this.#memo.get(index);
-    if (value === undefined) throw refuse(`it asks for the place ${index}, where nothing was put`);
+    if (value === undefined) throw refuse(`it reads memo ${index}, which is empty`);
     return value;
   }
 
@@ -207,7 +175,7 @@ class Unpickler {
   }
 
   #take(count: number): DataView {
-    if (this.#at + count > this.#bytes.length) throw refuse("it is cut");
+    if (this.#at + count > this.#bytes.length) throw refuse("it is truncated");
     const part = new DataView(this.#view.buffer, this.#view.byteOffset + this.#at, count);
     this.#at += count;
     return part;
@@ -218,13 +186,13 @@ class Unpickler {
     try {
       return new TextDecoder("utf-8", { fatal: true }).decode(new Uint8Array(buffer, byteOffset, length));
     } catch {
-      throw refuse("it has a text that is no UTF-8");
+      throw refuse("it has a string that is not UTF-8");
     }
   }
 
   #line(): string {
     const end = this.#bytes.indexOf(0x0a, this.#at);
-    if (end === -1 || end - this.#at > 256) throw refuse("it has a name without an end");
+    if (end === -1 || end - this.#at > 256) throw refuse("it has an unterminated name");
     const text = this.#text(end - this.#at);
     this.#at = end + 1;
     return text;
@@ -242,5 +210,5 @@ class Unpickler {
 }
 
 function refuse(why: string): FormatError {
-  return new FormatError(`The checkpoint is not read: ${why}.`);
+  return new FormatError(`The checkpoint cannot be read: ${why}.`);
 }

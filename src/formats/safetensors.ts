@@ -1,12 +1,12 @@
 import { floatsOf } from "./float.js";
-import { FormatError, told } from "./format-error.js";
+import { FormatError, quoted } from "./format-error.js";
 
 export interface Tensor {
   shape: readonly number[];
   data: Float32Array;
 }
 
-/** What a file is written of. */
+/** A tensor to write. */
 export interface WrittenTensor {
   shape: readonly number[];
   data: Float32Array | Int32Array;
@@ -19,7 +19,7 @@ export interface SafetensorsFile {
 
 const headerBytes = 16 * 1024 ** 2;
 
-/** The head of a .safetensors file, and the byte of the file at which each tensor begins. */
+/** The head of a .safetensors file and the file offset of each tensor. */
 export interface SafetensorsPlan {
   head: Buffer;
   starts: Map<string, number>;
@@ -32,8 +32,8 @@ export type WrittenType = keyof typeof writtenWidths;
 
 /**
  * Plans a .safetensors file: the length of a JSON header (8 bytes, little-endian), the header padded with spaces so
- * that data begins at a multiple of 8, then the tensors in the order given.
- * (Format: the safetensors README, huggingface/safetensors.)
+ * that the data starts at a multiple of 8, then the tensors in the given order. (Format: the safetensors README,
+ * huggingface/safetensors.)
  */
 export function planSafetensors(
   tensors: Readonly<Record<string, { dtype: WrittenType; shape: readonly number[] }>>,
@@ -58,7 +58,7 @@ export function planSafetensors(
   return { head, starts, bytes: head.length + offset };
 }
 
-/** The head of a .safetensors file of numbers of 32 bits; the data follow in the order given. */
+/** The head of a .safetensors file of 32-bit numbers; the data follows in the given order. */
 export function safetensorsHead(
   tensors: Readonly<Record<string, WrittenTensor>>,
   metadata: Readonly<Record<string, string>> = {},
@@ -73,7 +73,7 @@ export function safetensorsHead(
   return planSafetensors(planned, metadata).head;
 }
 
-/** A whole .safetensors file of numbers of 32 bits. */
+/** A whole .safetensors file of 32-bit numbers. */
 export function encodeSafetensors(
   tensors: Readonly<Record<string, WrittenTensor>>,
   metadata: Readonly<Record<string, string>> = {},
@@ -84,7 +84,7 @@ export function encodeSafetensors(
   return Buffer.concat([safetensorsHead(tensors, metadata), ...data]);
 }
 
-/** Where one tensor lies in a .safetensors file: from `start` to `end`, counted from the file's first byte. */
+/** The place of a tensor in a .safetensors file, as file offsets from `start` to `end`. */
 export interface TensorPlace {
   dtype: string;
   shape: readonly number[];
@@ -93,10 +93,10 @@ export interface TensorPlace {
 }
 
 const widths: Readonly<Record<string, number>> = { F64: 8, F32: 4, F16: 2, BF16: 2, I64: 8, I32: 4 };
-const refuse = (why: string) => new FormatError(`The file is no .safetensors file: ${why}.`);
+const refuse = (why: string) => new FormatError(`The file is not a .safetensors file: ${why}.`);
 
 /**
- * How many bytes the head of a .safetensors file has, by its first 8.
+ * The size of a .safetensors file's head, from its first 8 bytes.
  * @param first those bytes; more may follow
  * @param size bytes of the whole file
  * @throws FormatError
@@ -105,13 +105,13 @@ export function safetensorsHeadLength(first: Uint8Array, size: number): number {
   if (first.length < 8 || size < 10) throw refuse(`it has ${size} bytes`);
   const length = new DataView(first.buffer, first.byteOffset, 8).getBigUint64(0, true);
   if (length > BigInt(headerBytes) || Number(length) > size - 8) {
-    throw refuse(`its header of ${length} bytes does not fit into it`);
+    throw refuse(`its header of ${length} bytes is larger than the file`);
   }
   return 8 + Number(length);
 }
 
 /**
- * What the head of a .safetensors file says: its tensors, each checked to lie in the file as its shape needs.
+ * Reads the head of a .safetensors file, and checks that each tensor lies within the file and matches its shape.
  * @param head the first {@link safetensorsHeadLength} bytes
  * @param size bytes of the whole file
  * @throws FormatError
@@ -124,10 +124,10 @@ export function readSafetensorsHead(
   try {
     header = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(head.subarray(8)));
   } catch {
-    throw refuse("its header is no JSON");
+    throw refuse("its header is not JSON");
   }
   if (typeof header !== "object" || header === null || Array.isArray(header)) {
-    throw refuse("its header is no object");
+    throw refuse("its header is not an object");
   }
   const { __metadata__: given = {}, ...entries } = header as Record<string, unknown>;
   const metadata: Record<string, string> = {};
@@ -141,10 +141,7 @@ export function readSafetensorsHead(
   return { places, metadata };
 }
 
-/**
- * Reads a .safetensors file; numbers of 16 and 64 bits, and integers, become float32.
- * @throws FormatError
- */
+/** Reads a .safetensors file; 16-bit and 64-bit numbers and integers are converted to float32. @throws FormatError */
 export function decodeSafetensors(bytes: Uint8Array): SafetensorsFile {
   const head = bytes.subarray(0, safetensorsHeadLength(bytes, bytes.length));
   const { places, metadata } = readSafetensorsHead(head, bytes.length);
@@ -157,23 +154,25 @@ export function decodeSafetensors(bytes: Uint8Array): SafetensorsFile {
 }
 
 function placeOf(name: string, entry: unknown, dataStart: number, size: number): TensorPlace {
-  const what = `The tensor ${told(name)}`;
+  const what = `The tensor ${quoted(name)}`;
   const { dtype, shape, data_offsets: offsets } = (entry ?? {}) as Record<string, unknown>;
   const lengths = (value: unknown): value is number[] =>
     Array.isArray(value) && value.every((number) => Number.isSafeInteger(number) && number >= 0);
   if (!lengths(shape) || !lengths(offsets) || offsets.length !== 2) {
-    throw new FormatError(`${what} has no shape or no place in the file.`);
+    throw new FormatError(`${what} lacks a valid shape or offsets.`);
   }
   const width = widths[String(dtype)];
   if (width === undefined) {
     throw new FormatError(
-      `${what} is of type ${told(String(dtype))}; ${Object.keys(widths).join(", ")} are read.`,
+      `${what} is of type ${quoted(String(dtype))}; ${Object.keys(widths).join(", ")} are supported.`,
     );
   }
   const [start, end] = offsets as [number, number];
   const count = shape.reduce((product, length) => product * length, 1);
   if (start > end || end > size - dataStart || end - start !== count * width) {
-    throw new FormatError(`${what} does not lie in the file as its shape [${shape.join(", ")}] says.`);
+    throw new FormatError(
+      `${what} has offsets that do not match the file and its shape [${shape.join(", ")}].`,
+    );
   }
   return { dtype: String(dtype), shape, start: dataStart + start, end: dataStart + end };
 }

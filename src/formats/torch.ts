@@ -1,12 +1,13 @@
-import { FormatError, told } from "./format-error.js";
+import { strided } from "./float.js";
+import { FormatError, quoted } from "./format-error.js";
 import { type PickleWorld, readPickle, type Unpickled } from "./pickle.js";
 
-/** Where the numbers of a tensor lie in a PyTorch checkpoint: in one of its storages, with an offset and strides. */
+/** The place of a tensor in a PyTorch checkpoint: a storage, an offset and strides. */
 export interface TorchTensor {
   /** The storage's file in the archive, below its root folder, e.g. `data/0`. */
   file: string;
   dtype: TorchType;
-  /** Elements that the storage has. */
+  /** Number of elements in the storage. */
   storage: number;
   /** In elements. */
   offset: number;
@@ -68,14 +69,14 @@ class Placed implements TorchTensor {
 }
 
 const deepest = 4;
-/** A dict may hold itself, and so name things without end. */
+/** A dict may contain itself, which would yield endless names. */
 const mostNamed = 100_000;
 const longestName = 1000;
 
 /**
- * The tensors of a checkpoint by name, and its single numbers and texts, from its `data.pkl`. Names of dicts inside dicts are
- * joined by dots; a checkpoint that is one tensor calls it `tensor`. Nothing of the pickle is run.
- * (Format: torch.save since PyTorch 1.6; torch/serialization.py, torch/_utils.py.)
+ * The tensors, numbers and strings of a checkpoint by name, from its `data.pkl`. Names of nested dicts are joined by
+ * dots; a checkpoint that is a single tensor is named `tensor`. No code of the pickle is run. (Format: torch.save
+ * since PyTorch 1.6; torch/serialization.py, torch/_utils.py.)
  * @throws FormatError
  */
 export function readTorchPickle(pickle: Uint8Array): {
@@ -97,8 +98,7 @@ export function readTorchPickle(pickle: Uint8Array): {
         const inside = name === "" ? String(key) : `${name}.${key}`;
         if (++named > mostNamed || inside.length > longestName) {
           throw new FormatError(
-            `The checkpoint is not read: it names more than ${mostNamed} things, or one of them in more than ` +
-              `${longestName} characters.`,
+            `The checkpoint cannot be read: it has more than ${mostNamed} names, or a name of more than ${longestName} characters.`,
           );
         }
         visit(inner, inside, depth + 1);
@@ -127,11 +127,11 @@ const world: PickleWorld = {
     const name = (type as { name?: unknown } | null | undefined)?.name;
     const dtype = typeof name === "string" ? storages[name.replace(/^torch\./, "") as never] : undefined;
     if (kind !== "storage" || typeof key !== "string" || !/^[\w.-]{1,64}$/.test(key) || !isCount(count)) {
-      throw new FormatError("The checkpoint is not read: it names a storage in an unknown way.");
+      throw new FormatError("The checkpoint cannot be read: it has an invalid reference to a storage.");
     }
     if (dtype === undefined) {
       throw new FormatError(
-        `The checkpoint is not read: its storage ${told(String(name))} is of no type that is.`,
+        `The checkpoint cannot be read: its storage type ${quoted(String(name))} is not supported.`,
       );
     }
     return new Storage(`data/${key}`, dtype, count);
@@ -141,17 +141,16 @@ const world: PickleWorld = {
 function tensorOf(args: readonly Unpickled[]): Placed {
   const [storage, offset, shape, stride] = args;
   if (!(storage instanceof Storage && isCount(offset) && areCounts(shape) && areCounts(stride))) {
-    throw new FormatError("The checkpoint is not read: a tensor has no storage, place or shape.");
+    throw new FormatError("The checkpoint cannot be read: a tensor lacks a storage, an offset or a shape.");
   }
-  // The last element that its shape and strides reach.
+  // The last element reached by its shape and strides.
   const last = shape.reduce((sum, length, i) => sum + (length - 1) * (stride[i] ?? 0), offset);
   const empty = shape.some((length) => length === 0);
   const count = shape.reduce((product, length) => product * length, 1);
-  // One whose strides visit a number twice could have any size.
+  // Strides that visit a number twice would allow any size.
   if (shape.length !== stride.length || count > storage.count || (!empty && last >= storage.count)) {
     throw new FormatError(
-      `The checkpoint is not read: a tensor of the shape [${shape.slice(0, 8).join(", ")}] does not lie in its storage of ` +
-        `${storage.count} numbers.`,
+      `The checkpoint cannot be read: a tensor of the shape [${shape.slice(0, 8).join(", ")}] exceeds its storage of ${storage.count} numbers.`,
     );
   }
   return new Placed(storage, offset, shape, stride);
@@ -165,22 +164,10 @@ function areCounts(value: unknown): value is number[] {
   return Array.isArray(value) && value.length <= 8 && value.every(isCount);
 }
 
-/** A tensor's numbers in C order, out of those that its storage holds from the tensor's offset on. */
+/** A tensor's numbers in C order, from those that its storage holds from the tensor's offset on. */
 export function gather(numbers: Float32Array, { shape, stride }: TorchTensor): Float32Array {
   const count = shape.reduce((product, length) => product * length, 1);
   const plain = shape.map((_, i) => shape.slice(i + 1).reduce((product, length) => product * length, 1));
   if (shape.every((length, i) => length === 1 || stride[i] === plain[i])) return numbers.subarray(0, count);
-  const out = new Float32Array(count);
-  const at = shape.map(() => 0);
-  for (let i = 0; i < count; i++) {
-    let place = 0;
-    for (let axis = 0; axis < at.length; axis++) place += (at[axis] as number) * (stride[axis] as number);
-    out[i] = numbers[place] as number;
-    for (let axis = at.length - 1; axis >= 0; axis--) {
-      at[axis] = (at[axis] as number) + 1;
-      if ((at[axis] as number) < (shape[axis] as number)) break;
-      at[axis] = 0;
-    }
-  }
-  return out;
+  return strided(numbers, new Float32Array(count), shape, stride);
 }

@@ -1,15 +1,15 @@
-import { FormatError, told } from "./format-error.js";
+import { FormatError, quoted } from "./format-error.js";
 
 /** One file of a zip archive. */
 export interface ZipEntry {
   name: string;
   /** 0: stored, 8: deflated. */
   method: number;
-  /** Bytes in the archive, and unpacked. */
+  /** Bytes, packed and unpacked. */
   packed: number;
   size: number;
   crc: number;
-  /** Where its local header begins. */
+  /** Offset of its local header. */
   header: number;
 }
 
@@ -21,13 +21,13 @@ const longestComment = 65_535;
 /** Bytes of a zip file's local header before its name. */
 export const localHeaderBytes = 30;
 
-/** The most bytes at a file's end among which the end of its directory lies. */
+/** Maximum bytes from the end of a file in which the end of its directory is. */
 export const zipTailBytes = endBytes + longestComment;
 
 /**
- * Where a zip file's directory lies.
+ * The place of a zip file's directory.
  * @param tail the file's last bytes, at least {@link zipTailBytes} of them or all
- * @param kind how sentences name the file
+ * @param kind how error messages refer to the file
  * @throws FormatError
  */
 export function zipDirectory(
@@ -38,29 +38,26 @@ export function zipDirectory(
   let end = bytes.length - endBytes;
   const first = Math.max(0, end - longestComment);
   while (end >= first && bytes.readUInt32LE(end) !== endOfDirectory) end--;
-  if (end < first) throw new FormatError(`The file is no ${kind} file: it has no directory.`);
+  if (end < first) throw new FormatError(`The file is not a ${kind} file: it has no directory.`);
   const [count, length, start] = [
     bytes.readUInt16LE(end + 10),
     bytes.readUInt32LE(end + 12),
     bytes.readUInt32LE(end + 16),
   ];
   if (start === 0xffffffff || count === 0xffff) {
-    throw new FormatError(`The ${kind} file is a zip64 archive, of more than 4 GiB; those are not read.`);
+    throw new FormatError(`The ${kind} file is a zip64 archive (over 4 GiB), which is not supported.`);
   }
   return { start, length, count };
 }
 
-/**
- * The files that a directory names.
- * @throws FormatError
- */
+/** The files in a directory. @throws FormatError */
 export function zipEntries(directory: Uint8Array, count: number, kind: string): ZipEntry[] {
   const bytes = Buffer.from(directory.buffer, directory.byteOffset, directory.byteLength);
   const entries: ZipEntry[] = [];
   let at = 0;
   for (let index = 0; index < count; index++) {
     if (at + 46 > bytes.length || bytes.readUInt32LE(at) !== directoryEntry) {
-      throw new FormatError(`The file is no ${kind} file: its directory is cut.`);
+      throw new FormatError(`The file is not a ${kind} file: its directory is truncated.`);
     }
     const nameLength = bytes.readUInt16LE(at + 28);
     entries.push({
@@ -77,7 +74,7 @@ export function zipEntries(directory: Uint8Array, count: number, kind: string): 
 }
 
 /**
- * Where an entry's bytes begin.
+ * Offset of an entry's data.
  * @param local its local header, {@link localHeaderBytes} of it
  * @throws FormatError
  */
@@ -88,5 +85,5 @@ export function zipDataStart(entry: ZipEntry, local: Uint8Array, kind: string): 
 }
 
 export function damaged(name: string, kind: string): FormatError {
-  return new FormatError(`${told(name)} in the ${kind} file is damaged.`);
+  return new FormatError(`${quoted(name)} in the ${kind} file is damaged.`);
 }

@@ -2,8 +2,8 @@ import { inferenceLimits } from "../contracts/inference-limits.js";
 import { HttpError } from "../http/index.js";
 
 /**
- * Counts the requests inside: as many as there are slots are generated, some wait, and who comes then is told
- * to come back. Leaving is safe to call twice.
+ * Limits concurrent requests: one per slot runs, some wait, and further ones are refused with Retry-After. Leaving is
+ * idempotent.
  */
 export class Admission {
   readonly #capacity: number;
@@ -14,11 +14,11 @@ export class Admission {
     this.#capacity = slots + waiting;
   }
 
-  /** @throws HttpError 503 with Retry-After when all places are taken or the server is ending */
+  /** @throws HttpError 503 with Retry-After if the server is full or shutting down */
   enter(): () => void {
-    if (this.#closed) throw busy("The server is ending.", 5);
+    if (this.#closed) throw busy("The server is shutting down.", 5);
     if (this.#inside >= this.#capacity) {
-      throw busy(`The server is busy: ${this.#inside} requests are running or waiting already.`, 1);
+      throw busy(`The server is busy: ${this.#inside} requests are already running or waiting.`, 1);
     }
     this.#inside++;
     let left = false;
@@ -33,7 +33,7 @@ export class Admission {
     return this.#inside;
   }
 
-  /** From now on nobody enters. */
+  /** Refuses new requests from now on. */
   close(): void {
     this.#closed = true;
   }

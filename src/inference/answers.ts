@@ -28,7 +28,7 @@ import { prometheusText } from "./metrics.js";
 import { wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
 
-/** The served model, as OpenAI's clients know one. */
+/** The served model in OpenAI's format. */
 export function modelObject({ engine: { info }, aliases, startedAt }: InferenceService) {
   return {
     id: info.id,
@@ -59,7 +59,7 @@ export function modelNamed(service: InferenceService, id: string) {
   });
 }
 
-/** What the resident model's captures are like. */
+/** Support and limits of captures. */
 export function capabilities({
   engine: { info },
   library,
@@ -81,21 +81,21 @@ export function capabilities({
   };
 }
 
-/** The server's numbers for Prometheus. */
+/** The server's metrics for Prometheus. */
 export async function metrics({ stats, engine }: InferenceService, ctx: Context): Promise<string> {
   const text = prometheusText(stats, engine.info, await engine.metrics());
   ctx.set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
   return text;
 }
 
-/** What the engine tells of itself. */
-export async function told(service: InferenceService, ctx: Context, route: EngineRoute) {
+/** The engine's answer about its state. */
+export async function engineState(service: InferenceService, ctx: Context, route: EngineRoute) {
   return JSON.parse(wholeBody(await service.engine.request(route, {}, clientGone(ctx).signal)));
 }
 
-/** llama-server's properties, with the defaults that requests get here. */
+/** llama-server's properties, with this server's sampling defaults. */
 export async function properties(service: InferenceService, ctx: Context) {
-  const props = await told(service, ctx, "properties");
+  const props = await engineState(service, ctx, "properties");
   Object.assign(props.default_generation_settings.params, service.sampling);
   return props;
 }
@@ -103,9 +103,10 @@ export async function properties(service: InferenceService, ctx: Context) {
 /** `POST /v1/embeddings` */
 export const embed = taking(EmbeddingRequest, {}, (service, ctx, { dimensions, ...body }) => {
   const { info } = service.engine;
-  if (!info.embeddings) throw new HttpError(400, "Embeddings are off; start the server with --embeddings.");
+  if (!info.embeddings)
+    throw new HttpError(400, "Embeddings are disabled; start the server with --embeddings.");
   if (dimensions !== undefined && dimensions !== info.nEmbd) {
-    throw fieldRefusal("dimensions", `this model's embeddings have ${info.nEmbd}, got ${dimensions}.`);
+    throw fieldRefusal("dimensions", `must be ${info.nEmbd} for this model, got ${dimensions}.`);
   }
   return passedOn(service, ctx, "embeddings", body);
 });
@@ -130,7 +131,7 @@ export const applyTemplate = taking(TemplateRequest, {}, (service, ctx, body) =>
   return passedOn(service, ctx, "apply-template", body);
 });
 
-// How many tokens prompts have. OpenAI's answers say what they are, Anthropic's do not.
+// Token counts. OpenAI's answers have an `object` field, Anthropic's do not.
 const object = "response.input_tokens";
 export const countChat = taking(ChatCountRequest, unsupportedInChat, (service, ctx, body) =>
   count(service, ctx, body, { object }),
@@ -156,7 +157,7 @@ export const capture: Taking = {
   },
 };
 
-/** The engine's answer to a body, as it is. */
+/** Passes a body to the engine and returns its answer unchanged. */
 async function passedOn(
   service: InferenceService,
   ctx: Context,
@@ -170,7 +171,7 @@ async function passedOn(
   return answer;
 }
 
-/** Does one request's work when there is room, until its client goes away. */
+/** Runs one request's work if the server has room, until its client disconnects. */
 async function admitted<T>(
   service: InferenceService,
   ctx: Context,

@@ -22,9 +22,9 @@ const open = underPath("/health", "/v1/health");
 const shared = underPath("/v1", "/health");
 
 /**
- * The inference server's application. /lab and /executions answer programs on this machine only, whatever
- * address the server is bound to; an API key, where there is one, guards them and everything else but /health. Without a
- * key, other machines get /v1 and /health alone.
+ * The inference server's application. /lab and /executions are open only to programs on this machine, regardless of
+ * the bound address. An API key, if set, protects everything but /health. Without a key, other machines may use only
+ * /v1 and /health.
  */
 export function inferenceApp(service: InferenceService, log?: (line: string) => void): Koa {
   return createApp({
@@ -47,28 +47,28 @@ function greeting({ engine: { info }, aliases }: InferenceService): FrontPage {
   const others = aliases.filter((name) => name !== info.id);
   return {
     name: "tapline serve",
-    what: "A language model behind an OpenAI-style API, and its inside while it answers.",
+    what: "An OpenAI-compatible server with live access to the model's activations.",
     state:
-      `Serving ${info.id}${others.length > 0 ? `, also called ${others.join(", ")}` : ""} ` +
+      `Serving ${info.id}${others.length > 0 ? `, also available as ${others.join(", ")}` : ""} ` +
       `(${info.architecture}, ${info.quantization}): ${info.slots} slots of ${info.slotContext} tokens.`,
     endpoints: [
-      ["POST /v1/chat/completions", "chat; streams, tools, formats, log-probabilities"],
-      ["POST /v1/responses", "OpenAI's Responses"],
-      ["POST /v1/messages", "Anthropic's Messages"],
-      ["POST /v1/completions", "text that goes on"],
-      ["POST /v1/embeddings", info.embeddings ? `embeddings, pooling ${info.pooling}` : "off here"],
+      ["POST /v1/chat/completions", "chat, with streaming, tools, formats and log-probabilities"],
+      ["POST /v1/responses", "OpenAI's Responses API"],
+      ["POST /v1/messages", "Anthropic's Messages API"],
+      ["POST /v1/completions", "text completion"],
+      ["POST /v1/embeddings", info.embeddings ? `embeddings, pooling ${info.pooling}` : "disabled"],
       ["GET /v1/models", "the model"],
-      ["GET /openapi.json", "every body that is accepted"],
-      ["GET /stats", "counts, speeds, waiting"],
-      ["GET /metrics", "the same for Prometheus"],
-      ["POST /lab/activations", "what is inside; for programs on this machine"],
+      ["GET /openapi.json", "the OpenAPI description"],
+      ["GET /stats", "counts, speeds and queue"],
+      ["GET /metrics", "the same in Prometheus format"],
+      ["POST /lab/activations", "activations; for programs on this machine"],
     ],
     example: (url) => `curl -s ${url}/v1/chat/completions -d '{
   "messages": [{"role": "user", "content": "What is the capital of France?"}]}'`,
   };
 }
 
-/** What other machines, and clients of proxies, may ask of a server that has no key. */
+/** Limits other machines and clients of proxies on a server without a key. */
 function shareWithoutKey(key: string | undefined): Middleware {
   return (ctx, next) => {
     if (key === undefined && !shared(ctx.path) && remoteFault(ctx.req) !== null) {
@@ -78,7 +78,7 @@ function shareWithoutKey(key: string | undefined): Middleware {
   };
 }
 
-/** Requests that were refused before anything counted them. */
+/** Counts requests that were refused early. */
 function countRefusals(service: InferenceService): Middleware {
   return async (ctx, next) => {
     try {
@@ -91,7 +91,7 @@ function countRefusals(service: InferenceService): Middleware {
   };
 }
 
-/** What becomes of requests that the engine dropped: their client has gone, or the server ends. */
+/** Answers requests that the engine dropped because the client disconnected or the server is shutting down. */
 const answerForEngine: Middleware = async (ctx, next) => {
   try {
     await next();
@@ -99,6 +99,6 @@ const answerForEngine: Middleware = async (ctx, next) => {
     if (!(error instanceof NativeError)) throw error;
     if (error.code === "CANCELLED" && ctx.res.destroyed) return;
     if (error.code !== "CLOSED") throw error;
-    throw new HttpError(503, "The server is ending.", { headers: { "Retry-After": "5" } });
+    throw new HttpError(503, "The server is shutting down.", { headers: { "Retry-After": "5" } });
   }
 };

@@ -5,13 +5,13 @@ import { HttpError, type RouteContext, readJson } from "../http/index.js";
 import { checkBody } from "./check-body.js";
 import type { InferenceService } from "./service.js";
 
-/** What a body is checked with, and what answers it. */
+/** A body's schema and its handler. */
 export interface Taking {
   schema: TSchema;
   answer(service: InferenceService, ctx: RouteContext): unknown;
 }
 
-/** Takes the bodies of the OpenAI-style endpoints and llama-server's. */
+/** Makes a handler that validates the bodies of OpenAI's and llama-server's endpoints. */
 export function taking<S extends TSchema>(
   schema: S,
   unsupported: Unsupported,
@@ -23,7 +23,7 @@ export function taking<S extends TSchema>(
   };
 }
 
-/** Reads and checks a body, and that it asks for the served model. */
+/** Reads and validates a body, and checks that it names the served model. */
 async function readBody<S extends TSchema>(
   service: InferenceService,
   ctx: RouteContext,
@@ -42,7 +42,7 @@ async function readBody<S extends TSchema>(
   return body;
 }
 
-/** Whether a name is the served model's id or one of its other names. */
+/** Whether a name is the served model's id or an alias. */
 export function isServed({ engine, aliases }: InferenceService, model: string): boolean {
   return model === engine.info.id || aliases.includes(model);
 }

@@ -6,20 +6,20 @@ import type { Engine } from "../native/engine.js";
 import { type BackendInfo, NativeError } from "../native/index.js";
 import type { ServingStats } from "./stats.js";
 
-/** What captures are of, and counted in. */
+/** Dependencies of captures. */
 export interface Captured {
   readonly engine: Engine;
   readonly backend: BackendInfo;
   readonly resolved: ResolvedModel;
-  /** The model as it was asked for on the command line. */
+  /** The model as given on the command line. */
   readonly requestedModel: string;
   readonly requestedRevision: string | null;
   readonly stats: ServingStats;
-  /** Milliseconds that a capture may wait for its turn. */
+  /** Maximum wait of a queued capture, in milliseconds. */
   readonly captureWaitMs: number;
 }
 
-/** Runs captures of the resident model: one at a time, each waiting for its turn for a limited time. */
+/** Runs captures of the resident model, one at a time, with a limited wait. */
 export class Captures {
   readonly #service: Captured;
   #pending = false;
@@ -28,12 +28,12 @@ export class Captures {
     this.#service = service;
   }
 
-  /** Whether one is waiting or running. */
+  /** Whether a capture is queued or running. */
   get pending(): boolean {
     return this.#pending;
   }
 
-  /** @throws HttpError 400, 408 when it expired in the queue, 409 for another model or while one is pending */
+  /** @throws HttpError 400; 408 if it expired in the queue; 409 for another model or while one is pending */
   async run(request: CaptureRequest): Promise<CaptureResult> {
     const { engine, stats, captureWaitMs } = this.#service;
     const refuse = (status: number, sentence: string) => {
@@ -44,8 +44,7 @@ export class Captures {
       throw refuse(409, `The resident model is ${engine.info.id}, not ${request.model.slice(0, 200)}.`);
     }
     if (!engine.info.captures) throw refuse(400, engine.info.noCaptureReason);
-    if (this.#pending)
-      throw refuse(409, "A capture is already waiting or running; try again when it is done.");
+    if (this.#pending) throw refuse(409, "A capture is already queued or running; retry when it is done.");
     this.#pending = true;
     const expired = new AbortController();
     const timer = setTimeout(() => expired.abort(), captureWaitMs);
@@ -63,10 +62,10 @@ export class Captures {
       if (!(error instanceof NativeError)) throw error;
       if (error.code === "CANCELLED") {
         stats.captures.expired++;
-        throw new HttpError(408, `The capture did not get its turn within ${captureWaitMs / 1000} seconds.`);
+        throw new HttpError(408, `The capture did not start within ${captureWaitMs / 1000} seconds.`);
       }
       if (error.code === "CLOSED" || error.code === "INTERNAL") throw error;
-      // What the model or the machine cannot do is told as well: its sentence names it.
+      // Limits of the model or the machine are also reported, in the native error's words.
       throw refuse(error.code === "COMPUTE" || error.code === "OUT_OF_MEMORY" ? 500 : 400, error.message);
     } finally {
       clearTimeout(timer);
@@ -87,7 +86,7 @@ export class Captures {
       })),
       note:
         "Norms are L2, one for each token, of the block outputs on the resident weights. " +
-        "The pass ran between two scheduler iterations in a context of its own.",
+        "The pass ran between two scheduler iterations in a separate context.",
       provenance: provenance(
         {
           config: request,

@@ -7,10 +7,9 @@ import { InvalidInput, validate } from "../contracts/validate.js";
 import { HttpError } from "../http/index.js";
 
 /**
- * Checks a body of the OpenAI-style endpoints: its contract, then what a schema cannot say. Fields that are
- * null count as absent, and fields that the contract does not name are left out: nothing reaches native code
- * that was not looked at.
- * @param unsupported fields that would change the answer and are refused by name
+ * Validates a body of the OpenAI-style endpoints: its schema, then rules a schema cannot express. Null fields count
+ * as absent, and unknown fields are dropped, so that nothing unchecked reaches native code.
+ * @param unsupported fields that would change the answer, refused by name
  * @throws HttpError 400 that names the field, the limit and the actual value
  */
 export function checkBody<S extends TSchema>(
@@ -48,7 +47,7 @@ type GenerationFields = Pick<ChatRequest, "grammar" | "json_schema" | "n" | "n_c
     logprobs?: boolean | number;
   };
 
-/** What would abort or overload llama.cpp, or mean something else than it says. */
+/** Refuses values that would abort or overload llama.cpp or be misinterpreted. */
 export function checkGeneration(
   body: GenerationFields,
   { slots, drafts }: { slots: number; drafts: boolean },
@@ -56,13 +55,13 @@ export function checkGeneration(
   const { grammar, json_schema, response_format } = body;
   if (grammar !== undefined) checkGrammar(grammar);
   if (grammar !== undefined && json_schema !== undefined) {
-    throw refusal("grammar", "grammar and json_schema exclude each other.");
+    throw refusal("grammar", "grammar and json_schema are mutually exclusive.");
   }
   const format = response_format?.type;
   if (format !== undefined && format !== "text") {
     const other = grammar !== undefined ? "grammar" : json_schema !== undefined ? "json_schema" : undefined;
     if (other !== undefined) {
-      throw refusal(other, `${other} and response_format exclude each other.`);
+      throw refusal(other, `${other} and response_format are mutually exclusive.`);
     }
   }
   for (const [name, schema] of [
@@ -75,7 +74,10 @@ export function checkGeneration(
   const wanted = Math.max(body.n ?? 1, body.n_cmpl ?? 1);
   if (wanted > slots) throw fieldRefusal("n", `at most ${slots} (the server's slots), got ${wanted}.`);
   if (body.id_slot !== undefined && body.id_slot >= slots) {
-    throw fieldRefusal("id_slot", `the server has slots 0 to ${slots - 1}, got ${body.id_slot}.`);
+    throw fieldRefusal(
+      "id_slot",
+      `must be from 0 to ${slots - 1} (the server's slots), got ${body.id_slot}.`,
+    );
   }
   if (body.top_logprobs !== undefined && body.logprobs !== true) {
     throw refusal("top_logprobs", "top_logprobs needs logprobs: true.");
@@ -86,7 +88,7 @@ export function checkGeneration(
   }
 }
 
-/** llama-server says 1.0, and no alternatives, of every token that the draft model guessed right. */
+/** llama-server reports 1.0 without alternatives for every token accepted from the draft model. */
 function checkProbabilities(body: GenerationFields): void {
   const asked =
     body.logprobs !== undefined && body.logprobs !== false
@@ -97,13 +99,13 @@ function checkProbabilities(body: GenerationFields): void {
   if (asked === undefined) return;
   throw fieldRefusal(
     asked,
-    "this server has a draft model, and tokens that it guessed have no probabilities; without --draft they do.",
+    "not available with a draft model, whose accepted tokens have no probabilities; start the server without --draft.",
   );
 }
 
 /**
- * Texts, and images where the server has an encoder for them. Images come with the request: this server fetches
- * nothing from elsewhere.
+ * Checks texts, and images if the server has an image encoder. Images must be in the request: this server does not
+ * fetch URLs.
  */
 export function checkMessages(messages: ChatRequest["messages"], images = false): void {
   for (const [index, message] of messages.entries()) {
@@ -118,19 +120,19 @@ export function checkMessages(messages: ChatRequest["messages"], images = false)
         if (!images) {
           throw fieldRefusal(
             path,
-            "this server sees no images; serve with --mmproj and the model's image encoder.",
+            "images are not supported; start the server with --mmproj and the model's image encoder.",
           );
         }
         if (!/^data:image\/[\w.+-]+;base64,[A-Za-z0-9+/]+=*$/.test(part.image_url?.url ?? "")) {
           throw refusal(
             path,
-            `${path}.image_url.url: an image comes as data:image/…;base64,…; nothing is fetched.`,
+            `${path}.image_url.url: must be a data:image/…;base64,… URL; other URLs are not fetched.`,
           );
         }
         continue;
       }
       if (part.type !== "text") {
-        throw fieldRefusal(path, `only parts of type text are accepted, got ${part.type.slice(0, 60)}.`);
+        throw fieldRefusal(path, `only parts of type text are supported, got ${part.type.slice(0, 60)}.`);
       }
       if (part.text === undefined) throw refusal(path, `${path}.text is required.`);
     }
@@ -138,8 +140,8 @@ export function checkMessages(messages: ChatRequest["messages"], images = false)
 }
 
 /**
- * Tools and calls of tools that the model's chat template would leave out of the prompt: the model would never see them.
- * @param capabilities what llama.cpp has found out about the template
+ * Refuses tools and tool calls that the model's chat template would omit from the prompt.
+ * @param capabilities the template's capabilities, as detected by llama.cpp
  */
 export function checkTools(
   { tools = [], tool_choice, messages }: Pick<ChatRequest, "tools" | "tool_choice" | "messages">,
@@ -148,19 +150,19 @@ export function checkTools(
   if (tools.length > 0 && tool_choice !== "none" && capabilities.supports_tools !== true) {
     throw fieldRefusal(
       "tools",
-      "this model's chat template cannot express tools; serve with --chat-template and one that can.",
+      "this model's chat template does not support tools; start the server with --chat-template and one that does.",
     );
   }
   const called = messages.findIndex(({ tool_calls: calls }) => (calls?.length ?? 0) > 0);
   if (called !== -1 && capabilities.supports_tool_calls !== true) {
     const path = `messages[${called}].tool_calls`;
-    throw fieldRefusal(path, "this model's chat template cannot express calls of tools.");
+    throw fieldRefusal(path, "this model's chat template does not support tool calls.");
   }
 }
 
 /**
- * A last message of the assistant's is an answer to be continued. llama.cpp's grammars read it up to its first NUL
- * only, and then hold no longer what they promise.
+ * A final assistant message is continued. llama.cpp's grammars read it only up to its first NUL, so the answer could
+ * violate them.
  */
 export function checkContinued(body: ChatRequest): void {
   const { messages, grammar, json_schema, response_format, tools } = body;
@@ -178,10 +180,10 @@ export function checkContinued(body: ChatRequest): void {
     .map((part) => (typeof part === "string" ? part : (part.text ?? "")));
   if (!texts.some((text) => text.includes("\0"))) return;
   const field = `messages[${messages.length - 1}].content`;
-  throw fieldRefusal(field, `an answer that is continued under ${shape[0]} cannot hold a NUL character.`);
+  throw fieldRefusal(field, `must not contain a NUL character if the answer is continued with ${shape[0]}.`);
 }
 
-/** Tokens of the vocabulary. */
+/** Checks that tokens are in the vocabulary. */
 export function checkTokens({ nVocab }: { nVocab: number }, tokens: readonly number[]): readonly number[] {
   const unknown = tokens.find((token) => token >= nVocab);
   if (unknown === undefined) return tokens;
@@ -192,7 +194,7 @@ export function refusal(param: string, sentence: string): HttpError {
   return new HttpError(400, sentence, { param });
 }
 
-/** The same, in a sentence that begins with the field. */
+/** The same with the field at the start of the sentence. */
 export function fieldRefusal(field: string, sentence: string): HttpError {
   return refusal(field, `${field}: ${sentence}`);
 }
@@ -206,7 +208,7 @@ function checkGrammar(grammar: string): void {
     if (character === "(") depth++;
     if (character === ")") depth--;
     if (depth > limits.grammar_depth) {
-      throw fieldRefusal("grammar", `parentheses may be nested ${limits.grammar_depth} deep, got more.`);
+      throw fieldRefusal("grammar", `parentheses may be nested at most ${limits.grammar_depth} deep.`);
     }
   }
 }
@@ -217,19 +219,19 @@ function checkPatterns(schema: unknown, path: string): void {
     if (key === "pattern" && typeof value === "string" && value.length > limits.pattern_characters) {
       throw fieldRefusal(
         path,
-        `a pattern has at most ${limits.pattern_characters} characters, got ${value.length}.`,
+        `a pattern may have at most ${limits.pattern_characters} characters, got ${value.length}.`,
       );
     }
     checkPatterns(value, path);
   }
 }
 
-/** Depth and Unicode, before anything recurses into the body. */
+/** Checks depth and Unicode before anything recurses into the body. */
 function checkShape(body: object): void {
   let level: unknown[] = [body];
   for (let depth = 0; level.length > 0; depth++) {
     if (depth > limits.json_depth) {
-      throw new HttpError(400, `The body may be nested ${limits.json_depth} levels deep; it has more.`);
+      throw new HttpError(400, `The body may be nested at most ${limits.json_depth} levels deep.`);
     }
     const next: unknown[] = [];
     for (const value of level) {
@@ -237,7 +239,7 @@ function checkShape(body: object): void {
         if (/\p{Surrogate}/u.test(value)) {
           throw new HttpError(
             400,
-            "The body must be well-formed Unicode; a text holds half of a surrogate pair.",
+            "The body must be well-formed Unicode; a string contains an unpaired surrogate.",
           );
         }
       } else if (typeof value === "object" && value !== null) {

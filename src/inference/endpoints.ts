@@ -8,7 +8,7 @@ import { llamaServerPaths } from "../contracts/llama-server.js";
 import { withReferences } from "../contracts/openapi.js";
 import { executionEndpoints } from "../executions/index.js";
 import { type Answered, type Endpoint, HttpError, json, parameter, pathsOf, within } from "../http/index.js";
-import { keptEndpoints } from "../library/endpoints.js";
+import { uploadEndpoints } from "../library/endpoints.js";
 import {
   applyTemplate,
   capabilities,
@@ -18,13 +18,13 @@ import {
   countResponse,
   detokenize,
   embed,
+  engineState,
   metrics,
   modelNamed,
   modelObject,
   properties,
   rerank,
   tokenize,
-  told,
 } from "./answers.js";
 import { isServed, type Taking } from "./body.js";
 import { chat, complete, completeNatively, infill, messages, responses } from "./generate.js";
@@ -34,27 +34,27 @@ import type { InferenceService } from "./service.js";
 type Json = Record<string, unknown>;
 type Own = Endpoint<InferenceService>;
 
-/** What /v1 answers when it refuses. */
+/** Error bodies under /v1. */
 const OpenAiError = Type.Object(
   {
     error: Type.Object({
       message: Type.String({ description: "One sentence." }),
       type: Type.String(),
-      param: Type.Union([Type.String(), Type.Null()], { description: "The field at fault." }),
+      param: Type.Union([Type.String(), Type.Null()], { description: "The invalid field." }),
       code: Type.Union([Type.String(), Type.Null()]),
     }),
   },
   { title: "OpenAiError" },
 );
 
-/** What llama-server's own paths answer when they refuse. */
+/** Error bodies of llama-server's paths. */
 const LlamaServerError = Type.Object(
   {
     error: Type.Object({
-      code: Type.Integer({ description: "The status." }),
+      code: Type.Integer({ description: "The HTTP status." }),
       message: Type.String({ description: "One sentence." }),
       type: Type.String(),
-      param: Type.Union([Type.String(), Type.Null()], { description: "The field at fault." }),
+      param: Type.Union([Type.String(), Type.Null()], { description: "The invalid field." }),
     }),
   },
   { title: "LlamaServerError" },
@@ -66,10 +66,10 @@ function refused(path: string, description: string): Answered {
   return json(description, path.startsWith("/v1/") ? OpenAiError : own);
 }
 
-/** Answers that have no schema here have their API's shape. */
+/** Answers without a schema follow their API's format. */
 const answered = (schema: object = { type: "object" }) => json("The answer.", schema);
 
-/** An endpoint that takes a body: its schema is the one that validates it. */
+/** An endpoint with a body, which is validated by the same schema. */
 function posts(
   path: string,
   operationId: string,
@@ -79,20 +79,20 @@ function posts(
 ): Own {
   const answers = {
     ...success,
-    400: refused(path, "A field outside its limits; the sentence names it, the limit and the value."),
-    503: refused(path, "Too many requests wait; Retry-After says when to come back."),
+    400: refused(path, "A field is invalid; the message has the field, the limit and the value."),
+    503: refused(path, "Too many requests are waiting; see Retry-After."),
   };
   return { at: `POST ${path}`, also, operationId, summary, body: { json: schema }, answers, answer };
 }
 
-function tells(
+function gets(
   path: string,
   operationId: string,
   summary: string,
   answer: Own["answer"],
   { also = [], schema }: { also?: string[]; schema?: TSchema } = {},
 ): Own {
-  const answers = { 200: answered(schema), 403: refused(path, "Not for whoever asks.") };
+  const answers = { 200: answered(schema), 403: refused(path, "The client has no access.") };
   return { at: `GET ${path}`, also, operationId, summary, answers, answer };
 }
 
@@ -100,7 +100,7 @@ const rowsPath = "/lab/captures/{id}";
 const rows = {
   shared: { parameters: [parameter("path", "id", { type: "string" })] },
 };
-const absent = refused(rowsPath, "There is none of that id; the oldest make room for new ones.");
+const absent = refused(rowsPath, "There is no capture of that id; old captures are evicted.");
 
 const readOnly = (path: string): Own => ({
   at: `POST ${path}`,
@@ -112,9 +112,9 @@ const readOnly = (path: string): Own => ({
 
 /** Every endpoint of the inference server. */
 export const inferenceEndpoints: readonly Own[] = [
-  ...within(keptEndpoints, (service: InferenceService) => ({
+  ...within(uploadEndpoints, (service: InferenceService) => ({
     ...service.library,
-    // What is sent to this port is for the model that it serves.
+    // Uploads to this port are for the served model.
     async modelNamed(named: string | undefined) {
       const { model } = service.library;
       if (named === undefined || isServed(service, named)) return model;
@@ -125,99 +125,99 @@ export const inferenceEndpoints: readonly Own[] = [
     ...rows,
     at: `GET ${rowsPath}`,
     operationId: "getCapture",
-    summary: "Kept rows as safetensors, or as npz",
+    summary: "Captured activations as safetensors or npz",
     parameters: [parameter("query", "format", { enum: ["safetensors", "npz"] })],
-    answers: { 200: { description: "The rows.", bytes: true }, 404: absent },
+    answers: { 200: { description: "The activations.", bytes: true }, 404: absent },
     answer: rowFile,
   },
   {
     ...rows,
     at: `DELETE ${rowsPath}`,
     operationId: "deleteCapture",
-    summary: "Forget kept rows",
-    answers: { 200: { description: "Forgotten." }, 404: absent },
+    summary: "Delete captured activations",
+    answers: { 200: { description: "Deleted." }, 404: absent },
     answer: forgetRows,
   },
   {
     ...rows,
     at: `GET ${rowsPath}/features`,
     operationId: "getCaptureFeatures",
-    summary: "Which features of a dictionary are active in kept rows",
+    summary: "Active dictionary features in captured activations",
     parameters: [
       { ...parameter("query", "dictionary", { type: "string" }), required: true },
       parameter("query", "top", { type: "integer", default: 10 }),
     ],
     answers: {
-      200: json("The strongest of each row.", { type: "object" }),
-      400: refused(rowsPath, "No dictionary is named, or it does not fit the model or the rows."),
+      200: json("The strongest features of each activation.", { type: "object" }),
+      400: refused(rowsPath, "The dictionary is missing, or does not fit the model or the activations."),
       404: absent,
     },
     answer: rowFeatures,
   },
-  posts("/v1/chat/completions", "chat", "Chat; streams with `stream`", chat),
-  posts("/v1/chat/completions/input_tokens", "countChat", "How many tokens a chat's prompt has", countChat),
-  posts("/v1/responses", "respond", "OpenAI's Responses; nothing is stored", responses),
-  posts("/v1/responses/input_tokens", "countResponse", "How many tokens its prompt has", countResponse),
-  posts("/v1/messages", "message", "Anthropic's Messages", messages),
-  posts("/v1/messages/count_tokens", "countMessage", "How many tokens its prompt has", countMessage),
-  posts("/v1/completions", "complete", "Text that goes on", complete),
-  posts("/v1/embeddings", "embed", "Embeddings, and how they are pooled", embed),
-  posts("/v1/rerank", "rerank", "Documents by how well they answer a query", rerank, {
+  posts("/v1/chat/completions", "chat", "Chat; supports streaming with `stream`", chat),
+  posts("/v1/chat/completions/input_tokens", "countChat", "Count the tokens of a chat's prompt", countChat),
+  posts("/v1/responses", "respond", "OpenAI's Responses API; responses are not stored", responses),
+  posts("/v1/responses/input_tokens", "countResponse", "Count the tokens of its prompt", countResponse),
+  posts("/v1/messages", "message", "Anthropic's Messages API", messages),
+  posts("/v1/messages/count_tokens", "countMessage", "Count the tokens of its prompt", countMessage),
+  posts("/v1/completions", "complete", "Text completion", complete),
+  posts("/v1/embeddings", "embed", "Embeddings, with the model's pooling", embed),
+  posts("/v1/rerank", "rerank", "Rank documents by relevance to a query", rerank, {
     also: ["/v1/reranking"],
   }),
-  posts("/completion", "completeNatively", "llama-server's own completion", completeNatively, {
+  posts("/completion", "completeNatively", "llama-server's completion", completeNatively, {
     also: ["/completions"],
   }),
-  posts("/infill", "infill", "Text between two texts", infill),
-  posts("/tokenize", "tokenize", "The tokens of a text", tokenize),
-  posts("/detokenize", "detokenize", "The text of tokens", detokenize),
-  posts("/apply-template", "applyTemplate", "A chat as the template writes it", applyTemplate),
-  posts("/lab/activations", "captureActivations", "Measure the resident model directly", capture, {
+  posts("/infill", "infill", "Fill in text between a prefix and a suffix", infill),
+  posts("/tokenize", "tokenize", "Tokenize text", tokenize),
+  posts("/detokenize", "detokenize", "Convert tokens to text", detokenize),
+  posts("/apply-template", "applyTemplate", "Format a chat with the chat template", applyTemplate),
+  posts("/lab/activations", "captureActivations", "Capture activations of the resident model", capture, {
     success: { 200: answered(CaptureResult) },
   }),
-  posts("/lab/vectors", "makeVector", "A vector from texts, into the library", newVector, {
+  posts("/lab/vectors", "makeVector", "Make a vector from texts and save it", newVector, {
     success: { 201: answered(StoredVector) },
   }),
-  posts("/lab/probes", "makeProbe", "A probe from texts, into the library", newProbe, {
+  posts("/lab/probes", "makeProbe", "Train a probe on texts and save it", newProbe, {
     success: { 201: answered(StoredProbe) },
   }),
-  tells("/v1/models", "listModels", "The model that is served", (service) => ({
+  gets("/v1/models", "listModels", "The served model", (service) => ({
     object: "list",
     data: [modelObject(service)],
   })),
   {
-    // A hub id has a slash; some clients write it as it is.
+    // Hub ids have a slash, which some clients do not escape.
     at: "GET /v1/models/{*id}",
-    unlisted: "one path takes no slashes in OpenAPI",
+    unlisted: "OpenAPI path parameters cannot contain slashes",
     answer: (service, { params }) => modelNamed(service, params.id as string),
   },
-  tells("/health", "health", "Whether it serves", () => ({ status: "ok" }), { also: ["/v1/health"] }),
-  tells("/props", "properties", "llama-server's properties", properties),
-  tells("/slots", "slots", "What each slot does", (service, ctx) => told(service, ctx, "slots")),
-  tells("/lora-adapters", "adapters", "The LoRA adapters and their scales", (service, ctx) =>
-    told(service, ctx, "adapters"),
+  gets("/health", "health", "Health check", () => ({ status: "ok" }), { also: ["/v1/health"] }),
+  gets("/props", "properties", "llama-server's properties", properties),
+  gets("/slots", "slots", "State of each slot", (service, ctx) => engineState(service, ctx, "slots")),
+  gets("/lora-adapters", "adapters", "The LoRA adapters and their scales", (service, ctx) =>
+    engineState(service, ctx, "adapters"),
   ),
   readOnly("/props"),
   readOnly("/lora-adapters"),
-  tells("/stats", "stats", "Counts, speeds, percentiles", async ({ stats, engine, rows: kept }) =>
+  gets("/stats", "stats", "Counts, speeds and latency percentiles", async ({ stats, engine, rows: kept }) =>
     stats.report(engine.info, await engine.metrics(), kept),
   ),
-  { at: "GET /metrics", unlisted: "Prometheus' own format", answer: metrics },
-  tells("/lab/capabilities", "getCapabilities", "What can be captured", capabilities, {
+  { at: "GET /metrics", unlisted: "Prometheus format", answer: metrics },
+  gets("/lab/capabilities", "getCapabilities", "Support and limits of captures", capabilities, {
     schema: Capabilities,
   }),
-  tells("/lab/captures", "listCaptures", "The rows that requests kept", listRows),
+  gets("/lab/captures", "listCaptures", "Activations captured by requests", listRows),
   ...within(executionEndpoints, ({ executions }: InferenceService) => executions),
   {
     at: "GET /openapi.json",
-    unlisted: "the description itself",
+    unlisted: "this description itself",
     answer: (_, ctx) => servingDocument(`http://${ctx.host}`),
   },
 ];
 
 /**
- * The OpenAPI 3.1 description of what `tapline serve` takes, made from the schemas that validate it.
- * @param origin where this service is reached
+ * The OpenAPI 3.1 description of `tapline serve`, generated from the schemas that validate its requests.
+ * @param origin origin of this service
  */
 export function servingDocument(origin: string): Json {
   const components: Json = {};
@@ -228,8 +228,8 @@ export function servingDocument(origin: string): Json {
       title: "tapline serve",
       version,
       description:
-        `One model behind an OpenAI-style API. Bodies have at most ${inferenceLimits.body_bytes} bytes; fields that ` +
-        "nobody knows are ignored under /v1, fields that would change an answer and do not exist here are refused.",
+        `One model behind an OpenAI-style API. Bodies have at most ${inferenceLimits.body_bytes} bytes; ` +
+        "unknown fields are ignored under /v1, but unsupported fields that would change the answer are refused.",
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: origin, description: "This service." }],
@@ -237,7 +237,7 @@ export function servingDocument(origin: string): Json {
     paths,
     components: {
       securitySchemes: {
-        key: { type: "http", scheme: "bearer", description: "--api-key, where there is one." },
+        key: { type: "http", scheme: "bearer", description: "The server's --api-key, if set." },
       },
       schemas: components,
     },

@@ -3,15 +3,15 @@ import type { Engine } from "../native/engine.js";
 import { NativeError } from "../native/index.js";
 
 /**
- * Sends one token through the model. With weights that are not finite a server would call itself healthy and answer
- * control characters.
+ * Runs one token through the model. With weights that are not finite, a server would report itself healthy and
+ * generate control characters.
  * @throws UserError with what is not finite
  */
 export async function checkFinite(engine: Engine): Promise<void> {
   const fault = engine.info.captures ? await faultOfCapture(engine) : await faultOfAnswer(engine);
   if (fault === undefined) return;
   await engine.close();
-  throw new UserError(`This model cannot be served, its weights are damaged or too large: ${fault}`);
+  throw new UserError(`This model cannot be served, because its weights are damaged or too large: ${fault}`);
 }
 
 async function faultOfCapture(engine: Engine): Promise<string | undefined> {
@@ -24,7 +24,7 @@ async function faultOfCapture(engine: Engine): Promise<string | undefined> {
   return undefined;
 }
 
-/** Where nothing is captured: the log-probability of one token, which JSON tells as null where it is no number. */
+/** Without captures: checks the log-probability of one token, which is null in JSON if it is NaN. */
 async function faultOfAnswer(engine: Engine): Promise<string | undefined> {
   const asked = { prompt: "a", max_tokens: 1, temperature: 0, logprobs: 1, cache_prompt: false };
   const { status, body } = await engine.request("completion", asked);

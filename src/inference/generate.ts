@@ -48,7 +48,7 @@ export const responses = taking(ResponsesRequest, unsupportedInResponses, (servi
 /** `POST /v1/messages` */
 export const messages = taking(MessagesRequest, unsupportedInMessages, async (service, ctx, body) => {
   const request = withUsage(chatOfMessages(body));
-  // A stream begins with the prompt's length, which the engine tells only at its end.
+  // Streams start with the prompt's length, which the engine reports only at the end.
   const tokens = body.stream === true ? await countTokens(service, request, clientGone(ctx).signal) : 0;
   const form = new MessagesForm(service.engine.info.id, body.stop_sequences ?? [], tokens);
   await generateChat(service, ctx, body, request, form);
@@ -60,7 +60,10 @@ export const complete = taking(CompletionSchema, unsupportedInCompletions, async
   checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
   const perPrompt = body.n_cmpl ?? body.n ?? 1;
   if (best_of !== undefined && best_of !== perPrompt) {
-    throw fieldRefusal("best_of", `must be n (${perPrompt}), got ${best_of}; ask for more and choose.`);
+    throw fieldRefusal(
+      "best_of",
+      `must be n (${perPrompt}), got ${best_of}; request more answers and choose among them.`,
+    );
   }
   const wanted = body.logprobs ?? (body.n_probs === 0 ? undefined : body.n_probs);
   const silent = asksForNothing(body);
@@ -75,9 +78,10 @@ export const complete = taking(CompletionSchema, unsupportedInCompletions, async
   await generate(service, ctx, "completion", body, request, null, rewritten ? form : undefined);
 });
 
-/** `POST /completion`, llama-server's own. */
-export const completeNatively = taking(NativeCompletionRequest, unsupportedInNative, (service, ctx, body) =>
-  generatePlainly(service, ctx, "native-completion", body),
+/** `POST /completion`, llama-server's format. */ export const completeNatively = taking(
+  NativeCompletionRequest,
+  unsupportedInNative,
+  (service, ctx, body) => generatePlainly(service, ctx, "native-completion", body),
 );
 
 /** `POST /infill` */
@@ -96,14 +100,17 @@ async function generatePlainly(
   await generate(service, ctx, route, body, normalise(service, body), null, form);
 }
 
-/** How many tokens a chat's prompt has, as the template writes it. */
+/** Counts the tokens of a chat's prompt, formatted by the template. */
 export async function countTokens(
   service: InferenceService,
   body: ChatRequest,
   signal: AbortSignal,
 ): Promise<number> {
   if (showsImages(body)) {
-    throw fieldRefusal("messages", "the tokens of images are known only once they are encoded; count texts.");
+    throw fieldRefusal(
+      "messages",
+      "tokens of images are not known before encoding; only texts can be counted.",
+    );
   }
   const request = prepareChat(service, body);
   const applied = await service.engine.request("apply-template", request, signal);
@@ -119,17 +126,23 @@ function promptsOf({ prompt }: Pick<CompletionRequest, "prompt">): (string | num
   return (one ? [prompt] : prompt) as (string | number[])[];
 }
 
-/** Where a prompt's log-probabilities would be of something else than what its answer was made with. */
+/** Refuses echo where the prompt's log-probabilities would not match how the answer is generated. */
 function checkEchoed({ engine }: InferenceService, body: CompletionRequest): void {
   const { captures, noCaptureReason } = engine.info;
   if (!captures) {
-    throw fieldRefusal("logprobs", `with echo the prompt's are made as captures are. ${noCaptureReason}`);
+    throw fieldRefusal("logprobs", `with echo, these need captures of the prompt. ${noCaptureReason}`);
   }
   if (body.tapline?.interventions !== undefined && body.tapline.interventions.length > 0) {
-    throw fieldRefusal("logprobs", "with echo not beside interventions; the prompt's are those without any.");
+    throw fieldRefusal(
+      "logprobs",
+      "not supported with echo and interventions, because the prompt is scored without interventions.",
+    );
   }
   if (body.post_sampling_probs === true) {
-    throw fieldRefusal("post_sampling_probs", "not with echo; a prompt's tokens are not sampled.");
+    throw fieldRefusal(
+      "post_sampling_probs",
+      "not supported with echo, because prompt tokens are not sampled.",
+    );
   }
 }
 
@@ -137,7 +150,7 @@ function withUsage(body: ChatRequest): ChatRequest {
   return body.stream === true ? { ...body, stream_options: { include_usage: true } } : body;
 }
 
-/** Checks a chat and says it in the engine's words. */
+/** Validates a chat and converts it to the engine's format. */
 function prepareChat(service: InferenceService, body: ChatRequest): ChatRequest {
   checkMessages(body.messages, service.engine.info.images === true);
   checkContinued(body);
@@ -152,13 +165,13 @@ function showsImages({ messages }: ChatRequest): boolean {
   );
 }
 
-/** What is counted by tokens of text, or shares them. */
+/** Refuses options that rely on text tokens. */
 function checkAroundImages({ n, n_cmpl, tapline }: ChatRequest): void {
   if (tapline !== undefined) {
-    throw fieldRefusal("tapline", "a chat that shows images is neither changed nor watched.");
+    throw fieldRefusal("tapline", "not supported in chats with images.");
   }
   const wanted = Math.max(n ?? 1, n_cmpl ?? 1);
-  if (wanted > 1) throw fieldRefusal("n", `a chat that shows images has one answer, got ${wanted}.`);
+  if (wanted > 1) throw fieldRefusal("n", `chats with images support only one answer, got ${wanted}.`);
 }
 
 async function generateChat(
@@ -185,7 +198,7 @@ async function generate(
 ): Promise<void> {
   const answers = answersOf(request);
   if (answers > inferenceLimits.answers) {
-    throw fieldRefusal("n", `at most ${inferenceLimits.answers} answers to all prompts, got ${answers}.`);
+    throw fieldRefusal("n", `at most ${inferenceLimits.answers} answers in total, got ${answers}.`);
   }
   const live = await openLive(service, ctx, tapline, {
     answers,
@@ -238,7 +251,7 @@ async function generate(
       return;
     }
     trace.failed(error instanceof Error ? error.message : String(error));
-    // That the server ends is no fault, and a stream has been told so.
+    // A shutdown is not an error, and streams have been notified.
     const ending = error instanceof NativeError && error.code === "CLOSED";
     if (!ctx.res.headersSent || !ending) throw error;
   } finally {
@@ -248,14 +261,14 @@ async function generate(
   }
 }
 
-/** Whether a request asks for no token, whichever of the names it uses; the engine reads them in this order. */
+/** Whether a request asks for no tokens, by any of the field names; the engine reads them in this order. */
 function asksForNothing(
   body: Pick<ChatRequest, "n_predict" | "max_completion_tokens" | "max_tokens">,
 ): boolean {
   return (body.n_predict ?? body.max_completion_tokens ?? body.max_tokens) === 0;
 }
 
-/** How many answers a request asks for: so many of each of its prompts. */
+/** The number of answers to a request: its prompts times n. */
 function answersOf(request: { n?: number; n_cmpl?: number; prompt?: unknown }): number {
   const { prompt } = request;
   const prompts = Array.isArray(prompt) && typeof prompt[0] !== "number" ? prompt.length : 1;
@@ -263,9 +276,8 @@ function answersOf(request: { n?: number; n_cmpl?: number; prompt?: unknown }): 
 }
 
 /**
- * OpenAI's meaning of what llama-server takes otherwise: its seed has 32 bits, theirs may have more, and -1 asks for a
- * random one; no alternatives to a token (0) would mean no log-probabilities at all, so one is asked for. What the
- * request does not say, the server's defaults do.
+ * Converts OpenAI's semantics to llama-server's: OpenAI's seeds may exceed 32 bits, and -1 requests a random one;
+ * zero alternatives would disable log-probabilities, so one is requested. Missing fields take the server's defaults.
  */
 function normalise<T extends { seed?: number; top_logprobs?: number; logprobs?: boolean | number }>(
   service: InferenceService,
@@ -281,7 +293,7 @@ function normalise<T extends { seed?: number; top_logprobs?: number; logprobs?: 
   };
 }
 
-/** enable_thinking overrides the launch default only where the template knows it. */
+/** enable_thinking overrides the launch default only if the template supports it. */
 function applyThinking(service: InferenceService, body: ChatRequest): ChatRequest {
   const { chat_template_kwargs: kwargs } = body;
   if (kwargs === undefined || service.engine.info.templateSupportsThinking) return body;
@@ -289,7 +301,7 @@ function applyThinking(service: InferenceService, body: ChatRequest): ChatReques
   return { ...body, chat_template_kwargs: rest };
 }
 
-/** Whether the answer will think; null where the template has no such switch. */
+/** Whether the answer will include thinking; null if the template has no such switch. */
 function thinks(service: InferenceService, body: ChatRequest): boolean | null {
   const { templateSupportsThinking, thinking } = service.engine.info;
   if (!templateSupportsThinking) return null;
@@ -297,7 +309,7 @@ function thinks(service: InferenceService, body: ChatRequest): boolean | null {
   return body.chat_template_kwargs?.enable_thinking ?? thinking;
 }
 
-/** llama-server knows no named tool: naming one means offering only that one, and requiring it. */
+/** llama-server does not support named tools: naming one means offering only that one and requiring it. */
 function applyToolChoice(tools: NonNullable<ChatRequest["tools"]>, body: ChatRequest): ChatRequest {
   const { tool_choice: choice } = body;
   if (choice === undefined || choice === "auto" || choice === "none") return body;

@@ -7,7 +7,7 @@ const firstTokenBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 1
 const interTokenBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const totalBounds = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800];
 
-/** The server's numbers in Prometheus' text format, version 0.0.4. */
+/** The server's metrics in Prometheus' text format, version 0.0.4. */
 export function prometheusText(stats: ServingStats, info: EngineInfo, metrics: EngineMetrics): string {
   const lines: string[] = [];
   const add = (

@@ -3,10 +3,10 @@ import { messagesErrorBody } from "./forms/form.js";
 
 const anthropic = underPath("/v1/messages");
 
-/** The shape of errors at a path of the inference server: Anthropic's, OpenAI's, llama-server's, or our own. */
+/** The format of error bodies at a path of the inference server: Anthropic's, OpenAI's, llama-server's or ours. */
 export function servingErrorBody(path: string): ErrorBody {
   return anthropic(path) ? messagesErrorBody : errorBodyAt(path);
 }
 
-/** Paths that pages of allowed origins may use. */
+/** Paths that web pages of allowed origins may use. */
 export const forPages = underPath("/v1");

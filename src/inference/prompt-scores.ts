@@ -7,19 +7,19 @@ import { checkTokens, fieldRefusal } from "./check-body.js";
 import type { EchoedPrompt, ScoredToken } from "./forms/completion.js";
 import { wholeBody } from "./reply.js";
 
-/** JSON has no minus infinity; llama-server says the least number of 32 bits in its place. */
+/** JSON has no minus infinity; like llama-server, use the lowest 32-bit float. */
 const leastLogprob = -3.4028234663852886e38;
 
-/** Prompts as `echo` puts them in front of their answers. */
+/** Prompts to echo before their answers. */
 export interface EchoRequest {
   prompts: readonly (string | number[])[];
-  /** Tokens to tell in the place of each token of the prompts; undefined: no log-probabilities. */
+  /** Alternatives per prompt token; undefined for no log-probabilities. */
   top: number | undefined;
-  /** Answers for each prompt. */
+  /** Answers per prompt. */
   answers: number;
 }
 
-/** What `/v1/completions` says of its prompts. One is scored at a time: their passes run on the thread that generates. */
+/** Scores the prompts of `/v1/completions`, one at a time, because the passes run on the thread that generates. */
 export class PromptScores {
   readonly #engine: Engine;
   readonly #turns = new SerialQueue("scorer");
@@ -28,7 +28,7 @@ export class PromptScores {
     this.#engine = engine;
   }
 
-  /** @throws HttpError 400 where a prompt or the whole answer is too long, NativeError CANCELLED */
+  /** @throws HttpError 400 if a prompt or the whole answer is too long; NativeError CANCELLED */
   async echo({ prompts, top, answers }: EchoRequest, signal: AbortSignal): Promise<EchoedPrompt[]> {
     if (top === undefined) {
       return Promise.all(
@@ -55,7 +55,7 @@ export class PromptScores {
     return (JSON.parse(wholeBody(reply)) as { content: string }).content;
   }
 
-  /** The tokens that the engine makes of a prompt. */
+  /** The engine's tokens of a prompt. */
   async #tokens(prompt: string | number[], signal: AbortSignal): Promise<number[]> {
     if (typeof prompt !== "string") return [...checkTokens(this.#engine.info, prompt)];
     const asked = { content: prompt, add_special: true, parse_special: true };
@@ -77,7 +77,7 @@ export class PromptScores {
     if (told > limits.prompt_logprobs) {
       throw fieldRefusal(
         "logprobs",
-        `with echo an answer tells at most ${limits.prompt_logprobs} log-probabilities of its prompts, these are ${told}; ask for fewer prompts, alternatives or answers at once.`,
+        `with echo, at most ${limits.prompt_logprobs} log-probabilities of prompt tokens per answer, got ${told}; request fewer prompts, alternatives or answers.`,
       );
     }
   }
@@ -91,7 +91,7 @@ export class PromptScores {
   }
 }
 
-/** What the model or the machine cannot do is told: the sentence names it. */
+/** Reports limits of the model or the machine in the native error's words. */
 function refused(error: unknown): unknown {
   if (!(error instanceof NativeError)) return error;
   if (error.code === "UNSUPPORTED_ARCHITECTURE") return fieldRefusal("logprobs", `${error.message}`);
@@ -99,7 +99,7 @@ function refused(error: unknown): unknown {
   return error.code === "COMPUTE" ? new HttpError(500, error.message) : error;
 }
 
-/** @param text the prompt; null where it came as tokens */
+/** @param text the prompt; null if it was given as tokens */
 function echoedPrompt(ids: readonly number[], scores: Scores, text: string | null): EchoedPrompt {
   const { logProbabilities, top, topIds, topLogProbabilities, pieces } = scores;
   const bytes = (id: number) => pieces.get(id) ?? new Uint8Array();
@@ -116,8 +116,8 @@ function echoedPrompt(ids: readonly number[], scores: Scores, text: string | nul
   const spelled = new TextDecoder("utf-8", { ignoreBOM: true }).decode(
     Buffer.concat(ids.map((id) => bytes(id))),
   );
-  // What a tokenizer puts in front of a text (a token, a space) is no part of it. Where it changes more than that, the
-  // answer begins with what the tokens say.
+  // Tokenizers may prepend a token or a space, which is not part of the text. If they change more, the answer starts
+  // with the decoded tokens.
   if (text === null || !spelled.endsWith(text)) return { text: spelled, scored, before: 0 };
   return { text, scored, before: spelled.length - text.length };
 }

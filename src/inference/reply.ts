@@ -5,29 +5,26 @@ import type { EngineReply } from "../native/engine.js";
 import { NativeError } from "../native/index.js";
 import { type AnswerForm, type ChatAnswer, translate } from "./forms/form.js";
 
-/** A comment that keeps a silent stream from being taken for dead. */
+/** A comment that keeps idle streams alive. */
 const keepAlive = ": still working\n\n";
 const keepAliveMs = 15_000;
 
 /**
- * llama.cpp lets a grammar of its own making read what the answer begins with, and where that does not fit, the exception
- * that says so is thrown again as one that says nothing (common_sampler_init).
+ * llama.cpp applies generated grammars to the start of a continued answer. If it does not match, the exception is
+ * rethrown without its message (common_sampler_init).
  */
 const unfit = {
   theirs: "Failed to initialize samplers: std::exception",
   ours:
-    "The answer that is to be continued, a last message from the assistant, does not fit the format that it has to follow " +
+    "The final assistant message, which is to be continued, does not match the required format " +
     "(json_schema, response_format, text.format or tools).",
 };
 
-/**
- * The body of a whole answer.
- * @throws HttpError with the engine's sentence where it refused
- */
+/** The body of a whole answer. @throws HttpError with the engine's sentence if it refused */
 export function wholeBody(reply: Pick<EngineReply, "status" | "body">): string {
   if (reply.status < 400) return reply.body;
   const { error } = JSON.parse(reply.body) as { error: { message: string; type: string } };
-  // What this engine does not do is the request's fault, and so is a grammar that cannot be followed.
+  // Unsupported features and unsatisfiable grammars are errors of the request.
   const status = reply.status === 501 || error.message.includes("grammar stack") ? 400 : reply.status;
   const code = error.type === "exceed_context_size_error" ? "context_length_exceeded" : null;
   const sentence = error.message === unfit.theirs ? unfit.ours : error.message;
@@ -35,9 +32,9 @@ export function wholeBody(reply: Pick<EngineReply, "status" | "body">): string {
 }
 
 /**
- * An answer whose thinking was cut off right after it began: llama.cpp takes the tag alone for the answer's text, where a
- * stream of the same answer has no text.
- * @param tag what the template writes where thinking begins; empty where it writes nothing
+ * Fixes an answer whose thinking was cut off right after its start: llama.cpp returns the lone tag as the answer's
+ * text, while a stream of the same answer has no text.
+ * @param tag the template's tag at the start of thinking; empty if there is none
  */
 export function withoutLoneTag(body: string, tag: string): string {
   if (tag.trim() === "" || !body.includes(`"content":${JSON.stringify(tag.trim()).slice(0, -1)}`))
@@ -52,9 +49,9 @@ export function withoutLoneTag(body: string, tag: string): string {
 }
 
 /**
- * Sends a stream part by part: the next is asked for only when the client has taken the last. Resolves when all
- * was handed over; a fault in the middle becomes an event, then the stream ends.
- * @param form what the engine's events become; as they are without one
+ * Sends a stream part by part, requesting the next only once the client has accepted the last. Resolves when all
+ * parts are sent; an error in the middle becomes an event and ends the stream.
+ * @param form converts the engine's events; undefined to send them unchanged
  * @param sent called after each part was written
  */
 export async function sendStream(
@@ -73,7 +70,7 @@ export async function sendStream(
   try {
     for await (const { data, tokens } of parts) {
       silence.refresh();
-      // Nothing drains once the client has gone; the next part then says that the request was cancelled.
+      // Nothing drains once the client has disconnected; the next part then reports the cancellation.
       const text = form === undefined ? data : translate(form, data);
       if (text !== "" && !res.write(text) && !res.destroyed) await drained(res);
       sent(data, tokens);
@@ -81,7 +78,7 @@ export async function sendStream(
     res.end();
   } catch (error) {
     const ending = error instanceof NativeError && error.code === "CLOSED";
-    const message = ending ? "The server is ending." : toHttpError(error).message;
+    const message = ending ? "The server is shutting down." : toHttpError(error).message;
     const body = { error: { message, type: "server_error", param: null, code: null } };
     if (!res.destroyed) res.end(form?.fault(message) ?? `data: ${JSON.stringify(body)}\n\n`);
     throw error;

@@ -16,57 +16,42 @@ import { createService, type InferenceService } from "./service.js";
 type OfEngineAlone = "path" | "id" | "mmap" | "captureTokens" | "twin" | "onProgress";
 
 export interface ServingOptions extends Omit<EngineOptions, OfEngineAlone> {
-  /** `demo`, a .gguf file, a directory that holds one model, or a hub id. */
+  /** `demo`, a .gguf file, a directory with one model, or a hub id. */
   model: string;
   /** Pins a revision of a hub model. */
   revision?: string;
-  /** A smaller model of the same vocabulary, named like `model`, that guesses tokens ahead. */
+  /** A smaller draft model with the same vocabulary, specified like `model`. */
   draft?: string;
-  /** The model's image encoder, named like `model`, or a file. */
+  /** The model's image encoder, specified like `model`, or a file. */
   mmproj?: string;
-  /** Names under which the model is served in place of its id; the first is told, all are understood. */
+  /** Names of the model instead of its id; the first is used in answers, all are accepted. */
   aliases?: readonly string[];
-  /** What requests mean that say nothing of how the next token is chosen. */
+  /** Sampling defaults of requests. */
   sampling?: SamplingDefaults;
-  /** Servers of llama.cpp that the model's layers are spread over. */
+  /** llama.cpp RPC servers that share the model's layers. */
   rpc?: readonly RpcServer[];
-  /** Waits for the rpc-servers to be there, in place of failing. */
+  /** Waits for the rpc-servers instead of failing. */
   patient?: boolean;
-  /** Loads what does not seem to fit into memory all the same. */
+  /** Load models even if they may not fit into memory. */
   force?: boolean;
   apiKey?: string;
-  /** Origins whose pages may use /v1; none unless told otherwise. */
+  /** Origins whose pages may use /v1; by default none. */
   cors?: readonly string[];
   /** Requests that may wait for a slot. */
   waiting?: number;
   /** Folder of the user's library; TAPLINE_HOME, else ~/.tapline. */
   home?: string;
-  /** Milliseconds that a capture may wait for its turn; the contract's 60 s unless told otherwise. */
+  /** Maximum wait of a queued capture, in milliseconds; by default the contract's 60 s. */
   captureWaitMs?: number;
   onProgress?: (stage: string, fraction: number, download?: DownloadProgress) => void;
-  /** Something that a person should know and that stops nothing. */
+  /** Reports a non-fatal problem. */
   onWarning?: (sentence: string) => void;
 }
 
 /** Loads a model and builds the service around it: everything but the listening socket. */
 export async function loadService(options: ServingOptions): Promise<InferenceService> {
-  const {
-    model,
-    revision,
-    draft,
-    rpc,
-    patient,
-    force,
-    apiKey,
-    cors,
-    aliases = [],
-    sampling,
-    mmproj,
-    waiting,
-    onWarning,
-    ...rest
-  } = options;
-  const { captureWaitMs: wait, home, ...engineOptions } = rest;
+  const { model, revision, draft, rpc, patient, force, mmproj, onWarning, home, ...rest } = options;
+  const { apiKey, cors, aliases = [], sampling, waiting, captureWaitMs: wait, ...engineOptions } = rest;
   const resolved = await resolveModel(model, {
     ...(revision !== undefined && { revision }),
     onDownload: (download) => options.onProgress?.("download", download.done / download.total, download),
@@ -91,17 +76,19 @@ export async function loadService(options: ServingOptions): Promise<InferenceSer
     (name) => opening[name] !== undefined,
   );
   if (spread && backendInfo().devices.every(({ kind }) => kind === "cpu")) {
-    onWarning?.("--split-mode, --tensor-split and --main-gpu change nothing: no GPU is used here.");
+    onWarning?.("--split-mode, --tensor-split and --main-gpu have no effect, because no GPU is used.");
   }
   const engine = await Engine.open({ ...opening, id: aliases[0] ?? modelId(model, resolved) });
   await checkFinite(engine);
   const { slotContext, templateCapabilities } = engine.info;
   if (templateCapabilities.supports_tools !== true) {
-    onWarning?.("Requests that offer tools are refused: this model's chat template has no form for them.");
+    onWarning?.(
+      "Requests with tools will be refused, because this model's chat template does not support them.",
+    );
   }
   if (engineOptions.ctxSize !== undefined && slotContext < engineOptions.ctxSize) {
     onWarning?.(
-      `--ctx-size ${engineOptions.ctxSize} is more than this model was trained with: a slot holds ${slotContext} tokens.`,
+      `--ctx-size ${engineOptions.ctxSize} exceeds this model's training context: a slot holds ${slotContext} tokens.`,
     );
   }
   return createService(
@@ -113,25 +100,20 @@ export async function loadService(options: ServingOptions): Promise<InferenceSer
       requestedRevision: revision ?? null,
       drafts: guessing !== undefined,
       library: await openLibrary(engine.info, home),
-      apiKey,
-      cors,
-      aliases,
-      sampling,
-      waiting,
-      captureWaitMs: wait,
+      ...{ apiKey, cors, aliases, sampling, waiting, captureWaitMs: wait },
     },
     captureWaitMs,
   );
 }
 
-/** Refuses what cannot fit, unless forced to, and warns of what hardly fits. */
+/** Refuses models that cannot fit, unless forced, and warns about tight fits. */
 async function checkMemory(
   opening: Omit<EngineOptions, "id">,
   force: boolean,
   onWarning: ServingOptions["onWarning"],
 ): Promise<void> {
   const devices = await estimateMemory(opening).catch((error: unknown) => {
-    // Loading will say better what is wrong with the file.
+    // Loading will give a better error for the file.
     if (error instanceof NativeError && error.code === "MODEL_LOAD") return undefined;
     throw error;
   });
@@ -142,8 +124,8 @@ async function checkMemory(
 }
 
 /**
- * The stable id under which a model is served: the hub id that was asked for; for a file its stem, without the
- * numbers of a split set.
+ * The stable id under which a model is served: the requested hub id, or for a file its stem without the numbers of a
+ * split set.
  */
 export function modelId(
   model: string,
@@ -156,7 +138,8 @@ export function modelId(
 }
 
 /**
- * Ends a service: nobody enters, running answers get a short grace, then connections and engine end.
+ * Shuts a service down: refuses new requests, gives running answers a short grace period, then ends the engine and
+ * connections.
  * @param server the HTTP server that serves it
  */
 export async function endService(service: InferenceService, server: Server, graceMs: number): Promise<void> {

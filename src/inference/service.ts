@@ -7,24 +7,24 @@ import { RowStore } from "./live/row-store.js";
 import { PromptScores } from "./prompt-scores.js";
 import { ServingStats } from "./stats.js";
 
-/** What the routes of one inference server share. */
+/** Shared state of an inference server's routes. */
 export interface InferenceService extends Captured {
-  /** Whether a draft model guesses tokens ahead. */
+  /** Whether there is a draft model. */
   readonly drafts: boolean;
-  /** Vectors and probes that requests name. */
+  /** Vectors and probes for requests. */
   readonly library: LiveLibrary;
   /** Captures of the resident model. */
   readonly captures: Captures;
-  /** Rows that requests asked to keep. */
+  /** Captured activations. */
   readonly rows: RowStore;
   readonly apiKey: string | undefined;
   /** Origins whose pages may use /v1. */
   readonly cors: readonly string[];
-  /** Further names that requests may give the model. */
+  /** Alternative names of the model. */
   readonly aliases: readonly string[];
-  /** What requests mean that say nothing of how the next token is chosen. */
+  /** Sampling defaults of requests. */
   readonly sampling: SamplingDefaults;
-  /** How probable prompts are. */
+  /** Scores of prompts. */
   readonly scores: PromptScores;
   readonly admission: Admission;
   readonly executions: ExecutionRecorder;
@@ -32,31 +32,22 @@ export interface InferenceService extends Captured {
   readonly startedAt: number;
 }
 
+type Optional = "drafts" | "apiKey" | "cors" | "aliases" | "sampling" | "captureWaitMs";
+
 export type ServiceParts = Pick<
   InferenceService,
   "engine" | "backend" | "resolved" | "requestedModel" | "requestedRevision" | "library"
-> &
-  Partial<Pick<InferenceService, "drafts" | "apiKey" | "cors" | "aliases" | "sampling" | "captureWaitMs">> & {
-    waiting?: number;
-  };
+> & { [part in Optional]?: InferenceService[part] | undefined } & { waiting?: number | undefined };
 
 export function createService(parts: ServiceParts, defaultCaptureWaitMs: number): InferenceService {
+  const { waiting, drafts = false, apiKey, cors = [], aliases = [], sampling = {}, ...rest } = parts;
   const service: Omit<InferenceService, "captures"> = {
-    engine: parts.engine,
-    backend: parts.backend,
-    resolved: parts.resolved,
-    requestedModel: parts.requestedModel,
-    requestedRevision: parts.requestedRevision,
-    drafts: parts.drafts ?? false,
-    library: parts.library,
+    ...rest,
+    ...{ drafts, apiKey, cors, aliases, sampling },
     rows: new RowStore(),
-    apiKey: parts.apiKey,
-    cors: parts.cors ?? [],
-    aliases: parts.aliases ?? [],
-    sampling: parts.sampling ?? {},
     scores: new PromptScores(parts.engine),
     stats: new ServingStats(),
-    admission: new Admission(parts.engine.info.slots, parts.waiting),
+    admission: new Admission(parts.engine.info.slots, waiting),
     executions: new ExecutionRecorder(),
     startedAt: Math.floor(Date.now() / 1000),
     captureWaitMs: parts.captureWaitMs ?? defaultCaptureWaitMs,

@@ -4,16 +4,16 @@ import type { AnswerTime, EngineInfo, EngineMetrics } from "../native/engine.js"
 import { ProbeScores } from "./live/probe-scores.js";
 import type { RowStore } from "./live/row-store.js";
 
-/** Follows one request from its arrival to its end, and adds its times to the server's. */
+/** Measures one request from arrival to end, and adds its times to the server's statistics. */
 export interface RequestClock {
-  /** So many generated tokens of each of the request's answers have just been sent. */
+  /** Records the numbers of generated tokens just sent for each of the request's answers. */
   sent(tokens: readonly number[]): void;
-  /** The times of answers that were not streamed, as the engine measured them. */
+  /** Records the engine's times of answers that were not streamed. */
   measured(answers: readonly AnswerTime[]): void;
   ended(outcome: Outcome): void;
 }
 
-/** What the server has done since it started. */
+/** Statistics since the server started. */
 export class ServingStats {
   readonly timeToFirstToken = new Histogram();
   readonly interToken = new Histogram();
@@ -25,7 +25,7 @@ export class ServingStats {
   readonly #now: () => number;
   readonly #startedAt: number;
 
-  /** @param now the time in milliseconds since any moment, never going back */
+  /** @param now a monotonic time in milliseconds */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
     this.#startedAt = now();
@@ -39,7 +39,7 @@ export class ServingStats {
     this.requests.total++;
     this.requests.active++;
     const start = this.#now();
-    /** When each answer's last token was sent: answers are generated side by side. */
+    /** When each answer's last token was sent: answers are generated in parallel. */
     const last: number[] = [];
     let ended = false;
     const secondsSince = (time: number, now: number) => (now - time) / 1000;

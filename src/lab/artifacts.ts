@@ -2,7 +2,7 @@ import { type FileHandle, mkdtemp, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { syncFolder } from "../files/durable.js";
 
-/** A file in the making; its final name appears only when it is complete and synced. */
+/** A file being written; its final name appears only once it is complete and synced. */
 export class ArtifactFile {
   readonly #handle: FileHandle;
   readonly #partial: string;
@@ -34,7 +34,7 @@ export class ArtifactFile {
   }
 }
 
-/** Where an operation puts its files: it chooses names, never places. */
+/** The files of an operation, which chooses their names but not their folder. */
 export class Artifacts {
   readonly names: string[] = [];
   readonly #folder: string;
@@ -43,7 +43,7 @@ export class Artifacts {
     this.#folder = folder;
   }
 
-  /** A folder for what is needed on the way; gone after `use`. */
+  /** A temporary folder, removed after `use`. */
   async scratch<T>(use: (folder: string) => Promise<T>): Promise<T> {
     const folder = await mkdtemp(join(this.#folder, "scratch-"));
     try {
@@ -53,7 +53,7 @@ export class Artifacts {
     }
   }
 
-  /** Makes one file: complete under its name when `write` succeeds, absent when it fails. */
+  /** Creates a file atomically: complete if `write` succeeds, absent if it fails. */
   async create(name: string, write: (file: ArtifactFile) => Promise<void>): Promise<void> {
     const final = join(this.#folder, name);
     const partial = `${final}.partial`;

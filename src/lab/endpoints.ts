@@ -38,10 +38,10 @@ import type { Lab } from "./lab.js";
 
 type Json = Record<string, unknown>;
 
-/** What the endpoints answer from. */
+/** Dependencies of the endpoints. */
 export interface LabParts {
   lab: Lab;
-  /** What this build computes with. */
+  /** The compute backend of this build. */
   backend: string;
   library: Library;
 }
@@ -49,11 +49,11 @@ export interface LabParts {
 const errors = refusals(
   {
     400: `Invalid JSON, a body over ${limits.job_body_bytes} bytes, or invalid parameters.`,
-    403: "Not a program on this machine: LAN and browser requests are refused.",
+    403: "LAN and browser requests are refused; only local programs are allowed.",
     404: "No such job, artifact or route.",
     408: `The capture waited ${limits.capture_queue_seconds} seconds and expired.`,
-    409: "Busy, or the job is in a state that does not allow this.",
-    416: "The range lies outside the file.",
+    409: "The Lab is busy, or the job's state does not allow this.",
+    416: "The range is outside the file.",
   },
   ErrorBody,
 );
@@ -96,7 +96,7 @@ const ownEndpoints: readonly Endpoint<LabParts>[] = [
     operationId: "submitJob",
     tags: ["jobs"],
     summary: "Submit an experiment",
-    description: "Acceptance is not completion: poll the job until its status is a last one.",
+    description: "The job is only accepted: poll it until its status is final.",
     body: { json: Submission },
     answers: { 202: json("Accepted; job metadata.", Job), ...errors(400, 403, 409) },
     async answer({ lab }, ctx) {
@@ -117,7 +117,7 @@ const ownEndpoints: readonly Endpoint<LabParts>[] = [
     shared: { parameters: [id] },
     operationId: "getJob",
     tags: ["jobs"],
-    summary: "One job with its configuration and result or error",
+    summary: "A job with its configuration and its result or error",
     answers: { 200: json("The job.", Job), ...errors(403, 404) },
     answer: ({ lab }, { params }): Promise<Job> => lab.get(params.id as string),
   },
@@ -137,7 +137,7 @@ const ownEndpoints: readonly Endpoint<LabParts>[] = [
     shared: { parameters: [id] },
     operationId: "cancelJob",
     tags: ["jobs"],
-    summary: "Cancel a job; a finished one stays as it is",
+    summary: "Cancel a job; no effect on a finished one",
     body: { json: CancelBody, optional: true },
     answers: { 200: json("Job metadata.", Job), ...errors(400, 403, 404) },
     async answer({ lab }, ctx) {
@@ -156,8 +156,8 @@ const ownEndpoints: readonly Endpoint<LabParts>[] = [
     parameters: [parameter("header", "Range", text, "One byte range, such as `bytes=0-1023`.")],
     answers: {
       200: file("The whole file."),
-      206: file("The range asked for."),
-      304: { description: "The file is the one that If-None-Match names." },
+      206: file("The requested range."),
+      304: { description: "The file is unchanged (If-None-Match)." },
       ...errors(403, 404, 416),
     },
     answer: ({ lab }, ctx) => sendFile(ctx, lab.artifact(ctx.params.id as string, ctx.params.name as string)),
@@ -177,7 +177,7 @@ const servers = [
   { url: `http://127.0.0.1:${ports.inference}`, description: "The inference server, on its default port." },
 ];
 
-/** What the inference server answers below /lab, for who reads of measurements here. */
+/** Endpoints of the inference server under /lab, described here with the other measurements. */
 const resident: readonly Described[] = [
   {
     at: "GET /lab/capabilities",
@@ -199,9 +199,9 @@ const resident: readonly Described[] = [
 ];
 
 /**
- * The OpenAPI 3.1 description of the research endpoints, made from the schemas that validate them. It also
- * describes the resident paths of the inference server, which have their own server URL.
- * @param origin where this service is reached
+ * The OpenAPI 3.1 description of the research endpoints, made from the schemas that validate them. It also describes
+ * the resident paths of the inference server, which have their own server URL.
+ * @param origin origin of this service
  */
 export function openApiDocument(origin: string): Json {
   const components: Json = {};
@@ -224,7 +224,7 @@ export function openApiDocument(origin: string): Json {
       { name: "jobs", description: "Isolated experiments, one at a time." },
       {
         name: "library",
-        description: "Vectors and probes by name; they are made where a model is resident.",
+        description: "Saved vectors and probes; new ones are made by the inference server.",
       },
       { name: "resident", description: "The inference server's own measurements." },
     ],
@@ -236,7 +236,7 @@ export function openApiDocument(origin: string): Json {
 
 function operationDiscriminator(options: { $ref: string }[]): Json {
   const mapping = options.map(({ $ref }) => [
-    // PatchSweepSubmission is of patch_sweep.
+    // PatchSweepSubmission belongs to patch_sweep.
     ($ref.split("/").at(-1) as string)
       .replace("Submission", "")
       .replace(/(?<=[a-z])(?=[A-Z])/g, "_")

@@ -5,31 +5,31 @@ import { type Outcome, runWorker, type WorkerProgram } from "./supervisor.js";
 import type { LoadSettings } from "./worker/messages.js";
 
 export interface LabOptions {
-  /** Folder of everything tapline keeps; jobs lie in its `lab`. */
+  /** tapline's data folder; jobs are in its `lab` subfolder. */
   home: string;
-  /** Folder whose library jobs read; `home` unless told otherwise. */
+  /** Folder of the library that jobs read; by default `home`. */
   library?: string;
-  /** Waiting places beside the running job. */
+  /** Number of jobs that may wait, in addition to the running one. */
   queueCapacity?: number;
   /** How jobs load their models. */
   load?: LoadSettings;
-  /** Replaces the contract's deadline of a worker, for tests. */
+  /** Overrides a worker's deadline, for tests. */
   deadlineMs?: number;
-  /** Replaces the worker's program, for tests. */
+  /** Overrides the worker's program, for tests. */
   worker?: WorkerProgram;
   log?: (line: string) => void;
 }
 
-/** A job that waits or runs; it is in memory until its last state is on disk. */
+/** A queued or running job, in memory until its final state is on disk. */
 interface ActiveJob {
   job: Job;
   stored: Promise<void>;
-  /** Whether it is on disk; before that nobody hears of it. */
+  /** Whether it is on disk; it is not listed before that. */
   isStored: boolean;
-  /** Set once by whoever brings the job to its end: its own run, or whoever stops it while it waits. */
+  /** Set by the code that will finish the job: its run, or a stop while it is queued. */
   claimed: boolean;
   stop: AbortController;
-  /** The state that stopping leads to. */
+  /** The job's status after stopping. */
   stopStatus: "cancelled" | "interrupted";
   ended: Promise<void>;
   markEnded: () => void;
@@ -38,22 +38,19 @@ interface ActiveJob {
 const progressOf = (stage: string) => ({ stage, done: 0, total: 0 });
 
 /**
- * The jobs of one folder: submission, order, state. One isolated job runs at a time. What a caller hears has
- * been written to disk before.
+ * The jobs of one folder: submission, order, state. One isolated job runs at a time. Callers see only states that
+ * have been written to disk.
  */
 export class Lab {
   readonly queueCapacity: number;
   readonly #store: JobStore;
+  readonly #options: LabOptions;
   readonly #log: (line: string) => void;
-  readonly #deadlineMs: number | undefined;
-  readonly #worker: WorkerProgram | undefined;
-  readonly #load: LoadSettings;
-  readonly #library: string;
   /** Finished jobs by id, in order of creation. */
   readonly #finished = new Map<string, StoredJob>();
-  /** Finished jobs whose last state the disk did not take. */
+  /** Finished jobs whose final state could not be written. */
   readonly #unsaved = new Map<string, Job>();
-  /** The running job and those that wait, in order of submission. */
+  /** The running job and the queued ones, in order of submission. */
   readonly #active: ActiveJob[] = [];
   #running: ActiveJob | null = null;
   #lastCreated: number;
@@ -61,22 +58,18 @@ export class Lab {
 
   private constructor(store: JobStore, jobs: StoredJob[], options: LabOptions) {
     this.#store = store;
-    this.#log = options.log ?? ((line) => void process.stderr.write(`${line}\n`));
-    this.#deadlineMs = options.deadlineMs;
-    this.#worker = options.worker;
-    this.#load = options.load ?? {};
-    this.#library = options.library ?? options.home;
+    this.#options = options;
+    this.#log = logOf(options);
     this.queueCapacity = options.queueCapacity ?? 0;
     for (const stored of jobs) this.#finished.set(stored.summary.id, stored);
     this.#lastCreated = jobs.at(-1)?.summary.created ?? 0;
   }
 
-  /** Takes the folder and marks what an earlier service left unfinished. @throws UserError */
+  /** Opens the folder and marks jobs that an earlier service left unfinished. @throws UserError */
   static async open(options: LabOptions): Promise<Lab> {
     const store = await JobStore.open(options.home);
     try {
-      const log = options.log ?? ((line) => void process.stderr.write(`${line}\n`));
-      return new Lab(store, await store.load(log), options);
+      return new Lab(store, await store.load(logOf(options)), options);
     } catch (error) {
       await store.close();
       throw error;
@@ -87,7 +80,7 @@ export class Lab {
     return this.#store.folder;
   }
 
-  /** Id of the job whose worker runs. */
+  /** Id of the running job. */
   get activeJob(): string | null {
     return this.#running?.job.id ?? null;
   }
@@ -96,18 +89,20 @@ export class Lab {
     return this.#active.length - (this.#running === null ? 0 : 1);
   }
 
-  /** Takes a checked submission. @throws HttpError 409 when no place is free */
+  /** Accepts a validated submission. @throws HttpError 409 if the queue is full */
   async submit(config: Config): Promise<Job> {
-    if (this.#closing !== undefined) throw new HttpError(503, "The service is ending.");
-    // The place is taken before anything is awaited: two submissions cannot get the same one.
+    if (this.#closing !== undefined) throw new HttpError(503, "The service is shutting down.");
+    // The slot is taken before anything is awaited, so that two submissions cannot get the same one.
     if (this.#active.length >= limits.concurrent_jobs + this.queueCapacity) {
       const places =
-        this.queueCapacity === 1 ? "1 waiting place is" : `${this.queueCapacity} waiting places are`;
+        this.queueCapacity === 1
+          ? "the only place in the queue is"
+          : `all ${this.queueCapacity} places in the queue are`;
       throw new HttpError(
         409,
         this.queueCapacity === 0
-          ? "A job is running, and this service has no waiting places (--queue)."
-          : `A job is running, and all ${places} taken.`,
+          ? "A job is running, and this service has no queue (--queue)."
+          : `A job is running, and ${places} taken.`,
       );
     }
     const active = this.#newJob(config);
@@ -126,7 +121,7 @@ export class Lab {
   }
 
   #newJob(config: Config): ActiveJob {
-    // Strictly increasing, so that the order of creation is the order of the numbers.
+    // Strictly increasing, so that jobs sort by creation time.
     this.#lastCreated = Math.max(Date.now() / 1000, this.#lastCreated + 1e-5);
     const job = {
       id: JobStore.newId(),
@@ -162,7 +157,7 @@ export class Lab {
     try {
       await active.stored;
     } catch {
-      return this.#drop(active); // submit() tells that it could not be written
+      return this.#drop(active); // submit() reports that it could not be written
     }
     try {
       outcome = active.stop.signal.aborted ? { kind: "stopped" } : await this.#work(active);
@@ -186,6 +181,7 @@ export class Lab {
     await this.#store.write(running);
     active.job = running;
     const log = await this.#store.openLog(active.job.id);
+    const { home, library = home, load, deadlineMs, worker } = this.#options;
     try {
       return await runWorker({
         config: active.job.config,
@@ -195,10 +191,7 @@ export class Lab {
           active.job = { ...active.job, progress };
         },
         signal: active.stop.signal,
-        load: this.#load,
-        library: this.#library,
-        ...(this.#deadlineMs === undefined ? {} : { deadlineMs: this.#deadlineMs }),
-        ...(this.#worker === undefined ? {} : { program: this.#worker }),
+        ...{ load, library, deadlineMs, program: worker },
       });
     } finally {
       await log.close();
@@ -206,8 +199,8 @@ export class Lab {
   }
 
   /**
-   * Brings a job into its last state: on disk first, then in memory. Whoever sees the state finds the job's
-   * place free: both change in one step.
+   * Finishes a job, on disk first, then in memory. Its final state becomes visible at the same time as its slot is
+   * freed.
    */
   async #finish(active: ActiveJob, outcome: Outcome): Promise<void> {
     const { id } = active.job;
@@ -216,13 +209,13 @@ export class Lab {
     try {
       await this.#store.write(last);
     } catch (error) {
-      const message = `The job's last state could not be written (${(error as Error).message}).`;
+      const message = `The job's final state could not be written (${(error as Error).message}).`;
       last = lastState(active.job, { kind: "failure", message }, active.stopStatus);
       try {
         await this.#store.write(last);
         await this.#store.removeLeftovers(id, false).catch(() => {});
       } catch {
-        // Memory alone knows it; a restart will find the job interrupted.
+        // It is only in memory; a restart will mark the job as interrupted.
         this.#unsaved.set(id, last);
         this.#log(`job ${id}: ${message}`);
       }
@@ -256,11 +249,11 @@ export class Lab {
     const unsaved = this.#unsaved.get(id);
     if (unsaved !== undefined) return unsaved;
     return this.#store.read(id).catch((error: NodeJS.ErrnoException) => {
-      throw error.code === "ENOENT" ? noSuchJob(id) : error; // deleted in the meantime
+      throw error.code === "ENOENT" ? noSuchJob(id) : error; // deleted meanwhile
     });
   }
 
-  /** Cancels a waiting or running job; a finished one stays as it is. Resolves when its worker is gone. */
+  /** Cancels a queued or running job; no effect on a finished one. Resolves once its worker has exited. */
   async cancel(id: string): Promise<Job> {
     const active = this.#active.find(({ job }) => job.id === id);
     if (active !== undefined) await this.#stop(active, "cancelled");
@@ -277,11 +270,11 @@ export class Lab {
     active.claimed = true;
     await active.stored.then(
       () => this.#finish(active, { kind: "stopped" }),
-      () => this.#drop(active), // submit() tells that it could not be written
+      () => this.#drop(active), // submit() reports that it could not be written
     );
   }
 
-  /** Removes a finished job with its artifacts. @throws HttpError 404, 409, 500 where it is still there */
+  /** Removes a finished job with its artifacts. @throws HttpError 404, 409, or 500 if it could not be removed */
   async remove(id: string): Promise<void> {
     const active = this.#active.find(({ job }) => job.id === id);
     if (active !== undefined) {
@@ -290,7 +283,7 @@ export class Lab {
     const stored = this.#finished.get(id);
     if (stored === undefined) throw noSuchJob(id);
     const unsaved = this.#unsaved.get(id);
-    // Before anything is awaited: of two callers, one removes it.
+    // Before anything is awaited, so that only one of two callers removes it.
     this.#finished.delete(id);
     this.#unsaved.delete(id);
     try {
@@ -298,7 +291,7 @@ export class Lab {
     } catch (error) {
       this.#finished.set(id, stored);
       if (unsaved !== undefined) this.#unsaved.set(id, unsaved);
-      throw new HttpError(500, `Job ${id} could not be removed (${(error as Error).message}); it is kept.`);
+      throw new HttpError(500, `Job ${id} could not be deleted (${(error as Error).message}).`);
     }
   }
 
@@ -312,15 +305,19 @@ export class Lab {
     return this.#store.artifactPath(id, name);
   }
 
-  /** Ends the running worker, marks unfinished jobs interrupted, gives the folder free. Idempotent. */
+  /** Ends the running worker, marks unfinished jobs as interrupted and unlocks the folder. Idempotent. */
   close(): Promise<void> {
     this.#closing ??= (async () => {
-      // All at once, those that wait among them: none of them starts.
+      // All at the same time, including queued ones, so that none of them starts.
       await Promise.all(this.#active.map((active) => this.#stop(active, "interrupted")));
       await this.#store.close();
     })();
     return this.#closing;
   }
+}
+
+function logOf({ log = (line) => void process.stderr.write(`${line}\n`) }: LabOptions) {
+  return log;
 }
 
 function lastState(job: Job, outcome: Outcome, stopStatus: "cancelled" | "interrupted"): Job {
@@ -334,7 +331,7 @@ function lastState(job: Job, outcome: Outcome, stopStatus: "cancelled" | "interr
     case "stopped":
       return stopStatus === "cancelled"
         ? as("cancelled")
-        : as("interrupted", { error: `The service ended while the job was ${job.status}.` });
+        : as("interrupted", { error: `The service shut down while the job was ${job.status}.` });
   }
 }
 

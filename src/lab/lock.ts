@@ -5,32 +5,32 @@ import { claim, unclaim } from "../files/claim.js";
 
 export interface Holder {
   pid: number;
-  /** When the process with this pid started, where the system tells: a pid alone may have been reused. */
+  /** When the process with this pid started, if known: a pid alone may have been reused. */
   started: string | null;
   since: string;
 }
 
 export interface Lock {
-  /** Gives it free. Idempotent. */
+  /** Releases it. Idempotent. */
   release(): Promise<void>;
 }
 
 /**
- * Takes a folder for this process. A lock whose holder has died is taken over.
- * @throws UserError that names the holder
+ * Locks a folder for this process. Locks of dead processes are taken over.
+ * @throws UserError with the holder's pid
  */
 export async function lockFolder(folder: string): Promise<Lock> {
   return lock(join(folder, "lock"), (holder) =>
     holder === null
-      ? `${folder} could not be locked; another tapline lab is starting there.`
+      ? `${folder} could not be locked, because another tapline lab is starting there.`
       : `${folder} is in use by process ${holder.pid}, a tapline lab running since ${holder.since}; ` +
         "stop it or choose another folder with --home.",
   );
 }
 
 /**
- * Makes a lock file for this process, or takes it over from a holder that has died.
- * @param inUse the sentence about a holder that lives; null where it cannot be told
+ * Creates a lock file for this process, or takes it over from a dead process.
+ * @param inUse the error message about a live holder; null if it is unknown
  * @throws UserError
  */
 export async function lock(path: string, inUse: (holder: Holder | null) => string): Promise<Lock> {
@@ -67,16 +67,16 @@ function isDead(text: string): boolean {
     if ((error as NodeJS.ErrnoException).code !== "EPERM") return true;
   }
   const { state, started } = processStat(holder.pid);
-  // What has ended and was not asked for yet by its parent still has its number.
+  // Zombies still have their pid until their parent reaps them.
   if (state === "Z" || state === "X") return true;
   return holder.started !== null && started !== null && started !== holder.started;
 }
 
-/** State of a process and its start time in the system's own ticks, where /proc tells them. */
+/** State of a process and its start time in system ticks, from /proc if available. */
 function processStat(pid: number): { state: string | null; started: string | null } {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // The command name is in parentheses and may hold anything; field 3 is the first behind it.
+    // The command name is in parentheses and may contain anything; field 3 is the first after it.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return { state: fields[0] ?? null, started: fields[19] ?? null };
   } catch {

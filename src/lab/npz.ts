@@ -1,7 +1,7 @@
 import { type NamedArrays, writeArrays } from "../formats/npz-writer.js";
 import type { Artifacts } from "./artifacts.js";
 
-/** Makes an .npz of arrays that are at hand. */
+/** Writes arrays in memory as an .npz artifact. */
 export async function writeNpz(artifacts: Artifacts, name: string, arrays: NamedArrays): Promise<void> {
   await artifacts.create(name, (file) => writeArrays(file, arrays));
 }

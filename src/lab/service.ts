@@ -13,9 +13,9 @@ import { labEndpoints } from "./endpoints.js";
 import { Lab, type LabOptions } from "./lab.js";
 
 export interface LabServiceOptions extends LabOptions {
-  /** 0 takes any free port. */
+  /** 0 for any free port. */
   port: number;
-  /** What this build computes with, for the health answer. */
+  /** The compute backend, for the health answer. */
   backend: string;
 }
 
@@ -28,7 +28,7 @@ export interface LabService {
   close(): Promise<void>;
 }
 
-/** Starts the Lab: loopback only, whatever asks. @throws UserError */
+/** Starts the Lab, on loopback only. @throws UserError */
 export async function startLab(options: LabServiceOptions): Promise<LabService> {
   const lab = await Lab.open(options);
   let http: Listening;
@@ -49,25 +49,25 @@ export async function startLab(options: LabServiceOptions): Promise<LabService> 
     port: http.port,
     folder: lab.folder,
     async close() {
-      // The worker first: its end answers a cancel that may be waiting for it.
+      // Ending the worker also answers a cancel request that waits for it.
       await Promise.all([lab.close(), http.close()]);
     },
   };
 }
 
-/** Nothing of the jobs: a page is no program. */
+/** Shows nothing about jobs, because web pages have no access to them. */
 function greeting(backend: string): FrontPage {
   return {
     name: "tapline lab",
-    what: "Experiments on the insides of language models: one job at a time, each in a process of its own.",
-    state: `Ready, version ${version}, computing on ${backend}. Programs on this machine may ask; web pages may not.`,
+    what: "Experiments on language model internals. Jobs run one at a time, each in a separate process.",
+    state: `Ready, version ${version}, computing on ${backend}. Open to programs on this machine, but not to web pages.`,
     endpoints: [
-      ["GET /lab/v1/health", "what it can do, its limits, how many jobs wait"],
-      ["GET /lab/v1/openapi.json", "every body and every answer"],
+      ["GET /lab/v1/health", "capabilities, limits and queue length"],
+      ["GET /lab/v1/openapi.json", "the OpenAPI description"],
       ["POST /lab/v1/jobs", `submits a job: ${operations.join(", ")}`],
       ["GET /lab/v1/jobs", "the latest jobs"],
       ["GET /lab/v1/jobs/{id}", "one job and its result"],
-      ["GET /lab/vectors", "directions that are kept by name; /lab/probes the same"],
+      ["GET /lab/vectors", "saved directions; likewise /lab/probes"],
     ],
     example: (url) => `curl -s ${url}/lab/v1/jobs -d '{
   "operation": "inspect", "model": "demo",

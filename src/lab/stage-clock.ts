@@ -1,8 +1,8 @@
-/** Seconds spent by stage of a job; stages may be entered more than once. */
+/** Seconds spent per stage of a job; a stage may be entered more than once. */
 export class StageClock {
   readonly seconds: Record<string, number> = { process: 0, addon: 0, model: 0, compute: 0, artifact: 0 };
 
-  /** Books the time until `run` settles under a stage. */
+  /** Adds the time until `run` settles to a stage. */
   async measure<T>(stage: string, run: () => Promise<T>): Promise<T> {
     const start = performance.now();
     try {

@@ -10,18 +10,18 @@ import { NotRegular, openRegular, readRegular } from "../files/regular.js";
 import { type Lock, lockFolder } from "./lock.js";
 
 const idPattern = new RegExp(jobIdPattern);
-/** What every job's folder holds besides artifacts. */
+/** Files in every job's folder besides artifacts. */
 const ownFiles = ["job.json", "worker.log"];
 
-/** What the service keeps in memory of a job on disk. */
+/** The in-memory part of a job on disk. */
 export interface StoredJob {
   summary: JobSummary;
   artifacts: string[];
 }
 
 /**
- * Jobs on disk: `<home>/lab/<id>/` with job.json, worker.log and artifacts; folders 0700, files 0600.
- * One process holds the folder at a time.
+ * Jobs on disk: `<home>/lab/<id>/` with job.json, worker.log and artifacts; folders 0700, files 0600. One process
+ * uses the folder at a time.
  */
 export class JobStore {
   readonly folder: string;
@@ -32,7 +32,7 @@ export class JobStore {
     this.#lock = lock;
   }
 
-  /** @throws UserError when the folder cannot be written, or another process holds it */
+  /** @throws UserError if the folder cannot be written, or another process uses it */
   static async open(home: string): Promise<JobStore> {
     const folder = join(home, "lab");
     try {
@@ -69,20 +69,20 @@ export class JobStore {
     }
   }
 
-  /** Replaces job.json: readers and crashes see the old one or the new one whole. */
+  /** Replaces job.json atomically. */
   async write(job: Job): Promise<void> {
     await writeDurably(join(this.jobFolder(job.id), "job.json"), JSON.stringify(job));
   }
 
-  /** The whole job as it stands on disk. */
+  /** Reads the whole job from disk. */
   async read(id: string): Promise<Job> {
     return JSON.parse(await readRegular(join(this.jobFolder(id), "job.json"))) as Job;
   }
 
   /**
-   * Removes a job with everything it left. Its name goes first, so that no half of it can come back; what is then
-   * still there, the next start removes.
-   * @throws where the job is still there, whole
+   * Removes a job with all its files. Its folder is renamed first, so that it cannot partially reappear; remaining
+   * files are removed at the next start.
+   * @throws if the job still exists
    */
   async remove(id: string, log: (line: string) => void): Promise<void> {
     const trash = join(this.folder, `.removed-${id}`);
@@ -94,7 +94,7 @@ export class JobStore {
       throw error;
     }
     await rm(trash, { recursive: true, force: true }).catch((error: Error) =>
-      log(`job ${id} is removed, but files of it stay until the next start: ${error.message}`),
+      log(`job ${id} was deleted, but some of its files remain until the next start: ${error.message}`),
     );
   }
 
@@ -104,7 +104,7 @@ export class JobStore {
     return openRegular(join(this.jobFolder(id), "worker.log"), O_APPEND | O_CREAT | O_WRONLY, 0o600);
   }
 
-  /** Removes what a job left that nobody can ask for: unfinished files, and all artifacts where it has no result. */
+  /** Removes unreachable files of a job: unfinished ones, and all artifacts if it has no result. */
   async removeLeftovers(id: string, hasResult: boolean): Promise<void> {
     const names = await readdir(this.jobFolder(id));
     const leftovers = names.filter((name) =>
@@ -116,8 +116,8 @@ export class JobStore {
   }
 
   /**
-   * All jobs found on disk, oldest first. Jobs that an earlier service left unfinished are marked interrupted;
-   * folders without a readable job.json were never acknowledged to anybody, or are not ours: left out.
+   * Loads all jobs, oldest first. Jobs that an earlier service left unfinished are marked as interrupted. Folders
+   * without a readable job.json are skipped: they were never acknowledged, or are not ours.
    */
   async load(log: (line: string) => void): Promise<StoredJob[]> {
     const jobs: StoredJob[] = [];
@@ -130,7 +130,7 @@ export class JobStore {
         if ((error as NodeJS.ErrnoException).code === "ENOENT") {
           await rm(this.jobFolder(name), { recursive: true, force: true });
         } else {
-          log(`job ${name} is left out: its job.json cannot be used (${(error as Error).message})`);
+          log(`job ${name} is skipped: its job.json is invalid (${(error as Error).message})`);
         }
       }
     }
@@ -139,7 +139,7 @@ export class JobStore {
 
   async #recover(id: string): Promise<StoredJob> {
     let job = await this.read(id);
-    // Before anything is deleted: of a job that this version cannot read, say of a later one, nothing is known.
+    // Before anything is deleted, in case a later version wrote the job.
     validate(JobSummary, job);
     if (job.id !== id) throw new Error("it belongs to another job");
     const finished = terminalStatuses.includes(job.status);
@@ -149,14 +149,14 @@ export class JobStore {
         ...job,
         status: "interrupted",
         ended: Date.now() / 1000,
-        error: `The service ended while the job was ${job.status}.`,
+        error: `The service shut down while the job was ${job.status}.`,
       };
       await this.write(job);
     }
     return { summary: summarize(job), artifacts: job.result?.artifacts ?? [] };
   }
 
-  /** Gives the folder free. Idempotent. */
+  /** Unlocks the folder. Idempotent. */
   close(): Promise<void> {
     return this.#lock.release();
   }
@@ -167,7 +167,7 @@ export function summarize({ config: _config, result: _result, ...summary }: Job)
   return { ...summary, progress: plainProgress(summary.progress) };
 }
 
-/** How far a job is, without what is known of its result. */
+/** A job's progress without partial results. */
 export function plainProgress({ growth: _, ...progress }: Progress): Progress {
   return progress;
 }

@@ -5,29 +5,29 @@ import { limits } from "../contracts/index.js";
 import { lostRpcServers } from "../models/rpc.js";
 import type { LoadSettings, WorkerMessage, WorkerTask } from "./worker/messages.js";
 
-/** What Node is given to be a worker. */
+/** The program that Node runs as a worker. */
 export interface WorkerProgram {
   entry: string;
-  /** Its options, such as a loader. */
+  /** Node options, such as a loader. */
   execArgv: string[];
 }
 
 export interface WorkerRun {
   config: Config;
   folder: string;
-  /** Descriptor that takes the worker's standard output and error. */
+  /** File descriptor for the worker's standard output and error. */
   log: number;
   onProgress: (progress: Progress) => void;
-  /** Kills the worker with its children. */
+  /** Kills the worker and its children. */
   signal: AbortSignal;
-  deadlineMs?: number;
-  load?: LoadSettings;
+  deadlineMs?: number | undefined;
+  load?: LoadSettings | undefined;
   /** Folder of the user's library. */
   library: string;
-  program?: WorkerProgram;
+  program?: WorkerProgram | undefined;
 }
 
-/** How a worker ended; `stopped` when the signal ended it before it had a result. */
+/** How a worker ended; `stopped` if the signal ended it before it had a result. */
 export type Outcome =
   | { kind: "result"; result: Result }
   | { kind: "failure"; message: string }
@@ -41,15 +41,15 @@ const ownProgram: WorkerProgram = {
 };
 
 /**
- * Runs one job in a process of its own and reports how it ended. Never rejects for anything that the worker
- * does: a worker may be killed, abort, run out of memory or hang. Settles only when the process is gone.
+ * Runs one job in a separate process and reports how it ended. Never rejects because of the worker, which may be
+ * killed, abort, run out of memory or hang. Settles only once the process has exited.
  */
 export function runWorker(run: WorkerRun): Promise<Outcome> {
   if (run.signal.aborted) return Promise.resolve({ kind: "stopped" });
   const deadlineMs = run.deadlineMs ?? limits.worker_deadline_seconds * 1000;
   const spawnedAt = Date.now();
-  // Its own process group (detached), so that one signal reaches it and whatever it started, and a Ctrl-C in
-  // the terminal reaches only the service, which then ends it in order.
+  // A separate process group (detached), so that one signal reaches the worker and its children, and a Ctrl-C in the
+  // terminal reaches only the service, which then ends the worker cleanly.
   const { entry, execArgv } = run.program ?? ownProgram;
   const child = fork(entry, [], {
     execArgv,
@@ -89,7 +89,7 @@ export function runWorker(run: WorkerRun): Promise<Outcome> {
           ? { kind: "result", result: message.result }
           : { kind: "failure", message: message.message },
       );
-      // It has nothing left to do; whatever it started must not outlive it either.
+      // It is done, and its children must not outlive it.
       killTree(child);
     });
     const finish = (code: number | null, signal: NodeJS.Signals | null) => {
@@ -101,7 +101,7 @@ export function runWorker(run: WorkerRun): Promise<Outcome> {
         resolve({ kind: "failure", message }),
       );
     };
-    child.on("exit", () => killTree(child)); // a child of its own may hold the channel open
+    child.on("exit", () => killTree(child)); // its children may keep the channel open
     // "close" comes after the last message has been read, "exit" may come before it.
     child.on("close", finish);
     child.send(
@@ -124,7 +124,7 @@ function killTree(child: ChildProcess): void {
   try {
     process.kill(-child.pid, "SIGKILL");
   } catch {
-    // The whole group is gone already.
+    // The whole group has already exited.
   }
 }
 
@@ -136,26 +136,26 @@ async function describeDeath(
 ): Promise<string> {
   if (signal === "SIGABRT" && load?.rpc !== undefined) {
     const lost = await lostRpcServers(load.rpc);
-    if (lost.length > 0) return `The rpc-server ${lost.join(" and ")} went away while the job ran.`;
+    if (lost.length > 0) return `The rpc-server ${lost.join(" and ")} was lost while the job was running.`;
   }
   switch (signal) {
     case "SIGKILL":
-      return "The worker was killed from outside, most likely because the machine ran out of memory.";
+      return "The worker was killed, most likely because the machine ran out of memory.";
     case "SIGABRT":
-      return "The worker aborted, out of memory or on a check inside llama.cpp; its worker.log says which.";
+      return "The worker aborted, because it ran out of memory or a check in llama.cpp failed; see its worker.log.";
     case "SIGSEGV":
     case "SIGBUS":
     case "SIGILL":
     case "SIGFPE":
-      return `The worker crashed (${signal}); its worker.log holds what it said last.`;
+      return `The worker crashed (${signal}); its worker.log has its last output.`;
     case null:
       break;
     default:
-      return `The worker was ended by ${signal}.`;
+      return `The worker was terminated by ${signal}.`;
   }
   if (code === null)
     return `The worker could not be started: ${fault?.message ?? "the system gave no reason"}.`;
-  return `The worker ended with code ${code} before it had a result; its worker.log says why.`;
+  return `The worker ended with code ${code} before it had a result; see its worker.log.`;
 }
 
 function describeDuration(ms: number): string {

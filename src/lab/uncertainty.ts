@@ -1,6 +1,6 @@
-/** How far chance alone moves held-out figures: intervals by resampling, and the spread of a control. */
+/** The uncertainty of held-out figures: intervals by resampling, and the spread of controls. */
 
-/** The middle 95 % of many values. */
+/** The central 95 % of many values. */
 export interface Interval {
   low: number;
   high: number;
@@ -11,13 +11,13 @@ export interface Spread extends Interval {
   std: number;
 }
 
-/** A held-out example: its class, and the probability that a probe gives to class 1. */
+/** A held-out example: its class, and a probe's probability of class 1. */
 interface Scored {
   label: 0 | 1;
   score: number;
 }
 
-/** Linear between the two nearest of the sorted values. */
+/** Interpolates linearly between the two nearest sorted values. */
 function quantile(sorted: ArrayLike<number>, share: number): number {
   const place = share * (sorted.length - 1);
   const below = sorted[Math.floor(place)] as number;
@@ -29,7 +29,7 @@ function middle(values: Float64Array): Interval {
   return { low: quantile(sorted, 0.025), high: quantile(sorted, 0.975) };
 }
 
-/** Mean, standard deviation (n - 1) and middle 95 % of what permutations gave. */
+/** Mean, standard deviation (n - 1) and central 95 % of permutation results. */
 export function spreadOf(values: Float64Array): Spread {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
   const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
@@ -37,15 +37,15 @@ export function spreadOf(values: Float64Array): Spread {
 }
 
 /**
- * The share of permutations that do as well as what was observed, which counts as one of them (Phipson & Smyth,
- * 2010): with N permutations never below 1 / (N + 1).
+ * The share of permutations at least as good as the observed value, which counts as one of them (Phipson & Smyth,
+ * 2010): at least 1 / (N + 1) for N permutations.
  */
 export function atLeastAsGood(values: Float64Array, observed: number): number {
   const good = values.reduce((sum, value) => sum + (value >= observed ? 1 : 0), 0);
   return (good + 1) / (values.length + 1);
 }
 
-/** Uniform in [0, 1), the same for a seed everywhere: a Weyl sequence through two rounds of mixing. */
+/** Uniform in [0, 1), reproducible by seed: a Weyl sequence through two rounds of mixing. */
 function uniformFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -56,15 +56,24 @@ function uniformFrom(seed: number): () => number {
   };
 }
 
-/** A figure, and its 95 % percentile bootstrap interval. */
+/** Draws as many things as there are with replacement, and counts each one's draws. @returns `times` */
+function draw<T extends Uint16Array | Uint32Array>(times: T, uniform: () => number): T {
+  for (let i = 0; i < times.length; i++) {
+    const index = Math.floor(uniform() * times.length);
+    times[index] = (times[index] as number) + 1;
+  }
+  return times;
+}
+
+/** A figure and its 95 % percentile bootstrap interval. */
 export interface Measured extends Interval {
   value: number;
 }
 
 /**
- * Figures of whatever is counted `times` over `count` things, with 95 % percentile bootstrap intervals (Efron &
- * Tibshirani, 1993): drawn again with replacement, the same draws for all figures, so that a difference of two is paired.
- * A draw for which a figure is not a number is drawn anew, at most as often again as there are draws.
+ * Figures over `count` things, each counted `times`, with 95 % percentile bootstrap intervals (Efron & Tibshirani,
+ * 1993): resampled with replacement, using the same draws for all figures, so that differences are paired. Draws for
+ * which a figure is NaN are redrawn, with at most twice as many draws in total.
  * @param figures of things each counted `times[i]` times
  */
 export function bootstrap(
@@ -77,11 +86,7 @@ export function bootstrap(
   const observed = figures(times);
   const drawn = observed.map(() => [] as number[]);
   for (let round = 0, done = 0; done < resamples && round < 2 * resamples; round++) {
-    times.fill(0);
-    for (let i = 0; i < count; i++) {
-      const index = Math.floor(uniform() * count);
-      times[index] = (times[index] as number) + 1;
-    }
+    draw(times.fill(0), uniform);
     const found = figures(times);
     if (found.some(Number.isNaN)) continue;
     for (const [i, value] of found.entries()) drawn[i]?.push(value);
@@ -107,10 +112,10 @@ export function aurocOf(
 }
 
 /**
- * 95 % percentile bootstrap intervals (Efron & Tibshirani, 1993) of accuracy and AUROC: examples drawn again with
- * replacement, as many as there are; a draw without both classes is drawn anew, for it has no AUROC. Examples that belong
- * together are drawn together, as many such clusters as there are (the cluster bootstrap; Davison & Hinkley, 1997).
- * @param of each example's cluster; otherwise each is one by itself
+ * 95 % percentile bootstrap intervals (Efron & Tibshirani, 1993) of accuracy and AUROC: examples are resampled with
+ * replacement; draws without both classes, which have no AUROC, are redrawn. Examples of one cluster are drawn
+ * together (the cluster bootstrap; Davison & Hinkley, 1997).
+ * @param each example's cluster; by default every example is its own
  */
 export function bootstrapIntervals(
   examples: readonly Scored[],
@@ -122,51 +127,32 @@ export function bootstrapIntervals(
   const clusterOf = order.map((index, at) =>
     of === undefined ? at : (clusters.get(of[index] as number) as number),
   );
-  const count = of === undefined ? sorted.length : clusters.size;
-  const uniform = uniformFrom(seed);
-  const accuracies = new Float64Array(resamples);
-  const aucs = new Float64Array(resamples);
-  const drawn = new Uint32Array(count);
   const times = new Uint32Array(sorted.length);
-  for (let round = 0; round < resamples; ) {
-    drawn.fill(0);
-    for (let i = 0; i < count; i++) {
-      const index = Math.floor(uniform() * count);
-      drawn[index] = (drawn[index] as number) + 1;
-    }
+  const count = of === undefined ? sorted.length : clusters.size;
+  const [accuracy, auc] = bootstrap(count, { resamples, seed }, (drawn) => {
     for (const [at, cluster] of clusterOf.entries()) times[at] = drawn[cluster] as number;
-    const { accuracy, auc } = figuresOf(sorted, times);
-    if (Number.isNaN(auc)) continue;
-    accuracies[round] = accuracy;
-    aucs[round] = auc;
-    round++;
-  }
-  return { accuracy: middle(accuracies), auc: middle(aucs) };
+    const figures = figuresOf(sorted, times);
+    return [figures.accuracy, figures.auc];
+  }) as [Measured, Measured];
+  return { accuracy, auc };
 }
 
 /**
- * How often each of `count` pairs is drawn in each of many draws with replacement, [resamples, count]: the same draws
- * for everything that is said of the pairs.
+ * How often each of `count` pairs is drawn in each resample, [resamples, count]: the same draws for all figures of
+ * the pairs.
  */
 export function pairDraws(
   count: number,
   { resamples, seed }: { resamples: number; seed: number },
 ): Uint16Array[] {
   const uniform = uniformFrom(seed);
-  return Array.from({ length: resamples }, () => {
-    const times = new Uint16Array(count);
-    for (let drawn = 0; drawn < count; drawn++) {
-      const index = Math.floor(uniform() * count);
-      times[index] = (times[index] as number) + 1;
-    }
-    return times;
-  });
+  return Array.from({ length: resamples }, () => draw(new Uint16Array(count), uniform));
 }
 
 /**
- * 95 % percentile bootstrap interval (Efron & Tibshirani, 1993) of the mean of `values` over the pairs, or of its share
- * of the mean of `whole`; draws in which that one is nothing have no share and are left out.
- * @returns undefined where no draw has one
+ * 95 % percentile bootstrap interval (Efron & Tibshirani, 1993) of the mean of `values` over the pairs, or of its
+ * share of the mean of `whole`; draws in which that mean is nearly zero are skipped.
+ * @returns undefined if every draw is skipped
  */
 export function drawnInterval(
   draws: readonly Uint16Array[],
@@ -189,7 +175,7 @@ export function drawnInterval(
   return count === 0 ? undefined : middle(found.subarray(0, count));
 }
 
-/** Accuracy, and the share of (1, 0) pairs ranked right, ties half, with each example counted so many `times`. */
+/** Accuracy, and the share of (1, 0) pairs ranked right, ties half, with each example counted `times`. */
 function figuresOf(sorted: readonly Scored[], times: Uint32Array): { accuracy: number; auc: number } {
   let [right, ones, zeros, pairs] = [0, 0, 0, 0];
   for (let from = 0; from < sorted.length; ) {

@@ -4,7 +4,7 @@ import { limits } from "../contracts/limits.js";
 import type { BlockPoint, ChangedPoint } from "../contracts/names.js";
 import { UserError } from "../contracts/user-error.js";
 import { type Dictionary, dictionaryFiles, readDictionary } from "../formats/dictionaries/index.js";
-import { floatsOf, narrowExactly } from "../formats/float.js";
+import { bytesOf, floatsOf, narrowExactly } from "../formats/float.js";
 import { planSafetensors, type TensorPlace, type WrittenType } from "../formats/safetensors.js";
 import type { DictionaryPlaces, FeaturePlace, WeightType } from "../native/index.js";
 import { checkBlock, checkWidth, type ModelSize, pointOf } from "./identity.js";
@@ -14,25 +14,25 @@ import { readBytes } from "./tensor-files.js";
 
 const pieceBytes = 64 * 1024 ** 2;
 
-/** What the caller says where a file does not. */
+/** Properties that the caller supplies if the file does not record them. */
 export interface DictionaryClaims {
-  /** Block that the dictionary reads at. */
+  /** Block that the dictionary reads. */
   layer?: number | undefined;
-  /** The point of that block; its output unless told otherwise. */
+  /** The point of that block; by default its output. */
   point?: BlockPoint | undefined;
-  /** Features that stay active, for layouts whose files do not say. */
+  /** Features that stay active, for layouts that do not record it. */
   k?: number | undefined;
 }
 
-/** A stored dictionary as native code reads it. */
+/** A saved dictionary, located for native code. */
 export interface OpenDictionary {
   stored: StoredDictionary;
   places: DictionaryPlaces;
 }
 
 /**
- * Sparse dictionaries by name, each one private .safetensors file in the one form of {@link Dictionary}, there whole
- * or not at all. Weights stay in the file; only its head is read here.
+ * Saved sparse dictionaries by name, each a private .safetensors file in the form of {@link Dictionary}, written
+ * atomically. Only the file's head is read here, not its weights.
  */
 export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
   constructor(home: string) {
@@ -40,9 +40,9 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
   }
 
   /**
-   * Reads a published dictionary and keeps it under a name, in place of one that had it.
-   * @param place its folder, or its file of weights, on this machine or on the hub
-   * @param fromHub looks where there is nothing of that name here
+   * Reads a published dictionary and saves it under a name, replacing any existing one.
+   * @param place its folder or weights file, local or on the hub
+   * @param fromHub called if there is no such local file
    * @throws UserError
    */
   async add(
@@ -55,21 +55,21 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
     const { layer: own } = dictionary.origin;
     const said = dictionary.origin.point ?? site;
     if (said !== undefined && claims.point !== undefined && said !== claims.point) {
-      throw new UserError(`Its publisher says that it reads ${said}, not ${claims.point}.`);
+      throw new UserError(`According to its publisher it reads ${said}, not ${claims.point}.`);
     }
     const point = pointOf("The dictionary", said ?? claims.point);
     if (own !== undefined && claims.layer !== undefined && own !== claims.layer) {
-      throw new UserError(`The file says that it reads block ${own}, not ${claims.layer}.`);
+      throw new UserError(`According to the file it reads block ${own}, not ${claims.layer}.`);
     }
     const layer = own ?? claims.layer;
     if (layer === undefined) {
       throw new UserError(
-        "The file does not say which block it reads: name it (--layer, or `layer`); its publisher's page does.",
+        "The file does not record its layer; pass --layer or `layer` (see the publisher's page).",
       );
     }
     if (!Number.isInteger(layer) || layer < 0 || layer > limits.layer_index) {
       throw new UserError(
-        `The file says that it reads block ${layer}; blocks are counted from 0, and ${limits.layer_index} is the last that is known.`,
+        `According to the file it reads block ${layer}; it must be from 0 to ${limits.layer_index}.`,
       );
     }
     await this.write(name, pieces(dictionary, { layer, point, source }));
@@ -108,8 +108,8 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
   }
 
   /**
-   * A dictionary that fits a model; whether the model has the point that it reads, only its graph says.
-   * @throws UserError where its width or its layer does not
+   * Opens a dictionary that fits a model. Whether the model has the point it reads is known only from its graph.
+   * @throws UserError if its width or layer does not fit
    */
   async fitting(name: string, model: ModelSize): Promise<OpenDictionary> {
     const found = await this.open(name);
@@ -119,10 +119,10 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
   }
 
   /**
-   * The decoder's row of a feature, [hidden]: what one unit of its activation adds to what the dictionary reads; with the
-   * hash of the whole, and where native code reads the feature.
-   * @param point what is changed
-   * @throws UserError where the dictionary is another layer's, point's or model's, or has no such feature
+   * The decoder vector of a feature, [hidden]: what one unit of its activation adds to the reconstruction; with the
+   * dictionary's hash and the feature's place for native code.
+   * @param point the edited point
+   * @throws UserError if the dictionary is for another layer, point or model, or has no such feature
    */
   async direction(
     name: string,
@@ -135,14 +135,12 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
     const { stored, places } = dictionary;
     if (stored.layer !== layer) {
       throw new UserError(
-        `The dictionary ${name} reads block ${stored.layer}, not ${layer}: its features are directions of its own ` +
-          "block.",
+        `The dictionary ${name} reads block ${stored.layer}, not ${layer}; its features are directions in that block only.`,
       );
     }
     if (stored.point !== point) {
       throw new UserError(
-        `The dictionary ${name} reads ${stored.point} of block ${layer}, not ${point}: its features are directions of ` +
-          "what it reads.",
+        `The dictionary ${name} reads ${stored.point} of block ${layer}, not ${point}; its features are directions at that point only.`,
       );
     }
     const vector = await decoderRows(dictionary, feature, feature + 1);
@@ -151,8 +149,8 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
 }
 
 /**
- * Rows of a dictionary's decoder, [end - first, hidden]: the directions of features.
- * @throws UserError where it has no such feature
+ * Feature directions from a dictionary's decoder, [end - first, hidden].
+ * @throws UserError if it has no such feature
  */
 export async function decoderRows(
   { stored, places }: OpenDictionary,
@@ -180,30 +178,32 @@ async function readFrom(
   return { dictionary, source, site: source === null ? undefined : siteOf(place) };
 }
 
-/** Gemma Scope's first files do not say what they read; their repositories' names do. @throws UserError for what is not read */
+/**
+ * The point that Gemma Scope's first files read, which only their repositories' names tell. @throws UserError if it
+ * is not supported
+ */
 function siteOf(place: string): BlockPoint | undefined {
   const [repository, site] =
     /^google\/gemma-scope-(?:[^/]*-)?(att|mlp|transcoders)(?=$|\/|-)[^/]*/.exec(place) ?? [];
   if (site === undefined || site === "mlp") return site && "ffn_out";
   throw new UserError(
-    `${repository} holds dictionaries of ${site}, as its name says; read are those of a block's output (-res) and of its ` +
-      "MLP's (-mlp).",
+    `${repository} has dictionaries of ${site}, judging by its name; only those of block outputs (-res) and MLP outputs (-mlp) are supported.`,
   );
 }
 
-/** A dictionary as its file holds it, in pieces. */
+/** The contents of a dictionary's file, in pieces. */
 function* pieces(
   dictionary: Dictionary,
   place: { layer: number; point: BlockPoint; source: string | null },
 ): Generator<Uint8Array> {
   const { hidden, features } = dictionary;
   const one = (data: Float32Array) => ({ dtype: "F32" as WrittenType, shape: [data.length], data });
-  // Half as large, and half as much to read, where that loses nothing: published in 16 bits, they are kept so.
+  // Matrices published in 16 bits stay so: half the size, without loss.
   const matrix = (data: Float32Array) => ({
     ...(narrowExactly(data) ?? { dtype: "F32" as const, data }),
     shape: [features, hidden],
   });
-  // Numbers of 32 bits first: those of 16 may be odd in number, and what lies behind them at no multiple of four.
+  // 32-bit numbers first: an odd number of 16-bit ones would misalign what follows.
   const matrices = [
     ["W_enc", matrix(dictionary.encoder)],
     ["W_dec", matrix(dictionary.decoder)],
@@ -241,7 +241,7 @@ function* pieces(
 }
 
 function slices(numbers: Float32Array | Uint16Array): Uint8Array[] {
-  const bytes = new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
+  const bytes = bytesOf(numbers);
   const count = Math.ceil(bytes.length / pieceBytes);
   return Array.from({ length: count }, (_, i) => bytes.subarray(i * pieceBytes, (i + 1) * pieceBytes));
 }

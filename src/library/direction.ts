@@ -1,7 +1,7 @@
 import { auroc } from "../findings/probe.js";
 import { shuffle, uniformNumbers } from "./random.js";
 
-/** States of some texts at one layer, one after another: [texts, hidden]. */
+/** Activations of several texts at one layer, concatenated: [texts, hidden]. */
 export interface States {
   data: Float32Array;
   hidden: number;
@@ -11,15 +11,15 @@ export type DirectionMethod = "difference" | "pca";
 
 export interface Direction {
   vector: Float32Array;
-  /** Mean L2 norm of the states that it was made from. */
+  /** Mean L2 norm of the activations that it was made from. */
   typicalRow: number;
-  /** AUROC of projections on directions made without the projected texts; null where there are too few. */
+  /** AUROC of projections on directions made without the projected texts; null if there are too few. */
   separation: number | null;
-  /** The same with labels shuffled, mean over several shuffles. */
+  /** The same with shuffled labels, averaged over several shuffles. */
   shuffledSeparation: number | null;
   /**
-   * What the AUROC is of, text by text: how far each state goes along a direction made without it, in units of the whole
-   * direction's length; null where there are too few.
+   * The projections behind the AUROC, one per text, on a direction made without it, in units of the full direction's
+   * length; null if there are too few.
    */
   projections: { positive: number[]; negative: number[] } | null;
 }
@@ -29,11 +29,11 @@ const shuffles = 20;
 const pcaSteps = 200;
 
 /**
- * A direction from states of positive and negative texts, with how well it separates texts that it was not made from.
+ * A direction from activations of positive and negative texts, and how well it separates held-out texts.
  *
- * `difference`: mean of the positive states less mean of the negative ones (Rimsky et al., 2312.06681; Marks and Tegmark,
- * 2310.06824). `pca`: first principal component of the paired differences, centred, as repeng takes it (Zou et al.,
- * 2310.01405), turned towards the positive texts and as long as their mean difference along it.
+ * `difference`: mean of the positive activations minus mean of the negative ones (Rimsky et al., 2312.06681; Marks
+ * and Tegmark, 2310.06824). `pca`: first principal component of the paired differences, centred, as in repeng (Zou et
+ * al., 2310.01405), oriented towards the positive texts, with their mean difference along it as its length.
  * @param seed of the shuffled labels
  */
 export function makeDirection(
@@ -79,9 +79,9 @@ function directionOf(rows: Float32Array[], labels: boolean[], method: DirectionM
 function firstComponent(rows: Float64Array[]): Float64Array {
   const centre = mean(rows);
   const centred = rows.map((row) => minus(row, centre));
-  // The longest row begins: it has a share of the greatest component unless all rows are equal.
+  // Start with the longest row, which has a share of the largest component unless all rows are equal.
   let vector = centred.reduce((best, row) => (dot(row, row) > dot(best, best) ? row : best));
-  if (dot(vector, vector) === 0) vector = centre; // one pair, or pairs that all differ alike
+  if (dot(vector, vector) === 0) vector = centre; // one pair, or pairs with equal differences
   for (let step = 0; step < pcaSteps; step++) {
     const next = new Float64Array(vector.length);
     for (const row of centred) {
@@ -99,7 +99,7 @@ function firstComponent(rows: Float64Array[]): Float64Array {
   return vector.map((value) => value / norm);
 }
 
-/** Every text is projected on a direction made of the other folds' texts; pairs stay together. */
+/** Projects every text on a direction made from the other folds; pairs stay together. */
 function separations(
   rows: Float32Array[],
   labels: boolean[],
@@ -125,7 +125,7 @@ function crossFitted(
   method: DirectionMethod,
   count: number,
 ): Float64Array {
-  // The n-th positive and the n-th negative text are in one fold, so that pairs stay pairs.
+  // The n-th positive and the n-th negative text share a fold, so that pairs stay together.
   const seen = { true: 0, false: 0 };
   const fold = labels.map((label) => seen[`${label}`]++ % count);
   const scores = new Float64Array(rows.length);
@@ -160,14 +160,14 @@ function minus(a: Row, b: Row): Float64Array {
   return Float64Array.from(a as ArrayLike<number>, (value, index) => value - (b[index] as number));
 }
 
-/** Sum of products; both of the same length. */
+/** Dot product of vectors of equal length. */
 export function dot(a: ArrayLike<number>, b: ArrayLike<number>): number {
   let sum = 0;
   for (let i = 0; i < a.length; i++) sum += (a[i] as number) * (b[i] as number);
   return sum;
 }
 
-/** L2 length of a vector. */
+/** L2 norm of a vector. */
 export function lengthOf(vector: ArrayLike<number>): number {
   return Math.sqrt(dot(vector, vector));
 }

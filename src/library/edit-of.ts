@@ -2,19 +2,19 @@ import type { LiveKind } from "../contracts/interventions.js";
 import type { LiveIntervention } from "../contracts/live.js";
 import type { Edit, FeaturePlace, LivePositions } from "../native/edit.js";
 
-/** An intervention as people write it, at one layer, its vector looked up. */
+/** A user's intervention at one layer, its vector resolved. */
 export type Written = { kind: LiveKind; strength: number; positions?: LivePositions | undefined } & {
   [field in "strength_unit" | "min" | "max"]?: LiveIntervention[field] | undefined;
 };
 
 type Rest = Omit<Edit, "layer" | "positions">;
 
-/** What each kind is in native's terms; {@link interventionKinds} has the formulas. */
+/** Each kind as a native edit; {@link interventionKinds} has the formulas. */
 const edits: Record<
   LiveKind,
   (written: Written, along: Pick<Edit, "vector">, feature?: FeaturePlace) => Rest
 > = {
-  // These two leave a vector aside: an affine edit that carries one adds it.
+  // These two drop a given vector, because an affine edit would add it.
   scale: ({ strength }) => ({ scale: strength }),
   ablate: ({ strength }) => ({ scale: 1 - strength }),
   patch: ({ strength }, along) => ({ ...along, scale: 1 - strength, strength, unit: "vector" }),
@@ -30,8 +30,8 @@ const edits: Record<
 };
 
 /**
- * What an intervention does to the rows of a block.
- * @param feature whose decoder row the vector is
+ * The native edit of an intervention.
+ * @param feature the feature whose decoder vector it is, if any
  */
 export function editOf(
   written: Written,

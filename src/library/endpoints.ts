@@ -36,24 +36,24 @@ const claims = [
     "query",
     "layer",
     whole,
-    "The layer of a file that does not say it, as the file's own project counts.",
+    "Layer of a file that does not record it, counted as in the project it is from.",
   ),
   parameter(
     "query",
     "model",
     text,
-    "The model that a file without one belongs to; on the inference port the served one.",
+    "Model of a file that does not record one; on the inference port, the served model.",
   ),
-  parameter("query", "restamp", { const: "1" }, "Take a file that says that it belongs to another model."),
+  parameter("query", "restamp", { const: "1" }, "Accept a file made for a different model."),
 ];
-const whose = "Whose PyTorch file it is: what its rows are, it does not say.";
+const whose = "Project that the PyTorch file is from, which determines the meaning of its rows.";
 const foreignClaims = [
   parameter("query", "format", { enum: vectorFormats }, whose),
-  parameter("query", "entry", text, "Which vector of a capping file."),
+  parameter("query", "entry", text, "Name of the vector in a capping file."),
 ];
 
-/** Vectors and probes by name: the list, one of them, its file, a new one from a file, its end. */
-export const keptEndpoints: readonly Endpoint<Kept>[] = [
+/** Saved vectors and probes: list, get, download, upload, delete. */
+export const uploadEndpoints: readonly Endpoint<Kept>[] = [
   ...filesEndpoints({
     noun: "vector",
     stored: StoredVector,
@@ -80,13 +80,13 @@ export const keptEndpoints: readonly Endpoint<Kept>[] = [
   }),
 ];
 
-/** Things of one kind, small enough that their files pass through the service. */
+/** A kind with files small enough to pass through the service. */
 interface Files {
   noun: string;
   stored: TSchema;
-  /** What one can be asked for in. */
+  /** Formats for downloads. */
   forms: readonly string[];
-  /** What may be said of a file in its address. */
+  /** Query parameters of an upload. */
   parameters: readonly Parameter[];
   kept(service: Kept): Vectors | Probes;
   write(file: Shelved, form: FileForm): Buffer;
@@ -94,7 +94,12 @@ interface Files {
 }
 
 function filesEndpoints({ noun, stored, forms, parameters, kept, write, keep }: Files): Endpoint<Kept>[] {
-  const format = parameter("query", "format", { enum: forms }, "json: what is known of it; else the file.");
+  const format = parameter(
+    "query",
+    "format",
+    { enum: forms },
+    "json for its description, otherwise the file.",
+  );
   return shelfEndpoints({
     noun,
     stored,
@@ -106,7 +111,7 @@ function filesEndpoints({ noun, stored, forms, parameters, kept, write, keep }: 
       answer: (service, name, ctx) => inForm(kept(service), write, name, ctx),
     },
     put: {
-      summary: `Keep a ${noun}'s file, in place of one of that name`,
+      summary: `Save a ${noun} from a file, replacing any of that name`,
       description: `At most ${liveLimits.file_bytes} bytes.`,
       parameters,
       body: { bytes: true },
@@ -122,7 +127,7 @@ function filesEndpoints({ noun, stored, forms, parameters, kept, write, keep }: 
   });
 }
 
-/** What is known of a thing, or its file in the form that the request names. */
+/** The description of a saved object, or its file in the requested format. */
 async function inForm(
   kept: Vectors | Probes,
   write: (file: Shelved, form: FileForm) => Buffer,
@@ -140,18 +145,21 @@ const ModelName = Type.String({ minLength: 1, maxLength: limits.model_characters
 const Format = Type.Enum([...vectorFormats]);
 const Entry = Type.String({ minLength: 1, maxLength: 200 });
 
-/** What the request says where its file does not. */
+/** Properties given in the request for a file that does not record them. */
 function claimsOf(ctx: Context, noun: string): Omit<Reading, "model"> {
   const format = asked(ctx, "format", Format);
   const entry = asked(ctx, "entry", Entry);
   if (noun === "probe" && (format !== undefined || entry !== undefined)) {
-    throw new HttpError(400, "format and entry belong to vectors; a probe's file is .npz or .safetensors.");
+    throw new HttpError(
+      400,
+      "format and entry are for vectors only; a probe's file is .npz or .safetensors.",
+    );
   }
-  if (entry !== undefined && format === undefined) throw new HttpError(400, "entry belongs to a format.");
+  if (entry !== undefined && format === undefined) throw new HttpError(400, "entry needs a format.");
   return { restamp: flag(ctx, "restamp"), layer: asked(ctx, "layer", Layer), format, entry };
 }
 
-/** A parameter of the address, checked. */
+/** A validated query parameter. */
 function asked<S extends TSchema>(ctx: Context, name: string, schema: S): Static<S> | undefined {
   const value = ctx.query[name];
   if (value === undefined) return undefined;
@@ -164,19 +172,16 @@ function flag(ctx: Context, name: string): boolean {
   const value = ctx.query[name];
   if (value === undefined) return false;
   if (value === "" || value === "1" || value === "true") return true;
-  throw new HttpError(400, `${name}: 1, or left out.`);
+  throw new HttpError(400, `${name}: must be 1 or absent.`);
 }
 
 function formOf(format: string | string[] | undefined): FileForm | undefined {
   if (format === undefined || format === "json") return undefined;
   if (format === "safetensors" || format === "gguf") return format;
-  throw new HttpError(400, "format: json, safetensors or gguf.");
+  throw new HttpError(400, "format: must be json, safetensors or gguf.");
 }
 
-/**
- * Sparse dictionaries and lenses by name, on the Lab's port: the list, one of them, a new one from a folder or the hub, its
- * end.
- */
+/** Saved sparse dictionaries and lenses, on the Lab's port: list, get, import from a folder or the hub, delete. */
 const largeEndpoints: readonly Endpoint<Library>[] = [
   ...shelfEndpoints<Library>({
     noun: "dictionary",
@@ -192,7 +197,7 @@ const largeEndpoints: readonly Endpoint<Library>[] = [
   ...shelfEndpoints<Library>({
     noun: "lens",
     plural: "lenses",
-    what: "lenses that translate",
+    what: "lenses",
     stored: StoredLens,
     kept: ({ lenses }) => lenses,
     put: putting("lens", LensRequest, ({ from }) => ({ place: lensPlace(from) })),
@@ -205,8 +210,8 @@ function putting<S extends typeof DictionaryRequest | typeof LensRequest>(
   taskOf: (request: Static<S>) => Pick<LibraryTask, "place" | "claims">,
 ) {
   return {
-    summary: `Keep a published ${kind} from a folder or the hub, in place of one of that name`,
-    description: "Answers when it is kept; what the hub has is downloaded into the shared cache first.",
+    summary: `Import a published ${kind} from a folder or the hub, replacing any of that name`,
+    description: "Responds once it is saved. Files on the hub are first downloaded into the shared cache.",
     body: { json: schema },
     async answer({ read }: Library, name: string, ctx: Context) {
       const request = checked(schema, await readJson(ctx, { limit: limits.job_body_bytes }));
@@ -215,19 +220,18 @@ function putting<S extends typeof DictionaryRequest | typeof LensRequest>(
   };
 }
 
-/** What the Lab answers of the user's library: all that is kept, without a model that could make something new. */
+/** The Lab's endpoints of the user's library: saved objects only, as no model is resident to make new ones. */
 export const libraryEndpoints: readonly Endpoint<Library>[] = [
-  ...(keptEndpoints as readonly Endpoint<Library>[]),
+  ...(uploadEndpoints as readonly Endpoint<Library>[]),
   ...largeEndpoints,
   ...["vector", "probe"].map(
     (noun): Endpoint<Library> => ({
       at: `POST /lab/${noun}s`,
-      unlisted: "a refusal that says where one is made",
+      unlisted: "a refusal that says where to make one",
       answer() {
         throw new HttpError(
           405,
-          `A ${noun} is made from texts where a model is resident: POST /lab/${noun}s to tapline serve (port ` +
-            `${ports.inference}); the Lab keeps files: PUT /lab/${noun}s/NAME.`,
+          `To make a ${noun} from texts, POST /lab/${noun}s to tapline serve (port ${ports.inference}), which has a resident model; to upload a file to the Lab, PUT /lab/${noun}s/NAME.`,
           { headers: { Allow: "GET" } },
         );
       },

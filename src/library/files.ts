@@ -9,23 +9,23 @@ import { type ModelIdentity, ownerOf, pointOf, unowned } from "./identity.js";
 import type { ProbeNumbers, ProbeSaid } from "./probes.js";
 import type { Shelved } from "./shelf.js";
 
-/** Forms that a stored thing leaves in. */
+/** Download formats of a saved object. */
 export type FileForm = "safetensors" | "gguf";
 
 export interface Reading {
-  /** The model that the caller names; without one, the file has to say its own. */
+  /** The model that the caller names; otherwise the file must record it. */
   model: ModelIdentity | undefined;
-  /** Take a file that says that it belongs to another model; its caller knows better. */
+  /** Accept a file made for a different model. */
   restamp: boolean;
-  /** The layer of a file that does not say. */
+  /** The layer of a file that does not record it. */
   layer: number | undefined;
-  /** What the rows of another project's file are. */
+  /** The project that the file is from. */
   format?: VectorFormat | undefined;
-  /** Which vector of a file that holds several. */
+  /** Which vector of a file with several. */
   entry?: string | undefined;
 }
 
-/** A vector as a file holds it, and the model that it is kept for. */
+/** A vector from a file, and its model. */
 export interface ReadVector {
   layers: Map<number, Float32Array>;
   model: ModelIdentity;
@@ -36,8 +36,8 @@ const unpackedBytes = 512 * 1024 ** 2;
 const layerName = /^layer[_.](\d{1,3})$/;
 
 /**
- * Reads a vector: our .safetensors or .npz (`layer_<n>`), a control vector's GGUF, one array whose layer the caller names,
- * or another project's file whose form the caller names.
+ * Reads a vector: our .safetensors or .npz (`layer_<n>`), a control vector's GGUF, one array whose layer the caller
+ * names, or another project's file whose format the caller names.
  * @throws FormatError, UserError
  */
 export async function readVector(bytes: Uint8Array, reading: Reading): Promise<ReadVector> {
@@ -53,7 +53,7 @@ async function vectorOf(bytes: Uint8Array, { model, layer, format, entry }: Read
   }
   if (looksLikeTorch(bytes)) {
     throw new FormatError(
-      `A PyTorch file does not say what its rows are: say the format, one of ${vectorFormats.join(", ")}.`,
+      `A PyTorch file does not record what its rows are: specify the format, one of ${vectorFormats.join(", ")}.`,
     );
   }
   if (starts(bytes, "GGUF")) {
@@ -65,9 +65,9 @@ async function vectorOf(bytes: Uint8Array, { model, layer, format, entry }: Read
   }
   const { tensors, metadata } = arraysOf(bytes);
   checkOperation(metadata, "add");
-  // A file for another place would be silently wrong.
+  // A file for another point would be silently wrong.
   if (pointOf("The file", metadata.point) !== "block_out") {
-    throw new UserError(`The file is of the point ${metadata.point}; only block_out is offered.`);
+    throw new UserError(`The file is for the point ${metadata.point}; only block_out is supported.`);
   }
   const layers = new Map<number, Float32Array>();
   for (const [name, { data }] of tensors) {
@@ -80,7 +80,7 @@ async function vectorOf(bytes: Uint8Array, { model, layer, format, entry }: Read
   }
   if (layers.size === 0) {
     throw new FormatError(
-      "The file says no layer: name its arrays layer_<n>, or send one array and say ?layer=<n>.",
+      "The file does not record its layers: name its arrays layer_<n>, or send one array with ?layer=<n>.",
     );
   }
   return { layers, note: metadata.note ?? "", metadata };
@@ -100,12 +100,12 @@ export function readProbe(
   const array = (name: string) => {
     const found = tensors.get(name);
     if (found === undefined)
-      throw new FormatError(`The file has no array ${name}; a probe has weight, bias, mean, std.`);
+      throw new FormatError(`The file has no array ${name}; probes have weight, bias, mean and std.`);
     return found.data;
   };
   const own = reading.layer ?? (metadata.layer === undefined ? undefined : Number(metadata.layer));
   if (own === undefined || !Number.isInteger(own) || own < 0) {
-    throw new UserError("The file does not say its layer: say ?layer=<n>.");
+    throw new UserError("The file does not record its layer: add ?layer=<n>.");
   }
   const probe = {
     weight: array("weight"),
@@ -117,7 +117,7 @@ export function readProbe(
   return { layer: own, probe, model, note: metadata.note ?? "", point };
 }
 
-/** @throws FormatError where a form cannot say it */
+/** @throws FormatError if the format cannot express it */
 export function writeVector(file: Pick<Shelved, "tensors" | "metadata">, form: FileForm): Buffer {
   if (form === "safetensors") return encodeSafetensors(Object.fromEntries(file.tensors), file.metadata);
   const layers = new Map<number, Float32Array>();
@@ -128,9 +128,9 @@ export function writeVector(file: Pick<Shelved, "tensors" | "metadata">, form: F
   return encodeControlVector(layers, file.metadata.model ?? "");
 }
 
-/** @throws FormatError where a form cannot say it */
+/** @throws FormatError if the format cannot express it */
 export function writeProbe(file: Shelved, form: FileForm): Buffer {
-  if (form === "gguf") throw new FormatError("A probe has no GGUF form; ask for safetensors.");
+  if (form === "gguf") throw new FormatError("Probes have no GGUF format; use safetensors.");
   return encodeSafetensors(Object.fromEntries(file.tensors), file.metadata);
 }
 

@@ -6,8 +6,8 @@ const blockBytes = 4096;
 const blocks = 256;
 
 /**
- * What tells one model file from another without reading gigabytes: SHA-256 over its size, its first megabyte (header,
- * vocabulary) and 256 blocks spread evenly over the rest. Not a checksum of every byte.
+ * Identifies a model file without reading gigabytes: SHA-256 over its size, its first megabyte (header, vocabulary)
+ * and 256 blocks spread evenly over the rest. Not a checksum of every byte.
  */
 export async function modelFingerprint(path: string): Promise<string> {
   const file = await open(path);

@@ -4,17 +4,17 @@ import { FormatError } from "../formats/format-error.js";
 import type { ModelIdentity } from "./identity.js";
 import { isTorch, type TensorFile, torchTensors } from "./tensor-files.js";
 
-/** What the caller says of a file that does not say it. */
+/** Properties that the caller supplies for a file that does not record them. */
 export interface ForeignClaims {
   model: Pick<ModelIdentity, "nLayer">;
-  /** A layer as the file's own project counts. */
+  /** A layer, counted as in the file's project. */
   layer: number | undefined;
   /** Which of several vectors in one file. */
   entry: string | undefined;
 }
 
 export interface ForeignVector {
-  /** By the block to whose output they belong, from 0. */
+  /** By zero-based block, whose output they are for. */
   layers: Map<number, Float32Array>;
   note: string;
 }
@@ -28,16 +28,17 @@ const readers: Record<VectorFormat, Reader> = {
   refusal,
 };
 
-/** Whether a file is a PyTorch checkpoint, of this or an older form. */
+/** Whether a file is a PyTorch checkpoint, in the current or an older format. */
 export function looksLikeTorch(bytes: Uint8Array): boolean {
   const [first, second] = bytes;
-  // The length of a .safetensors file's head may begin as an older form does; behind its eight bytes stands the head.
+  // A .safetensors file's length field may start like the older format, but is followed by the head after eight
+  // bytes.
   if (first === 0x80) return bytes[8] !== 0x7b;
   return first === 0x50 && second === 0x4b && isTorch(bytes);
 }
 
 /**
- * Reads directions that another project published as a PyTorch file. Nothing of the file is run.
+ * Reads directions that another project published as a PyTorch file, without running any of its code.
  * @throws FormatError, UserError
  */
 export async function readForeignVector(
@@ -46,19 +47,19 @@ export async function readForeignVector(
   claims: ForeignClaims,
 ): Promise<ForeignVector> {
   if (claims.entry !== undefined && format !== "capping") {
-    throw new UserError(`entry chooses among the vectors of a capping file; ${format} files hold one.`);
+    throw new UserError(`entry is for capping files, which have several vectors; ${format} files have one.`);
   }
   const file = await torchTensors(bytes.length, async (start, end) => {
-    if (start < 0 || end > bytes.length) throw new FormatError(`The file ends before byte ${end}.`);
+    if (start < 0 || end > bytes.length) throw new FormatError(`The file is truncated before byte ${end}.`);
     return bytes.subarray(start, end);
   });
   return readers[format](file, claims);
 }
 
 /**
- * Persona vectors: one tensor [blocks + 1, hidden], row l the mean difference of transformers' hidden_states[l], which for
- * l from 1 on is the output of block l - 1. Row 0 is the embedding, and the last one comes after the final norm: neither is
- * a block's output. (Source: safety-research/persona_vectors.)
+ * Persona vectors: one tensor [blocks + 1, hidden], row l the mean difference of transformers' hidden_states[l],
+ * which for l from 1 on is the output of block l - 1. Row 0 is the embedding, and the last row is taken after the
+ * final norm: neither is a block's output. (Source: safety-research/persona_vectors.)
  */
 async function persona(file: TensorFile, { model, layer }: ForeignClaims): Promise<ForeignVector> {
   const { rows, shape } = await matrix(file, "tensor");
@@ -73,7 +74,7 @@ async function persona(file: TensorFile, { model, layer }: ForeignClaims): Promi
     1,
     last,
     "Rows 1 to",
-    "row 0 is the embedding, the last comes after the final norm",
+    "row 0 is the embedding, the last is taken after the final norm",
   );
   return {
     layers: new Map(kept.map((row) => [row - 1, rows(row)])),
@@ -82,14 +83,14 @@ async function persona(file: TensorFile, { model, layer }: ForeignClaims): Promi
 }
 
 /**
- * The assistant axis: a tensor [blocks, hidden], or a dict that calls it `axis`; row i is of block i's output.
+ * The assistant axis: a tensor [blocks, hidden], or a dict with it under `axis`; row i is for the output of block i.
  * (Source: safety-research/assistant-axis.)
  */
 async function assistantAxis(file: TensorFile, { model, layer }: ForeignClaims): Promise<ForeignVector> {
   const { rows, shape } = await matrix(file, file.shapes.has("axis") ? "axis" : "tensor");
   if (shape[0] !== model.nLayer) {
     throw new UserError(
-      `The file has ${shape[0]} rows; an assistant axis has one for each of the model's ${model.nLayer} blocks.`,
+      `The file has ${shape[0]} rows; an assistant axis has one per block, ${model.nLayer} for this model.`,
     );
   }
   const kept = chosen(layer, 0, model.nLayer - 1, "Rows 0 to", "the model has no more blocks");
@@ -107,47 +108,45 @@ async function capping(file: TensorFile, { entry, layer }: ForeignClaims): Promi
     const list = entries.slice(0, 20).join(", ");
     throw new UserError(
       entry === undefined
-        ? `The file holds ${entries.length} vectors; say which entry: ${list}.`
+        ? `The file has ${entries.length} vectors; specify the entry: ${list}.`
         : `The file has no entry ${entry.slice(0, 80)}; it has ${list}.`,
     );
   }
   const [own] = await file.read(`vectors.${entry}.layer`);
   if (own === undefined || !Number.isInteger(own) || own < 0) {
-    throw new FormatError(`The file does not say the layer of ${entry}.`);
+    throw new FormatError(`The file does not record the layer of ${entry}.`);
   }
   if (layer !== undefined && layer !== own) {
-    throw new UserError(`The file says that ${entry} is of layer ${own}, not ${layer}.`);
+    throw new UserError(`According to the file, ${entry} is for layer ${own}, not ${layer}.`);
   }
   return {
     layers: new Map([[own, await flat(file, `vectors.${entry}.vector`)]]),
-    note: `${entry} of a capping file: the output of block ${own}, made to be capped (clamp with max).`,
+    note: `${entry} of a capping file: the output of block ${own}, intended for capping (clamp with max).`,
   };
 }
 
 /**
- * A refusal direction: direction.pt [hidden], of the INPUT of the block that `layer` in direction_metadata.json names, which
- * is the output of the block before it. (Source: andyrdt/refusal_direction.)
+ * A refusal direction: direction.pt [hidden], for the INPUT of the block given by `layer` in direction_metadata.json,
+ * which is the output of the previous block. (Source: andyrdt/refusal_direction.)
  */
 async function refusal(file: TensorFile, { layer }: ForeignClaims): Promise<ForeignVector> {
   if (layer === undefined) {
     throw new UserError(
-      "A refusal direction does not say its layer: give `layer` of direction_metadata.json.",
+      "A refusal direction does not record its layer: pass `layer` from direction_metadata.json.",
     );
   }
   if (layer === 0) {
     throw new UserError(
-      "A refusal direction of layer 0 is of the embedding, the input of block 0; only outputs of blocks are offered.",
+      "A refusal direction of layer 0 applies to the embedding, the input of block 0; only block outputs are supported.",
     );
   }
   return {
     layers: new Map([[layer - 1, await flat(file, "tensor")]]),
-    note:
-      `Refusal direction of layer ${layer}: the input of block ${layer} is the output of block ${layer - 1}; made to be ` +
-      "projected out of every block (project_out), or added.",
+    note: `Refusal direction of layer ${layer}: the input of block ${layer} is the output of block ${layer - 1}; intended to be projected out of every block (project_out), or added.`,
   };
 }
 
-/** The rows to keep: all from first to last, or the one that the caller names. */
+/** The rows to import: all from first to last, or the requested one. */
 function chosen(
   layer: number | undefined,
   first: number,
@@ -157,11 +156,11 @@ function chosen(
 ): number[] {
   if (layer === undefined) return Array.from({ length: last - first + 1 }, (_, i) => first + i);
   if (layer >= first && layer <= last) return [layer];
-  throw new UserError(`${which} ${last} of the file are outputs of blocks (${why}); got ${layer}.`);
+  throw new UserError(`${which} ${last} of the file are block outputs (${why}); got ${layer}.`);
 }
 
 function named(layer: number | undefined, offset: number): string {
-  return layer === undefined ? "" : `; here ${layer}, of block ${layer + offset}`;
+  return layer === undefined ? "" : `; imported is row ${layer}, for block ${layer + offset}`;
 }
 
 async function matrix(file: TensorFile, name: string) {
@@ -169,7 +168,7 @@ async function matrix(file: TensorFile, name: string) {
   const [count, hidden] = shape;
   if (shape.length !== 2 || count === undefined || hidden === undefined) {
     throw new FormatError(
-      `The tensor has the shape [${shape.join(", ")}]; rows of a model's hidden size are read.`,
+      `The tensor has the shape [${shape.join(", ")}]; expected rows of the model's hidden size.`,
     );
   }
   const data = await file.read(name);
@@ -179,7 +178,7 @@ async function matrix(file: TensorFile, name: string) {
 async function flat(file: TensorFile, name: string): Promise<Float32Array> {
   const shape = shapeOf(file, name);
   if (shape.length !== 1) {
-    throw new FormatError(`The tensor has the shape [${shape.join(", ")}]; one vector is read.`);
+    throw new FormatError(`The tensor has the shape [${shape.join(", ")}]; expected one vector.`);
   }
   return file.read(name);
 }
@@ -195,6 +194,6 @@ function missing(name: string, file: TensorFile): FormatError {
     .slice(0, 10)
     .map((each) => each.slice(0, 60))
     .join(", ");
-  const wanted = name === "tensor" ? "one tensor by itself" : name;
-  return new FormatError(`The file does not hold ${wanted}; it holds ${there || "nothing that is read"}.`);
+  const wanted = name === "tensor" ? "a single tensor" : name;
+  return new FormatError(`The file does not contain ${wanted}; it contains ${there || "nothing supported"}.`);
 }

@@ -3,17 +3,17 @@ import { basename, dirname, join, relative } from "node:path";
 import { UserError } from "../contracts/user-error.js";
 import { absent } from "../files/absent.js";
 import { filesBeside, type LayoutFiles } from "../formats/dictionaries/index.js";
-import { FormatError, told } from "../formats/format-error.js";
+import { FormatError, quoted } from "../formats/format-error.js";
 import { openTensors } from "./tensor-files.js";
 
 const configBytes = 16 * 1024 ** 2;
 
-/** The files, weights last, that make one thing among all paths of a repository, at a place of it. @throws FormatError */
+/** Chooses the files of one object, weights last, from a repository's paths. @throws FormatError */
 export type ChooseFiles = (paths: readonly string[], at: string) => string[];
 
 /**
- * Brings the files that `choose` takes from a place of the hub, `owner/name[/path]`.
- * @returns where the weights are now, and what place they are of; nothing for what is no such place
+ * Downloads the files that `choose` selects at a place on the hub, `owner/name[/path]`.
+ * @returns the path of the weights and their source; undefined if this is not a place on the hub
  */
 export type FromHub = (
   place: string,
@@ -21,8 +21,8 @@ export type FromHub = (
 ) => Promise<{ path: string; source: string } | undefined>;
 
 /**
- * The files of a published thing at a place: a folder or a file of weights, here or on the hub.
- * @param beforeHub refuses what is known to be none before anything is asked of the hub
+ * The files of a published object: a folder or a weights file, local or on the hub.
+ * @param beforeHub refuses known unsupported places before the hub is contacted
  * @throws UserError, FormatError
  */
 export async function filesAt(
@@ -42,21 +42,21 @@ export async function filesAt(
       return asUserError(error);
     }
   });
-  if (found === undefined) throw new UserError(`There is no file or folder ${place}.`);
+  if (found === undefined) throw new UserError(`No file or folder ${place}.`);
   return { files: await layoutFiles(found.path), path: found.path, source: found.source };
 }
 
-/** For `.catch`: what a format refuses, the user is told. */
+/** For `.catch`: turns format errors into user errors. */
 export function asUserError(error: unknown): never {
   throw error instanceof FormatError ? new UserError(error.message) : error;
 }
 
-/** The files that lie in a thing's folder, one level deep, as its layout calls them. */
+/** The files of an object's folder, one level deep, by their names in the layout. */
 async function layoutFiles(path: string): Promise<LayoutFiles> {
   const found = await stat(path).catch(absent);
-  if (found === undefined) throw new UserError(`There is no file or folder ${path}.`);
+  if (found === undefined) throw new UserError(`No file or folder ${path}.`);
   const parent = dirname(path);
-  // One layout keeps its weights a folder deeper than its settings.
+  // One layout stores its weights one folder deeper than its settings.
   const above = basename(parent) === "checkpoints" ? dirname(parent) : parent;
   const folder = found.isDirectory() ? path : above;
   const entries = await readdir(folder, { withFileTypes: true });
@@ -69,9 +69,9 @@ async function layoutFiles(path: string): Promise<LayoutFiles> {
     found.isDirectory() ? undefined : relative(folder, path).replaceAll("\\", "/"),
   );
   const sizeOf = async (name: string): Promise<number> => {
-    // A link may lead to a folder, and a pipe never ends.
+    // Links may lead to folders, and pipes never end.
     const one = await stat(join(folder, name)).catch(absent);
-    if (one === undefined || !one.isFile()) throw new FormatError(`${told(name)} is no file.`);
+    if (one === undefined || !one.isFile()) throw new FormatError(`${quoted(name)} is not a regular file.`);
     return one.size;
   };
   return {
@@ -79,11 +79,11 @@ async function layoutFiles(path: string): Promise<LayoutFiles> {
     json: async (name) => {
       const size = await sizeOf(name);
       if (size > configBytes)
-        throw new FormatError(`${name} has ${size} bytes; at most ${configBytes} are read.`);
+        throw new FormatError(`${name} has ${size} bytes; the limit is ${configBytes}.`);
       try {
         return JSON.parse(await readFile(join(folder, name), "utf8"));
       } catch {
-        throw new FormatError(`${name} is no JSON.`);
+        throw new FormatError(`${name} is not JSON.`);
       }
     },
     tensors: async (name) => {

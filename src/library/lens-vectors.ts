@@ -3,12 +3,12 @@ import type { TranslatorPlaces } from "../native/index.js";
 import { readBytes } from "./tensor-files.js";
 
 /**
- * What of a row a lens turns into directions of the last block's output: each direction led back through the lens's matrix,
- * so that its product with a row is what the direction has with the row's translation, but for the bias.
- * @param translator of the row's block; undefined: the row is read as it is
+ * Pulls directions at the last block's output back through a lens's matrix: their dot products with an activation
+ * equal those of the original directions with its translation, except for the bias.
+ * @param translator of the activation's block; undefined for the plain logit lens
  * @param directions [hidden] each
  */
-export async function ledBack(
+export async function pulledBack(
   translator: TranslatorPlaces | undefined,
   directions: readonly Float64Array[],
 ): Promise<Float64Array[]> {

@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import type { LensFit, StoredLens } from "../contracts/library.js";
 import { limits } from "../contracts/limits.js";
 import { UserError } from "../contracts/user-error.js";
-import { narrowExactly } from "../formats/float.js";
+import { bytesOf, narrowExactly } from "../formats/float.js";
 import { type Lens, lensFiles, readLens, type Translation } from "../formats/lens.js";
 import { planSafetensors, type TensorPlace, type WrittenType } from "../formats/safetensors.js";
 import type { TranslatorPlaces } from "../native/index.js";
@@ -11,22 +11,22 @@ import { checkBlock, checkWidth, type ModelSize } from "./identity.js";
 import { asUserError, type FromHub, filesAt } from "./layout-files.js";
 import { LargeShelf } from "./shelf.js";
 
-/** A stored lens as native code reads it. */
+/** A saved lens, located for native code. */
 export interface OpenLens {
   stored: StoredLens;
-  /** Where a block's translation lies; undefined where the lens has none. */
+  /** The place of a block's translator; undefined if the lens has none. */
   translator(layer: number): TranslatorPlaces | undefined;
 }
 
-/** What is known of a lens beside its file. */
+/** What is known of a lens besides its file. */
 interface About {
   source: string | null;
   fit?: LensFit[];
 }
 
 /**
- * Lenses by name, each one private .safetensors file, there whole or not at all: `layer_<n>` [hidden, hidden] and
- * `bias_<n>` [hidden] a block. Numbers stay in the file; only its head is read here.
+ * Saved lenses by name, each a private .safetensors file written atomically: `layer_<n>` [hidden, hidden] and
+ * `bias_<n>` [hidden] per block. Only the file's head is read here.
  */
 export class Lenses extends LargeShelf<StoredLens, OpenLens> {
   constructor(home: string) {
@@ -34,9 +34,9 @@ export class Lenses extends LargeShelf<StoredLens, OpenLens> {
   }
 
   /**
-   * Reads a published lens and keeps it under a name, in place of one that had it.
-   * @param place its folder, or its file of weights, on this machine or on the hub
-   * @param fromHub looks where there is nothing of that name here
+   * Reads a published lens and saves it under a name, replacing any existing one.
+   * @param place its folder or weights file, local or on the hub
+   * @param fromHub called if there is no such local file
    * @throws UserError
    */
   async add(name: string, place: string, fromHub?: FromHub): Promise<StoredLens> {
@@ -51,7 +51,7 @@ export class Lenses extends LargeShelf<StoredLens, OpenLens> {
     return this.get(name);
   }
 
-  /** Keeps a lens under a name. @throws UserError, FormatError */
+  /** Saves a lens under a name. @throws UserError, FormatError */
   async keep(name: string, lens: Lens, about: About): Promise<void> {
     const head = await headOf(lens, about);
     await this.write(name, pieces(lens, head));
@@ -70,17 +70,14 @@ export class Lenses extends LargeShelf<StoredLens, OpenLens> {
     };
   }
 
-  /**
-   * A lens that fits a model.
-   * @throws UserError where its width or its blocks do not
-   */
+  /** Opens a lens that fits a model. @throws UserError if its width or blocks do not fit */
   async fitting(name: string, model: ModelSize): Promise<OpenLens> {
     const found = await this.open(name);
     const { n_embd: width, layers, model_layers: blocks } = found.stored;
     checkWidth(`The lens ${name}`, width, model);
     if (blocks !== null && blocks !== model.nLayer) {
       throw new UserError(
-        `The lens ${name} is of a model of ${blocks} blocks; this one has ${model.nLayer}.`,
+        `The lens ${name} is for a model with ${blocks} blocks; this one has ${model.nLayer}.`,
       );
     }
     checkBlock(`The lens ${name}`, Math.max(...layers), model);
@@ -88,14 +85,14 @@ export class Lenses extends LargeShelf<StoredLens, OpenLens> {
   }
 }
 
-/** The numbers of one block as they are written: 16 bits where that loses nothing, as most are published. */
+/** One block's tensors as written: in 16 bits if that loses nothing, as for most published lenses. */
 function written({ matrix, bias }: Translation, layer: number, hidden: number) {
   for (const numbers of [matrix, bias ?? new Float32Array()]) {
     if (!numbers.every(Number.isFinite)) {
-      throw new UserError(`The lens's translation of block ${layer} holds numbers that are not finite.`);
+      throw new UserError(`The lens's translation of block ${layer} contains numbers that are not finite.`);
     }
   }
-  // An odd number of them would put what lies behind at no multiple of four.
+  // An odd number of them would misalign what follows.
   const half = hidden % 2 === 0 ? narrowExactly(matrix) : null;
   const narrow = half?.dtype === "F16" ? half : { dtype: "F32" as const, data: matrix };
   return {
@@ -105,13 +102,15 @@ function written({ matrix, bias }: Translation, layer: number, hidden: number) {
 }
 
 /**
- * The head of a lens's file: every block is read once for it, and again to be written, so that one block is in memory at a
- * time.
+ * The head of a lens's file. Every block is read once for it and again to be written, so that only one is in memory
+ * at a time.
  */
 async function headOf(lens: Lens, { source, fit }: About): Promise<Buffer> {
   const deepest = lens.layers.at(-1) as number;
   if (deepest > limits.layer_index) {
-    throw new UserError(`The lens reads block ${deepest}; at most ${limits.layer_index} are known.`);
+    throw new UserError(
+      `The lens reads block ${deepest}; the largest supported index is ${limits.layer_index}.`,
+    );
   }
   const hash = createHash("sha256");
   const tensors: Record<string, { dtype: WrittenType; shape: readonly number[] }> = {};
@@ -145,8 +144,4 @@ async function* pieces(lens: Lens, head: Buffer): AsyncGenerator<Uint8Array> {
     const parts = written(await lens.read(layer), layer, lens.hidden);
     for (const { data } of Object.values(parts)) yield bytesOf(data);
   }
-}
-
-function bytesOf(numbers: Float32Array | Uint16Array): Uint8Array {
-  return new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
 }

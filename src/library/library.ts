@@ -12,30 +12,30 @@ import { readApart } from "./read-apart.js";
 import type { LibraryTask } from "./read-process.js";
 import { Vectors } from "./vectors.js";
 
-/** What is kept by name and small. */
+/** Saved objects with small files. */
 export interface Kept {
   vectors: Vectors;
   probes: Probes;
   /**
-   * Looks up the model that a file is kept for.
-   * @param named what the request calls it
-   * @returns nothing where the file itself has to say it
+   * Looks up the model that a file is for.
+   * @param named its name in the request
+   * @returns undefined if the file must record it
    * @throws HttpError, UserError
    */
   modelNamed(named: string | undefined): Promise<ModelIdentity | undefined>;
 }
 
-/** All that is kept by name. */
+/** All saved objects. */
 export interface Library extends Kept {
   dictionaries: Dictionaries;
   lenses: Lenses;
-  /** Reads a published dictionary or lens, until its client goes away. */
+  /** Imports a published dictionary or lens; stops if the client disconnects. */
   read(task: Omit<LibraryTask, "home">, signal: AbortSignal): Promise<object>;
 }
 
-/** The user's library, without a model that is resident. */
+/** The user's library, without a resident model. */
 export function openLibrary(home: string): Library {
-  // One at a time: each may need as much memory as its file has bytes.
+  // One at a time: each may need as much memory as its file's size.
   const turns = new SerialQueue("library");
   return {
     vectors: new Vectors(home),
@@ -47,20 +47,17 @@ export function openLibrary(home: string): Library {
   };
 }
 
-/**
- * A model on this machine as stored things know it.
- * @throws UserError where there is none of that name, or its file does not say its sizes
- */
+/** The identity of a local model. @throws UserError if there is none of that name, or its file lacks its sizes */
 async function identityOf(named: string): Promise<ModelIdentity> {
   const found = await modelHere(named);
   if (found === undefined) {
-    throw new UserError(`model: there is no model ${named.slice(0, 200)} on this machine; give its file.`);
+    throw new UserError(`model: no local model is named ${named.slice(0, 200)}; pass its file.`);
   }
   const { blocks, hidden } = await readGgufHeader(found.path).catch((error) => {
     throw error instanceof FormatError ? new UserError(`model: ${named} is damaged.`) : error;
   });
   if (blocks === null || hidden === null) {
-    throw new UserError(`model: the file of ${named} does not say how many blocks it has, and how wide.`);
+    throw new UserError(`model: the file of ${named} does not record its number of blocks and hidden size.`);
   }
   return { id: named, fingerprint: await modelFingerprint(found.path), nEmbd: hidden, nLayer: blocks };
 }

@@ -11,7 +11,7 @@ import {
 } from "./identity.js";
 import { type Shelved, SmallShelf } from "./shelf.js";
 
-/** A linear probe as the Lab keeps it: sigmoid(((h - mean) / std) . weight + bias). */
+/** A linear probe as the Lab stores it: sigmoid(((h - mean) / std) . weight + bias). */
 export interface ProbeNumbers {
   /** All three [hidden]. */
   weight: Float32Array;
@@ -20,25 +20,25 @@ export interface ProbeNumbers {
   bias: number;
 }
 
-/** What is said of a probe beside its numbers; see StoredProbe. */
+/** Evaluation of a probe; see StoredProbe. */
 export type ProbeReport = Pick<StoredProbe, "separation" | "shuffled_separation" | "excluded">;
 
 export interface ProbeSaid {
   note: string;
   report?: ProbeReport;
-  /** Of its block. Default: the output. */
+  /** Point of its block. Default: the output. */
   point?: StoredProbe["point"];
 }
 
 const fields = ["weight", "mean", "std"] as const;
 
-/** Linear probes by name, each of one layer. On disk a .safetensors file: weight, bias, mean, std. */
+/** Saved linear probes by name, each for one layer: .safetensors files with weight, bias, mean and std. */
 export class Probes extends SmallShelf<StoredProbe> {
   constructor(home: string) {
     super(home, "probe");
   }
 
-  /** @throws UserError where the layer or a width does not fit the model, or a number means nothing */
+  /** @throws UserError if the layer or a width does not fit the model, or a number is invalid */
   async put(
     name: string,
     layer: number,
@@ -47,9 +47,7 @@ export class Probes extends SmallShelf<StoredProbe> {
     { note, report, point = "block_out" }: ProbeSaid,
   ): Promise<StoredProbe> {
     if (layer >= model.nLayer) {
-      throw new UserError(
-        `The probe is of layer ${layer}; the model has ${model.nLayer}, 0 to ${model.nLayer - 1}.`,
-      );
+      throw new UserError(`The probe is for layer ${layer}; the model has layers 0 to ${model.nLayer - 1}.`);
     }
     const tensors = new Map<string, Tensor>();
     for (const field of fields) {
@@ -82,8 +80,8 @@ export class Probes extends SmallShelf<StoredProbe> {
   }
 
   /**
-   * A probe of block outputs for a model as one product: sigmoid(h . weight + bias), its standardisation folded in.
-   * @throws UserError where it belongs to another model, or reads another point
+   * A probe of block outputs as a single product, sigmoid(h . weight + bias), with its standardisation folded in.
+   * @throws UserError if it was made for another model or reads another point
    */
   async folded(
     name: string,

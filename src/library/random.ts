@@ -1,4 +1,4 @@
-/** Numbers between 0 and 1, neither included, by a seed: the generator mulberry32, so that others can draw the same. */
+/** Seeded numbers strictly between 0 and 1, from the generator mulberry32 for reproducibility. */
 export function uniformNumbers(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -9,7 +9,7 @@ export function uniformNumbers(seed: number): () => number {
   };
 }
 
-/** Exchanges values so that each order is as likely as any other (Fisher and Yates). @returns the same array */
+/** Shuffles values uniformly (Fisher and Yates). @returns the same array */
 export function shuffle<A extends unknown[] | Float32Array>(values: A, random: () => number): A {
   for (let i = values.length - 1; i > 0; i--) {
     const j = Math.floor(random() * (i + 1));
@@ -19,8 +19,8 @@ export function shuffle<A extends unknown[] | Float32Array>(values: A, random: (
 }
 
 /**
- * A vector of random direction and given length: independent normal values, so that no direction is likelier than
- * another. Box and Muller's transform of the generator mulberry32, so that others can draw the same one.
+ * A vector of given length in a uniformly random direction: normal values from the Box-Muller transform of
+ * mulberry32, for reproducibility.
  */
 export function randomVector(hidden: number, length: number, seed: number): Float32Array {
   const uniform = uniformNumbers(seed);

@@ -8,18 +8,18 @@ const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
 const program = fileURLToPath(new URL(`./read-process.${extension}`, import.meta.url));
 
 /**
- * Reads a dictionary or a lens in a process of its own: turning a gigabyte of weights into the one form takes seconds.
- * @throws HttpError with its sentence where it is refused
+ * Imports a dictionary or a lens in a separate process, because converting a gigabyte of weights takes seconds.
+ * @throws HttpError with the reason if it is refused
  */
 export function readApart(task: LibraryTask, signal: AbortSignal): Promise<object> {
-  const gone = () => new HttpError(400, "The client left.");
+  const gone = () => new HttpError(400, "The client disconnected.");
   if (signal.aborted) return Promise.reject(gone());
   const child = fork(program, [], { execArgv: process.execArgv, stdio: ["ignore", "ignore", "pipe", "ipc"] });
   let said = "";
   child.stderr?.on("data", (chunk: Buffer) => {
     said = (said + chunk.toString()).slice(-2000);
   });
-  // Not killed: a download leaves its lock in order.
+  // Not killed, so that a download releases its lock.
   const stop = () => {
     if (child.connected) child.disconnect();
   };
@@ -31,7 +31,11 @@ export function readApart(task: LibraryTask, signal: AbortSignal): Promise<objec
     });
     child.once("error", reject);
     child.once("close", () =>
-      reject(signal.aborted ? gone() : new Error(`No ${task.kind}, and no word why: ${said}`)),
+      reject(
+        signal.aborted
+          ? gone()
+          : new Error(`The library process exited without a result for this ${task.kind}: ${said}`),
+      ),
     );
     child.send(task, () => {});
   }).finally(() => signal.removeEventListener("abort", stop));

@@ -5,26 +5,26 @@ import { Dictionaries, type DictionaryClaims } from "./index.js";
 import type { FromHub } from "./layout-files.js";
 import { Lenses } from "./lenses.js";
 
-/** What the service asks of this process. */
+/** A task for this process. */
 export interface LibraryTask {
   kind: "dictionary" | "lens";
-  /** Whose library. */
+  /** Folder of the library. */
   home: string;
   name: string;
-  /** A folder or a file of weights, here or on the hub. */
+  /** A folder or a weights file, local or on the hub. */
   place: string;
-  /** Of a dictionary. */
+  /** For a dictionary. */
   claims?: DictionaryClaims;
   revision: string | undefined;
 }
 
-/** Its answer: what is kept now, or the sentence of a refusal. Other faults are the process's end. */
+/** The result: the saved object, or the reason of a refusal. Other faults end the process. */
 export type Taken = { stored: StoredDictionary | StoredLens } | { refused: string };
 
-// The service's end is this process's end, and so is its client's: a download stops in order.
+// If the service ends or the client disconnects, this process stops, ending downloads cleanly.
 const stop = new AbortController();
 process.on("disconnect", () => stop.abort());
-// A closed terminal or Ctrl-C is the service's business.
+// The service handles a closed terminal and Ctrl-C.
 for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
 
 async function take({ kind, home, name, place, claims, revision }: LibraryTask): Promise<Taken> {
@@ -39,7 +39,7 @@ async function take({ kind, home, name, place, claims, revision }: LibraryTask):
     return { stored };
   } catch (error) {
     if (error instanceof UserError) return { refused: error.message };
-    if (signal.aborted) return { refused: "The client left." };
+    if (signal.aborted) return { refused: "The client disconnected." };
     throw error;
   }
 }

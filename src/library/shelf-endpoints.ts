@@ -15,26 +15,26 @@ import {
 } from "../http/index.js";
 import type { Shelf } from "./shelf.js";
 
-export const known = (stored: TSchema) => json("What is known of it.", stored);
+export const known = (stored: TSchema) => json("Its description.", stored);
 export const refused = refusals(
   {
-    400: "A file, a layer or a model that does not fit; the sentence says which and the numbers.",
-    403: "Not a program on this machine: LAN and browser requests are refused.",
-    404: "There is none of that name.",
+    400: "An unsuitable file, layer or model; the message has the details.",
+    403: "LAN and browser requests are refused; only local programs are allowed.",
+    404: "There is no object of that name.",
   },
   ErrorBody,
 );
 
-/** What is said of one thing, and what answers of it. */
+/** The description and handler of an operation on one object. */
 type OfOne<Service, Fields extends keyof Operation> = Pick<Operation, "summary" | "parameters" | Fields> & {
   answer(service: Service, name: string, ctx: Context): Promise<unknown>;
 };
 
-/** Things of one kind that are kept under names. */
+/** A kind of saved object. */
 interface Kind<Service> {
   noun: string;
   plural?: string;
-  /** What is kept, in the summary of the list, where the plural does not say it. */
+  /** Plural in the summary of the list, if different. */
   what?: string;
   stored: TSchema;
   kept(service: Service): Shelf<unknown>;
@@ -42,7 +42,7 @@ interface Kind<Service> {
   put: OfOne<Service, "description" | "body">;
 }
 
-/** What is kept under names: the list, one of them, a new one, its end. */
+/** Endpoints of saved objects: list, get, put, delete. */
 export function shelfEndpoints<Service>(kind: Kind<Service>): Endpoint<Service>[] {
   const { noun, plural = `${noun}s`, what = plural, stored, kept, put } = kind;
   const list = `/lab/${plural}`;
@@ -53,19 +53,19 @@ export function shelfEndpoints<Service>(kind: Kind<Service>): Endpoint<Service>[
     answers: { 200: known(stored), ...refused(403, 404) },
     answer: (service, name) => kept(service).get(name),
   };
-  const all = json("All of them.", Type.Object({ [plural]: Type.Array(stored) }));
-  const forgotten = json("Forgotten.", Type.Object({ deleted: Type.Literal(true) }));
+  const all = json("All of them, by name.", Type.Object({ [plural]: Type.Array(stored) }));
+  const forgotten = json("Deleted.", Type.Object({ deleted: Type.Literal(true) }));
   return [
     {
       at: `GET ${list}`,
       operationId: id("list", plural),
-      summary: `The ${what} that are kept`,
+      summary: `List saved ${what}`,
       answers: { 200: all, ...refused(403) },
       answer: async (service) => ({ [plural]: await kept(service).list() }),
     },
     {
       at: `GET ${path}`,
-      shared: { parameters: [parameter("path", "name", Name, "Its name.")] },
+      shared: { parameters: [parameter("path", "name", Name, "Name of the saved object.")] },
       operationId: id("get"),
       ...get,
       async answer(service, ctx) {
@@ -83,7 +83,7 @@ export function shelfEndpoints<Service>(kind: Kind<Service>): Endpoint<Service>[
     {
       at: `DELETE ${path}`,
       operationId: id("delete"),
-      summary: `Forget a ${noun}`,
+      summary: `Delete a ${noun}`,
       answers: { 200: forgotten, ...refused(403, 404) },
       async answer(service, ctx) {
         const name = nameOf(ctx.params);
@@ -94,12 +94,12 @@ export function shelfEndpoints<Service>(kind: Kind<Service>): Endpoint<Service>[
   ];
 }
 
-/** The name in a path, checked. */
+/** The validated name in a path. */
 function nameOf(params: unknown): string {
   return checked(Type.Object({ name: Name }), { name: (params as { name: string }).name }).name;
 }
 
-/** What is not there is 404. */
+/** Answers 404 for missing objects. */
 async function found<T>(look: () => Promise<T>): Promise<T> {
   try {
     return await look();
@@ -108,7 +108,7 @@ async function found<T>(look: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What a file or a text is refused for is the caller's fault. */
+/** Answers 400 for refused files and texts. */
 export async function refusing<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

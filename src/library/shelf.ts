@@ -16,37 +16,37 @@ import { tensorPlaces } from "./tensor-files.js";
 
 const extension = ".safetensors";
 
-/** Nobody who writes a file pauses for so long. */
+/** Files being written are never idle for longer. */
 const abandonedMs = 3_600_000;
 
-/** A file that is there under a name. */
+/** A saved file. */
 export interface NamedFile {
   path: string;
   /** Bytes. */
   size: number;
-  /** When it was put there, in Unix seconds. */
+  /** When it was saved, in Unix seconds. */
   created: number;
-  /** Differs once the file has been replaced. */
+  /** Changes when the file is replaced. */
   stamp: string;
 }
 
-/** Things of one kind in the user's library, a file each under a name: private, there whole or not at all. */
+/** Objects of one kind in the user's library, one private file per name, written atomically. */
 export abstract class Shelf<Stored> {
   readonly #folder: string;
   readonly #plural: string;
   protected readonly noun: string;
 
-  /** @param noun how sentences name one of them, e.g. `vector` */
+  /** @param noun how messages refer to one, e.g. `vector` */
   constructor(home: string, noun: string, plural = `${noun}s`) {
     this.#folder = join(home, "library", plural);
     this.noun = noun;
     this.#plural = plural;
   }
 
-  /** What is known of one of them. @throws UserError where there is none of that name, or its file is damaged */
+  /** The description of one. @throws UserError if there is none of that name, or its file is damaged */
   abstract get(name: string): Promise<Stored>;
 
-  /** What is known of all of them, by name. What somebody removes meanwhile is left out: it does not cost the others. */
+  /** Descriptions of all, by name. Listings skip files that are deleted while they are being read. */
   async list(): Promise<Stored[]> {
     const found = await Promise.all(
       (await this.#names()).map((name) =>
@@ -62,10 +62,7 @@ export abstract class Shelf<Stored> {
     return this.get(name);
   }
 
-  /**
-   * Writes a file under a name, in place of one that had it.
-   * @throws UserError where there are as many as are kept
-   */
+  /** Writes a file under a name, replacing any existing one. @throws UserError if the limit is reached */
   protected async write(
     name: string,
     content: Uint8Array | Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
@@ -73,13 +70,13 @@ export abstract class Shelf<Stored> {
     await makeFolderDurably(this.#folder);
     const names = await this.#names();
     if (!names.includes(name) && names.length >= liveLimits.stored) {
-      throw new UserError(`At most ${liveLimits.stored} ${this.#plural} are kept; remove one first.`);
+      throw new UserError(`At most ${liveLimits.stored} ${this.#plural} can be saved; delete one first.`);
     }
     await this.#removeLeftovers();
     await writeDurably(this.#path(name), content);
   }
 
-  /** What processes were writing when they were killed: it has no name that anybody asks for, and may be large. */
+  /** Removes partial files of killed processes, which are unreachable and may be large. */
   async #removeLeftovers(): Promise<void> {
     for (const name of await readdir(this.#folder)) {
       if (!name.endsWith(".tmp")) continue;
@@ -105,7 +102,7 @@ export abstract class Shelf<Stored> {
     return { path, size, created: mtimeMs / 1000, stamp: `${mtimeMs} ${size} ${ino}` };
   }
 
-  /** What is said of a file that is there and cannot be read. */
+  /** The error for a file that exists but cannot be read. */
   protected unreadable(name: string, error: unknown): UserError {
     return new UserError(`The ${this.noun} ${name} cannot be read: ${(error as Error).message}`);
   }
@@ -131,15 +128,15 @@ export abstract class Shelf<Stored> {
   }
 }
 
-/** A file on a shelf: its tensors, what it says of itself, and when it was put there (Unix seconds). */
+/** A saved file: its tensors, its metadata, and when it was saved (Unix seconds). */
 export interface Shelved extends SafetensorsFile {
   name: string;
-  /** Of its numbers; taken once, when the file is read. */
+  /** Hash of its tensors, computed once when the file is read. */
   sha256: string;
   created: number;
 }
 
-/** Small things, held in memory once they are read. Several processes may use a shelf: a file that changed is read again. */
+/** Small objects, cached in memory. Several processes may use a shelf, so changed files are read again. */
 export abstract class SmallShelf<Stored> extends Shelf<Stored> {
   readonly #read = new Map<string, { stamp: string; file: Shelved }>();
 
@@ -151,7 +148,7 @@ export abstract class SmallShelf<Stored> extends Shelf<Stored> {
     return this.write(name, encodeSafetensors(Object.fromEntries(tensors), metadata));
   }
 
-  /** A thing's file, as it is kept. @throws UserError where there is none of that name, or the file is damaged */
+  /** An object's file. @throws UserError if there is none of that name, or the file is damaged */
   async file(name: string): Promise<Shelved> {
     const { path, stamp, created } = await this.find(name);
     const known = this.#read.get(name);
@@ -173,9 +170,9 @@ export abstract class SmallShelf<Stored> extends Shelf<Stored> {
   }
 }
 
-/** Large things, whose numbers stay in the file: only its head is read, where they say what they are. */
+/** Large objects, of which only the file's head is read. */
 export abstract class LargeShelf<Stored, Open extends { stored: Stored }> extends Shelf<Stored> {
-  /** A thing as native code reads it. @throws UserError where there is none of that name, or its file is damaged */
+  /** An object located for native code. @throws UserError if there is none of that name, or its file is damaged */
   async open(name: string): Promise<Open> {
     const { path, size, created } = await this.find(name);
     try {

@@ -1,7 +1,7 @@
 import { open, readFile, stat } from "node:fs/promises";
 import type { TensorSource } from "../formats/dictionaries/index.js";
 import { floatsOf } from "../formats/float.js";
-import { FormatError, told } from "../formats/format-error.js";
+import { FormatError, quoted } from "../formats/format-error.js";
 import { decodeNpz } from "../formats/npz.js";
 import { readSafetensorsHead, safetensorsHeadLength, type TensorPlace } from "../formats/safetensors.js";
 import { gather, readTorchPickle, torchWidths } from "../formats/torch.js";
@@ -15,13 +15,16 @@ import {
   zipTailBytes,
 } from "../formats/zip.js";
 
-/** An .npz is unpacked in memory as a whole; packed numbers are hardly smaller, and what is made to burst is a thousandth. */
+/**
+ * An .npz is unpacked in memory as a whole. Packed numbers are hardly smaller; zip bombs have a ratio of about a
+ * thousand.
+ */
 const unpackedBytes = 8 * 1024 ** 3;
 const unpackedTimes = 16;
 const unpackedAnyway = 64 * 1024 ** 2;
 const npzBytes = 2 * 1024 ** 3 - 1;
 
-/** Arrays of a file, each read when it is asked for, and what the file says of itself. */
+/** Arrays of a file, read on demand, and its metadata. */
 export type TensorFile = TensorSource & { metadata: Readonly<Record<string, string>> };
 
 /**
@@ -32,7 +35,9 @@ export async function openTensors(path: string): Promise<TensorFile> {
   if (path.endsWith(".npz")) return openNpz(path);
   if (/\.pth?$/.test(path)) return openTorch(path);
   if (!path.endsWith(".safetensors")) {
-    throw new FormatError(`${path} is of no kind that is read; .safetensors, .npz, .pt and .pth are.`);
+    throw new FormatError(
+      `${path} has an unsupported format; supported are .safetensors, .npz, .pt and .pth.`,
+    );
   }
   const { places, metadata } = await tensorPlaces(path);
   return {
@@ -46,7 +51,7 @@ export async function openTensors(path: string): Promise<TensorFile> {
   };
 }
 
-/** Where the tensors of a .safetensors file lie. @throws FormatError */
+/** The places of the tensors in a .safetensors file. @throws FormatError */
 export async function tensorPlaces(
   path: string,
 ): Promise<{ places: Map<string, TensorPlace>; metadata: Record<string, string> }> {
@@ -55,11 +60,14 @@ export async function tensorPlaces(
   return readSafetensorsHead(await readBytes(path, 0, length), size);
 }
 
-/** Bytes of a file from `start` to `end`. @throws FormatError where it ends before */
-export async function readBytes(path: string, start: number, end: number): Promise<Uint8Array> {
+/** Bytes of a file from `start` to `end`. @throws FormatError if it ends before */ export async function readBytes(
+  path: string,
+  start: number,
+  end: number,
+): Promise<Uint8Array> {
   const file = await open(path);
   try {
-    // What a damaged directory asks for may be gigabytes.
+    // A damaged directory may request gigabytes.
     const { size } = await file.stat();
     if (end > size) throw new FormatError(`The file ends at byte ${size}, before ${end}.`);
     const bytes = new Uint8Array(end - start);
@@ -77,8 +85,7 @@ export async function readBytes(path: string, start: number, end: number): Promi
 
 async function openNpz(path: string): Promise<TensorFile> {
   const { size } = await stat(path);
-  if (size > npzBytes)
-    throw new FormatError(`The .npz file has ${size} bytes; at most ${npzBytes} are read.`);
+  if (size > npzBytes) throw new FormatError(`The .npz file has ${size} bytes; the limit is ${npzBytes}.`);
   const most = Math.min(unpackedBytes, unpackedAnyway + unpackedTimes * size);
   const arrays = decodeNpz(await readFile(path), most);
   return {
@@ -88,7 +95,7 @@ async function openNpz(path: string): Promise<TensorFile> {
   };
 }
 
-/** The greatest pickle of a checkpoint: it holds names and places, no numbers. */
+/** Maximum size of a checkpoint's pickle, which holds names and places, not numbers. */
 const pickleBytes = 16 * 1024 ** 2;
 
 /** Reads a file's bytes from one place to another. @throws FormatError where it ends before */
@@ -99,7 +106,7 @@ async function openTorch(path: string): Promise<TensorFile> {
   return torchTensors(size, (start, end) => readBytes(path, start, end));
 }
 
-/** Whether a zip archive is a checkpoint of torch.save, and no .npz. */
+/** Whether a zip archive is a torch.save checkpoint rather than an .npz. */
 export function isTorch(bytes: Uint8Array): boolean {
   const tail = bytes.subarray(Math.max(0, bytes.length - zipTailBytes));
   const { start, length, count } = zipDirectory(tail, ".pt");
@@ -108,7 +115,7 @@ export function isTorch(bytes: Uint8Array): boolean {
 
 const isPickle = ({ name }: ZipEntry) => /^[^/]+\/data\.pkl$/.test(name);
 
-/** The tensors of a PyTorch checkpoint of so many bytes. @throws FormatError */
+/** The tensors of a PyTorch checkpoint. @throws FormatError */
 export async function torchTensors(size: number, read: ReadBytes): Promise<TensorFile> {
   const tail = await read(Math.max(0, size - zipTailBytes), size);
   if (tail.length < 4 || (size < zipTailBytes && !startsAsZip(tail))) throw oldCheckpoint();
@@ -120,7 +127,9 @@ export async function torchTensors(size: number, read: ReadBytes): Promise<Tenso
   const root = pickle.name.slice(0, -"data.pkl".length);
   const bytesOf = async (entry: ZipEntry, from: number, to: number) => {
     if (entry.method !== 0)
-      throw new FormatError(`${told(entry.name)} in the .pt file is packed; stored ones are read.`);
+      throw new FormatError(
+        `${quoted(entry.name)} in the .pt file is compressed; only uncompressed files are supported.`,
+      );
     const local = await read(entry.header, entry.header + localHeaderBytes);
     const start = zipDataStart(entry, local, ".pt");
     return read(start + from, start + to);
@@ -130,9 +139,10 @@ export async function torchTensors(size: number, read: ReadBytes): Promise<Tenso
     order !== undefined &&
     Buffer.from(await bytesOf(order, 0, Math.min(16, order.size))).toString() !== "little"
   ) {
-    throw new FormatError("The .pt file holds big-endian numbers; little-endian ones are read.");
+    throw new FormatError("The .pt file has big-endian numbers; only little-endian is supported.");
   }
-  if (pickle.size > pickleBytes) throw new FormatError(`The .pt file's pickle has ${pickle.size} bytes.`);
+  if (pickle.size > pickleBytes)
+    throw new FormatError(`The .pt file's pickle has ${pickle.size} bytes; the limit is ${pickleBytes}.`);
   const { tensors, numbers, texts } = readTorchPickle(await bytesOf(pickle, 0, pickle.size));
   return {
     metadata: Object.fromEntries(texts),
@@ -162,7 +172,5 @@ function startsAsZip(bytes: Uint8Array): boolean {
 }
 
 function oldCheckpoint(): FormatError {
-  return new FormatError(
-    "The file is no checkpoint of torch.save since PyTorch 1.6; older ones are not read.",
-  );
+  return new FormatError("The file is not a checkpoint of torch.save from PyTorch 1.6 or later.");
 }

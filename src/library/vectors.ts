@@ -4,14 +4,14 @@ import type { Tensor } from "../formats/safetensors.js";
 import { checkFinite, checkModel, type ModelIdentity, modelOf } from "./identity.js";
 import { type Shelved, SmallShelf } from "./shelf.js";
 
-/** What is said of one layer beside its vector; see VectorLayer. */
+/** Evaluation of one layer; see VectorLayer. */
 export type LayerReport = Omit<VectorLayer, "layer" | "length">;
 
 const layerName = /^layer_(\d{1,3})$/;
 
 /**
- * Directions by name: for each of some layers one vector in the space of that block's output. On disk a
- * .safetensors file with a tensor `layer_<n>` [hidden] for each.
+ * Saved directions by name, with one vector per layer in the space of the block's output: .safetensors files with a
+ * tensor `layer_<n>` [hidden] for each.
  */
 export class Vectors extends SmallShelf<StoredVector> {
   constructor(home: string) {
@@ -19,8 +19,8 @@ export class Vectors extends SmallShelf<StoredVector> {
   }
 
   /**
-   * Keeps a vector under a name, in place of one that had it.
-   * @throws UserError where a layer or a width does not fit the model, or a number is not finite
+   * Saves a vector under a name, replacing any existing one.
+   * @throws UserError if a layer or a width does not fit the model, or a number is not finite
    */
   async put(
     name: string,
@@ -31,18 +31,16 @@ export class Vectors extends SmallShelf<StoredVector> {
     const tensors = new Map<string, Tensor>();
     for (const [layer, data] of [...layers].sort(([a], [b]) => a - b)) {
       if (layer >= model.nLayer) {
-        throw new UserError(
-          `The vector has layer ${layer}; the model has ${model.nLayer}, 0 to ${model.nLayer - 1}.`,
-        );
+        throw new UserError(`The vector has layer ${layer}; the model has layers 0 to ${model.nLayer - 1}.`);
       }
       if (data.length !== model.nEmbd) {
         throw new UserError(
-          `The vector has ${data.length} values a layer; the model's hidden size is ${model.nEmbd}.`,
+          `The vector has ${data.length} values per layer; the model's hidden size is ${model.nEmbd}.`,
         );
       }
       tensors.set(`layer_${layer}`, { shape: [data.length], data });
     }
-    if (tensors.size === 0) throw new UserError("The file holds no vector of any layer.");
+    if (tensors.size === 0) throw new UserError("The file has no vector for any layer.");
     checkFinite(`The vector ${name}`, tensors);
     await this.keep(name, tensors, {
       tapline: "vector",
@@ -60,15 +58,15 @@ export class Vectors extends SmallShelf<StoredVector> {
     return describe(await this.file(name));
   }
 
-  /** Without what is only told of a single one. */
+  /** Without fields that are only in the answer for a single vector. */
   protected override async inList(name: string): Promise<StoredVector> {
     const vector = await this.get(name);
     return { ...vector, layers: vector.layers.map(({ projections: _, ...layer }) => layer) };
   }
 
   /**
-   * One layer of a vector for a model, [hidden], with the hash of the whole.
-   * @throws UserError where it has no such layer or belongs to another model
+   * One layer of a vector for a model, [hidden], with the vector's hash.
+   * @throws UserError if it has no such layer or was made for another model
    */
   async layer(
     name: string,

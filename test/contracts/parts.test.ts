@@ -1,7 +1,7 @@
 /** What the contracts' small functions say: filters, tuples in OpenAPI, points, blocks of code. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { isBlockPoint, saidPoint } from "../../src/contracts/names.js";
+import { isBlockPoint, pointField } from "../../src/contracts/names.js";
 import { withReferences } from "../../src/contracts/openapi.js";
 import { blocksOf } from "../../src/contracts/studies/fences.js";
 import { brokenFilter } from "../../src/contracts/studies/filters.js";
@@ -71,7 +71,10 @@ test("points and blocks of code as they are told", () => {
     false,
     false,
   ]);
-  assert.equal([saidPoint(undefined), saidPoint("block_out"), saidPoint("mid")], [{}, {}, { point: "mid" }]);
+  assert.equal(
+    [pointField(undefined), pointField("block_out"), pointField("mid")],
+    [{}, {}, { point: "mid" }],
+  );
   assert.equal(
     blocksOf("a\n```x \n1\n``\n```\n~~~\n2\n```").map(({ code, label, text }) => [code, label, text]),
     [

@@ -93,12 +93,12 @@ const cases: [value: object, sentence: string, path: string, field?: string][] =
   [{ bogus: 1, inner: {} }, "inner: a/b~c is required.", "inner", "inner.a/b~c"],
   [
     { any: { deep: ["\ud800"] } },
-    "any.deep[0]: must be well-formed Unicode; it holds half of a surrogate pair.",
+    "any.deep[0]: must be well-formed Unicode; it contains an unpaired surrogate.",
     "any.deep[0]",
   ],
   [
     { any: { "odd key": "\udfff" } },
-    'any."odd key": must be well-formed Unicode; it holds half of a surrogate pair.',
+    'any."odd key": must be well-formed Unicode; it contains an unpaired surrogate.',
     'any."odd key"',
   ],
 ];
@@ -186,7 +186,7 @@ test("half of a pair is found nine levels down, and not looked for beyond", () =
   const [sentence] = refusal(Thing, { any: within(8) });
   assert.is(
     sentence,
-    `any${".x".repeat(8)}: must be well-formed Unicode; it holds half of a surrogate pair.`,
+    `any${".x".repeat(8)}: must be well-formed Unicode; it contains an unpaired surrogate.`,
   );
   assert.is(refusal(Thing, { any: within(9) })[0], "accepted");
 });

@@ -118,7 +118,7 @@ test("each fault is one sentence with the limit and the actual value", () => {
     [{ ...base, seed: null }, "seed: must be an integer, got null."],
     [
       { ...base, prompt: "\ud800" },
-      "prompt: must be well-formed Unicode; it holds half of a surrogate pair.",
+      "prompt: must be well-formed Unicode; it contains an unpaired surrogate.",
     ],
   ];
   for (const [body, expected] of cases) assert.is(sentence(body), expected);
@@ -184,20 +184,20 @@ test("compare: what each intervention needs", () => {
       { ...clamp, strengths: [-0.5] },
       "strengths[0]: at least 0 for clamp, whose strength is the share of the correction; got -0.5.",
     ],
-    [{ positions: [[3, 2]] }, "positions[0]: must not begin after its end, got 3 and 2."],
-    [{ positions: [[3, 0]] }, "positions[0]: must not begin after its end, got 3 and 0."],
-    [{ positions: [[-1, -2]] }, "positions[0]: must not begin after its end, got -1 and -2."],
+    [{ positions: [[3, 2]] }, "positions[0]: must not start after its end, got 3 and 2."],
+    [{ positions: [[3, 0]] }, "positions[0]: must not start after its end, got 3 and 0."],
+    [{ positions: [[-1, -2]] }, "positions[0]: must not start after its end, got -1 and -2."],
     [
       { intervention: "steer", feature: ["gemma", 7], positive: "a" },
       "positive: stands beside feature; give one or the other.",
     ],
     [
       { intervention: "steer", feature: [7, "gemma"] },
-      "feature: is a dictionary's name and a feature's index, in this order.",
+      "feature: must be [dictionary, index], in this order.",
     ],
     ...(["gemma", 7] as const).map((word): [object, string] => [
       { intervention: "steer", feature: [word, word] },
-      "feature: is a dictionary's name and a feature's index, in this order.",
+      "feature: must be [dictionary, index], in this order.",
     ]),
     ...(["positive", "negative"] as const).map((side): [object, string] => [
       { intervention: "clamp", max: 1, feature: ["gemma", 7], [side]: "a" },
@@ -209,7 +209,7 @@ test("compare: what each intervention needs", () => {
     ]),
     [
       { intervention: "clamp", max: 1, feature: ["gemma", 7], strength_unit: "unit" },
-      "strength_unit: has no meaning for a feature's clamp: min and max are its activation.",
+      "strength_unit: is not supported when clamping a feature: min and max bound its activation.",
     ],
     [{ feature: ["gemma", 7] }, "feature: belongs to steer, project_out and clamp, not to scale."],
     [{ intervention: "steer", negatives: ["a"] }, "positives: is required beside negatives."],

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { UserError } from "../../src/contracts/user-error.js";
-import { FormatError, told } from "../../src/formats/format-error.js";
+import { FormatError, quoted } from "../../src/formats/format-error.js";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { readTorchPickle } from "../../src/formats/torch.js";
 import { Dictionaries, type DictionaryClaims } from "../../src/library/index.js";
@@ -64,7 +64,7 @@ test("a dict that holds itself a thousand times, and names without end", () => {
   for (const bytes of [pickle(...within), pickle(text("n".repeat(5000)), Buffer.from("K\x01s"))]) {
     assert.throws(
       () => readTorchPickle(bytes),
-      (error: Error) => error instanceof FormatError && /names more than 100000 things/.test(error.message),
+      (error: Error) => error instanceof FormatError && /more than 100000 names/.test(error.message),
     );
   }
 });
@@ -73,16 +73,16 @@ test("settings as deep as a stack, of the wrong kind, or at odds with the weight
   const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
   await refused(
     saeLens(`{"architecture": ${deep}, "metadata": {"hook_name": "x"}}`),
-    /is a list, not a text/,
+    /is a list, not a string/,
   );
   await refused(
     saeLens(`{"k": ${deep}, "metadata": {"hook_name": "x"}}`),
     /k in the configuration is a list/,
   );
-  await refused(saeLens({ architecture: "standard", metadata: deep }), /metadata is no JSON object/);
+  await refused(saeLens({ architecture: "standard", metadata: deep }), /metadata is not a JSON object/);
   await refused(
     saeLens({ architecture: "standard", d_in: 4, metadata }),
-    /d_in is 4; W_enc has the shape \[3, 2\]/,
+    /d_in is 4, but W_enc has the shape \[3, 2\]/,
   );
   await refused(saeLens({ architecture: "standard", d_sae: 3, metadata }), /d_sae is 3; W_enc/);
   await refused(
@@ -104,7 +104,7 @@ test("blocks that no model has", async () => {
   for (const layer of [-1, 1.5, 1e9]) {
     const config = { trainer: { dict_class: "AutoEncoder", layer } };
     const path = place({ "ae.pt": torchFile(tensors), "config.json": JSON.stringify(config) });
-    await refused(path, new RegExp(`says that it reads block ${layer};`));
+    await refused(path, new RegExp(`According to the file it reads block ${layer};`));
   }
   const own = encodeSafetensors(
     { ...tensors, "decoder.bias": numbers(hidden) },
@@ -144,20 +144,20 @@ test("what is no file where a file should be", async () => {
   mkdirSync(join(link, "inner"));
   symlinkSync(join(link, "inner"), join(link, "sae_weights.safetensors"));
   writeFileSync(join(link, "cfg.json"), JSON.stringify({ architecture: "standard", metadata }));
-  await refused(link, /"sae_weights\.safetensors" is no file\./);
+  await refused(link, /"sae_weights\.safetensors" is not a regular file\./);
   const gone = place({ "sae_weights.safetensors": weights });
   symlinkSync(join(gone, "nowhere"), join(gone, "cfg.json"));
-  await refused(gone, /"cfg\.json" is no file\./);
+  await refused(gone, /"cfg\.json" is not a regular file\./);
   if (process.platform === "win32") return;
   const pipe = place({ "sae_weights.safetensors": weights });
   execFileSync("mkfifo", [join(pipe, "cfg.json")]);
-  await refused(pipe, /"cfg\.json" is no file\./);
+  await refused(pipe, /"cfg\.json" is not a regular file\./);
   const odd = place({ "a\u001b[31m.pt": "", "b\n.pt": "" });
-  await refused(odd, /2 dictionaries, such as "a\\u001b\[31m\.pt", "b\\n\.pt": name one\./);
+  await refused(odd, /2 dictionaries, such as "a\\u001b\[31m\.pt", "b\\n\.pt"; specify one\./);
 });
 
 test("a name in a sentence moves no cursor and turns no text around", () => {
-  assert.is(told("a\u009b31m\u202eb\u2028\u007f"), '"a\\u009b31m\\u202eb\\u2028\\u007f"');
+  assert.is(quoted("a\u009b31m\u202eb\u2028\u007f"), '"a\\u009b31m\\u202eb\\u2028\\u007f"');
 });
 
 test.run();

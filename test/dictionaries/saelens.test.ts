@@ -59,7 +59,7 @@ test("SAELens: what is there unless something is said, and what is said", async 
   for (const said of [true, "expected_average_only_in"]) {
     const { notes, rowScaling } = await read(saeLens({ normalize_activations: said }));
     assert.equal([(notes as string[]).length, rowScaling], [1, "none"]);
-    assert.match((notes as string[])[0]!, /^It was trained on activations scaled to an average length;/);
+    assert.match((notes as string[])[0]!, /^It was trained on activations scaled to an average norm\./);
   }
 });
 
@@ -124,7 +124,7 @@ test("SAELens: the decoder's lengths go into the encoder where activations count
   assert.equal((await read(saeLens({ ...rescaled, architecture: "standard" }))).encoder, encoder);
   assert.is(
     await refusal(saeLens(rescaled, { W_dec: [wide, [1, 0, 0, 0, 0, 0]] })),
-    "A decoder row has no length, so its feature cannot be rescaled by it.",
+    "A decoder row is zero, so its feature cannot be rescaled by its norm.",
   );
   const factors: Arrays = { scaling_factor: [two, [2, 10]] };
   const version = (sae_lens_version?: string) => ({ metadata: { hook_name: hook, sae_lens_version } });
@@ -132,7 +132,7 @@ test("SAELens: the decoder's lengths go into the encoder where activations count
     const { decoder: scaled, notes } = await read(saeLens(old, factors));
     assert.equal([scaled, notes], [[6, 0, 8, 0, 0, 20], []]);
   }
-  const left = ["The file's scaling_factor is left aside, as SAELens 6 does."];
+  const left = ["The file's scaling_factor is ignored, as in SAELens 6."];
   for (const now of [version("6.0.0"), version("6"), { ...version(), sae_lens_version: "7.2" }]) {
     const { decoder: same, notes } = await read(saeLens(now, factors));
     assert.equal([same, notes], [decoder, left]);
@@ -145,48 +145,48 @@ test("SAELens: what it cannot be, in a sentence", async () => {
   const metadata = (hook_name: unknown) => ({ metadata: { hook_name } });
   const topk = (k: unknown) => saeLens({ architecture: "topk", k });
   const cases: [Folder, string][] = [
-    [folder({ "cfg.json": [] }, { "sae_weights.safetensors": {} }), "cfg.json is no JSON object."],
-    [folder({ "cfg.json": null }, { "sae_weights.safetensors": {} }), "cfg.json is no JSON object."],
-    [saeLens({ metadata: 7 }), "metadata is no JSON object."],
-    [saeLens({ metadata: {} }), "cfg.json does not say hook_name, the place that is read."],
-    [saeLens(metadata(7)), 'hook_name in the configuration is "7", not a text.'],
+    [folder({ "cfg.json": [] }, { "sae_weights.safetensors": {} }), "cfg.json is not a JSON object."],
+    [folder({ "cfg.json": null }, { "sae_weights.safetensors": {} }), "cfg.json is not a JSON object."],
+    [saeLens({ metadata: 7 }), "metadata is not a JSON object."],
+    [saeLens({ metadata: {} }), "cfg.json lacks hook_name, the hook point."],
+    [saeLens(metadata(7)), 'hook_name in the configuration is "7", not a string.'],
     [
       saeLens({ architecture: "skip_transcoder" }),
-      `The dictionary is a skip_transcoder at ${at}; only autoencoders are read.`,
+      `The dictionary is a skip_transcoder at ${at}; only autoencoders are supported.`,
     ],
     [
       saeLens({ reshape_activations: "other" }),
-      `The dictionary reads ${at} reshaped as "other"; heads are not offered.`,
+      `The dictionary reads ${at} reshaped as "other"; single heads are not supported.`,
     ],
     [
       saeLens(metadata("blocks.1.attn.hook_z")),
-      'The dictionary reads "blocks.1.attn.hook_z" reshaped as "hook_z"; heads are not offered.',
+      'The dictionary reads "blocks.1.attn.hook_z" reshaped as "hook_z"; single heads are not supported.',
     ],
-    [saeLens({ d_out: 4 }), "The dictionary reads 3 values and writes 4: a transcoder."],
+    [saeLens({ d_out: 4 }), "The dictionary reads 3 values and writes 4: it is a transcoder."],
     [saeLens({ d_out: "4" }), 'd_out in the configuration is "\\"4\\"", not a number.'],
     [
       saeLens({ architecture: "other" }),
-      'The architecture "other" is not read; standard, topk, batchtopk, matryoshka_batchtopk, jumprelu and gated are.',
+      'The architecture "other" is not supported; standard, topk, batchtopk, matryoshka_batchtopk, jumprelu and gated are.',
     ],
     [
       saeLens({ normalize_activations: "other" }),
-      'normalize_activations is "other"; none, expected_average_only_in, constant_norm_rescale and layer_norm are read.',
+      'normalize_activations is "other"; none, expected_average_only_in, constant_norm_rescale and layer_norm are supported.',
     ],
     [
       saeLens({ apply_b_dec_to_input: 1 }),
       'apply_b_dec_to_input in the configuration is "1", not true or false.',
     ],
-    [saeLens({ activation_fn: "tanh" }), 'The activation "tanh" is not read; relu and topk are.'],
-    [saeLens({ activation_fn_kwargs: [] }), "activation_fn_kwargs is no JSON object."],
-    [topk(undefined), "The dictionary keeps its k most active features, and no file says k."],
-    [topk(0), "k is 0; from 1 to 2 features can be kept."],
-    [topk(1.5), "k is 1.5; from 1 to 2 features can be kept."],
-    [topk(3), "k is 3; from 1 to 2 features can be kept."],
-    [saeLens({}, { W_enc: [[3], [1, 2, 3]] }), "W_enc is no matrix: its shape is [3]."],
-    [saeLens({}, { W_enc: [[3, 2, 1], encoder] }), "W_enc is no matrix: its shape is [3, 2, 1]."],
-    [saeLens({}, { W_enc: [[0, 2], []] }), "W_enc is no matrix: its shape is [0, 2]."],
-    [saeLens({}, { W_enc: [[3, 0], []] }), "W_enc is no matrix: its shape is [3, 0]."],
-    [saeLens({}, { W_dec: [tall, decoder] }), "W_dec has the shape [3, 2]; [2, 3] fits here."],
+    [saeLens({ activation_fn: "tanh" }), 'The activation "tanh" is not supported; relu and topk are.'],
+    [saeLens({ activation_fn_kwargs: [] }), "activation_fn_kwargs is not a JSON object."],
+    [topk(undefined), "The dictionary keeps its k most active features, but no file records k."],
+    [topk(0), "k is 0; it must be from 1 to 2."],
+    [topk(1.5), "k is 1.5; it must be from 1 to 2."],
+    [topk(3), "k is 3; it must be from 1 to 2."],
+    [saeLens({}, { W_enc: [[3], [1, 2, 3]] }), "W_enc is not a matrix: its shape is [3]."],
+    [saeLens({}, { W_enc: [[3, 2, 1], encoder] }), "W_enc is not a matrix: its shape is [3, 2, 1]."],
+    [saeLens({}, { W_enc: [[0, 2], []] }), "W_enc is not a matrix: its shape is [0, 2]."],
+    [saeLens({}, { W_enc: [[3, 0], []] }), "W_enc is not a matrix: its shape is [3, 0]."],
+    [saeLens({}, { W_dec: [tall, decoder] }), "W_dec has the shape [3, 2]; expected [2, 3]."],
     [
       saeLens(
         {},
@@ -197,15 +197,15 @@ test("SAELens: what it cannot be, in a sentence", async () => {
           ],
         },
       ),
-      "b_enc has the shape [2, 1]; [2] fits here.",
+      "b_enc has the shape [2, 1]; expected [2].",
     ],
     [
       saeLens({ architecture: "batchtopk" }, { topk_threshold: [two, [1, 2]] }),
-      "topk_threshold has the shape [2]; it is one number.",
+      "topk_threshold has the shape [2]; expected a single number.",
     ],
     [
       saeLens({ architecture: "jumprelu" }),
-      'A dictionary of the layout SAELens has an array log_threshold; this file has "W_enc", "W_dec", "b_enc", "b_dec".',
+      'Dictionaries of the layout SAELens have an array log_threshold; this file has "W_enc", "W_dec", "b_enc", "b_dec".',
     ],
   ];
   for (const [files, message] of cases) assert.is(await refusal(files), message);
@@ -227,7 +227,7 @@ test("numbers that are not finite, in any of a dictionary's parts", async () => 
       },
     });
   };
-  const says = (part: string) => `The dictionary's ${part} holds numbers that are not finite.`;
+  const says = (part: string) => `The dictionary's ${part} contains numbers that are not finite.`;
   const jump = [{ threshold: [two, [1, 1]] } as Arrays, { architecture: "jumprelu" }] as const;
   assert.is(await spoilt("W_enc"), says("encoder"));
   assert.is(await spoilt("b_enc"), says("encoderBias"));

@@ -50,8 +50,7 @@ test("places: points of a block by TransformerLens's names, transformers' module
     assert.throws(
       () => placeOfHook(place),
       saying(
-        `The dictionary reads at "${place}"; offered are block outputs (blocks.N.hook_resid_post, layers.N) and ` +
-          "blocks.N.hook_resid_pre, hook_resid_mid, hook_attn_out and hook_mlp_out.",
+        `The dictionary reads "${place}"; supported are block outputs (blocks.N.hook_resid_post, layers.N) and blocks.N.hook_resid_pre, hook_resid_mid, hook_attn_out and hook_mlp_out.`,
       ),
     );
   }
@@ -96,9 +95,9 @@ test("Gemma Scope, the first and the second", async () => {
   assert.equal((await read(of(config))).origin, origin);
   assert.is(
     await refusal(of({ architecture: "relu" })),
-    'The architecture "relu" is not read in this layout; jump_relu is.',
+    'The architecture "relu" is not supported in this layout; only jump_relu is.',
   );
-  const only = "only autoencoders are read.";
+  const only = "only autoencoders are supported.";
   assert.is(
     await refusal(of({ ...config, hf_hook_point_out: "model.layers.4.mlp" })),
     `The dictionary is a transcoder from "model.layers.4.output" to "model.layers.4.mlp"; ${only}`,
@@ -138,19 +137,22 @@ test("Llama Scope: average lengths and the decoder's go into its weights", async
     ["jumprelu", [0, 0], { hook, layer: 3, point: "block_out" }, []],
   );
   assert.equal((await read(of({ act_fn: "topk", hook_point_out: hook, jump_relu_threshold: 2 }))).notes, [
-    "Trained with top-k and read with its published threshold, as its publisher does.",
+    "Trained with top-k; read with the threshold its publisher uses.",
   ]);
-  const lengthless = "dataset_average_activation_norm in hyperparams.json has no positive in and out.";
+  const lengthless = "dataset_average_activation_norm in hyperparams.json must have positive `in` and `out`.";
   for (const [more, message] of [
-    [{ hook_point_in: undefined }, "hyperparams.json does not say hook_point_in."],
+    [{ hook_point_in: undefined }, "hyperparams.json lacks hook_point_in."],
     [
       { hook_point_out: "blocks.3.hook_mlp_out" },
-      `The dictionary is a transcoder from "${hook}" to "blocks.3.hook_mlp_out"; those are not read.`,
+      `The dictionary is a transcoder from "${hook}" to "blocks.3.hook_mlp_out"; transcoders are not supported.`,
     ],
-    [{ act_fn: "relu" }, 'act_fn is "relu"; jumprelu, and topk made into it, are read in this layout.'],
-    [{ jump_relu_threshold: -1 }, "jump_relu_threshold is -1; it is a number of at least 0."],
-    [{ jump_relu_threshold: undefined }, "jump_relu_threshold is missing; it is a number of at least 0."],
-    [{ dataset_average_activation_norm: undefined }, "dataset_average_activation_norm is no JSON object."],
+    [{ act_fn: "relu" }, 'act_fn is "relu"; this layout supports jumprelu, and topk converted to it.'],
+    [{ jump_relu_threshold: -1 }, "jump_relu_threshold is -1; it must be a number of at least 0."],
+    [
+      { jump_relu_threshold: undefined },
+      "jump_relu_threshold is missing; it must be a number of at least 0.",
+    ],
+    [{ dataset_average_activation_norm: undefined }, "dataset_average_activation_norm is not a JSON object."],
     ...[{ in: 0, out: 1 }, { in: 1, out: 0 }, { in: 1 }, { out: 1 }].map(
       (each) => [{ dataset_average_activation_norm: each }, lengthless] as const,
     ),
@@ -173,12 +175,12 @@ test("sparsify: the k largest, 32 where nobody says another number", async () =>
   assert.equal(await read(of({ k: 2, activation: "topk", transcode: false })), {
     ...{ ...plain, layout: "sparsify", activation: "topk", k: 2, subtractBias: true, origin: {} },
   });
-  assert.is(await refusal(of({})), "k is 32; from 1 to 2 features can be kept.");
+  assert.is(await refusal(of({})), "k is 32; it must be from 1 to 2.");
   assert.is(
     await refusal(of({ k: 1, activation: "groupmax" })),
-    'The activation "groupmax" is not read in this layout; topk is.',
+    'The activation "groupmax" is not supported in this layout; only topk is.',
   );
-  const transcoder = "The dictionary is a transcoder; only autoencoders are read.";
+  const transcoder = "The dictionary is a transcoder; only autoencoders are supported.";
   assert.is(await refusal(of({ k: 1, transcode: true })), transcoder);
   assert.is(await refusal(of({ k: 1, skip_connection: true })), transcoder);
   assert.is(await refusal(of({ k: 1 }, { W_skip: [[3, 3], []] })), transcoder);
@@ -217,13 +219,13 @@ test("the Lab's own: mean and scale of its rows go into its weights", async () =
   for (const [files, message] of [
     [
       of({}, {}),
-      "The Lab's autoencoder works on scaled activations: its sae-normalization-<layer>.npz must lie beside it.",
+      "The Lab's autoencoder uses scaled activations: its sae-normalization-<layer>.npz must be in the same folder.",
     ],
     [of({}, { "sae-normalization-5.npz": scaling(0) }), "The scale of the Lab's normalisation is 0."],
-    [of({ architecture: "topk" }), "k is NaN; from 1 to 2 features can be kept."],
+    [of({ architecture: "topk" }), "k is NaN; it must be from 1 to 2."],
     [
       of({ architecture: "gated" }),
-      `The architecture "gated" of the Lab's file is not read; relu, topk, batchtopk and jumprelu are.`,
+      `The architecture "gated" of the Lab's file is not supported; relu, topk, batchtopk and jumprelu are.`,
     ],
   ] as const) {
     assert.is(await refusal(files), message);
@@ -251,7 +253,7 @@ test("dictionary_learning: each class as its own loader reads it, and where its 
     ...kept,
     k: 1,
   });
-  assert.match(await refusal(of({ dict_class: "AutoEncoderTopK" }, topk)), /no file says k\.$/);
+  assert.match(await refusal(of({ dict_class: "AutoEncoderTopK" }, topk)), /no file records k\.$/);
   const jump = { ...plain, ...layout, activation: "jumprelu", subtractBias: true };
   for (const [dict_class, arrays] of [
     ["BatchTopKSAE", topk],
@@ -283,11 +285,11 @@ test("dictionary_learning: each class as its own loader reads it, and where its 
   });
   assert.is(
     await refusal(of({ dict_class: "Other" }, {})),
-    'The class "Other" of dictionary_learning is not read.',
+    'The class "Other" of dictionary_learning is not supported.',
   );
   assert.is(
     await refusal(folder({ "config.json": {} }, { "ae.pt": {} })),
-    "trainer in config.json is no JSON object.",
+    "trainer in config.json is not a JSON object.",
   );
   for (const [said, origin] of [
     [
@@ -317,7 +319,7 @@ test("checkpoints alone: Qwen-Scope's and Goodfire's", async () => {
   assert.equal(await read(folder({}, { "layer3.sae.pt": qwen }), 2), {
     ...{ ...plain, layout: "Qwen-Scope", activation: "topk_raw", k: 2, origin: {} },
   });
-  assert.match(await refusal(folder({}, { "layer3.sae.pt": qwen })), /no file says k\.$/);
+  assert.match(await refusal(folder({}, { "layer3.sae.pt": qwen })), /no file records k\.$/);
   const goodfire: Arrays = {
     ...{ "encoder_linear.weight": [wide, encoder], "encoder_linear.bias": [two, [0.5, -1]] },
     ...{ "decoder_linear.weight": [tall, across(decoder)], "decoder_linear.bias": [three, [7, 8, 9]] },
@@ -347,14 +349,14 @@ test("the files of one dictionary among those of a repository", () => {
   assert.equal(of("params.npz"), ["params.npz"]);
   const says = (at: string, message: string, among = paths) =>
     assert.throws(() => dictionaryFiles(among, at), saying(message));
-  says("c", "The folder holds 2 dictionaries, such as x.pt, y.pt: name one.");
-  says("a/deep", "There is no dictionary at a/deep; there are 1: a/deep/er.");
-  says("e", "There is no dictionary at e; there are 6: the root, a, b, c, d and 1 more.");
+  says("c", "The folder has 2 dictionaries, such as x.pt, y.pt; specify one.");
+  says("a/deep", "No dictionary at a/deep; the repository has 1: a/deep/er.");
+  says("e", "No dictionary at e; the repository has 6: the root, a, b, c, d and 1 more.");
   const five = paths.filter((path) => path !== "params.npz");
-  says("e", "There is no dictionary at e; there are 5: a, b, c, d, a/deep/er.", five);
-  says("", "The repository holds no dictionary of a layout that is read.", ["README.md"]);
+  says("e", "No dictionary at e; the repository has 5: a, b, c, d, a/deep/er.", five);
+  says("", "The repository has no dictionary in a supported layout.", ["README.md"]);
   const many = Array.from({ length: 6 }, (_, i) => `${i}.pt`);
-  says("", "The folder holds 6 dictionaries, such as 0.pt, 1.pt, 2.pt, 3.pt, 4.pt: name one.", many);
+  says("", "The folder has 6 dictionaries, such as 0.pt, 1.pt, 2.pt, 3.pt, 4.pt; specify one.", many);
   assert.equal(filesBeside(["z.pt", "config.json", "b.pt", "sae-normalization-1.npz", "notes"], "z.pt"), [
     ...["config.json", "notes", "sae-normalization-1.npz", "z.pt"],
   ]);
@@ -364,7 +366,7 @@ test("a folder of which no layout knows the files says which ones are", async ()
   const said = await refusal(folder({ "other.json": {} }, {}));
   assert.match(
     said,
-    /^No layout that is read fits the files "other\.json"; read are SAELens \(cfg\.json, sae_weights/,
+    /^No supported layout matches the files "other\.json"; supported are SAELens \(cfg\.json, sae_weights/,
   );
   assert.match(await refusal(folder({}, {})), /fits the files \(none\); read are/);
   // Weights without their settings are nobody's.

@@ -23,7 +23,7 @@ test("a chat's answer is taken as it is, and what is no object is none", () => {
   assert.equal(readAnswer({ error: null, usage: null, other: 1 }), {});
 });
 
-test("OpenAI's Responses, event by event and as a whole", () => {
+test("OpenAI's Responses API, event by event and as a whole", () => {
   const call = { type: "function_call", name: "f" };
   for (const [event, read] of [
     [{ type: "response.output_text.delta", delta: "a" }, delta({ content: "a" })],
@@ -100,7 +100,7 @@ test("Anthropic's Messages, event by event and as a whole", () => {
   });
 });
 
-test("llama-server's own completion, with its reason and its count where it has them", () => {
+test("llama-server's completion, with its reason and its count where it has them", () => {
   const timings = { predicted_n: 3 };
   assert.equal(readAnswer({ content: "a" }), { choices: [{ text: "a" }] });
   assert.equal(readAnswer({ content: "", stop_type: "none", timings }), {

@@ -118,7 +118,7 @@ test("files are found behind other fields, comments and a comment of the archive
 });
 
 test("an archive without a directory, with a cut one, or of more than 4 GiB", () => {
-  const none = "The file is no .npz file: it has no directory.";
+  const none = "The file is not a .npz file: it has no directory.";
   for (const bytes of [Buffer.alloc(0), Buffer.alloc(21), Buffer.alloc(22), Buffer.alloc(70_000)]) {
     refused(() => zipDirectory(bytes, ".npz"), none);
   }
@@ -126,14 +126,14 @@ test("an archive without a directory, with a cut one, or of more than 4 GiB", ()
   // Farther from the end than any comment reaches.
   refused(() => zipDirectory(Buffer.concat([bytes, Buffer.alloc(65_536)]), ".npz"), none);
   assert.is(zipDirectory(Buffer.concat([bytes, Buffer.alloc(65_535)]), ".npz").count, 1);
-  const cut = "The file is no .npz file: its directory is cut.";
+  const cut = "The file is not a .npz file: its directory is truncated.";
   const { start, length } = zipDirectory(bytes, ".npz");
   const directory = bytes.subarray(start, start + length);
   refused(() => zipEntries(directory, 2, ".npz"), cut);
   refused(() => zipEntries(directory.subarray(0, 45), 1, ".npz"), cut);
   refused(() => zipEntries(Buffer.alloc(60), 1, ".npz"), cut);
   assert.equal(zipEntries(directory, 0, ".npz"), []);
-  const large = "The .npz file is a zip64 archive, of more than 4 GiB; those are not read.";
+  const large = "The .npz file is a zip64 archive (over 4 GiB), which is not supported.";
   for (const [at, width] of [
     [10, 2],
     [16, 4],
@@ -193,7 +193,7 @@ test("an array that is damaged, or packed, ordered or typed otherwise, is refuse
   refused(of({ size: good.length + 1 }), damaged);
   refused(of({ packed: deflateRawSync(good), size: good.length - 1 }), damaged);
   refused(of({ packed: Buffer.from("no deflated bytes") }), damaged);
-  refused(of({ method: 12 }), '"a.npy" in the .npz file is packed by method 12; 0 and 8 are read.');
+  refused(of({ method: 12 }), '"a.npy" in the .npz file is packed with method 12; 0 and 8 are supported.');
   // It says that it goes on behind the end of the file.
   const bytes = archive([{ name: "a.npy", data: good }]);
   const { start } = zipDirectory(bytes, ".npz");
@@ -201,16 +201,16 @@ test("an array that is damaged, or packed, ordered or typed otherwise, is refuse
   refused(() => decodeNpz(bytes, 1e6), damaged);
 
   const said = (data: Buffer, why: string) => refused(of({ data }), `"a.npy" in the .npz file ${why}.`);
-  said(Buffer.from("\x93NUMPX"), "is no array");
-  said(Buffer.from("\x93NUMPY\x01\x00", "latin1"), "is no array");
-  said(Buffer.from("NUMPY, and some more"), "is no array");
-  said(good.subarray(0, 40), "is cut");
-  said(npy("<f4", "(2,)", floats(1, 2), { order: "None" }), "does not give its shape and order");
-  said(npy("<f4", "2", floats(1, 2)), "does not give its shape and order");
-  said(npy("<i8", "(1,)", Buffer.alloc(8)), 'is of type "<i8"; <f4, <f8, <f2 are read');
-  said(npy("", "(1,)", Buffer.alloc(8)), 'is of type "unknown"; <f4, <f8, <f2 are read');
-  said(npy("<f4", "(3,)", floats(1, 2)), "has another size than its shape");
-  said(npy("<f8", "(2,)", floats(1, 2)), "has another size than its shape");
+  said(Buffer.from("\x93NUMPX"), "is not an array");
+  said(Buffer.from("\x93NUMPY\x01\x00", "latin1"), "is not an array");
+  said(Buffer.from("NUMPY, and some more"), "is not an array");
+  said(good.subarray(0, 40), "is truncated");
+  said(npy("<f4", "(2,)", floats(1, 2), { order: "None" }), "lacks its shape or order");
+  said(npy("<f4", "2", floats(1, 2)), "lacks its shape or order");
+  said(npy("<i8", "(1,)", Buffer.alloc(8)), 'is of type "<i8"; <f4, <f8, <f2 are supported');
+  said(npy("", "(1,)", Buffer.alloc(8)), 'is of type "unknown"; <f4, <f8, <f2 are supported');
+  said(npy("<f4", "(3,)", floats(1, 2)), "has a size that does not match its shape");
+  said(npy("<f8", "(2,)", floats(1, 2)), "has a size that does not match its shape");
 });
 
 test("words: texts without a shape, as NumPy keeps them; what is no word is an array", () => {
@@ -228,7 +228,7 @@ test("words: texts without a shape, as NumPy keeps them; what is no word is an a
   assert.equal(npzWords(bytes, 1e6), { model: "späß", sign: "\u{1f600}", nothing: "" });
   assert.equal(plain(bytes), [["a", [1], [7]]]);
   const typed = (file: Buffer) => () => decodeNpz(archive([{ name: "a.npy", data: file }]), 1e6);
-  const none = '"a.npy" in the .npz file is of type "<U1"; <f4, <f8, <f2 are read.';
+  const none = '"a.npy" in the .npz file is of type "<U1"; <f4, <f8, <f2 are supported.';
   refused(typed(npy("<U1", "(1,)", characters("x", 1))), none);
   refused(typed(npy("<U1", "()", u32(0x110000))), none);
   assert.equal(npzWords(archive([{ name: "w.npy", data: npy("<U1", "()", u32(0x10ffff)) }]), 1e6), {

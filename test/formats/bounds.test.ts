@@ -18,7 +18,7 @@ test("a .safetensors header fits into its file, and into 16 MiB", () => {
     return safetensorsHeadLength(first, size);
   };
   assert.is(length(92n, 100), 100, "the header alone");
-  assert.throws(() => length(93n, 100), saying("its header of 93 bytes does not fit into it"));
+  assert.throws(() => length(93n, 100), saying("its header of 93 bytes is larger than the file"));
   const most = 16n * 1024n ** 2n;
   assert.is(length(most, 2 ** 40), 8 + Number(most));
   assert.throws(() => length(most + 1n, 2 ** 40), saying("does not fit into it"));
@@ -49,7 +49,7 @@ test("a control vector may end with its last number, and not before", async () =
     [[4, 1, 2, 3]],
   );
   const cut = await decodeControlVector(file.subarray(0, -1)).catch((error: Error) => error.message);
-  assert.match(cut as string, "does not lie in the file");
+  assert.match(cut as string, "lies outside the file");
 });
 
 test("an .npz file is of 1 January 1980, in every entry, as ZIP writes it", async () => {
@@ -87,7 +87,7 @@ test("labels: exports of Neuronpedia's, packed or not, and answers of its API", 
     assert.equal(of(JSON.stringify({ index, description: "no feature's" })), [], String(index));
   for (const description of ["  ", 7, null]) assert.equal(of(JSON.stringify({ index: 1, description })), []);
   assert.equal(of("[null, 7, []]"), []);
-  assert.throws(() => of(`${lines[0]}\n\nno JSON\n`), saying("Line 3 of the labels is no JSON."));
+  assert.throws(() => of(`${lines[0]}\n\nno JSON\n`), saying("Line 3 of the labels is not JSON."));
   const broken = gzipSync(lines.join("\n")).subarray(0, 20);
   assert.throws(() => readLabels(broken), /^The labels cannot be unpacked \(Z_BUF_ERROR\)\.$/);
 });
@@ -119,7 +119,8 @@ test("a vector's file says its layer or is told it, one array only, and is of th
       ({ layers }) => [...layers].map(([at, data]) => [at, ...data]),
       (error: Error) => error.message,
     );
-  const unsaid = "The file says no layer: name its arrays layer_<n>, or send one array and say ?layer=<n>.";
+  const unsaid =
+    "The file does not record its layers: name its arrays layer_<n>, or send one array with ?layer=<n>.";
   assert.equal(await read(array("layer_5")), [[5, 1, 2]]);
   assert.equal(await read(array("layer_5"), 3), [[5, 1, 2]]);
   assert.equal(await read(array("direction"), 3), [[3, 1, 2]]);
@@ -137,7 +138,7 @@ test("a vector's file says its layer or is told it, one array only, and is of th
   assert.equal(await said({}), [[5, 7]]);
   assert.equal(await said({ operation: "add", point: "block_out" }), [[5, 7]]);
   assert.is(await said({ operation: "ablate" }), "The file is for the operation ablate, not add.");
-  assert.is(await said({ point: "mid" }), "The file is of the point mid; only block_out is offered.");
+  assert.is(await said({ point: "mid" }), "The file is for the point mid; only block_out is supported.");
 });
 
 test.run();

@@ -91,12 +91,12 @@ test("a header that ends anywhere before its end is cut off, whether the file or
   for (const whole of [file, withoutTensor]) {
     for (let length = 0; length < whole.length; length++) {
       const short = whole.subarray(0, length);
-      assert.is(await refusal(() => read(sourceOf(short))), "The GGUF file is cut off.", `${length} bytes`);
+      assert.is(await refusal(() => read(sourceOf(short))), "The GGUF file is truncated.", `${length} bytes`);
     }
   }
   // It was as long when it was opened, and is shorter now.
   const lost = { size: file.length, read: async (to: Buffer, from: number) => file.copy(to, 0, from, 50) };
-  assert.is(await refusal(() => read(lost)), "The GGUF file is cut off.");
+  assert.is(await refusal(() => read(lost)), "The GGUF file is truncated.");
 });
 
 test("what is no header of these versions, or names what there is not", async () => {
@@ -109,14 +109,14 @@ test("what is no header of these versions, or names what there is not", async ()
   }
   for (const version of [1, 4]) {
     good.writeUInt32LE(version, 4);
-    assert.is(await open(good), `GGUF version ${version} is not read; 2 and 3 are.`);
+    assert.is(await open(good), `GGUF version ${version} is not supported; 2 and 3 are.`);
   }
-  assert.is(await open(Buffer.from("GGUX".padEnd(24))), "The file is no GGUF file.");
+  assert.is(await open(Buffer.from("GGUX".padEnd(24))), "The file is not a GGUF file.");
   for (const parts of [u32(13), Buffer.concat([u32(9), u32(13), u64(0)])]) {
     const said = header(0, 1, text("k"), parts, Buffer.alloc(64));
     assert.is(await open(said), "The GGUF file has a value of unknown type 13.");
   }
-  assert.is(await open(header(0, 1, text("k"), u32(10), u64(2n ** 53n))), "The GGUF file is cut off.");
+  assert.is(await open(header(0, 1, text("k"), u32(10), u64(2n ** 53n))), "The GGUF file is truncated.");
   // A key of more than 64 MiB is damage, even where the file would hold it.
   const long = header(0, 1, u64(2 ** 26 + 1));
   const endless = {
@@ -126,7 +126,7 @@ test("what is no header of these versions, or names what there is not", async ()
       return buffer.length;
     },
   };
-  assert.is(await refusal(() => read(endless)), "The GGUF file is cut off.");
+  assert.is(await refusal(() => read(endless)), "The GGUF file is truncated.");
 });
 
 const architecture = [text("general.architecture"), u32(8), text("controlvector")];
@@ -158,23 +158,23 @@ test("a control vector's data begin at a multiple of the alignment that its file
     const moved = Buffer.concat([Buffer.alloc(3), file]).subarray(3);
     assert.equal(plain(await decodeControlVector(moved)), expected);
     const cut = file.subarray(0, -1);
-    assert.is(await refusal(() => decodeControlVector(cut)), "direction.4 does not lie in the file.");
+    assert.is(await refusal(() => decodeControlVector(cut)), "direction.4 lies outside the file.");
   }
 });
 
 test("a control vector has at most 1,024 tensors and 4,096 keys, float32, and says what it is", async () => {
   const of = (bytes: Buffer) => refusal(() => decodeControlVector(bytes));
-  const cut = "The GGUF file is cut off.";
-  assert.is(await of(header(1024, 0)), 'The GGUF file is of the architecture "", not a controlvector.');
-  assert.is(await of(header(1025, 0)), "The GGUF file names 1025 entries; at most 1024 are read.");
+  const cut = "The GGUF file is truncated.";
+  assert.is(await of(header(1024, 0)), 'The GGUF file has the architecture "", not controlvector.');
+  assert.is(await of(header(1025, 0)), "The GGUF file lists 1025 entries; at most 1024 are supported.");
   assert.is(await of(header(0, 4096)), cut);
-  assert.is(await of(header(0, 4097)), "The GGUF file names 4097 entries; at most 4096 are read.");
+  assert.is(await of(header(0, 4097)), "The GGUF file lists 4097 entries; at most 4096 are supported.");
   const llama = header(0, 1, text("general.architecture"), u32(8), text("llama"));
-  assert.is(await of(llama), 'The GGUF file is of the architecture "llama", not a controlvector.');
+  assert.is(await of(llama), 'The GGUF file has the architecture "llama", not controlvector.');
   const one = (name: string, type: number) => header(1, 1, ...architecture, tensor(name, [1], type, 0));
   assert.is(await of(one("direction.2", 1)), "direction.2 is not float32.");
-  assert.is(await of(one("layer.2", 0)), 'The tensor "layer.2" is no direction.<layer>.');
-  assert.match(await of(one("direction.0", 0)), /^direction\.0 is applied by nobody/);
+  assert.is(await of(one("layer.2", 0)), 'The tensor name "layer.2" does not match direction.<layer>.');
+  assert.match(await of(one("direction.0", 0)), /^llama\.cpp never applies direction\.0/);
 });
 
 test("a control vector is written as llama.cpp reads it: ascending, each at a multiple of 32", async () => {

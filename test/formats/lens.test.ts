@@ -40,23 +40,23 @@ test("the files of one lens among those of a repository", () => {
   assert.equal(lensFiles(["params.pt", "x.pt"], ""), ["config.json", "params.pt"]);
   const says = (among: string[], at: string, message: string) =>
     assert.throws(() => lensFiles(among, at), saying(message));
-  says(paths, "c", "There are 2 lenses at c; name one: c/jacobian_lens_1.pt, c/params.pt.");
+  says(paths, "c", "There are 2 lenses at c; specify one: c/jacobian_lens_1.pt, c/params.pt.");
   says(
     paths,
     "",
-    "There are 4 lenses at the root; name one: a/x_jacobian_lens.pt, b/params.pt, c/jacobian_lens_1.pt, c/params.pt.",
+    "There are 4 lenses at the root; specify one: a/x_jacobian_lens.pt, b/params.pt, c/jacobian_lens_1.pt, c/params.pt.",
   );
   says(
     paths,
     "d",
-    "There is no lens at d: a file *_jacobian_lens.pt, params.pt beside a config.json, or a .safetensors of tapline's.",
+    "No lens at d; expected *_jacobian_lens.pt, params.pt with config.json, or a .safetensors file written by tapline.",
   );
-  says([], "", "There is no lens at the root: a file");
+  says([], "", "No lens at the root; expected");
   const many = Array.from({ length: 6 }, (_, i) => `${i}/params.pt`);
   says(
     many,
     "",
-    "There are 6 lenses at the root; name one: 0/params.pt, 1/params.pt, 2/params.pt, 3/params.pt, 4/params.pt.",
+    "There are 6 lenses at the root; specify one: 0/params.pt, 1/params.pt, 2/params.pt, 3/params.pt, 4/params.pt.",
   );
 });
 
@@ -82,16 +82,16 @@ test("a Jacobian lens: its blocks ascending, of block outputs of one stream", as
     refusal(() => lens({ ...jacobian, ...more }, undefined, metadata));
   assert.is(
     await of({}, { "provenance.capture_point": "mlp_out" }),
-    'The lens reads at "mlp_out"; only block outputs are offered.',
+    'The lens reads "mlp_out"; only block outputs are supported.',
   );
-  const streams = "The lens reads one of several streams of its model; only single streams are read.";
+  const streams = "The lens reads one of several residual streams; only models with one are supported.";
   assert.is(await of({ "provenance.stream_index": [[], [1]] }), streams);
   assert.is(await of({}, { "provenance.stream_reduce": "mean" }), streams);
-  assert.is(await of({ d_model: [[], [3]] }), "The file says d_model 3; its matrices are 2 wide.");
-  assert.is(await of({ "J.3": [[2, 3], []] }), '"J.3" has the shape [2, 3]; [2, 2] fits here.');
-  assert.is(await of({ "J.3": [[3, 2], []] }), '"J.3" has the shape [3, 2]; [2, 2] fits here.');
+  assert.is(await of({ d_model: [[], [3]] }), "In the file d_model is 3, but its matrices are 2 wide.");
+  assert.is(await of({ "J.3": [[2, 3], []] }), '"J.3" has the shape [2, 3]; expected [2, 2].');
+  assert.is(await of({ "J.3": [[3, 2], []] }), '"J.3" has the shape [3, 2]; expected [2, 2].');
   const blocks = Object.fromEntries(Array.from({ length: 1025 }, (_, i) => [`J.${i}`, matrix(0)]));
-  assert.is(await of(blocks), "The file has 1025 blocks; at most 1024 are read.");
+  assert.is(await of(blocks), "The file has 1025 blocks; at most 1024 are supported.");
 });
 
 test("a tuned lens: translator N is of block N - 1, and that of the embedding of none", async () => {
@@ -112,19 +112,19 @@ test("a tuned lens: translator N is of block N - 1, and that of the embedding of
       modelLayers: 3,
       model: "gpt2",
     },
-    notes: ["Its translator of the embedding is left out: no block's output."],
+    notes: ["Its translator of the embedding was skipped, as it does not read a block output."],
   });
   assert.equal(await read(1), { matrix: Float32Array.of(20, 21, 22, 23), bias: Float32Array.of(8, 9) });
   assert.equal(await read(0), { matrix: Float32Array.of(10, 11, 12, 13) });
   const { "0.weight": _, ...without } = tuned;
   assert.equal((await lens(without, {})).notes, []);
   for (const [weights, said, message] of [
-    [tuned, undefined, "A tuned lens has a config.json beside its params.pt; there is none."],
-    [tuned, [], "config.json is no JSON object."],
-    [tuned, { lens_type: "other" }, 'The lens is a "other"; linear_tuned_lens is read.'],
-    [tuned, { d_model: 3 }, "config.json says d_model 3; the matrices are 2 wide."],
-    [tuned, { num_hidden_layers: 2 }, "config.json says 2 blocks; the file has a translator 2."],
-    [{ "0.weight": matrix(0) } as Arrays, {}, "The lens translates the embedding alone, no block's output."],
+    [tuned, undefined, "A tuned lens needs a config.json next to its params.pt; there is none."],
+    [tuned, [], "config.json is not a JSON object."],
+    [tuned, { lens_type: "other" }, 'The lens is a "other"; only linear_tuned_lens is supported.'],
+    [tuned, { d_model: 3 }, "In config.json d_model is 3, but the matrices are 2 wide."],
+    [tuned, { num_hidden_layers: 2 }, "config.json lists 2 blocks, but the file has a translator 2."],
+    [{ "0.weight": matrix(0) } as Arrays, {}, "The lens translates only the embedding, not block outputs."],
   ] as const) {
     assert.is(await refusal(() => lens(weights, said)), message);
   }
@@ -159,15 +159,18 @@ test("a lens of tapline's own says what it is", async () => {
     const { residual, notes } = await own(JSON.stringify({ kind }));
     assert.equal([residual, notes], [false, []]);
   }
-  const unsaid = "The file says that it is a lens of tapline's, and not which.";
+  const unsaid = "The file is marked as a tapline lens, but its description is invalid.";
   assert.is(await refusal(() => own(undefined)), unsaid);
   assert.is(await refusal(() => own("{")), unsaid);
-  assert.is(await refusal(() => own("[]")), "what the file says of itself is no JSON object.");
-  assert.is(await refusal(() => own('{"kind":"other"}')), 'The lens is of the kind "other", which is none.');
-  assert.is(await refusal(() => own('{"kind":"tuned"}', {})), "The lens translates no block's output.");
+  assert.is(await refusal(() => own("[]")), "the file's metadata is not a JSON object.");
+  assert.is(await refusal(() => own('{"kind":"other"}')), 'The lens has the unknown kind "other".');
+  assert.is(
+    await refusal(() => own('{"kind":"tuned"}', {})),
+    "The lens does not translate any block output.",
+  );
   assert.is(
     await refusal(() => lens({ w: matrix(1) })),
-    'The file is no lens that is read: it has "w"; a Jacobian lens has J by block, a tuned lens N.weight and N.bias.',
+    'The file is not a supported lens: it has "w"; Jacobian lenses have J by block, tuned lenses N.weight and N.bias.',
   );
   assert.match(await refusal(() => lens({})), /it has no arrays;/);
 });

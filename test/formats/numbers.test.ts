@@ -70,13 +70,14 @@ test("a tensor's place is what its shape and type need, within the file", () => 
   const one = (entry: object) =>
     file({ t: { dtype: "F32", shape: [2], data_offsets: [0, 8], ...entry } }, bytes);
   assert.is(decodeSafetensors(one({})).tensors.size, 1);
-  const outside = (shape: string) => `The tensor "t" does not lie in the file as its shape [${shape}] says.`;
+  const outside = (shape: string) =>
+    `The tensor "t" has offsets that do not match the file and its shape [${shape}].`;
   refused(one({ data_offsets: [1, 9] }), outside("2"));
   refused(one({ data_offsets: [8, 0] }), outside("2"));
   refused(one({ shape: [], data_offsets: [4, 0] }), outside(""));
   refused(one({ shape: [3] }), outside("3"));
   refused(one({ shape: [2, 1, 0] }), outside("2, 1, 0"));
-  const placeless = 'The tensor "t" has no shape or no place in the file.';
+  const placeless = 'The tensor "t" lacks a valid shape or offsets.';
   for (const entry of [
     ...[{ shape: [-2] }, { shape: [1.5] }, { shape: 2 }, { shape: ["2"] }, { shape: null }],
     ...[{ data_offsets: [0] }, { data_offsets: [0, 8, 8] }, { data_offsets: [-8, 0] }, { data_offsets: "0" }],
@@ -85,11 +86,14 @@ test("a tensor's place is what its shape and type need, within the file", () => 
   }
   refused(file({ t: null }), placeless);
   refused(file({ t: 7 }), placeless);
-  refused(one({ dtype: "F8" }), 'The tensor "t" is of type "F8"; F64, F32, F16, BF16, I64, I32 are read.');
+  refused(
+    one({ dtype: "F8" }),
+    'The tensor "t" is of type "F8"; F64, F32, F16, BF16, I64, I32 are supported.',
+  );
 });
 
 test("a header that is no object of JSON; metadata that are texts are kept", () => {
-  const no = (why: string) => `The file is no .safetensors file: its header is no ${why}.`;
+  const no = (why: string) => `The file is not a .safetensors file: its header is not ${why}.`;
   refused(file("{nothing"), no("JSON"));
   refused(file('{"\xff":1}'), no("JSON"));
   for (const header of ["null", "[]", "7", '"a"']) refused(file(header.padEnd(10)), no("object"));

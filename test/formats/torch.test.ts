@@ -83,12 +83,12 @@ test("a tensor that does not lie in its storage is refused, one that repeats a n
   const beyond = changed("K\x01K\x02K\x03", "K\x03K\x02K\x03"); // from 3 on, the last is element 8 of 8
   assert.throws(
     () => readTorchPickle(beyond),
-    (error: Error) => /shape \[2, 3\] does not lie in its storage of 8/.test(error.message),
+    (error: Error) => /shape \[2, 3\] exceeds its storage of 8/.test(error.message),
   );
   const repeated = changed("K\x02K\x03\x86K\x01K\x02\x86", "K\x7fK\x7f\x86K\x00K\x00\x86");
   assert.throws(
     () => readTorchPickle(repeated),
-    (error: Error) => /shape \[127, 127\] does not lie in its storage of 8/.test(error.message),
+    (error: Error) => /shape \[127, 127\] exceeds its storage of 8/.test(error.message),
   );
 });
 
@@ -154,36 +154,36 @@ test("a pickle that says what cannot be is told why", () => {
       () => readPickle(bytes, world),
       (error: Error) => {
         assert.instance(error, FormatError, String(error));
-        assert.is(error.message, `The checkpoint is not read: ${why}.`);
+        assert.is(error.message, `The checkpoint cannot be read: ${why}.`);
         return true;
       },
     );
   for (const bytes of [Buffer.of(0x80, 3, 0x4e, 0x2e), Buffer.of(0x81, 2, 0x4e, 0x2e)])
-    refused(bytes, "it is no pickle of protocol 2");
-  const [below, missing] = ["it takes more than it has put down", "it looks at what is not there"];
+    refused(bytes, "it is not a pickle of protocol 2");
+  const [below, missing] = ["it pops more values than it pushed", "it reads an empty stack"];
   for (const [code, why] of [
     ["", below],
     ["(", below],
     ["K\x01\x86", below],
-    ["K\x01t", "it closes what it did not open"],
+    ["K\x01t", "it closes a group that was never opened"],
     ["a", below],
     ["K\x01a", missing],
     ["(K\x01a", missing],
-    ["NK\x01a", "it appends to what is no list"],
-    ["}(K\x01e", "it appends to what is no list"],
-    ["]K\x01K\x02s", "it sets items of what is no dict"],
-    ["}(K\x01u", "it sets items of what is no dict"],
-    ["]Nb", "it sets the state of something that is no dict"],
+    ["NK\x01a", "it appends to something that is not a list"],
+    ["}(K\x01e", "it appends to something that is not a list"],
+    ["]K\x01K\x02s", "it sets items of something that is not a dict"],
+    ["}(K\x01u", "it sets items of something that is not a dict"],
+    ["]Nb", "it sets the state of an object that is not a dict"],
     ["q\x00", missing],
-    ["h\x07", "it asks for the place 7, where nothing was put"],
-    ["NNR", "it calls what is no name"],
-    ["cm\nf\nNR", "it calls what is no name"],
-    ["N)R", "it calls what is no name"],
-    ["cm\ng\n)R", 'it names "m.g"; only tensors, numbers, texts, lists and dicts are read'],
-    ["\x01", "it has the opcode 0x01, which no plain checkpoint needs"],
-    ["X\x01\x00\x00\x00\xff", "it has a text that is no UTF-8"],
-    [`c${"m".repeat(257)}\nf\n`, "it has a name without an end"],
-    ["cm", "it has a name without an end"],
+    ["h\x07", "it reads memo 7, which is empty"],
+    ["NNR", "it calls something that is not a name"],
+    ["cm\nf\nNR", "it calls something that is not a name"],
+    ["N)R", "it calls something that is not a name"],
+    ["cm\ng\n)R", 'it names "m.g"; only tensors, numbers, strings, lists and dicts are supported'],
+    ["\x01", "it has the opcode 0x01, which plain checkpoints do not need"],
+    ["X\x01\x00\x00\x00\xff", "it has a string that is not UTF-8"],
+    [`c${"m".repeat(257)}\nf\n`, "it has an unterminated name"],
+    ["cm", "it has an unterminated name"],
   ] as const) {
     refused(pickle(code), why);
   }
@@ -191,7 +191,7 @@ test("a pickle that says what cannot be is told why", () => {
   for (let length = 2; length < good.length; length++) {
     assert.throws(
       () => readTorchPickle(good.subarray(0, length)),
-      /: it (is cut|has a name without an end)\.$/,
+      /: it (is truncated|has an unterminated name)\.$/,
     );
   }
   const steps = (count: number) => pickle("}", "Nb".repeat((count - 2) / 2));
@@ -245,7 +245,7 @@ test("names of a thousand characters, and a hundred thousand of them, are read, 
     return "none";
   };
   const told =
-    "The checkpoint is not read: it names more than 100000 things, or one of them in more than 1000 characters.";
+    "The checkpoint cannot be read: it has more than 100000 names, or a name of more than 1000 characters.";
   const dict = (...items: Buffer[]) => Buffer.concat([Buffer.from("}("), ...items, Buffer.from("u")]);
   const named = (length: number) => pickle(dict(text("a"), dict(text("n".repeat(length)), Buffer.from("N"))));
   // A path: the outer name, a dot, the inner one.
@@ -263,7 +263,7 @@ test("a storage or a tensor that is said in an unknown way", () => {
   const changed = (from: string, to: string) => () =>
     readTorchPickle(Buffer.from(good.toString("latin1").replace(from, to), "latin1"));
   const says = (work: () => unknown, message: string) =>
-    assert.throws(work, (error: Error) => error.message === `The checkpoint is not read: ${message}.`);
+    assert.throws(work, (error: Error) => error.message === `The checkpoint cannot be read: ${message}.`);
   const unknown = "it names a storage in an unknown way";
   says(changed("storage", "STORAGE"), unknown);
   says(changed("X\x01\x00\x00\x000", "X\x01\x00\x00\x00/"), unknown);
@@ -275,8 +275,7 @@ test("a storage or a tensor that is said in an unknown way", () => {
   says(changed("K\x01K\x02K\x03\x86", "NK\x02K\x03\x86"), shapeless);
   says(changed("K\x02K\x03\x86", "K\x02"), shapeless);
   says(changed("K\x01K\x02\x86", "K\x01"), shapeless);
-  const outside = (shape: string) =>
-    `a tensor of the shape [${shape}] does not lie in its storage of 8 numbers`;
+  const outside = (shape: string) => `a tensor of the shape [${shape}] exceeds its storage of 8 numbers`;
   says(changed("K\x02K\x03\x86", "K\x02\x85"), outside("2"));
   const ones = (count: number) => `(${"K\x01".repeat(count)}t`;
   const shaped = (count: number) => {
@@ -314,7 +313,7 @@ test("2,000 damaged checkpoints: read, or refused in a sentence", () => {
           readTorchPickle(cut ? bytes.subarray(0, length) : bytes);
         } catch (error) {
           assert.instance(error, FormatError);
-          assert.match((error as Error).message, /^The checkpoint is not read: [^\n]*\.$/);
+          assert.match((error as Error).message, /^The checkpoint cannot be read: [^\n]*\.$/);
         }
       },
     ),

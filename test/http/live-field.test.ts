@@ -155,7 +155,7 @@ test("names that only resemble tapline are left alone", () => {
   const long = "T".repeat(10_000);
   assert.is(
     disguisedLiveField(`${" ".repeat(10_000)}tapline`, () => long)?.sentence,
-    `"${" ".repeat(60)}": the field is called tapline, in lower case and without spaces.`,
+    `"${" ".repeat(60)}": the field is named tapline, in lower case and without spaces.`,
   );
 });
 

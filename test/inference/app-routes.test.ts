@@ -61,7 +61,7 @@ test("embeddings and reranking: what is asked goes on, what this model cannot do
   assert.is(answer.headers["content-type"], "application/json; charset=utf-8");
   assert.equal(asked, [{ route: "embeddings", body: { input, encoding_format: "base64" } }]);
   assert.equal(await refusal("/v1/embeddings", { input, dimensions: 3 }), [
-    ...[400, "dimensions: this model's embeddings have 2, got 3.", "dimensions"],
+    ...[400, "dimensions: must be 2 for this model, got 3.", "dimensions"],
   ]);
   for (const path of ["/v1/rerank", "/v1/reranking"]) {
     asked.length = 0;
@@ -75,7 +75,7 @@ test("embeddings and reranking: what is asked goes on, what this model cannot do
   assert.is(service.admission.inside, 0);
   const off = await stand({ ...about, embeddings: false });
   assert.equal((await off.refusal("/v1/embeddings", { input })).slice(0, 2), [
-    ...[400, "Embeddings are off; start the server with --embeddings."],
+    ...[400, "Embeddings are disabled; start the server with --embeddings."],
   ]);
 });
 
@@ -361,7 +361,7 @@ test("what the engine dropped: the server's end is told with a time, anything el
     const { status, headers, body } = await send("POST", "/tokenize", { content: "a" });
     return [status, headers["retry-after"], body.error.message];
   };
-  assert.equal(await ask(), [503, "5", "The server is ending."]);
+  assert.equal(await ask(), [503, "5", "The server is shutting down."]);
   assert.is(faults.length, 0);
   // Nobody has gone away: that it was cancelled is nobody's wish.
   code = "CANCELLED";
@@ -381,7 +381,7 @@ test("the page that greets a browser says what is served, under which names", as
   assert.match(plain, "Serving m (llama, F16): 2 slots of 100 tokens.");
   assert.match(plain, "embeddings, pooling mean");
   const named = await page({ aliases: ["m", "a", "b"] }, { embeddings: false });
-  assert.match(named, "Serving m, also called a, b (llama, F16)");
+  assert.match(named, "Serving m, also available as a, b (llama, F16)");
   assert.match(named, "<dt>POST /v1/embeddings</dt><dd>off here</dd>");
 });
 

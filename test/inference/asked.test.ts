@@ -159,7 +159,7 @@ test("completions: best_of is n, and log-probabilities of a prompt are not of so
   }
   const says = async (more: object, from = refusal) => (await from(path, { prompt: "a", ...more })).slice(1);
   const best = (n: number, of: number) => [
-    `best_of: must be n (${n}), got ${of}; ask for more and choose.`,
+    `best_of: must be n (${n}), got ${of}; request more answers and choose among them.`,
     "best_of",
   ];
   assert.equal(await says({ best_of: 2 }), best(1, 2));
@@ -168,16 +168,16 @@ test("completions: best_of is n, and log-probabilities of a prompt are not of so
   const scored = { echo: true, logprobs: 2 };
   const intervention = { kind: "ablate", layer: 1 };
   assert.equal(await says({ ...scored, tapline: { interventions: [intervention] } }), [
-    "logprobs: with echo not beside interventions; the prompt's are those without any.",
+    "logprobs: not supported with echo and interventions, because the prompt is scored without interventions.",
     "logprobs",
   ]);
   assert.equal(await says({ ...scored, post_sampling_probs: true }), [
-    "post_sampling_probs: not with echo; a prompt's tokens are not sampled.",
+    "post_sampling_probs: not supported with echo, because prompt tokens are not sampled.",
     "post_sampling_probs",
   ]);
   const blind = await stand({ captures: false });
   assert.equal(await says(scored, blind.refusal), [
-    "logprobs: with echo the prompt's are made as captures are. No captures here.",
+    "logprobs: with echo, these need captures of the prompt. No captures here.",
     "logprobs",
   ]);
   // Without log-probabilities the prompt is only text.
@@ -191,7 +191,7 @@ test("completions: best_of is n, and log-probabilities of a prompt are not of so
 
 test("each endpoint looks at what would abort or overload the engine: slots, formats, what is continued, its own fields", async () => {
   const { refusal, engine, post } = await stand();
-  const slot = [400, "id_slot: the server has slots 0 to 1, got 2.", "id_slot"];
+  const slot = [400, "id_slot: must be from 0 to 1 (the server's slots), got 2.", "id_slot"];
   for (const [path, body] of [
     [chat, { messages }],
     ["/v1/completions", { prompt: "a" }],
@@ -204,7 +204,11 @@ test("each endpoint looks at what would abort or overload the engine: slots, for
   const continued = [...messages, { role: "assistant", content: "a\0b" }];
   const field = "messages[1].content";
   assert.equal(await refusal(chat, { messages: continued, json_schema: {} }), [
-    ...[400, `${field}: an answer that is continued under json_schema cannot hold a NUL character.`, field],
+    ...[
+      400,
+      `${field}: must not contain a NUL character if the answer is continued with json_schema.`,
+      field,
+    ],
   ]);
   await engine(chat, { messages: continued });
   const infill = { input_prefix: "a", input_suffix: "b" };
@@ -281,7 +285,7 @@ test("images: their tokens are not counted, and what counts by tokens of text is
   const says = async (path: string, more: object = {}) =>
     (await refusal(path, { messages: seeing, ...more })).slice(1);
   const counted = [
-    "messages: the tokens of images are known only once they are encoded; count texts.",
+    "messages: tokens of images are not known before encoding; only texts can be counted.",
     "messages",
   ];
   assert.equal(await says(`${chat}/input_tokens`), counted);
@@ -289,12 +293,12 @@ test("images: their tokens are not counted, and what counts by tokens of text is
   const first = [{ role: "user", content: [image, { type: "text", text: "a" }] }, ...messages];
   assert.equal(await says(`${chat}/input_tokens`, { messages: first }), counted);
   assert.equal(await says(chat, { tapline: { watch: { layers: [1], norms: true } } }), [
-    "tapline: a chat that shows images is neither changed nor watched.",
+    "tapline: not supported in chats with images.",
     "tapline",
   ]);
   for (const field of ["n", "n_cmpl"]) {
     assert.equal(await says(chat, { [field]: 2 }), [
-      "n: a chat that shows images has one answer, got 2.",
+      "n: chats with images support only one answer, got 2.",
       "n",
     ]);
   }
@@ -390,7 +394,7 @@ test("how a request ends is counted and recorded: with its answer, a fault, in i
   const ending = await post(chat, { messages });
   assert.equal(
     [ending.status, ending.body.error.message, ending.headers["retry-after"]],
-    [503, "The server is ending.", "5"],
+    [503, "The server is shutting down.", "5"],
   );
 
   const parts = (fault?: Error, data = 'data: {"choices":[]}\n\n') => ({
@@ -405,7 +409,7 @@ test("how a request ends is counted and recorded: with its answer, a fault, in i
   assert.is(last().status, "failed");
   how = () => parts(new NativeError("CLOSED", "The engine is closed."));
   const cut = await post(chat, { messages, stream: true });
-  assert.match(cut.bytes.toString(), /"message":"The server is ending\."/);
+  assert.match(cut.bytes.toString(), /"message":"The server is shutting down\."/);
   assert.equal([last().status, last().errors], ["failed", 1]);
   how = () => parts();
   await post(chat, { messages, stream: true });
@@ -417,10 +421,7 @@ test("a pair takes two slots for each of its answers", async () => {
   const { refusal } = await stand();
   const tapline = { pair: true, interventions: [{ kind: "ablate", layer: 1 }] };
   const says = async (path: string, body: object) => (await refusal(path, { tapline, ...body })).slice(1);
-  const slots = (count: number) => [
-    `tapline.pair: it takes ${count} slots at once; this server has 2.`,
-    "tapline.pair",
-  ];
+  const slots = (count: number) => [`tapline.pair: needs ${count} slots; this server has 2.`, "tapline.pair"];
   assert.equal(await says("/v1/completions", { prompt: ["a", "b"] }), slots(4));
   assert.equal(await says("/v1/completions", { prompt: ["a", "b"], n: 2 }), slots(8));
   assert.equal(await says("/v1/completions", { prompt: [[1, 2], [3]] }), slots(4));
@@ -428,11 +429,11 @@ test("a pair takes two slots for each of its answers", async () => {
   assert.equal(await says("/v1/completions", { prompt: "a", n: 1, n_cmpl: 2 }), slots(4));
   assert.equal(await says(chat, { messages, n: 2 }), slots(4));
   assert.equal(await says(chat, { messages, n: 1, tapline: { pair: true } }), [
-    "tapline.pair: there are no interventions to leave out beside it.",
+    "tapline.pair: needs interventions.",
     "tapline.pair",
   ]);
   assert.equal(await says("/v1/responses", { input: "a" }), [
-    "tapline.pair: this API's answers are one; ask /v1/chat/completions.",
+    "tapline.pair: this API returns a single answer; use /v1/chat/completions.",
     "tapline.pair",
   ]);
 });

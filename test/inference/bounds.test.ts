@@ -68,7 +68,7 @@ test("a stream for no token has its two ends, and nothing between them", async (
   assert.ok(bytes.toString().endsWith("data: [DONE]\n\n"));
 });
 
-test("llama-server's own completions make no token either", async () => {
+test("llama-server's completions make no token either", async () => {
   const whole = {
     ...{ index: 0, content: "ust", tokens: [7], tokens_predicted: 1, tokens_evaluated: 2, stop: true },
     ...{ stop_type: "word", stopping_word: "ust", completion_probabilities: [{ token: "ust" }] },
@@ -142,7 +142,7 @@ test("up to 2,048 prompts, texts and tokens mixed, go to the engine as they are"
   const prompt = Array(2048).fill("a");
   assert.is((await many.engine("/v1/completions", { prompt, n: 8 })).body.n, 8);
   assert.equal(await many.refusal("/v1/completions", { prompt, n: 9 }), [
-    ...[400, "n: at most 16384 answers to all prompts, got 18432.", "n"],
+    ...[400, "n: at most 16384 answers in total, got 18432.", "n"],
   ]);
 });
 
@@ -164,12 +164,12 @@ test("ranges of tokens run forwards", async () => {
     ],
   ] as const) {
     const path = `tapline.interventions[0].positions[${range}]`;
-    const sentence = `${path}: must not begin after its end, got ${ends}.`;
+    const sentence = `${path}: must not start after its end, got ${ends}.`;
     assert.equal(await at(edit(positions as unknown as number[][])), [400, sentence, path]);
   }
   const path = "tapline.watch.positions[0]";
   assert.equal(await at({ watch: { layers: [0], norms: true, positions: [[3, 1]] } }), [
-    ...[400, `${path}: must not begin after its end, got 3 and 1.`, path],
+    ...[400, `${path}: must not start after its end, got 3 and 1.`, path],
   ]);
 });
 

@@ -94,7 +94,7 @@ test("one at a time: another one meanwhile is 409", async () => {
     while (!(await server.get("/lab/capabilities")).body.pending);
     const second = await ask();
     assert.is(second.status, 409);
-    assert.match(second.body.error, /already waiting or running/);
+    assert.match(second.body.error, /already queued or running/);
     release();
     assert.is((await first).status, 200);
   } finally {

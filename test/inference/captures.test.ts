@@ -20,7 +20,7 @@ test("a model whose numbers are not finite is not served, whether it has capture
     );
     return [error, ...done];
   };
-  const broken = "This model cannot be served, its weights are damaged or too large: ";
+  const broken = "This model cannot be served, because its weights are damaged or too large: ";
   const asked: object[] = [];
   const capturing = (capture: () => Promise<unknown>) => ({
     info: { captures: true, nLayer: 8 },
@@ -120,7 +120,7 @@ test("captures: what is told, one at a time, and each counted by its end", async
   assert.not(all.pending);
   const first = run();
   assert.ok(all.pending);
-  assert.equal(await run(), [409, "A capture is already waiting or running; try again when it is done."]);
+  assert.equal(await run(), [409, "A capture is already queued or running; retry when it is done."]);
   assert.equal(await run({ model: "n".repeat(300) }), [
     409,
     `The resident model is m, not ${"n".repeat(200)}.`,
@@ -162,7 +162,7 @@ test("captures: who gets no turn in time is told the time, and what cannot be do
       }),
     5,
   );
-  assert.equal(await impatient.run(), [408, "The capture did not get its turn within 0.005 seconds."]);
+  assert.equal(await impatient.run(), [408, "The capture did not start within 0.005 seconds."]);
   assert.equal(impatient.stats.captures, { served: 0, expired: 1, rejected: 0 });
   assert.not(impatient.all.pending);
   for (const [code, status, rejected] of [

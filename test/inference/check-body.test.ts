@@ -51,8 +51,8 @@ test("a body is 64 levels deep at most, in well-formed Unicode", () => {
   };
   // The body itself is above the first level; what is in the innermost one lies a level deeper.
   assert.is(body(nested(63, "x")), "accepted");
-  assert.is(body(nested(64, "x")), "null | The body may be nested 64 levels deep; it has more.");
-  const half = "null | The body must be well-formed Unicode; a text holds half of a surrogate pair.";
+  assert.is(body(nested(64, "x")), "null | The body may be nested at most 64 levels deep.");
+  const half = "null | The body must be well-formed Unicode; a string contains an unpaired surrogate.";
   for (const any of ["\ud800", ["a", "\udfff"], { "\ud800": 1 }, { a: { b: ["\ud83d"] } }]) {
     assert.is(body({ any }), half, JSON.stringify(any));
   }
@@ -66,17 +66,17 @@ const generation = (fields: object, { drafts = false } = {}) =>
 test("formats exclude each other", () => {
   assert.is(
     generation({ grammar: "root ::= x", json_schema: {} }),
-    "grammar | grammar and json_schema exclude each other.",
+    "grammar | grammar and json_schema are mutually exclusive.",
   );
   for (const type of ["json_object", "json_schema"]) {
     const response_format = { type };
     assert.is(
       generation({ grammar: "x", response_format }),
-      "grammar | grammar and response_format exclude each other.",
+      "grammar | grammar and response_format are mutually exclusive.",
     );
     assert.is(
       generation({ json_schema: {}, response_format }),
-      "json_schema | json_schema and response_format exclude each other.",
+      "json_schema | json_schema and response_format are mutually exclusive.",
     );
     assert.is(generation({ response_format }), "accepted");
   }
@@ -91,7 +91,7 @@ test("grammars and patterns that would overflow a stack, or are another language
   assert.is(generation({ grammar: "()".repeat(100) }), "accepted");
   assert.is(
     generation({ grammar: "(".repeat(65) }),
-    "grammar | grammar: parentheses may be nested 64 deep, got more.",
+    "grammar | grammar: parentheses may be nested at most 64 deep.",
   );
   const pattern = (length: number) => ({
     type: "object",
@@ -105,7 +105,7 @@ test("grammars and patterns that would overflow a stack, or are another language
     assert.is(generation({ [field]: wrap(pattern(1024)) }), "accepted");
     assert.is(
       generation({ [field]: wrap(pattern(1025)) }),
-      `${field} | ${field}: a pattern has at most 1024 characters, got 1025.`,
+      `${field} | ${field}: a pattern may have at most 1024 characters, got 1025.`,
     );
   }
   assert.is(
@@ -121,7 +121,10 @@ test("answers, slots, probabilities and stops", () => {
     ["accepted", "accepted", most, most, most],
   );
   assert.is(generation({ id_slot: 3 }), "accepted");
-  assert.is(generation({ id_slot: 4 }), "id_slot | id_slot: the server has slots 0 to 3, got 4.");
+  assert.is(
+    generation({ id_slot: 4 }),
+    "id_slot | id_slot: must be from 0 to 3 (the server's slots), got 4.",
+  );
   assert.is(generation({ top_logprobs: 0 }), "top_logprobs | top_logprobs needs logprobs: true.");
   assert.is(
     generation({ top_logprobs: 0, logprobs: 1 }),
@@ -162,7 +165,7 @@ test("messages have content, of text, and of images where the server sees them",
   assert.is(part({ type: "text" }), `${at} | ${at}.text is required.`);
   assert.is(
     part({ type: "x".repeat(70) }),
-    `${at} | ${at}: only parts of type text are accepted, got ${"x".repeat(60)}.`,
+    `${at} | ${at}: only parts of type text are supported, got ${"x".repeat(60)}.`,
   );
   const image = (url?: string, images = true) =>
     part({ type: "image_url", ...(url && { image_url: { url } }) }, images);
@@ -170,9 +173,9 @@ test("messages have content, of text, and of images where the server sees them",
   assert.is(image(good), "accepted");
   assert.is(
     image(good, false),
-    `${at} | ${at}: this server sees no images; serve with --mmproj and the model's image encoder.`,
+    `${at} | ${at}: images are not supported; start the server with --mmproj and the model's image encoder.`,
   );
-  const fetched = `${at} | ${at}.image_url.url: an image comes as data:image/…;base64,…; nothing is fetched.`;
+  const fetched = `${at} | ${at}.image_url.url: must be a data:image/…;base64,… URL; other URLs are not fetched.`;
   for (const url of [
     undefined,
     "https://example.org/a.png",
@@ -205,7 +208,7 @@ test("an answer that is continued under a format holds no NUL", () => {
       } as unknown as ChatRequest),
     );
   const told = (shape: string) =>
-    `messages[1].content | messages[1].content: an answer that is continued under ${shape} cannot hold a NUL character.`;
+    `messages[1].content | messages[1].content: must not contain a NUL character if the answer is continued with ${shape}.`;
   for (const [field, value] of [
     ["grammar", "x"],
     ["json_schema", {}],

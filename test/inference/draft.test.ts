@@ -49,7 +49,7 @@ test("probabilities that a guessed token would not have are refused", async () =
   const server = await startServer({ parallel: 1, draft: "demo" });
   try {
     const refused = (field: string) =>
-      `${field}: this server has a draft model, and tokens that it guessed have no probabilities; without --draft they do.`;
+      `${field}: not available with a draft model, whose accepted tokens have no probabilities; start the server without --draft.`;
     const chat = { messages: user("What is the capital of France?"), max_tokens: 3 };
     const completion = { prompt: "The capital of France is", max_tokens: 3 };
     for (const [path, body, expected] of [
@@ -220,7 +220,7 @@ test("beside a draft model: edits, readings and kept rows are of accepted tokens
       const { status, body } = await drafted.post("/v1/completions", { prompt: "x", max_tokens: 1, tapline });
       assert.equal(
         [status, body.error.message],
-        [400, "tapline: conditions cannot be followed beside a draft model (--draft)."],
+        [400, "tapline: conditions are not supported with a draft model (--draft)."],
       );
     }
   } finally {

@@ -190,7 +190,7 @@ test("what would be of another model, too long or too much is refused by name", 
   const long = Array.from({ length: 512 }, () => 400);
   const interventions = [{ kind: "scale", layer: 0, strength: 0 }];
   const cases: [extra: object, param: string, sentence: RegExp][] = [
-    [{ tapline: { interventions } }, "logprobs", /not beside interventions/],
+    [{ tapline: { interventions } }, "logprobs", /not supported with echo and interventions/],
     [{ post_sampling_probs: true }, "post_sampling_probs", /not with echo/],
     [{ prompt: long }, "prompt", /512 tokens and an answer do not fit into the context of 512/],
     [

@@ -188,7 +188,7 @@ test("Responses: what lacks something or is of another kind is refused by its pl
     [{ type: "function_call_output", call_id: "c" }, "input[1].output is required."],
     [
       { type: "web_search_call" },
-      "input[1]: the items here are message, reasoning, function_call and function_call_output, got web_search_call.",
+      "input[1]: supported items are message, reasoning, function_call and function_call_output, got web_search_call.",
     ],
     [{ role: "user", content: [{ type: "input_text" }] }, "input[1].content[0].text is required."],
     [
@@ -197,7 +197,7 @@ test("Responses: what lacks something or is of another kind is refused by its pl
     ],
     [
       { role: "user", content: [{ type: "input_file" }] },
-      "input[1].content[0]: the parts here are input_text, output_text and input_image, got input_file.",
+      "input[1].content[0]: supported parts are input_text, output_text and input_image, got input_file.",
     ],
     [
       { type: "function_call_output", call_id: "c", output: [{ type: "text" }] },
@@ -210,7 +210,7 @@ test("Responses: what lacks something or is of another kind is refused by its pl
     refusal(() => responses({ input: "x", tools: [{ type: "function", name: "f" }, one] }));
   assert.is(
     tool({ type: "web_search" }),
-    "tools[1]: only tools of type function exist here, got web_search.",
+    "tools[1]: only tools of type function are supported, got web_search.",
   );
   assert.is(tool({ type: "function" }), "tools[1].name is required.");
 });
@@ -378,7 +378,7 @@ test("Messages: blocks become a conversation, or are refused by their place", ()
       `messages[0].content[1].${name} is required.`,
     );
   }
-  const wanting = "source: an image has data in base64, or a url.";
+  const wanting = "source: must have base64 data or a url.";
   for (const source of [{ type: "base64" }, { type: "url" }, { type: "file", data: "x", url: "u" }]) {
     assert.is(
       refusal(() => blocks("user", { type: "image", source })),

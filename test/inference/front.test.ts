@@ -37,7 +37,7 @@ const as503 = (sentence: string) => [
 test("until somebody serves, every request is answered with 503, in its API's form, whatever it sends", () =>
   withFront(async (front) => {
     assert.equal([front.host, front.url], ["127.0.0.1", `http://127.0.0.1:${front.port}`]);
-    const loading = "The model is being loaded; try again in a moment.";
+    const loading = "The model is loading; retry in a moment.";
     const asked = await send(`${front.url}/v1/models`, "GET");
     assert.equal(told(asked), as503(loading));
     assert.equal(asked.body, {

@@ -193,7 +193,7 @@ test("a pair: the same answer without the edits beside it, drawn from the same n
   }
   assert.is.not(same.choices[0].text, same.choices[1].text);
   for (const [tapline, more, sentence] of [
-    [{ pair: true, watch: { layers: [1], norms: true } }, {}, /no interventions to leave out/],
+    [{ pair: true, watch: { layers: [1], norms: true } }, {}, /needs interventions/],
     [{ ...steer("unknown", 1), pair: true }, { n: 3 }, /takes 6 slots at once; this server has 4/],
   ] as const) {
     const refused = await server.post("/v1/completions", { prompt: "x", max_tokens: 1, tapline, ...more });
@@ -247,7 +247,7 @@ test("thinking and answer: each edit acts on its part of a chat alone, and each 
     tapline: { interventions: [{ kind: "scale", layer: 3, strength: 1, positions: "answer" }] },
   });
   assert.is(raw.status, 400);
-  assert.match(raw.body.error.message, /part of a chat's answer; this request is no chat/);
+  assert.match(raw.body.error.message, /is available only in chats/);
 });
 
 test("Responses and Messages take the same object, and tell the same, whole and streamed", async () => {
@@ -297,7 +297,7 @@ test("Responses and Messages take the same object, and tell the same, whole and 
     );
     const paired = await server.post(path, { ...common, ...body, tapline: { ...tapline, pair: true } });
     assert.is(paired.status, 400);
-    assert.match(JSON.stringify(paired.body), /this API's answers are one/);
+    assert.match(JSON.stringify(paired.body), /this API returns a single answer/);
     const outside = await server.post(path, { ...common, ...body }, { Origin: "http://localhost:3000" });
     assert.is(outside.status, 403);
   }

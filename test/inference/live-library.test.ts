@@ -132,7 +132,7 @@ test("a feature of a stored dictionary steers as the vector that its decoder row
   assert.match(await refused(along(2, { layer: 4 })), /toy reads block 5, not 4/);
   assert.match(
     await refused(held({ min: 2, strength_unit: "unit" })),
-    /strength_unit has no meaning for a feature's clamp/,
+    /strength_unit is not supported when clamping a feature/,
   );
   assert.match(await refused(along(3)), /has 3 features, 0 to 2; got 3/);
   assert.match(
@@ -189,7 +189,7 @@ test("bad input is one sentence that names the field", async () => {
     at(
       "layer",
       one({ kind: "scale", layer: 8, strength: 2 }),
-      /layer 8 does not exist: the model has 8, 0 to 7/,
+      /layer 8 does not exist; the model has layers 0 to 7/,
     ),
     at("strength", one({ ...good, strength: "much" }), /strength/),
     at("strength", one({ ...good, strength: 1e7 }), /at most 1000000, got 10000000/),
@@ -233,7 +233,7 @@ test("vectors and probes that cannot be this model's are refused by their number
     [
       "vectors/bad",
       encodeSafetensors({ layer_5: numbers(width - 1) }, {}),
-      new RegExp(`${width - 1} values a layer; the model's hidden size is ${width}`),
+      new RegExp(`${width - 1} values per layer; the model's hidden size is ${width}`),
     ],
     ["vectors/bad", encodeSafetensors({ layer_5: numbers(width) }, other), hashes],
     [

@@ -96,7 +96,7 @@ test("a direction at each layer, ascending: the mean of one side less the other'
     );
   assert.is(
     await refused({ method: "pca", positive: ["1 0"], negative: ["1 0", "2 0"] }),
-    "UserError: pca takes pairs: as many negative texts as positive ones, got 1 and 2.",
+    "UserError: pca needs pairs: the same number of positive and negative texts, got 1 and 2.",
   );
   assert.is(
     await refused({ method: "pca", positive: ["1 0"], negative: ["1 0"] }),
@@ -229,8 +229,11 @@ test("kept rows are listed oldest first, read as either file, and forgotten one 
     const answer = await send(method, path);
     return [answer.status, answer.body.error];
   };
-  assert.equal(await refused("GET", "/lab/captures/a?format=csv"), [400, "format: safetensors or npz."]);
-  const none = (id: string) => [404, `There is no capture ${id}; the oldest make room for new ones.`];
+  assert.equal(await refused("GET", "/lab/captures/a?format=csv"), [
+    400,
+    "format: must be safetensors or npz.",
+  ]);
+  const none = (id: string) => [404, `No capture ${id}; old captures are evicted.`];
   const long = "x".repeat(90);
   assert.equal(await refused("GET", `/lab/captures/${long}`), none(long.slice(0, 80)));
   assert.equal(await refused("GET", "/lab/captures/c/features?dictionary=d"), none("c"));
@@ -289,12 +292,12 @@ test("features of kept rows: those that were computed are encoded, and told in t
   }
   for (const top of ["0", "101", "1e1", "", "-1", "2&top=3"]) {
     const refused = await send("GET", `/lab/captures/a/features?dictionary=d&top=${top}`);
-    assert.equal([refused.status, refused.body.error], [400, "top: a number from 1 to 100."], top);
+    assert.equal([refused.status, refused.body.error], [400, "top: must be a number from 1 to 100."], top);
   }
   const unnamed = await send("GET", "/lab/captures/a/features");
   assert.equal(
     [unnamed.status, unnamed.body.error],
-    [400, "dictionary: the name of a dictionary that is kept here is needed."],
+    [400, "dictionary: the name of a saved dictionary is required."],
   );
   const capture = service.rows.get("a") as RowCapture;
   const read = (more: object) =>
@@ -302,10 +305,10 @@ test("features of kept rows: those that were computed are encoded, and told in t
       () => "read",
       (error: Error) => `${error.name}: ${error.message}`,
     );
-  assert.is(await read({ layer: 0 }), "UserError: The dictionary d reads block 0; the capture holds 1, 3.");
+  assert.is(await read({ layer: 0 }), "UserError: The dictionary d reads block 0; the capture has 1, 3.");
   assert.is(
     await read({ point: "mid" }),
-    "UserError: The dictionary d reads mid of block 3; here block outputs are read and changed.",
+    "UserError: The dictionary d reads mid of block 3; only block outputs are supported here.",
   );
 });
 
@@ -334,7 +337,7 @@ test("who may open the model: programs on this machine, where it can be opened, 
     "tapline",
   ]);
   const drafts = await stand({}, { ...withLibrary({}), drafts: true });
-  const conditions = ["tapline: conditions cannot be followed beside a draft model (--draft).", "tapline"];
+  const conditions = ["tapline: conditions are not supported with a draft model (--draft).", "tapline"];
   const when = { probe: "p", above: 0.5 };
   for (const tapline of [{ stop_when: when }, { interventions: [ablate, { ...ablate, when }] }]) {
     assert.equal((await drafts.refusal(path, asks(tapline))).slice(1), conditions);

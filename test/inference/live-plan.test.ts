@@ -198,7 +198,7 @@ test("conditions: each its own, a probe once, above or below, and which edit wai
     ["probe", "truth", model],
     ["probe", "calm", model],
   ]);
-  const both = "one of above and below is required, and not both.";
+  const both = "exactly one of above and below is required.";
   const ablate = { kind: "ablate", layer: 0 };
   for (const [request, sentence] of [
     [{ stop_when: { probe: "truth" } }, `tapline.stop_when | tapline.stop_when: ${both}`],
@@ -223,9 +223,9 @@ test("conditions: each its own, a probe once, above or below, and which edit wai
 test("an intervention that lacks, or has, what its kind needs, or does not, is refused by that field", async () => {
   const path = "tapline.interventions[0]";
   const unit = (kind: string) =>
-    `.strength_unit | ${path}.strength_unit: ${kind} has none; steer and clamp have.`;
-  const meaningless = `.strength_unit | ${path}.strength_unit has no meaning for a feature's clamp: min and max are its activation.`;
-  const alone = (kind: string) => `.min | ${path}: min and max belong to clamp, not to ${kind}.`;
+    `.strength_unit | ${path}.strength_unit: not supported for ${kind}, only for steer and clamp.`;
+  const meaningless = `.strength_unit | ${path}.strength_unit is not supported when clamping a feature: min and max bound its activation.`;
+  const alone = (kind: string) => `.min | ${path}: min and max are supported for clamp, not for ${kind}.`;
   const needs = (kind: string) => [{ kind, layer: 0 }, `.vector | ${path}.vector is required for ${kind}.`];
   const takesNone = (kind: string) => [
     { kind, layer: 0, vector: "v", strength: 1 },
@@ -233,12 +233,15 @@ test("an intervention that lacks, or has, what its kind needs, or does not, is r
   ];
   const v = { vector: "v", layer: 0 };
   const f = { vector: { feature: ["d", 7] } };
-  const order = `.vector | ${path}.vector.feature is a dictionary's name and a feature's index, in this order.`;
-  const none = (layer: number) => `layer ${layer} does not exist: the model has 4, 0 to 3.`;
+  const order = `.vector | ${path}.vector.feature must be [dictionary, index], in this order.`;
+  const none = (layer: number) => `layer ${layer} does not exist; the model has layers 0 to 3.`;
   for (const [intervention, sentence] of [
     ...["steer", "patch", "project_out", "clamp"].map(needs),
     ...["scale", "ablate"].map(takesNone),
-    [{ kind: "ablate", layer: 0, layers: [0] }, `.layers | ${path}: layer and layers exclude each other.`],
+    [
+      { kind: "ablate", layer: 0, layers: [0] },
+      `.layers | ${path}: layer and layers are mutually exclusive.`,
+    ],
     [{ kind: "scale", layer: 0 }, `.strength | ${path}.strength is required for scale.`],
     [{ kind: "scale", layer: 0, strength: 1, strength_unit: "unit" }, unit("scale")],
     [{ kind: "ablate", layer: 0, strength_unit: "unit" }, unit("ablate")],
@@ -249,7 +252,7 @@ test("an intervention that lacks, or has, what its kind needs, or does not, is r
     [{ kind: "ablate", layer: 0, max: 0 }, alone("ablate")],
     ...[-0.5, 1.5].map((strength): [object, string] => [
       { kind: "clamp", ...v, max: 1, strength },
-      `.strength | ${path}.strength: from 0 to 1 for clamp, whose strength is the share of the correction; got ${strength}.`,
+      `.strength | ${path}.strength: must be from 0 to 1 for clamp (the share of the correction), got ${strength}.`,
     ]),
     [{ kind: "clamp", ...v }, `.min | ${path}: a clamp needs min or max.`],
     [{ kind: "clamp", ...v, min: 2, max: 1 }, `.min | ${path}: min (2) must not exceed max (1).`],
@@ -278,8 +281,7 @@ test("an intervention that lacks, or has, what its kind needs, or does not, is r
 test("thinking and answer are parts of a chat's answer, and of nothing else's", async () => {
   const ablate = { kind: "ablate", layer: 0 };
   for (const positions of ["thinking", "answer"]) {
-    const told = (path: string) =>
-      `${path} | ${path}: ${positions} is a part of a chat's answer; this request is no chat.`;
+    const told = (path: string) => `${path} | ${path}: ${positions} is available only in chats.`;
     const watch = { layers: [0], norms: true, positions };
     const interventions = [ablate, { ...ablate, positions }];
     assert.is(await refusal({ watch }), told("tapline.watch.positions"));
@@ -329,7 +331,7 @@ test("a watch of nothing, or where there is nothing, is refused", async () => {
     [{ states: true, probes: ["truth"] }, layers],
     [
       { layers: [0, 4], norms: true },
-      `${path}.layers | ${path}.layers: layer 4 does not exist: the model has 4, 0 to 3.`,
+      `${path}.layers | ${path}.layers: layer 4 does not exist; the model has layers 0 to 3.`,
     ],
     [{ probes: ["x"] }, `${path}.probes | ${path}.probes: There is no probe named x.`],
     [
@@ -338,7 +340,7 @@ test("a watch of nothing, or where there is nothing, is refused", async () => {
     ],
     [
       { projections: ["v"], layers: [0, 2] },
-      `${path}.projections | ${path}.projections: v has layers 1, 3, none of which is watched.`,
+      `${path}.projections | ${path}.projections: v has layers 1, 3, but none of them is watched.`,
     ],
   ] as const) {
     assert.is(await refusal({ watch }), sentence);

@@ -77,15 +77,15 @@ test("kept rows are read through a dictionary: the strongest features of each, a
     const { status, body } = await server.get(`${path}/features${query}`);
     return [status, body.error.message ?? body.error];
   };
-  assert.equal(await refused(""), [400, "dictionary: the name of a dictionary that is kept here is needed."]);
+  assert.equal(await refused(""), [400, "dictionary: the name of a saved dictionary is required."]);
   assert.is((await refused("?dictionary=nowhere"))[0], 400);
-  assert.equal(await refused("?dictionary=corner&top=101"), [400, "top: a number from 1 to 100."]);
+  assert.equal(await refused("?dictionary=corner&top=101"), [400, "top: must be a number from 1 to 100."]);
   const elsewhere = await complete(question("Japan"), { watch: { layers: [2], states: true } });
   const other = await server.get(
     `/lab/captures/${elsewhere.choices[0].tapline.capture.id}/features?dictionary=corner`,
   );
   assert.is(other.status, 400);
-  assert.match(JSON.stringify(other.body), /corner reads block 5; the capture holds 2\./);
+  assert.match(JSON.stringify(other.body), /corner reads block 5; the capture has 2\./);
   assert.is((await server.get("/lab/captures/cap-0-0/features?dictionary=corner")).status, 404);
   const { captures } = (await server.get("/lab/captures")).body as { captures: { id: string }[] };
   for (const { id } of captures) await fetch(`${server.url}/lab/captures/${id}`, { method: "DELETE" });

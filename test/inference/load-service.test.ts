@@ -116,7 +116,7 @@ test("the engine is opened with what concerns it, and the service knows the rest
   );
   assert.equal(service.backend, { backend: "cpu", devices: [{ kind: "cpu" }] });
   for (let slot = 0; slot < 2; slot++) admission.enter();
-  assert.throws(() => admission.enter(), /2 requests are running or waiting/);
+  assert.throws(() => admission.enter(), /2 requests are already running or waiting/);
   assert.equal(await library.vectors.list(), []);
 });
 
@@ -185,18 +185,18 @@ test("a model that cannot fit is refused unless it is forced, one that hardly fi
 });
 
 test("what changes nothing, or less than it was meant to, is warned of", async () => {
-  const none = "--split-mode, --tensor-split and --main-gpu change nothing: no GPU is used here.";
+  const none = "--split-mode, --tensor-split and --main-gpu have no effect, because no GPU is used.";
   const spread: Partial<ServingOptions>[] = [{ splitMode: "row" }, { tensorSplit: [1] }, { mainGpu: 0 }];
   for (const options of spread) assert.equal((await loaded(options)).warnings, [none]);
   kinds = ["cpu", "gpu"];
   for (const options of spread) assert.equal((await loaded(options)).warnings, []);
   const cut = (asked: number) =>
-    `--ctx-size ${asked} is more than this model was trained with: a slot holds 512 tokens.`;
+    `--ctx-size ${asked} exceeds this model's training context: a slot holds 512 tokens.`;
   assert.equal((await loaded({ ctxSize: 512 })).warnings, []);
   assert.equal((await loaded({ ctxSize: 513 })).warnings, [cut(513)]);
   tools = false;
   assert.equal((await loaded()).warnings, [
-    "Requests that offer tools are refused: this model's chat template has no form for them.",
+    "Requests with tools will be refused, because this model's chat template does not support them.",
   ]);
 });
 
@@ -204,7 +204,7 @@ test("a model whose numbers are not finite is closed again, and not served", asy
   broken = true;
   assert.is(
     await refused(),
-    "UserError: This model cannot be served, its weights are damaged or too large: Block 2 is not finite.",
+    "UserError: This model cannot be served, because its weights are damaged or too large: Block 2 is not finite.",
   );
   assert.is(closed, 1);
 });

@@ -126,7 +126,7 @@ test("an answer that is continued under a schema begins as text that a grammar c
       [body.error.param, body.error.message],
       [
         "messages[1].content",
-        "messages[1].content: an answer that is continued under response_format cannot hold a NUL character.",
+        "messages[1].content: must not contain a NUL character if the answer is continued with response_format.",
       ],
     );
   }
@@ -155,7 +155,7 @@ test("an answer that is continued and does not fit its format is refused with a 
       [answer.status, answer.body.error?.message, answer.body.error?.type],
       [
         400,
-        "The answer that is to be continued, a last message from the assistant, does not fit the format that it has to follow (json_schema, response_format, text.format or tools).",
+        "The final assistant message, which is to be continued, does not match the required format (json_schema, response_format, text.format or tools).",
         "invalid_request_error",
       ],
     );
@@ -374,7 +374,7 @@ test("errors have their status, code and parameter", async () => {
     },
     (error) => {
       assert.instance(error, OpenAI.BadRequestError);
-      assert.match(error.message, "this server sees no images");
+      assert.match(error.message, "images are not supported");
     },
   );
   await fails({ messages: [] }, (error) => assert.match(error.message, "at least 1 entry, got 0"));

@@ -19,7 +19,7 @@ function refusal(run: () => unknown): [number, string, string | null, Record<str
 test("as many are let in as there are slots and waiting places; each leaves once", () => {
   const admission = new Admission(2, 1);
   const leave = [admission.enter(), admission.enter(), admission.enter()];
-  const busy = "The server is busy: 3 requests are running or waiting already.";
+  const busy = "The server is busy: 3 requests are already running or waiting.";
   assert.equal(
     refusal(() => admission.enter()),
     [503, busy, "overloaded", { "Retry-After": "1" }],
@@ -33,7 +33,7 @@ test("as many are let in as there are slots and waiting places; each leaves once
   admission.close();
   assert.equal(
     refusal(() => admission.enter()),
-    [503, "The server is ending.", "overloaded", { "Retry-After": "5" }],
+    [503, "The server is shutting down.", "overloaded", { "Retry-After": "5" }],
   );
   assert.is(admission.inside, 2);
   // 256 may wait unless told otherwise.
@@ -53,7 +53,7 @@ test("a service that ends lets nobody in, and waits a while for who is inside be
     return { admission, done, leave, ended };
   };
   const patient = ending(1e9);
-  assert.is(refusal(() => patient.admission.enter())[1], "The server is ending.");
+  assert.is(refusal(() => patient.admission.enter())[1], "The server is shutting down.");
   assert.equal(patient.done, []);
   patient.leave();
   await patient.ended;
@@ -87,7 +87,7 @@ test("an engine's refusal is the answer, with whose fault it is", () => {
     "context_length_exceeded",
   ]);
   const unfit = refused(400, { message: "Failed to initialize samplers: std::exception", type: "x" })[1];
-  assert.match(String(unfit), "does not fit the format");
+  assert.match(String(unfit), "does not match the required format");
   assert.is(wholeBody({ status: 399, body: "b" }), "b");
 });
 

@@ -133,7 +133,7 @@ test("prompts that are too long, too much to tell, or nothing that the model can
     [
       ...[
         400,
-        "logprobs: with echo an answer tells at most 1048576 log-probabilities of its prompts, these are 1049600; ask for fewer prompts, alternatives or answers at once.",
+        "logprobs: with echo, at most 1048576 log-probabilities of prompt tokens per answer, got 1049600; request fewer prompts, alternatives or answers.",
         "logprobs",
       ],
     ],

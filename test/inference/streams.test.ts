@@ -133,7 +133,7 @@ test("a fault in the middle of a stream is its last event, in the form that was 
   };
   const body = (message: string) =>
     `data: ${JSON.stringify({ error: { message, type: "server_error", param: null, code: null } })}\n\n`;
-  assert.is(await fails(new NativeError("CLOSED", "x")), body("The server is ending."));
+  assert.is(await fails(new NativeError("CLOSED", "x")), body("The server is shutting down."));
   assert.is(
     await fails(new Error("secret")),
     body("The service failed on this request; its log says where."),
@@ -144,7 +144,7 @@ test("a fault in the middle of a stream is its last event, in the form that was 
     end: () => "",
     whole: () => ({}),
   };
-  assert.is(await fails(new NativeError("CLOSED", "x"), form), "<The server is ending.>");
+  assert.is(await fails(new NativeError("CLOSED", "x"), form), "<The server is shutting down.>");
 });
 
 test.run();

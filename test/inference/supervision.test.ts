@@ -97,21 +97,24 @@ test("a start that fails is told at once: by its own sentence, or by how the pro
   const kill = (signal: string) => `process.kill(process.pid, "${signal}"); setInterval(() => {}, 1000);`;
   assert.is(
     await refusal(dies("process.exit(3);")),
-    "The serving process ended with code 3; it said last: last words.",
+    "The serving process ended with code 3; its last output: last words.",
   );
   assert.is(await refusal("process.exit(0);"), "The serving process ended with code 0.");
   assert.is(
     await refusal(dies(kill("SIGABRT"))),
-    "The serving process crashed (SIGABRT); it said last: last words.",
+    "The serving process crashed (SIGABRT); its last output: last words.",
   );
   assert.is(
     await refusal(dies(kill("SIGKILL"))),
-    "The serving process was killed, by somebody or for lack of memory.",
+    "The serving process was killed, by a user or for lack of memory.",
   );
   const remote = `process.stdout.write("Remote RPC server crashed or returned malformed response\\n", () => process.abort());`;
-  assert.is(await refusal(remote), "An rpc-server went away, and what it held of the model with it.");
+  assert.is(await refusal(remote), "An rpc-server was lost, along with its part of the model.");
   const much = `process.stderr.write("x".repeat(3000), () => process.exit(1));`;
-  assert.is(await refusal(much), `The serving process ended with code 1; it said last: ${"x".repeat(2000)}.`);
+  assert.is(
+    await refusal(much),
+    `The serving process ended with code 1; its last output: ${"x".repeat(2000)}.`,
+  );
 });
 
 test("a signal ends the start, before it and while it loads", async () => {
@@ -164,7 +167,7 @@ test("a process that fails quickly again and again is given up, after pauses tha
     );
     assert.instance(error, UserError);
     const sentence = "The serving process ended with code 9.";
-    assert.is(error.message, `The serving process failed 5 times in a row; the last time: ${sentence}`);
+    assert.is(error.message, `The serving process failed 5 times in a row. Last failure: ${sentence}`);
     assert.equal([crashes, patient], [Array(5).fill(sentence), [false, true, true, true, true]]);
     assert.equal(pauses, [0, 250, 500, 1000]);
     await serving.close();
@@ -234,8 +237,7 @@ test("a connection ends for its client when it has ended in the serving process"
 });
 
 test("a request that a dying process did not answer gets 502, in its API's form", async () => {
-  const message =
-    "The server failed while it worked on this request, before its answer began; it is starting again.";
+  const message = "The server crashed while processing this request; it is restarting.";
   for (const [path, body] of [
     [
       "/v1/chat/completions",
@@ -315,7 +317,7 @@ test("while nobody serves, the port answers for itself, in each API's form; an e
       );
       assert.match(
         asked.body.error.message,
-        /^The server is (restarting after a fault; try again in a moment|ending)\.$/,
+        /^The server is (restarting after a crash; retry in a moment|shutting down)\.$/,
       );
       assert.is(asked.body.error.code, "unavailable");
     }

@@ -202,15 +202,15 @@ test("rows beyond what a probe is trained on are refused before anything is comp
   assert.is(sentence(512, 33, { layers: 1, hidden: 4096 }), 2 ** 28);
   assert.is(
     sentence(512, 34, { layers: 1, hidden: 1 }),
-    "rows all: the examples have 16896 rows; a probe is trained on at most 16384.",
+    "rows all: the examples have 16896 activations; a probe is trained on at most 16384.",
   );
   assert.is(
     sentence(512, 33, { layers: 8, hidden: 896 }),
-    "rows all: 16384 rows of 896 numbers at 8 layers take 470 MB; at most 268 MB are kept: choose fewer layers or texts.",
+    "rows all: 16384 rows of 896 numbers at 8 layers take 470 MB; at most 268 MB are allowed: choose fewer layers or texts.",
   );
   assert.is(
     sentence(512, 33, { layers: 1, hidden: 4097 }),
-    "rows all: 16384 rows of 4097 numbers at 1 layer take 269 MB; at most 268 MB are kept: choose fewer layers or texts.",
+    "rows all: 16384 rows of 4097 numbers at 1 layer take 269 MB; at most 268 MB are allowed: choose fewer layers or texts.",
   );
   const long = Array.from({ length: 90 }, (_, index) => ({
     text: `${index} ${"word ".repeat(200)}`,
@@ -222,7 +222,7 @@ test("rows beyond what a probe is trained on are refused before anything is comp
   const job = await harness.finished(id);
   assert.match(
     job.error as string,
-    /^rows all: the examples have \d{5} rows; a probe is trained on at most 16384\.$/,
+    /^rows all: the examples have \d{5} activations; a probe is trained on at most 16384\.$/,
   );
 });
 

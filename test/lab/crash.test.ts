@@ -184,7 +184,7 @@ test("cancel and close kill the worker with its children; close marks the job in
           readFileSync(join(own.lab.folder, job as string, "job.json"), "utf8"),
         ) as Job;
         assert.is(stored.status, "interrupted");
-        assert.is(stored.error, `The service ended while the job was ${state}.`);
+        assert.is(stored.error, `The service shut down while the job was ${state}.`);
       }
     }
     for (const pid of pids) await gone(pid);

@@ -166,7 +166,7 @@ test("a training that is stopped goes on to the same files; a finished one is to
   assert.is(steps, 0);
   assert.match(
     await refusal(() => train({ k: 5 }, stopped)),
-    /holds another training: k is 4 there, here 5\./,
+    /contains a different training: k is 4 there and 5 here\./,
   );
 });
 
@@ -223,7 +223,7 @@ test("a disk without room for a checkpoint, or for the dictionary: one sentence,
   assert.match(first, oneLine);
   assert.match(
     first,
-    /^The training cannot be kept in [^\n]*checkpoint-layer-2\.safetensors \(ENOSPC\), which takes \d+ kB; what was kept before is as it was\.$/,
+    /^The checkpoint [^\n]*checkpoint-layer-2\.safetensors \(\d+ kB\) cannot be written \(ENOSPC\); the previous one is unchanged\.$/,
   );
   assert.ok(reached > 0 && reached < 60, `it stopped at step ${reached}`);
   assert.ok(size(join(out, "checkpoint-layer-2.safetensors")) > checkpoint);
@@ -237,7 +237,7 @@ test("a disk without room for a checkpoint, or for the dictionary: one sentence,
   assert.match(second, oneLine);
   assert.match(
     second,
-    /^The dictionary of block 5 cannot be written to [^\n]* \(ENOSPC\); once there is room, the same command goes on at the last checkpoint\.$/,
+    /^The dictionary of block 5 cannot be written to [^\n]* \(ENOSPC\); once there is room, run the same command again to resume from the last checkpoint\.$/,
   );
   const kept = filesOf(out, 2).map(bytes);
   assert.equal(
@@ -285,7 +285,10 @@ test("nothing of somebody else's is written over, and what is no extraction is t
   writeFileSync(join(other, "sae-layer-5.safetensors"), "mine");
   assert.match(await refusal(() => train({}, other)), /sae-layer-5\.safetensors is there already/);
   assert.is(readFileSync(join(other, "sae-layer-5.safetensors"), "utf8"), "mine");
-  assert.match(await refusal(() => train({ from: other }, join(folder, "none"))), /holds no extraction/);
+  assert.match(
+    await refusal(() => train({ from: other }, join(folder, "none"))),
+    /does not contain an extraction/,
+  );
   assert.match(
     await refusal(() => train({ layers: [3] }, join(folder, "wrong"))),
     /holds the block outputs of blocks 2, 5, not of block 3\./,

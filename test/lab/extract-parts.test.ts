@@ -223,12 +223,12 @@ test("everything that decides the numbers is in the index, so that another extra
   assert.equal(made, { model: "toy", architecture: "toy", quantization: "F32" });
   const words = readFileSync(body.data, "utf8");
   for (const [more, what] of [
-    [{ max_input_tokens: 6 }, "max_input_tokens is 5 there, here 6"],
-    [{ layers: [1, 2] }, "layers is [2,1] there, here [1,2]"],
+    [{ max_input_tokens: 6 }, "max_input_tokens is 5 there and 6 here"],
+    [{ layers: [1, 2] }, "layers is [2,1] there and [1,2] here"],
   ] as const) {
     assert.is(
       await refusal(() => run({ ...body, ...more })),
-      `${body.out} holds another extraction: ${what}. Choose another folder.`,
+      `${body.out} contains a different extraction: ${what}. Choose another folder.`,
     );
   }
   writeFileSync(body.data, words.replace("w", "v"));

@@ -262,7 +262,7 @@ test("what cannot be is refused in a sentence, and nothing that is there is touc
   await run({ data: good, out });
   assert.match(
     await refused({ data: good, out, rows: "last" }),
-    /another extraction: rows is "all" there, here "last"\./,
+    /a different extraction: rows is "all" there and "last" here\./,
   );
   file("good.txt", "one\ntwo\n\nfour");
   assert.match(await refused({ data: good, out }), /another extraction: data is/);
@@ -352,7 +352,7 @@ test("a disk without the room is told before anything is computed", async () => 
   } catch (error) {
     assert.match(
       (error as Error).message,
-      /^What is to be written has \d+\.?\d? kB, and the disk of .* has 20.0 kB free\.$/,
+      /^The extraction needs \d+\.?\d? kB, but only 20.0 kB are free on the disk of .*\.$/,
     );
   }
 });

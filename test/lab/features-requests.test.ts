@@ -314,11 +314,11 @@ test("texts that are too many or too long, and dictionaries of another place, ar
   assert.is(await says({ dictionary: "mlp", prompt: "a" }), "No MLP here.");
   assert.is(
     await says({ prompt: "a" }, reading({ nLayer: 2 })),
-    "The dictionary four reads block 2; the model has 2, 0 to 1.",
+    "The dictionary four reads block 2; the model has blocks 0 to 1.",
   );
   assert.is(
     await says({ prompt: "a" }, reading({ nEmbd: 3 })),
-    "The dictionary four reads rows of 2 values; the model's hidden size is 3.",
+    "The dictionary four reads activations of 2 values; the model's hidden size is 3.",
   );
 });
 

@@ -322,7 +322,7 @@ test("labels: of a file, of a host asked for these features alone, and what give
     ],
   );
   writeFileSync(path, "none\n{");
-  assert.is(await refusal(() => labelsOf(path, [])), `${path}: Line 1 of the labels is no JSON.`);
+  assert.is(await refusal(() => labelsOf(path, [])), `${path}: Line 1 of the labels is not JSON.`);
   assert.is(await refusal(() => labelsOf(folder, [])), `${folder} cannot be read (EISDIR).`);
   const { fetch } = globalThis;
   const asked: string[] = [];
@@ -347,7 +347,7 @@ test("labels: of a file, of a host asked for these features alone, and what give
     assert.equal(asked.slice(0, 4), ["http://host/api/1", "error", "http://host/api/2", "error"]);
     for (const [feature, message] of [
       [3, "http://host/api/3 answered 503."],
-      [4, "http://host/api/4 gave no labels: Line 1 of the labels is no JSON."],
+      [4, "http://host/api/4 gave no labels: Line 1 of the labels is not JSON."],
       [5, "http://host/api/5 gave no labels: Error: nobody there."],
       [6, "http://host/api/6 answered 16777217 bytes."],
     ] as const) {

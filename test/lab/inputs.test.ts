@@ -85,11 +85,11 @@ test("tokens: one exactly for a target, positions the model was trained on, bloc
   assert.is(await targetToken(model, " x"), 1);
   assert.is(
     await refusal(() => targetToken(model, " x y")),
-    'target_token must encode to exactly one token; " x y" gives 2: " x" " y".',
+    'target_token must encode to exactly one token; " x y" yields 2: " x" " y".',
   );
   assert.is(
     await refusal(() => targetToken(model, "", "pairs[0].foil_token")),
-    'pairs[0].foil_token must encode to exactly one token; "" gives 0: .',
+    'pairs[0].foil_token must encode to exactly one token; "" yields 0: .',
   );
   checkPositions(model, 8, "It");
   assert.is(
@@ -154,7 +154,7 @@ test("no text that is read as it is has control tokens; only a whole one has wha
   const none = { ...own, tokenize: async () => new Int32Array() } as unknown as Model;
   assert.is(
     await refusal(() => rawTokens(none, "", "It")),
-    "It gives no tokens with this model's vocabulary.",
+    "It yields no tokens with this model's vocabulary.",
   );
 });
 
@@ -172,10 +172,14 @@ test("heads: those asked for, or all where blocks have as many; a head's numbers
     [8, 16, 16],
   );
   for (const [layers, asked, message] of [
-    [[1, 3], undefined, "Block 3 mixes tokens without attention heads."],
+    [[1, 3], undefined, "Block 3 has no attention heads."],
     [[2, 4], [1, 2], "heads: 2 does not exist; block 4 has 2 heads, 0 to 1."],
     [[4], [3, 2], "heads: 3, 2 do not exist; block 4 has 2 heads, 0 to 1."],
-    [[1, 2, 4], undefined, "Block 1 has 4 heads and block 4 2: name heads that all have, or layers."],
+    [
+      [1, 2, 4],
+      undefined,
+      "Block 1 has 4 heads and block 4 2: specify heads that all of them have, or other layers.",
+    ],
   ] as const) {
     assert.is(await refusal(() => headsOf(context, layers, asked)), message);
   }

@@ -407,7 +407,7 @@ test("routers, a logit's parts and attention in one inspection: what is too much
   );
   assert.equal([...arrays.get("layer_0_share")!.data], [...Float32Array.of(0.2, 0.1, 0.1, 0.6)]);
   assert.equal(names, ["activations.npz", "routing.npz"]);
-  // Its own pass, from the beginning: along (1, 1) the last token's rows of every half, and what the norm adds.
+  // Its own pass, from the beginning: along (1, 1) the last token's activations of every half, and what the norm adds.
   assert.equal(own.resets, [3]);
   assert.equal(
     own.asked.slice(3).map(({ layers }) => layers),

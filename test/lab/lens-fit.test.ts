@@ -89,16 +89,16 @@ test("a lens that is fitted on an extraction is nearer to the output on texts th
 test("an extraction that no lens can be fitted on is refused with what is missing", async () => {
   assert.match(
     await unfitted(await extracted("shallow", { layers: [3, 5] })),
-    /has the blocks 3, 5; a lens is fitted from some of them to the last, 7\.$/,
+    /has the blocks 3, 5; a lens needs the last block, 7, and at least one other\.$/,
   );
   assert.match(
     await unfitted(await extracted("last", { layers: [6, 7], rows: "last" })),
-    /the last token's row/,
+    /the last token's activation/,
   );
   texts.length = 20;
   assert.match(
     await unfitted(await extracted("few", { layers: [6, 7] })),
-    /has \d+ rows to fit on; a lens of 128 values needs 516\.$/,
+    /has \d+ rows to fit on; a lens of width 128 needs 516\.$/,
   );
   assert.equal(
     (await lenses.list()).map(({ name }) => name),

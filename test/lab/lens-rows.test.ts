@@ -151,7 +151,7 @@ test("a lens is fitted on nine texts of ten without their first tokens, and judg
   // 675 texts of 29 tokens behind the first.
   assert.equal(stored.notes, [
     "Least squares from each block's output to the last block's, on 19575 tokens of 675 texts; every 10th text was held out.",
-    "At block 2 it is no nearer to the output than the logit lens.",
+    "At block 2 it is not closer to the output than the logit lens.",
   ]);
   assert.ok(open.translator(0) !== undefined && open.translator(3) === undefined);
 
@@ -233,11 +233,11 @@ test("too few rows, none held out, another model, other rows: each is refused", 
         [{ index: 10, rows: [wild(), wild(), wild(), wild()] }],
       ]),
     ),
-    "None of the extraction's texts is held out: of 10 texts one says how good the lens is.",
+    "The extraction has no held-out texts: every 10th text is used to evaluate the lens.",
   );
   assert.is(
     await says(await extraction("eleven", [textsOf(11, 2), textsOf(1, 2, 11)])),
-    "The extraction has 11 rows to fit on; a lens of 2 values needs 12.",
+    "The extraction has 11 rows to fit on; a lens of width 2 needs 12.",
   );
   await fitLens({
     ...{ extraction: await extraction("twelve", [textsOf(11, 2), textsOf(1, 3, 11)]), model: model([]).toy },
@@ -248,7 +248,7 @@ test("too few rows, none held out, another model, other rows: each is refused", 
   const fingerprint = (await modelFingerprint(path)).slice(0, 16);
   assert.is(
     await says(other),
-    `The extraction was made with another model (${"f".repeat(16)}) than this one (${fingerprint}).`,
+    `The extraction was made with a different model (${"f".repeat(16)}, not ${fingerprint}).`,
   );
   const place = join(folder, "of-another");
   cpSync(other.folder, place, { recursive: true });
@@ -261,16 +261,19 @@ test("too few rows, none held out, another model, other rows: each is refused", 
   for (const [source, sentence] of [
     [
       { layers: [0, 2] },
-      "The extraction has the blocks 0, 2; a lens is fitted from some of them to the last, 3.",
+      "The extraction has the blocks 0, 2; a lens needs the last block, 3, and at least one other.",
     ],
-    [{ layers: [3] }, "The extraction has the blocks 3; a lens is fitted from some of them to the last, 3."],
+    [
+      { layers: [3] },
+      "The extraction has the blocks 3; a lens needs the last block, 3, and at least one other.",
+    ],
     [
       { hidden: 3 },
-      "The extraction has the blocks 3, 2, 0; a lens is fitted from some of them to the last, 3.",
+      "The extraction has the blocks 3, 2, 0; a lens needs the last block, 3, and at least one other.",
     ],
     [
       { rows: "last" },
-      "The extraction has the last token's row of each text; a lens is fitted on every token's (tapline extract --rows all).",
+      "The extraction has the last token's activation of each text; a lens is fitted on every token's (tapline extract --rows all).",
     ],
     [
       { rows: "mean" },

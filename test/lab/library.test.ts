@@ -96,9 +96,9 @@ test("dictionaries are read from a folder, in a thread of their own", async () =
   assert.equal((await ask("GET", "dictionaries/own")).body, put.body);
   assert.equal((await ask("GET", "dictionaries")).body, { dictionaries: [put.body] });
   for (const [body, sentence] of [
-    [{ from: join(folder, "none") }, /^There is no file or folder .*none\.$/],
-    [{ from: folder, layer: 2 }, /^The file says that it reads block 1, not 2\.$/],
-    [{ from: folder, point: "mid" }, /^Its publisher says that it reads block_out, not mid\.$/],
+    [{ from: join(folder, "none") }, /^No file or folder .*none\.$/],
+    [{ from: folder, layer: 2 }, /^According to the file it reads block 1, not 2\.$/],
+    [{ from: folder, point: "mid" }, /^According to its publisher it reads block_out, not mid\.$/],
     [{ from: folder, layers: 2 }, /unknown field "layers"/],
     [{}, /from/],
   ] as const) {
@@ -126,7 +126,10 @@ test("a reader that ends without a word is the service's fault, and its last wor
   } finally {
     process.execArgv = execArgv;
   }
-  assert.match(logged.join("\n"), /No dictionary, and no word why: x{1000,}its last words/);
+  assert.match(
+    logged.join("\n"),
+    /The library process exited without a result for this dictionary: x{1000,}its last words/,
+  );
   assert.ok(logged.every((line) => line.length < 5000));
 });
 
@@ -143,7 +146,7 @@ test("lenses, too: the list, one from its file, its end", async () => {
   const refused = await ask("PUT", "lenses/other", { from: join(harness.home, "none") });
   assert.equal(
     [refused.status, refused.body.error],
-    [400, `There is no file or folder ${join(harness.home, "none")}.`],
+    [400, `No file or folder ${join(harness.home, "none")}.`],
   );
   assert.is((await ask("PUT", "lenses/other", {})).status, 400);
   assert.equal((await ask("DELETE", "lenses/own")).body, { deleted: true });
@@ -158,10 +161,10 @@ test("what cannot be right is refused in one sentence", async () => {
   );
   const narrow = zipOf({ layer_3: npyFile(ramp.subarray(1), [width - 1]) });
   const cases: [string, unknown, RegExp][] = [
-    ["vectors/a", file, /Which model the file belongs to has to be said/],
+    ["vectors/a", file, /The file does not record its model/],
     ["vectors/a?model=nowhere/at-all", file, /no model nowhere\/at-all on this machine/],
     ["vectors/a?model=demo", other, /belongs to other \(0{16}\), not to demo \([0-9a-f]{16}\)/],
-    ["vectors/a?model=demo", narrow, /127 values a layer; the model's hidden size is 128/],
+    ["vectors/a?model=demo", narrow, /127 values per layer; the model's hidden size is 128/],
     ["vectors/a?model=demo", zipOf({ layer_8: npyFile(ramp, [width]) }), /layer 8; the model has 8, 0 to 7/],
     ["vectors/a?model=demo&layer=x", file, /layer/],
     ["vectors/a?model=demo&format=other", file, /format/],
@@ -182,7 +185,7 @@ test("what cannot be right is refused in one sentence", async () => {
     assert.is(again.status, 200, said);
   }
   const form = await ask("GET", "vectors/a?format=pt");
-  assert.equal([form.status, form.body.error], [400, "format: json, safetensors or gguf."]);
+  assert.equal([form.status, form.body.error], [400, "format: must be json, safetensors or gguf."]);
   assert.is((await ask("GET", "vectors/a?format=json")).body.name, "a");
   const known = await ask("PUT", "vectors/a?model=demo&restamp=1", other);
   assert.is(known.status, 200, "its caller knows better");

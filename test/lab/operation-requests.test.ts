@@ -406,7 +406,7 @@ test("drift: cosines, lengths and differences over all tokens but the first, and
   );
 });
 
-test("a logit's parts: each block's halves along the direction of the token, from the last token's rows", async () => {
+test("a logit's parts: each block's halves along the direction of the token, from the last token's activations", async () => {
   const asked: AdvanceRequest[] = [];
   const rows: Record<string, [number, number]> = {
     ...{ "0 block_in": [1, 1], "0 attn_out": [2, 0], "0 ffn_out": [0, 3], "0 block_out": [9, 9] },

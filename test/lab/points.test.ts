@@ -121,7 +121,7 @@ test("a probe reads the point that it was asked for, its file says so, and nothi
     layer: undefined,
   });
   assert.is(again.point, "attn_out");
-  const refusal = "The probe inner reads attn_out of block 4; here block outputs are read and changed.";
+  const refusal = "The probe inner reads attn_out of block 4; only block outputs are supported here.";
   // Live requests and drift take a probe by this one way.
   assert.is(await sentence(probes.folded("inner", await identity())), refusal);
   const drift = { other: "demo", examples, probe: "inner" };
@@ -143,10 +143,7 @@ test("a probe's file without a point is of the block's output, and one of a poin
   assert.is(result.point, undefined);
   assert.not.match(readFileSync(file("probe-layer-4.npz"), "latin1"), /point\.npy/);
   const odd = await encodeNpz({ ...numbers, bias, point: "résidu" });
-  assert.throws(
-    () => readProbe(odd, reading),
-    /^The file reads "résidu", which is no point that is known here\.$/,
-  );
+  assert.throws(() => readProbe(odd, reading), /^The file reads the unknown point "résidu"\.$/);
   const python = pythonWith("numpy");
   if (python === undefined) return;
   const path = join(folder, "odd.npz");
@@ -194,11 +191,11 @@ test("an autoencoder of another point is kept with it, read and changed there, a
   );
   assert.is(
     await sentence(dictionaries.add("other", path, { point: "mid" })),
-    "Its publisher says that it reads ffn_out, not mid.",
+    "According to its publisher it reads ffn_out, not mid.",
   );
   // Live requests and plain comparisons change block outputs.
   const refusal = (point: string) =>
-    `The dictionary inner reads ffn_out of block 3, not ${point}: its features are directions of what it reads.`;
+    `The dictionary inner reads ffn_out of block 3, not ${point}; its features are directions at that point only.`;
   assert.is(await sentence(dictionaries.direction("inner", 0, 3, shape)), refusal("block_out"));
   const prompt = "Paris is";
   const steer = {

@@ -43,7 +43,7 @@ test("kill -9 of the service: the worker goes too; after a restart the job is in
   ] as const) {
     const { body } = await again.request("GET", `/jobs/${id}`);
     assert.is(body.status, "interrupted");
-    assert.is(body.error, `The service ended while the job was ${state}.`);
+    assert.is(body.error, `The service shut down while the job was ${state}.`);
     assert.type(body.ended, "number");
     assert.equal(readdirSync(join(again.lab.folder, id)).sort(), files, "what nobody can ask for is gone");
     assert.is((await again.request("POST", `/jobs/${id}/cancel`, {})).body.status, "interrupted");

@@ -62,7 +62,7 @@ test("one job runs, two wait, the next is refused; they run in order", async () 
   const third = await harness.submit(demoInspect);
   const refused = await harness.request("POST", "/jobs", demoInspect);
   assert.is(refused.status, 409);
-  assert.match(refused.body.error, "all 2 waiting places are taken");
+  assert.match(refused.body.error, "all 2 places in the queue are taken");
   const health = (await harness.request("GET", "/health")).body;
   assert.is(health.active_job, first.id);
   assert.is(health.queued, 2);

@@ -59,11 +59,11 @@ test("texts of a file: a line each, or entries of JSON; empty lines and a mark a
   const says = (name: string, content: string | Buffer) =>
     refusal(() => all(textsOfFile(file(name, content)).read()));
   for (const line of ['{"text":7}', '{"text":""}', '""', "null", "[]", "7"]) {
-    assert.is(await says("e.jsonl", `"ok"\n${line}`), "Line 2 of e.jsonl has neither a text nor a prompt.");
+    assert.is(await says("e.jsonl", `"ok"\n${line}`), "Line 2 of e.jsonl has neither text nor prompt.");
   }
   assert.match(await says("e.jsonl", '"ok"\n{'), /^Line 2 of e\.jsonl is not JSON: .+\.$/);
   for (const line of ['"\\ud800"', '{"text":"a","prompt":"\\udc00"}']) {
-    assert.is(await says("e.jsonl", `${line}\n"ok"`), "Line 1 of e.jsonl holds half of a surrogate pair.");
+    assert.is(await says("e.jsonl", `${line}\n"ok"`), "Line 1 of e.jsonl contains an unpaired surrogate.");
   }
   assert.is(await says("e.txt", Buffer.of(0x61, 10, 0xff)), "Line 2 of e.txt is not UTF-8.");
   const absent = join(folder, "absent.txt");
@@ -76,7 +76,7 @@ test("texts of a file: a line each, or entries of JSON; empty lines and a mark a
   assert.is((await all(textsOfFile(file("f.txt", Buffer.alloc(most, "x"))).read()))[0]!.text.length, most);
   assert.match(
     await refusal(() => textsOfFile("a.jsonl.gz")),
-    /^a\.jsonl\.gz ends neither in \.jsonl nor in \.txt/,
+    /^a\.jsonl\.gz has an unknown format/,
   );
 });
 
@@ -239,7 +239,7 @@ test("a folder is made for its owner, on disk, where there is room for what is m
   assert.is(await begin(needed / 4, 4), 1);
   assert.is(
     await refusal(() => begin(needed - 1, 1)),
-    `What is to be written has ${needed} bytes, and the disk of ${path} has ${needed - 1} bytes free.`,
+    `The extraction needs ${needed} bytes, but only ${needed - 1} bytes are free on the disk of ${path}.`,
   );
 });
 
@@ -269,29 +269,29 @@ test("a folder of shards: what is finished is kept, what was being written goes,
   const another = (more: object) => ({ ...head, source: { ...head.source, ...more } });
   assert.is(
     await says(another({ rows: "last" })),
-    `${path} holds another extraction: rows is "all" there, here "last". Choose another folder.`,
+    `${path} contains a different extraction: rows is "all" there and "last" here. Choose another folder.`,
   );
   assert.match(await says(another({ extra: 1 })), /: its extra differ\. Choose/);
   // What both say is told where it is no longer than 200 characters, of which "all" has five.
   assert.match(
     await says(another({ rows: "x".repeat(193) })),
-    /: rows is "all" there, here "x{193}"\. Choose/,
+    /: rows is "all" there and "x{193}" here\. Choose/,
   );
   assert.match(await says(another({ rows: "x".repeat(194) })), /: its rows differ\. Choose/);
   assert.match(await says(another({ data: "x".repeat(300) })), /: its data differ\. Choose/);
   assert.match(await says(head, { ...plan, shards: plan.shards.slice(1) }), /: its shards differ\. Choose/);
   writeFileSync(join(path, second.file), "short");
-  assert.is(await says(), `${join(path, second.file)} is there and is not of this extraction.`);
+  assert.is(await says(), `${join(path, second.file)} exists and does not belong to this extraction.`);
   rmSync(join(path, second.file));
   for (const text of ["{", '{"format":"other","shards":[]}', JSON.stringify({ format: extractionFormat })]) {
     writeFileSync(join(path, "index.json"), text);
-    assert.is(await says(), `${join(path, "index.json")} is no index of an extraction.`);
+    assert.is(await says(), `${join(path, "index.json")} is not an extraction index.`);
   }
   rmSync(join(path, "index.json"));
-  assert.is(await says(), `${join(path, first.file)} is there and is not of this extraction.`);
+  assert.is(await says(), `${join(path, first.file)} exists and does not belong to this extraction.`);
   assert.match(
     await refusal(() => ExtractionFolder.open(join(folder, "no", "where"), [0, 1])),
-    /^Nothing can be written to .* \(ENOENT\)\.$/,
+    /^Cannot write to .* \(ENOENT\)\.$/,
   );
 });
 

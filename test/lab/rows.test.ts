@@ -170,7 +170,7 @@ test("a probe of responses says so, and what does not fit is refused in a senten
       () => "accepted",
       sentence,
     ),
-    "Text 0 of without.jsonl has no prompt beside its text, which rows response needs.",
+    "Text 0 of without.jsonl has no prompt, which rows response requires.",
   );
   const long = { operation: "extract", rows: "response", too_long: "cut", max_input_tokens: 3 };
   assert.match(

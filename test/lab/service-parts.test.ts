@@ -268,7 +268,7 @@ test("a last state that the disk does not take is told all the same, until it ca
       (to) => isState(to) && existsSync(to) && refused(to),
       () => ended(lab, id),
     );
-    const message = "The job's last state could not be written (EIO: i/o error).";
+    const message = "The job's final state could not be written (EIO: i/o error).";
     assert.equal([last.status, last.error], ["failed", message]);
     assert.equal(said, [`job ${id}: ${message}`]);
     assert.is(JSON.parse(readFileSync(join(lab.folder, id, "job.json"), "utf8")).status, "running");
@@ -276,7 +276,7 @@ test("a last state that the disk does not take is told all the same, until it ca
       () => true,
       () => lab.remove(id).catch((error) => [error.status, error.message]),
     );
-    assert.equal(kept, [500, `Job ${id} could not be removed (EIO: i/o error); it is kept.`]);
+    assert.equal(kept, [500, `Job ${id} could not be deleted (EIO: i/o error).`]);
     assert.equal(await lab.get(id), last, "not what the disk has of it");
     await lab.remove(id);
     assert.is(await lab.get(id).catch((error) => error.status), 404);
@@ -301,7 +301,7 @@ test("a result that the disk does not take is none: the job failed, and its arti
     const last = await ended(lab, (await lab.submit(config)).id);
     assert.equal(
       [last.status, last.error, last.result],
-      ["failed", "The job's last state could not be written (ENOSPC: no space left).", undefined],
+      ["failed", "The job's final state could not be written (ENOSPC: no space left).", undefined],
     );
     const place = join(lab.folder, last.id);
     assert.equal(readdirSync(place).sort(), ["job.json", "worker.log"]);

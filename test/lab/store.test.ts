@@ -94,7 +94,7 @@ test("files of a removed job that cannot be deleted are told of, and go at the n
     store.remove(id, (line) => said.push(line)),
   );
   assert.equal(said, [
-    `job ${id} is removed, but files of it stay until the next start: EBUSY: resource busy`,
+    `job ${id} was deleted, but some of its files remain until the next start: EBUSY: resource busy`,
   ]);
   assert.not(existsSync(store.jobFolder(id)));
   assert.ok(existsSync(join(store.folder, `.removed-${id}`)));
@@ -125,7 +125,7 @@ test("a job of a later version keeps its artifacts, whatever its status is calle
     assert.equal(readdirSync(store.jobFolder(id)).sort(), ["a.npz", "b.partial", "job.json", "worker.log"]);
   assert.is(readFileSync(store.artifactPath(unknown, "job.json"), "utf8"), before);
   assert.is(said.length, 2);
-  assert.match(said.join("\n"), `job ${unknown} is left out: its job.json cannot be used (status`);
+  assert.match(said.join("\n"), `job ${unknown} is skipped: its job.json is invalid (status`);
 });
 
 test("a lock file is private to its account", async () => {
@@ -140,7 +140,7 @@ test("a lock file is private to its account", async () => {
   fifo(store.artifactPath(id, "worker.log"));
   const said: string[] = [];
   assert.equal(await store.load((line) => said.push(line)), []);
-  assert.match(said.join(), `job ${id} is left out: its job.json cannot be used (`);
+  assert.match(said.join(), `job ${id} is skipped: its job.json is invalid (`);
   assert.match(said.join(), "is not a regular file");
   const refused = await store.openLog(id).catch((error: Error) => error);
   assert.match(String(refused), "worker.log is not a regular file");
@@ -194,7 +194,7 @@ test("a start finds jobs in their order, ends what was unfinished, and leaves fo
   for (const field of ["config", "result"])
     assert.not(field in (jobs[0] as (typeof jobs)[number]).summary, field);
   const ended = await store.read(running);
-  assert.is(ended.error, "The service ended while the job was running.");
+  assert.is(ended.error, "The service shut down while the job was running.");
   assert.ok((ended.ended as number) >= before);
   assert.is((await store.read(first)).ended, 11);
   assert.equal(readdirSync(store.jobFolder(first)).sort(), ["a.npz", "job.json", "worker.log"]);
@@ -205,12 +205,10 @@ test("a start finds jobs in their order, ends what was unfinished, and leaves fo
   assert.is(said.length, 2);
   assert.ok(
     said.some((line) =>
-      line.startsWith(`job ${moved} is left out: its job.json cannot be used (it belongs to another job)`),
+      line.startsWith(`job ${moved} is skipped: its job.json is invalid (it belongs to another job)`),
     ),
   );
-  assert.ok(
-    said.some((line) => line.startsWith(`job ${damaged} is left out: its job.json cannot be used (`)),
-  );
+  assert.ok(said.some((line) => line.startsWith(`job ${damaged} is skipped: its job.json is invalid (`)));
 });
 
 test("the newest hundred jobs are listed, the newest first; older ones are there by their ids", async () => {
@@ -305,9 +303,9 @@ test("a job that finds no place is told how many there are; what waits ends with
   await writeFile(entry, 'process.on("message", () => {}); process.on("disconnect", () => process.exit(1));');
   const config = { operation: "inspect", model: "demo", layers: [1] } as never;
   for (const [queueCapacity, sentence] of [
-    [0, "A job is running, and this service has no waiting places (--queue)."],
-    [1, "A job is running, and all 1 waiting place is taken."],
-    [2, "A job is running, and all 2 waiting places are taken."],
+    [0, "A job is running, and this service has no queue (--queue)."],
+    [1, "A job is running, and the only place in the queue is taken."],
+    [2, "A job is running, and all 2 places in the queue are taken."],
   ] as const) {
     const lab = await Lab.open({ home, log: quiet, queueCapacity, worker: { entry, execArgv: [] } });
     const jobs = [];
@@ -327,9 +325,9 @@ test("a job that finds no place is told how many there are; what waits ends with
     for (const [place, { id }] of jobs.entries()) {
       const { status, error } = await lab.get(id);
       const was = place === 0 ? "running" : "queued";
-      assert.equal([status, error], ["interrupted", `The service ended while the job was ${was}.`]);
+      assert.equal([status, error], ["interrupted", `The service shut down while the job was ${was}.`]);
     }
-    assert.equal((await lab.submit(config).catch((error) => error)).message, "The service is ending.");
+    assert.equal((await lab.submit(config).catch((error) => error)).message, "The service is shutting down.");
     const none = (id: string) => lab.get(id).catch((error) => [error.status, error.message]);
     assert.equal(await none("0".repeat(32)), [404, `There is no job ${"0".repeat(32)}.`]);
     assert.equal(await none("../x"), [404, "There is no such job."]);

@@ -93,27 +93,29 @@ test("each death is a sentence of its own", async () => {
   const killed = (signal: string) => dies(`process.kill(process.pid, "${signal}"); hang();`);
   assert.equal(
     await dies("process.exit(3);"),
-    failure("The worker ended with code 3 before it had a result; its worker.log says why."),
+    failure("The worker ended with code 3 before it had a result; see its worker.log."),
   );
   assert.equal(
     await dies("process.exit(0);"),
-    failure("The worker ended with code 0 before it had a result; its worker.log says why."),
+    failure("The worker ended with code 0 before it had a result; see its worker.log."),
   );
   assert.equal(
     await killed("SIGKILL"),
-    failure("The worker was killed from outside, most likely because the machine ran out of memory."),
+    failure("The worker was killed, most likely because the machine ran out of memory."),
   );
   assert.equal(
     await killed("SIGABRT"),
-    failure("The worker aborted, out of memory or on a check inside llama.cpp; its worker.log says which."),
+    failure(
+      "The worker aborted, because it ran out of memory or a check in llama.cpp failed; see its worker.log.",
+    ),
   );
   for (const signal of ["SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE"]) {
     assert.equal(
       await killed(signal),
-      failure(`The worker crashed (${signal}); its worker.log holds what it said last.`),
+      failure(`The worker crashed (${signal}); its worker.log has its last output.`),
     );
   }
-  assert.equal(await killed("SIGTERM"), failure("The worker was ended by SIGTERM."));
+  assert.equal(await killed("SIGTERM"), failure("The worker was terminated by SIGTERM."));
 });
 
 test("a worker that ends is not waited for by the channel that a child of its own holds", async () => {
@@ -124,10 +126,7 @@ test("a worker that ends is not waited for by the channel that a child of its ow
     spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio }).once("spawn", () => process.exit(3));`,
     { deadlineMs: 300_000 },
   );
-  assert.equal(
-    outcome,
-    failure("The worker ended with code 3 before it had a result; its worker.log says why."),
-  );
+  assert.equal(outcome, failure("The worker ended with code 3 before it had a result; see its worker.log."));
 });
 
 test("an abort is an rpc-server's where one is gone, and only then", async () => {
@@ -137,7 +136,7 @@ test("an abort is an rpc-server's where one is gone, and only then", async () =>
   await new Promise((resolve) => free.close(resolve));
   const load = { rpc: [{ host: "127.0.0.1", port }] } as unknown as NonNullable<WorkerRun["load"]>;
   const { outcome } = await run(`process.kill(process.pid, "SIGABRT"); hang();`, { load });
-  assert.equal(outcome, failure(`The rpc-server 127.0.0.1:${port} went away while the job ran.`));
+  assert.equal(outcome, failure(`The rpc-server 127.0.0.1:${port} was lost while the job was running.`));
   const none = await run(`process.kill(process.pid, "SIGABRT"); hang();`, { load: { rpc: [] } });
   assert.match((none.outcome as { message: string }).message, /^The worker aborted/);
   const other = await run("process.exit(1);", { load });

@@ -5,9 +5,10 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
+import { differenceOf } from "../../src/lab/difference.js";
 import { extractionFormat, type IndexHead } from "../../src/lab/extraction/folder.js";
 import type { RowForm } from "../../src/lab/extraction/plan.js";
-import { Checkpoint, differenceOf } from "../../src/lab/training/checkpoint.js";
+import { Checkpoint } from "../../src/lab/training/checkpoint.js";
 import { openExtraction, readShard } from "../../src/lab/training/extraction.js";
 import { LeastSquares } from "../../src/lab/training/least-squares.js";
 import { trainingRows } from "../../src/lab/training/rows.js";
@@ -118,7 +119,7 @@ test("what an extraction's indices say, of one part and of several", async () =>
   extraction("parts", [texts(1, 3, 2)], { file: "1-of-2", source: { dtype: "f16" } });
   assert.is(
     await refusal(() => openExtraction(join(folder, "parts"))),
-    `The parts in ${join(folder, "parts")} are of two extractions: dtype is "f32" and "f16".`,
+    `The parts in ${join(folder, "parts")} belong to different extractions: dtype is "f32" and "f16".`,
   );
   extraction("parts", [texts(1, 3, 2)], { file: "1-of-2", index: { complete: false } });
   assert.is(
@@ -142,7 +143,7 @@ test("what an extraction's indices say, of one part and of several", async () =>
   ]) {
     assert.is(
       await broken({ source }),
-      `${path}: a field is missing or of another type.`,
+      `${path}: a field is missing or has the wrong type.`,
       JSON.stringify(source),
     );
   }
@@ -157,7 +158,7 @@ test("what an extraction's indices say, of one part and of several", async () =>
   ]) {
     assert.is(
       await broken({ index }),
-      `${path}: a field is missing or of another type.`,
+      `${path}: a field is missing or has the wrong type.`,
       JSON.stringify(index),
     );
   }
@@ -165,7 +166,7 @@ test("what an extraction's indices say, of one part and of several", async () =>
   writeFileSync(join(folder, "broken", "index.json"), "null");
   assert.match(await refusal(() => openExtraction(join(folder, "broken"))), /its format is not/);
   writeFileSync(join(folder, "broken", "index.json"), "{");
-  assert.match(await refusal(() => openExtraction(join(folder, "broken"))), /: it is no JSON\.$/);
+  assert.match(await refusal(() => openExtraction(join(folder, "broken"))), /: it is not JSON\.$/);
 });
 
 test("a shard that is not what its index says", async () => {
@@ -190,8 +191,8 @@ test("a shard that is not what its index says", async () => {
     writeFileSync(path, encodeSafetensors(Object.fromEntries(tensors) as never));
     return refusal(() => readShard(opened, 0));
   };
-  const wrong = `${path} is not what the index says: `;
-  const apart = `${wrong}its texts, tokens and rows do not fit together.`;
+  const wrong = `${path} does not match the index: `;
+  const apart = `${wrong}its texts, tokens and rows are inconsistent.`;
   for (const more of [
     ...[{ text_starts: ints(0, 6) }, { text_starts: ints(1, 3, 6) }, { text_starts: ints(0, 3, 5) }],
     ...[{ text_starts: ints(0, 7, 6) }, { token_ids: ints(1, 2, 3, 4, 5) }, { text_indices: ints(0) }],
@@ -318,14 +319,14 @@ test("which rows are trained on and which are held out: whole texts, by their to
   );
   const many = join(folder, "many");
   for (const [more, message] of [
-    [{ layer: 2 }, `${many} holds the block outputs of blocks 1, 5, not of block 2.`],
-    [{ point: "mid" }, `${many} holds block_out of blocks 1, 5, not mid.`],
+    [{ layer: 2 }, `${many} contains block outputs of blocks 1, 5, not of block 2.`],
+    [{ point: "mid" }, `${many} contains block_out of blocks 1, 5, not mid.`],
   ] as const) {
     assert.is(await refusal(() => ask(more)), message);
   }
   assert.is(
     await refusal(() => trainingRows(join(folder, "lasts"), { layer: 1, rows: "all", seed: 1 })),
-    `${join(folder, "lasts")} holds one row of each text (last); rows all needs every token's.`,
+    `${join(folder, "lasts")} contains one row per text (last); rows all needs every token's.`,
   );
   assert.match(
     await refusal(() =>
@@ -413,12 +414,12 @@ test("a training that was not finished is kept with what it is of, and is no oth
   const path = join(place, "checkpoint-layer-3.safetensors");
   assert.is(
     await refusal(() => of({ ...identity, seed: 2 }).read()),
-    `${path} is of another training: seed is 1 there, here 2. Choose another folder, or remove the file.`,
+    `${path} belongs to a different training: seed is 1 there and 2 here. Choose another folder, or delete the file.`,
   );
   writeFileSync(`${path}.0123456789ab.tmp`, "");
   await of().removeTorn();
   assert.equal(readdirSync(place), ["checkpoint-layer-3.safetensors"]);
-  const damaged = `${path} is damaged; without it, training begins anew.`;
+  const damaged = `${path} is damaged; delete it to start the training from scratch.`;
   const whole = readFileSync(path);
   writeFileSync(path, whole.subarray(0, -4));
   assert.is(await refusal(() => of().read()), damaged);
@@ -427,7 +428,7 @@ test("a training that was not finished is kept with what it is of, and is no oth
   const nowhere = new Checkpoint(join(place, "none"), 3, identity);
   assert.match(
     await refusal(() => nowhere.write(state, history)),
-    /^The training cannot be kept in .*checkpoint-layer-3\.safetensors \(ENOENT\), which takes \d+ bytes; what was kept before is as it was\.$/,
+    /^The checkpoint .*checkpoint-layer-3\.safetensors \(\d+ bytes\) cannot be written \(ENOENT\); the previous one is unchanged\.$/,
   );
   // What is no fault of the disk's stays as it is.
   const open = () => Promise.reject(new TypeError("a fault of ours"));
@@ -443,9 +444,9 @@ test("a training that was not finished is kept with what it is of, and is no oth
   assert.is(says(identity, { ...identity }), undefined);
   assert.is(says({ ...identity, more: 1 }, identity), "its more differs");
   assert.is(says(null, identity), "its seed differs");
-  assert.is(says({ ...identity, name: "y" }, identity), 'name is "y" there, here "x"');
+  assert.is(says({ ...identity, name: "y" }, identity), 'name is "y" there and "x" here');
   // Together with their quotation marks 200 characters, and 201.
-  assert.match(says({ name: "y".repeat(195) }, { name: "x" })!, /^name is "y{195}" there, here "x"$/);
+  assert.match(says({ name: "y".repeat(195) }, { name: "x" })!, /^name is "y{195}" there and "x" here$/);
   assert.is(says({ name: "y".repeat(196) }, { name: "x" }), "its name differs");
 });
 

@@ -324,7 +324,7 @@ test("a folder of somebody else's, a result that is none, another process at it:
     writeFileSync(join(out, "sae.json"), text);
     assert.is(
       await refusal(() => train(out)),
-      `${join(out, "sae.json")} is no result of a training; choose another folder.`,
+      `${join(out, "sae.json")} is not a training record; choose another folder.`,
       text,
     );
   }
@@ -335,14 +335,14 @@ test("a folder of somebody else's, a result that is none, another process at it:
   const own = await lock(join(held, "training.lock"), () => "held");
   assert.match(
     await refusal(() => train(held)),
-    new RegExp(`^Process ${process.pid} trains into ${held}, since \\d{4}-.*\\.$`),
+    new RegExp(`^Process ${process.pid} has been training in ${held} since \\d{4}-.*\\.$`),
   );
   await own.release();
   await train(held);
   assert.not.ok(existsSync(join(held, "training.lock")));
   assert.is(
     await refusal(() => train(join(folder, "no", "where"))),
-    `Nothing can be written to ${join(folder, "no", "where")} (ENOENT).`,
+    `Cannot write to ${join(folder, "no", "where")} (ENOENT).`,
   );
   for (const there of filesOf("", 5)) {
     const taken = place();
@@ -350,12 +350,12 @@ test("a folder of somebody else's, a result that is none, another process at it:
     writeFileSync(join(taken, there), "mine");
     assert.is(
       await refusal(() => train(taken)),
-      `${join(taken, there)} is there already; choose another folder.`,
+      `${join(taken, there)} already exists; choose another folder.`,
     );
   }
   assert.is(
     await refusal(() => train(place(), { point: "mid" })),
-    `${from} holds block_out of blocks 1, 5, not mid.`,
+    `${from} contains block_out of blocks 1, 5, not mid.`,
   );
 });
 

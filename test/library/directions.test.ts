@@ -29,7 +29,10 @@ const refused = async (reason: RegExp, name: string, reading: Partial<Reading>) 
 test("persona vectors: row l is the output of block l - 1; the embedding and the row after the final norm are left out", async () => {
   assert.equal(await plain("persona", { format: "persona" }), { 0: [10, 11, 12, 13], 1: [20, 21, 22, 23] });
   assert.equal(await plain("persona", { format: "persona", layer: 2 }), { 1: [20, 21, 22, 23] });
-  assert.match((await read("persona", { format: "persona", layer: 2 })).note, /here 2, of block 1/);
+  assert.match(
+    (await read("persona", { format: "persona", layer: 2 })).note,
+    /imported is row 2, for block 1/,
+  );
   for (const layer of [0, 3]) await refused(/Rows 1 to 2 .*got \d/, "persona", { format: "persona", layer });
   await refused(/has 3 rows.*3 blocks have 4/, "axis", { format: "persona" });
 });
@@ -39,7 +42,7 @@ test("an assistant axis: row i is the output of block i, by itself or in a dict"
   assert.equal(await plain("axis", { format: "assistant-axis" }), rows);
   assert.equal(await plain("axis-dict", { format: "assistant-axis" }), rows);
   assert.equal(await plain("axis-dict", { format: "assistant-axis", layer: 2 }), { 2: rows[2] });
-  await refused(/has 4 rows.*3 blocks/, "persona", { format: "assistant-axis" });
+  await refused(/has 4 rows.*one per block, 3/, "persona", { format: "assistant-axis" });
   await refused(/got 3/, "axis", { format: "assistant-axis", layer: 3 });
 });
 
@@ -48,24 +51,24 @@ test("a capping file: the entry that is named, at the layer that the file says",
     1: [20, 21, 22, 23],
   });
   assert.equal(await plain("capping", { format: "capping", entry: "late" }), { 2: [10, 11, 12, 13] });
-  await refused(/2 vectors; say which entry: layer_1\/contrast, late/, "capping", { format: "capping" });
+  await refused(/2 vectors; specify the entry: layer_1\/contrast, late/, "capping", { format: "capping" });
   await refused(/no entry none/, "capping", { format: "capping", entry: "none" });
-  await refused(/is of layer 2, not 1/, "capping", { format: "capping", entry: "late", layer: 1 });
-  await refused(/entry chooses among/, "axis", { format: "assistant-axis", entry: "late" });
+  await refused(/is for layer 2, not 1/, "capping", { format: "capping", entry: "late", layer: 1 });
+  await refused(/entry is for capping files/, "axis", { format: "assistant-axis", entry: "late" });
 });
 
 test("a refusal direction is of a block's input: of the block before it; it is a view into a whole storage", async () => {
   // means[2, 1] of rows(12): row 7.
   assert.equal(await plain("direction", { format: "refusal", layer: 2 }), { 1: [70, 71, 72, 73] });
-  await refused(/does not say its layer/, "direction", { format: "refusal" });
-  await refused(/layer 0 is of the embedding/, "direction", { format: "refusal", layer: 0 });
-  await refused(/shape \[4, 3, 4\]; one vector/, "mean_diffs", { format: "refusal", layer: 2 });
+  await refused(/does not record its layer/, "direction", { format: "refusal" });
+  await refused(/layer 0 applies to the embedding/, "direction", { format: "refusal", layer: 0 });
+  await refused(/shape \[4, 3, 4\]; expected one vector/, "mean_diffs", { format: "refusal", layer: 2 });
 });
 
 test("what a file does not say has to be said: its form, its model", async () => {
-  await refused(/does not say what its rows are: say the format, one of persona/, "persona", {});
-  await refused(/Which model the file belongs to/, "persona", { format: "persona", model: undefined });
-  await refused(/does not hold one tensor by itself; it holds metadata\.n, axis/, "axis-dict", {
+  await refused(/does not record what its rows are: specify the format, one of persona/, "persona", {});
+  await refused(/The file does not record its model/, "persona", { format: "persona", model: undefined });
+  await refused(/does not contain a single tensor; it contains metadata\.n, axis/, "axis-dict", {
     format: "persona",
   });
 });
@@ -74,7 +77,7 @@ test("hostile and old files are refused by name, and nothing of them runs", asyn
   await refused(/names "posix\.system"/, "trap", { format: "assistant-axis" });
   assert.not.ok(existsSync("/tmp/tapline-was-here"));
   await refused(/PyTorch 1\.6/, "old", { format: "persona" });
-  await refused(/say the format/, "old", {});
+  await refused(/specify the format/, "old", {});
 });
 
 test("cut and changed files are refused or read, never anything else", async () => {
@@ -98,10 +101,10 @@ test("cut and changed files are refused or read, never anything else", async () 
 test("the first block is one like the others: named, said by the file, or the input of the second", async () => {
   const first = await read("axis-dict", { format: "assistant-axis", layer: 0 });
   assert.equal([...first.layers], [[0, Float32Array.of(0, 1, 2, 3)]]);
-  assert.match(first.note, /; here 0, of block 0\.$/);
+  assert.match(first.note, /; imported is row 0, for block 0\.$/);
   assert.equal(await plain("persona", { format: "persona", layer: 1 }), { 0: [10, 11, 12, 13] });
   assert.equal(await plain("direction", { format: "refusal", layer: 1 }), { 0: [70, 71, 72, 73] });
-  await refused(/is of layer 2, not 0/, "capping", { format: "capping", entry: "late", layer: 0 });
+  await refused(/is for layer 2, not 0/, "capping", { format: "capping", entry: "late", layer: 0 });
   const vector = { shape: [4], data: Float32Array.of(1, 2, 3, 4) };
   const capping = (layer: number, claimed?: number) =>
     readVector(torchFile({ vectors: { early: { layer, vector } } }), {
@@ -111,7 +114,7 @@ test("the first block is one like the others: named, said by the file, or the in
     assert.equal([...(await capping(0, claimed)).layers], [[0, vector.data]]);
   }
   const unsaid = await capping(-1).catch((error: Error) => error.message);
-  assert.is(unsaid, "The file does not say the layer of early.");
+  assert.is(unsaid, "The file does not record the layer of early.");
 });
 
 test.run();

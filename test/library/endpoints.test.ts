@@ -6,7 +6,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { createApp, type Listening, listen, routesOf } from "../../src/http/index.js";
-import { keptEndpoints, libraryEndpoints } from "../../src/library/endpoints.js";
+import { libraryEndpoints, uploadEndpoints } from "../../src/library/endpoints.js";
 import { Probes, Vectors } from "../../src/library/index.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
 import { send } from "../support/request.js";
@@ -20,7 +20,7 @@ test.before(async () => {
     named.push(name);
     return model;
   };
-  const router = routesOf(keptEndpoints, {
+  const router = routesOf(uploadEndpoints, {
     vectors: new Vectors(home),
     probes: new Probes(home),
     modelNamed,
@@ -87,7 +87,7 @@ test("a vector is told as JSON, and leaves as bytes in the form that is asked fo
     assert.match(bytes.subarray(0, 40).toString("latin1"), start);
   }
   const wrong = await get("?format=npz");
-  assert.equal([wrong.status, wrong.body], [400, { error: "format: json, safetensors or gguf." }]);
+  assert.equal([wrong.status, wrong.body], [400, { error: "format: must be json, safetensors or gguf." }]);
 });
 
 test("what no name can be is refused before anything is looked for, and what is not there is 404", async () => {
@@ -115,11 +115,11 @@ test("a file of another model is taken where the address says so: restamp, 1 or 
   }
   for (const query of ["?restamp=0", "?restamp=false", "?restamp=no"]) {
     const { status, body } = await sent(query);
-    assert.equal([status, body], [400, { error: "restamp: 1, or left out." }]);
+    assert.equal([status, body], [400, { error: "restamp: must be 1 or absent." }]);
   }
   const { status, body } = await sent("");
   assert.is(status, 400);
-  assert.match(body.error, /^The file belongs to other \(0{16}\), not to m \(f{16}\)\.$/);
+  assert.match(body.error, /^The file was made for other \(0{16}\), not for m \(f{16}\)\.$/);
 });
 
 test("a file of more than 64 MiB is refused by what its head announces", async () => {

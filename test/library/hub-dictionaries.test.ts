@@ -114,13 +114,12 @@ test("a repository of Gemma Scope says by its name that its dictionaries are of 
   assert.equal([stored.layer, stored.point], [3, "ffn_out"]);
   assert.is(
     await refusal(`${name}/${file}`, { layer: 3, point: "block_out" }),
-    "Its publisher says that it reads ffn_out, not block_out.",
+    "According to its publisher it reads ffn_out, not block_out.",
   );
   const before = asked().length;
   assert.is(
     await refusal("google/gemma-scope-2b-pt-att/layer_3/width_16k/average_l0_1"),
-    "google/gemma-scope-2b-pt-att holds dictionaries of att, as its name says; read are those of a block's output (-res) and of " +
-      "its MLP's (-mlp).",
+    "google/gemma-scope-2b-pt-att has dictionaries of att, judging by its name; only those of block outputs (-res) and MLP outputs (-mlp) are supported.",
   );
   assert.is(asked().length, before);
 });
@@ -128,18 +127,18 @@ test("a repository of Gemma Scope says by its name that its dictionaries are of 
 test("what is no dictionary, or more than one, is a sentence that says what there is", async () => {
   assert.is(
     await refusal("tiny/saes/layer_4"),
-    "There is no dictionary at layer_4; there are 2: layer_4/width_2/average_l0_1, layer_4/width_2/average_l0_9.",
+    "No dictionary at layer_4; the repository has 2: layer_4/width_2/average_l0_1, layer_4/width_2/average_l0_9.",
   );
   assert.is(
     await refusal("tiny/saes"),
-    "There is no dictionary at the repository's root; there are 4: layer_3, layer_4/width_2/average_l0_1, " +
+    "No dictionary at the repository's root; the repository has 4: layer_3, layer_4/width_2/average_l0_1, " +
       "layer_4/width_2/average_l0_9, layer_5.",
   );
   assert.is(
     await refusal("tiny/saes/layer_5"),
-    "The folder holds 2 dictionaries, such as a.sae.pt, b.sae.pt: name one.",
+    "The folder has 2 dictionaries, such as a.sae.pt, b.sae.pt; specify one.",
   );
-  assert.is(await refusal("tiny/saes/../layer_3"), "There is no file or folder tiny/saes/../layer_3.");
+  assert.is(await refusal("tiny/saes/../layer_3"), "No file or folder tiny/saes/../layer_3.");
   assert.match(await refusal("tiny/none/layer_3"), /tiny\/none/);
   assert.equal(asked(), []);
 });
@@ -150,7 +149,7 @@ test("a folder with the weights of several layers is not guessed at", async () =
   for (const layer of [3, 5]) writeFileSync(join(here, `sae-layer-${layer}.safetensors`), "x");
   assert.is(
     await refusal(here),
-    "The folder holds 2 dictionaries, such as sae-layer-3.safetensors, sae-layer-5.safetensors: name one.",
+    "The folder has 2 dictionaries, such as sae-layer-3.safetensors, sae-layer-5.safetensors; specify one.",
   );
 });
 

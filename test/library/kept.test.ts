@@ -77,7 +77,7 @@ test("a vector is kept with its layers ascending, their lengths and what is said
   );
   assert.is(
     await refusal(() => vectors.layer("polite", 2, other)),
-    "The vector polite belongs to toy (ffffffffffffffff), not to other (0000000000000000).",
+    "The vector polite was made for toy (ffffffffffffffff), not for other (0000000000000000).",
   );
 });
 
@@ -139,9 +139,10 @@ test("a vector's file is of block outputs, to be added, and says its layer where
   );
   assert.is(
     await refusal(() => said({ point: "mid" })),
-    "The file is of the point mid; only block_out is offered.",
+    "The file is for the point mid; only block_out is supported.",
   );
-  const unsaid = "The file says no layer: name its arrays layer_<n>, or send one array and say ?layer=<n>.";
+  const unsaid =
+    "The file does not record its layers: name its arrays layer_<n>, or send one array with ?layer=<n>.";
   assert.equal([...(await read(zipOf({ a: array(5, 6) }), 2)).layers], [[2, of(5, 6)]]);
   assert.is(await refusal(() => read(zipOf({ a: array(5, 6) }))), unsaid);
   assert.is(await refusal(() => read(zipOf({ a: array(5, 6), b: array(7, 8) }), 2)), unsaid);
@@ -170,11 +171,11 @@ test("a vector's file is read however long its head is", async () => {
 test("a vector that fits no block, or holds none or what is no number", async () => {
   const put = (...layers: [number, Float32Array][]) =>
     refusal(() => vectors.put("x", new Map(layers), model, { note: "" }));
-  assert.is(await put([3, of(1, 2)]), "The vector has layer 3; the model has 3, 0 to 2.");
-  assert.is(await put([2, of(1)]), "The vector has 1 values a layer; the model's hidden size is 2.");
-  assert.is(await put(), "The file holds no vector of any layer.");
+  assert.is(await put([3, of(1, 2)]), "The vector has layer 3; the model has layers 0 to 2.");
+  assert.is(await put([2, of(1)]), "The vector has 1 values per layer; the model's hidden size is 2.");
+  assert.is(await put(), "The file has no vector for any layer.");
   for (const value of [Number.NaN, Number.POSITIVE_INFINITY]) {
-    assert.is(await put([0, of(1, value)]), "The vector x: layer_0 holds numbers that are not finite.");
+    assert.is(await put([0, of(1, value)]), "The vector x: layer_0 contains numbers that are not finite.");
   }
 });
 
@@ -190,12 +191,12 @@ test("a probe is kept with what is said of it, and folds its standardisation int
   const { weight, ...folded } = await probes.folded("truth", model);
   // (h - mean) / std . weight + bias: 3 h0 - 0.5 h1 - 3 + 5 + 0.5
   assert.equal([[...weight], folded], [[3, -0.5], { layer: 2, bias: 2.5, sha256 }]);
-  assert.match(await refusal(() => probes.folded("truth", other)), /^The probe truth belongs to toy/);
+  assert.match(await refusal(() => probes.folded("truth", other)), /^The probe truth was made for toy/);
   await probes.put("inner", 1, numbers, model, { note: "", point: "mid" });
   assert.is((await probes.get("inner")).point, "mid");
   assert.is(
     await refusal(() => probes.folded("inner", model)),
-    "The probe inner reads mid of block 1; here block outputs are read and changed.",
+    "The probe inner reads mid of block 1; only block outputs are supported here.",
   );
   assert.equal(
     (await probes.list()).map(({ name }) => name),
@@ -204,7 +205,7 @@ test("a probe is kept with what is said of it, and folds its standardisation int
   assert.equal([await probes.remove("inner"), await probes.remove("inner")], [true, false]);
   const put = (layer: number, more: object) =>
     refusal(() => probes.put("x", layer, { ...numbers, ...more }, model, { note: "" }));
-  assert.is(await put(3, {}), "The probe is of layer 3; the model has 3, 0 to 2.");
+  assert.is(await put(3, {}), "The probe is for layer 3; the model has layers 0 to 2.");
   for (const field of ["weight", "mean", "std"]) {
     assert.is(
       await put(0, { [field]: of(1) }),
@@ -213,7 +214,7 @@ test("a probe is kept with what is said of it, and folds its standardisation int
   }
   for (const std of [of(1, 0), of(-1, 1)])
     assert.is(await put(0, { std }), "The probe x: std must be above 0.");
-  assert.is(await put(0, { bias: Number.NaN }), "The probe x: bias holds numbers that are not finite.");
+  assert.is(await put(0, { bias: Number.NaN }), "The probe x: bias contains numbers that are not finite.");
 });
 
 test("a probe's file says its layer or is told it, and has all four arrays", async () => {
@@ -224,7 +225,7 @@ test("a probe's file says its layer or is told it, and has all four arrays", asy
     ...{ layer: 1, model, note: "", point: "block_out" },
     probe: { weight: of(6, -2), mean: of(1, 10), std: of(2, 4), bias: 0.5 },
   });
-  const unsaid = "The file does not say its layer: say ?layer=<n>.";
+  const unsaid = "The file does not record its layer: add ?layer=<n>.";
   assert.is(await refusal(() => read(zipOf(arrays))), unsaid);
   const tensors = {
     ...{ weight: { shape: [2], data: of(6, -2) }, mean: { shape: [2], data: of(1, 10) } },
@@ -242,13 +243,13 @@ test("a probe's file says its layer or is told it, and has all four arrays", asy
   );
   assert.is(
     await refusal(() => read(said({ point: "nowhere" }))),
-    'The file reads "nowhere", which is no point that is known here.',
+    'The file reads the unknown point "nowhere".',
   );
   for (const name of Object.keys(arrays)) {
     const { [name as "weight"]: _, ...rest } = arrays;
     assert.is(
       await refusal(() => read(zipOf(rest), 1)),
-      `The file has no array ${name}; a probe has weight, bias, mean, std.`,
+      `The file has no array ${name}; probes have weight, bias, mean and std.`,
     );
   }
 });
@@ -280,7 +281,7 @@ test("what leaves as a file comes back as it was, a vector in llama.cpp's form, 
   assert.ok(named.includes("a model's name"), "the file says whose it is");
   const probe = await probes.file("truth");
   assert.is(readProbe(writeProbe(probe, "safetensors"), reading).layer, 2);
-  assert.is(await refusal(() => writeProbe(probe, "gguf")), "A probe has no GGUF form; ask for safetensors.");
+  assert.is(await refusal(() => writeProbe(probe, "gguf")), "Probes have no GGUF format; use safetensors.");
   // One word after another of an .npz that says whose it is.
   const words = await readVector(
     zipOf({
@@ -312,20 +313,23 @@ test("whose a file is: the model that is named, unless the file says another one
   assert.equal(owner(said, other, true), other);
   assert.match(
     await refusal(() => owner(said, other, false)),
-    /^The file belongs to toy \(f{16}\), not to other \(0{16}\)\.$/,
+    /^The file was made for toy \(f{16}\), not for other \(0{16}\)\.$/,
   );
   const { nLayer, ...own } = owner(said, undefined, false);
   assert.equal(own, { id: "toy", fingerprint: model.fingerprint, nEmbd: 2 });
   assert.is(nLayer, 256, "whatever layer the contract knows");
   assert.equal(owner({ model_fingerprint: "a" }, undefined, false).id, "");
   for (const restamp of [true, false]) {
-    assert.match(await refusal(() => owner({ model: "toy" }, undefined, restamp)), /has to be said/);
+    assert.match(
+      await refusal(() => owner({ model: "toy" }, undefined, restamp)),
+      /does not record its model/,
+    );
   }
-  assert.match(await refusal(() => owner(said, undefined, true)), /has to be said/);
+  assert.match(await refusal(() => owner(said, undefined, true)), /does not record its model/);
   const nameless = { model_fingerprint: "a".repeat(64) };
   assert.match(
     await refusal(() => checkModel("It", nameless, model)),
-    /^It belongs to another model \(a{16}\)/,
+    /^It was made for another model \(a{16}\)/,
   );
   checkModel("It", {}, model);
   assert.equal([pointOf("It", undefined), pointOf("It", "mid")], ["block_out", "mid"]);
@@ -341,7 +345,7 @@ test("a thousand are kept and one of them can be replaced; files that nobody fin
   for (let i = 0; i < 1000; i++) writeFileSync(join(shelf, `v${i}.safetensors`), "");
   const kept = new Vectors(full);
   const put = (name: string) => kept.put(name, new Map([[0, of(1, 2)]]), model, { note: "" });
-  assert.is(await refusal(() => put("new")), "At most 1000 vectors are kept; remove one first.");
+  assert.is(await refusal(() => put("new")), "At most 1000 vectors can be saved; delete one first.");
   assert.is((await put("v7")).name, "v7");
   rmSync(join(shelf, "v8.safetensors"));
   const at = Date.now() / 1000;
@@ -365,7 +369,7 @@ test("a thousand are kept and one of them can be replaced; files that nobody fin
   );
   assert.match(
     await refusal(() => kept.get("v9")),
-    /^The vector v9 cannot be read: The file is no \.safetensors file/,
+    /^The vector v9 cannot be read: The file is not a \.safetensors file/,
   );
   assert.is(
     await refusal(() => new Probes(full).get("none")),

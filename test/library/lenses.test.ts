@@ -77,7 +77,7 @@ test("a tuned lens reads a block's input, which is the output of the block befor
   );
   writeFileSync(join(folder, "params.pt"), torchFile(weights));
   const add = () => lenses.add("tuned", folder);
-  assert.match(await refusal(add), /config\.json beside its params\.pt; there is none\.$/);
+  assert.match(await refusal(add), /config\.json next to its params\.pt; there is none\.$/);
   const settle = (settings: object) => writeFileSync(join(folder, "config.json"), JSON.stringify(settings));
   const settings = { d_model: 4, num_hidden_layers: 4, lens_type: "linear_tuned_lens", bias: true };
   settle({ ...settings, base_model_name_or_path: "gpt2" });
@@ -93,7 +93,7 @@ test("a tuned lens reads a block's input, which is the output of the block befor
   assert.is(bytes.readUInt16LE(matrix), 0x4000, "2 in 16 bits");
   for (const [wrong, reason] of [
     [{ lens_type: "something" }, /"something"/],
-    [{ d_model: 5 }, /d_model 5; the matrices are 4 wide/],
+    [{ d_model: 5 }, /d_model is 5, but the matrices are 4 wide/],
     [{ num_hidden_layers: 3 }, /3 blocks; the file has a translator 3/],
   ] as const) {
     settle({ ...settings, ...wrong });
@@ -105,23 +105,23 @@ test("a lens of another model is refused with both numbers", async () => {
   await lenses.add("narrow", published({ J: { 0: identity(4) }, d_model: 4, n_prompts: 1 }));
   assert.is(
     await refusal(() => lenses.fitting("narrow", model.info)),
-    "The lens narrow reads rows of 4 values; the model's hidden size is 128.",
+    "The lens narrow reads activations of 4 values; the model's hidden size is 128.",
   );
   await lenses.add("deep", published({ J: { 9: identity(128) } }));
   assert.is(
     await refusal(() => lenses.fitting("deep", model.info)),
-    "The lens deep reads block 9; the model has 8, 0 to 7.",
+    "The lens deep reads block 9; the model has blocks 0 to 7.",
   );
   assert.is(
     await refusal(() => lenses.fitting("tuned", { nEmbd: 4, nLayer: 6 })),
-    "The lens tuned is of a model of 4 blocks; this one has 6.",
+    "The lens tuned is for a model with 4 blocks; this one has 6.",
   );
 });
 
 test("what is no lens, or reads elsewhere, is one sentence", async () => {
   const add = (value: { [key: string]: TorchValue }) => refusal(() => lenses.add("x", published(value)));
-  assert.match(await add({ w: identity(4) }), /^The file is no lens that is read: it has "w";/);
-  assert.match(await add({ J: { 0: identity(4) }, d_model: 5 }), /d_model 5; its matrices are 4 wide/);
+  assert.match(await add({ w: identity(4) }), /^The file is not a supported lens: it has "w";/);
+  assert.match(await add({ J: { 0: identity(4) }, d_model: 5 }), /d_model is 5, but its matrices are 4 wide/);
   assert.match(await add({ J: { 0: identity(4), 1: identity(5) } }), /shape \[5, 5\]; \[4, 4\] fits/);
   const provenance = { capture_point: "attn_out" };
   assert.match(await add({ J: { 0: identity(4) }, provenance }), /reads at "attn_out"; only block outputs/);

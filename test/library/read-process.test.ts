@@ -72,7 +72,7 @@ test("what is kept is told, or why it is not, and then it ends; who has left is 
   assert.equal([stored.name, stored.layer, end, said.length], ["own", 4, "gone", 2]);
   said.length = 0;
   await task({ ...asked, place: join(place, "none") });
-  assert.equal(said, [{ refused: `There is no file or folder ${join(place, "none")}.` }, "gone"]);
+  assert.equal(said, [{ refused: `No file or folder ${join(place, "none")}.` }, "gone"]);
   said.length = 0;
   Object.assign(process, { connected: false });
   await task({ ...asked, place });
@@ -92,7 +92,7 @@ test("who leaves ends the download", async () => {
   leave();
   await until(() => said.length === 2, "the process ends", 1);
   await done;
-  assert.equal(said, [{ refused: "The client left." }, "gone"]);
+  assert.equal(said, [{ refused: "The client disconnected." }, "gone"]);
 });
 
 test.run();

@@ -10,7 +10,7 @@ import { FormatError } from "../../src/formats/format-error.js";
 import { decodeSafetensors, encodeSafetensors } from "../../src/formats/safetensors.js";
 import { modelFingerprint } from "../../src/library/fingerprint.js";
 import { Dictionaries, randomVector } from "../../src/library/index.js";
-import { ledBack } from "../../src/library/lens-vectors.js";
+import { pulledBack } from "../../src/library/lens-vectors.js";
 import { Lenses } from "../../src/library/lenses.js";
 import { openTensors, readBytes, torchTensors } from "../../src/library/tensor-files.js";
 import { npyFile, storedZip, zipOf } from "../support/npz-bytes.js";
@@ -78,7 +78,7 @@ test("arrays of the three kinds of files, and a file of none", async () => {
   const named = write("a.bin", Buffer.alloc(3));
   assert.is(
     await refusal(() => openTensors(named)),
-    `${named} is of no kind that is read; .safetensors, .npz, .pt and .pth are.`,
+    `${named} has an unsupported format; supported are .safetensors, .npz, .pt and .pth.`,
   );
   assert.equal(await readBytes(named, 1, 3), new Uint8Array(2));
   assert.is(await refusal(() => readBytes(named, 1, 4)), "The file ends at byte 3, before 4.");
@@ -89,7 +89,7 @@ test("checkpoints that say what cannot be read: packed, big-endian, cut, older, 
   const open = (bytes: Uint8Array, size = bytes.length) =>
     torchTensors(size, async (start, end) => bytes.subarray(start, end));
   assert.equal([await (await open(good)).read("w"), await (await open(good)).read("none")], [of(5, 6), of()]);
-  const old = "The file is no checkpoint of torch.save since PyTorch 1.6; older ones are not read.";
+  const old = "The file is not a checkpoint of torch.save from PyTorch 1.6 or later.";
   for (const bytes of [
     Buffer.alloc(0),
     Buffer.from("PK\x03"),
@@ -103,7 +103,7 @@ test("checkpoints that say what cannot be read: packed, big-endian, cut, older, 
   const ordered = (order: string) =>
     open(storedZip({ "x/data.pkl": pickle, "x/byteorder": Buffer.from(order) }));
   assert.equal([...(await ordered("little")).shapes], []);
-  const big = "The .pt file holds big-endian numbers; little-endian ones are read.";
+  const big = "The .pt file has big-endian numbers; only little-endian is supported.";
   for (const order of ["big", "littles", "little".padEnd(40)])
     assert.is(await refusal(() => ordered(order)), big);
   // Of a large file only its end is looked at for the directory, whatever it begins with.
@@ -114,11 +114,14 @@ test("checkpoints that say what cannot be read: packed, big-endian, cut, older, 
   packed.writeUInt16LE(8, packed.indexOf("PK\x01\x02") + 10);
   assert.is(
     await refusal(() => open(packed)),
-    '"x/data.pkl" in the .pt file is packed; stored ones are read.',
+    '"x/data.pkl" in the .pt file is compressed; only uncompressed files are supported.',
   );
   const great = storedZip({ "x/data.pkl": pickle });
   great.writeUInt32LE(16 * 1024 ** 2 + 1, great.indexOf("PK\x01\x02") + 24);
-  assert.is(await refusal(() => open(great)), "The .pt file's pickle has 16777217 bytes.");
+  assert.is(
+    await refusal(() => open(great)),
+    "The .pt file's pickle has 16777217 bytes; the limit is 16777216.",
+  );
   // One byte less is not too many; it ends where the pickle says.
   great.writeUInt32LE(16_777_216, great.indexOf("PK\x01\x02") + 24);
   assert.equal([...(await open(great)).shapes], []);
@@ -167,11 +170,11 @@ test("a dictionary is kept for a block that its file or its caller says, once an
   assert.equal([bytes, sha256], [file.length, sha256OfNumbers(file)]);
   assert.is(
     await refusal(() => dictionaries.add("x", place, { layer: 1 })),
-    "The file says that it reads block 2, not 1.",
+    "According to the file it reads block 2, not 1.",
   );
   assert.is(
     await refusal(() => dictionaries.add("x", published("block-256", "blocks.256.hook_resid_post").place)),
-    "The file says that it reads block 256; blocks are counted from 0, and 255 is the last that is known.",
+    "According to the file it reads block 256; it must be from 0 to 255.",
   );
   const fits = { nEmbd: 4, nLayer: 3 };
   const { vector, feature } = await dictionaries.direction("own", 2, 2, fits);
@@ -180,15 +183,15 @@ test("a dictionary is kept for a block that its file or its caller says, once an
     [() => dictionaries.direction("own", 3, 2, fits), "The dictionary own has 3 features, 0 to 2; got 3."],
     [
       () => dictionaries.direction("own", 0, 1, fits),
-      "The dictionary own reads block 2, not 1: its features are directions of its own block.",
+      "The dictionary own reads block 2, not 1; its features are directions in that block only.",
     ],
     [
       () => dictionaries.fitting("own", { nEmbd: 3, nLayer: 3 }),
-      "The dictionary own reads rows of 4 values; the model's hidden size is 3.",
+      "The dictionary own reads activations of 4 values; the model's hidden size is 3.",
     ],
     [
       () => dictionaries.fitting("own", { nEmbd: 4, nLayer: 2 }),
-      "The dictionary own reads block 2; the model has 2, 0 to 1.",
+      "The dictionary own reads block 2; the model has blocks 0 to 1.",
     ],
     [() => dictionaries.fitting("none", fits), "There is no dictionary named none; there are own."],
   ] as const) {
@@ -199,15 +202,15 @@ test("a dictionary is kept for a block that its file or its caller says, once an
   assert.match(await refusal(() => dictionaries.get("spoilt")), /^The dictionary spoilt cannot be read: /);
   // What a folder holds beside them: too long settings, settings that are none.
   writeFileSync(join(place, "cfg.json"), "{");
-  assert.is(await refusal(() => dictionaries.add("x", place)), "cfg.json is no JSON.");
+  assert.is(await refusal(() => dictionaries.add("x", place)), "cfg.json is not JSON.");
   writeFileSync(join(place, "cfg.json"), Buffer.alloc(16 * 1024 ** 2 + 1, " "));
   assert.is(
     await refusal(() => dictionaries.add("x", place)),
-    "cfg.json has 16777217 bytes; at most 16777216 are read.",
+    "cfg.json has 16777217 bytes; the limit is 16777216.",
   );
   assert.is(
     await refusal(() => dictionaries.add("x", join(home, "nowhere"))),
-    `There is no file or folder ${join(home, "nowhere")}.`,
+    `No file or folder ${join(home, "nowhere")}.`,
   );
   assert.is(decodeSafetensors(encodeSafetensors({})).tensors.size, 0);
 });
@@ -250,18 +253,21 @@ test("a lens is kept under a name: its blocks in 16 bits where that loses nothin
     ["own"],
   );
   for (const [model, message] of [
-    [{ nEmbd: 3, nLayer: 3 }, "The lens own reads rows of 2 values; the model's hidden size is 3."],
-    [{ nEmbd: 2, nLayer: 2 }, "The lens own reads block 2; the model has 2, 0 to 1."],
+    [{ nEmbd: 3, nLayer: 3 }, "The lens own reads activations of 2 values; the model's hidden size is 3."],
+    [{ nEmbd: 2, nLayer: 2 }, "The lens own reads block 2; the model has blocks 0 to 1."],
   ] as const) {
     assert.is(await refusal(() => lenses.fitting("own", model)), message);
   }
   const infinite = join(home, "infinite_jacobian_lens.pt");
   writeFileSync(infinite, torchFile({ J: { 1: square(1, Number.POSITIVE_INFINITY, 0, 0) } }));
-  const no = "The lens's translation of block 1 holds numbers that are not finite.";
+  const no = "The lens's translation of block 1 contains numbers that are not finite.";
   assert.is(await refusal(() => lenses.add("x", infinite)), no);
   const deep = join(home, "deep_jacobian_lens.pt");
   writeFileSync(deep, torchFile({ J: { 256: square(1, 0, 0, 1) } }));
-  assert.is(await refusal(() => lenses.add("x", deep)), "The lens reads block 256; at most 255 are known.");
+  assert.is(
+    await refusal(() => lenses.add("x", deep)),
+    "The lens reads block 256; the largest supported index is 255.",
+  );
   assert.equal([await lenses.remove("own"), await lenses.remove("own")], [true, false]);
   assert.is(await refusal(() => lenses.get("own")), "There is no lens named own; there are no lenses yet.");
 });
@@ -285,8 +291,8 @@ test("a direction is led back through a lens by its matrix turned over, and itse
     ]),
   );
   const directions = [Float64Array.of(1, 2), Float64Array.of(0, 1)];
-  const led = async (translator?: Parameters<typeof ledBack>[0]) =>
-    (await ledBack(translator, directions)).map((row) => [...row]);
+  const led = async (translator?: Parameters<typeof pulledBack>[0]) =>
+    (await pulledBack(translator, directions)).map((row) => [...row]);
   // (1, 2) times the rows (1, 2) and (3, 4); in 32 bits, and the same numbers in 16.
   for (const [matrix, half] of [
     [4, false],
@@ -317,14 +323,17 @@ test("weights and settings that are no files are not opened: a link to a folder,
     symlinkSync(target, weights);
     assert.is(
       await refusal(() => dictionaries.add("x", place, { layer: 0 })),
-      '"sae_weights.safetensors" is no file.',
+      '"sae_weights.safetensors" is not a regular file.',
     );
     rmSync(weights);
   }
   rmSync(settings);
   writeFileSync(weights, encodeSafetensors({}));
   symlinkSync(home, settings);
-  assert.is(await refusal(() => dictionaries.add("x", place, { layer: 0 })), '"cfg.json" is no file.');
+  assert.is(
+    await refusal(() => dictionaries.add("x", place, { layer: 0 })),
+    '"cfg.json" is not a regular file.',
+  );
 });
 
 test("the hub is not asked for what a repository's name says is none", async () => {
@@ -341,7 +350,7 @@ test("the hub is not asked for what a repository's name says is none", async () 
   assert.equal(asked, []);
   for (const kind of ["mlp", "res"]) {
     const place = `google/gemma-scope-2b-pt-${kind}/layer_3`;
-    assert.is(await add(place), `There is no file or folder ${place}.`);
+    assert.is(await add(place), `No file or folder ${place}.`);
     assert.is(asked.pop(), place);
   }
 });

@@ -56,7 +56,7 @@ test("a Lab over rpc-servers finds what a Lab without them finds; one that dies 
     await servers[1]!.kill();
     const failed = await remote.finished(id);
     assert.is(failed.status, "failed");
-    assert.is(failed.error, `The rpc-server ${nameOf(servers[1]!)} went away while the job ran.`);
+    assert.is(failed.error, `The rpc-server ${nameOf(servers[1]!)} was lost while the job was running.`);
 
     const refused = await remote.finished((await remote.submit(demoInspect)).id);
     assert.is(

@@ -178,7 +178,7 @@ test("the command itself, killed before its first checkpoint", async () => {
   // Its folder says which training it is; another one is refused, and nothing is lost of it.
   const other = await tapline(training(out));
   assert.is(other.code, 1);
-  assert.match(other.stderr, /holds another training: steps is 200000 there, here 300\./);
+  assert.match(other.stderr, /contains a different training: steps is 200000 there and 300 here\./);
   assert.equal(files(out), ["sae.json"]);
 });
 

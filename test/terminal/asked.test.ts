@@ -89,11 +89,11 @@ test("what is compared: each kind of change, at its place", () => {
   );
   assert.is(
     compared({ intervention: "project_out", positive: "good", negatives: ["x"] }),
-    "Compared: p, the last token's layer 5 without what leads from the mean of 1 to “good”",
+    "Compared: p, the last token's layer 5 without its component from the mean of 1 to “good”",
   );
   assert.is(
     compared({ intervention: "clamp", feature: ["d", 7] }),
-    "Compared: p, the last token's layer 5 held within bounds on the way along feature 7 of d",
+    "Compared: p, the last token's layer 5 with its projection along feature 7 of d clamped",
   );
   assert.is(
     compared({ intervention: "swap", swap: ["a", "b"], layers: [1, 2] }),

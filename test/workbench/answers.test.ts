@@ -127,7 +127,7 @@ test("an answer that fails, ends early or is stopped keeps what came, and says s
 
 test("both answers of a pair fail with the server's sentence for a vector of another model", async () => {
   const message =
-    "The vector joy belongs to other.gguf (0123456789abcdef), not to m.gguf (fedcba9876543210).";
+    "The vector joy was made for other.gguf (0123456789abcdef), not for m.gguf (fedcba9876543210).";
   const parts = await open({
     [chatPath]: (response: ServerResponse) => {
       response.writeHead(400, { "Content-Type": "application/json" });

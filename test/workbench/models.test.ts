@@ -63,7 +63,7 @@ function answer({ path }: Seen, response: ServerResponse): void {
   else if (path === "/lab/v1/jobs") sendJson(response, 200, { jobs });
   else if (path === "/lab/v1/health")
     sendJson(response, 200, { api_version: 1, active_job: null, queued: 0 });
-  else sendJson(response, 503, { error: "The server is restarting after a fault; try again in a moment." });
+  else sendJson(response, 503, { error: "The server is restarting after a crash; retry in a moment." });
 }
 
 const device = { name: "host", host: true, free: 0, total: 0, weights: 0, context: 0, compute: 0 };

@@ -1,10 +1,11 @@
 import Type, { type Static, type TSchema } from "typebox";
 import { contracts, type Operation, operations } from "../../operations/contracts.js";
 import { Submission } from "../job.js";
+import { optional } from "../optional.js";
 import { studyLimits as limits } from "./limits.js";
 import { Uuid } from "./package.js";
 
-/** What a fenced block of a text field says after its fence when it is for machines, too. */
+/** Info strings of fenced blocks in text fields that are also machine-readable. */
 export const blockLabels = {
   result: "tapline-result",
   request: "tapline-request",
@@ -13,11 +14,9 @@ export const blockLabels = {
 
 const closed = { additionalProperties: false };
 const schemaVersion = Type.Literal(1);
-const job = Type.Optional(
-  Type.String({ pattern: "^[0-9a-f]{32}$", description: "Id of the job in its author's Lab." }),
-);
+const job = optional.String({ pattern: "^[0-9a-f]{32}$", description: "Id of the job in its author's Lab." });
 
-/** Where and with what it was made stands in the package's other entries, and files are not part of a package. */
+/** Leaves out provenance, which the package's other entries have, and artifacts, which packages do not contain. */
 const bare = <S extends { properties: Record<string, TSchema> }>(schema: S) => {
   const { provenance: _, artifacts: __, ...properties } = schema.properties;
   return Type.Object(properties);
@@ -29,9 +28,10 @@ const result = (operation: string, schema: TSchema) =>
       schemaVersion,
       operation: Type.Literal(operation),
       job,
-      left_out: Type.Optional(
-        Type.String({ maxLength: limits.omission, description: "What of the result is not here, and why." }),
-      ),
+      left_out: optional.String({
+        maxLength: limits.omission,
+        description: "Parts of the result that are omitted, and why.",
+      }),
       result: schema,
     },
     closed,
@@ -42,7 +42,7 @@ export const ResultBlocks = Object.fromEntries(
   operations.map((operation) => [operation, result(operation, bare(contracts[operation].result))]),
 ) as unknown as Readonly<Record<Operation, ReturnType<typeof result>>>;
 
-/** `tapline-request`: what was asked of the Lab. Whoever reproduces it sends it to their own, after a look and a yes. */
+/** `tapline-request`: a request to the Lab. To reproduce it, readers review it and send it to their own Lab. */
 export const RequestBlock = Type.Object(
   { schemaVersion, job, request: Submission },
   { ...closed, title: "RequestBlock" },
@@ -52,7 +52,7 @@ export type RequestBlock = Static<typeof RequestBlock>;
 export const outcomes = ["held", "partly", "failed"] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** `tapline-reproduction`: which published study this one repeats, and what came of it. */
+/** `tapline-reproduction`: which published study this one reproduces, with what outcome. */
 export const ReproductionBlock = Type.Object(
   {
     schemaVersion,
@@ -60,12 +60,10 @@ export const ReproductionBlock = Type.Object(
     version: Type.Integer({ minimum: 1, maximum: 999_999_999 }),
     package_sha256: Type.String({
       pattern: "^[0-9a-f]{64}$",
-      description: "Of the bytes that were repeated.",
+      description: "SHA-256 of the reproduced package's bytes.",
     }),
     outcome: Type.Enum([...outcomes]),
-    differed: Type.Optional(
-      Type.String({ maxLength: limits.reason, description: "What came out otherwise, in words." }),
-    ),
+    differed: optional.String({ maxLength: limits.reason, description: "How the results differ, in words." }),
   },
   { ...closed, title: "ReproductionBlock" },
 );

@@ -1,6 +1,7 @@
 import Type, { type Static } from "typebox";
+import { optional } from "../optional.js";
 
-/** Every error code, with the status it comes with. Codes are stable; sentences are not. */
+/** Every error code and its status. Codes are stable; sentences are not. */
 export const errorCodes = {
   malformed_request: 400,
   unsupported_content_type: 400,
@@ -43,25 +44,23 @@ export const errorCodes = {
 } as const;
 export type ErrorCode = keyof typeof errorCodes;
 
-/** The request id of every 404 for a study: those answers are one constant, so that none tells two apart. */
+/** The request id of every 404 for a study: those answers are identical, so that they reveal nothing. */
 export const constantRequestId = "00000000-0000-0000-0000-000000000000";
 
 export const ErrorBody = Type.Object(
   {
     error: Type.String({ description: "One sentence." }),
     code: Type.Enum(Object.keys(errorCodes) as ErrorCode[]),
-    field: Type.Optional(
-      Type.String({
-        description:
-          "JSON pointer into the body (empty: the whole of it), or the parameter or header at fault.",
-      }),
-    ),
-    reason: Type.Optional(
-      Type.String({ description: "Why a study was withdrawn or removed, in the words of who did it." }),
-    ),
+    field: optional.String({
+      description:
+        "JSON pointer into the body (empty for the whole body), or the invalid parameter or header.",
+    }),
+    reason: optional.String({
+      description: "Why a study was withdrawn or removed, as stated by the author or moderator.",
+    }),
     request_id: Type.String({
       description:
-        "Names this answer in the service's log; all zeros in a 404 for a study, which never varies.",
+        "Id of this answer in the service's log; all zeros in a 404 for a study, which is always identical.",
     }),
   },
   { additionalProperties: false, title: "Error" },

@@ -1,9 +1,9 @@
 import type { StudyPackage } from "./package.js";
 
-/** A stretch of a text: prose, or what stands between two lines of three backticks or tildes. */
+/** A section of a text: prose, or a fenced code block. */
 export interface Block {
   code: boolean;
-  /** What follows the opening fence, such as a language; empty for prose. */
+  /** The info string after the opening fence, such as a language; empty for prose. */
   label: string;
   text: string;
 }
@@ -11,8 +11,8 @@ export interface Block {
 const opening = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
 
 /**
- * Splits a text into prose and fenced code, as CommonMark fences it: without a closing fence, code runs to the end.
- * @param most blocks; what comes after them stays together as prose
+ * Splits a text into prose and fenced code, following CommonMark: without a closing fence, code runs to the end.
+ * @param most maximum number of blocks; the rest becomes one block of prose
  */
 export function blocksOf(text: string, most = 200): Block[] {
   const blocks: Block[] = [];
@@ -38,10 +38,10 @@ export function blocksOf(text: string, most = 200): Block[] {
   return blocks;
 }
 
-/** Blocks of one label that are looked for in a package. */
+/** Maximum number of blocks of one label in a package. */
 const mostLabelled = 100;
 
-/** The fenced blocks of a package that have a label, wherever people write: their texts, in order. */
+/** The texts of a package's fenced blocks with a label, from all its text fields, in order. */
 export function labelledBlocks(study: StudyPackage, wanted: string): string[] {
   const texts = [
     study.question,
@@ -53,7 +53,7 @@ export function labelledBlocks(study: StudyPackage, wanted: string): string[] {
   ];
   const found: string[] = [];
   for (const text of texts) {
-    // Most texts have none, which shows at once.
+    // Most texts have none: skip parsing them.
     if (!text.includes(wanted)) continue;
     for (const { code, label, text: content } of blocksOf(text)) {
       if (code && label === wanted) found.push(content);

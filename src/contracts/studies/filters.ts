@@ -2,23 +2,23 @@ import { operations } from "../../operations/contracts.js";
 import { studyLimits as limits } from "./limits.js";
 import { licenses } from "./package.js";
 
-/** Orders of a list: `relevance` is that of a search, and `new` without one. */
+/** Sort orders of a list; without a search, `relevance` is the same as `new`. */
 export const studyOrders = ["relevance", "new", "top", "discussed"] as const;
 export type StudyOrder = (typeof studyOrders)[number];
 
-/** What a list of studies can be narrowed down by, as query parameters; all that is given must hold. */
+/** Filters of a list of studies, as query parameters; a study must match all of them. */
 export const studyFilters = {
   model: {
-    description: "Name of the model, exactly.",
+    description: "Exact name of the model.",
     schema: { type: "string", minLength: 1, maxLength: limits.model_name },
   },
   license: { description: "License of the study.", schema: { type: "string", enum: [...licenses] } },
   method: {
-    description: "Operation of a result that the study tells for machines.",
+    description: "Operation of a machine-readable result in the study.",
     schema: { type: "string", enum: [...operations] },
   },
   author: {
-    description: "Handle of who published it.",
+    description: "Handle of the author.",
     schema: { type: "string", pattern: "^[a-z0-9-]{1,100}$" },
   },
   year: {
@@ -26,7 +26,7 @@ export const studyFilters = {
     schema: { type: "string", pattern: "^[12]\\d{3}$" },
   },
   reproduced: {
-    description: "Whether a published study says that it repeats it.",
+    description: "Whether a published study reports reproducing it.",
     schema: { type: "string", enum: ["yes"] },
   },
   sort: {
@@ -39,7 +39,7 @@ export const studyFilters = {
 export type StudyFilterName = keyof typeof studyFilters;
 export const studyFilterNames = Object.keys(studyFilters) as StudyFilterName[];
 
-/** A parameter's rule that a value breaks, in words; null where it keeps it. */
+/** The rule that a value violates, in words; null if it is valid. */
 export function brokenFilter(name: StudyFilterName, value: string): string | null {
   const rule: { enum?: readonly string[]; pattern?: string; maxLength?: number } = studyFilters[name].schema;
   const { enum: allowed, pattern, maxLength } = rule;

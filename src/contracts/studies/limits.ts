@@ -1,4 +1,4 @@
-/** Every limit of the studies service, once. A bare name is the most that is accepted, `_min` the least. */
+/** Every limit of the studies service, once. A bare name is a maximum, `_min` a minimum. */
 export const studyLimits = {
   package_bytes: 1_000_000,
   json_depth: 32,
@@ -46,7 +46,7 @@ export const studyLimits = {
 
 const minute = 60_000;
 
-/** What people may do on the website in any such time: so much for an account, so much for an address. */
+/** Rate limits of the website: actions per window for an account and for an address. */
 export const siteLimits = {
   form: { account: 300, address: 900, window_ms: 10 * minute },
   comment: { account: 30, address: 90, window_ms: 60 * minute },
@@ -54,9 +54,9 @@ export const siteLimits = {
   report: { account: 20, address: 60, window_ms: 1440 * minute },
   appeal: { account: 5, address: 20, window_ms: 1440 * minute },
   export: { account: 5, address: 30, window_ms: 60 * minute },
-  /** Starts count for the address alone: whose they are is not known yet. */
+  /** Starts count only for the address, because the account is not known yet. */
   "sign-in": { account: 30, address: 60, window_ms: 10 * minute },
 } as const;
 
-/** Where the service listens unless told otherwise. */
+/** Default port of the service. */
 export const studiesPort = 8990;

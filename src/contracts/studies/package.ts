@@ -1,4 +1,5 @@
 import Type, { type Static } from "typebox";
+import { optional, orNull } from "../optional.js";
 import { licenses } from "./licenses.js";
 import { studyLimits as limits } from "./limits.js";
 import { uuidPattern } from "./uuid.js";
@@ -12,12 +13,11 @@ const text = (maxLength: number, description: string) => Type.String({ maxLength
 const filled = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, description });
 const longText = (description: string) => text(limits.long_text, description);
-const orNull = <S extends Type.TSchema>(schema: S) => Type.Union([schema, Type.Null()]);
 
 export const ContextMessage = Type.Object(
   {
     role: Type.Enum(["system", "user", "assistant"]),
-    content: longText("What was said."),
+    content: longText("The message text."),
   },
   { ...strict, title: "ContextMessage" },
 );
@@ -38,9 +38,9 @@ export const Entry = Type.Object(
     parent: Type.Optional(orNull(Uuid)),
     kind: Type.Enum(["prompt", "result", "note", "error"]),
     title: text(limits.entry_title, "Heading; may be empty."),
-    model: Type.Optional(text(limits.model_name, "Model that answered, where it differs from the study's.")),
+    model: Type.Optional(text(limits.model_name, "Model that answered, if different from the study's.")),
     system: Type.Optional(longText("System prompt.")),
-    context: Type.Optional(Type.Array(ContextMessage, { maxItems: limits.context_messages })),
+    context: optional.Array(ContextMessage, { maxItems: limits.context_messages }),
     prompt: Type.Optional(longText("Prompt.")),
     answer: Type.Optional(longText("Answer.")),
     thinking: Type.Optional(longText("Reasoning text of the model.")),
@@ -56,21 +56,21 @@ export const StudyModel = Type.Object(
   {
     name: filled(limits.model_name, "Name of the model."),
     revision: Type.Optional(orNull(text(limits.model_revision, "Commit, tag or file hash."))),
-    runtime: text(limits.model_runtime, "What ran it."),
+    runtime: text(limits.model_runtime, "Software that ran it."),
   },
   { ...strict, title: "Model" },
 );
 
-/** The body of a draft's creation, and what a study's envelope carries. Lengths count code points. */
+/** The body that creates a draft, and the package in a study's envelope. Lengths count code points. */
 export const StudyPackage = Type.Object(
   {
     schemaVersion: Type.Literal(1),
     title: filled(limits.title, "Title; not blank."),
-    question: filled(limits.question, "What was asked."),
-    hypothesis: longText("What was expected; may be empty."),
-    method: filled(limits.method, "How it was done."),
-    finding: longText("What was found; may be empty."),
-    limitations: filled(limits.limitations, "What the finding does not show."),
+    question: filled(limits.question, "The question."),
+    hypothesis: longText("The hypothesis; may be empty."),
+    method: filled(limits.method, "The method."),
+    finding: longText("The finding; may be empty."),
+    limitations: filled(limits.limitations, "Limits of the finding."),
     license: Type.Enum([...licenses]),
     model: StudyModel,
     omissions: Type.Array(text(limits.omission, "Something left out, and why."), {

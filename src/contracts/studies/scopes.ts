@@ -1,3 +1,3 @@
-/** What a token may do. `public:read` is the default choice. */
+/** Scopes of a token. `public:read` is the default choice. */
 export const scopes = ["public:read", "drafts:write"] as const;
 export type Scope = (typeof scopes)[number];

@@ -1,16 +1,16 @@
-import { FormatError, toldPath } from "../format-error.js";
+import { FormatError, quotedPath } from "../format-error.js";
 import { holdsOne, layoutOf } from "./read.js";
 
 const weights = /\.(safetensors|npz|pth?)$/;
 const settings = /^(cfg|config|hyperparams)\.json$/;
-/** A file of weights that goes with another one. */
+/** A file of weights that accompanies another. */
 const scaling = /^sae-normalization-\d+\.npz$/;
 const listed = 5;
 
 /**
- * Which of a folder's files can be a dictionary's: of a named file of weights, its own folder's settings count, but no
+ * The files of a folder that can belong to one dictionary: for a named weights file, the folder's settings but no
  * other weights.
- * @param named the file that was named in the folder; none: the folder itself
+ * @param named the requested file in the folder; undefined for the folder itself
  */
 export function filesBeside(names: readonly string[], named?: string): string[] {
   return names
@@ -20,7 +20,7 @@ export function filesBeside(names: readonly string[], named?: string): string[] 
 
 /**
  * The files of one dictionary among all paths of a repository: its settings, then its weights.
- * @param at a folder of it, or a file of weights; empty for its root
+ * @param at a folder or a weights file in it; empty for the root
  * @throws FormatError where there is no dictionary, or more than one
  */
 export function dictionaryFiles(paths: readonly string[], at: string): string[] {
@@ -32,7 +32,7 @@ export function dictionaryFiles(paths: readonly string[], at: string): string[] 
   return [...beside, layout.weights].map((name) => (folder === "" ? name : `${folder}/${name}`));
 }
 
-/** The folder of the dictionary that a file of weights belongs to: one layout keeps them a folder deeper. */
+/** The dictionary folder that a weights file belongs to. One layout stores the weights one folder deeper. */
 function folderOf(path: string): string {
   return path.replace(/(^|\/)(checkpoints\/)?[^/]*$/, "");
 }
@@ -41,7 +41,7 @@ function below(folder: string, path: string): string {
   return folder === "" ? path : path.slice(folder.length + 1);
 }
 
-/** The files of a folder, and of the one in it where a layout keeps its weights. */
+/** The files of a folder, and of the subfolder in which one layout stores its weights. */
 function inFolder(paths: readonly string[], folder: string): string[] {
   const start = folder === "" ? "" : `${folder}/`;
   return paths
@@ -58,12 +58,12 @@ function nothingAt(paths: readonly string[], at: string): string {
   const near = withOne(at === "" ? "" : `${at}/`);
   const all = near.length > 0 ? near : withOne("");
   const where = at === "" ? "the repository's root" : at;
-  if (all.length === 0) return "The repository holds no dictionary of a layout that is read.";
+  if (all.length === 0) return "The repository has no dictionary in a supported layout.";
   const named = all.map((folder) => (folder === "" ? "the root" : folder));
-  return `There is no dictionary at ${where}; there are ${all.length}: ${some(named)}.`;
+  return `No dictionary at ${where}; the repository has ${all.length}: ${some(named)}.`;
 }
 
 function some(names: readonly string[]): string {
   const rest = names.length - listed;
-  return names.slice(0, listed).map(toldPath).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
+  return names.slice(0, listed).map(quotedPath).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
 }

@@ -1,32 +1,32 @@
-import { FormatError, told } from "../format-error.js";
+import { FormatError, quoted } from "../format-error.js";
 
 /**
- * What a feature's pre-activation h becomes: `relu` max(h, 0); `jumprelu` max(h, 0) where h > threshold, else 0;
- * `topk` max(h, 0) of the k largest, else 0; `topk_raw` h of the k largest, negative ones too; `gated`
- * max(gain * p + magnitude bias, 0) where p + encoder bias > 0, with p = W x.
+ * How a feature's activation follows from its pre-activation h: `relu` max(h, 0); `jumprelu` max(h, 0) where h >
+ * threshold, else 0; `topk` max(h, 0) of the k largest, else 0; `topk_raw` h of the k largest, negative ones too;
+ * `gated` max(gain * p + magnitude bias, 0) where p + encoder bias > 0, with p = W x.
  */
 export type Activation = "relu" | "jumprelu" | "topk" | "topk_raw" | "gated";
 
-/** What is done to a row before it is encoded, and undone after it is decoded. */
+/** Scaling of an activation before encoding, reverted after decoding. */
 export type RowScaling = "none" | "constant_norm" | "layer_norm";
 
-/** What a file says of the place that its dictionary reads. */
+/** What a file records about the hook point of its dictionary. */
 export interface DictionaryOrigin {
-  /** Block that it reads; absent where the file does not say. */
+  /** Block that it reads; absent if not recorded. */
   layer?: number;
-  /** What of the block; absent where the file does not say. */
+  /** Point of the block; absent if not recorded. */
   point?: string;
-  /** The place as the file calls it. */
+  /** The hook point's name in the file. */
   hook?: string;
-  /** The model as the file calls it. */
+  /** The model's name in the file. */
   model?: string;
   prependBos?: boolean;
 }
 
 /**
- * A sparse dictionary in the one form that all layouts become: h = W_enc (n(x) - subtract b_dec) + b_enc, f by the
- * activation, y = n^-1(f W_dec + b_dec); n is the row scaling. Factors that a layout keeps beside its weights are
- * folded in.
+ * A sparse dictionary in the common form that all layouts are converted to: h = W_enc (n(x) - subtract b_dec) +
+ * b_enc, f by the activation, y = n^-1(f W_dec + b_dec); n is the row scaling. Scale factors that a layout stores
+ * separately are folded into the weights.
  */
 export interface Dictionary {
   layout: string;
@@ -52,44 +52,102 @@ export interface Dictionary {
   /** [features], for `gated`. */
   magnitudeBias?: Float32Array;
   origin: DictionaryOrigin;
-  /** What a person should know of how the file was read, a sentence each. */
+  /** Notes for users on how the file was read, one sentence each. */
   notes: string[];
 }
 
-/** The arrays of a file, each read when it is asked for. */
+/** The arrays of a file, read on demand. */
 export interface TensorSource {
   readonly shapes: ReadonlyMap<string, readonly number[]>;
   read(name: string): Promise<Float32Array>;
 }
 
+/** What a layout's reader returns; absent fields have the values of {@link plain}. */
+export type ReadLayout = Omit<Dictionary, keyof ReturnType<typeof plain>> & Partial<Dictionary>;
+
+/** The properties of a dictionary whose layout does not set them. */
+export function plain() {
+  const notes: string[] = [];
+  return {
+    k: 0,
+    rowScaling: "none" as RowScaling,
+    subtractBias: false,
+    origin: {} as DictionaryOrigin,
+    notes,
+  };
+}
+
+type Weights = Pick<
+  Dictionary,
+  "hidden" | "features" | "encoder" | "encoderBias" | "decoder" | "decoderBias"
+>;
+
+/** The names of a layout's weights, and which of its matrices the file stores as [hidden, features]. */
+interface WeightNames extends Record<"encoder" | "encoderBias" | "decoder" | "decoderBias", string> {
+  transposed: "encoder" | "decoder" | "neither";
+}
+
+/** Two linear maps of PyTorch: encoder.weight [F, d], decoder.weight [d, F]. */
+export const linearMaps = {
+  encoder: "encoder.weight",
+  encoderBias: "encoder.bias",
+  decoder: "decoder.weight",
+  decoderBias: "decoder.bias",
+  transposed: "decoder",
+} as const satisfies WeightNames;
+
+/** SAELens and others: W_enc [d, F], W_dec [F, d]. */
+export const factors = {
+  encoder: "W_enc",
+  encoderBias: "b_enc",
+  decoder: "W_dec",
+  decoderBias: "b_dec",
+  transposed: "encoder",
+} as const satisfies WeightNames;
+
 /** The arrays of a layout, checked by name and shape as they are read. */
 export class Arrays {
-  readonly #source: TensorSource;
-  readonly #layout: string;
-
-  constructor(source: TensorSource, layout: string) {
-    this.#source = source;
-    this.#layout = layout;
-  }
+  constructor(
+    private readonly source: TensorSource,
+    private readonly layout: string,
+  ) {}
 
   has(name: string): boolean {
-    return this.#source.shapes.has(name);
+    return this.source.shapes.has(name);
   }
 
   shape(name: string): readonly number[] {
-    const shape = this.#source.shapes.get(name);
+    const shape = this.source.shapes.get(name);
     if (shape !== undefined) return shape;
     throw new FormatError(
-      `A dictionary of the layout ${this.#layout} has an array ${name}; this file has ` +
-        `${[...this.#source.shapes.keys()].slice(0, 12).map(told).join(", ") || "none"}.`,
+      `Dictionaries of the layout ${this.layout} have an array ${name}; this file has ` +
+        `${[...this.source.shapes.keys()].slice(0, 12).map(quoted).join(", ") || "none"}.`,
     );
+  }
+
+  /** A dictionary's weights, its matrices as [features, hidden]. */
+  async weights(names: WeightNames): Promise<Weights> {
+    const [rows, columns] = this.matrix(names.encoder);
+    const [features, hidden] = names.transposed === "encoder" ? [columns, rows] : [rows, columns];
+    const matrix = (part: "encoder" | "decoder") =>
+      names.transposed === part
+        ? this.transposed(names[part], features, hidden)
+        : this.read(names[part], features, hidden);
+    return {
+      hidden,
+      features,
+      encoder: await matrix("encoder"),
+      encoderBias: await this.read(names.encoderBias, features),
+      decoder: await matrix("decoder"),
+      decoderBias: await this.read(names.decoderBias, hidden),
+    };
   }
 
   /** Rows and columns of a matrix. */
   matrix(name: string): [rows: number, columns: number] {
     const [rows, columns, ...more] = this.shape(name);
     if (rows === undefined || columns === undefined || more.length > 0 || rows === 0 || columns === 0) {
-      throw new FormatError(`${name} is no matrix: its shape is [${this.shape(name).join(", ")}].`);
+      throw new FormatError(`${name} is not a matrix: its shape is [${this.shape(name).join(", ")}].`);
     }
     return [rows, columns];
   }
@@ -97,23 +155,23 @@ export class Arrays {
   async read(name: string, ...wanted: number[]): Promise<Float32Array> {
     const shape = this.shape(name);
     if (shape.length !== wanted.length || shape.some((length, i) => length !== wanted[i])) {
-      throw new FormatError(`${name} has the shape [${shape.join(", ")}]; [${wanted.join(", ")}] fits here.`);
+      throw new FormatError(`${name} has the shape [${shape.join(", ")}]; expected [${wanted.join(", ")}].`);
     }
-    return this.#source.read(name);
+    return this.source.read(name);
   }
 
-  /** A matrix that the file holds as [columns, rows]. */
+  /** A matrix that the file stores as [columns, rows]. */
   async transposed(name: string, rows: number, columns: number): Promise<Float32Array> {
     return transpose(await this.read(name, columns, rows), columns, rows);
   }
 
-  /** A single number, kept as [] or [1]. */
+  /** A single number, stored as [] or [1]. */
   async scalar(name: string): Promise<number> {
     const shape = this.shape(name);
     if (shape.reduce((product, length) => product * length, 1) !== 1) {
-      throw new FormatError(`${name} has the shape [${shape.join(", ")}]; it is one number.`);
+      throw new FormatError(`${name} has the shape [${shape.join(", ")}]; expected a single number.`);
     }
-    return (await this.#source.read(name))[0] as number;
+    return (await this.source.read(name))[0] as number;
   }
 }
 
@@ -155,15 +213,15 @@ export function rowLengths(matrix: Float32Array, rows: number): Float64Array {
 }
 
 /**
- * Folds the lengths of the decoder's rows into the encoder: h becomes h times the length, the row a unit one. What
- * "activations rescaled by the decoder's norm" means.
+ * Folds the norms of the decoder's rows into the encoder, which makes these unit vectors ("activations rescaled by
+ * the decoder's norm").
  */
 export function foldDecoderLengths(
   parts: Pick<Dictionary, "encoder" | "encoderBias" | "decoder" | "features">,
 ): void {
   const lengths = rowLengths(parts.decoder, parts.features);
   if (lengths.some((length) => !(length > 0))) {
-    throw new FormatError("A decoder row has no length, so its feature cannot be rescaled by it.");
+    throw new FormatError("A decoder row is zero, so its feature cannot be rescaled by its norm.");
   }
   scaleRows(parts.encoder, lengths);
   scaleRows(parts.encoderBias, lengths);
@@ -173,7 +231,10 @@ export function foldDecoderLengths(
   );
 }
 
-/** Hooks of TransformerLens inside a block, and what tapline calls these points. Both stand behind norms that models like Gemma 2 put there. */
+/**
+ * TransformerLens hooks within a block and tapline's names for these points. Attention and MLP outputs are taken
+ * after the norms that models like Gemma 2 apply to them.
+ */
 const innerHooks: Readonly<Record<string, string>> = {
   hook_resid_post: "block_out",
   hook_resid_mid: "mid",
@@ -182,8 +243,8 @@ const innerHooks: Readonly<Record<string, string>> = {
 };
 
 /**
- * The block, and the point of it, that a hook of TransformerLens or a module of transformers is.
- * @throws FormatError for a place that is none of the points of a block
+ * The block and point of a TransformerLens hook or a transformers module.
+ * @throws FormatError for a hook that is not a point of a block
  */
 export function placeOfHook(hook: string): { layer: number; point: string } {
   const [, block, name] = /^blocks\.(\d{1,3})\.(hook_\w{1,40})$/.exec(hook) ?? [];
@@ -197,35 +258,34 @@ export function placeOfHook(hook: string): { layer: number; point: string } {
     /^(?:model\.|language_model\.|transformer\.|gpt_neox\.)*(?:layers|h)\.(\d{1,3})(?:\.(post_feedforward_layernorm))?(?:\.output)?$/.exec(
       hook,
     ) ?? [];
-  // Gemma 2 and 3 add what this norm gives.
+  // Gemma 2 and 3 add the output of this norm to the residual stream.
   if (module !== undefined) {
     return { layer: Number(module), point: norm === undefined ? "block_out" : "ffn_out" };
   }
   throw new FormatError(
-    `The dictionary reads at ${told(hook)}; offered are block outputs (blocks.N.hook_resid_post, layers.N) and ` +
-      "blocks.N.hook_resid_pre, hook_resid_mid, hook_attn_out and hook_mlp_out.",
+    `The dictionary reads ${quoted(hook)}; supported are block outputs (blocks.N.hook_resid_post, layers.N) and blocks.N.hook_resid_pre, hook_resid_mid, hook_attn_out and hook_mlp_out.`,
   );
 }
 
-/** A record out of a configuration file. */
+/** An object from a configuration file. */
 export type Settings = Readonly<Record<string, unknown>>;
 
-/** The settings of a configuration file, read and checked for their type where they are asked for. */
+/** The settings of a configuration file; their types are checked when they are read. */
 export function settingsOf(value: unknown, file: string): Settings {
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Settings;
-  throw new FormatError(`${file} is no JSON object.`);
+  throw new FormatError(`${file} is not a JSON object.`);
 }
 
-/** A value of a configuration as a sentence names it: one that holds others may hold them as deep as it likes. */
+/** A configuration value as shown in an error, without its possibly deeply nested contents. */
 function shown(value: unknown): string {
-  if (typeof value !== "object" || value === null) return told(JSON.stringify(value));
+  if (typeof value !== "object" || value === null) return quoted(JSON.stringify(value));
   return Array.isArray(value) ? "a list" : "an object";
 }
 
 export function textOf(settings: Settings, ...names: string[]): string | undefined {
   const found = names.map((name) => settings[name]).find((value) => value !== undefined && value !== null);
   if (found === undefined || typeof found === "string") return found;
-  throw new FormatError(`${names[0]} in the configuration is ${shown(found)}, not a text.`);
+  throw new FormatError(`${names[0]} in the configuration is ${shown(found)}, not a string.`);
 }
 
 export function numberOf(settings: Settings, ...names: string[]): number | undefined {
@@ -246,7 +306,7 @@ export function checkedK(k: number | undefined, features: number): number {
   if (k !== undefined && Number.isInteger(k) && k >= 1 && k <= features) return k;
   throw new FormatError(
     k === undefined
-      ? "The dictionary keeps its k most active features, and no file says k."
-      : `k is ${k}; from 1 to ${features} features can be kept.`,
+      ? "The dictionary keeps its k most active features, but no file records k."
+      : `k is ${k}; it must be from 1 to ${features}.`,
   );
 }

@@ -1,49 +1,50 @@
-import { FormatError, told } from "../format-error.js";
-import { Arrays, type Dictionary, placeOfHook, settingsOf, type TensorSource, textOf } from "./dictionary.js";
+import { FormatError, quoted } from "../format-error.js";
+import {
+  Arrays,
+  factors,
+  placeOfHook,
+  type ReadLayout,
+  settingsOf,
+  type TensorSource,
+  textOf,
+} from "./dictionary.js";
 
 /**
  * Reads a dictionary of Gemma Scope: `params.npz` of the first (W_enc, W_dec), `params.safetensors` with
- * `config.json` of the second (w_enc, w_dec). JumpReLU, no bias taken from the input, no scaling.
- * (Layout: Lieberum et al. 2024, google/gemma-scope; google/gemma-scope-2.)
- * @param config of `config.json`; undefined where there is none
+ * `config.json` of the second (w_enc, w_dec). JumpReLU, no bias subtracted from the input, no scaling. (Layout:
+ * Lieberum et al. 2024, google/gemma-scope; google/gemma-scope-2.)
+ * @param config of `config.json`; undefined if there is none
  * @throws FormatError
  */
-export async function readGemmaScope(config: unknown, source: TensorSource): Promise<Dictionary> {
+export async function readGemmaScope(config: unknown, source: TensorSource): Promise<ReadLayout> {
   const arrays = new Arrays(source, "Gemma Scope");
-  const name = (lower: string) => (arrays.has(lower) ? lower : `W${lower.slice(1)}`);
   const settings = config === undefined ? {} : settingsOf(config, "config.json");
   const architecture = textOf(settings, "architecture") ?? "jump_relu";
   if (architecture !== "jump_relu") {
-    throw new FormatError(`The architecture ${told(architecture)} is not read in this layout; jump_relu is.`);
+    throw new FormatError(
+      `The architecture ${quoted(architecture)} is not supported in this layout; only jump_relu is.`,
+    );
   }
   const into = textOf(settings, "hf_hook_point_in");
   const out = textOf(settings, "hf_hook_point_out") ?? into;
   if (arrays.has("affine_skip_connection") || into !== out) {
     throw new FormatError(
-      `The dictionary is a transcoder${into === undefined ? "" : ` from ${told(into)} to ${told(out ?? "")}`}; ` +
-        "only autoencoders are read.",
+      `The dictionary is a transcoder${into === undefined ? "" : ` from ${quoted(into)} to ${quoted(out ?? "")}`}; ` +
+        "only autoencoders are supported.",
     );
   }
-  const [hidden, features] = arrays.matrix(name("w_enc"));
+  const second = arrays.has("w_enc");
+  const weights = await arrays.weights(second ? { ...factors, encoder: "w_enc", decoder: "w_dec" } : factors);
   const model = textOf(settings, "model_name");
   return {
-    layout: arrays.has("w_enc") ? "Gemma Scope 2" : "Gemma Scope",
+    layout: second ? "Gemma Scope 2" : "Gemma Scope",
     activation: "jumprelu",
-    k: 0,
-    hidden,
-    features,
-    encoder: await arrays.transposed(name("w_enc"), features, hidden),
-    decoder: await arrays.read(name("w_dec"), features, hidden),
-    encoderBias: await arrays.read("b_enc", features),
-    decoderBias: await arrays.read("b_dec", hidden),
-    threshold: await arrays.read("threshold", features),
-    rowScaling: "none",
-    subtractBias: false,
+    ...weights,
+    threshold: await arrays.read("threshold", weights.features),
     origin: {
       ...(into !== undefined && { hook: into, ...placeOfHook(into) }),
       ...(model !== undefined && { model }),
       prependBos: true,
     },
-    notes: [],
   };
 }

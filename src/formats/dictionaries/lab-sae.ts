@@ -1,5 +1,13 @@
-import { FormatError, told } from "../format-error.js";
-import { Arrays, checkedK, type Dictionary, scaleRows, type TensorSource } from "./dictionary.js";
+import { FormatError, quoted } from "../format-error.js";
+import {
+  Arrays,
+  checkedK,
+  type Dictionary,
+  linearMaps,
+  type ReadLayout,
+  scaleRows,
+  type TensorSource,
+} from "./dictionary.js";
 
 /**
  * Reads an autoencoder that the Lab trained: `sae-layer-<n>.safetensors` and its `sae-normalization-<n>.npz`. It works
@@ -10,22 +18,19 @@ export async function readLabSae(
   metadata: Readonly<Record<string, string>>,
   source: TensorSource,
   normalisation: TensorSource | undefined,
-): Promise<Dictionary> {
+): Promise<ReadLayout> {
   if (normalisation === undefined) {
     throw new FormatError(
-      "The Lab's autoencoder works on scaled activations: its sae-normalization-<layer>.npz must lie beside it.",
+      "The Lab's autoencoder uses scaled activations: its sae-normalization-<layer>.npz must be in the same folder.",
     );
   }
   const arrays = new Arrays(source, "tapline's Lab");
-  const [features, hidden] = arrays.matrix("encoder.weight");
+  const weights = await arrays.weights(linearMaps);
+  const { features, hidden, encoder, encoderBias, decoder, decoderBias } = weights;
   const scaling = new Arrays(normalisation, "the Lab's normalisation");
   const mean = await scaling.read("mean", hidden);
   const scale = await scaling.scalar("scale");
   if (!(scale > 0)) throw new FormatError(`The scale of the Lab's normalisation is ${scale}.`);
-  const encoder = await arrays.read("encoder.weight", features, hidden);
-  const encoderBias = await arrays.read("encoder.bias", features);
-  const decoder = await arrays.transposed("decoder.weight", features, hidden);
-  const decoderBias = await arrays.read("decoder.bias", hidden);
   scaleRows(encoder, new Float64Array(features).fill(1 / scale));
   for (let feature = 0; feature < features; feature++) {
     let sum = 0;
@@ -37,20 +42,13 @@ export async function readLabSae(
   return {
     layout: "tapline's Lab",
     ...(await activationOf(arrays, metadata, features)),
-    hidden,
-    features,
-    encoder,
-    encoderBias,
-    decoder,
+    ...weights,
     decoderBias: decoderBias.map((value, i) => value * scale + (mean[i] as number)),
-    rowScaling: "none",
-    subtractBias: false,
     origin: {
       ...(metadata.layer !== undefined && Number.isInteger(layer) && { layer }),
       point: metadata.point ?? "block_out",
       ...(metadata.model !== undefined && { model: metadata.model }),
     },
-    notes: [],
   };
 }
 
@@ -69,7 +67,7 @@ async function activationOf(
       return { activation: "jumprelu", k: 0, threshold: await arrays.read("threshold", features) };
     default:
       throw new FormatError(
-        `The architecture ${told(architecture)} of the Lab's file is not read; relu, topk, batchtopk and jumprelu are.`,
+        `The architecture ${quoted(architecture)} of the Lab's file is not supported; relu, topk, batchtopk and jumprelu are.`,
       );
   }
 }

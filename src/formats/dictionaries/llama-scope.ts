@@ -1,10 +1,11 @@
-import { FormatError, told } from "../format-error.js";
+import { FormatError, quoted } from "../format-error.js";
 import {
   Arrays,
-  type Dictionary,
   foldDecoderLengths,
+  linearMaps,
   numberOf,
   placeOfHook,
+  type ReadLayout,
   scaleRows,
   settingsOf,
   type TensorSource,
@@ -13,49 +14,45 @@ import {
 
 /**
  * Reads a dictionary of Llama Scope: `hyperparams.json` and `final.safetensors` with encoder.weight [F, d],
- * decoder.weight [d, F]. As its publisher's loader does: the data set's average lengths are folded in, then the
- * lengths of the decoder's columns; the threshold counts in what comes out of that.
- * (Layout: He et al. 2024, "Llama Scope"; OpenMOSS Language-Model-SAEs, 2024-11.)
+ * decoder.weight [d, F]. As in its publisher's loader, the data set's average norms are folded in, then the norms of
+ * the decoder's columns; the threshold applies to the result. (Layout: He et al. 2024, "Llama Scope"; OpenMOSS
+ * Language-Model-SAEs, 2024-11.)
  * @throws FormatError
  */
-export async function readLlamaScope(config: unknown, source: TensorSource): Promise<Dictionary> {
+export async function readLlamaScope(config: unknown, source: TensorSource): Promise<ReadLayout> {
   const settings = settingsOf(config, "hyperparams.json");
   const hook = textOf(settings, "hook_point_in");
-  if (hook === undefined) throw new FormatError("hyperparams.json does not say hook_point_in.");
+  if (hook === undefined) throw new FormatError("hyperparams.json lacks hook_point_in.");
   const place = placeOfHook(hook);
   const out = textOf(settings, "hook_point_out") ?? hook;
   if (out !== hook) {
     throw new FormatError(
-      `The dictionary is a transcoder from ${told(hook)} to ${told(out)}; those are not read.`,
+      `The dictionary is a transcoder from ${quoted(hook)} to ${quoted(out)}; transcoders are not supported.`,
     );
   }
   const act = textOf(settings, "act_fn") ?? "jumprelu";
   if (!["jumprelu", "topk"].includes(act)) {
     throw new FormatError(
-      `act_fn is ${told(act)}; jumprelu, and topk made into it, are read in this layout.`,
+      `act_fn is ${quoted(act)}; this layout supports jumprelu, and topk converted to it.`,
     );
   }
   const threshold = numberOf(settings, "jump_relu_threshold");
   if (threshold === undefined || threshold < 0) {
-    throw new FormatError(`jump_relu_threshold is ${threshold ?? "missing"}; it is a number of at least 0.`);
+    throw new FormatError(
+      `jump_relu_threshold is ${threshold ?? "missing"}; it must be a number of at least 0.`,
+    );
   }
   const norms = settingsOf(settings.dataset_average_activation_norm, "dataset_average_activation_norm");
   const [normIn, normOut] = [numberOf(norms, "in"), numberOf(norms, "out")];
   if (normIn === undefined || normOut === undefined || !(normIn > 0 && normOut > 0)) {
-    throw new FormatError("dataset_average_activation_norm in hyperparams.json has no positive in and out.");
+    throw new FormatError(
+      "dataset_average_activation_norm in hyperparams.json must have positive `in` and `out`.",
+    );
   }
-  const arrays = new Arrays(source, "Llama Scope");
-  const [features, hidden] = arrays.matrix("encoder.weight");
+  const parts = await new Arrays(source, "Llama Scope").weights(linearMaps);
+  const { features, hidden } = parts;
   const into = Math.sqrt(hidden) / normIn;
   const outOf = Math.sqrt(hidden) / normOut;
-  const parts = {
-    hidden,
-    features,
-    encoder: await arrays.read("encoder.weight", features, hidden),
-    encoderBias: await arrays.read("encoder.bias", features),
-    decoder: await arrays.transposed("decoder.weight", features, hidden),
-    decoderBias: await arrays.read("decoder.bias", hidden),
-  };
   scaleRows(parts.encoderBias, new Float64Array(features).fill(1 / into));
   scaleRows(parts.decoder, new Float64Array(features).fill(into / outOf));
   scaleRows(parts.decoderBias, new Float64Array(hidden).fill(1 / outOf));
@@ -63,15 +60,9 @@ export async function readLlamaScope(config: unknown, source: TensorSource): Pro
   return {
     layout: "Llama Scope",
     activation: "jumprelu",
-    k: 0,
     ...parts,
     threshold: new Float32Array(features).fill(threshold),
-    rowScaling: "none",
-    subtractBias: false,
     origin: { hook, ...place },
-    notes:
-      act === "topk"
-        ? ["Trained with top-k and read with its published threshold, as its publisher does."]
-        : [],
+    notes: act === "topk" ? ["Trained with top-k; read with the threshold its publisher uses."] : [],
   };
 }

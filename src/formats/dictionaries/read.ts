@@ -1,5 +1,5 @@
-import { FormatError, told, toldPath } from "../format-error.js";
-import { Arrays, type Dictionary, type TensorSource } from "./dictionary.js";
+import { FormatError, quoted, quotedPath } from "../format-error.js";
+import { Arrays, type Dictionary, plain, type ReadLayout, type TensorSource } from "./dictionary.js";
 import { readGemmaScope } from "./gemma-scope.js";
 import { readLabSae } from "./lab-sae.js";
 import { readLlamaScope } from "./llama-scope.js";
@@ -7,7 +7,7 @@ import { readSaeLens } from "./saelens.js";
 import { readSparsify } from "./sparsify.js";
 import { readDictionaryLearning, readGoodfire, readQwenScope } from "./torch.js";
 
-/** The files of a dictionary's folder, by name; opened when a layout asks for them. */
+/** The files of a dictionary's folder, by name, opened on demand. */
 export interface LayoutFiles {
   readonly names: readonly string[];
   json(name: string): Promise<unknown>;
@@ -16,28 +16,36 @@ export interface LayoutFiles {
 
 interface Layout {
   name: string;
-  /** The files of weights, one a dictionary, where this layout's files are there. */
+  /** The weights files, one per dictionary, if the files match this layout. */
   weights(names: readonly string[]): string[];
-  read(files: LayoutFiles, weights: string, k: number | undefined): Promise<Dictionary>;
+  read(files: LayoutFiles, weights: string, k: number | undefined): Promise<ReadLayout>;
 }
 
-/** The file of that name, where another one lies beside it. */
+/** The file of this name, if another file is in the same folder. */
 const beside = (weights: string, other: string) => (names: readonly string[]) =>
   names.includes(other) ? names.filter((name) => name === weights) : [];
 
 const alone = (pattern: RegExp) => (names: readonly string[]) => names.filter((name) => pattern.test(name));
 
-/** The layouts that are read, told apart by the names of their files. */
+/** Reads weights with a file of settings, if the folder has one. */
+const configured =
+  (settings: string, read: (config: unknown, source: TensorSource) => Promise<ReadLayout>): Layout["read"] =>
+  async (files, weights) => {
+    const config = files.names.includes(settings) ? await files.json(settings) : undefined;
+    return read(config, await files.tensors(weights));
+  };
+
+/** The supported layouts, recognized by their file names. */
 export const layouts: readonly Layout[] = [
   {
     name: "SAELens (cfg.json, sae_weights.safetensors)",
     weights: beside("sae_weights.safetensors", "cfg.json"),
-    read: async (files, weights) => readSaeLens(await files.json("cfg.json"), await files.tensors(weights)),
+    read: configured("cfg.json", readSaeLens),
   },
   {
     name: "sparsify (cfg.json, sae.safetensors)",
     weights: beside("sae.safetensors", "cfg.json"),
-    read: async (files, weights) => readSparsify(await files.json("cfg.json"), await files.tensors(weights)),
+    read: configured("cfg.json", readSparsify),
   },
   {
     name: "Llama Scope (hyperparams.json, checkpoints/final.safetensors)",
@@ -45,8 +53,7 @@ export const layouts: readonly Layout[] = [
       names.includes("hyperparams.json")
         ? names.filter((name) => /^(checkpoints\/)?final\.safetensors$/.test(name))
         : [],
-    read: async (files, weights) =>
-      readLlamaScope(await files.json("hyperparams.json"), await files.tensors(weights)),
+    read: configured("hyperparams.json", readLlamaScope),
   },
   {
     name: "Gemma Scope (params.npz)",
@@ -56,17 +63,12 @@ export const layouts: readonly Layout[] = [
   {
     name: "Gemma Scope 2 (params.safetensors, config.json)",
     weights: alone(/^params\.safetensors$/),
-    read: async (files, weights) =>
-      readGemmaScope(
-        files.names.includes("config.json") ? await files.json("config.json") : undefined,
-        await files.tensors(weights),
-      ),
+    read: configured("config.json", readGemmaScope),
   },
   {
     name: "dictionary_learning (ae.pt, config.json)",
     weights: beside("ae.pt", "config.json"),
-    read: async (files, weights) =>
-      readDictionaryLearning(await files.json("config.json"), await files.tensors(weights)),
+    read: configured("config.json", readDictionaryLearning),
   },
   {
     name: "tapline's Lab (sae-layer-N.safetensors, sae-normalization-N.npz)",
@@ -93,49 +95,51 @@ export const layouts: readonly Layout[] = [
   },
 ];
 
-/** Whether files of these names hold a dictionary, or several. */
+/** Whether files of these names contain one or more dictionaries. */
 export function holdsOne(names: readonly string[]): boolean {
   return layouts.some(({ weights }) => weights(names).length > 0);
 }
 
 /**
- * The layout of files of these names, and the file that holds the weights; nothing where none fits.
- * @throws FormatError where there is more than one dictionary
+ * The layout and weights file for these file names; undefined if no layout matches.
+ * @throws FormatError if there is more than one dictionary
  */
 export function layoutOf(names: readonly string[]): { weights: string; read: Layout["read"] } | undefined {
   for (const { weights, read } of layouts) {
     const [found, ...others] = weights(names);
     if (found === undefined) continue;
     if (others.length === 0) return { weights: found, read };
-    const some = [found, ...others].slice(0, 5).map(toldPath).join(", ");
-    throw new FormatError(`The folder holds ${others.length + 1} dictionaries, such as ${some}: name one.`);
+    const some = [found, ...others].slice(0, 5).map(quotedPath).join(", ");
+    throw new FormatError(`The folder has ${others.length + 1} dictionaries, such as ${some}; specify one.`);
   }
   return undefined;
 }
 
 /**
  * Reads a dictionary from the files of its folder, whatever its layout.
- * @param k features that stay active, for a layout whose files do not say
- * @throws FormatError where no layout fits, or a file is not what its layout says
+ * @param k features that stay active, for a layout that does not record it
+ * @throws FormatError if no layout matches, or a file violates its layout
  */
 export async function readDictionary(files: LayoutFiles, k?: number): Promise<Dictionary> {
   const layout = layoutOf(files.names);
-  if (layout !== undefined) return checked(await layout.read(files, layout.weights, k));
+  if (layout !== undefined) {
+    return checked({ ...plain(), ...(await layout.read(files, layout.weights, k)) });
+  }
   throw new FormatError(
-    `No layout that is read fits the files ${files.names.slice(0, 12).map(told).join(", ") || "(none)"}; read are ` +
+    `No supported layout matches the files ${files.names.slice(0, 12).map(quoted).join(", ") || "(none)"}; supported are ` +
       `${layouts.map(({ name }) => name).join("; ")}.`,
   );
 }
 
 const longestName = 300;
 
-/** @throws FormatError where a number is NaN or infinite, or the model is called by what is no name */
+/** @throws FormatError if a number is NaN or infinite, or the model's name is invalid */
 function checked(dictionary: Dictionary): Dictionary {
   const { model = "" } = dictionary.origin;
   if (model.length > longestName || /\p{Cc}/u.test(model)) {
     throw new FormatError(
-      `The model's name in the dictionary's files has ${model.length} characters, or some that are not printed: ` +
-        `${told(model)}.`,
+      `The model's name in the dictionary's files has ${model.length} characters, or unprintable ones: ` +
+        `${quoted(model)}.`,
     );
   }
   const parts = [
@@ -150,7 +154,7 @@ function checked(dictionary: Dictionary): Dictionary {
   for (const part of parts) {
     const numbers = dictionary[part];
     if (numbers !== undefined && !allFinite(numbers)) {
-      throw new FormatError(`The dictionary's ${part} holds numbers that are not finite.`);
+      throw new FormatError(`The dictionary's ${part} contains numbers that are not finite.`);
     }
   }
   return dictionary;

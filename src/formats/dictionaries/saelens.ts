@@ -1,14 +1,16 @@
-import { FormatError, told } from "../format-error.js";
+import { FormatError, quoted } from "../format-error.js";
 import {
   type Activation,
   Arrays,
   checkedK,
   type Dictionary,
   type DictionaryOrigin,
+  factors,
   flagOf,
   foldDecoderLengths,
   numberOf,
   placeOfHook,
+  type ReadLayout,
   type RowScaling,
   type Settings,
   scaleRows,
@@ -17,7 +19,7 @@ import {
   textOf,
 } from "./dictionary.js";
 
-/** What `cfg.json` says, of version 6 and of those before, in the words of 6. */
+/** The settings in `cfg.json` of version 6 and earlier, with version 6's names. */
 interface SaeLensSettings {
   version: number;
   architecture: string;
@@ -37,17 +39,17 @@ interface SaeLensSettings {
  * (Layout: SAELens 3 to 6, its `saes` classes.)
  * @throws FormatError
  */
-export async function readSaeLens(config: unknown, source: TensorSource): Promise<Dictionary> {
+export async function readSaeLens(config: unknown, source: TensorSource): Promise<ReadLayout> {
   const settings = settingsFrom(settingsOf(config, "cfg.json"));
   const { architecture, origin } = settings;
   if (architecture.includes("transcoder")) {
     throw new FormatError(
-      `The dictionary is a ${architecture} at ${told(origin.hook)}; only autoencoders are read.`,
+      `The dictionary is a ${architecture} at ${quoted(origin.hook)}; only autoencoders are supported.`,
     );
   }
   if (settings.reshape !== "none") {
     throw new FormatError(
-      `The dictionary reads ${told(origin.hook)} reshaped as ${told(settings.reshape)}; heads are not offered.`,
+      `The dictionary reads ${quoted(origin.hook)} reshaped as ${quoted(settings.reshape)}; single heads are not supported.`,
     );
   }
   const place = placeOfHook(origin.hook);
@@ -59,40 +61,38 @@ export async function readSaeLens(config: unknown, source: TensorSource): Promis
   ] as const) {
     if (said !== undefined && said !== found) {
       throw new FormatError(
-        `cfg.json says that ${name} is ${said}; W_enc has the shape [${hidden}, ${features}].`,
+        `In cfg.json ${name} is ${said}, but W_enc has the shape [${hidden}, ${features}].`,
       );
     }
   }
   if (settings.out !== undefined && settings.out !== hidden) {
-    throw new FormatError(`The dictionary reads ${hidden} values and writes ${settings.out}: a transcoder.`);
+    throw new FormatError(
+      `The dictionary reads ${hidden} values and writes ${settings.out}: it is a transcoder.`,
+    );
   }
   const notes: string[] = [];
-  const parts = {
-    hidden,
-    features,
-    encoder: await arrays.transposed("W_enc", features, hidden),
-    decoder: await arrays.read("W_dec", features, hidden),
-    decoderBias: await arrays.read("b_dec", hidden),
-    encoderBias: await arrays.read(architecture === "gated" ? "b_gate" : "b_enc", features),
-  };
+  const parts = await arrays.weights({
+    ...factors,
+    encoderBias: architecture === "gated" ? "b_gate" : "b_enc",
+  });
   const specific = await activationOf(arrays, settings, features);
-  // A threshold that training keeps counts h times the decoder's lengths, too; saving for use folds them in.
+  // Thresholds of training checkpoints also apply to h times the decoder's norms; saving for inference folds these
+  // in.
   const checkpoint = arrays.has("topk_threshold");
   if ((settings.rescale ?? checkpoint) && (specific.activation === "topk" || checkpoint)) {
     foldDecoderLengths(parts);
   }
   if (arrays.has("scaling_factor")) {
-    const factors = await arrays.read("scaling_factor", features);
-    // Finetuning's factors belong to the decoder up to version 5; the classes of 6 leave them aside.
-    if (settings.version < 6) scaleRows(parts.decoder, factors);
-    else if (factors.some((factor) => factor !== 1)) {
-      notes.push("The file's scaling_factor is left aside, as SAELens 6 does.");
+    const scaling = await arrays.read("scaling_factor", features);
+    // Up to version 5, finetuning factors scale the decoder; the classes of version 6 ignore them.
+    if (settings.version < 6) scaleRows(parts.decoder, scaling);
+    else if (scaling.some((factor) => factor !== 1)) {
+      notes.push("The file's scaling_factor is ignored, as in SAELens 6.");
     }
   }
   if (settings.normalisation === "expected_average_only_in") {
     notes.push(
-      "It was trained on activations scaled to an average length; where that scale is not folded into its weights, " +
-        "it does not fit raw activations: look at the explained variance.",
+      "It was trained on activations scaled to an average norm. If that scale is not folded into its weights, it does not fit raw activations: check the explained variance.",
     );
   }
   return {
@@ -122,7 +122,7 @@ async function activationOf(
     case "batchtopk":
     case "matryoshka_batchtopk":
     case "matryoshka":
-      // A finished one is saved as jumprelu; a checkpoint keeps one threshold for all features.
+      // Finished ones are saved as jumprelu; checkpoints have one threshold for all features.
       if (!arrays.has("topk_threshold")) return jump(await thresholdOf(arrays, features));
       return jump(new Float32Array(features).fill(await arrays.scalar("topk_threshold")));
     case "gated":
@@ -134,8 +134,7 @@ async function activationOf(
       };
     default:
       throw new FormatError(
-        `The architecture ${told(architecture)} is not read; standard, topk, batchtopk, matryoshka_batchtopk, ` +
-          "jumprelu and gated are.",
+        `The architecture ${quoted(architecture)} is not supported; standard, topk, batchtopk, matryoshka_batchtopk, jumprelu and gated are.`,
       );
   }
 }
@@ -156,8 +155,8 @@ function scalingOf(normalisation: string): RowScaling {
       return "layer_norm";
     default:
       throw new FormatError(
-        `normalize_activations is ${told(normalisation)}; none, expected_average_only_in, constant_norm_rescale ` +
-          "and layer_norm are read.",
+        `normalize_activations is ${quoted(normalisation)}; none, expected_average_only_in, constant_norm_rescale ` +
+          "and layer_norm are supported.",
       );
   }
 }
@@ -166,7 +165,7 @@ function settingsFrom(settings: Settings): SaeLensSettings {
   const metadata = settings.metadata === undefined ? settings : settingsOf(settings.metadata, "metadata");
   const version = textOf(metadata, "sae_lens_version") ?? textOf(settings, "sae_lens_version") ?? "0";
   const hook = textOf(metadata, "hook_name", "hook_point");
-  if (hook === undefined) throw new FormatError("cfg.json does not say hook_name, the place that is read.");
+  if (hook === undefined) throw new FormatError("cfg.json lacks hook_name, the hook point.");
   const [activation, kOld] = oldActivation(settings);
   const given = textOf(settings, "architecture") ?? "standard";
   const normalised = settings.normalize_activations;
@@ -195,11 +194,11 @@ function settingsFrom(settings: Settings): SaeLensSettings {
   };
 }
 
-/** Before version 6 the activation stood beside the architecture. */
+/** Before version 6, the activation was a separate setting. */
 function oldActivation(settings: Settings): [name: string, k: number | undefined] {
   const name = textOf(settings, "activation_fn", "activation_fn_str") ?? "relu";
   if (name !== "relu" && name !== "topk") {
-    throw new FormatError(`The activation ${told(name)} is not read; relu and topk are.`);
+    throw new FormatError(`The activation ${quoted(name)} is not supported; relu and topk are.`);
   }
   const extra = settings.activation_fn_kwargs;
   const k =

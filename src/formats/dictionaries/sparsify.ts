@@ -1,45 +1,43 @@
-import { FormatError, told } from "../format-error.js";
+import { FormatError, quoted } from "../format-error.js";
 import {
   Arrays,
   checkedK,
-  type Dictionary,
   flagOf,
+  linearMaps,
   numberOf,
+  type ReadLayout,
   settingsOf,
   type TensorSource,
   textOf,
 } from "./dictionary.js";
 
 /**
- * Reads a dictionary of EleutherAI's sparsify: `cfg.json` and `sae.safetensors` with encoder.weight [F, d], W_dec
- * [F, d]; the k largest of max(h, 0), b_dec taken from the input. Its folder's name is the module whose output it
- * reads, so the file itself says no layer.
+ * Reads a dictionary of EleutherAI's sparsify: `cfg.json` and `sae.safetensors` with encoder.weight [F, d], W_dec [F,
+ * d]; the k largest of max(h, 0), b_dec subtracted from the input. The folder's name is the module whose output it
+ * reads, so the file does not record the layer.
  * @throws FormatError
  */
-export async function readSparsify(config: unknown, source: TensorSource): Promise<Dictionary> {
+export async function readSparsify(config: unknown, source: TensorSource): Promise<ReadLayout> {
   const settings = settingsOf(config, "cfg.json");
   const activation = textOf(settings, "activation") ?? "topk";
   if (activation !== "topk") {
-    throw new FormatError(`The activation ${told(activation)} is not read in this layout; topk is.`);
+    throw new FormatError(
+      `The activation ${quoted(activation)} is not supported in this layout; only topk is.`,
+    );
   }
   const arrays = new Arrays(source, "sparsify");
   if (flagOf(settings, "transcode") || flagOf(settings, "skip_connection") || arrays.has("W_skip")) {
-    throw new FormatError("The dictionary is a transcoder; only autoencoders are read.");
+    throw new FormatError("The dictionary is a transcoder; only autoencoders are supported.");
   }
-  const [features, hidden] = arrays.matrix("encoder.weight");
+  const weights = await arrays.weights({
+    ...linearMaps,
+    ...{ decoder: "W_dec", decoderBias: "b_dec", transposed: "neither" },
+  });
   return {
     layout: "sparsify",
     activation: "topk",
-    k: checkedK(numberOf(settings, "k") ?? 32, features),
-    hidden,
-    features,
-    encoder: await arrays.read("encoder.weight", features, hidden),
-    encoderBias: await arrays.read("encoder.bias", features),
-    decoder: await arrays.read("W_dec", features, hidden),
-    decoderBias: await arrays.read("b_dec", hidden),
-    rowScaling: "none",
+    k: checkedK(numberOf(settings, "k") ?? 32, weights.features),
+    ...weights,
     subtractBias: true,
-    origin: {},
-    notes: [],
   };
 }

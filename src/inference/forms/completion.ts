@@ -1,6 +1,6 @@
 import { ChangedForm, type ChatAnswer, type ChatChoice } from "./form.js";
 
-/** OpenAI's legacy form of log-probabilities: parallel lists, and where each token begins in the text. */
+/** OpenAI's legacy form of log-probabilities: parallel lists, and the offset of each token in the text. */
 interface LegacyLogprobs {
   tokens: string[];
   token_logprobs: (number | null)[];
@@ -8,7 +8,7 @@ interface LegacyLogprobs {
   text_offset: number[];
 }
 
-/** A token and how probable it was; the first of a prompt was not predicted by anything. */
+/** A token and its log-probability; a prompt's first token has none. */
 export interface ScoredToken {
   bytes: Uint8Array;
   logprob: number | null;
@@ -16,16 +16,19 @@ export interface ScoredToken {
   top: { bytes: Uint8Array; logprob: number }[] | null;
 }
 
-/** A prompt that its answers begin with. */
+/** A prompt that its answers start with. */
 export interface EchoedPrompt {
   text: string;
-  /** Its tokens; none where no log-probabilities were asked for. */
+  /** Its tokens; empty if no log-probabilities were requested. */
   scored: readonly ScoredToken[];
-  /** Characters of the tokens that stand before the text. */
+  /** Length of the tokens before the text, in characters. */
   before?: number;
 }
 
-/** What `/v1/completions` adds to the engine's answers: the prompt in front, and log-probabilities in their own form. */
+/**
+ * The answers of `/v1/completions`: optionally start with the prompt, and have log-probabilities in the legacy
+ * format.
+ */
 export class CompletionForm extends ChangedForm {
   readonly #prompts: readonly EchoedPrompt[];
   readonly #perPrompt: number;
@@ -34,10 +37,10 @@ export class CompletionForm extends ChangedForm {
   readonly #begun = new Map<number, Offsets>();
 
   /**
-   * @param prompts to begin the answers with; empty: none
-   * @param perPrompt answers for each prompt
-   * @param top alternatives that were asked for: with none, only the chosen token is told
-   * @param silent whether no token was asked for; llama.cpp's engine makes one all the same
+   * @param prompts prompts that the answers start with; empty for none
+   * @param perPrompt answers per prompt
+   * @param top number of alternatives requested; with 0, only the chosen token is returned
+   * @param silent whether no token was requested; llama.cpp's engine generates one anyway
    */
   constructor(prompts: readonly EchoedPrompt[], perPrompt: number, top: number, silent: boolean) {
     super();
@@ -86,14 +89,14 @@ export class CompletionForm extends ChangedForm {
     return {
       ...choice,
       text,
-      // The one token that the engine made may have ended the answer; nobody asked for it.
+      // The engine's unrequested token may have ended the answer.
       ...(this.#silent && choice.finish_reason !== null && { finish_reason: "length" }),
       ...((asked || scored.length > 0) && { logprobs }),
     };
   }
 }
 
-/** Where in the text each of a row of tokens begins: a character may be spread over several. */
+/** Tracks the offsets of consecutive tokens in the text; a character may span several tokens. */
 class Offsets {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   #at: number;
@@ -121,7 +124,7 @@ function add(to: LegacyLogprobs, scored: readonly ScoredToken[], offsets: Offset
   }
 }
 
-/** By their text, of which two tokens may have the same: the more probable one is told. The token itself is among them. */
+/** Keyed by text. If two tokens have the same text, the more probable one is returned. Includes the token itself. */
 function alternatives(
   token: string,
   logprob: number,
@@ -138,7 +141,7 @@ function alternatives(
 
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** A token's text; OpenAI's name for bytes that are none. */
+/** A token's text, or OpenAI's notation for bytes that are not valid UTF-8. */
 function spelled(bytes: Uint8Array): string {
   try {
     return strict.decode(bytes);

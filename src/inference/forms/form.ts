@@ -1,7 +1,7 @@
-import { addTold } from "../../contracts/told.js";
+import { mergeStreamEvent } from "../../contracts/stream-event.js";
 import type { HttpError } from "../../http/index.js";
 
-/** What of a token's probabilities answers tell. */
+/** A token's log-probability in an answer. */
 export interface TokenLogprob {
   token: string;
   logprob: number;
@@ -33,26 +33,23 @@ export interface ChatChoice {
     reasoning_content?: string;
     tool_calls?: ToolCallDelta[];
   };
-  /** What a live request is told. */
+  /** Results of the request's edits and readings. */
   tapline?: { tokens?: unknown[] } & Record<string, unknown>;
 }
 
-/**
- * What a request with a `tapline` object is told: of each token beside the next delta of a stream, and all of it as one
- * object at the end.
- */
-export class Told {
-  #told: { tokens?: unknown[]; finish_reason?: string } | undefined;
+/** Collects the `tapline` results of a request: per token with the next delta of a stream, and in full at the end. */
+export class LiveResults {
+  #results: { tokens?: unknown[]; finish_reason?: string } | undefined;
   #fresh: unknown[] = [];
 
   add({ tapline, finish_reason }: ChatChoice): void {
     if (tapline === undefined) return;
     for (const token of tapline.tokens ?? []) this.#fresh.push(token);
-    this.#told = addTold(this.#told, tapline);
-    if (finish_reason === "monitor") this.#told.finish_reason = finish_reason;
+    this.#results = mergeStreamEvent(this.#results, tapline);
+    if (finish_reason === "monitor") this.#results.finish_reason = finish_reason;
   }
 
-  /** To be spread into a delta: the tokens that no delta before it told of. */
+  /** To be spread into a delta: the tokens not yet sent. */
   delta(): { tapline?: { tokens: unknown[] } } {
     if (this.#fresh.length === 0) return {};
     const tokens = this.#fresh;
@@ -60,9 +57,9 @@ export class Told {
     return { tapline: { tokens } };
   }
 
-  /** To be spread into an answer; empty where nothing was told. */
+  /** To be spread into an answer; empty without results. */
   get field(): { tapline?: object } {
-    return this.#told === undefined ? {} : { tapline: this.#told };
+    return this.#results === undefined ? {} : { tapline: this.#results };
   }
 }
 
@@ -84,21 +81,21 @@ export interface ChatAnswer {
   error?: { message: string };
 }
 
-/** Another form of what the engine answers: another API over the same generation. One object for one request. */
+/** Converts the engine's answers to the format of another API. One object per request. */
 export interface AnswerForm {
-  /** Whether it holds one answer only. */
+  /** Whether it supports only one answer. */
   readonly single?: true;
   /** A whole answer. */
   whole(answer: ChatAnswer): object;
-  /** What one event of the engine's stream becomes: server-sent events, none where it waits for more. */
+  /** Converts one event of the engine's stream to server-sent events, possibly none. */
   event(answer: ChatAnswer): string;
-  /** What ends the stream. */
+  /** The end of the stream. */
   end(): string;
-  /** What a fault in the middle of a stream becomes. */
+  /** An error in the middle of a stream. */
   fault(sentence: string): string;
 }
 
-/** OpenAI's own form with other contents of an answer. */
+/** OpenAI's format with modified contents. */
 export abstract class ChangedForm implements AnswerForm {
   abstract whole(answer: ChatAnswer): object;
 
@@ -116,12 +113,12 @@ export abstract class ChangedForm implements AnswerForm {
   }
 }
 
-/** Server-sent events with a name each, as OpenAI's Responses and Anthropic's Messages have them. */
+/** A named server-sent event, as in OpenAI's Responses and Anthropic's Messages. */
 export function namedEvent(event: { type: string; [field: string]: unknown }): string {
   return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
-/** Writes a part of the engine's stream, whole events, in another form. */
+/** Converts a part of the engine's stream, consisting of whole events, to another format. */
 export function translate(form: AnswerForm, data: string): string {
   let text = "";
   for (const line of data.split("\n")) {
@@ -136,7 +133,7 @@ export function translate(form: AnswerForm, data: string): string {
   return text;
 }
 
-/** How an error's body looks in Anthropic's API. */
+/** An error body in Anthropic's format. */
 export function messagesErrorBody(error: HttpError): object {
   const types: Record<number, string> = {
     401: "authentication_error",

@@ -1,12 +1,19 @@
 import { randomUUID } from "node:crypto";
-import { type AnswerForm, type ChatAnswer, type ChatChoice, namedEvent, Told, type Usage } from "./form.js";
+import {
+  type AnswerForm,
+  type ChatAnswer,
+  type ChatChoice,
+  LiveResults,
+  namedEvent,
+  type Usage,
+} from "./form.js";
 
 type Block =
   | { type: "thinking"; thinking: string; signature: string }
   | { type: "text"; text: string; citations: null }
   | { type: "tool_use"; id: string; name: string; input: unknown };
 
-/** Anthropic's Messages: blocks that are opened, filled and closed one after the other. */
+/** Anthropic's Messages: blocks that are opened, filled and closed in sequence. */
 export class MessagesForm implements AnswerForm {
   readonly single = true;
   readonly #model: string;
@@ -20,11 +27,11 @@ export class MessagesForm implements AnswerForm {
   #started = false;
   #finish: Pick<ChatChoice, "finish_reason" | "stop_reason"> = { finish_reason: null };
   #usage: Usage | undefined;
-  readonly #told = new Told();
+  readonly #live = new LiveResults();
 
   /**
-   * @param stops the stop sequences that the request named
-   * @param promptTokens what the first event of a stream tells, before the engine has counted
+   * @param stops the request's stop sequences
+   * @param promptTokens for the first event of a stream, before the engine has counted
    */
   constructor(model: string, stops: readonly string[], promptTokens = 0) {
     this.#model = model;
@@ -35,7 +42,7 @@ export class MessagesForm implements AnswerForm {
   whole(answer: ChatAnswer): object {
     this.#take(answer);
     this.#close();
-    return { ...this.#message(), ...this.#ending(), usage: this.#counts(), ...this.#told.field };
+    return { ...this.#message(), ...this.#ending(), usage: this.#counts(), ...this.#live.field };
   }
 
   event(answer: ChatAnswer): string {
@@ -48,7 +55,7 @@ export class MessagesForm implements AnswerForm {
       this.#close() +
       namedEvent({
         type: "message_delta",
-        ...{ delta: this.#ending(), usage: this.#counts(), ...this.#told.field },
+        ...{ delta: this.#ending(), usage: this.#counts(), ...this.#live.field },
       }) +
       namedEvent({ type: "message_stop" })
     );
@@ -70,30 +77,30 @@ export class MessagesForm implements AnswerForm {
     const choice = choices[0];
     if (choice === undefined) return "";
     if (choice.finish_reason) this.#finish = choice;
-    this.#told.add(choice);
-    const said = choice.delta ?? choice.message ?? {};
+    this.#live.add(choice);
+    const added = choice.delta ?? choice.message ?? {};
     let events = "";
-    if (said.reasoning_content) {
+    if (added.reasoning_content) {
       events += this.#fill(
         "thinking",
         () => ({ type: "thinking", thinking: "", signature: "" }),
         (block) => {
-          block.thinking += said.reasoning_content;
+          block.thinking += added.reasoning_content;
         },
-        { type: "thinking_delta", thinking: said.reasoning_content },
+        { type: "thinking_delta", thinking: added.reasoning_content },
       );
     }
-    if (said.content) {
+    if (added.content) {
       events += this.#fill(
         "text",
         () => ({ type: "text", text: "", citations: null }),
         (block) => {
-          block.text += said.content;
+          block.text += added.content;
         },
-        { type: "text_delta", text: said.content },
+        { type: "text_delta", text: added.content },
       );
     }
-    said.tool_calls?.forEach((call, place) => {
+    added.tool_calls?.forEach((call, place) => {
       const index = "index" in call ? (call.index as number) : place;
       const partial = call.function?.arguments ?? "";
       if (this.#tool !== index) events += this.#close();
@@ -126,10 +133,10 @@ export class MessagesForm implements AnswerForm {
       const block = make();
       this.#blocks.push(block);
       this.#open = true;
-      events += this.#tell("content_block_start", { content_block: block });
+      events += this.#emit("content_block_start", { content_block: block });
     }
     fill(this.#blocks.at(-1) as Block & { type: T });
-    return events + this.#tell("content_block_delta", { delta, ...this.#told.delta() });
+    return events + this.#emit("content_block_delta", { delta, ...this.#live.delta() });
   }
 
   #close(): string {
@@ -139,12 +146,12 @@ export class MessagesForm implements AnswerForm {
     let events = "";
     if (block.type === "tool_use") block.input = parsed(this.#input);
     if (block.type === "thinking") {
-      events += this.#tell("content_block_delta", { delta: { type: "signature_delta", signature: "" } });
+      events += this.#emit("content_block_delta", { delta: { type: "signature_delta", signature: "" } });
     }
-    return events + this.#tell("content_block_stop", {});
+    return events + this.#emit("content_block_stop", {});
   }
 
-  #tell(type: string, fields: object): string {
+  #emit(type: string, fields: object): string {
     return namedEvent({ type, index: this.#blocks.length - 1, ...fields });
   }
 
@@ -179,7 +186,7 @@ export class MessagesForm implements AnswerForm {
   }
 }
 
-/** Arguments that were cut off are no JSON; what Anthropic's answers hold then is an empty object. */
+/** Truncated arguments are not valid JSON; Anthropic's answers then have an empty object. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text === "" ? "{}" : text);

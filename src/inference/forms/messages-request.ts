@@ -7,10 +7,7 @@ type Part = Extract<NonNullable<Message["content"]>, unknown[]>[number];
 type Blocks = Extract<CountRequest["messages"][number]["content"], unknown[]>;
 type Source = Blocks[number]["source"];
 
-/**
- * What a body of `/v1/messages` asks, as a chat.
- * @throws HttpError 400 for blocks that lack what they need
- */
+/** Converts a body of `/v1/messages` to a chat. @throws HttpError 400 for blocks that lack required fields */
 export function chatOfMessages(body: MessagesRequest): ChatRequest {
   const { max_tokens, stream, stop_sequences, temperature, top_p, top_k, seed, logit_bias, tapline } = body;
   const passed = { max_tokens, stream, temperature, top_p, top_k, seed, logit_bias, tapline };
@@ -23,7 +20,7 @@ export function chatOfMessages(body: MessagesRequest): ChatRequest {
   } as ChatRequest;
 }
 
-/** The same for `/v1/messages/count_tokens`: only what becomes the prompt. */
+/** The same for `/v1/messages/count_tokens`, with only the fields that affect the prompt. */
 export function chatOfCount(body: CountRequest): ChatRequest {
   const { system, tools, tool_choice: choice, thinking, output_config: output } = body;
   const messages: Message[] = [];
@@ -49,7 +46,7 @@ export function chatOfCount(body: CountRequest): ChatRequest {
     ...(choice?.disable_parallel_tool_use !== undefined && {
       parallel_tool_calls: !choice.disable_parallel_tool_use,
     }),
-    // Anthropic's answers think only when asked to; a template that can do both is told so.
+    // Anthropic's models think only on request, so templates that support both are told not to by default.
     chat_template_kwargs: {
       enable_thinking: thinking !== undefined && thinking.type !== "disabled",
       ...kwargs,
@@ -75,7 +72,7 @@ function choiceOf(choice: NonNullable<CountRequest["tool_choice"]>): NonNullable
   }
 }
 
-/** A message of blocks: what tools gave back are messages of their own in a chat. */
+/** Adds a message of blocks; tool results become separate chat messages. */
 function addBlocks(messages: Message[], role: string, blocks: Blocks, path: string): void {
   const parts: Part[] = [];
   const calls: NonNullable<Message["tool_calls"]> = [];
@@ -143,10 +140,10 @@ function imageOf(source: Source, path: string): Part {
   if (source?.type === "url" && source.url !== undefined) {
     return { type: "image_url", image_url: { url: source.url } };
   }
-  throw refusal(path, `${path}.source: an image has data in base64, or a url.`);
+  throw refusal(path, `${path}.source: must have base64 data or a url.`);
 }
 
-/** Texts alone are one text: some templates know nothing else. */
+/** Joins text parts, because some templates support only a single string. */
 function plain(parts: Part[]): NonNullable<Message["content"]> {
   return parts.every(({ type }) => type === "text") ? parts.map(({ text }) => text ?? "").join("\n") : parts;
 }

@@ -1,6 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { ResponsesRequest } from "../../contracts/responses.js";
-import { type AnswerForm, type ChatAnswer, namedEvent, type TokenLogprob, Told, type Usage } from "./form.js";
+import {
+  type AnswerForm,
+  type ChatAnswer,
+  LiveResults,
+  namedEvent,
+  type TokenLogprob,
+  type Usage,
+} from "./form.js";
 
 const newId = (prefix: string) => `${prefix}_${randomUUID().replaceAll("-", "")}`;
 
@@ -21,7 +28,7 @@ type Item =
     }
   | { type: "function_call"; id: string; status: string; call_id: string; name: string; arguments: string };
 
-/** OpenAI's Responses: items that are opened, filled and closed one after the other, each event numbered. */
+/** OpenAI's Responses: items that are opened, filled and closed in sequence, with numbered events. */
 export class ResponsesForm implements AnswerForm {
   readonly single = true;
   readonly #id = newId("resp");
@@ -36,7 +43,7 @@ export class ResponsesForm implements AnswerForm {
   #started = false;
   #finish: string | null = null;
   #usage: Usage | undefined;
-  readonly #told = new Told();
+  readonly #live = new LiveResults();
 
   constructor(request: ResponsesRequest, model: string) {
     this.#request = request;
@@ -56,13 +63,13 @@ export class ResponsesForm implements AnswerForm {
   end(): string {
     const status = this.#status();
     const closing = `${this.#begin()}${this.#close(status)}`;
-    return closing + this.#tell(`response.${status}`, { response: this.#response(status) });
+    return closing + this.#emit(`response.${status}`, { response: this.#response(status) });
   }
 
   fault(sentence: string): string {
     const error = { code: "server_error", message: sentence };
     return (
-      this.#begin() + this.#tell("response.failed", { response: { ...this.#response("failed"), error } })
+      this.#begin() + this.#emit("response.failed", { response: { ...this.#response("failed"), error } })
     );
   }
 
@@ -70,26 +77,26 @@ export class ResponsesForm implements AnswerForm {
     if (this.#started) return "";
     this.#started = true;
     const response = this.#response("in_progress");
-    return this.#tell("response.created", { response }) + this.#tell("response.in_progress", { response });
+    return this.#emit("response.created", { response }) + this.#emit("response.in_progress", { response });
   }
 
   #status(): "completed" | "incomplete" {
     return this.#finish === "length" ? "incomplete" : "completed";
   }
 
-  /** Fills in what an answer, or a part of one, adds; the events that tell it. */
+  /** Adds an answer or a part of one. @returns the resulting events */
   #take({ choices, usage }: ChatAnswer): string {
     if (usage !== undefined) this.#usage = usage;
     const choice = choices[0];
     if (choice === undefined) return "";
     if (choice.finish_reason) this.#finish = choice.finish_reason;
-    this.#told.add(choice);
-    const said = choice.delta ?? choice.message ?? {};
+    this.#live.add(choice);
+    const added = choice.delta ?? choice.message ?? {};
     let events = "";
-    if (said.reasoning_content) events += this.#reason(said.reasoning_content);
+    if (added.reasoning_content) events += this.#reason(added.reasoning_content);
     const logprobs = choice.logprobs?.content ?? [];
-    if (said.content) events += this.#say(said.content, logprobs);
-    said.tool_calls?.forEach((call, place) => {
+    if (added.content) events += this.#say(added.content, logprobs);
+    added.tool_calls?.forEach((call, place) => {
       const index = "index" in call ? (call.index as number) : place;
       events += this.#call(index, call.id, call.function?.name, call.function?.arguments ?? "");
     });
@@ -112,7 +119,7 @@ export class ResponsesForm implements AnswerForm {
     (item.content[0] as { text: string }).text += delta;
     return (
       events +
-      this.#tell("response.reasoning_text.delta", { ...this.#place(0), delta, ...this.#told.delta() })
+      this.#emit("response.reasoning_text.delta", { ...this.#place(0), delta, ...this.#live.delta() })
     );
   }
 
@@ -135,7 +142,7 @@ export class ResponsesForm implements AnswerForm {
     }
     return (
       events +
-      this.#tell("response.output_text.delta", { ...this.#place(0), delta, logprobs, ...this.#told.delta() })
+      this.#emit("response.output_text.delta", { ...this.#place(0), delta, logprobs, ...this.#live.delta() })
     );
   }
 
@@ -151,7 +158,7 @@ export class ResponsesForm implements AnswerForm {
     if (delta === "") return events;
     return (
       events +
-      this.#tell("response.function_call_arguments.delta", { ...this.#place(), delta, ...this.#told.delta() })
+      this.#emit("response.function_call_arguments.delta", { ...this.#place(), delta, ...this.#live.delta() })
     );
   }
 
@@ -159,16 +166,16 @@ export class ResponsesForm implements AnswerForm {
     const events = this.#close();
     this.#open = item;
     this.#output.push(item);
-    return events + this.#tell("response.output_item.added", { output_index: this.#output.length - 1, item });
+    return events + this.#emit("response.output_item.added", { output_index: this.#output.length - 1, item });
   }
 
   #addPart(part: (Item & { type: "message" | "reasoning" })["content"][number]): string {
     (this.#open as { content: unknown[] }).content.push(part);
-    // Told as it is now: empty.
-    return this.#tell("response.content_part.added", { ...this.#place(0), part });
+    // Sent in its current state: empty.
+    return this.#emit("response.content_part.added", { ...this.#place(0), part });
   }
 
-  /** @param status how it ended: only an answer's last item may have been cut off */
+  /** @param status how it ended; only the last item of an answer may be incomplete */
   #close(status: "completed" | "incomplete" = "completed"): string {
     const item = this.#open;
     if (item === undefined) return "";
@@ -176,7 +183,7 @@ export class ResponsesForm implements AnswerForm {
     let events = "";
     if (item.type === "function_call") {
       const { name, arguments: text } = item;
-      events += this.#tell("response.function_call_arguments.done", {
+      events += this.#emit("response.function_call_arguments.done", {
         ...this.#place(),
         name,
         arguments: text,
@@ -186,11 +193,11 @@ export class ResponsesForm implements AnswerForm {
       const { text } = part as { text: string };
       events +=
         part?.type === "output_text"
-          ? this.#tell("response.output_text.done", { ...this.#place(0), text, logprobs: part.logprobs })
-          : this.#tell("response.reasoning_text.done", { ...this.#place(0), text });
-      events += this.#tell("response.content_part.done", { ...this.#place(0), part });
+          ? this.#emit("response.output_text.done", { ...this.#place(0), text, logprobs: part.logprobs })
+          : this.#emit("response.reasoning_text.done", { ...this.#place(0), text });
+      events += this.#emit("response.content_part.done", { ...this.#place(0), part });
     }
-    events += this.#tell("response.output_item.done", { output_index: this.#output.length - 1, item });
+    events += this.#emit("response.output_item.done", { output_index: this.#output.length - 1, item });
     this.#open = undefined;
     return events;
   }
@@ -200,7 +207,7 @@ export class ResponsesForm implements AnswerForm {
     return content === undefined ? place : { ...place, content_index: content };
   }
 
-  #tell(type: string, fields: object): string {
+  #emit(type: string, fields: object): string {
     return namedEvent({ type, sequence_number: this.#sequence++, ...fields });
   }
 
@@ -230,7 +237,7 @@ export class ResponsesForm implements AnswerForm {
       tools: request.tools ?? [],
       top_p: request.top_p ?? null,
       truncation: "disabled",
-      ...this.#told.field,
+      ...this.#live.field,
       usage:
         usage === undefined
           ? null
@@ -238,7 +245,7 @@ export class ResponsesForm implements AnswerForm {
               input_tokens: usage.prompt_tokens,
               input_tokens_details: { cached_tokens: usage.prompt_tokens_details?.cached_tokens ?? 0 },
               output_tokens: usage.completion_tokens,
-              // How many of them were reasoning is known only where there was none.
+              // The number of reasoning tokens is known only if there was no reasoning.
               ...(!this.#output.some(({ type }) => type === "reasoning") && {
                 output_tokens_details: { reasoning_tokens: 0 },
               }),

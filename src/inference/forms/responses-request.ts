@@ -6,9 +6,9 @@ type Message = ChatRequest["messages"][number];
 type Content = NonNullable<Message["content"]>;
 
 /**
- * What a body of `/v1/responses` asks, as a chat. llama-server's own converter drops what it does not know (formats
- * of the text, named tools, tools that are no functions) and refuses items that clients send back as they got them;
- * here everything is carried over or refused by name.
+ * Converts a body of `/v1/responses` to a chat. llama-server's converter drops unknown fields (text formats, named
+ * tools, tools other than functions) and refuses items that clients send back unchanged; here everything is converted
+ * or refused by name.
  * @throws HttpError 400
  */
 export function chatOfResponses(body: ResponsesRequest): ChatRequest {
@@ -70,7 +70,7 @@ function pick(body: ResponsesRequest): Pick<ResponsesRequest, (typeof passed)[nu
 function toolOf(tool: NonNullable<ResponsesRequest["tools"]>[number], index: number) {
   const path = `tools[${index}]`;
   if (tool.type !== "function") {
-    throw fieldRefusal(path, `only tools of type function exist here, got ${tool.type}.`);
+    throw fieldRefusal(path, `only tools of type function are supported, got ${tool.type}.`);
   }
   if (tool.name === undefined) throw refusal(path, `${path}.name is required.`);
   return {
@@ -83,7 +83,7 @@ function toolOf(tool: NonNullable<ResponsesRequest["tools"]>[number], index: num
   };
 }
 
-/** Adds an item to the chat. What an assistant said in several items is one message of a chat. */
+/** Adds an item to the chat. Consecutive assistant items become one chat message. */
 function addItem(messages: Message[], item: ResponsesItem, path: string): void {
   const last = messages.at(-1);
   const assistant = (): Message => {
@@ -109,7 +109,7 @@ function addItem(messages: Message[], item: ResponsesItem, path: string): void {
     case "reasoning": {
       const parts = [...(Array.isArray(item.content) ? item.content : []), ...(item.summary ?? [])];
       const text = parts.map((part) => part.text ?? "").join("\n");
-      // Reasoning that only its author can read, or none.
+      // Encrypted or empty reasoning is skipped.
       if (text !== "") messages.push({ role: "assistant", content: "", reasoning_content: text });
       return;
     }
@@ -133,7 +133,7 @@ function addItem(messages: Message[], item: ResponsesItem, path: string): void {
     default:
       throw fieldRefusal(
         path,
-        `the items here are message, reasoning, function_call and function_call_output, got ${item.type}.`,
+        `supported items are message, reasoning, function_call and function_call_output, got ${item.type}.`,
       );
   }
 }
@@ -156,7 +156,7 @@ function contentOf(content: NonNullable<ResponsesItem["content"]>, path: string)
       default:
         throw fieldRefusal(
           at,
-          `the parts here are input_text, output_text and input_image, got ${part.type}.`,
+          `supported parts are input_text, output_text and input_image, got ${part.type}.`,
         );
     }
   });

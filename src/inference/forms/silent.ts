@@ -1,6 +1,6 @@
 import { ChangedForm, type ChatAnswer, type ChatChoice } from "./form.js";
 
-/** A whole answer of llama-server's own completions, or a part of one. */
+/** An answer of llama-server's /completion, or a part of one. */
 interface NativeAnswer {
   content?: string;
   tokens?: number[];
@@ -11,12 +11,12 @@ interface NativeAnswer {
 }
 
 /**
- * Answers to a request for no token at all (`max_tokens: 0`), which only reads its prompt into the cache. llama.cpp's
- * engine makes one token all the same; it is left out here.
+ * Answers to a request for no token at all (`max_tokens: 0`), which only caches its prompt. llama.cpp's engine
+ * generates one token anyway, which is removed here.
  */
 export class SilentForm extends ChangedForm {
   whole(answer: ChatAnswer): object {
-    // Several prompts of llama-server's own make a list of answers.
+    // Several prompts to llama-server's /completion yield a list of answers.
     if (Array.isArray(answer)) return answer.map(withoutNativeToken);
     if (!Array.isArray(answer.choices)) return withoutNativeToken(answer as NativeAnswer);
     const { usage } = answer;
@@ -35,7 +35,7 @@ function withoutToken({ stop_reason: _, ...choice }: ChatChoice): object {
     ...(message && { message: { role: "assistant", content: "" } }),
     ...(delta && { delta: "role" in delta ? { role: delta.role, content: null } : {} }),
     ...(logprobs && { logprobs: { content: [] } }),
-    // The one token may have ended the answer.
+    // The removed token may have ended the answer.
     ...(finish_reason !== null && { finish_reason: "length" }),
   };
 }

@@ -13,7 +13,7 @@ import { makeVector } from "./make-vector.js";
 import { captureFeatures, mostFeatures } from "./row-features.js";
 import { captureNpz, captureSafetensors } from "./row-store.js";
 
-/** Makes something from texts, on the resident model, and keeps it under a name. */
+/** Makes an object from texts on the resident model and saves it under a name. */
 function making<S extends TSchema>(
   schema: S,
   make: (engine: Engine, library: LiveLibrary, body: Static<S>, signal: AbortSignal) => Promise<object>,
@@ -32,7 +32,7 @@ function making<S extends TSchema>(
 export const newVector = making(VectorRequest, makeVector);
 export const newProbe = making(ProbeRequest, makeProbe);
 
-/** Rows that requests asked to keep. */
+/** Lists captured activations. */
 export function listRows({ rows }: InferenceService) {
   return {
     captures: rows.list().map(({ id, bytes, created, rows: kept, layers }) => ({
@@ -45,32 +45,31 @@ export function listRows({ rows }: InferenceService) {
   };
 }
 
-const absent = (id: string) =>
-  new HttpError(404, `There is no capture ${id.slice(0, 80)}; the oldest make room for new ones.`);
+const absent = (id: string) => new HttpError(404, `No capture ${id.slice(0, 80)}; old captures are evicted.`);
 
-/** Kept rows as a file. */
+/** Captured activations as a file. */
 export async function rowFile({ rows }: InferenceService, { params, query }: RouteContext): Promise<Buffer> {
   const { id } = params as { id: string };
   const { format = "safetensors" } = query;
   const capture = rows.get(id);
   if (capture === undefined) throw absent(id);
   if (format !== "safetensors" && format !== "npz") {
-    throw new HttpError(400, "format: safetensors or npz.");
+    throw new HttpError(400, "format: must be safetensors or npz.");
   }
   return format === "npz" ? captureNpz(capture) : captureSafetensors(capture);
 }
 
-/** Which features are active in kept rows. */
+/** The active features in captured activations. */
 export async function rowFeatures({ rows, library }: InferenceService, ctx: RouteContext) {
   const { id } = ctx.params as { id: string };
   const { dictionary, top = "10" } = ctx.query;
   const capture = rows.get(id);
   if (capture === undefined) throw absent(id);
   if (typeof dictionary !== "string") {
-    throw new HttpError(400, "dictionary: the name of a dictionary that is kept here is needed.");
+    throw new HttpError(400, "dictionary: the name of a saved dictionary is required.");
   }
   if (typeof top !== "string" || !/^\d{1,3}$/.test(top) || Number(top) < 1 || Number(top) > mostFeatures) {
-    throw new HttpError(400, `top: a number from 1 to ${mostFeatures}.`);
+    throw new HttpError(400, `top: must be a number from 1 to ${mostFeatures}.`);
   }
   const { signal } = clientGone(ctx);
   return refusing(() => captureFeatures(capture, library, dictionary, Number(top), signal));
@@ -82,7 +81,7 @@ export function forgetRows({ rows }: InferenceService, { params }: RouteContext)
   return { deleted: true };
 }
 
-/** What the engine refuses a text for is the caller's fault. */
+/** Answers 400 for texts that the engine refuses. */
 function theirs(error: unknown): never {
   const refused =
     error instanceof NativeError &&

@@ -1,7 +1,7 @@
 import { taplineHome } from "../../files/home.js";
 import { Dictionaries, type ModelIdentity, modelFingerprint, Probes, Vectors } from "../../library/index.js";
 
-/** What requests take vectors and probes from: the user's library, and the served model as its things know it. */
+/** The user's library and the identity of the served model, for requests that name vectors and probes. */
 export interface LiveLibrary {
   readonly vectors: Vectors;
   readonly probes: Probes;

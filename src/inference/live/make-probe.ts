@@ -4,13 +4,14 @@ import { trainProbe } from "../../native/index.js";
 import type { LiveLibrary } from "./library.js";
 import { textStates } from "./make-vector.js";
 
-/** Every so-many-th text of each side is held out. */
+/** One in this many texts of each side is held out. */
 const heldOutEvery = 5;
 const shuffles = 20;
 
 /**
- * Trains a linear probe on two lists of texts on the resident model and keeps it: logistic regression on standardised
- * states, as the Lab's probe. Every fifth text of each side is held out, and the figures are of the probe that is kept.
+ * Trains a linear probe on two lists of texts on the resident model and saves it: logistic regression on standardised
+ * activations, like the Lab's probe. Every fifth text of each side is held out, and the figures are of the saved
+ * probe.
  * @throws NativeError TOKEN_LIMIT, LAYER_OUT_OF_RANGE; UserError
  */
 export async function makeProbe(
@@ -30,7 +31,7 @@ export async function makeProbe(
       train: Uint8Array.from(texts, (_, row) => Number((place(row) + 1) % heldOutEvery !== 0)),
       seed,
       permutations: shuffles,
-      // Beside the thread that generates.
+      // In addition to the thread that generates.
       threads: 1,
     },
     { signal },

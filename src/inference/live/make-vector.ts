@@ -8,8 +8,8 @@ import { sumOfExcluded } from "../../native/excluded.js";
 import type { LiveLibrary } from "./library.js";
 
 /**
- * Makes a direction from two lists of texts on the resident model and keeps it. Each text is one forward pass between
- * two iterations of the scheduler, so that what is being generated goes on meanwhile.
+ * Makes a direction from two lists of texts on the resident model and saves it. Each text is one forward pass between
+ * two iterations of the scheduler, so that generation continues.
  * @throws UserError, NativeError TOKEN_LIMIT, LAYER_OUT_OF_RANGE
  */
 export async function makeVector(
@@ -21,7 +21,7 @@ export async function makeVector(
   const { name, positive, negative, position = "last", method = "difference", seed = 0 } = request;
   if (method === "pca" && positive.length !== negative.length) {
     throw new UserError(
-      `pca takes pairs: as many negative texts as positive ones, got ${positive.length} and ${negative.length}.`,
+      `pca needs pairs: the same number of positive and negative texts, got ${positive.length} and ${negative.length}.`,
     );
   }
   if (method === "pca" && positive.length < 2) throw new UserError("pca needs at least 2 pairs, got 1.");
@@ -57,12 +57,12 @@ export async function makeVector(
 }
 
 interface TextStates extends States {
-  /** From means. */
+  /** Only for means. */
   excluded: Excluded;
 }
 
 /**
- * The states of texts, one after another at each of some layers: [texts, hidden] each.
+ * The activations of texts at each layer: [texts, hidden] each.
  * @throws NativeError TOKEN_LIMIT, LAYER_OUT_OF_RANGE
  */
 export async function textStates(

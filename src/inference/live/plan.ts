@@ -10,8 +10,8 @@ import { fieldRefusal, refusal } from "../check-body.js";
 import type { LiveLibrary } from "./library.js";
 
 /**
- * Turns a request's `tapline` object into numbers: vectors and probes looked up, layers spelt out.
- * @param chat whether the request is a chat, whose template knows where thinking ends
+ * Resolves a request's `tapline` object to numbers: looks up vectors and probes, and expands layers.
+ * @param chat whether the request is a chat, whose template marks the end of thinking
  * @throws HttpError 400 that names the field
  */
 export async function livePlan(request: LiveRequest, library: LiveLibrary, chat: boolean): Promise<LivePlan> {
@@ -21,7 +21,7 @@ export async function livePlan(request: LiveRequest, library: LiveLibrary, chat:
   const condition = async (path: string, given: LiveCondition) => {
     const { probe, above, below, for: tokens = 1 } = given;
     if ((above === undefined) === (below === undefined)) {
-      throw fieldRefusal(path, "one of above and below is required, and not both.");
+      throw fieldRefusal(path, "exactly one of above and below is required.");
     }
     conditions.push({
       probe: await probes.index(`${path}.probe`, probe),
@@ -67,7 +67,7 @@ export async function livePlan(request: LiveRequest, library: LiveLibrary, chat:
   return { edits, gates, labels, conditions, stop, probes: probes.all, pair, ...(watch && { watch }) };
 }
 
-/** Ranges run forwards, and only a chat's template says where thinking ends. */
+/** Checks that ranges are not reversed, and that thinking and answer are used only in chats. */
 function checkParts({ interventions = [], watch }: LiveRequest, chat: boolean): void {
   const parts = [
     ...interventions.map(({ positions }, index) => ({
@@ -83,7 +83,7 @@ function checkParts({ interventions = [], watch }: LiveRequest, chat: boolean): 
       throw fieldRefusal(range, `${reversed.sentence}`);
     }
     if (chat || (positions !== "thinking" && positions !== "answer")) continue;
-    throw fieldRefusal(path, `${positions} is a part of a chat's answer; this request is no chat.`);
+    throw fieldRefusal(path, `${positions} is available only in chats.`);
   }
 }
 
@@ -99,30 +99,30 @@ function checkWritten(path: string, written: LiveIntervention): void {
     );
   }
   if (layer !== undefined && layers !== undefined) {
-    throw refusal(`${path}.layers`, `${path}: layer and layers exclude each other.`);
+    throw refusal(`${path}.layers`, `${path}: layer and layers are mutually exclusive.`);
   }
-  // One that is left out is 1, which would do nothing.
+  // The default of 1 would have no effect.
   if (neutral === 1 && strength === undefined) {
     throw refusal(`${path}.strength`, `${path}.strength is required for ${kind}.`);
   }
   if (unit !== undefined && !units) {
     const those = listed(kindsThat((one) => one.live && one.units));
-    throw fieldRefusal(`${path}.strength_unit`, `${kind} has none; ${those} have.`);
+    throw fieldRefusal(`${path}.strength_unit`, `not supported for ${kind}, only for ${those}.`);
   }
   if (unit !== undefined && hasNoUnit(written)) {
     throw refusal(
       `${path}.strength_unit`,
-      `${path}.strength_unit has no meaning for a feature's clamp: min and max are its activation.`,
+      `${path}.strength_unit is not supported when clamping a feature: min and max bound its activation.`,
     );
   }
   if (!bounded && (min !== undefined || max !== undefined)) {
     const those = listed(kindsThat((one) => one.live && one.bounded));
-    throw refusal(`${path}.min`, `${path}: min and max belong to ${those}, not to ${kind}.`);
+    throw refusal(`${path}.min`, `${path}: min and max are supported for ${those}, not for ${kind}.`);
   }
   if (bounded && strength !== undefined && !(strength >= 0 && strength <= 1)) {
     throw fieldRefusal(
       `${path}.strength`,
-      `from 0 to 1 for ${kind}, whose strength is the share of the correction; got ${strength}.`,
+      `must be from 0 to 1 for ${kind} (the share of the correction), got ${strength}.`,
     );
   }
   if (bounded && min === undefined && max === undefined) {
@@ -133,7 +133,7 @@ function checkWritten(path: string, written: LiveIntervention): void {
   }
 }
 
-/** A donor is put in as it is; a feature is held at an activation. */
+/** Donors are patched in unscaled; clamped features are bounded by their activation. */
 function hasNoUnit({ kind, vector }: LiveIntervention): boolean {
   const { needs, bounded } = interventionOf(kind);
   return needs === "donor" || (bounded === true && typeof vector === "object");
@@ -157,10 +157,10 @@ async function layersOf(
 function featureOf(path: string, { feature }: Exclude<LiveVector, string>): [string, number] {
   const [name, index] = feature;
   if (typeof name === "string" && typeof index === "number") return [name, index];
-  throw refusal(path, `${path}.feature is a dictionary's name and a feature's index, in this order.`);
+  throw refusal(path, `${path}.feature must be [dictionary, index], in this order.`);
 }
 
-/** The layers that a vector has of itself. */
+/** The layers of a vector. */
 function ownLayers(path: string, vector: LiveVector, library: LiveLibrary): Promise<number[]> {
   if (typeof vector === "string") return inField(path, library.vectors.layers(vector));
   const [name] = featureOf(path, vector);
@@ -182,7 +182,7 @@ function vectorOf(
 
 function checkLayer(path: string, layer: number, nLayer: number): void {
   if (layer < nLayer) return;
-  throw fieldRefusal(path, `layer ${layer} does not exist: the model has ${nLayer}, 0 to ${nLayer - 1}.`);
+  throw fieldRefusal(path, `layer ${layer} does not exist; the model has layers 0 to ${nLayer - 1}.`);
 }
 
 async function watchOf(
@@ -216,7 +216,7 @@ async function watchOf(
     if (wanted.length === 0) {
       throw fieldRefusal(
         `${path}.projections`,
-        `${name} has layers ${own.join(", ")}, none of which is watched.`,
+        `${name} has layers ${own.join(", ")}, but none of them is watched.`,
       );
     }
     for (const layer of wanted) {
@@ -237,7 +237,7 @@ async function watchOf(
   };
 }
 
-/** The probes that a request names, each once. */
+/** The probes of a request, without duplicates. */
 class ProbeList {
   readonly all: NonNullable<LivePlan["probes"]>[number][] = [];
   readonly #library: LiveLibrary;
@@ -256,7 +256,7 @@ class ProbeList {
   }
 }
 
-/** What the library refuses, as a refusal of the field that named it. */
+/** Turns the library's errors into refusals of the field. */
 async function inField<T>(path: string, looked: Promise<T>): Promise<T> {
   try {
     return await looked;

@@ -4,7 +4,7 @@ import { liveLimits } from "../../contracts/live-limits.js";
 export const scoreBounds = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1] as const;
 
 export interface ScoreHistogram {
-  /** Scores at most as great as each bound. */
+  /** Number of scores up to each bound. */
   atMost: number[];
   sum: number;
   count: number;
@@ -14,7 +14,7 @@ interface Told {
   choices?: { tapline?: { tokens?: { probes?: Record<string, number | null> }[] } }[];
 }
 
-/** What watched probes said of generated tokens, over all requests. */
+/** Scores of watched probes on generated tokens, over all requests. */
 export class ProbeScores {
   readonly #histograms = new Map<string, ScoreHistogram>();
 
@@ -40,7 +40,7 @@ export class ProbeScores {
   #add(name: string, score: number): void {
     let histogram = this.#histograms.get(name);
     if (histogram === undefined) {
-      // Names come and go; their number must not grow without bound.
+      // The number of names must stay bounded.
       if (this.#histograms.size >= liveLimits.stored) return;
       histogram = { atMost: scoreBounds.map(() => 0), sum: 0, count: 0 };
       this.#histograms.set(name, histogram);

@@ -7,19 +7,19 @@ import { fieldRefusal } from "../check-body.js";
 import type { InferenceService } from "../service.js";
 import { livePlan } from "./plan.js";
 
-/** What of a request decides which of the fields make sense. */
+/** Properties of a request that determine which fields are valid. */
 export interface LiveContext {
-  /** Answers that it asks for, of all prompts. */
+  /** Total number of answers. */
   answers: number;
-  /** Whether it is a chat, whose template knows thinking. */
+  /** Whether it is a chat, whose template marks thinking. */
   chat: boolean;
-  /** Whether its answer takes a form that holds one answer only. */
+  /** Whether its format supports only one answer. */
   form: boolean;
 }
 
 /**
- * What a request's `tapline` object asks of the engine. It opens the model, so that it is for programs on this machine
- * only, whatever address the server is bound to.
+ * The engine's plan for a request's `tapline` object. It gives access to the model's activations and is therefore
+ * only for programs on this machine, regardless of the bound address.
  * @throws HttpError 403, 400
  */
 export async function openLive(
@@ -35,7 +35,7 @@ export async function openLive(
   if (!captures) throw fieldRefusal("tapline", `${noCaptureReason}`);
   const conditional = given.stop_when ?? given.interventions?.find(({ when }) => when !== undefined);
   if (service.drafts && conditional !== undefined) {
-    throw fieldRefusal("tapline", "conditions cannot be followed beside a draft model (--draft).");
+    throw fieldRefusal("tapline", "conditions are not supported with a draft model (--draft).");
   }
   if (given.pair) checkPair(given, asked, service.engine.info.slots);
   const plan = await livePlan(given, service.library, asked.chat);
@@ -48,15 +48,15 @@ export async function openLive(
   return { ...plan, watch: { ...plan.watch, states } };
 }
 
-/** A pair takes twice the slots, and both begin together. */
+/** A pair uses twice the slots, and both answers start together. */
 function checkPair({ interventions = [] }: LiveRequest, { answers, form }: LiveContext, slots: number): void {
   if (interventions.length === 0) {
-    throw fieldRefusal("tapline.pair", "there are no interventions to leave out beside it.");
+    throw fieldRefusal("tapline.pair", "needs interventions.");
   }
   if (form) {
-    throw fieldRefusal("tapline.pair", "this API's answers are one; ask /v1/chat/completions.");
+    throw fieldRefusal("tapline.pair", "this API returns a single answer; use /v1/chat/completions.");
   }
   if (2 * answers > slots) {
-    throw fieldRefusal("tapline.pair", `it takes ${2 * answers} slots at once; this server has ${slots}.`);
+    throw fieldRefusal("tapline.pair", `needs ${2 * answers} slots; this server has ${slots}.`);
   }
 }

@@ -4,13 +4,13 @@ import { encodeRows, strongestFeatures } from "../../native/index.js";
 import type { LiveLibrary } from "./library.js";
 import type { RowCapture } from "./row-store.js";
 
-/** Features that are told of a row at most. */
+/** Maximum features per activation. */
 export const mostFeatures = 100;
 
 /**
- * Which features of a dictionary are active in kept rows, the strongest of each row first; none in a row that its layer
+ * The active features of a dictionary in captured activations, strongest first; none for activations that the layer
  * did not compute.
- * @throws UserError where the dictionary is not there, is another model's, or reads a layer that was not kept
+ * @throws UserError if the dictionary does not exist, does not fit the model, or reads a layer that was not captured
  */
 export async function captureFeatures(
   { rows, tokens, promptTokens, layers }: RowCapture,
@@ -24,7 +24,7 @@ export async function captureFeatures(
   const found = layers.find(({ layer }) => layer === stored.layer);
   if (found === undefined) {
     const kept = layers.map(({ layer }) => layer).join(", ");
-    throw new UserError(`The dictionary ${name} reads block ${stored.layer}; the capture holds ${kept}.`);
+    throw new UserError(`The dictionary ${name} reads block ${stored.layer}; the capture has ${kept}.`);
   }
   const width = model.nEmbd;
   const computed = Array.from(rows.keys()).filter((row) => !Number.isNaN(found.values[row * width]));
@@ -43,7 +43,7 @@ export async function captureFeatures(
       return {
         index,
         token_id: tokens[row] as number,
-        // The last block does not compute the prompt's earlier rows: nothing is known of their features.
+        // The last block skips the prompt's earlier tokens, so their features are unknown.
         active:
           at === undefined ? null : (sparse.pointers[at + 1] as number) - (sparse.pointers[at] as number),
         features: at === undefined ? [] : strongestFeatures(sparse, at, top),

@@ -4,7 +4,7 @@ import { encodeNpz } from "../../formats/npz-writer.js";
 import { encodeSafetensors } from "../../formats/safetensors.js";
 import type { KeptRows } from "../../native/live.js";
 
-/** One kept capture. */
+/** A stored capture. */
 export interface RowCapture extends KeptRows {
   bytes: number;
   /** Unix seconds. */
@@ -12,11 +12,9 @@ export interface RowCapture extends KeptRows {
   model: string;
 }
 
-/**
- * Rows that requests asked to keep, in memory: bounded by bytes, the oldest go first. They are gone with the server.
- */
+/** Captured activations, in memory only, with a size limit; the oldest are evicted first. */
 export class RowStore {
-  /** What there was no more room for. */
+  /** Number of evicted captures. */
   dropped = 0;
   readonly #most: number;
   readonly #captures = new Map<string, RowCapture>();
@@ -26,7 +24,7 @@ export class RowStore {
     this.#most = most;
   }
 
-  /** A name for the rows of one request. */
+  /** A new id for a request's capture. */
   newId(): string {
     return `cap-${randomBytes(8).toString("hex")}`;
   }
@@ -69,7 +67,7 @@ export class RowStore {
   }
 }
 
-/** What a capture's file says of itself, and its arrays: `layer_<n>` [rows, hidden], `rows` and `token_ids` [rows]. */
+/** The arrays of a capture's file: `layer_<n>` [rows, hidden], `rows` and `token_ids` [rows]. */
 function arraysOf({ rows, tokens, layers }: RowCapture) {
   const count = rows.length;
   return {
@@ -84,7 +82,7 @@ function arraysOf({ rows, tokens, layers }: RowCapture) {
   };
 }
 
-/** Rows that a layer did not compute: the last block's, of all tokens of the prompt but the last. */
+/** Activations that a layer did not compute: the last block's for all prompt tokens but the last. */
 function missingRows({ rows, layers }: RowCapture): string {
   const missing = layers.map(({ layer, values }) => {
     const width = values.length / Math.max(1, rows.length);

@@ -3,14 +3,14 @@ import type { Socket } from "node:net";
 import type { Asked, ToParent } from "./messages.js";
 
 /**
- * Reports one connection to the parent: which request waits for the first byte of its answer, and when that byte comes. If
- * this process dies, the parent answers the request that waits. The report of the first byte is sent before the byte, so
- * that no request is answered twice.
+ * Reports a connection's state to the parent: which request is waiting for the first byte of its answer, and when
+ * that byte is sent. If this process dies, the parent answers the waiting request. The first byte is reported before
+ * it is sent, so that no request is answered twice.
  */
 export class Connection {
   readonly #id: number;
   readonly #send: (message: ToParent) => void;
-  /** The requests that are not answered yet; more than one where a client sends several at once. */
+  /** Unanswered requests; several if the client pipelines. */
   readonly #waiting: Asked[] = [];
   #silent = false;
 
@@ -25,13 +25,13 @@ export class Connection {
     socket.once("close", () => send({ type: "closed", id }));
   }
 
-  /** A request has come on this connection. */
+  /** Handles a new request on this connection. */
   asked({ url = "", method, headers }: IncomingMessage, response: ServerResponse): void {
-    // An answer to HEAD has no body that could say what happened.
+    // Answers to HEAD have no body for an error message.
     if (method === "HEAD") return;
     this.#waiting.push({ path: url, ...(headers.origin !== undefined && { origin: headers.origin }) });
     if (this.#waiting.length === 1) this.#next();
-    // Before Node's own listener, which writes what the next answer holds already.
+    // Before Node's own listener, which writes the next pipelined answer.
     response.prependOnceListener("finish", () => {
       this.#waiting.shift();
       this.#next();

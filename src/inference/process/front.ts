@@ -4,12 +4,12 @@ import { corsHeaders, describeBindFailure, HttpError, isPreflight, urlHost } fro
 import { forPages, servingErrorBody } from "../paths.js";
 import type { Asked } from "./messages.js";
 
-/** Milliseconds in which a client can read the last answer of its connection. */
+/** Milliseconds that a client has to read the last answer of a connection. */
 const lingerMs = 5000;
 
 /**
- * Holds the port for as long as the server exists, and hands each connection to whoever serves at the moment.
- * Without anybody it answers 503 with Retry-After itself.
+ * Holds the port for the server's lifetime and hands each connection to the current serving process. Without one, it
+ * answers 503 with Retry-After itself.
  */
 export class Front {
   readonly #listener: Server;
@@ -17,7 +17,7 @@ export class Front {
   readonly host: string;
   readonly #cors: readonly string[];
   #serve: ((socket: Socket) => void) | undefined;
-  #sentence = "The model is being loaded; try again in a moment.";
+  #sentence = "The model is loading; retry in a moment.";
 
   private constructor(host: string, cors: readonly string[]) {
     this.host = host;
@@ -25,7 +25,7 @@ export class Front {
     this.#away = createHttp((request, response) => {
       const path = withoutQuery(request.url ?? "");
       const cors = this.#corsHeaders(path, request);
-      // Browsers show an error to a page only if the preflight succeeded.
+      // Browsers expose errors to a page only if the preflight succeeded.
       if (isPreflight(request) && cors["Access-Control-Allow-Origin"] !== undefined) {
         response.writeHead(204, { ...cors, "Cache-Control": "no-store", Connection: "close" });
         response.end();
@@ -39,7 +39,7 @@ export class Front {
         "Content-Length": Buffer.byteLength(body),
         "Retry-After": "1",
         "Cache-Control": "no-store",
-        // The next request shall find whoever serves then.
+        // The next request should reach the next serving process.
         Connection: "close",
       });
       response.end(body);
@@ -52,8 +52,8 @@ export class Front {
   }
 
   /**
-   * Binds the port. Fails with one sentence when it is taken or may not be used.
-   * @param cors origins whose pages may read the answers
+   * Binds the port. Fails with one sentence if it is in use or not permitted.
+   * @param cors origins whose pages may read answers
    */
   static async open(host: string, port: number, cors: readonly string[] = []): Promise<Front> {
     const front = new Front(host, cors);
@@ -73,12 +73,12 @@ export class Front {
     return `http://${urlHost(this.host)}:${this.port}`;
   }
 
-  /** From now on connections go to `serve`. */
+  /** Hands further connections to `serve`. */
   handTo(serve: (socket: Socket) => void): void {
     this.#serve = serve;
   }
 
-  /** From now on connections are answered with 503 and this sentence. */
+  /** Answers further connections with 503 and this sentence. */
   away(sentence: string): void {
     this.#serve = undefined;
     this.#sentence = sentence;
@@ -91,14 +91,12 @@ export class Front {
     socket.resume();
   }
 
-  /** Answers with 502 a request that a process had read, and died before the first byte of its answer. */
+  /** Answers 502 to a request whose serving process died before the first byte of its answer. */
   giveUp(socket: Socket, asked: Asked): void {
     const path = withoutQuery(asked.path);
-    const error = new HttpError(
-      502,
-      "The server failed while it worked on this request, before its answer began; it is starting again.",
-      { code: "server_crashed" },
-    );
+    const error = new HttpError(502, "The server crashed while processing this request; it is restarting.", {
+      code: "server_crashed",
+    });
     const body = JSON.stringify(servingErrorBody(path)(error));
     const cors = Object.entries(this.#corsHeaders(path, { headers: { origin: asked.origin } }));
     socket.on("error", () => socket.destroy());
@@ -108,7 +106,7 @@ export class Front {
         `Content-Length: ${Buffer.byteLength(body)}\r\nCache-Control: no-store\r\n` +
         `${cors.map(([name, value]) => `${name}: ${value}\r\n`).join("")}Connection: close\r\n\r\n${body}`,
     );
-    // A connection that ends with unread bytes is reset, and its client may lose the answer.
+    // A connection closed with unread bytes is reset, and its client may lose the answer.
     socket.resume();
   }
 

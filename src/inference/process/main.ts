@@ -16,14 +16,14 @@ const server = createHttpServer((request, response) => {
   handler?.(request, response);
 });
 let handler: ReturnType<ReturnType<typeof inferenceApp>["callback"]> | undefined;
-// Node watches over header and request time-outs from this event on; here nothing listens, the parent does.
+// This event starts Node's header and request time-outs; the parent listens instead of this server.
 server.emit("listening");
 
-function tell(message: ToParent, then?: () => void): void {
+function send(message: ToParent, then?: () => void): void {
   process.send?.(message, undefined, {}, () => then?.());
 }
 
-/** Everything lives in memory: nothing is lost, and a load under way cannot be interrupted otherwise. */
+/** All state is in memory, so nothing is lost, and a load in progress cannot be interrupted in any other way. */
 function endNow(): void {
   process.kill(process.pid, "SIGKILL");
 }
@@ -33,15 +33,15 @@ async function start(options: StartOptions): Promise<void> {
     service = await loadService({
       ...options,
       onProgress: (stage, fraction, download) =>
-        tell({ type: "progress", stage, fraction, ...(download && { download }) }),
-      onWarning: (sentence) => tell({ type: "warning", sentence }),
-      onFailure: (sentence) => tell({ type: "failed", sentence }, endNow),
+        send({ type: "progress", stage, fraction, ...(download && { download }) }),
+      onWarning: (sentence) => send({ type: "warning", sentence }),
+      onFailure: (sentence) => send({ type: "failed", sentence }, endNow),
     });
-    handler = inferenceApp(service, (line) => tell({ type: "log", line })).callback();
-    tell({ type: "ready", info: service.engine.info, backend: service.backend.backend });
+    handler = inferenceApp(service, (line) => send({ type: "log", line })).callback();
+    send({ type: "ready", info: service.engine.info, backend: service.backend.backend });
   } catch (error) {
     const plain = error instanceof Error && ["UserError", "NativeError", "AddonError"].includes(error.name);
-    tell(
+    send(
       { type: "failed", sentence: plain ? (error as Error).message : String((error as Error).stack) },
       endNow,
     );
@@ -60,13 +60,13 @@ process.on("message", (message: ToChild, socket: unknown) => {
       void start(message.options);
       break;
     case "connection":
-      tell({ type: "taken", id: message.id });
-      // The client may have gone while its connection changed hands.
+      send({ type: "taken", id: message.id });
+      // The client may have disconnected during the handover.
       if (socket) {
         (socket as Socket).setNoDelay(true);
-        connections.set(socket as Socket, new Connection(message.id, socket as Socket, tell));
+        connections.set(socket as Socket, new Connection(message.id, socket as Socket, send));
         server.emit("connection", socket);
-      } else tell({ type: "closed", id: message.id });
+      } else send({ type: "closed", id: message.id });
       break;
     case "end":
       void end(message.graceMs);
@@ -74,6 +74,6 @@ process.on("message", (message: ToChild, socket: unknown) => {
   }
 });
 process.on("disconnect", endNow);
-if (!process.connected) endNow(); // the parent ended while this file was loading
-// Signals of the terminal are for the parent, which then ends this process in order.
+if (!process.connected) endNow(); // the parent exited while this file was loading
+// The parent handles terminal signals and ends this process cleanly.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});

@@ -2,7 +2,7 @@ import type { DownloadProgress } from "../../models/hub/index.js";
 import type { EngineInfo } from "../../native/engine.js";
 import type { ServingOptions } from "../server.js";
 
-/** What the serving process needs to start; callbacks become messages. */
+/** Start options of the serving process; callbacks become messages. */
 export type StartOptions = Omit<ServingOptions, "onProgress" | "onFailure" | "onWarning">;
 
 export type ToChild =
@@ -11,7 +11,7 @@ export type ToChild =
   | { type: "connection"; id: number }
   | { type: "end"; graceMs: number };
 
-/** A request as the parent needs it for a refusal. */
+/** What the parent needs to answer a request with an error. */
 export interface Asked {
   path: string;
   origin?: string | undefined;
@@ -21,7 +21,7 @@ export type ToParent =
   | { type: "progress"; stage: string; fraction: number; download?: DownloadProgress }
   | { type: "ready"; info: EngineInfo; backend: string }
   | { type: "warning"; sentence: string }
-  /** The model cannot be served, or not any more; the sentence is for a person. */
+  /** The model cannot be served, or no longer; the sentence is for users. */
   | { type: "failed"; sentence: string }
   /** This process has the connection; the parent keeps its own copy. */
   | { type: "taken"; id: number }
@@ -29,7 +29,7 @@ export type ToParent =
   | ({ type: "asked"; id: number } & Asked)
   /** That byte comes next. */
   | { type: "answering"; id: number }
-  /** The connection has ended here, so that the parent's copy has to end. */
+  /** The connection was closed here, so the parent must close its copy. */
   | { type: "closed"; id: number }
-  /** A fault of the service itself. */
+  /** An internal error of the service. */
   | { type: "log"; line: string };

@@ -9,14 +9,14 @@ import type { Asked, StartOptions, ToChild, ToParent } from "./messages.js";
 
 export interface SupervisedOptions extends StartOptions {
   host: string;
-  /** 0 takes any free port. */
+  /** 0 for any free port. */
   port: number;
-  /** How long running answers may go on when the server ends, in milliseconds. */
+  /** How long running answers may continue at shutdown, in milliseconds. */
   graceMs?: number;
-  /** Ends the start: the process that loads the model is killed, and serve() rejects with the signal's reason. */
+  /** Aborts the start: kills the loading process and rejects serve() with the signal's reason. */
   signal?: AbortSignal;
   onEvent?: (event: ServingEvent) => void;
-  /** Replaces the serving process's program, for tests. */
+  /** Overrides the serving process's program, for tests. */
   program?: { entry: string; execArgv: string[] };
 }
 
@@ -25,7 +25,7 @@ export type ServingEvent =
   | { event: "ready"; url: string; info: EngineInfo; backend: string }
   | { event: "warning"; sentence: string }
   | { event: "crashed"; sentence: string }
-  /** A fault of the service that it survived. */
+  /** An internal error that the service survived. */
   | { event: "fault"; line: string };
 
 export interface Serving {
@@ -36,9 +36,9 @@ export interface Serving {
   readonly backend: string;
   /** Process id of the serving process, while there is one. */
   readonly pid: number | undefined;
-  /** Rejects with one sentence when the server gave up after crashing again and again; resolves at close(). */
+  /** Rejects with one sentence if the server gives up after repeated crashes; resolves at close(). */
   readonly ended: Promise<void>;
-  /** Lets running answers finish for a moment, then ends everything within five seconds. Idempotent. */
+  /** Lets running answers finish briefly, then ends everything within five seconds. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -49,22 +49,22 @@ const ownProgram = {
   execArgv: process.execArgv,
 };
 
-/** So many quick failures in a row are a crash loop. */
+/** This many quick failures in a row are a crash loop. */
 const crashLoop = 5;
-/** A process that served for so long did not fail quickly. */
+/** A process that served for this long did not fail quickly. */
 const quickMs = 5000;
 const backOffMs = (failures: number) => (failures <= 1 ? 0 : Math.min(5000, 250 * 2 ** (failures - 2)));
 const lastWordsLength = 2000;
-/** The same switch as for llama.cpp's log: its output goes through to standard error. */
+/** The same switch as for llama.cpp's log: its output is passed on to standard error. */
 const verbose = /^[^0]/.test(process.env.TAPLINE_LLAMA_LOG ?? "");
 const graceMs = 3000;
-/** After the grace, for the engine to end. */
+/** Additional time for the engine to end. */
 const endMs = 1500;
 
 /**
- * Serves a model in a process of its own: a native fault ends that process, never this one. It is started
- * again; meanwhile the port stays bound and answers 503. Resolves when the model is first served.
- * @throws UserError when the port cannot be bound or the model cannot be loaded
+ * Serves a model in a separate process, so that a native crash never ends this one. The process is restarted;
+ * meanwhile the port stays bound and answers 503. Resolves once the model is first served.
+ * @throws UserError if the port cannot be bound or the model cannot be loaded
  */
 export async function serve(options: SupervisedOptions): Promise<Serving> {
   const front = await Front.open(options.host, options.port, options.cors);
@@ -88,9 +88,9 @@ export async function serve(options: SupervisedOptions): Promise<Serving> {
 /** The parent's copy of a connection. */
 interface Handed {
   readonly socket: Socket;
-  /** Whether the serving process has its own. */
+  /** Whether the serving process has received it. */
   taken: boolean;
-  /** The request that waits for the first byte of its answer. */
+  /** The request waiting for the first byte of its answer. */
   asked: Asked | undefined;
 }
 
@@ -116,7 +116,7 @@ class Supervisor implements Serving {
     ({ url: this.url, host: this.host, port: this.port } = front);
     const settle = {} as { resolve: () => void; reject: (error: Error) => void };
     this.ended = new Promise((resolve, reject) => Object.assign(settle, { resolve, reject }));
-    this.ended.catch(() => {}); // whoever does not look at it must not die of it
+    this.ended.catch(() => {}); // unobserved rejections must not end the process
     this.#settleEnded = settle;
   }
 
@@ -132,7 +132,7 @@ class Supervisor implements Serving {
     return this.#child?.pid;
   }
 
-  /** The first start: what goes wrong now is told, not tried again. */
+  /** The first start: failures are reported, not retried. */
   start(): Promise<void> {
     return new Promise((resolve, reject) => {
       let served = false;
@@ -153,18 +153,19 @@ class Supervisor implements Serving {
     const { entry, execArgv } = this.#options.program ?? ownProgram;
     const child = fork(entry, [], {
       execArgv,
-      // Its own process group: a Ctrl-C in the terminal reaches only this process, which then ends it in order.
+      // A separate process group: a Ctrl-C in the terminal reaches only this process, which then ends the child
+      // cleanly.
       detached: process.platform !== "win32",
       stdio: ["ignore", "pipe", "pipe", "ipc"],
       env: { ...process.env, GGML_NO_BACKTRACE: "1" },
     });
     this.#child = child;
     const handed = new Map<number, Handed>();
-    // Its last messages are read after its exit is known.
+    // Its last messages may arrive after its exit.
     const heard = new Promise<void>((resolve) => child.once("disconnect", resolve));
     let readyAt: number | undefined;
     let failure: string | undefined;
-    // llama.cpp writes there what it thinks of a client's grammar, and its last words: only those are kept.
+    // llama.cpp logs grammar errors and its last output there; only the tail is kept.
     let lastWords = "";
     for (const stream of [child.stdout, child.stderr]) {
       stream?.on("data", (text: Buffer) => {
@@ -180,18 +181,18 @@ class Supervisor implements Serving {
       switch (message.type) {
         case "progress": {
           const { type: _type, ...progress } = message;
-          this.#tell({ event: "loading", ...progress });
+          this.#emit({ event: "loading", ...progress });
           break;
         }
         case "warning":
-          this.#tell({ event: "warning", sentence: message.sentence });
+          this.#emit({ event: "warning", sentence: message.sentence });
           break;
         case "ready":
           readyAt = performance.now();
           this.#info = message.info;
           this.#backend = message.backend;
           this.#front.handTo((socket) => this.#hand(child, socket, handed));
-          this.#tell({ event: "ready", url: this.url, info: message.info, backend: message.backend });
+          this.#emit({ event: "ready", url: this.url, info: message.info, backend: message.backend });
           onReady();
           break;
         case "failed":
@@ -215,7 +216,7 @@ class Supervisor implements Serving {
           handed.delete(message.id);
           break;
         case "log":
-          this.#tell({ event: "fault", line: message.line });
+          this.#emit({ event: "fault", line: message.line });
           break;
       }
     });
@@ -224,7 +225,7 @@ class Supervisor implements Serving {
       if (dead) return;
       dead = true;
       if (this.#child === child) this.#child = undefined;
-      this.#front.away("The server is restarting after a fault; try again in a moment.");
+      this.#front.away("The server is restarting after a crash; retry in a moment.");
       const inherit = () => this.#inherit(handed);
       if (child.connected) void heard.then(inherit);
       else inherit();
@@ -236,20 +237,20 @@ class Supervisor implements Serving {
       );
     };
     child.on("exit", died);
-    // Whoever served before may wait for an rpc-server that is started again, too.
+    // A restarted process may wait for an rpc-server to restart as well.
     const patient = this.#info !== undefined;
     this.#send(child, { type: "start", options: { ...startOptions(this.#options), patient } });
   }
 
-  /** A process died that had served: start another one, unless this goes on and on. */
+  /** Restarts a serving process that died, unless it keeps crashing. */
   #recover(sentence: string, servedMs: number, killed: boolean): void {
     if (this.#closing !== undefined) return;
     this.#failures = killed || servedMs > quickMs ? 0 : this.#failures + 1;
-    this.#tell({ event: "crashed", sentence });
+    this.#emit({ event: "crashed", sentence });
     if (this.#failures >= crashLoop) {
       this.#settleEnded.reject(
         new UserError(
-          `The serving process failed ${this.#failures} times in a row; the last time: ${sentence}`,
+          `The serving process failed ${this.#failures} times in a row. Last failure: ${sentence}`,
         ),
       );
       void this.close();
@@ -261,7 +262,7 @@ class Supervisor implements Serving {
     );
   }
 
-  /** Takes over a dead process's connections, and answers those that got no byte of an answer. */
+  /** Takes over a dead process's connections and answers those still waiting for a first byte. */
   #inherit(handed: Map<number, Handed>): void {
     const connections = [...handed.values()];
     handed.clear();
@@ -277,7 +278,7 @@ class Supervisor implements Serving {
     const id = this.#nextConnection++;
     handed.set(id, { socket, taken: false, asked: undefined });
     socket.on("error", () => socket.destroy());
-    // Kept open here as long as it is open there, so that it outlives a process that dies.
+    // Stays open here as long as in the child, so that it survives the child's death.
     child.send({ type: "connection", id } satisfies ToChild, socket, { keepOpen: true }, (error) => {
       if (error === null) return;
       handed.delete(id);
@@ -285,17 +286,17 @@ class Supervisor implements Serving {
     });
   }
 
-  /** Kills the serving process, whatever it is doing. */
+  /** Kills the serving process immediately. */
   abandon(): void {
     this.#child?.kill("SIGKILL");
   }
 
   #send(child: ChildProcess, message: ToChild): void {
-    // A process that is gone tells so by its exit.
+    // A dead process is noticed by its exit.
     if (child.connected) child.send(message, () => {});
   }
 
-  #tell(event: ServingEvent): void {
+  #emit(event: ServingEvent): void {
     this.#options.onEvent?.(event);
   }
 
@@ -306,7 +307,7 @@ class Supervisor implements Serving {
 
   async #end(): Promise<void> {
     clearTimeout(this.#restart);
-    this.#front.away("The server is ending.");
+    this.#front.away("The server is shutting down.");
     this.#front.close();
     const child = this.#child;
     if (child !== undefined && child.exitCode === null && child.signalCode === null) {
@@ -327,12 +328,12 @@ function startOptions(options: SupervisedOptions): StartOptions {
 }
 
 function describeDeath(code: number | null, signal: NodeJS.Signals | null, lastWords: string): string {
-  if (signal === "SIGKILL") return "The serving process was killed, by somebody or for lack of memory.";
+  if (signal === "SIGKILL") return "The serving process was killed, by a user or for lack of memory.";
   if (lastWords.includes("Remote RPC server crashed")) {
-    return "An rpc-server went away, and what it held of the model with it.";
+    return "An rpc-server was lost, along with its part of the model.";
   }
   const said = lastWords.trimEnd().split("\n").at(-1);
-  const quote = said ? `; it said last: ${said}` : "";
+  const quote = said ? `; its last output: ${said}` : "";
   if (signal !== null) return `The serving process crashed (${signal})${quote}.`;
   return `The serving process ended with code ${code}${quote}.`;
 }

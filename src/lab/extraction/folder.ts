@@ -4,29 +4,30 @@ import { UserError } from "../../contracts/user-error.js";
 import { absent } from "../../files/absent.js";
 import { syncFolder, writeDurably } from "../../files/durable.js";
 import { bytesText } from "../../text/words.js";
+import { differenceOf } from "../difference.js";
 import { type Lock, lock } from "../lock.js";
 import { indexName, type Plan, type Shard } from "./plan.js";
 
-/** How an extraction's index says what it is: the first thing its readers look at. */
+/** Format marker of an extraction's index, which readers check first. */
 export const extractionFormat = "tapline extraction 1";
 
-/** What an extraction's index says, beside what its shards hold. */
+/** The head of an extraction's index, before the list of shards. */
 export interface IndexHead {
   format: typeof extractionFormat;
-  /** Everything that decides the numbers: two extractions that agree here are the same. */
+  /** Everything that determines the numbers: extractions that agree here are identical. */
   source: Record<string, unknown>;
   made_with: Record<string, string>;
 }
 
 export type ExtractionIndex = IndexHead & Plan & { complete: boolean };
 
-/** An index as its file holds it. */
+/** The contents of an index file. */
 export function indexText(head: IndexHead, plan: Plan, complete: boolean): string {
   const index: ExtractionIndex = { ...head, complete, ...plan };
   return `${JSON.stringify(index, null, 1)}\n`;
 }
 
-/** The folder that an extraction is written into, shard by shard; one process at a time for each part of it. */
+/** The folder of an extraction in progress, written shard by shard; one process at a time per part. */
 export class ExtractionFolder {
   readonly path: string;
   readonly index: string;
@@ -38,11 +39,11 @@ export class ExtractionFolder {
     this.#lock = held;
   }
 
-  /** A folder of somebody's own: made where it is not there, and locked. @throws UserError */
+  /** Opens a user's folder: creates it if missing, and locks it. @throws UserError */
   static async open(path: string, part: readonly [number, number]): Promise<ExtractionFolder> {
     const index = indexName(part);
     try {
-      // One level: above it somebody else decides, and Node's own way to make several never ends in /proc.
+      // Only one level: parents are the user's decision, and Node's recursive mkdir hangs in /proc.
       await mkdir(path, { mode: 0o700 }).then(
         () => syncFolder(dirname(path)),
         (error: NodeJS.ErrnoException) => {
@@ -51,21 +52,20 @@ export class ExtractionFolder {
       );
       const held = await lock(join(path, `${index}.lock`), (holder) =>
         holder === null
-          ? `${path} could not be locked; another process begins there.`
-          : `Process ${holder.pid} writes this extraction into ${path}, since ${holder.since}.`,
+          ? `${path} could not be locked, because another process is starting there.`
+          : `Process ${holder.pid} has been writing this extraction to ${path} since ${holder.since}.`,
       );
       return new ExtractionFolder(path, index, held);
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
-      throw code === undefined ? error : new UserError(`Nothing can be written to ${path} (${code}).`);
+      throw code === undefined ? error : new UserError(`Cannot write to ${path} (${code}).`);
     }
   }
 
   /**
-   * Says what is to be there, and finds out what is there already: shards of the same extraction that were finished
-   * before a process ended.
-   * @returns the files that are finished
-   * @throws UserError where the folder holds another extraction, or something else of a shard's name
+   * Writes the index, unless it exists, and finds finished shards of the same extraction.
+   * @returns the finished files
+   * @throws UserError if the folder has a different extraction, or other files with a shard's name
    */
   async begin(head: IndexHead, plan: Plan): Promise<Set<string>> {
     const known = await this.#read();
@@ -75,7 +75,7 @@ export class ExtractionFolder {
         { ...head.source, shards: plan.shards },
       );
       if (other !== undefined) {
-        throw new UserError(`${this.path} holds another extraction: ${other}. Choose another folder.`);
+        throw new UserError(`${this.path} contains a different extraction: ${other}. Choose another folder.`);
       }
     }
     const finished = new Set<string>();
@@ -83,11 +83,11 @@ export class ExtractionFolder {
       const size = await this.#sizeOf(shard);
       if (size === undefined) continue;
       if (known === undefined || size !== shard.bytes) {
-        throw new UserError(`${join(this.path, shard.file)} is there and is not of this extraction.`);
+        throw new UserError(`${join(this.path, shard.file)} exists and does not belong to this extraction.`);
       }
       finished.add(shard.file);
     }
-    // What a process was writing when it ended.
+    // Partial files of an interrupted process.
     const names = new Set(plan.shards.map(({ file }) => `${file}.partial`));
     for (const name of await readdir(this.path)) if (names.has(name)) await rm(join(this.path, name));
     if (known === undefined) await this.write(head, plan, false);
@@ -111,9 +111,9 @@ export class ExtractionFolder {
       const read = JSON.parse(text) as ExtractionIndex;
       if (read.format === extractionFormat && Array.isArray(read.shards)) return read;
     } catch {
-      // told below
+      // reported below
     }
-    throw new UserError(`${join(this.path, this.index)} is no index of an extraction.`);
+    throw new UserError(`${join(this.path, this.index)} is not an extraction index.`);
   }
 
   async #sizeOf({ file }: Shard): Promise<number | undefined> {
@@ -123,25 +123,13 @@ export class ExtractionFolder {
     );
   }
 
-  /** Said before hours of work, not after. */
+  /** Checked before hours of work, not after. */
   async #checkRoom(missing: readonly Shard[]): Promise<void> {
     const needed = missing.reduce((sum, { bytes }) => sum + bytes, 0);
     const { bavail, bsize } = await statfs(this.path);
     if (needed <= bavail * bsize) return;
     throw new UserError(
-      `What is to be written has ${bytesText(needed)}, and the disk of ${this.path} has ${bytesText(bavail * bsize)} free.`,
+      `The extraction needs ${bytesText(needed)}, but only ${bytesText(bavail * bsize)} are free on the disk of ${this.path}.`,
     );
   }
-}
-
-/** The first field in which two extractions differ, in words. */
-function differenceOf(one: Record<string, unknown>, other: Record<string, unknown>): string | undefined {
-  for (const name of new Set([...Object.keys(one), ...Object.keys(other)])) {
-    const [there, here] = [one, other].map((each) => JSON.stringify(each[name])) as [string, string];
-    if (there === here) continue;
-    return there === undefined || here === undefined || there.length + here.length > 200
-      ? `its ${name} differ`
-      : `${name} is ${there} there, here ${here}`;
-  }
-  return undefined;
 }

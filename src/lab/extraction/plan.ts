@@ -1,10 +1,10 @@
 import type { BlockPoint, RowsRead } from "../../contracts/names.js";
 import { planSafetensors, type SafetensorsPlan, type WrittenType } from "../../formats/safetensors.js";
 
-/** What every row of an extraction has in common. */
+/** Properties of all rows of an extraction. */
 export interface RowForm {
   layers: readonly number[];
-  /** Of each of these blocks; absent: its output, as in every extraction of earlier versions. */
+  /** Point of these blocks; if absent, their output, as in all extractions of earlier versions. */
   point?: BlockPoint;
   hidden: number;
   rows: RowsRead;
@@ -16,10 +16,10 @@ export interface Shard {
   file: string;
   texts: number;
   tokens: number;
-  /** Of each layer. */
+  /** Rows per layer. */
   rows: number;
   bytes: number;
-  /** The byte of the file at which each tensor begins. */
+  /** File offset of each tensor. */
   offsets: Record<string, number>;
 }
 
@@ -28,27 +28,27 @@ export interface Plan {
   tokens: number;
   rows: number;
   bytes: number;
-  /** Texts whose end was left out. */
+  /** Number of truncated texts. */
   cut_texts: number;
   shards: Shard[];
 }
 
-/** `2-of-8` in the names of files that are one of several parts; nothing where there is one. */
+/** Suffix `-2-of-8` for files of one of several parts; empty for a single part. */
 function partName([index, count]: readonly [number, number]): string {
   return count === 1 ? "" : `-${index}-of-${count}`;
 }
 
-/** The file that says what the shards of a part hold. */
+/** Name of the index file of a part. */
 export function indexName(part: readonly [number, number]): string {
   return `index${partName(part)}.json`;
 }
 
-/** Whether a file's name is that of an index, of one part or another. */
+/** Whether a file name is an index's, of any part. */
 export function isIndexName(name: string): boolean {
   return /^index(-\d+-of-\d+)?\.json$/.test(name);
 }
 
-/** Collects texts into shards, in order: only what is counted is kept. */
+/** Assigns texts to shards in order, keeping only counts. */
 export class Planner {
   readonly #form: RowForm;
   readonly #part: readonly [number, number];
@@ -58,7 +58,7 @@ export class Planner {
   #tokens = 0;
   #cut = 0;
 
-  /** @param most tokens that a shard closes before, unless its first text alone has more */
+  /** @param most maximum tokens per shard, unless its first text alone has more */
   constructor(form: RowForm, part: readonly [number, number], most: number) {
     this.#form = form;
     this.#part = part;
@@ -106,13 +106,13 @@ export class Planner {
 
 const types: Record<RowForm["dtype"], WrittenType> = { f32: "F32", f16: "F16", bf16: "BF16" };
 
-/** Bytes of a number. */
+/** Bytes per number. */
 export function widthOf(dtype: RowForm["dtype"]): number {
   return dtype === "f32" ? 4 : 2;
 }
 
 /**
- * Where everything lies in a shard: `text_indices` [texts] and `text_starts` [texts + 1] (into the tokens), `token_ids`
+ * The layout of a shard: `text_indices` [texts] and `text_starts` [texts + 1] (into the tokens), `token_ids`
  * [tokens], and `layer_<n>` [rows, hidden].
  */
 export function shardLayout(

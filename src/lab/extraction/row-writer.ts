@@ -1,9 +1,10 @@
 import { UserError } from "../../contracts/user-error.js";
+import { bytesOf } from "../../formats/float.js";
 import { type NarrowType, narrow, release } from "../../native/index.js";
 import type { ArtifactFile } from "../artifacts.js";
 import { type RowForm, type Shard, shardLayout, widthOf } from "./plan.js";
 
-/** Writes a shard as its rows come; what it holds is known, so that each byte has its place from the start. */
+/** Writes a shard as its rows arrive. Its contents are planned, so every byte's offset is known in advance. */
 export class RowWriter {
   readonly #file: ArtifactFile;
   readonly #form: RowForm;
@@ -23,7 +24,7 @@ export class RowWriter {
     this.#tokens = new Int32Array(shard.tokens);
   }
 
-  /** @param rows [rows, hidden] of each layer, given back when they are written */
+  /** @param rows [rows, hidden] of each layer, released once written */
   async add(
     texts: ReadonlyArray<{ index: number; tokens: Int32Array }>,
     rows: ReadonlyMap<number, { data: Float32Array }>,
@@ -46,7 +47,7 @@ export class RowWriter {
     this.#rows += count;
   }
 
-  /** The head and what is known of the tokens. */
+  /** Writes the head and the tokens. */
   async finish(): Promise<void> {
     await this.#file.write(this.#layout.head, 0);
     await this.#file.write(bytesOf(this.#indices), this.#start("text_indices"));
@@ -61,10 +62,6 @@ export class RowWriter {
 
 async function narrowed(values: Float32Array, type: NarrowType, layer: number): Promise<Uint16Array> {
   return narrow(values, type).catch((error: Error) => {
-    throw new UserError(`Layer ${layer}: ${error.message} Take ${type === "f16" ? "bf16 or f32" : "f32"}.`);
+    throw new UserError(`Layer ${layer}: ${error.message} Use ${type === "f16" ? "bf16 or f32" : "f32"}.`);
   });
-}
-
-function bytesOf({ buffer, byteOffset, byteLength }: Float32Array | Uint16Array | Int32Array): Uint8Array {
-  return new Uint8Array(buffer, byteOffset, byteLength);
 }

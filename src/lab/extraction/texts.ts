@@ -2,21 +2,21 @@ import { createReadStream } from "node:fs";
 import { basename } from "node:path";
 import { UserError } from "../../contracts/user-error.js";
 
-/** A text, and where its entry has one beside it, the prompt that it follows. */
+/** A text, with the prompt it follows, if its entry has one. */
 export interface GivenText {
   text: string;
   prompt?: string;
 }
 
-/** Texts of a data set, one after another, as often as they are asked for. */
+/** The texts of a data set, which can be read several times. */
 export interface TextSource {
-  /** What a person calls it. */
+  /** Its name for users. */
   name: string;
-  /** @param onBytes sees all that the texts were read from */
+  /** @param onBytes receives all bytes that the texts were read from */
   read(onBytes?: (bytes: Uint8Array) => void): AsyncIterable<GivenText>;
 }
 
-/** No text is nearly as long; a file without line ends must not fill the memory. */
+/** Far longer than any text, so that files without line ends do not exhaust the memory. */
 const lineBytes = 16 * 1024 ** 2;
 
 /** The texts of a submission. */
@@ -33,14 +33,14 @@ export function givenTexts(examples: readonly GivenText[]): TextSource {
 }
 
 /**
- * The texts of a local file: a line each, or JSON Lines whose entries are texts or have a `text`, a `prompt` or both. Empty
- * lines count as nothing.
- * @throws UserError for a file of another kind
+ * The texts of a local file: one per line, or JSON Lines with strings or objects with `text`, `prompt` or both. Empty
+ * lines are skipped.
+ * @throws UserError for other file types
  */
 export function textsOfFile(path: string): TextSource {
   const ending = /\.(jsonl|ndjson|txt)$/i.exec(path)?.[1]?.toLowerCase();
   if (ending === undefined) {
-    throw new UserError(`${path} ends neither in .jsonl nor in .txt, so that its form is not known.`);
+    throw new UserError(`${path} has an unknown format: its name must end in .jsonl, .ndjson or .txt.`);
   }
   const textOf = ending === "txt" ? (text: string) => ({ text }) : textOfEntry;
   const name = basename(path);
@@ -93,7 +93,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 function decoded(line: Buffer, number: number, name: string): string {
   try {
     const text = utf8.decode(line).replace(/\r$/, "");
-    return number === 1 ? text.replace(/^\uFEFF/, "") : text; // editors on Windows begin a file with it
+    return number === 1 ? text.replace(/^\uFEFF/, "") : text; // a byte order mark from Windows editors
   } catch {
     throw new UserError(`Line ${number} of ${name} is not UTF-8.`);
   }
@@ -109,12 +109,12 @@ function textOfEntry(line: string, number: number, name: string): GivenText {
   const { text, prompt } = Object(entry) as { text?: unknown; prompt?: unknown };
   const found = typeof entry === "string" ? entry : (text ?? prompt);
   if (typeof found !== "string" || found === "") {
-    throw new UserError(`Line ${number} of ${name} has neither a text nor a prompt.`);
+    throw new UserError(`Line ${number} of ${name} has neither text nor prompt.`);
   }
   const before =
     typeof entry !== "string" && typeof text === "string" && typeof prompt === "string" ? prompt : "";
   if (/\p{Surrogate}/u.test(found) || /\p{Surrogate}/u.test(before)) {
-    throw new UserError(`Line ${number} of ${name} holds half of a surrogate pair.`);
+    throw new UserError(`Line ${number} of ${name} contains an unpaired surrogate.`);
   }
   return before === "" ? { text: found } : { text: found, prompt: before };
 }

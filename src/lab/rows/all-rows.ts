@@ -7,13 +7,13 @@ import type { ExampleTokens } from "./example-tokens.js";
 export interface AllRows {
   /** The text of each row, counted from 0. */
   texts: Int32Array;
-  /** The token of its text that each row is of. */
+  /** The token within its text of each row. */
   tokens: Int32Array;
-  /** What the rows of all layers take, as float32. */
+  /** Size of the rows of all layers, as float32. */
   bytes: number;
 }
 
-/** Which rows texts have from where they begin. @throws UserError where they are more than a probe is trained on */
+/** The rows of some texts, from each text's start. @throws UserError if they exceed a probe's limits */
 export function allRows(
   texts: readonly ExampleTokens[],
   { layers, hidden }: { layers: number; hidden: number },
@@ -21,14 +21,14 @@ export function allRows(
   const rows = texts.reduce((sum, { tokens, start }) => sum + tokens.length - start, 0);
   if (rows > limits.probe_rows) {
     throw new UserError(
-      `rows all: the examples have ${rows} rows; a probe is trained on at most ${limits.probe_rows}.`,
+      `rows all: the examples have ${rows} activations; a probe is trained on at most ${limits.probe_rows}.`,
     );
   }
   const bytes = rows * hidden * 4 * layers;
   if (bytes > limits.probe_bytes) {
     throw new UserError(
       `rows all: ${rows} rows of ${hidden} numbers at ${layers === 1 ? "1 layer" : `${layers} layers`} take ` +
-        `${bytesText(bytes)}; at most ${bytesText(limits.probe_bytes)} are kept: choose fewer layers or texts.`,
+        `${bytesText(bytes)}; at most ${bytesText(limits.probe_bytes)} are allowed: choose fewer layers or texts.`,
     );
   }
   const found = { texts: new Int32Array(rows), tokens: new Int32Array(rows), bytes };
@@ -42,13 +42,13 @@ export function allRows(
   return found;
 }
 
-/** Texts that begin alike share their beginning. */
+/** A prefix tree of token sequences. */
 type Beginnings = Map<number, Beginnings>;
 
 /**
- * How many rows of held-out texts are rows of training texts, too: a causal model's row is of the tokens up to there alone,
- * so that texts which begin with the same tokens have the same rows until they part.
- * @param train of each text
+ * How many rows of held-out texts also occur in training texts: in a causal model an activation depends only on the
+ * tokens up to it, so texts with a common prefix share its rows.
+ * @param train whether each text is for training
  */
 export function sharedRows(texts: readonly ExampleTokens[], train: readonly boolean[]): number {
   const beginnings: Beginnings = new Map();

@@ -13,23 +13,23 @@ import {
 } from "../../native/index.js";
 import { bosOf } from "./example-tokens.js";
 
-/** A text as the model and the dictionary see it. */
+/** Readings of one text by the model and the dictionary. */
 export interface Reading {
   tokens: Int32Array;
-  /** What the dictionary reads of each token, [tokens, hidden]. */
+  /** The activations that the dictionary reads, [tokens, hidden]. */
   states: Float32Array;
   /** [tokens, hidden] */
   reconstruction: Float32Array;
   sparse: SparseRows;
   /** 1 for a token whose activation counts in figures. */
   counted: Uint8Array;
-  /** Log-probability of each next token: as the model is, with the reconstruction in place, with zeros. */
+  /** Log-probability of each next token: unmodified, with the reconstruction, and with zeros. */
   scores: { clean: Float64Array; reconstructed: Float64Array; ablated: Float64Array };
 }
 
 /**
- * One text through a dictionary: what fires, what becomes of what it reads, and what the model makes of that.
- * @param context one of the model's; its sequence is forgotten
+ * Runs one text through a dictionary: features, reconstruction, and their effect on the model's predictions.
+ * @param context a context of the model; its sequence is reset
  */
 export async function readThrough(
   { model, signal }: { model: Model; signal?: AbortSignal | undefined },
@@ -68,7 +68,7 @@ export async function readThrough(
   return { tokens, states, reconstruction, sparse, counted, scores: { clean, reconstructed, ablated } };
 }
 
-/** Log-probabilities of a text's own next tokens, [tokens]; 0 for the last one, which has none. */
+/** Log-probabilities of a text's next tokens, [tokens]; 0 for the last one, which has none. */
 async function scorePass(
   context: Context,
   tokens: Int32Array,
@@ -98,7 +98,7 @@ async function scorePass(
   return scores;
 }
 
-/** What the figures of some texts leave out. */
+/** Activations that the figures of some texts exclude. */
 export function excludedIn(model: Model, readings: readonly Reading[]): Excluded {
   const bos = readings.reduce((sum, { tokens }) => sum + bosOf(model, tokens), 0);
   const all = readings.reduce((sum, { counted }) => sum + counted.filter((one) => one === 0).length, 0);
@@ -144,7 +144,7 @@ export function fidelityOf(model: Model, readings: readonly Reading[]): Fidelity
     tokens,
     excluded: excludedIn(model, readings),
     l0: active / tokens,
-    // Where the rows hardly vary, their variance is rounding.
+    // If the activations hardly vary, their variance is rounding error.
     explained_variance: variance > 1e-10 * square ? 1 - error / variance : null,
     cosine: cosines / tokens,
     cross_entropy: entropy,

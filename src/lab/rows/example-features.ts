@@ -8,23 +8,23 @@ import { checkPoints, inContext } from "./open-context.js";
 import { packedContext, tokensOfBatch } from "./packing.js";
 import { checkLayers, checkLength } from "./tokens.js";
 
-/** An autoencoder of examples, not of an extraction. */
+/** An autoencoder trained on examples rather than an extraction. */
 export type SaeExamplesConfig = SaeConfig & { examples: NonNullable<SaeConfig["examples"]> };
 
-/** Block outputs of a data set, or another point of blocks: of each example its last token's, a mean, or every token's. */
+/** Activations of a data set at one point of blocks: per example the last token's, a mean, or every token's. */
 export interface ExampleFeatures {
-  /** float32 [rows, hidden], row by row, for each selected layer; a row an example unless all were read. */
+  /** float32 [rows, hidden] for each selected layer; one row per example unless all tokens were read. */
   byLayer: Map<number, Float32Array>;
-  /** What the rows of each layer leave out, where they are means. */
+  /** Activations that the means of each layer exclude. */
   excluded?: Map<number, Excluded>;
-  /** 1 for a row of a training example, 0 for a held-out one's. */
+  /** 1 for a row of a training example, 0 for a held-out one. */
   train: Uint8Array;
-  /** Where every token's were read: whose they are. */
+  /** If every token was read: the text and token of each row. */
   all?: ReadRows;
 }
 
 export interface ReadRows extends AllRows {
-  /** Held-out rows that a training text has, too. */
+  /** Held-out rows that also occur in training texts. */
   shared: number;
 }
 

@@ -2,8 +2,9 @@ import { UserError } from "../../contracts/user-error.js";
 import type { Context } from "../../native/index.js";
 
 /**
- * The heads of some blocks: those asked for, or all.
- * @throws UserError where a block has no heads, or not these; or where all were meant and blocks have different numbers
+ * The heads of some blocks: the requested ones, or all.
+ * @throws UserError if a block has no heads or lacks requested ones, or if all are requested and the numbers of heads
+ * differ
  */
 export function headsOf(
   { points }: Pick<Context, "points">,
@@ -12,7 +13,7 @@ export function headsOf(
 ): number[] {
   const counts = layers.map((layer) => {
     const count = points.head_out.heads[points.head_out.layers.indexOf(layer)];
-    if (count === undefined) throw new UserError(`Block ${layer} mixes tokens without attention heads.`);
+    if (count === undefined) throw new UserError(`Block ${layer} has no attention heads.`);
     checkHeads("heads", asked, layer, count);
     return count;
   });
@@ -21,13 +22,13 @@ export function headsOf(
   const other = counts.findIndex((count) => count !== first);
   if (other !== -1) {
     throw new UserError(
-      `Block ${layers[0]} has ${first} heads and block ${layers[other]} ${counts[other]}: name heads that all have, or layers.`,
+      `Block ${layers[0]} has ${first} heads and block ${layers[other]} ${counts[other]}: specify heads that all of them have, or other layers.`,
     );
   }
   return Array.from({ length: first }, (_, head) => head);
 }
 
-/** @throws UserError where a block has some of the heads not; `field` asked for them */
+/** @throws UserError if a block lacks heads requested in `field` */
 export function checkHeads(field: string, asked: readonly number[] = [], layer: number, count: number): void {
   const missing = asked.filter((head) => head >= count);
   if (missing.length === 0) return;
@@ -36,7 +37,7 @@ export function checkHeads(field: string, asked: readonly number[] = [], layer: 
   );
 }
 
-/** Numbers of one head in a row of a block's head_out. */
+/** Width of one head in a block's head_out. */
 export function headSize({ points }: Pick<Context, "points">, layer: number): number {
   const at = points.head_out.layers.indexOf(layer);
   return (points.head_out.widths[at] as number) / (points.head_out.heads[at] as number);

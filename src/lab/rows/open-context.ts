@@ -3,7 +3,7 @@ import { UserError } from "../../contracts/user-error.js";
 import type { Context, ContextOptions, Model, Point } from "../../native/index.js";
 import type { OperationInput } from "../../operations/run.js";
 
-/** A context for experiments on a model whose block outputs are known. @throws UserError where they are not */
+/** Opens a context for experiments. @throws UserError if the model's block outputs are unknown */
 export async function openContext(model: Model, options: ContextOptions): Promise<Context> {
   const context = await model.createContext(options);
   if (context.blockOutputs.supported) return context;
@@ -11,7 +11,7 @@ export async function openContext(model: Model, options: ContextOptions): Promis
   throw new UserError(context.blockOutputs.reason);
 }
 
-/** What is done in a context, which is closed after it. @throws UserError where block outputs are not known */
+/** Works in a context and closes it. @throws UserError if the model's block outputs are unknown */
 export async function inContext<T>(
   { model, clock }: Pick<OperationInput<Config>, "model" | "clock">,
   options: ContextOptions,
@@ -25,7 +25,7 @@ export async function inContext<T>(
   }
 }
 
-/** @throws UserError with the reason where a model's blocks have one of the points not */
+/** @throws UserError with the reason if the model's blocks lack a point */
 export function checkPoints({ points }: Context, wanted: readonly Point[]): void {
   const missing = wanted.map((point) => points[point]).find(({ supported }) => !supported);
   if (missing !== undefined) throw new UserError(missing.reason);

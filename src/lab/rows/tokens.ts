@@ -2,9 +2,9 @@ import { UserError } from "../../contracts/user-error.js";
 import type { Model } from "../../native/index.js";
 
 /**
- * Token ids of a raw text, with what the model wants around it and without reading control tokens in it.
- * @param what how an error names the text
- * @throws UserError when it has no tokens, or more than allowed; nothing is ever cut
+ * Token ids of a raw text, with the model's special tokens added but without parsing control tokens in it.
+ * @param what how errors refer to the text
+ * @throws UserError if it has no tokens or too many; nothing is truncated
  */
 export async function tokenizeInput(
   model: Model,
@@ -17,7 +17,7 @@ export async function tokenizeInput(
   return tokens;
 }
 
-/** @throws UserError where a text has more tokens than allowed, or than the model knows positions */
+/** @throws UserError if a text has more tokens than allowed, or than the model has positions */
 export function checkLength(
   model: Model,
   { length }: { length: number },
@@ -30,14 +30,14 @@ export function checkLength(
   checkPositions(model, length, `${what} has ${length} tokens`);
 }
 
-/** The same, however many there are. @throws UserError where there are none */
+/** The same without a length check. @throws UserError if there are no tokens */
 export async function rawTokens(model: Model, text: string, what: string): Promise<Int32Array> {
   const tokens = await model.tokenize(text, { special: true, parseSpecial: false });
   if (tokens.length > 0) return tokens;
-  throw new UserError(`${what} gives no tokens with this model's vocabulary.`);
+  throw new UserError(`${what} yields no tokens with this model's vocabulary.`);
 }
 
-/** @throws UserError where a text and its continuation would leave the positions that the model was trained on */
+/** @throws UserError if a text and its continuation would exceed the positions that the model was trained on */
 export function checkPositions(model: Model, positions: number, what: string): void {
   const { nCtxTrain } = model.info;
   if (nCtxTrain > 0 && positions > nCtxTrain) {
@@ -45,7 +45,7 @@ export function checkPositions(model: Model, positions: number, what: string): v
   }
 }
 
-/** @throws UserError with the block count where a layer does not exist */
+/** @throws UserError with the block count if a layer does not exist */
 export function checkLayers(model: Model, layers: readonly number[]): void {
   const missing = layers.filter((layer) => layer >= model.info.nLayer);
   if (missing.length === 0) return;
@@ -55,18 +55,18 @@ export function checkLayers(model: Model, layers: readonly number[]): void {
   );
 }
 
-/** @throws UserError with the pieces where a `target_token`, or the field of that name, is not exactly one token */
+/** @throws UserError with the pieces if the text in `field` is not exactly one token */
 export async function targetToken(model: Model, text: string, field = "target_token"): Promise<number> {
   const tokens = await model.tokenize(text, { special: false, parseSpecial: false });
   if (tokens.length === 1) return tokens[0] as number;
   const pieces = await model.pieces(tokens);
   throw new UserError(
-    `${field} must encode to exactly one token; ${JSON.stringify(text)} gives ${tokens.length}: ` +
+    `${field} must encode to exactly one token; ${JSON.stringify(text)} yields ${tokens.length}: ` +
       `${pieces.map((piece) => JSON.stringify(piece)).join(" ")}.`,
   );
 }
 
-/** Token ids to their texts, each asked for once. */
+/** Looks up the texts of token ids, each once. */
 export async function pieceLookup(model: Model, ids: Iterable<number>): Promise<(id: number) => string> {
   const unique = Int32Array.from(new Set(ids));
   const pieces = unique.length === 0 ? [] : await model.pieces(unique);

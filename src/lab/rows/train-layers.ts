@@ -3,13 +3,13 @@ import type { ProbeConfig } from "../../contracts/index.js";
 import type { OperationInput } from "../../operations/run.js";
 import { exampleFeatures, type ReadRows, type SaeExamplesConfig } from "./example-features.js";
 
-/** What every trainer takes: features float32 [rows, hidden], and 1 for each row to train on. */
+/** Input of trainers: features float32 [rows, hidden], and 1 for each row to train on. */
 interface Data {
   features: Float32Array;
   train: Uint8Array;
-  /** Whose the rows are where they are not one an example. */
+  /** The text and token of each row, unless there is one row per example. */
   all?: ReadRows;
-  /** What they leave out, where they are means. */
+  /** Activations that they exclude, if they are means. */
   excluded?: Excluded;
 }
 
@@ -18,7 +18,7 @@ interface Options {
   signal: AbortSignal | undefined;
 }
 
-/** A trainer of one layer: how it trains, writes what it learnt, and reports it. */
+/** Trains one layer, writes the result, and reports it. */
 interface Trainer<T, R> {
   train: (data: Data, options: Options) => Promise<T>;
   write: (layer: number, trained: T, data: Data) => Promise<void>;

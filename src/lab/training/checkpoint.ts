@@ -3,12 +3,14 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { UserError } from "../../contracts/user-error.js";
 import { removeTorn, syncFolder, writeDurably } from "../../files/durable.js";
+import { bytesOf } from "../../formats/float.js";
 import { FormatError } from "../../formats/format-error.js";
 import { safetensorsHead } from "../../formats/safetensors.js";
 import { openTensors } from "../../library/tensor-files.js";
 import { bytesText } from "../../text/words.js";
+import { differenceOf } from "../difference.js";
 
-/** What a training has told so far. */
+/** Losses and evaluations of a training so far. */
 export interface History {
   losses: Array<{ step: number; loss: number }>;
   evaluations: Array<{
@@ -19,10 +21,10 @@ export interface History {
   }>;
 }
 
-/** Everything that decides a training's numbers. */
+/** Everything that determines a training's numbers. */
 export type TrainingIdentity = Readonly<Record<string, unknown>>;
 
-/** A training that was not finished, in one file: its weights and moments, and what it has told. */
+/** An unfinished training in one file: weights, moments and history. */
 export class Checkpoint {
   readonly #folder: string;
   readonly #path: string;
@@ -46,9 +48,7 @@ export class Checkpoint {
       training: JSON.stringify(this.#identity),
       history: JSON.stringify(history),
     });
-    const pieces = Object.values(state).map(
-      (data) => new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
-    );
+    const pieces = Object.values(state).map(bytesOf);
     try {
       await writeDurably(this.#path, [head, ...pieces]);
     } catch (error) {
@@ -56,19 +56,19 @@ export class Checkpoint {
       if (code === undefined) throw error;
       const bytes = pieces.reduce((sum, { byteLength }) => sum + byteLength, head.byteLength);
       throw new UserError(
-        `The training cannot be kept in ${this.#path} (${code}), which takes ${bytesText(bytes)}; what was kept before is as it was.`,
+        `The checkpoint ${this.#path} (${bytesText(bytes)}) cannot be written (${code}); the previous one is unchanged.`,
       );
     }
   }
 
-  /** Removes what processes that were killed left of writing it. */
+  /** Removes partial files of killed processes. */
   removeTorn(): Promise<void> {
     return removeTorn(this.#path);
   }
 
   /**
-   * What an earlier process left of the same training; nothing where there is none.
-   * @throws UserError where it is another training's, or damaged
+   * The checkpoint of the same training, if any. @throws UserError if it belongs to a different training, or is
+   * damaged
    */
   async read(): Promise<{ state: Record<string, Float32Array>; history: History } | undefined> {
     try {
@@ -76,7 +76,7 @@ export class Checkpoint {
       const other = differenceOf(JSON.parse(file.metadata.training ?? "null"), this.#identity);
       if (other !== undefined) {
         throw new UserError(
-          `${this.#path} is of another training: ${other}. Choose another folder, or remove the file.`,
+          `${this.#path} belongs to a different training: ${other}. Choose another folder, or delete the file.`,
         );
       }
       const state: Record<string, Float32Array> = {};
@@ -85,7 +85,7 @@ export class Checkpoint {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
       if (error instanceof FormatError || error instanceof SyntaxError) {
-        throw new UserError(`${this.#path} is damaged; without it, training begins anew.`);
+        throw new UserError(`${this.#path} is damaged; delete it to start the training from scratch.`);
       }
       throw error;
     }
@@ -95,17 +95,4 @@ export class Checkpoint {
     await rm(this.#path, { force: true });
     await syncFolder(this.#folder);
   }
-}
-
-/** The first field in which two trainings differ, in words. */
-export function differenceOf(there: unknown, here: TrainingIdentity): string | undefined {
-  const known = Object(there) as TrainingIdentity;
-  for (const name of new Set([...Object.keys(here), ...Object.keys(known)])) {
-    const [one, other] = [known, here].map((each) => JSON.stringify(each[name])) as [string, string];
-    if (one === other) continue;
-    return one === undefined || other === undefined || one.length + other.length > 200
-      ? `its ${name} differs`
-      : `${name} is ${one} there, here ${other}`;
-  }
-  return undefined;
 }

@@ -9,28 +9,28 @@ import { readBytes, tensorPlaces } from "../../library/tensor-files.js";
 import { type ExtractionIndex, extractionFormat } from "../extraction/folder.js";
 import { isIndexName, type RowForm, type Shard } from "../extraction/plan.js";
 
-/** One file of rows, and the texts that they are of. */
+/** One file of rows, and the texts they belong to. */
 export interface ShardRows {
   path: string;
   rows: number;
-  /** Byte of the file at which the rows of each layer begin. */
+  /** File offset of each layer's rows. */
   offsets: ReadonlyMap<number, number>;
   tokenIds: Int32Array;
-  /** Text i has the tokens from starts[i] to starts[i + 1]. */
+  /** Text i has tokens starts[i] to starts[i + 1]. */
   starts: Int32Array;
-  /** Which text of the data each is. */
+  /** Index of each text in the data. */
   indices: Int32Array;
 }
 
-/** A finished extraction, or the parts of one that many machines made. */
+/** A finished extraction, or the parts of one made by several machines. */
 export interface Extraction {
   folder: string;
   form: RowForm;
-  /** The model whose rows it holds, as its index says. */
+  /** The model, as recorded in the index. */
   model: { name: string; fingerprint: string };
-  /** Of everything that its indices say: two extractions that agree here are the same. */
+  /** Hash of its indices: extractions that agree here are identical. */
   sha256: string;
-  /** Tokens at the start of a text that are no text: a BOS token's block output is tens of times longer. */
+  /** Skipped tokens at the start of a text: the norm of a BOS token's block output is tens of times larger. */
   skipped: number;
   texts: number;
   rows: number;
@@ -39,8 +39,8 @@ export interface Extraction {
 }
 
 /**
- * What lies in an extraction's folder, as its index or the indices of its parts say.
- * @throws UserError where it holds none, or one that is not finished
+ * Opens an extraction's folder, from its index or the indices of its parts.
+ * @throws UserError if there is none, or it is not finished
  */
 export async function openExtraction(folder: string): Promise<Extraction> {
   const names = (
@@ -49,7 +49,9 @@ export async function openExtraction(folder: string): Promise<Extraction> {
     })
   ).filter(isIndexName);
   if (names.length === 0) {
-    throw new UserError(`${folder} holds no extraction: no index.json that tapline extract writes.`);
+    throw new UserError(
+      `${folder} does not contain an extraction: it has no index.json from tapline extract.`,
+    );
   }
   const parts = await Promise.all(names.sort().map((name) => readIndex(join(folder, name))));
   const first = parts[0] as ExtractionIndex;
@@ -63,7 +65,7 @@ export async function openExtraction(folder: string): Promise<Extraction> {
       const [here, there] = [first, part].map(({ source }) => JSON.stringify(source[field]));
       if (here !== there) {
         throw new UserError(
-          `The parts in ${folder} are of two extractions: ${field} is ${here} and ${there}.`,
+          `The parts in ${folder} belong to different extractions: ${field} is ${here} and ${there}.`,
         );
       }
     }
@@ -85,18 +87,18 @@ export async function openExtraction(folder: string): Promise<Extraction> {
   };
 }
 
-/** What of its blocks an extraction holds. */
+/** The point of an extraction. */
 export function pointOfRows({ form }: Extraction): BlockPoint {
   return form.point ?? "block_out";
 }
 
 async function readIndex(path: string): Promise<ExtractionIndex> {
-  const refuse = (why: string) => new UserError(`${path} is no index of an extraction: ${why}.`);
+  const refuse = (why: string) => new UserError(`${path} is not an extraction index: ${why}.`);
   let read: ExtractionIndex;
   try {
     read = JSON.parse(await readFile(path, "utf8")) as ExtractionIndex;
   } catch (error) {
-    throw refuse((error as NodeJS.ErrnoException).code ?? "it is no JSON");
+    throw refuse((error as NodeJS.ErrnoException).code ?? "it is not JSON");
   }
   if (read?.format !== extractionFormat) throw refuse(`its format is not "${extractionFormat}"`);
   const source = Object(read.source) as Record<string, unknown>;
@@ -111,14 +113,11 @@ async function readIndex(path: string): Promise<ExtractionIndex> {
     (source.point === undefined || isBlockPoint(source.point)) &&
     Array.isArray(read.shards) &&
     read.shards.every(({ file, rows }) => typeof file === "string" && !/[/\\]/.test(file) && whole(rows));
-  if (!sound) throw refuse("a field is missing or of another type");
+  if (!sound) throw refuse("a field is missing or has the wrong type");
   return read;
 }
 
-/**
- * What a shard says of its rows; the rows themselves stay in the file.
- * @throws UserError where the file is not what the index says
- */
+/** Reads a shard's metadata; its rows stay in the file. @throws UserError if the file does not match the index */
 export async function readShard(extraction: Extraction, number: number): Promise<ShardRows> {
   const path = extraction.files[number] as string;
   const { hidden, layers, dtype, rows: kind } = extraction.form;
@@ -152,7 +151,7 @@ export async function readShard(extraction: Extraction, number: number): Promise
     const { code, message } = error as NodeJS.ErrnoException;
     if (code !== undefined) throw new UserError(`${path} cannot be read (${code}).`);
     throw error instanceof FormatError
-      ? new UserError(`${path} is not what the index says: ${message.replace(/\.$/, "")}.`)
+      ? new UserError(`${path} does not match the index: ${message.replace(/\.$/, "")}.`)
       : error;
   }
 }
@@ -178,6 +177,6 @@ function checkTexts(
     !ordered ||
     counted !== rows
   ) {
-    throw new FormatError("its texts, tokens and rows do not fit together");
+    throw new FormatError("its texts, tokens and rows are inconsistent");
   }
 }

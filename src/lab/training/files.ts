@@ -1,18 +1,18 @@
-import { type BlockPoint, saidPoint } from "../../contracts/names.js";
+import { type BlockPoint, pointField } from "../../contracts/names.js";
 import { transpose } from "../../formats/dictionaries/dictionary.js";
 import type { DictionaryArchitecture, DictionaryWeights } from "../../native/index.js";
 import type { Artifacts } from "../artifacts.js";
 import { writeNpz } from "../npz.js";
 import { writeSafetensors } from "../safetensors.js";
 
-/** A trained dictionary, and what its files say of where it is from. */
+/** A trained dictionary and its origin. */
 export interface TrainedDictionary {
   layer: number;
   point: BlockPoint;
   architecture: DictionaryArchitecture;
   k: number;
   weights: DictionaryWeights;
-  /** The model as its file calls itself; empty where it does not. */
+  /** The model's name in its file; empty if there is none. */
   model: string;
   prependBos: boolean;
 }
@@ -47,7 +47,7 @@ export async function writeOwn(artifacts: Artifacts, trained: TrainedDictionary)
       layer: String(layer),
       architecture,
       ...(architecture === "topk" || architecture === "batchtopk" ? { k: String(k) } : {}),
-      ...saidPoint(trained.point),
+      ...pointField(trained.point),
       ...(trained.model === "" ? {} : { model: trained.model }),
     },
   );
@@ -58,14 +58,14 @@ export async function writeOwn(artifacts: Artifacts, trained: TrainedDictionary)
 }
 
 /**
- * Writes it as SAELens does, on rows as they are: `cfg.json` and `sae_weights.safetensors`. A threshold that
- * batches made is JumpReLU there, too, as SAELens itself saves it.
+ * Writes it in SAELens's format for unscaled activations: `cfg.json` and `sae_weights.safetensors`. BatchTopK
+ * thresholds become JumpReLU, as in SAELens itself.
  */
 export async function writeSaeLens(artifacts: Artifacts, trained: TrainedDictionary): Promise<void> {
   const { layer, architecture, weights } = trained;
   const [features, hidden] = [weights.encoderBias.length, weights.mean.length];
   const { mean, scale } = weights;
-  // h of (x - mean) / scale; so that both layouts give the same activations, the decoder has the scale.
+  // h is of (x - mean) / scale. The decoder takes the scale, so that both layouts give the same activations.
   const encoderBias = weights.encoderBias.map((bias, feature) => {
     let sum = 0;
     for (let i = 0; i < hidden; i++) {

@@ -8,8 +8,9 @@ import { version } from "../../contracts/version.js";
 import { removeTorn, syncFolder, writeDurably } from "../../files/durable.js";
 import { NativeError } from "../../native/index.js";
 import { Artifacts } from "../artifacts.js";
+import { differenceOf } from "../difference.js";
 import { lock } from "../lock.js";
-import { Checkpoint, differenceOf, type TrainingIdentity } from "./checkpoint.js";
+import { Checkpoint, type TrainingIdentity } from "./checkpoint.js";
 import { openExtraction, pointOfRows } from "./extraction.js";
 import { writeOwn, writeSaeLens } from "./files.js";
 import { trainingRows } from "./rows.js";
@@ -23,22 +24,22 @@ const resultFile = "sae.json";
 export interface ExtractionTraining extends Omit<DictionarySettings, "seed"> {
   /** Folder of an extraction. */
   from: string;
-  /** Those of the extraction when not given. */
+  /** Default: those of the extraction. */
   layers?: readonly number[] | undefined;
   rows?: RowsRead | undefined;
-  /** Which the extraction has to be of; otherwise any. */
+  /** The required point of the extraction; by default any. */
   point?: BlockPoint | undefined;
   seed: number;
 }
 
-/** What a training from an extraction leaves beside its weights. */
+/** The record of a training, saved with its weights. */
 export interface ExtractionTrained {
-  /** Everything that decides the numbers. */
+  /** Everything that determines the numbers. */
   training: Record<string, unknown>;
-  /** The model that the rows are of, as it calls itself. */
+  /** The model's name in its file. */
   model: string;
   tapline: string;
-  /** Of the layers that are finished. */
+  /** Reports of the finished layers. */
   reports: SaeReport[];
 }
 
@@ -50,10 +51,10 @@ export interface ExtractionTrainingOptions {
 }
 
 /**
- * Trains dictionaries on the rows of an extraction, without a model, in this process and for as long as it takes, and
- * writes them into a folder: `sae-layer-<n>.safetensors` with its normalisation, `saelens-layer-<n>/` in SAELens's layout,
- * and what came out in `sae.json`. What an earlier process left of the same training is gone on with; what it finished is
- * only told again.
+ * Trains dictionaries on the rows of an extraction in this process, without a model or time limit, and writes them
+ * into a folder: `sae-layer-<n>.safetensors` with its normalisation, `saelens-layer-<n>/` in SAELens's layout, and
+ * the results in `sae.json`. An interrupted training of the same settings is resumed; layers that are already
+ * finished are only reported.
  * @throws UserError, NativeError
  */
 export async function trainFromExtraction(
@@ -61,18 +62,18 @@ export async function trainFromExtraction(
   out: string,
   options: ExtractionTrainingOptions = {},
 ): Promise<ExtractionTrained> {
-  // What the extraction is of, its hash says.
+  // The extraction is identified by its hash.
   const { from, point, ...settings } = said;
   const extraction = await openExtraction(from);
   const layers = said.layers ?? extraction.form.layers;
   await makeFolder(out);
   const held = await lock(join(out, "training.lock"), (holder) =>
     holder === null
-      ? `${out} could not be locked; another process begins there.`
-      : `Process ${holder.pid} trains into ${out}, since ${holder.since}.`,
+      ? `${out} could not be locked, because another process is starting there.`
+      : `Process ${holder.pid} has been training in ${out} since ${holder.since}.`,
   );
   try {
-    // What a process was writing when it ended: a checkpoint has as many bytes as the weights with their moments.
+    // Partial files of killed processes: a checkpoint is as large as the weights and their moments.
     await removeTorn(join(out, resultFile));
     for (const layer of layers) await checkpointOf(out, layer, {}).removeTorn();
     const result = await begin(out, layers, {
@@ -140,12 +141,12 @@ async function trainLayer(
   return { layer, ...report };
 }
 
-/** What the user is told where the disk takes no more; what is no fault of the disk's stays as it is. */
+/** The error for a failed write; other errors are returned unchanged. */
 function unwritten(what: string, out: string, error: unknown): unknown {
   const { code } = error as NodeJS.ErrnoException;
   if (code === undefined || error instanceof NativeError) return error;
   return new UserError(
-    `${what} cannot be written to ${out} (${code}); once there is room, the same command goes on at the last checkpoint.`,
+    `${what} cannot be written to ${out} (${code}); once there is room, run the same command again to resume from the last checkpoint.`,
   );
 }
 
@@ -153,7 +154,7 @@ const checkpointOf = (out: string, layer: number, identity: TrainingIdentity) =>
   new Checkpoint(out, layer, identity);
 const saeLensFolder = (out: string, layer: number) => join(out, `saelens-layer-${layer}`);
 
-/** What a training of a layer leaves. */
+/** The files of a trained layer. */
 export function filesOf(out: string, layer: number): string[] {
   return [
     join(out, `sae-layer-${layer}.safetensors`),
@@ -164,9 +165,9 @@ export function filesOf(out: string, layer: number): string[] {
 }
 
 /**
- * Says in the folder what is trained into it, or finds that it says so already.
- * @returns what is finished there
- * @throws UserError where the folder holds something else
+ * Records the training in the folder, or reads an existing record.
+ * @returns the record with finished layers
+ * @throws UserError if the folder contains something else
  */
 async function begin(
   out: string,
@@ -180,15 +181,15 @@ async function begin(
   });
   if (text === undefined) {
     const there = layers.flatMap((layer) => filesOf(out, layer)).find((file) => existsSync(file));
-    if (there !== undefined) throw new UserError(`${there} is there already; choose another folder.`);
+    if (there !== undefined) throw new UserError(`${there} already exists; choose another folder.`);
     await write(out, wanted);
     return wanted;
   }
   const known = parsed(text);
-  if (known === undefined) throw new UserError(`${path} is no result of a training; choose another folder.`);
+  if (known === undefined) throw new UserError(`${path} is not a training record; choose another folder.`);
   const other = differenceOf(known.training, wanted.training);
   if (other !== undefined) {
-    throw new UserError(`${out} holds another training: ${other}. Choose another folder.`);
+    throw new UserError(`${out} contains a different training: ${other}. Choose another folder.`);
   }
   return known;
 }
@@ -210,13 +211,13 @@ async function write(out: string, result: ExtractionTrained): Promise<void> {
   }
 }
 
-/** One level: above it somebody else decides. */
+/** Only one level: parents are the user's decision. */
 async function makeFolder(path: string): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 });
     await syncFolder(dirname(path));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code !== "EEXIST") throw new UserError(`Nothing can be written to ${path} (${code}).`);
+    if (code !== "EEXIST") throw new UserError(`Cannot write to ${path} (${code}).`);
   }
 }

@@ -1,15 +1,15 @@
 import { UserError } from "../../contracts/user-error.js";
 
-/** Of the mean square of a row's numbers: what is added to the diagonal, so that directions without rows stay small. */
+/** Share of the mean square added to the diagonal, so that directions without data stay small. */
 const ridge = 1e-4;
 
 /**
- * The affine map from rows to rows of the same width that is nearest in least squares, with a small ridge on all but the
- * constant: normal equations in float64, by Cholesky.
+ * Fits an affine map between vectors of the same width by least squares, with a small ridge on all but the constant:
+ * normal equations in float64, solved by Cholesky.
  */
 export class LeastSquares {
   readonly #width: number;
-  /** Of rows with a 1 behind them: [size, size], the lower triangle. */
+  /** Gram matrix of rows extended by a 1: [size, size], lower triangle. */
   readonly #gram: Float64Array;
   /** [size, width] */
   readonly #cross: Float64Array;
@@ -36,7 +36,9 @@ export class LeastSquares {
     }
   }
 
-  /** @returns the map: matrix [width, width], a row an output, and bias. @throws UserError where rows are not finite */
+  /**
+   * @returns the map: matrix [width, width], one row per output, and bias. @throws UserError if rows are not finite
+   */
   solve(): { matrix: Float32Array; bias: Float32Array } {
     const [width, size] = [this.#width, this.#width + 1];
     const factor = this.#gram;
@@ -68,7 +70,7 @@ export class LeastSquares {
     return { matrix, bias };
   }
 
-  /** Takes rows `from` to `end` by their weights from row i, and divides by the diagonal. */
+  /** Subtracts the weighted rows `from` to `end` from row i, and divides by the diagonal. */
   #eliminate(rows: Float64Array, i: number, from: number, end: number, weight: (k: number) => number): void {
     const width = this.#width;
     for (let k = from; k < end; k++) {

@@ -13,19 +13,19 @@ import type { Context, Model } from "../../native/index.js";
 import { type Extraction, readShard, type ShardRows } from "./extraction.js";
 import { LeastSquares } from "./least-squares.js";
 
-/** Every so many texts one is held out. */
+/** One in this many texts is held out. */
 const heldOutEvery = 10;
-/** Rows to fit for each number of a row: with fewer a regression repeats what it has seen. */
+/** Rows per dimension: with fewer, a regression overfits. */
 const rowsPerNumber = 4;
-/** Held-out rows whose divergence is told. */
+/** Held-out rows that are evaluated. */
 const judgedRows = 2048;
-/** Rows that are read, and judged, at once. */
+/** Rows that are read and evaluated together. */
 const rowsAtOnce = 1024;
 
 export interface LensFitting {
-  /** Of every token's rows, the last block's among them. */
+  /** An extraction of every token, including the last block. */
   extraction: Extraction;
-  /** The model that the extraction was made with, and its file. */
+  /** The model of the extraction, and its file. */
   model: Model;
   path: string;
   lenses: Lenses;
@@ -35,11 +35,11 @@ export interface LensFitting {
 }
 
 /**
- * Fits a lens by regression: for each block the affine map from its output to the last block's, lengthened to the square root
- * of the width, that is nearest in least squares (ridge); the final norm takes the length away again. Every tenth text is
- * held out, and says how far the model's output is from what the lens reads, and from what the logit lens reads.
- * @returns the lens as it is kept
- * @throws UserError where the extraction is another model's, has no last block, or too few rows
+ * Fits a lens by regression: for each block, the least-squares affine map (ridge) from its output to the last block's
+ * output, scaled to the square root of the width; the final norm removes the scale again. Every tenth text is held
+ * out to measure the divergence of the lens and of the plain logit lens from the model's output.
+ * @returns the saved lens
+ * @throws UserError if the extraction is of another model, lacks the last block, or has too few rows
  */
 export async function fitLens(fitting: LensFitting): Promise<StoredLens> {
   const { extraction, model, path, lenses, name, progress, signal } = fitting;
@@ -50,7 +50,7 @@ export async function fitLens(fitting: LensFitting): Promise<StoredLens> {
   const needed = rowsPerNumber * (extraction.form.hidden + 1);
   if (rows.fitted < needed) {
     throw new UserError(
-      `The extraction has ${rows.fitted} rows to fit on; a lens of ${extraction.form.hidden} values needs ${needed}.`,
+      `The extraction has ${rows.fitted} rows to fit on; a lens of width ${extraction.form.hidden} needs ${needed}.`,
     );
   }
   const translations = new Map<number, Translation>();
@@ -78,7 +78,7 @@ export async function fitLens(fitting: LensFitting): Promise<StoredLens> {
   const worse = fit.filter(({ divergence, plain_divergence: plain }) => divergence >= plain);
   if (worse.length > 0) {
     lens.notes.push(
-      `At block ${worse.map(({ layer }) => layer).join(", ")} it is no nearer to the output than the logit lens.`,
+      `At block ${worse.map(({ layer }) => layer).join(", ")} it is not closer to the output than the logit lens.`,
     );
   }
   await lenses.keep(name, lens, { source: null, fit });
@@ -91,23 +91,22 @@ async function checkExtraction(extraction: Extraction, model: Model, path: strin
   const fingerprint = await modelFingerprint(path);
   if (made.fingerprint !== fingerprint) {
     throw new UserError(
-      `The extraction was made with another model (${made.fingerprint.slice(0, 16)}) than this one (${fingerprint.slice(0, 16)}).`,
+      `The extraction was made with a different model (${made.fingerprint.slice(0, 16)}, not ${fingerprint.slice(0, 16)}).`,
     );
   }
   if (form.rows !== "all") {
     throw new UserError(
-      `The extraction has ${form.rows === "last" ? "the last token's" : "the mean"} row of each text; a lens is fitted on every ` +
-        "token's (tapline extract --rows all).",
+      `The extraction has the ${form.rows === "last" ? "last token's" : "mean"} activation of each text; a lens is fitted on every token's (tapline extract --rows all).`,
     );
   }
   if (!form.layers.includes(nLayer - 1) || form.layers.length < 2 || form.hidden !== nEmbd) {
     throw new UserError(
-      `The extraction has the blocks ${form.layers.join(", ")}; a lens is fitted from some of them to the last, ${nLayer - 1}.`,
+      `The extraction has the blocks ${form.layers.join(", ")}; a lens needs the last block, ${nLayer - 1}, and at least one other.`,
     );
   }
 }
 
-/** Which rows of each shard are fitted on and which are held out: what stands before a text is neither. */
+/** Rows of each shard to fit on and held-out rows; skipped tokens are neither. */
 interface Chosen {
   shards: { shard: ShardRows; heldOut: Uint8Array; used: Uint8Array }[];
   texts: number;
@@ -136,7 +135,7 @@ async function chosenRows(extraction: Extraction): Promise<Chosen> {
   return chosen;
 }
 
-/** Rows of some blocks, a piece of a shard at a time. */
+/** Rows of some blocks, in pieces of shards. */
 async function* pieces(
   { form }: Extraction,
   { shards }: Chosen,
@@ -183,7 +182,7 @@ async function translationOf(
   return squares.solve();
 }
 
-/** KL of the model's output from both lenses, on rows that nothing was fitted on. */
+/** KL divergence of both lenses from the model's output, on held-out rows. */
 async function judged(
   lens: Lens,
   { extraction, model, signal, progress }: LensFitting,
@@ -223,7 +222,7 @@ async function judged(
     }
     if (count === 0) {
       throw new UserError(
-        `None of the extraction's texts is held out: of ${heldOutEvery} texts one says how good the lens is.`,
+        `The extraction has no held-out texts: every ${heldOutEvery}th text is used to evaluate the lens.`,
       );
     }
     return lens.layers.map((layer, index) => ({

@@ -3,15 +3,15 @@ import { UserError } from "../../contracts/user-error.js";
 import type { RowPiece } from "../../native/index.js";
 import { type Extraction, openExtraction, pointOfRows, readShard, type ShardRows } from "./extraction.js";
 
-/** Rows that evaluations read at most. */
+/** Maximum rows per evaluation. */
 export const evaluatedRows = 16_384;
-/** Of the texts, how many are held out: as many as evaluations read, but from one in a hundred to one in ten. */
+/** Share of held-out texts: as many as evaluations read, but between one in a hundred and one in ten. */
 const leastShare = 0.01;
 const mostShare = 0.1;
 
 const [unused, trained, heldOut] = [0, 1, 2];
 
-/** Which side a text is on, by its place in the data; where nothing says, its content decides. */
+/** The side of a text by its index in the data; undefined texts are unused. */
 export type SplitOf = (text: number) => "train" | "test" | undefined;
 
 /** The rows of an extraction at one layer, each for training, for evaluation or for neither. */
@@ -23,9 +23,9 @@ export interface TrainingRows {
 }
 
 /**
- * Says what each row of an extraction is for. Whole texts are held out, and equal texts are on one side: what was trained
- * on is not held out. The rows of BOS tokens are left aside.
- * @param rows which of the extraction's; of every token's row the last one's of each text can be picked
+ * Assigns each row of an extraction to training or evaluation. Whole texts are held out, and identical texts are on
+ * the same side. Rows of BOS tokens are skipped.
+ * @param rows which of the extraction's rows; from rows of every token, those of last tokens can be selected
  * @throws UserError
  */
 export async function trainingRows(
@@ -33,7 +33,7 @@ export async function trainingRows(
   settings: {
     layer: number;
     rows: RowsRead | undefined;
-    /** Which the extraction has to be of; otherwise any. */
+    /** The required point of the extraction; by default any. */
     point?: BlockPoint | undefined;
     seed: number;
     splitOf?: SplitOf;
@@ -43,19 +43,19 @@ export async function trainingRows(
   const { form } = extraction;
   const point = pointOfRows(extraction);
   if (settings.point !== undefined && settings.point !== point) {
-    throw new UserError(`${folder} holds ${point} of ${layersText(form.layers)}, not ${settings.point}.`);
+    throw new UserError(`${folder} contains ${point} of ${layersText(form.layers)}, not ${settings.point}.`);
   }
   if (!form.layers.includes(settings.layer)) {
     throw new UserError(
-      `${folder} holds the block outputs of ${layersText(form.layers)}, not of block ${settings.layer}.`,
+      `${folder} contains block outputs of ${layersText(form.layers)}, not of block ${settings.layer}.`,
     );
   }
   if (settings.rows === "all" && form.rows !== "all") {
-    throw new UserError(`${folder} holds one row of each text (${form.rows}); rows all needs every token's.`);
+    throw new UserError(`${folder} contains one row per text (${form.rows}); rows all needs every token's.`);
   }
   const held = settings.rows === form.rows || (settings.rows === "last" && form.rows === "all");
   if (settings.rows !== undefined && !held) {
-    throw new UserError(`${folder} holds rows ${form.rows}, not ${settings.rows}.`);
+    throw new UserError(`${folder} contains rows ${form.rows}, not ${settings.rows}.`);
   }
   const shards: ShardRows[] = [];
   for (let i = 0; i < extraction.shards.length; i++) shards.push(await readShard(extraction, i));
@@ -99,7 +99,7 @@ function placeOf({ starts, indices }: ShardRows, row: number, every: boolean) {
   return { text: indices[low] as number, token: row - (starts[low] as number) };
 }
 
-/** What the rows of each text are for, shard by shard. */
+/** The use of each text's rows, shard by shard. */
 function sidesOf(
   shards: readonly ShardRows[],
   rows: number,
@@ -111,7 +111,7 @@ function sidesOf(
       hashOf(tokenIds, starts[text] as number, starts[text + 1] as number, seed),
     ),
   );
-  // The text of the smallest hash is held out in any case, and that of the greatest one never.
+  // The text with the smallest hash is always held out, the one with the largest hash never.
   const reduce = (of: (...values: number[]) => number) =>
     hashes.reduce((found, list) => list.reduce((one, hash) => of(one, hash), found), of());
   const bound = Math.min(Math.max(share, reduce(Math.min)), reduce(Math.max) - 2 ** -32);
@@ -124,7 +124,7 @@ function sidesOf(
   );
 }
 
-/** From 0 to 1, by the tokens alone. (MurmurHash3's mixing, Appleby 2008.) */
+/** A hash of the tokens, from 0 to 1. (MurmurHash3's mixing, Appleby 2008.) */
 function hashOf(tokens: Int32Array, start: number, end: number, seed: number): number {
   let hash = seed ^ 0x9e3779b9;
   for (let i = start; i < end; i++) {

@@ -1,6 +1,6 @@
 import type { DictionaryArchitecture, DictionaryTraining } from "../../native/index.js";
 
-/** What a person says of a dictionary's training; the rest follows from it. */
+/** User settings of a dictionary's training; the rest is derived. */
 export interface DictionarySettings {
   architecture: DictionaryArchitecture;
   features: number;
@@ -19,26 +19,29 @@ export type FilledSettings = Omit<DictionaryTraining, "pieces" | "state" | "thre
 
 const defaultK = 32;
 const defaultBatch = 2048;
-/** Rows after which a feature that has not fired is dead: that of Gao et al., but not longer than a tenth of a training. */
+/** Rows without firing after which a feature is dead, as in Gao et al., but at most a tenth of the training. */
 const deadRows = 10_000_000;
-/** Of the loss in the mean square. JumpReLU: what one active feature must be worth, a thousandth of the variance. */
+/**
+ * Sparsity weight of JumpReLU, as a share of the mean square: one active feature must explain a thousandth of the
+ * variance.
+ */
 const jumpSparsity = 1e-3;
 
 /**
- * Everything that decides a training, from what was said of it.
+ * Derives all settings of a training from the user's.
  *
- * Learning rate: 2e-4 sqrt(16384 / features), the law of Gao et al. 2024 (section 3), which is for some ten thousand steps and
- * more; with fewer it is larger by the root of how many fewer, up to the rate of the small autoencoder, 0.06 / sqrt(hidden),
- * both of which are ours. Auxiliary loss as theirs (A.2), with half as many features as dimensions and a weight of 1/32.
- * Top-k begins as SAELens 6 does: there rows of both matrices have a length of 0.1 (Conerly et al., Anthropic, April 2024) and
- * activations count by the decoder's lengths, which with decoder rows of length 1 are encoder rows of length 0.01. Of sums of
- * 1024 directions (2048 features, k 16, 400 steps at a rate of 0.004) it explains 78.1 to 78.4 % of the held-out variance, with 0.1
- * 76.7 to 77.4, with 1, where the first steps' errors are smaller, 73.5. Rows are centred, so that the decoder's bias begins at their
- * mean. Adam's epsilon is that of Gao et al. (A.3).
- * ReLU: weight of the L1 term and length of the first decoder rows as in "Training Sparse Autoencoders"
- * (native/dictionaries/sparse_autoencoder.h). JumpReLU: bandwidth and first threshold of Rajamanoharan et al. 2024, 0.001 for rows
- * of length 1, scaled to ours of length sqrt(hidden).
- * @param trainRows rows to train on: a batch has no more
+ * Learning rate: 2e-4 sqrt(16384 / features), the scaling law of Gao et al. 2024 (section 3) for about ten thousand
+ * steps or more. With fewer steps it grows by the square root of the ratio, up to the rate of the small autoencoder,
+ * 0.06 / sqrt(hidden); both are our additions. Auxiliary loss as in their A.2, with half as many features as
+ * dimensions and a weight of 1/32. Top-k is initialized as in SAELens 6: there, rows of both matrices have norm 0.1
+ * (Conerly et al., Anthropic, April 2024) and activations are scaled by the decoder's norms, which is equivalent to
+ * encoder rows of norm 0.01 with decoder rows of norm 1. On sums of 1024 directions (2048 features, k 16, 400 steps
+ * at a rate of 0.004) this explains 78.1 to 78.4 % of the held-out variance; norm 0.1 explains 76.7 to 77.4 %, and
+ * norm 1, despite smaller errors in the first steps, 73.5 %. Rows are centred, so the decoder's bias starts at their
+ * mean. Adam's epsilon is that of Gao et al. (A.3). ReLU: weight of the L1 term and initial norm of decoder rows as
+ * in "Training Sparse Autoencoders" (native/dictionaries/sparse_autoencoder.h). JumpReLU: bandwidth and first
+ * threshold of Rajamanoharan et al. 2024, 0.001 for rows of norm 1, scaled to our rows of norm sqrt(hidden).
+ * @param trainRows number of training rows, an upper bound for the batch size
  */
 export function filledSettings(said: DictionarySettings, hidden: number, trainRows: number): FilledSettings {
   const { architecture, features, steps, seed } = said;
@@ -72,15 +75,15 @@ function learningRate(features: number, hidden: number, steps: number): number {
 }
 
 /**
- * Bytes for each feature of each row of a batch: half of them fire at first, each with 12 bytes in a list that grows by
- * doubling, and 16 for its gradient; of a batch's largest only their values are listed beside.
+ * Bytes per feature of each row of a batch: initially half of them fire, each with 12 bytes in a list that grows by
+ * doubling and 16 bytes for its gradient; batch top-k also lists the values.
  */
 const firingBytes = { relu: 20, jumprelu: 20, batchtopk: 16, topk: 0 };
 
 /**
- * Bytes that a training takes at most: two matrices with their moments, and a copy of them while they are kept or
- * written; rows and errors; what fires, at its most at the beginning; what each thread works in.
- * @param resumed whether it goes on from a checkpoint, which is in memory twice while it is read
+ * Peak memory of a training in bytes: two matrices with their moments, plus a copy while they are saved; rows and
+ * errors; firing features, which peak at the start; and each thread's buffers.
+ * @param resumed whether it resumes from a checkpoint, which is in memory twice while being read
  */
 export function trainingBytes(
   { architecture, features, hidden, batch, k }: FilledSettings,

@@ -9,7 +9,7 @@ import type { Checkpoint, History, TrainingIdentity } from "./checkpoint.js";
 import type { TrainingRows } from "./rows.js";
 import { type DictionarySettings, type FilledSettings, filledSettings, trainingBytes } from "./settings.js";
 
-/** How often a training is looked at while it runs, and how many of its losses are kept. */
+/** How often a training is evaluated while it runs, and how many losses are recorded. */
 const evaluations = 10;
 const keptLosses = 100;
 const examplesShown = 8;
@@ -20,9 +20,9 @@ export interface TrainingOptions {
   threads?: number | undefined;
   signal?: AbortSignal | undefined;
   progress: (progress: Progress) => void;
-  /** What a held-out row is called in the report. */
+  /** The label of a held-out row in the report. */
   textOf: (place: { text: number; token: number }) => string;
-  /** Where it is kept while it runs, and how long it may be between two times. */
+  /** Where checkpoints are saved, and the seconds between two of them. */
   checkpoint?: { open: (identity: TrainingIdentity) => Checkpoint; seconds: number };
 }
 
@@ -49,7 +49,7 @@ export async function trainDictionary(options: TrainingOptions): Promise<Trained
     try {
       await runSteps(trainer, first, settings, history, checkpoint, options);
     } catch (error) {
-      // Whoever stops it wants to go on where it was.
+      // Save the state so that an aborted training can be resumed.
       if (signal?.aborted) await checkpoint?.write(await trainer.state(), history);
       throw error;
     }
@@ -60,7 +60,7 @@ export async function trainDictionary(options: TrainingOptions): Promise<Trained
   }
 }
 
-/** A trainer where an earlier process left it; the state that it was given is let go of. */
+/** Opens a trainer, resuming from a checkpoint if there is one; the checkpoint's state is then freed. */
 async function openTrainer(
   training: DictionaryTraining,
   checkpoint: Checkpoint | undefined,
@@ -82,7 +82,7 @@ function count(pieces: TrainingRows["pieces"], use: number): number {
   return pieces.reduce((sum, { uses }) => uses.reduce((own, each) => own + (each === use ? 1 : 0), sum), 0);
 }
 
-/** What must be the same for a training to go on. */
+/** Everything that must match for a training to be resumed. */
 function identityOf({ extraction, pieces }: TrainingRows, settings: FilledSettings): TrainingIdentity {
   return {
     ...settings,
@@ -103,7 +103,7 @@ function checkMemory(settings: FilledSettings, threads: number, resumed: boolean
   );
 }
 
-/** @param first steps that the trainer has behind it */
+/** @param first steps already done */
 async function runSteps(
   trainer: DictionaryTrainer,
   first: number,
@@ -138,7 +138,7 @@ async function runSteps(
   }
 }
 
-/** Steps that a state has behind it, kept as two numbers below 2^24. */
+/** Steps done in a saved state, stored as two numbers below 2^24. */
 function stepsOf({ progress = new Float32Array() }: Readonly<Record<string, Float32Array>>): number {
   return (progress[0] ?? 0) * 2 ** 24 + (progress[1] ?? 0);
 }
@@ -147,7 +147,7 @@ function orNull(value: number): number | null {
   return Number.isNaN(value) ? null : value;
 }
 
-/** What a person reads while it runs: how good it is by now. */
+/** The progress text while it runs, with the latest explained variance. */
 function stageOf({ evaluations }: History): string {
   const explained = evaluations.at(-1)?.explained_variance;
   return explained === undefined || explained === null
@@ -200,7 +200,7 @@ async function reportOf(
   };
 }
 
-/** How many features fire in so large a share of the rows: bins of a power of ten's quarter, from 1e-5 on. */
+/** A histogram of firing frequencies: bins of a quarter of a power of ten, from 1e-5. */
 function densitiesOf(frequency: Float32Array): Array<{ least: number; features: number }> {
   const bins = Array.from({ length: 20 }, (_, i) => ({ least: 10 ** (i / 4 - 5), features: 0 }));
   for (const share of frequency) {

@@ -1,15 +1,14 @@
 import type { WorkerMessage, WorkerTask } from "./messages.js";
 
-// The service's end is this process's end: no result has anywhere to go, and native threads may be deep in a
-// computation that nothing else would stop.
-// The whole group goes: the service made this process the leader of its own.
+// If the service ends, so does this process: its result has nowhere to go, and nothing else would stop native threads
+// in a computation. Kills the whole group, whose leader the service made this process.
 process.on("disconnect", () => {
   process.kill(process.platform === "win32" ? process.pid : -process.pid, "SIGKILL");
 });
-// A closed terminal or Ctrl-C is the service's business; it ends this process in order.
+// The service handles a closed terminal and Ctrl-C, and ends this process cleanly.
 for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
 
-function tell(message: WorkerMessage): Promise<void> {
+function send(message: WorkerMessage): Promise<void> {
   return new Promise((resolve) => {
     process.send?.(message, undefined, undefined, () => resolve());
   });
@@ -17,5 +16,5 @@ function tell(message: WorkerMessage): Promise<void> {
 
 process.once("message", async (task: WorkerTask) => {
   const { runJob } = await import("./run-job.js");
-  await tell(await runJob(task, (progress) => void tell({ type: "progress", progress })));
+  await send(await runJob(task, (progress) => void send({ type: "progress", progress })));
 });

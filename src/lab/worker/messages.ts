@@ -3,27 +3,27 @@ import type { RpcServer } from "../../models/rpc.js";
 
 /** How every job of a Lab loads its model. */
 export interface LoadSettings {
-  /** Servers of llama.cpp that the model's layers are spread over. */
+  /** llama.cpp RPC servers that share the model's layers. */
   rpc?: readonly RpcServer[];
-  /** Blocks kept on GPUs; as many as their free memory takes when it is not given. */
+  /** Number of blocks on GPUs; by default as many as fit into their free memory. */
   gpuLayers?: number;
-  /** Names of the GPUs that may hold blocks; all when it is not given. `none` alone: the processor only. */
+  /** Names of the GPUs to use; by default all. `none`: only the CPU. */
   devices?: readonly string[];
-  /** Loads what does not seem to fit into memory all the same. */
+  /** Load models even if they may not fit into memory. */
   force?: boolean;
 }
 
-/** The one thing that the service tells a worker. */
+/** The service's only message to a worker. */
 export interface WorkerTask {
   config: Config;
-  /** Where artifacts go. */
+  /** Folder for artifacts. */
   folder: string;
   /** When the service started the process, in Unix milliseconds. */
   spawnedAt: number;
   load: LoadSettings;
 }
 
-/** What a worker tells the service: progress, then a result or a failure. */
+/** A worker's messages to the service: progress, then a result or a failure. */
 export type WorkerMessage =
   | { type: "progress"; progress: Progress }
   | { type: "result"; result: Result }

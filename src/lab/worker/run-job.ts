@@ -1,4 +1,4 @@
-// Values come from their own files, not from the index: the schemas would cost a worker more than its model.
+// Values are imported from their own files, not the index: loading the schemas would take longer than the model.
 import type { Progress, Result } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
 import { hostMemory, judgeMemory } from "../../models/memory.js";
@@ -8,7 +8,7 @@ import { Artifacts } from "../artifacts.js";
 import { StageClock } from "../stage-clock.js";
 import type { LoadSettings, WorkerMessage, WorkerTask } from "./messages.js";
 
-/** Runs one job in this process, from model id to result; what goes wrong becomes one sentence. */
+/** Runs one job in this process, from model id to result; failures become one sentence. */
 export async function runJob(
   task: WorkerTask,
   progress: (progress: Progress) => void,
@@ -68,7 +68,7 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
     const findings = await run.run({ config, model, artifacts, progress, clock, openOther } as never);
     return { model, findings: { ...findings, artifacts: artifacts.names } };
   });
-  // The process ends here: unmapping the model first would only make the answer late.
+  // The process ends after this: unmapping the model first would only delay the answer.
   return {
     ...findings,
     provenance: provenance(
@@ -84,7 +84,10 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
   } as Result;
 }
 
-/** Reaches the rpc-servers, then sees whether the model fits with a context of so many tokens. @throws UserError when it cannot */
+/**
+ * Connects to the RPC servers, then checks that the model fits with a context of that many tokens. @throws UserError
+ * if it does not
+ */
 async function prepareMemory(
   native: typeof import("../../native/index.js"),
   resolved: ResolvedModel,
@@ -99,7 +102,7 @@ async function prepareMemory(
   if (load.force || weights < hostMemory().free / 4) return; // contexts of experiments are small
   const asked = { path: resolved.path, ctxSize: tokens, parallel: 1, embeddings: false };
   const gpuLayers = load.devices?.[0] === "none" ? 0 : load.gpuLayers;
-  const layout = await native.estimateMemory({ ...asked, gpuLayers }).catch(() => []); // loading will say what is wrong
+  const layout = await native.estimateMemory({ ...asked, gpuLayers }).catch(() => []); // loading will report what is wrong
   const usable = layout.map((device) =>
     device.host || load.devices === undefined || load.devices.includes(device.name)
       ? device
@@ -111,8 +114,8 @@ async function prepareMemory(
 }
 
 /**
- * Adds to a failure for want of memory what each GPU has free: a server beside this Lab may hold the rest.
- * @throws what `run` throws
+ * Adds each GPU's free memory to out-of-memory failures: other servers may use the rest.
+ * @throws the errors of `run`
  */
 async function withDeviceMemory<T>(
   native: typeof import("../../native/index.js"),
@@ -129,7 +132,7 @@ async function withDeviceMemory<T>(
       ({ name, memoryFree, memoryTotal }) => `${name} ${freeText(memoryFree, memoryTotal)}`,
     );
     throw new UserError(
-      `${error.message} Free on the GPUs: ${free.join(", ")}; a Lab started with --gpu-layers 0, or a smaller number, needs less there.`,
+      `${error.message} Free on the GPUs: ${free.join(", ")}; start the Lab with a smaller --gpu-layers, or 0, to use less GPU memory.`,
     );
   }
 }
@@ -138,7 +141,7 @@ function freeText(free: number, total: number): string {
   return `${Math.floor(free / 1e6)} of ${Math.floor(total / 1e6)} MB`;
 }
 
-/** Passes on a new stage at once and steps within one at most ten times a second. */
+/** Passes on new stages immediately, and steps within a stage at most ten times per second. */
 export function throttled(progress: (progress: Progress) => void): (progress: Progress) => void {
   let stage = "";
   let last = 0;

@@ -4,7 +4,7 @@ import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import { targetToken } from "../../lab/rows/tokens.js";
 import { dot, lengthOf, randomVector } from "../../library/index.js";
-import { ledBack } from "../../library/lens-vectors.js";
+import { pulledBack } from "../../library/lens-vectors.js";
 import { Lenses } from "../../library/lenses.js";
 import type { Context, Edit, EditEffect, LayerCapture, Model } from "../../native/index.js";
 
@@ -55,7 +55,7 @@ export async function swapOf(config: CompareConfig, model: Model, context: Conte
   for (const token of tokens) directions.push((await context.logitDirection(anywhere, token)).direction);
   const planes: Plane[] = [];
   for (const layer of config.layers) {
-    const [a, b] = (await ledBack(lens?.translator(layer), directions)) as [Float64Array, Float64Array];
+    const [a, b] = (await pulledBack(lens?.translator(layer), directions)) as [Float64Array, Float64Array];
     planes.push(planeOf(layer, a, b));
   }
   const { name, kind, sha256 } = lens?.stored ?? {};

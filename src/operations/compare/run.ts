@@ -1,6 +1,6 @@
 import type { Change, CompareConfig, CompareResult } from "../../contracts/index.js";
 import { interventionOf } from "../../contracts/interventions.js";
-import { saidPoint } from "../../contracts/names.js";
+import { pointField } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import { headSize, headsOf } from "../../lab/rows/heads.js";
@@ -96,7 +96,7 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
     return {
       trials: described,
       intervention: config.intervention,
-      ...saidPoint(point),
+      ...pointField(point),
       ...(config.heads === undefined ? {} : { heads: config.heads }),
       ...(swap && (await swapped(model, config, swap))),
       position: positionText(config.positions, config.intervention),

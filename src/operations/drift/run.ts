@@ -1,6 +1,6 @@
 import type { DriftConfig, DriftResult } from "../../contracts/index.js";
 import { limits } from "../../contracts/limits.js";
-import { saidPoint } from "../../contracts/names.js";
+import { pointField } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import { type Reading, readThrough } from "../../lab/rows/dictionary-reading.js";
@@ -326,7 +326,7 @@ function describe(
         name,
         sha256,
         layer,
-        ...saidPoint(point),
+        ...pointField(point),
         features,
         jaccard: jaccard ?? null,
         l0: [active(0), active(1)],

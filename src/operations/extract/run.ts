@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Excluded } from "../../contracts/excluded.js";
 import type { ExtractConfig, ExtractResult } from "../../contracts/index.js";
-import { saidPoint } from "../../contracts/names.js";
+import { pointField } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { version } from "../../contracts/version.js";
 import { Artifacts } from "../../lab/artifacts.js";
@@ -71,7 +71,7 @@ async function planned(input: OperationInput<ExtractConfig>, source: TextSource)
   const { config, model, progress } = input;
   const { layers, rows, dtype } = config;
   const part = (config.shard ?? [0, 1]) as [number, number];
-  const form = { layers, ...saidPoint(config.point), hidden: model.info.nEmbd, rows, dtype };
+  const form = { layers, ...pointField(config.point), hidden: model.info.nEmbd, rows, dtype };
   const planner = new Planner(form, part, config.shard_tokens);
   const hash = createHash("sha256");
   let longest = 0;

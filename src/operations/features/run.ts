@@ -1,6 +1,6 @@
 import type { FeaturePage, FeaturesConfig, FeaturesResult } from "../../contracts/index.js";
 import { limits, topCounts } from "../../contracts/limits.js";
-import { saidPoint } from "../../contracts/names.js";
+import { pointField } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import { writeNpz } from "../../lab/npz.js";
@@ -129,7 +129,7 @@ async function describe(
   return {
     dictionary: { name, sha256, layout, activation, features: count, trained_on },
     layer,
-    ...saidPoint(point),
+    ...pointField(point),
     texts,
     features: strongestAnywhere(readings),
     fidelity: fidelityOf(model, readings),

@@ -7,10 +7,10 @@ import {
   excludedFromMeans,
   Interval,
   pointRead,
+  requiredInterval,
   resultFields,
   rowsRead,
   splitOf,
-  toldInterval,
 } from "../../contracts/result-fields.js";
 import {
   type CommonDefaults,
@@ -103,8 +103,8 @@ const ofTexts = "95 % bootstrap interval over the held-out texts, each with all 
 export const ProbeRows = Type.Object(
   {
     ...probeFigures,
-    accuracy_interval: toldInterval(ofTexts),
-    auc_interval: toldInterval(ofTexts),
+    accuracy_interval: requiredInterval(ofTexts),
+    auc_interval: requiredInterval(ofTexts),
     shuffled_labels: ShuffledLabels,
     shared_rows: Type.Integer({
       description:

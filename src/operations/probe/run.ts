@@ -1,5 +1,5 @@
 import type { ProbeConfig, ProbeResult } from "../../contracts/index.js";
-import { saidPoint } from "../../contracts/names.js";
+import { pointField } from "../../contracts/names.js";
 import { writeNpz } from "../../lab/npz.js";
 import { aurocAtEdge, wilson } from "../../lab/proportions.js";
 import type { ReadRows } from "../../lab/rows/example-features.js";
@@ -58,7 +58,7 @@ function writeWeights(
     bias: { shape: [], data: Float64Array.of(bias) },
     mean: { shape, data: mean },
     std: { shape, data: std },
-    ...saidPoint(point),
+    ...pointField(point),
   });
 }
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { ExtractConfig, SaeConfig, SaeResult } from "../../contracts/index.js";
 import { defaults } from "../../contracts/limits.js";
-import { type BlockPoint, type RowsRead, saidPoint } from "../../contracts/names.js";
+import { type BlockPoint, pointField, type RowsRead } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { pointOfRows } from "../../lab/training/extraction.js";
 import { writeOwn, writeSaeLens } from "../../lab/training/files.js";
@@ -88,5 +88,5 @@ async function trainOn(
     });
     reports.push({ layer, ...report });
   }
-  return { ...saidPoint(point), ...(read !== "last" && { rows: read }), reports };
+  return { ...pointField(point), ...(read !== "last" && { rows: read }), reports };
 }

@@ -1,5 +1,5 @@
 import type { SaeConfig, SaeResult } from "../../contracts/index.js";
-import { saidPoint } from "../../contracts/names.js";
+import { pointField } from "../../contracts/names.js";
 import { writeNpz } from "../../lab/npz.js";
 import type { SaeExamplesConfig } from "../../lab/rows/example-features.js";
 import { trainLayers } from "../../lab/rows/train-layers.js";
@@ -56,7 +56,7 @@ async function writeWeights(
       "decoder.weight": { shape: [hidden, config.features], data: weights.decoderWeight },
       "decoder.bias": { shape: [hidden], data: weights.decoderBias },
     },
-    { layer: String(layer), architecture: "relu", ...saidPoint(config.point) },
+    { layer: String(layer), architecture: "relu", ...pointField(config.point) },
   );
   await writeNpz(artifacts, `sae-normalization-${layer}.npz`, {
     mean: { shape: [hidden], data: mean },

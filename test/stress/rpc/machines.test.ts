@@ -66,7 +66,7 @@ acrossMachines("blocks on two machines: the same numbers; one that dies or is cu
     await second.kill();
     assert.is(
       (await remote.finished(killed)).error,
-      `The rpc-server ${nameOf(second)} went away while the job ran.`,
+      `The rpc-server ${nameOf(second)} was lost while the job was running.`,
     );
     await second.start();
 

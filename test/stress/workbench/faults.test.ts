@@ -100,7 +100,7 @@ inBrowser(
     await lab.startAgain();
     for (const tab of [...tabs, late]) {
       await until(async () => /Server: ready.*Lab: ready/.test(await strip(tab)));
-      await tab.getByRole("alert").getByText("The service ended while the job was running.").waitFor();
+      await tab.getByRole("alert").getByText("The service shut down while the job was running.").waitFor();
     }
     await other.getByRole("button", { name: `Repeat job ${id.slice(0, 8)}` }).click();
     await other.getByRole("figure", { name: "Logit lens" }).locator("svg").last().waitFor();

@@ -28,13 +28,13 @@ class Health(TypedDict):
     version: str
     operations: list[Operation]
     points: list[ModelPoint]
-    """Points of a block that experiments know; which a model has, its own list says."""
+    """Points of a block that experiments support; each model lists those it has."""
     limits: dict[str, float]
     active_job: str | None
     """Id of the running job."""
     queued: int
     queue_capacity: int
-    """Waiting places of this service."""
+    """Number of jobs that may wait."""
     backend: str
 
 
@@ -57,10 +57,10 @@ class PatchGrowth(TypedDict):
 
 class _ProgressRequired(TypedDict):
     stage: str
-    """What the job is doing."""
+    """Current stage of the job."""
     done: float
     total: float
-    """0 where the extent is not known."""
+    """0 if unknown."""
 
 
 class Progress(_ProgressRequired, total=False):
@@ -72,9 +72,9 @@ class _JobSummaryRequired(TypedDict):
     created: float
     """When it was submitted, in Unix seconds."""
     started: float | None
-    """When its worker started; None before."""
+    """When its worker started; None until then."""
     ended: float | None
-    """When it reached its last state; None before."""
+    """When it reached a final state; None until then."""
     status: Status
     operation: Operation
     model: str
@@ -83,7 +83,7 @@ class _JobSummaryRequired(TypedDict):
 
 class JobSummary(_JobSummaryRequired, total=False):
     error: str
-    """Why it failed or ended early: one sentence."""
+    """One sentence: why it failed or ended early."""
 
 
 class InspectSubmissionAttention(TypedDict, total=False):
@@ -96,7 +96,7 @@ class InspectSubmissionAttention(TypedDict, total=False):
 class _InspectSubmissionRequired(TypedDict):
     operation: Literal["inspect"]
     model: str
-    """A .gguf file, a directory that holds one model, a hub id, or `demo`, the embedded model."""
+    """A .gguf file, a directory with one model, a hub id, or `demo`, the embedded model."""
     prompt: str
     """Raw text; no chat template is applied."""
 
@@ -109,7 +109,7 @@ class InspectSubmission(_InspectSubmissionRequired, total=False):
     layers: list[int]
     """Zero-based block indices; each must exist in the model."""
     max_input_tokens: int
-    """Input token limit of each text. A longer text fails the job; nothing is truncated."""
+    """Maximum input tokens per text. A longer text fails the job; nothing is truncated."""
     max_tokens: int
     """Greedy continuation budget of comparisons; the other operations generate nothing."""
     seed: int
@@ -279,7 +279,7 @@ class InspectLens(TypedDict):
     kind: str
     """jacobian, tuned or regression."""
     sha256: str
-    """Of its numbers."""
+    """Hash of its weights."""
 
 
 class ResolvedModel(TypedDict):
@@ -340,7 +340,7 @@ class InspectResult(_InspectResultRequired, total=False):
     """Layer by layer, as asked for."""
     decomposition: Decomposition
     lens: InspectLens
-    """The stored lens that was used."""
+    """The saved lens that was used."""
     target_token: str
     """The token that the lens follows, where one was asked for."""
     target_token_id: int
@@ -349,7 +349,7 @@ class InspectResult(_InspectResultRequired, total=False):
 class _CompareSubmissionRequired(TypedDict):
     operation: Literal["compare"]
     model: str
-    """A .gguf file, a directory that holds one model, a hub id, or `demo`, the embedded model."""
+    """A .gguf file, a directory with one model, a hub id, or `demo`, the embedded model."""
 
 
 class CompareSubmission(_CompareSubmissionRequired, total=False):
@@ -360,7 +360,7 @@ class CompareSubmission(_CompareSubmissionRequired, total=False):
     layers: list[int]
     """Zero-based block indices; each must exist in the model."""
     max_input_tokens: int
-    """Input token limit of each text. A longer text fails the job; nothing is truncated."""
+    """Maximum input tokens per text. A longer text fails the job; nothing is truncated."""
     max_tokens: int
     """Greedy continuation budget of comparisons; the other operations generate nothing."""
     seed: int
@@ -371,7 +371,8 @@ class CompareSubmission(_CompareSubmissionRequired, total=False):
     """How a row h of the block output changes at strength s on every forward pass: scale s*h; ablate (1-s)*h;
     patch (1-s)*h + s*donor; steer h + s*u; project_out h - s*(h.u)u; clamp h + s*(clip(h.u, min, max) -
     h.u)u, or with a feature of activation f and decoder row d h + s*(clip(f, min, max) - f)d; swap moves h to
-    where two tokens' coordinates are exchanged. u is the unit direction of positive against negative."""
+    the point where two tokens' coordinates are exchanged. u is the unit direction of positive against
+    negative."""
     strengths: list[float]
     """Neutral: 1 for scale, 0 for all others. From -5 to 5; for steer in the unit vector to ±100, in row_norm
     to ±10; for clamp from 0 to 1, by default 0, 0.5, 1."""
@@ -484,7 +485,7 @@ class CompareResult(_CompareResultRequired, total=False):
     swapped: list[SwappedToken]
     """Of a swap, the two tokens."""
     lens: InspectLens
-    """The stored lens that was used."""
+    """The saved lens that was used."""
     strength_unit: Literal["unit", "vector", "row_norm"]
     vector_length: float
     """L2 length of the donor's state, or of the difference of the texts' states."""
@@ -498,19 +499,19 @@ class _ProbeExampleRequired(TypedDict):
     label: Literal[0, 1]
     """Class."""
     split: Split
-    """Which side of the held-out split."""
+    """Whether the example is for training or held out."""
 
 
 class ProbeExample(_ProbeExampleRequired, total=False):
     prompt: str
-    """For rows `response`: raw text that `text` follows as it stands; the row is of what `text` adds to
-    it."""
+    """For rows `response`: raw text that `text` directly follows; activations are read over the tokens that
+    `text` adds."""
 
 
 class _ProbeSubmissionRequired(TypedDict):
     operation: Literal["probe"]
     model: str
-    """A .gguf file, a directory that holds one model, a hub id, or `demo`, the embedded model."""
+    """A .gguf file, a directory with one model, a hub id, or `demo`, the embedded model."""
     examples: list[ProbeExample]
     """At least 4 in each split, both classes in each split, no text in both splits."""
 
@@ -523,19 +524,20 @@ class ProbeSubmission(_ProbeSubmissionRequired, total=False):
     layers: list[int]
     """Zero-based block indices; each must exist in the model."""
     max_input_tokens: int
-    """Input token limit of each text. A longer text fails the job; nothing is truncated."""
+    """Maximum input tokens per text. A longer text fails the job; nothing is truncated."""
     max_tokens: int
     """Greedy continuation budget of comparisons; the other operations generate nothing."""
     seed: int
     """Experiment seed."""
     point: BlockPoint
-    """What of each block is read: its output (block_out, the default), what its attention or its MLP adds
-    (attn_out, ffn_out), or the stream before them (block_in, mid). A model that has it not is refused."""
+    """Point of each block to read: its output (block_out, the default), its attention or MLP output
+    (attn_out, ffn_out), or the residual stream before these (block_in, mid). Models without this point are
+    refused."""
     rows: Literal["last", "mean", "response", "all"]
-    """Of each example the last token's row (last, the default), the mean of its tokens' rows, which leaves a
-    BOS token out (mean), or the mean over the tokens of its text behind its prompt (response), or every
-    token's (all), each with its text's label: at most 16384 rows, and 268 MB of them over all layers. Figures
-    are of texts, by the mean of their rows' scores, and of rows beside them."""
+    """Of each example the last token's activation (last, the default), the mean over its tokens, without a
+    BOS token (mean), or the mean over the tokens of its text after its prompt (response), or every token's
+    (all), each with its text's label: at most 16384 rows, and 268 MB of them over all layers. Figures are of
+    texts, by the mean of their rows' scores, and of rows beside them."""
 
 
 class ProbeScore(TypedDict):
@@ -628,7 +630,7 @@ class ProbeReport(_ProbeReportRequired, total=False):
     shuffled_labels: ShuffledLabels
     by_row: ProbeRows
     excluded: Excluded
-    """For means: activations that they leave out."""
+    """For means: activations that they exclude."""
 
 
 class _ProbeResultRequired(TypedDict):
@@ -640,22 +642,22 @@ class _ProbeResultRequired(TypedDict):
 
 class ProbeResult(_ProbeResultRequired, total=False):
     point: BlockPoint
-    """What of each block was read; absent: its output."""
+    """Point of each block that was read; if absent, its output."""
     rows: Literal["last", "mean", "response", "all"]
-    """Which row of each text was read; absent: the last token's."""
+    """Which activation of each text was read; if absent, the last token's."""
 
 
 class _SaeExampleRequired(TypedDict):
     text: str
     """Raw text."""
     split: Split
-    """Which side of the held-out split."""
+    """Whether the example is for training or held out."""
 
 
 class SaeExample(_SaeExampleRequired, total=False):
     prompt: str
-    """For rows `response`: raw text that `text` follows as it stands; the row is of what `text` adds to
-    it."""
+    """For rows `response`: raw text that `text` directly follows; activations are read over the tokens that
+    `text` adds."""
     label: Literal[0, 1]
     """Not used."""
 
@@ -668,7 +670,7 @@ _SaeSubmissionFrom = TypedDict("_SaeSubmissionFrom", {"from": str}, total=False)
 class _SaeSubmissionRequired(TypedDict):
     operation: Literal["sae"]
     model: str
-    """A .gguf file, a directory that holds one model, a hub id, or `demo`, the embedded model."""
+    """A .gguf file, a directory with one model, a hub id, or `demo`, the embedded model."""
 
 
 class SaeSubmission(_SaeSubmissionFrom, _SaeSubmissionRequired, total=False):
@@ -679,7 +681,7 @@ class SaeSubmission(_SaeSubmissionFrom, _SaeSubmissionRequired, total=False):
     layers: list[int]
     """Zero-based block indices; each must exist in the model."""
     max_input_tokens: int
-    """Input token limit of each text. A longer text fails the job; nothing is truncated."""
+    """Maximum input tokens per text. A longer text fails the job; nothing is truncated."""
     max_tokens: int
     """Greedy continuation budget of comparisons; the other operations generate nothing."""
     seed: int
@@ -687,16 +689,16 @@ class SaeSubmission(_SaeSubmissionFrom, _SaeSubmissionRequired, total=False):
     examples: list[SaeExample]
     """At least 4 in each split, no text in both splits."""
     point: BlockPoint
-    """What of each block is read: its output (block_out, the default), what its attention or its MLP adds
-    (attn_out, ffn_out), or the stream before them (block_in, mid). A model that has it not is refused. An
-    extraction has its own."""
+    """Point of each block to read: its output (block_out, the default), its attention or MLP output
+    (attn_out, ffn_out), or the residual stream before these (block_in, mid). Models without this point are
+    refused. An extraction has its own."""
     architecture: Literal["relu", "topk", "batchtopk", "jumprelu"]
     """relu (the default) with an L1 penalty; topk keeps the k most active features of a row; batchtopk those
     of a batch, then a threshold; jumprelu learns a threshold for each feature."""
     rows: Literal["last", "mean", "response", "all"]
-    """Of each example the last token's row (last, the default), the mean of its tokens' rows, which leaves a
-    BOS token out (mean), or the mean over the tokens of its text behind its prompt (response), or every
-    token's (all). An extraction has its own."""
+    """Of each example the last token's activation (last, the default), the mean over its tokens, without a
+    BOS token (mean), or the mean over the tokens of its text after its prompt (response), or every token's
+    (all). An extraction has its own."""
     k: int
     """For topk and batchtopk: features that stay active in a row."""
     batch: int
@@ -805,15 +807,15 @@ class _SaeResultRequired(TypedDict):
 
 class SaeResult(_SaeResultRequired, total=False):
     point: BlockPoint
-    """What of each block was read; absent: its output."""
+    """Point of each block that was read; if absent, its output."""
     rows: Literal["last", "mean", "response", "all"]
-    """Which row of each text was read; absent: the last token's."""
+    """Which activation of each text was read; if absent, the last token's."""
 
 
 class _FeaturesSubmissionRequired(TypedDict):
     operation: Literal["features"]
     model: str
-    """A .gguf file, a directory that holds one model, a hub id, or `demo`, the embedded model."""
+    """A .gguf file, a directory with one model, a hub id, or `demo`, the embedded model."""
     dictionary: str
 
 
@@ -823,7 +825,7 @@ class FeaturesSubmission(_FeaturesSubmissionRequired, total=False):
     revision: str
     """Pins a hub revision."""
     max_input_tokens: int
-    """Input token limit of each text. A longer text fails the job; nothing is truncated."""
+    """Maximum input tokens per text. A longer text fails the job; nothing is truncated."""
     seed: int
     """Experiment seed."""
     prompt: str
@@ -982,7 +984,7 @@ class _FeaturesResultRequired(TypedDict):
 
 class FeaturesResult(_FeaturesResultRequired, total=False):
     point: BlockPoint
-    """What of each block was read; absent: its output."""
+    """Point of each block that was read; if absent, its output."""
     pages: list[FeaturePage]
     """Of the features that were asked for."""
 
@@ -994,18 +996,18 @@ class _ExtractExampleRequired(TypedDict):
 
 class ExtractExample(_ExtractExampleRequired, total=False):
     prompt: str
-    """For rows `response`: raw text that `text` follows as it stands; the row is of what `text` adds to
-    it."""
+    """For rows `response`: raw text that `text` directly follows; activations are read over the tokens that
+    `text` adds."""
     label: Literal[0, 1]
     """Not used."""
     split: Split
-    """Which side of the held-out split."""
+    """Whether the example is for training or held out."""
 
 
 class _ExtractSubmissionRequired(TypedDict):
     operation: Literal["extract"]
     model: str
-    """A .gguf file, a directory that holds one model, a hub id, or `demo`, the embedded model."""
+    """A .gguf file, a directory with one model, a hub id, or `demo`, the embedded model."""
 
 
 class ExtractSubmission(_ExtractSubmissionRequired, total=False):
@@ -1016,7 +1018,7 @@ class ExtractSubmission(_ExtractSubmissionRequired, total=False):
     layers: list[int]
     """Zero-based block indices; each must exist in the model."""
     max_input_tokens: int
-    """Input token limit of each text. A longer text fails the job; nothing is truncated."""
+    """Maximum input tokens per text. A longer text fails the job; nothing is truncated."""
     seed: int
     """Experiment seed."""
     examples: list[ExtractExample]
@@ -1024,8 +1026,9 @@ class ExtractSubmission(_ExtractSubmissionRequired, total=False):
     """In place of `examples`: a file on the Lab's machine, from the root: .txt, a text a line, or .jsonl,
     whose entries are texts or have a `text` or a `prompt`."""
     point: BlockPoint
-    """What of each block is read: its output (block_out, the default), what its attention or its MLP adds
-    (attn_out, ffn_out), or the stream before them (block_in, mid). A model that has it not is refused."""
+    """Point of each block to read: its output (block_out, the default), its attention or MLP output
+    (attn_out, ffn_out), or the residual stream before these (block_in, mid). Models without this point are
+    refused."""
     rows: Literal["all", "last", "mean", "response"]
     """Every token's block output, the last token's of each text, their mean, which leaves a BOS token out, or
     the mean of a response behind its prompt; a data file's entries then have both."""
@@ -1094,7 +1097,7 @@ class _ExtractResultRequired(TypedDict):
 
 class ExtractResult(_ExtractResultRequired, total=False):
     point: BlockPoint
-    """What of each block was read; absent: its output."""
+    """Point of each block that was read; if absent, its output."""
     excluded: list[ExtractResultExcluded]
     """For means: activations that those of this job's files leave out."""
 
@@ -1108,13 +1111,13 @@ class DriftExample(_DriftExampleRequired, total=False):
     label: Literal[0, 1]
     """Class; needed for a probe or a vector."""
     split: Split
-    """Which side of the held-out split."""
+    """Whether the example is for training or held out."""
 
 
 class _DriftSubmissionRequired(TypedDict):
     operation: Literal["drift"]
     model: str
-    """A .gguf file, a directory that holds one model, a hub id, or `demo`, the embedded model."""
+    """A .gguf file, a directory with one model, a hub id, or `demo`, the embedded model."""
     other: str
     """The model that is compared with `model`, named as that is: of one architecture and shape."""
     examples: list[DriftExample]
@@ -1128,7 +1131,7 @@ class DriftSubmission(_DriftSubmissionRequired, total=False):
     layers: list[int]
     """Zero-based block indices; each must exist in the model."""
     max_input_tokens: int
-    """Input token limit of each text. A longer text fails the job; nothing is truncated."""
+    """Maximum input tokens per text. A longer text fails the job; nothing is truncated."""
     seed: int
     """Experiment seed."""
     other_revision: str
@@ -1183,7 +1186,7 @@ class DriftDictionary(_DriftDictionaryRequired, total=False):
     is active, or the loss does not depend on the block."""
 
     point: BlockPoint
-    """What of each block was read; absent: its output."""
+    """Point of each block that was read; if absent, its output."""
 
 
 class DriftProbe(TypedDict):
@@ -1243,7 +1246,7 @@ class PromptPair(_PromptPairRequired, total=False):
 class _PatchSweepSubmissionRequired(TypedDict):
     operation: Literal["patch_sweep"]
     model: str
-    """A .gguf file, a directory that holds one model, a hub id, or `demo`, the embedded model."""
+    """A .gguf file, a directory with one model, a hub id, or `demo`, the embedded model."""
 
 
 class PatchSweepSubmission(_PatchSweepSubmissionRequired, total=False):
@@ -1253,7 +1256,7 @@ class PatchSweepSubmission(_PatchSweepSubmissionRequired, total=False):
     revision: str
     """Pins a hub revision."""
     max_input_tokens: int
-    """Input token limit of each text. A longer text fails the job; nothing is truncated."""
+    """Maximum input tokens per text. A longer text fails the job; nothing is truncated."""
     seed: int
     """Experiment seed."""
     clean: str
@@ -1401,7 +1404,7 @@ class PatchSweepResult(_PatchSweepResultRequired, total=False):
 class _ExplainSubmissionRequired(TypedDict):
     operation: Literal["explain"]
     model: str
-    """A .gguf file, a directory that holds one model, a hub id, or `demo`, the embedded model."""
+    """A .gguf file, a directory with one model, a hub id, or `demo`, the embedded model."""
     prompt: str
     """Raw text; no chat template is applied."""
     layer: int
@@ -1421,7 +1424,7 @@ class ExplainSubmission(_ExplainSubmissionRequired, total=False):
     revision: str
     """Pins a hub revision."""
     max_input_tokens: int
-    """Input token limit of each text. A longer text fails the job; nothing is truncated."""
+    """Maximum input tokens per text. A longer text fails the job; nothing is truncated."""
     seed: int
     """Experiment seed."""
     positions: list[int]
@@ -1501,7 +1504,7 @@ class ExplainResult(_ExplainResultRequired, total=False):
 
 class _CapabilitiesRequired(TypedDict):
     serving_activations: bool
-    """Whether captures of the resident model are possible."""
+    """Whether the resident model supports captures."""
     model: str | None
     max_layers: int
     max_input_tokens: int
@@ -1510,15 +1513,15 @@ class _CapabilitiesRequired(TypedDict):
     architecture: str | None
     backend: str
     points: list[ModelPoint]
-    """Points that its blocks have, for experiments in a Lab; captures here are of block_out. Attention needs
-    a context without flash attention, which the Lab's is."""
+    """Points of the model's blocks that Lab experiments can read; captures here read block_out. `attention`
+    needs a context without flash attention, which the Lab uses."""
     pending: bool
-    """Whether a capture is waiting or running."""
+    """Whether a capture is queued or running."""
 
 
 class Capabilities(_CapabilitiesRequired, total=False):
     fingerprint: str
-    """Of the model's file: stored vectors and probes name the one they were made on."""
+    """Fingerprint of the model's file; saved vectors and probes record the one they were made on."""
 
 
 class CaptureLayer(TypedDict):

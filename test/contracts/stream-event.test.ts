@@ -1,6 +1,6 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { addTold } from "../../src/contracts/told.js";
+import { mergeStreamEvent } from "../../src/contracts/stream-event.js";
 
 interface Told {
   tokens?: unknown[];
@@ -18,16 +18,16 @@ test("tokens of all events, whatever else the last one tells, and the events as 
   ];
   const before = structuredClone(parts);
   let told: Told | undefined;
-  for (const part of parts) told = addTold(told, part);
+  for (const part of parts) told = mergeStreamEvent(told, part);
   assert.equal(told, { pair_of: 0, tokens: [1, 2, 3], interventions: [{}] });
   assert.equal(parts, before);
-  assert.equal(addTold<Told>(undefined, { pair_of: 1 }), { pair_of: 1 });
+  assert.equal(mergeStreamEvent<Told>(undefined, { pair_of: 1 }), { pair_of: 1 });
 });
 
 test("a long answer is told in one list, not in a copy of it for each token", () => {
-  const told = addTold<Told>(undefined, { tokens: [0] });
+  const told = mergeStreamEvent<Told>(undefined, { tokens: [0] });
   const { tokens } = told;
-  for (let token = 1; token < 1000; ++token) addTold(told, { tokens: [token] });
+  for (let token = 1; token < 1000; ++token) mergeStreamEvent(told, { tokens: [token] });
   assert.is(told.tokens, tokens);
   assert.is(tokens?.length, 1000);
 });
