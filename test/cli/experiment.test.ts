@@ -105,7 +105,7 @@ test("compare changes one block: several are refused, not dropped; a swap takes 
 
   const ran = await command(["compare", "x", "--layers", "5,6", "--no-out", "--lab", lab.url]);
   assert.is(ran.code, 2);
-  assert.match(ran.stderr, "--layers: compare changes one block at a time, got 5, 6; run it once for each.");
+  assert.match(ran.stderr, "--layers: compare changes one block at a time, got 5, 6. Run it once per block.");
 });
 
 test("compare, probe and sae: from files, drawn", async () => {

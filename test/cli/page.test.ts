@@ -35,7 +35,7 @@ test("each experiment's help says which blocks it takes when none are named", as
     ["inspect", "up to 8 blocks as 0,3,7 or 0-7 (default: evenly spread)"],
     ["probe", "up to 8 blocks as 0,3,7 or 0-7 (default: 0)"],
     ["extract", "up to 8 blocks as 0,3,7 or 0-7 (default: 0)"],
-    ["compare", "the block that is changed (default: 0)"],
+    ["compare", "the block to change (default: 0)"],
     ["patch", "blocks as 0,3,7 or 0-7 (default: all)"],
   ] as const) {
     const { stdout } = await command([name, "--help"]);

@@ -145,17 +145,17 @@ test("compare: what each intervention needs", () => {
     [{ intervention: "steer", positive: "a" }, "negative: is required for steer."],
     [
       { intervention: "steer", positive: "a", negative: "a" },
-      "negative: must differ from positive; the same text twice gives no direction.",
+      "negative: must differ from positive: two equal texts define no direction.",
     ],
     [{ intervention: "project_out", positive: "a" }, "negative: is required for project_out."],
-    [{ intervention: "steer", positives: ["a"] }, "negatives: is required beside positives."],
+    [{ intervention: "steer", positives: ["a"] }, "negatives: is required with positives."],
     [
       { intervention: "steer", positives: ["a"], negatives: ["b", "a"] },
-      "negatives[1]: is among positives, too.",
+      "negatives[1]: is also in positives.",
     ],
     [
       { intervention: "steer", positives: ["a"], negatives: ["b"], positive: "c" },
-      "positive: stands beside positives and negatives; give one or the other.",
+      "positive: cannot be combined with positives and negatives.",
     ],
     [
       { intervention: "steer", positives: Array(257).fill("a"), negatives: ["b"] },
@@ -171,7 +171,7 @@ test("compare: what each intervention needs", () => {
     [{ ...clamp, max: undefined }, "min: or max is required for clamp."],
     [{ ...clamp, min: 2 }, "min: must not exceed max, got 2 and 1."],
     [{ ...clamp, max: 1_000_001 }, "max: at most 1000000, got 1000001."],
-    [{ strength_unit: "vector" }, "strength_unit: vector has a meaning for steer and clamp, not for scale."],
+    [{ strength_unit: "vector" }, "strength_unit: vector applies to steer and clamp, not for scale."],
     [{ strength_unit: "mile" }, 'strength_unit: must be unit, vector or row_norm, got "mile".'],
     [{ ...steer, strengths: [-6] }, "strengths[0]: at least -5, got -6."],
     [{ ...steer, strength_unit: "vector", strengths: [1, 101] }, "strengths[1]: at most 100, got 101."],
@@ -189,30 +189,30 @@ test("compare: what each intervention needs", () => {
     [{ positions: [[-1, -2]] }, "positions[0]: must not begin after its end, got -1 and -2."],
     [
       { intervention: "steer", feature: ["gemma", 7], positive: "a" },
-      "positive: stands beside feature; give one or the other.",
+      "positive: cannot be combined with feature.",
     ],
     [
       { intervention: "steer", feature: [7, "gemma"] },
-      "feature: is a dictionary's name and a feature's index, in this order.",
+      "feature: must be a dictionary's name followed by a feature's index.",
     ],
     ...(["gemma", 7] as const).map((word): [object, string] => [
       { intervention: "steer", feature: [word, word] },
-      "feature: is a dictionary's name and a feature's index, in this order.",
+      "feature: must be a dictionary's name followed by a feature's index.",
     ]),
     ...(["positive", "negative"] as const).map((side): [object, string] => [
       { intervention: "clamp", max: 1, feature: ["gemma", 7], [side]: "a" },
-      `${side}: stands beside feature; give one or the other.`,
+      `${side}: cannot be combined with feature.`,
     ]),
     ...(["positives", "negatives"] as const).map((side): [object, string] => [
       { intervention: "project_out", feature: ["gemma", 7], [side]: ["a"] },
-      `${side}: stands beside feature; give one or the other.`,
+      `${side}: cannot be combined with feature.`,
     ]),
     [
       { intervention: "clamp", max: 1, feature: ["gemma", 7], strength_unit: "unit" },
-      "strength_unit: has no meaning for a feature's clamp: min and max are its activation.",
+      "strength_unit: does not apply to clamping a feature: min and max bound its activation.",
     ],
     [{ feature: ["gemma", 7] }, "feature: belongs to steer, project_out and clamp, not to scale."],
-    [{ intervention: "steer", negatives: ["a"] }, "positives: is required beside negatives."],
+    [{ intervention: "steer", negatives: ["a"] }, "positives: is required with negatives."],
     [
       { intervention: "ablate", controls: true },
       "controls: patch, steer, project_out, clamp and swap have one, not ablate.",
@@ -224,11 +224,11 @@ test("compare: what each intervention needs", () => {
     [{ ...swap, swap: ["a", "b", "c"] }, "swap: at most 2 entries, got 3."],
     ...["all", "generated"].map((positions): [object, string] => [
       { ...swap, positions },
-      `positions: of a swap are the prompt's: last, prompt or ranges, not ${positions}.`,
+      `positions: must be last, prompt or ranges for a swap, which edits prompt tokens only; got ${positions}.`,
     ]),
     ...["block_in", "attn_out", "mid", "ffn_out", "head_out"].map((point): [object, string] => [
       { ...swap, point },
-      "point: a lens is one of block outputs; leave point out.",
+      "point: cannot be set for a swap: a lens reads block outputs only.",
     ]),
     [
       { ...swap, positive: "a", positives: ["a"] },
@@ -236,8 +236,8 @@ test("compare: what each intervention needs", () => {
     ],
     [{ ...swap, min: 1 }, "min: belongs to clamp, not to swap."],
     [{ ...swap, strengths: [5.5] }, "strengths[0]: at most 5, got 5.5."],
-    [{ heads: [0] }, "heads: are those of point head_out."],
-    [{ heads: [0], point: "attn_out" }, "heads: are those of point head_out."],
+    [{ heads: [0] }, "heads: requires point head_out."],
+    [{ heads: [0], point: "attn_out" }, "heads: requires point head_out."],
     ...["steer", "project_out", "clamp"].map((intervention): [object, string] => [
       {
         intervention,
@@ -413,7 +413,7 @@ test("patch_sweep: two prompts, or pairs of them; any number of layers, position
   assert.is(patch({ ...capitals, points: ["head_in"] }), odd);
   assert.is(patch({ ...capitals, points: [] }), "points: at least 1 entry, got 0.");
   assert.is(patch({ ...capitals, points: ["attn_out", "head_out"], heads: [0, 3] }), "accepted");
-  assert.is(patch({ ...capitals, heads: [0] }), "heads: are those of point head_out.");
+  assert.is(patch({ ...capitals, heads: [0] }), "heads: requires point head_out.");
   assert.is(patch({ ...capitals, points: ["head_out"], heads: [1, 1] }), "heads: 1 appears twice.");
   assert.is(patch({ ...capitals, positions: "aligned" }), "accepted");
   assert.is(patch({ ...capitals, positions: [2, 2] }), "positions: 2 appears twice.");

@@ -236,11 +236,11 @@ test("a swap's tokens: the last, all, or ranges that count from either end; as m
     ),
     [0, 3],
   );
-  assert.is(await refusal(() => at([[3, 9]], 3)), "positions: none of them is among the prompt's 3 tokens.");
+  assert.is(await refusal(() => at([[3, 9]], 3)), "positions: none of them is within the prompt's 3 tokens.");
   assert.is(at("all", 256, [1]).length, 256);
   assert.is(
     await refusal(() => at("all", 86, [1, 2, 3])),
-    "swap: 86 tokens at 3 blocks are 258 places; at most 256 are changed.",
+    "swap: 86 tokens at 3 blocks are 258 places; the limit is 256 are changed.",
   );
 });
 

@@ -170,7 +170,7 @@ test("numbers that mean nothing are refused with the strength and the prompt tha
     "The model's probabilities for prompt are not finite; the model file may be damaged.",
   );
   const why =
-    "the model's probabilities for prompts[0] are not finite; the change is too large for its arithmetic, or leaves a row of zeros, which a norm whose epsilon is 0 divides by 0.";
+    "the model's probabilities for prompts[0] are not finite; the change overflows the model's arithmetic, or leaves an activation of zeros that a norm with epsilon 0 divides by 0.";
   const prompts = { prompt: undefined, prompts: ["a", "b"], controls: true };
   assert.is(await says(prompts, (row) => row !== 1), `At strength 2 ${why}`);
   assert.is(await says(prompts, (row) => row !== 2), `At strength 0 ${why}`, "of a control");

@@ -314,7 +314,7 @@ test("what only the model can tell fails the job with a sentence", async () => {
     await refusal({ ...capitals, points: ["head_out"], heads: [4, 7] }),
     "heads: 4, 7 do not exist; block 0 has 4 heads, 0 to 3.",
   );
-  assert.is(await refusal({ ...capitals, heads: [0] }), "heads: are those of point head_out.");
+  assert.is(await refusal({ ...capitals, heads: [0] }), "heads: requires point head_out.");
   const longer = { clean: "The capital city of Italy is", corrupted: "The capital city of Spain is" };
   assert.match(
     await refusal({ pairs: [capitals, longer] }),

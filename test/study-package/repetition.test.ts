@@ -165,7 +165,7 @@ test("each kind of figure has its values where they are drawn, and the tolerance
   const dose = (by: number) =>
     heldBy(compareJob(), (result: { trials: { probability: number }[] }) => {
       for (const trial of result.trials) trial.probability += by;
-    })["Dose and response"];
+    })["Dose-response"];
   assert.equal(
     [dose(0.0199), dose(0.0201)],
     [

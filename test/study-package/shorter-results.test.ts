@@ -17,7 +17,7 @@ test("a result is told with the tables that say it, and not with those that repe
     return [...answer.matchAll(/\n\n(.+)\n```\n.+ \| /g)].map(([, title]) => title);
   };
   assert.equal(titles(inspectJob()), ["Logit lens", "Norms", "Next token"]);
-  assert.equal(titles(compareJob()), ["Dose and response"]);
+  assert.equal(titles(compareJob()), ["Dose-response"]);
   assert.equal(titles(probeJob()), ["Accuracy by layer"]);
   assert.equal(titles(saeJob()), ["Explained and dead", "Features"]);
   assert.equal(titles(patchJob()), ["Recovery by layer and token"]);

@@ -72,7 +72,7 @@ inBrowser(
     await page.getByRole("textbox", { name: "strengths" }).fill("0, 0.8");
     await page.getByRole("button", { name: /^Measure at these layers/ }).click();
     const effect = page.getByRole("figure", { name: "Effect by layer and strength" });
-    const control = page.getByRole("figure", { name: "The same with random vectors" });
+    const control = page.getByRole("figure", { name: "Control: random vectors" });
     await control.locator("svg").last().waitFor();
     await until(async () => (await page.getByText(/cells are there/).count()) === 0);
     await until(async () => (await cells(effect).count()) === 4, "two layers and two strengths");
@@ -101,9 +101,9 @@ inBrowser(
     const answer = (row: number) => chosen.locator("tbody tr").nth(row).locator("td").nth(2).textContent();
     assert.is.not(await answer(1), await answer(0), "another answer than the model's own");
 
-    const script = page.getByRole("region", { name: "Dose and response" }).getByText("As a script").first();
+    const script = page.getByRole("region", { name: "Dose-response" }).getByText("As a script").first();
     // With a key: the pictures above may still move it.
-    await page.getByRole("figure", { name: "Dose and response" }).locator("svg").last().waitFor();
+    await page.getByRole("figure", { name: "Dose-response" }).locator("svg").last().waitFor();
     await script.press("Enter");
     const code = page.locator("details.code[open]");
     await code.getByRole("button", { name: "Python" }).click();
