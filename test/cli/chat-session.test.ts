@@ -59,7 +59,7 @@ test("what was said goes along, in turns, behind the system message", async () =
   await say("anew");
   assert.equal(last()[0], ["system: Be kind.", "user: anew"], "the system message is a setting, and stays");
   assert.equal(command("/system off"), { tell: "No system message." });
-  assert.equal(command("/reset"), { tell: "The conversation is forgotten." });
+  assert.equal(command("/reset"), { tell: "Conversation cleared." });
   await say("four");
   assert.equal(last()[0], ["user: four"]);
   assert.is(asked.length, 5);
@@ -73,12 +73,12 @@ test("commands begin with one slash, messages with two; what is none is told", (
   assert.equal(command("/system a\nb"), { tell: "System message: a\nb" });
   assert.equal(command("/system"), { tell: "System message: a\nb" }, "asking changes nothing");
   assert.equal(command("/Reset"), {
-    tell: "There is no command /Reset; /help lists them. // begins a message with a slash.",
+    tell: "Unknown command /Reset; see /help. Start a message with // to send a leading slash.",
   });
   assert.equal(command("/"), {
-    tell: "There is no command /; /help lists them. // begins a message with a slash.",
+    tell: "Unknown command /; see /help. Start a message with // to send a leading slash.",
   });
-  const { tell } = command("/help") as { tell: string };
+  const { tell } = command("/help") as { text: string };
   for (const word of ["/reset", "/system TEXT", "/think on|off", "/exit", "Ctrl-C"]) assert.match(tell, word);
 });
 
@@ -90,11 +90,11 @@ test("a message with two slashes loses one", async () => {
 
 test("thinking is said to the server only where somebody said it", async () => {
   const { say, last, command } = conversation();
-  assert.equal(command("/think"), { tell: "Thinking is as the server likes." });
+  assert.equal(command("/think"), { tell: "Thinking: server default." });
   for (const [word, tell, template] of [
-    ["on", "Thinking is on, where the model's template can.", { enable_thinking: true }],
-    ["off", "Thinking is off, where the model's template can.", { enable_thinking: false }],
-    ["auto", "Thinking is as the server likes.", undefined],
+    ["on", "Thinking is on (if the model's template supports it).", { enable_thinking: true }],
+    ["off", "Thinking is off (if the model's template supports it).", { enable_thinking: false }],
+    ["auto", "Thinking: server default.", undefined],
   ] as const) {
     assert.equal(command(`/think ${word}`), { tell });
     await say("x");
@@ -102,9 +102,9 @@ test("thinking is said to the server only where somebody said it", async () => {
   }
   command("/think on");
   for (const word of ["maybe", "toString"]) {
-    assert.equal(command(`/think ${word}`), { tell: "It is /think on, /think off or /think auto." }, word);
+    assert.equal(command(`/think ${word}`), { tell: "Use /think on, /think off or /think auto." }, word);
   }
-  assert.equal(command("/think"), { tell: "Thinking is on, where the model's template can." });
+  assert.equal(command("/think"), { tell: "Thinking is on (if the model's template supports it)." });
   const decided = conversation({ thinking: false });
   await decided.say("x");
   assert.equal(decided.last()[1], { model: "m", chat_template_kwargs: { enable_thinking: false } });

@@ -54,7 +54,7 @@ test("a machine on which all is well, in order", async () => {
   assert.match(jobs!.finding, `${join(folder, "not", "there")}, `);
   assert.is(port!.finding, `${free} (lab) is free`);
   assert.is(asked!.finding, `${hub.url} answers, without a token`);
-  assert.match(model!.finding, /^demo, 3\.\d MB; served with the usual context it takes [\d.]+ MB$/);
+  assert.match(model!.finding, /^demo, 3\.\d MB; needs [\d.]+ MB$/);
 });
 
 test("a port that is held, by tapline or by another program; a model, a hub and an rpc-server that are not there", async () => {
@@ -72,12 +72,12 @@ test("a port that is held, by tapline or by another program; a model, a hub and 
       });
       const [port] = of(found, "port");
       assert.equal([port?.status, port?.finding], [status, `${hub.port} (x) is held by ${holder}`]);
-      assert.match(of(found, "hub")[0]!.finding, / is not asked: HF_HUB_OFFLINE is set$/);
+      assert.match(of(found, "hub")[0]!.finding, / not contacted: HF_HUB_OFFLINE is set$/);
       const [rpc, model] = [of(found, "rpc")[0]!, of(found, "model")[0]!];
       assert.equal([rpc.status, model.status], ["problem", "problem"]);
       assert.match(rpc.finding, "127.0.0.1:1");
       assert.match(model.finding, "HF_HUB_OFFLINE is set, and a model of owner/none");
-      assert.is(model.advice, "Name another with --model.");
+      assert.is(model.advice, "Choose another model with --model.");
     }
   }
 });
@@ -100,7 +100,7 @@ test("a hub that does not answer, that asks for a token, and that cannot be aske
   assert.equal(waits, [5000], "five seconds, and no longer");
   assert.equal(away, {
     ...{ check, status: "warning", finding: "http://127.0.0.1:1 does not answer" },
-    advice: "Models that are here work; to download others, check the network, a proxy, or HF_ENDPOINT.",
+    advice: "Downloaded models still work. To download more, check the network, the proxy and HF_ENDPOINT.",
   });
   const finding = `${hub.url} answers, with a token`;
   assert.equal(await asked({ HF_ENDPOINT: hub.url, HF_TOKEN: "t" }), { check, status: "ok", finding });
@@ -110,7 +110,7 @@ test("a hub that does not answer, that asks for a token, and that cannot be aske
       status: "problem",
       finding: "The hub's token in HF_TOKEN holds a space or an odd character.",
     },
-    advice: "Set the variable right.",
+    advice: "Fix the variable.",
   });
 });
 
@@ -147,8 +147,8 @@ test("a disk, memory and a model that are tight, and those that are too small", 
   assert.equal(of(closed, "jobs"), [
     {
       ...{ check: "jobs", status: "problem" },
-      finding: `${join(folder, "not", "there")} cannot be written by this account.`,
-      advice: "Change its owner, or set TAPLINE_HOME to a folder of yours.",
+      finding: `${join(folder, "not", "there")}.`,
+      advice: "Change its owner, or set TAPLINE_HOME to another folder.",
     },
   ]);
 });
@@ -195,13 +195,13 @@ test("what a build lacks is a problem only where there is no addon yet", () => {
   ] as const) {
     assert.equal(notBuildable(missing, built), {
       ...{ check: "toolchain", status },
-      finding: "Neither Ninja nor make is on the PATH; the addon cannot be built again.",
+      finding: "Neither Ninja nor make is on the PATH; the addon cannot be rebuilt.",
       advice: "Install it (`x y`) and run `b` again.",
     });
   }
   assert.equal(notBuildable("Cannot find module '/a/toolchain.js'", true), {
     ...{ check: "toolchain", status: "warning" },
-    finding: "Cannot find module '/a/toolchain.js'; the addon cannot be built again.",
+    finding: "Cannot find module '/a/toolchain.js'; the addon cannot be rebuilt.",
     advice: "Install tapline again.",
   });
 });

@@ -176,11 +176,7 @@ test("what is wrong is one sentence, and its exit code says whose fault it is", 
     [["stats", "--url", "1"], 3, /Nothing listens/],
     [["job", "0".repeat(32), "--lab", lab.url], 1, /There is no job 0+\./],
     [["rm", "nonsense", "--lab", lab.url], 2, /nonsense is neither a job's id/],
-    [
-      ["inspect", "x", "--lab", lab.url, "--out", join(root, "bogus.json/x")],
-      1,
-      /Nothing can be written to .*ENOTDIR/,
-    ],
+    [["inspect", "x", "--lab", lab.url, "--out", join(root, "bogus.json/x")], 1, /Cannot write to .*ENOTDIR/],
     [["bogus"], 2, /^tapline: Unknown command 'bogus'/],
   ];
   for (const [words, code, sentence] of cases) {

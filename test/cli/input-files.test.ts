@@ -84,7 +84,7 @@ test("what cannot be read is one sentence that names the place", async () => {
   await refused(readExamples(join(folder, "nowhere.csv")), /nowhere\.csv cannot be read \(ENOENT\)/);
   await refused(
     readExamples(file("c.csv", "text,label\na,b,c\n")),
-    /Row 2 of .* has 3 fields, its header has 2/,
+    /Row 2 of .* has 3 fields, but its header has 2/,
   );
   await refused(readExamples(file("d.csv", 'text,label\na "b" c,1\n')), /line 2 has a quote/);
   await refused(readExamples(file("e.jsonl", '{"text": "a"}\n{"text": \n')), /line 2 of .* is not JSON/);

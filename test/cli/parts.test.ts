@@ -76,7 +76,12 @@ test("numbers within bounds, both included, and nothing else", () => {
 });
 
 test("keys, names, shares, adapters and origins", () => {
-  reads(headerKey, [["k!~", "k!~"]], ["", "a b", "é", "a\n"], "It must be visible ASCII without spaces.");
+  reads(
+    headerKey,
+    [["k!~", "k!~"]],
+    ["", "a b", "é", "a\n"],
+    "It must consist of printable ASCII characters without spaces.",
+  );
   reads((text) => collect(text, ["a"]), [["b", ["a", "b"]]], [""], "It must not be empty.");
   assert.equal(collect("b"), ["b"]);
   reads(
@@ -87,14 +92,14 @@ test("keys, names, shares, adapters and origins", () => {
       [`${"1,".repeat(127)}1`, Array(128).fill(1)],
     ],
     ["", "3,", "0", "0,0", "3,-1", "a", `${"1,".repeat(128)}1`],
-    "Shares are numbers with commas between them, e.g. 3,1.",
+    "Write numbers separated by commas, such as 3,1.",
   );
   assert.equal(loraList("a.gguf:0.5", loraList("C:b.gguf")), [
     { path: "C:b.gguf", scale: 1 },
     { path: "a.gguf", scale: 0.5 },
   ]);
   assert.equal(loraList("a:-2"), [{ path: "a", scale: -2 }]);
-  assert.throws(() => loraList(""), saying("It must name a .gguf file."));
+  assert.throws(() => loraList(""), saying("It must be a .gguf file."));
   assert.equal(originList("https://b.example", ["*"]), ["*", "https://b.example"]);
   assert.throws(() => originList("b.example"), saying("An origin looks like http://localhost:3000"));
   reads(
@@ -104,7 +109,7 @@ test("keys, names, shares, adapters and origins", () => {
       ["none", ["none"]],
     ],
     ["", "CUDA0,", "none,CUDA0"],
-    'Names separated by commas, such as "CUDA0,CUDA1", or "none".',
+    'Write names separated by commas, such as "CUDA0,CUDA1", or "none".',
   );
   assert.equal(rpcServers("10.0.0.2:50052"), [{ host: "10.0.0.2", port: 50_052 }]);
   assert.throws(() => rpcServers("nowhere"), saying("nowhere"));
@@ -143,7 +148,7 @@ test("an origin is a scheme and a host, as browsers send it", () => {
   ])
     assert.throws(
       () => originList(text),
-      saying(`An origin looks like http://localhost:3000, or * for every one; got ${text}.`),
+      saying(`It must be an origin such as http://localhost:3000, or *, got ${text}.`),
     );
 });
 
@@ -211,11 +216,11 @@ test("a folder that was made is taken away again, with what is in it; one that w
   writeFileSync(join(folder, "file2"), "");
   await (await below).undo();
   const refused = await makeFolder(join(folder, "file2", "x")).catch((error: Error) => error.message);
-  assert.is(refused, `Nothing can be written to ${join(folder, "file2", "x")} (ENOTDIR); see --out.`);
+  assert.is(refused, `Cannot write to ${join(folder, "file2", "x")} (ENOTDIR); see --out.`);
 });
 
 test("a job's file is job.json, else report.json, of a folder", async () => {
-  const sentence = `${folder} holds no job.json: no experiment has written this folder.`;
+  const sentence = `${folder} has no job.json: it is not an experiment's output folder.`;
   assert.is(await jobFile(folder).catch((error: Error) => error.message), sentence);
   writeFileSync(join(folder, "report.json"), "{}");
   assert.is(await jobFile(folder), join(folder, "report.json"));
@@ -277,7 +282,7 @@ test("what a server does is told: one line when it is ready, and each thing that
     `tapline serve is ready at ${url} (m, llama Q8_0, on cpu, 4 slots of 8192 tokens)\n` +
       `tapline serve is ready at ${url} (m, llama Q8_0, on cpu, 1 slot of 8192 tokens)\n`,
   );
-  assert.is(plain.stderr, "tapline: Careful.\ntapline: It fell. It is started again.\nError: x\n");
+  assert.is(plain.stderr, "tapline: Careful.\ntapline: It fell. Restarting it.\nError: x\n");
   const lines = (await told(true)).stdout
     .trimEnd()
     .split("\n")
@@ -338,7 +343,7 @@ test("whoever reads no more is no loss: a pipe's end, a terminal that is gone", 
 test("a router has its backends from one place", async () => {
   for (const words of [[], ["--backend", "http://127.0.0.1:1", "--config", "x.json"]]) {
     const { code, stderr } = await command(["router", ...words]);
-    const sentence = "Name the backends: --backend URL for each, or --config FILE with all of them.";
+    const sentence = "Choose the backends with either --backend URL (repeatable) or --config FILE.";
     assert.equal([code, stderr], [2, `tapline: ${sentence}\n`]);
   }
 });
@@ -349,7 +354,7 @@ test("a cache without models, and with some", async () => {
   try {
     const { code, stdout } = await command(["models"]);
     assert.equal([code, stdout], [
-      ...[0, `The cache ${join(folder, "cache")} holds no GGUF model; tapline pull brings one.\n`],
+      ...[0, `The cache ${join(folder, "cache")}. Download one with tapline pull.\n`],
     ] as [number, string]);
     // What is left of a download goes with its repository: 3 bytes.
     const blobs = join(folder, "cache", "models--tiny--demo", "blobs");
@@ -357,7 +362,7 @@ test("a cache without models, and with some", async () => {
     writeFileSync(join(blobs, `${"a".repeat(64)}.tapline.incomplete`), "abc");
     assert.match(
       (await command(["models"])).stdout,
-      "tiny/demo has an unfinished download of 3 B: tapline pull continues it, tapline rm removes it.\n",
+      "tiny/demo has an unfinished download of 3 B: tapline pull resumes it, tapline rm removes it.\n",
     );
     const removed = await command(["rm", "tiny/demo"]);
     assert.equal(removed, {
@@ -428,7 +433,7 @@ test("what the demo saw", () => {
   );
   assert.is(
     row(plain, "Resident"),
-    "the serving model was captured while it answered (layers 3, 7); its norms and those of the isolated job are the " +
+    "captured the serving model while it answered (layers 3, 7); its norms and those of the isolated job are the " +
       "same to the last bit.",
   );
   assert.is(row(plain, "Written"), "out/activations.npz (layer_0 … layer_7: float32 [1, 2, 128])");
@@ -444,10 +449,7 @@ test("what the demo saw", () => {
     [row(other, "Thought"), row(other, "Answered"), row(other, "Written")],
     ["Hm.", "Paris …", undefined],
   );
-  assert.match(
-    row(other, "Resident")!,
-    "captured right behind its answer (layers 3, 7); its norms and those",
-  );
+  assert.match(row(other, "Resident")!, "captured right after its answer (layers 3, 7); its norms and those");
   assert.match(row(other, "Resident")!, "differ by at most 0.1 %.");
   const one = drawn({ job: { ...report.job, result: { ...result, layers: [layer(5)] } } });
   assert.match(row(one, "Written")!, "(layer_5: float32 [1, 2, 128])");

@@ -53,9 +53,9 @@ test("it is written where it is wanted, or to standard output", async () => {
 test("what is asked for twice, or not at all, is refused", async () => {
   const before = readdirSync(folder);
   for (const [words, sentence] of [
-    [["one.json", "--json", "one.json"], "Name a job or a file with --json, not both."],
-    [["--json", ""], "It must name a file."],
-    [["one.json", "--out", ""], "It must name a file."],
+    [["one.json", "--json", "one.json"], "A job and --json cannot be combined."],
+    [["--json", ""], "It must be a file."],
+    [["one.json", "--out", ""], "It must be a file."],
     [["--json", "none.json"], "none.json cannot be read (ENOENT)."],
   ] as const) {
     const { code, stdout, stderr } = await command(["report", ...words]);

@@ -111,11 +111,8 @@ test("serve: every flag is its setting", async () => {
 
 test("serve: what contradicts itself or is out of bounds is refused", async () => {
   for (const [words, sentence] of [
-    ["m --model n", "Name the model once: as an argument or with --model."],
-    [
-      "--pooling mean --no-embeddings",
-      "--pooling is about embeddings, and --no-embeddings switches them off.",
-    ],
+    ["m --model n", "Give the model either as an argument or with --model, not both."],
+    ["--pooling mean --no-embeddings", "--pooling and --no-embeddings cannot be combined."],
     ["--cpu-moe --n-cpu-moe 3", "cannot be used with option"],
     ["--port 65536", "between 0 and 65535"],
     ["--ctx-size 15", "between 16 and 10000000"],
@@ -250,7 +247,7 @@ test("jobs, reproduce and study: their flags and their bounds", async () => {
     [registerStudy, "study list", "--limit 51", "between 1 and 50"],
     [registerStudy, "study list", "--limit 0", "between 1 and 50"],
     [registerStudy, "study list", "--offset 10001", "between 0 and 10000"],
-    [registerStudy, "study get", "12345678", "A study's id is a UUID."],
+    [registerStudy, "study get", "12345678", "A study id must be a UUID."],
     [registerStudy, "study get", "x --version-number 0", "between 1 and 999999999"],
   ] as const) {
     assert.match(await refused(() => below(register, path, words.split(" "))), sentence, `${path} ${words}`);

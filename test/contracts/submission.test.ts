@@ -350,8 +350,8 @@ test("drift: what tells two classes apart needs both; an autoencoder's k is of i
     assert.is(drift([0, 1], with_), "accepted");
     assert.is(drift([0, undefined, 1], with_), `examples[1].label: is required beside ${field}.`);
     assert.is(drift([undefined, 1], with_), `examples[0].label: is required beside ${field}.`);
-    assert.is(drift([1, 1], with_), `examples: both classes must occur beside ${field}; none has label 0.`);
-    assert.is(drift([0, 0], with_), `examples: both classes must occur beside ${field}; none has label 1.`);
+    assert.is(drift([1, 1], with_), `examples: must contain both classes with ${field}; none has label 0.`);
+    assert.is(drift([0, 0], with_), `examples: must contain both classes with ${field}; none has label 1.`);
   }
   assert.throws(
     () => checkSaeSettings({ architecture: "topk", k: 1 } as never),
@@ -361,21 +361,24 @@ test("drift: what tells two classes apart needs both; an autoencoder's k is of i
 
 test("inspect follows one token; features read one prompt or texts", () => {
   const both = { ...base, target_token: " Paris", follow_answer: true };
-  assert.is(sentence(both), "follow_answer: follows another token than target_token; give one of them.");
+  assert.is(
+    sentence(both),
+    "follow_answer: cannot be combined with target_token: they track different tokens.",
+  );
   assert.is(sentence({ ...both, follow_answer: false }), "accepted");
   assert.is(sentence({ ...base, follow_answer: true }), "accepted");
   const features = { operation: "features", model: "demo", dictionary: "gemma" };
   assert.is(sentence({ ...features, prompt: "a" }), "accepted");
   assert.is(sentence({ ...features, texts: ["a"] }), "accepted");
   for (const neither of [{}, { prompt: "a", texts: ["a"] }]) {
-    assert.is(sentence({ ...features, ...neither }), "prompt: give either prompt or texts.");
+    assert.is(sentence({ ...features, ...neither }), "prompt: or texts is required, but not both.");
   }
   const pages = { ...features, texts: ["a"], pages: [1] };
   assert.is(sentence({ ...pages, labels: "https://example.org/labels" }), "accepted");
   assert.is(sentence({ ...pages, labels: "/labels.jsonl" }), "accepted");
   assert.match(sentence({ ...pages, labels: "labels.jsonl" }), /^labels: must be a path from the root/);
   const unpaged = sentence({ ...features, texts: ["a"], labels: "https://example.org/labels" });
-  assert.is(unpaged, "labels: are for pages; name features in pages.");
+  assert.is(unpaged, "labels: requires pages.");
 });
 
 test("patch_sweep: two prompts, or pairs of them; any number of layers, positions from either end", () => {
@@ -440,9 +443,9 @@ test("patch_sweep: two prompts, or pairs of them; any number of layers, position
   );
   assert.is(patch({ ...capitals, layers: [...Array(256).keys()], positions: [0, -1] }), "accepted");
   assert.is(patch({ pairs: Array(64).fill(capitals), target_token: " x" }), "accepted");
-  assert.is(patch({ clean: "a" }), "corrupted: is required beside clean.");
-  assert.is(patch({ corrupted: "a" }), "clean: is required, with corrupted, or give pairs.");
-  assert.is(patch({ ...capitals, pairs: [capitals] }), "clean: stands beside pairs; give one or the other.");
+  assert.is(patch({ clean: "a" }), "corrupted: is required with clean.");
+  assert.is(patch({ corrupted: "a" }), "clean: and corrupted are required, unless pairs is given.");
+  assert.is(patch({ ...capitals, pairs: [capitals] }), "clean: cannot be combined with pairs.");
   assert.is(
     patch({ ...capitals, target_token: "x", foil_token: "x" }),
     "foil_token: must differ from target_token.",
@@ -471,14 +474,20 @@ test("explain: a template that has the marker once, and samples that differ", ()
     ...{ max_input_tokens: 256, seed: 0, positions: [-1], samples: 1, temperature: 0 },
     ...{ description_tokens: 128, controls: true },
   });
-  assert.is(explain({ template: "What?" }), 'template: must hold the marker "X" once; it does 0 times.');
-  assert.is(explain({ template: "X is X" }), 'template: must hold the marker "X" once; it does 2 times.');
+  assert.is(
+    explain({ template: "What?" }),
+    'template: must contain the marker "X" exactly once, got 0 times.',
+  );
+  assert.is(
+    explain({ template: "X is X" }),
+    'template: must contain the marker "X" exactly once, got 2 times.',
+  );
   assert.is(
     explain({ samples: 2 }),
-    "samples: must be 1 at temperature 0, where all descriptions are the same, got 2.",
+    "samples: must be 1 at temperature 0, where all descriptions are identical, got 2.",
   );
   assert.is(explain({ samples: 8, temperature: 2, description_tokens: 512, length: 80_000 }), "accepted");
-  assert.is(explain({ verbaliser_revision: "main" }), "verbaliser_revision: is of a verbaliser; name one.");
+  assert.is(explain({ verbaliser_revision: "main" }), "verbaliser_revision: requires verbaliser.");
   assert.is(explain({ verbaliser: "other", verbaliser_revision: "main" }), "accepted");
   assert.is(explain({ positions: [0, 0] }), "positions: 0 appears twice.");
   assert.is(explain({ positions: [...Array(17).keys()] }), "positions: at most 16 entries, got 17.");
@@ -513,8 +522,8 @@ test("sae: k belongs to the two that keep the k largest, and is at most the feat
     assert.is(sae({ architecture, k: 32 }), "accepted");
     assert.is(sae({ architecture, k: 33 }), "k: must be at most the 32 features, got 33.");
   }
-  assert.is(sae({ architecture: "jumprelu", k: 4 }), "k: is for topk and batchtopk, not for jumprelu.");
-  assert.is(sae({ k: 4 }), "k: is for topk and batchtopk, not for relu.");
+  assert.is(sae({ architecture: "jumprelu", k: 4 }), "k: applies to topk and batchtopk, not to jumprelu.");
+  assert.is(sae({ k: 4 }), "k: applies to topk and batchtopk, not to relu.");
 });
 
 test("property: every valid submission is accepted, and its config is a fixed point", () => {

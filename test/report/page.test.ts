@@ -38,14 +38,14 @@ test("every field of the provenance is told, in every kind of report", async () 
   }
 });
 
-test("rows in words: what was said to each, to its numbers in another order, and to none", async () => {
+test("rows in words: what was said to each, shuffled values, and to none", async () => {
   const job = explainJob();
   const page = await renderReport(job);
   const text = textOf(page);
   for (const words of [
     "In words: The <capital> of France is",
     "av (Q8_0) puts 2 rows of layer 5 into words; to token 4: “a <b>capital</b> of Europe”.",
-    "Without a row it says: “nothing at all …”.",
+    "Without an activation it says: “nothing at all …”.",
     'Token 3, " France"',
     "The row of layer 5 is 12.5 long and was put in 150 long.",
     "a country of words …",
@@ -123,7 +123,7 @@ test("results whose tokens are a count have a page, too; a feature's page shades
     };
     return renderReport(readJob(whole));
   };
-  assert.ok(textOf(await shown("drift", drift)).includes("What changes between one F16 and other F16"));
+  assert.ok(textOf(await shown("drift", drift)).includes("Drift between one F16 and other F16"));
   assert.ok(textOf(await shown("extract", extracted)).includes("Block outputs of texts.txt"));
   const read = await shown("features", features);
   assert.match(
@@ -173,7 +173,7 @@ test("report and terminal name the same best layer, by AUROC, with its intervals
   const { summary } = findingsOf({ ...job, result: { ...job.result, reports } as ProbeResult });
   assert.match(
     summary[0] as string,
-    "Layer 4 has the largest AUROC of 3 layers, of 2 equal ones the one with the smallest Brier score, and reads the label of 50.0 %",
+    "Layer 4 layers, layer 3 layers, of 2 equal ones the one with the smallest Brier score, and reads the label of 50.0 %",
   );
   assert.match(
     summary[0] as string,
@@ -184,7 +184,7 @@ test("report and terminal name the same best layer, by AUROC, with its intervals
   const drawn = probePicture({ reports }, { width: 120, colors: "none" }).join("\n");
   assert.match(
     drawn,
-    "layer 4, the one with the largest AUROC, of 2 equal ones the one with the smallest Brier score",
+    "layer 4, with the highest AUROC, of 2 equal ones the one with the smallest Brier score",
   );
   assert.match(drawn, /4 +0\.500 +0\.50–0\.90 +0\.500 +0\.480 +0\.25–0\.70 +0\.900 +0\.60–0\.95 +0\.030/);
 });
@@ -201,9 +201,9 @@ test("report and terminal tell figures of single rows beside those of texts, whe
   const { summary, parts } = findingsOf({ ...job, result: result as ProbeResult });
   assert.is(
     summary[1],
-    "A text's score is the mean of its rows' scores. Row by row it reads the text's label of 62.5 % of 40 held-out rows right, " +
-      "95 % interval 50.0 % to 75.0 % (AUROC 0.713, 95 % interval 0.600 to 0.800), with labels shuffled text by text 48.0 % " +
-      "on average. A training text has 7 of these rows, too, for the texts begin alike.",
+    "A text's score is the mean over its activations. Per activation, the probe classifies 62.5 % of 40 held-out rows right, " +
+      "95 % interval 50.0 % to 75.0 % (AUROC 0.713, 95 % interval 0.600 to 0.800); with labels shuffled between texts, 48.0 % " +
+      "on average. A training text has 7 of these activations also occur in a training text with the same beginning.",
   );
   const figure = (id: string) => parts.find((part) => part.id === id) as Figure | undefined;
   const values = figure("rows-by-layer")!.rows.map(([layer, measure, value]) => [layer, measure, value]);
@@ -244,10 +244,10 @@ test("report and terminal choose the same of layers that are equal in all, in wh
   for (const [reports, layer, tie] of cases) {
     for (const order of [reports, [...reports].reverse()]) {
       const { summary } = findingsOf({ ...job, result: { ...job.result, reports: order } as ProbeResult });
-      const told = `Layer ${layer} has the largest AUROC of ${order.length} layers${tie}${tie && ","} and reads`;
+      const told = `Layer ${layer} layers, layer ${order.length} layers${tie}${tie && ","} and reads`;
       assert.ok((summary[0] as string).startsWith(told), summary[0]);
       const drawn = probePicture({ reports: order }, { width: 120, colors: "none" }).join("\n");
-      assert.match(drawn, `layer ${layer}, the one with the largest AUROC${tie}`);
+      assert.match(drawn, `layer ${layer}, with the highest AUROC${tie}`);
     }
   }
 });

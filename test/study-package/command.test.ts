@@ -103,10 +103,7 @@ test("giving up: an emptied file, an unchanged one (kept, and taken up again), a
     'import { writeFileSync } from "node:fs"; writeFileSync(process.argv.at(-1), "");',
   );
   const emptied = await run(["--job", id, "--lab", lab.lab.url], { EDITOR: empty });
-  assert.equal(
-    [emptied.code, emptied.stderr],
-    [1, "tapline: The file has no words, so there is no package.\n"],
-  );
+  assert.equal([emptied.code, emptied.stderr], [1, "tapline: The file is empty; no package was created.\n"]);
 
   const kept = await run(["--job", id, "--lab", lab.lab.url, "--title", "Kept", "--omission", "first"], {
     VISUAL: "true",
@@ -129,7 +126,7 @@ test("what is missing is said before anything is written or sent", async () => {
   const nothing = await run([...said]);
   assert.equal(
     [nothing.code, nothing.stderr],
-    [2, "tapline: Name at least one job (--job) or request (--execution).\n"],
+    [2, "tapline: At least one job (--job) or request (--execution) is required.\n"],
   );
   const blank = await run(["--job", id, "--lab", lab.lab.url, "--no-edit", "--draft"]);
   assert.is(blank.code, 2);
@@ -145,7 +142,7 @@ test("a draft that cannot be saved leaves the package in a file", async () => {
     research.environment(token),
   );
   assert.is(code, 1);
-  assert.match(stderr, /The package is kept in tapline-study\.json/);
+  assert.match(stderr, /The package is saved in tapline-study\.json/);
   assert.is(read("tapline-study.json").title, "Refused");
 });
 

@@ -122,17 +122,17 @@ test("each operation is told in a sentence of its own, with what was chosen", ()
     [
       "patch_sweep",
       patch,
-      "patch_sweep (noise): single block outputs of every layer at every token put from one prompt's run into the other's; logit difference of two tokens.",
+      "patch_sweep (noise): single block outputs of every layer at every token patched from one prompt's run into the other's; logit difference of two tokens.",
     ],
     [
       "patch_sweep",
       { ...patch, layers: [1, 2], positions: [0, 3], points: ["mid", "ffn_out"], controls: true, seed: 5 },
-      "patch_sweep (noise): single states (mid, ffn_out) of layers 1, 2 at tokens 0, 3 put from one prompt's run into the other's; logit difference of two tokens, beside random changes as long (seed 5).",
+      "patch_sweep (noise): single states (mid, ffn_out) of layers 1, 2 at tokens 0, 3 patched from one prompt's run into the other's; logit difference of two tokens, beside random changes as long (seed 5).",
     ],
     [
       "patch_sweep",
       { ...patch, positions: "spans" },
-      "patch_sweep (noise): single block outputs of every layer at the last tokens of marked spans put from one prompt's run into the other's; logit difference of two tokens.",
+      "patch_sweep (noise): single block outputs of every layer at the last tokens of marked spans patched from one prompt's run into the other's; logit difference of two tokens.",
     ],
     [
       "explain",
@@ -142,7 +142,7 @@ test("each operation is told in a sentence of its own, with what was chosen", ()
     [
       "explain",
       { ...explain, verbaliser: "/x/v.gguf", temperature: 0.5, seed: 2, length: 3, controls: true },
-      "explain: block outputs of layer 3 at tokens 1, 2, scaled to a length of 3, each in a token embedding's place in a prompt of v.gguf (temperature 0.5, seed 2); beside rows with their numbers in another order, and no row.",
+      "explain: block outputs of layer 3 at tokens 1, 2, scaled to norm 3, each in a token embedding's place in a prompt of v.gguf (temperature 0.5, seed 2); beside rows with their numbers in another order, and no row.",
     ],
   ] as const)
     assert.is(asked(operation, config).method, sentence, operation);

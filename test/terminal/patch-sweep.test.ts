@@ -137,7 +137,7 @@ function headResult(): PatchSweepResult {
 
 test("heads are a map of their own: layers over heads, each at the token where it moves most", () => {
   const lines = draw(headResult());
-  assert.match(lines[0] as string, /^Recovery, head_out +of each head at the token where it moves most/);
+  assert.match(lines[0] as string, /^Recovery, head_out +of each head at the token with its largest effect/);
   assert.match(lines[1] as string, /^ +3 +0\.75 +-0\.25 *$/);
   assert.match(lines[2] as string, /^ +0 +0\.75 +-0\.25 *$/);
   assert.match(lines[3] as string, /^layer +h5 +h2 *$/);
@@ -249,7 +249,7 @@ test("the report's heat map has both prompts' tokens, the values and the faint c
     map.details[1] as string,
     /^layer 0, token 1\nclean ·cat, corrupted ··sat·dog\nrecovery 75\.0 %\nlogit difference 2 \(\+6\.000\)\nchange 3 of a row of 12/,
   );
-  assert.match(map.details[0] as string, /nothing can change here/);
+  assert.match(map.details[0] as string, /cannot change anything/);
   assert.match(
     summary[1] as string,
     /^Logit difference \(·The less ·b\): 4 in the clean run, -4 in the corrupted one\.$/,

@@ -28,27 +28,24 @@ interface CompareOptions extends CommonOptions {
 /** `tapline compare`: edits a block's output and compares the continuations. */
 export default function register(program: Command): void {
   withPrompt(
-    experiment(program, "compare", "Change a block's output and measure the effect on the answer (dose-response).", [
-      "--layers <list>",
-      `the block to change (default: ${defaults.layers.join(",")})`,
-      layerList,
-    ]),
+    experiment(
+      program,
+      "compare",
+      "Change a block's output and measure the effect on the answer (dose-response).",
+      ["--layers <list>", `the block to change (default: ${defaults.layers.join(",")})`, layerList],
+    ),
   )
     .addOption(
-      new Option(
-        "--intervention <kind>",
-        `kind of intervention (default: ${defaults.intervention})`,
-      ).choices([...interventions]),
+      new Option("--intervention <kind>", `kind of intervention (default: ${defaults.intervention})`).choices(
+        [...interventions],
+      ),
     )
     .option(
       "--strengths <list>",
       `up to ${limits.strengths} numbers from -${limits.strength} to ${limits.strength}; for steer with --strength-unit vector, up to ±${limits.strength_vector} (default: ${defaults.strengths.join(",")})`,
       numberList,
     )
-    .option(
-      "--target-token <text>",
-      "token to track (default: the top token without the intervention)",
-    )
+    .option("--target-token <text>", "token to track (default: the top token without the intervention)")
     .option("--prompts <file>", "file with several prompts: one per line, JSON, JSON Lines or CSV")
     .option("--donor-prompt <text>", "for patch: the text whose activation is patched in")
     .option(
@@ -63,8 +60,15 @@ export default function register(program: Command): void {
     .option("--negatives <file>", "file with texts instead of --negative")
     .option("--swap <token>", "for swap: the first of the two tokens whose coordinates are exchanged")
     .option("--with <token>", "for swap: the second token")
-    .option("--lens <name>", "for swap: the saved lens that defines the tokens' directions (default: the logit lens)")
-    .option("--feature <dictionary:index>", "a feature of a saved dictionary; its decoder row is the direction", featureOf)
+    .option(
+      "--lens <name>",
+      "for swap: the saved lens that defines the tokens' directions (default: the logit lens)",
+    )
+    .option(
+      "--feature <dictionary:index>",
+      "a feature of a saved dictionary; its decoder row is the direction",
+      featureOf,
+    )
     .addOption(
       new Option(
         "--strength-unit <unit>",
@@ -76,18 +80,18 @@ export default function register(program: Command): void {
       "tokens to edit: last, all, prompt, generated, or index ranges such as 0:3,-2:-1 (default: last)",
       positions,
     )
-    .option(
-      "--min <number>",
-      "for clamp: lower bound of the projection, in --strength-unit",
-      aNumber,
-    )
+    .option("--min <number>", "for clamp: lower bound of the projection, in --strength-unit", aNumber)
     .option("--max <number>", "for clamp: upper bound of the projection", aNumber)
     .addOption(
       new Option("--point <point>", "hook point in the block to change (default: block_out)").choices([
         ...changedPoints,
       ]),
     )
-    .option("--heads <list>", "for --point head_out: attention heads to change, such as 0,3 (default: all)", anyLayers)
+    .option(
+      "--heads <list>",
+      "for --point head_out: attention heads to change, such as 0,3 (default: all)",
+      anyLayers,
+    )
     .option("--controls", "also run a control with a norm-matched random vector")
     .option(
       "--max-tokens <number>",
@@ -127,7 +131,8 @@ export default function register(program: Command): void {
 
 function featureOf(text: string): [dictionary: string, index: number] {
   const [, name, index] = /^(.+):(\d+)$/.exec(text) ?? [];
-  if (name === undefined) throw new InvalidArgumentError("Write a dictionary and a feature, such as mine:12.");
+  if (name === undefined)
+    throw new InvalidArgumentError("Write a dictionary and a feature, such as mine:12.");
   return [name, Number(index)];
 }
 
@@ -144,7 +149,8 @@ function positions(text: string): string | Array<[number, number]> {
 
 function swapFor({ swap, with: other }: CompareOptions): string[] | undefined {
   if (swap === undefined && other === undefined) return undefined;
-  if (swap === undefined || other === undefined) throw new UsageError("--swap and --with must be given together.");
+  if (swap === undefined || other === undefined)
+    throw new UsageError("--swap and --with must be given together.");
   return [swap, other];
 }
 

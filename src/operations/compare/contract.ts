@@ -87,9 +87,13 @@ export const CompareSubmission = Type.Object(
       description: "Prompts to compare, instead of the single `prompt`. One of the two fields is required.",
     }),
     donor_prompt: Type.Optional(text("Donor text; required for patch.")),
-    positive: Type.Optional(text(`With \`negative\`, for ${alongDirection}: u is the unit vector of their difference.`)),
+    positive: Type.Optional(
+      text(`With \`negative\`, for ${alongDirection}: u is the unit vector of their difference.`),
+    ),
     negative: Type.Optional(text(`With \`positive\`, for ${alongDirection}.`)),
-    positives: directionTexts("Instead of `positive`: u is the unit vector of the difference of the two means."),
+    positives: directionTexts(
+      "Instead of `positive`: u is the unit vector of the difference of the two means.",
+    ),
     negatives: directionTexts("Instead of `negative`; requires `positives`."),
     feature: optional.Array(Type.Union([Name, Type.Integer({ minimum: 0, maximum: limits.feature_index })]), {
       minItems: 2,
@@ -106,7 +110,9 @@ export const CompareSubmission = Type.Object(
         "from the unmodified run of the prompt. Strength s moves the activation the fraction s of the way.",
     }),
     lens: named("For swap: the saved lens that defines the directions. Default: the logit lens."),
-    min: bound("For clamp: lower bound of the projection on u, in strength_unit, or of a feature's activation."),
+    min: bound(
+      "For clamp: lower bound of the projection on u, in strength_unit, or of a feature's activation.",
+    ),
     max: bound("For clamp: upper bound of the projection on u, or of a feature's activation."),
     point: optional.Enum([...changedPoints], {
       description:
@@ -154,7 +160,8 @@ export const ControlTrial = Type.Object(
   },
   {
     title: "ControlTrial",
-    description: "The same trial with a norm-matched random vector instead of the donor's activation or the direction.",
+    description:
+      "The same trial with a norm-matched random vector instead of the donor's activation or the direction.",
   },
 );
 export type ControlTrial = Static<typeof ControlTrial>;
@@ -283,8 +290,7 @@ function checkDirection(config: CompareConfig): void {
       throw new InvalidInput("feature", "must be a dictionary's name followed by a feature's index.");
     }
     for (const field of ["positive", "negative", "positives", "negatives"] as const) {
-      if (config[field] !== undefined)
-        throw new InvalidInput(field, "cannot be combined with feature.");
+      if (config[field] !== undefined) throw new InvalidInput(field, "cannot be combined with feature.");
     }
     if (interventionOf(intervention).bounded && config.strength_unit !== undefined) {
       throw new InvalidInput(
@@ -299,10 +305,7 @@ function checkDirection(config: CompareConfig): void {
       if (config[side] === undefined) throw new InvalidInput(side, `is required for ${intervention}.`);
     }
     if (config.positive === config.negative) {
-      throw new InvalidInput(
-        "negative",
-        "must differ from positive: two equal texts define no direction.",
-      );
+      throw new InvalidInput("negative", "must differ from positive: two equal texts define no direction.");
     }
     return;
   }

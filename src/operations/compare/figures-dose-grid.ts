@@ -48,7 +48,12 @@ export function doseGrid(tried: readonly TriedLayer[]): Figure[] {
     found.length < cells.length
       ? ` ${found.length} of ${cells.length} cells computed; the rest are dashed.`
       : "";
-  const grid = (id: string, title: string, description: string, pick: (trial: Trial) => Outcome | undefined) => {
+  const grid = (
+    id: string,
+    title: string,
+    description: string,
+    pick: (trial: Trial) => Outcome | undefined,
+  ) => {
     const values = cells.map((cell) => ({
       ...cell,
       change: meanOf(cell.trials, (trial) => pick(trial)?.delta),

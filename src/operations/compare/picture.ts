@@ -41,12 +41,7 @@ export function comparePicture(
   const groups = grouped(byPrompt(result.trials));
   const neutral = interventionOf(result.intervention).neutral;
   const lines = [
-    heading(
-      "Dose-response",
-      `target token probability vs. strength (${result.intervention})`,
-      "",
-      canvas,
-    ),
+    heading("Dose-response", `target token probability vs. strength (${result.intervention})`, "", canvas),
     ...curves(groups, neutral, canvas),
     "",
   ];

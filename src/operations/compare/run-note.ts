@@ -78,7 +78,6 @@ function faintChanges({ intervention, strengths }: CompareConfig, trials: Compar
   const most = Math.max(...faint.map((strength) => shares.get(strength) as number));
   const where = `At strength${faint.length === 1 ? "" : "s"} ${faint.join(", ")}`;
   if (most === 0) return `${where} the intervention changed nothing.`;
-  const longer =
-    units && !bounded ? ". For a larger change, use strength_unit vector or row_norm" : "";
+  const longer = units && !bounded ? ". For a larger change, use strength_unit vector or row_norm" : "";
   return `${where} the change is less than 1 % of the activation's norm (at most ${(100 * most).toPrecision(2)} %), so little effect can be expected${longer}.`;
 }

@@ -141,7 +141,7 @@ inBrowser(
       .waitFor();
     const byLayer = page.getByRole("figure", { name: "Furthest recovery by layer" });
     await byLayer.locator(".chart > svg").first().waitFor();
-    assert.match((await byLayer.textContent()) ?? "", /random change as long/);
+    assert.match((await byLayer.textContent()) ?? "", /norm-matched random change/);
     const [, ...rows] = await saved(page, "Recovery by layer and head", /^<svg .*h0/s);
     assert.ok(rows.length >= 3 * 2, `${rows.length} heads`);
     await heads.locator(".chart").focus();
@@ -195,13 +195,17 @@ inBrowser(
     await page.getByRole("combobox", { name: "lens", exact: true }).selectOption("jacobian");
     await page.getByRole("textbox", { name: "layers" }).fill("3, 5");
     await page.getByRole("button", { name: "Inspect", exact: true }).click();
-    const lens = page.getByRole("figure", { name: "What the lenses read" });
+    const lens = page.getByRole("figure", { name: "Lens readings" });
     await cells(lens).first().waitFor();
     assert.is(await cells(lens).count(), 2 * 2 * 6);
     await lens.getByLabel("Colour by").selectOption("divergence");
     await page.waitForURL(({ searchParams }) => searchParams.get("by") === "divergence");
     await until(async () => /KL/.test((await lens.locator(".legend").textContent()) ?? ""));
-    await page.getByRole("figure", { name: "How near to the output" }).locator("svg").last().waitFor();
+    await page
+      .getByRole("figure", { name: "Distance to the output by layer" })
+      .locator("svg")
+      .last()
+      .waitFor();
     await page.reload();
     await cells(lens).first().waitFor();
     const kept = page.getByRole("combobox", { name: "lens", exact: true });
