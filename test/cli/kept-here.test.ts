@@ -61,8 +61,16 @@ test("a dictionary is added with what its files do not say, told in a line and i
   assert.equal(JSON.parse(await said("dictionary", "rm", "other", "--json")), { deleted: true });
   for (const [words, code, sentence] of [
     [["rm", "three"], 2, "There is no dictionary named three."],
-    [["add", "a b", folder], 2, 'A name has up to 64 letters, digits, dots or dashes, got "a b".'],
-    [["add", "a".repeat(65), folder], 2, "A name has up to 64 name: letters, digits, dots, dashes, got"],
+    [
+      ["add", "a b", folder],
+      2,
+      'A name must consist of up to 64 letters, digits, dots or dashes, got "a b".',
+    ],
+    [
+      ["add", "a".repeat(65), folder],
+      2,
+      "A name must consist of up to 64 letters, digits, dots or dashes, got",
+    ],
     [["add", "x", folder, "--layer", "256"], 2, "It must be a whole number between 0 and 255."],
     [["add", "x", folder, "--k", "0"], 2, "It must be a whole number between 1 and 67108863."],
     [["show", "three"], 1, "three"],

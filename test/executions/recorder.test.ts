@@ -85,7 +85,7 @@ test("what a tapline object was told stands in the record, as lines", () => {
     }),
   );
   assert.equal(told(read()), [
-    ["lifecycle", "stands beside choice 0 without its interventions"],
+    ["lifecycle", "baseline of choice 0, without its interventions"],
     ["lifecycle", "steer calm at layer 3, strength 2 row_norm: 5 rows, changed by 0.5000 of 123.5. Said so."],
     ["lifecycle", "ablate at layer 0, strength 1: 0 rows, changed by ? of ?"],
     ["lifecycle", "kept 7 rows as abc"],

@@ -200,7 +200,7 @@ test("a record is the beginning of its answer, says where it ends, and tells the
     said?.map(({ kind, text }) => [kind, text.length < 100 ? text : text.length]),
     [
       ["lifecycle", "received"],
-      ["lifecycle", "the record of the answer ends here: more is not kept"],
+      ["lifecycle", "the record of the answer is truncated here"],
       ["error", 1024],
       ["error", "broke off"],
       ["lifecycle", "failed"],

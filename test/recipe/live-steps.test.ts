@@ -84,7 +84,7 @@ test("a live step names what earlier ones made, in every place where it may", ()
     assert.is(told(asking(tapline)), `Step ask: body: no earlier step makes ${sentence}.`);
   assert.is(
     told(asking({ interventions: [{ ...steer, vector: { feature: ["d", 1] } }] })),
-    "Step ask: body: a feature's dictionary cannot come with a recipe.",
+    "Step ask: body: recipes cannot include a dictionary for a feature.",
   );
   const random = (change: object) => (r: Base) => {
     r.steps.push(vector, probe, {
@@ -95,7 +95,7 @@ test("a live step names what earlier ones made, in every place where it may", ()
   };
   assert.is(told(random({})).slice(0, 9), "accepted:");
   assert.is(told(random({ like: "prb" })), "Step r: no earlier step makes a vector prb.");
-  assert.is(told(random({ name: "prb" })), "Step r: prb was made by an earlier step already.");
+  assert.is(told(random({ name: "prb" })), "Step r: prb was already made by an earlier step.");
   const chat = (body: object) => (r: Base) => {
     r.steps.push({ id: "ask", what: "asked", live: { post: "/v1/chat/completions", body } });
   };

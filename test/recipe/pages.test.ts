@@ -20,7 +20,7 @@ test("pages hold no script and ask no network; what did not hold is said first",
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
   );
   assert.match(page, "<title>A &lt;title&gt;</title>");
-  assert.match(page, "<p>1 of 2 figures did not hold.</p>");
+  assert.match(page, "<p>1 of 2 values are outside their expected ranges.</p>");
   assert.match(reproductionPage(recipe, "demo", [outcome(0, 1, true)], []), "<p>Every figure held.</p>");
   for (const [name, text] of [
     ["Paper", "A paper, https://example.org"],

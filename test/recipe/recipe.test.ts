@@ -211,7 +211,7 @@ test("a step may be about a form of the model, and whoever runs it may name anot
   assert.throws(() => tasksOf(recipe, chooseModel(recipe, "/b.gguf")), saying("--variant small="));
   assert.throws(
     changed((r) => Object.assign(r.steps[0]!, { variant: "small" })),
-    /Step look runs on small, which is no variant of model demo/,
+    /Step look runs on small, which is not a variant of model demo/,
   );
 });
 
@@ -287,17 +287,20 @@ test("what a recipe names was made by an earlier step of its own", () => {
   ];
   type Steps = Array<Record<string, never> & { request?: Record<string, unknown> }>;
   const cases: Array<[(steps: Steps) => unknown, RegExp]> = [
-    [(steps) => steps.splice(0, 1), /Step read: no earlier step keeps a dictionary words\./],
+    [(steps) => steps.splice(0, 1), /Step read: no earlier step saves a dictionary words\./],
     [(steps) => steps.splice(2, 1), /Step again: no earlier step pick picks a feature\./],
     [(steps) => steps.splice(2, 2), /Step steer: no earlier step pick picks a feature\./],
     [
       (steps) => Object.assign(steps[2]!, { contrast: { step: "train", texts: ":", against: ":" } }),
       /reads train, which is no earlier step of the operation features/,
     ],
-    [(steps) => Object.assign(steps[1]!, { keep: "x" }), /keep is of sae and probe; features trains nothing/],
+    [
+      (steps) => Object.assign(steps[1]!, { keep: "x" }),
+      /keep applies only to sae and probe, not to features trains nothing/,
+    ],
     [
       (steps) => Object.assign(steps[0]!.request!, { layers: [4, 5] }),
-      /keep is of one layer, named in layers; there are 2/,
+      /keep requires exactly one entry in layers, got 2/,
     ],
     [(steps) => Object.assign(steps[5]!.request!, { other: "/a.gguf" }), /other is {"variant": NAME}/],
     [
@@ -310,7 +313,7 @@ test("what a recipe names was made by an earlier step of its own", () => {
     ],
     [
       (steps) => Object.assign(steps[5]!.request!, { probe: "words", examples: labelled }),
-      /no earlier step keeps a probe words/,
+      /no earlier step saves a probe words/,
     ],
     [(steps) => Object.assign(steps[2]!, { variant: "q8" }), /variant is of a request/],
   ];
@@ -373,7 +376,7 @@ test("lists of texts stand where requests name them, and others may be given in 
   assert.equal(promptsOf(), [["One is", "Two is"], "Everything."]);
   assert.equal(promptsOf({ stems: ["Mine"] }), [
     ["Mine"],
-    "Everything. Texts given by whoever ran it: stems (1).",
+    "Everything. Texts replaced for this run: stems (1).",
   ]);
   assert.throws(
     () => promptsOf({ others: ["Mine"] }),
@@ -420,7 +423,7 @@ test("reproduce: figures, files and the exit code, from a file of one's own", as
     assert.ok(figures[0].seen > 0.9 && figures[0].seen <= 1);
     assert.equal(readdirSync(out).sort(), ["index.html", "look.html", "study.json"]);
     const page = readFileSync(join(out, "index.html"), "utf8");
-    assert.match(page, "1 of 2 figures did not hold.");
+    assert.match(page, "1 of 2 values are outside their expected ranges.");
     const study = validate(StudyPackage, JSON.parse(readFileSync(join(out, "study.json"), "utf8")));
     const [, block] = /```reproduction\n(.*?)\n```/s.exec(study.method) as unknown as [string, string];
     assert.is(JSON.parse(block).expected[1].held, false);

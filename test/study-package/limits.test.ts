@@ -122,10 +122,7 @@ test("of what is too much the largest goes first, and the list of what is left o
       evidence({ entries: [note(1, 1)], omissions: Array.from({ length: count }, (_, at) => `o${at}`) }),
     ]).study.omissions;
   assert.is(omissions(100).at(-1), "o99");
-  assert.equal(
-    [omissions(101).length, omissions(101).at(-1)],
-    [100, "2 more omissions that found no place in this list."],
-  );
+  assert.equal([omissions(101).length, omissions(101).at(-1)], [100, "2 more omissions not listed here."]);
   const long = assemble({ ...words, omissions: ["x".repeat(1001)] }, [evidence({ entries: [note(1, 1)] })])
     .study.omissions[0];
   assert.equal([long?.length, long?.at(-1)], [1000, "…"]);
@@ -202,7 +199,7 @@ test("a request stands in one piece as long as it fits into a field, to the char
   const block = whole.note.length + 1 - whole.note.indexOf("```");
   assert.ok(
     longer.omissions.includes(
-      `The request of inspect 01234567 in one piece, which tapline reproduce would need: ${block} characters of at most 100000.`,
+      `The request of inspect 01234567 in one block, which tapline reproduce needs: ${block} characters exceed the limit of 100000.`,
     ),
   );
 });

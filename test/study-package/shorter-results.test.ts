@@ -23,7 +23,7 @@ test("a result is told with the tables that say it, and not with those that repe
   assert.equal(titles(patchJob()), ["Recovery by layer and token"]);
 });
 
-const digits = "Numbers have 5 digits here; the whole result stands in other entries";
+const digits = "Numbers are rounded to 5 digits here; other entries contain the full result";
 
 test("a result that is too long is told in fewer digits, then with ever less of what its figures need least", () => {
   const tokens = (count: number, length = 1) =>

@@ -271,18 +271,15 @@ test("of a study's requests none that names a place of somebody's machine is one
     return [taken.length, ...refused];
   };
   assert.equal(of({}), [1]);
-  assert.equal(of({ out: "/home/me/rows" }), [
-    0,
-    "extract with out, which names a place of its author's machine.",
-  ]);
+  assert.equal(of({ out: "/home/me/rows" }), [0, "extract with out, which refers to the author's machine."]);
   assert.equal(of({ examples: undefined, data: "/home/me/texts.jsonl" }), [
     0,
-    "extract with data, which names a place of its author's machine.",
+    "extract with data, which refers to the author's machine.",
   ]);
   const drift = (other: string) =>
     of({ operation: "drift", other, examples: Array.from({ length: 20 }, (_, at) => ({ text: `t${at}` })) });
   assert.equal([drift("demo"), drift("owner/name")], [[1], [1]]);
-  assert.equal(drift("/x/m.gguf"), [0, "drift with other, which names a place of its author's machine."]);
+  assert.equal(drift("/x/m.gguf"), [0, "drift with other, which refers to the author's machine."]);
 });
 
 test("requests and results of a study belong together by their job", () => {
@@ -315,7 +312,7 @@ test("requests and results of a study belong together by their job", () => {
       [undefined, null],
     ],
   );
-  assert.equal(of(request("one", inspect, 2)).refused, ["The block is not of version 1."]);
+  assert.equal(of(request("one", inspect, 2)).refused, ["The block's schemaVersion must be 1."]);
   assert.is(of(request("one", { ...inspect, prompt: 5 })).asked.length, 0);
 });
 

@@ -1,4 +1,4 @@
-"""What the services accept and answer, for type checkers: each is a plain dictionary.
+"""Requests and responses of the services, for type checkers: each is a plain dictionary.
 
 Generated from src/contracts and src/operations by `npm run generate`.
 """
@@ -1552,7 +1552,7 @@ class CaptureResult(TypedDict):
 
 
 class Submitting:
-    """What `Lab` has for each operation."""
+    """Methods of `Lab` for each operation."""
 
     @overload
     def submit(
@@ -1597,12 +1597,12 @@ class Submitting:
     def submit(
         self, operation: str, model: str | os.PathLike[str], **settings: Any
     ) -> Job[Any]:
-        """Hands an experiment in. It is accepted, not done: wait() for it.
+        """Submits an experiment. It is accepted, not finished: use wait().
 
         `model` is "demo", a hub id or the path of a model; a `Path` is made absolute, because the service
-        has a working directory of its own. `settings` are the fields of a submission, which the service
-        checks: layers, max_input_tokens, max_tokens, seed, revision and those of the operation. Ranges and
-        NumPy's arrays and numbers count as lists and numbers; a field that is None counts as absent.
+        has a different working directory. `settings` are the fields of a submission, which the service
+        validates: layers, max_input_tokens, max_tokens, seed, revision and those of the operation. Ranges and
+        NumPy arrays and numbers are accepted as lists and numbers; fields that are None are ignored.
         """
         return self._submit(operation, model, settings)
 
@@ -1613,7 +1613,7 @@ class Submitting:
 
 
 class AsyncSubmitting:
-    """What `AsyncLab` has for each operation."""
+    """Methods of `AsyncLab` for each operation."""
 
     @overload
     async def submit(
@@ -1658,7 +1658,7 @@ class AsyncSubmitting:
     async def submit(
         self, operation: str, model: str | os.PathLike[str], **settings: Any
     ) -> Job[Any]:
-        """Hands an experiment in, as Lab.submit() does."""
+        """Submits an experiment, like Lab.submit()."""
         return await self._submit(operation, model, settings)
 
     async def _submit(
