@@ -11,7 +11,7 @@ import {
   strengthsOf,
 } from "../../findings/dose.js";
 import type { Figure } from "../../findings/figure.js";
-import { dataOf } from "../../findings/figure.js";
+import { dataOf, tabled } from "../../findings/figure.js";
 import { count, figureOf, percent, signed } from "../../findings/numbers.js";
 import { visible } from "../../findings/text.js";
 import { glimpse, type Html, html } from "../../report/markup.js";
@@ -174,20 +174,15 @@ function differences({ intervention }: CompareResult, prompts: Prompt[]): Figure
       xAxis: "strength",
       legend: "change of the target's probability",
     },
-    columns: [
-      { name: "prompt", label: "prompt" },
-      { name: "strength", label: "strength" },
-      { name: "delta", label: "change of probability" },
-      { name: "target", label: "target token" },
-    ],
-    rows: cells.map(({ name, strength, delta, target }) => [name, strength, delta, target]),
+    ...tabled(cells, {
+      prompt: ["prompt", (one) => one.name, String],
+      strength: ["strength", (one) => one.strength, String],
+      delta: ["change of probability", (one) => one.delta, signed],
+      target: ["target token", (one) => one.target, String],
+    }),
     details: cells.map(
       ({ name, strength, delta, target }) => `${name}\nstrength ${strength}\n${target}  ${signed(delta)}`,
     ),
-    table: {
-      head: ["prompt", "strength", "target", "change"],
-      rows: cells.map(({ name, strength, delta, target }) => [name, String(strength), target, signed(delta)]),
-    },
   };
 }
 
@@ -224,29 +219,18 @@ function changes(prompts: Prompt[]): Figure[] {
         yAxis: "norm of the change / norm of the activation",
         dots: true,
       },
-      ...dataOf(points, {
-        prompt: ["prompt", (one) => one.name],
-        strength: ["strength", (one) => one.strength],
-        share: ["change relative to the activation's norm", (one) => one.share],
-        length: ["norm of the change", (one) => one.length],
-        row_length: ["norm of the activation", (one) => one.row_length],
-        rows: ["edited positions", (one) => one.rows],
+      ...tabled(points, {
+        prompt: ["prompt", (one) => one.name, String],
+        strength: ["strength", (one) => one.strength, String],
+        share: ["change relative to the activation's norm", (one) => one.share, percent],
+        length: ["norm of the change", (one) => one.length, figureOf],
+        row_length: ["norm of the activation", (one) => one.row_length, figureOf],
+        rows: ["edited positions", (one) => one.rows, String],
       }),
       details: points.map(
         ({ name, strength, share, length, row_length, rows }) =>
           `${name}\nstrength ${strength}\n${percent(share)} of the activation's norm\n${figureOf(length)} of ${figureOf(row_length)}\n${count(rows, "position")}`,
       ),
-      table: {
-        head: ["prompt", "strength", "positions", "change", "activation", "share"],
-        rows: points.map(({ name, strength, share, length, row_length, rows }) => [
-          name,
-          String(strength),
-          String(rows),
-          figureOf(length),
-          figureOf(row_length),
-          percent(share),
-        ]),
-      },
     },
   ];
 }

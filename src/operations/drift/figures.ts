@@ -1,6 +1,6 @@
 import type { DriftResult, Measured } from "../../contracts/index.js";
 import type { Figure } from "../../findings/figure.js";
-import { dataOf } from "../../findings/figure.js";
+import { dataOf, tabled } from "../../findings/figure.js";
 import { count, figureOf } from "../../findings/numbers.js";
 import type { Findings } from "../../report/parts.js";
 
@@ -111,22 +111,13 @@ function artefacts({ dictionary, probe, vector }: DriftResult): Figure[] {
       title: "Artefacts in both models",
       description: "The same measurements in both models. The table has 95 % bootstrap intervals over texts.",
       chart: { kind: "bars", label: "name", value: "value", axis: "share" },
-      ...dataOf(bars, {
-        name: ["name", (one) => one.name],
-        value: ["value", (one) => one.value],
-        low: ["low", (one) => one.low],
-        high: ["high", (one) => one.high],
+      ...tabled(bars, {
+        name: ["measurement", (one) => one.name, String],
+        value: ["value", (one) => one.value, figureOf],
+        low: ["low", (one) => one.low, figureOf],
+        high: ["high", (one) => one.high, figureOf],
       }),
       details: bars.map((bar) => `${bar.name}\n${shown(bar)}`),
-      table: {
-        head: ["measurement", "value", "low", "high"],
-        rows: bars.map(({ name, value, low, high }) => [
-          name,
-          figureOf(value),
-          figureOf(low),
-          figureOf(high),
-        ]),
-      },
     },
   ];
 }

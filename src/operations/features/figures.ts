@@ -1,7 +1,7 @@
 import type { FeaturePage, FeaturesResult } from "../../contracts/index.js";
 import { greatest, greatestActivation, shadeOf, upTo } from "../../findings/features.js";
 import type { Figure } from "../../findings/figure.js";
-import { dataOf } from "../../findings/figure.js";
+import { tabled } from "../../findings/figure.js";
 import { count, figureOf, percent, signed } from "../../findings/numbers.js";
 import { visible } from "../../findings/text.js";
 import { glimpse, Html, html } from "../../report/markup.js";
@@ -57,15 +57,11 @@ function histogram({ feature, histogram, active_tokens }: FeaturePage, name: str
     title: `${name}: activations`,
     description: `Histogram of its activations on the ${count(active_tokens, "token")} of these texts where it is active.`,
     chart: { kind: "bars", label: "from", value: "tokens", axis: "tokens" },
-    ...dataOf(histogram, {
-      from: ["activation from", ({ least }) => figureOf(least)],
-      tokens: ["tokens", (one) => one.tokens],
+    ...tabled(histogram, {
+      from: ["activation from", ({ least }) => figureOf(least), String],
+      tokens: ["tokens", (one) => one.tokens, String],
     }),
     details: histogram.map(({ least, tokens }) => `${count(tokens, "token")} from ${figureOf(least)}`),
-    table: {
-      head: ["activation from", "tokens"],
-      rows: histogram.map(({ least, tokens }) => [figureOf(least), String(tokens)]),
-    },
   };
 }
 
@@ -79,51 +75,39 @@ function named(page: FeaturePage, name: string, way: "raises" | "lowers"): Figur
       title: `${name}: tokens it ${way}`,
       description: `Tokens this feature ${way === "raises" ? "promotes" : "suppresses"} most (direct logit effect, mean-centred).`,
       chart: { kind: "bars", label: "token", value: "effect", axis: "direct logit effect" },
-      ...dataOf(tokens, {
-        token: ["token", ({ token }) => visible(token)],
-        token_id: ["token id", (one) => one.token_id],
-        effect: ["direct logit effect", (one) => one.effect],
+      ...tabled(tokens, {
+        token: ["token", ({ token }) => visible(token), String],
+        token_id: ["token id", (one) => one.token_id, String],
+        effect: ["direct logit effect", (one) => one.effect, figureOf],
       }),
       details: tokens.map(
         ({ token, token_id, effect }) => `${visible(token)} (id ${token_id})\n${signed(effect)}`,
       ),
-      table: {
-        head: ["token", "id", "effect"],
-        rows: tokens.map(({ token, token_id, effect }) => [
-          visible(token),
-          String(token_id),
-          figureOf(effect),
-        ]),
-      },
     },
   ];
 }
 
 function near({ feature, neighbours, raised, lowered }: FeaturePage, name: string): Figure[] {
-  const names = neighbours.map(
-    ({ feature, label }) => `feature ${feature}${label === undefined ? "" : `: ${glimpse(label, 80)}`}`,
-  );
+  const named = neighbours.map(({ feature, label, cosine }) => ({
+    name: `feature ${feature}${label === undefined ? "" : `: ${glimpse(label, 80)}`}`,
+    cosine,
+  }));
   return [
     {
       id: `feature-${feature}-near`,
       title: `${name}: nearest features`,
       description: "The features with the most similar decoder rows, by cosine.",
       chart: { kind: "bars", label: "feature", value: "cosine", axis: "cosine of the decoder rows" },
-      columns: [
-        { name: "feature", label: "feature" },
-        { name: "cosine", label: "cosine" },
-      ],
-      rows: neighbours.map(({ cosine }, at) => [names[at] as string, cosine]),
-      details: neighbours.map(({ cosine }, at) => `${names[at]}\n${figureOf(cosine)}`),
+      ...tabled(named, {
+        feature: ["feature", (one) => one.name, String],
+        cosine: ["cosine", (one) => one.cosine, figureOf],
+      }),
+      details: named.map(({ name, cosine }) => `${name}\n${figureOf(cosine)}`),
       ...((raised === null || lowered === null) && {
         notes: [
           "This model has no logit lens, so the tokens that the feature raises and lowers are unknown.",
         ],
       }),
-      table: {
-        head: ["feature", "cosine"],
-        rows: neighbours.map(({ cosine }, at) => [names[at] as string, figureOf(cosine)]),
-      },
     },
   ];
 }
@@ -158,25 +142,17 @@ function strongest({ features, texts }: FeaturesResult): Figure {
     title: "Strongest features",
     description: "The features with the largest activation anywhere in the texts.",
     chart: { kind: "bars", label: "feature", value: "max", axis: "max activation" },
-    ...dataOf(features, {
-      feature: ["feature", ({ feature }) => `feature ${feature}`],
-      max: ["max activation", (one) => one.max],
-      frequency: ["share of tokens", (one) => one.frequency],
+    ...tabled(features, {
+      feature: ["feature", ({ feature }) => `feature ${feature}`, String],
+      max: ["max activation", (one) => one.max, figureOf],
+      mean: ["mean where active", (one) => one.mean, figureOf],
+      frequency: ["share of tokens", (one) => one.frequency, percent],
+      after: ["strongest after", ({ text, token }) => around(text, token), String],
     }),
     details: features.map(
       ({ feature, max, frequency, text, token }) =>
         `feature ${feature}\n${figureOf(max)} after ${around(text, token)}\nactive on ${percent(frequency)}`,
     ),
-    table: {
-      head: ["feature", "max", "mean where active", "share of tokens", "strongest after"],
-      rows: features.map(({ feature, max, mean, frequency, text, token }) => [
-        String(feature),
-        figureOf(max),
-        figureOf(mean),
-        percent(frequency),
-        around(text, token),
-      ]),
-    },
   };
 }
 

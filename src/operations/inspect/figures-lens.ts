@@ -1,6 +1,6 @@
 import type { InspectResult, Standing } from "../../contracts/index.js";
 import type { Figure, Shade } from "../../findings/figure.js";
-import { dataOf } from "../../findings/figure.js";
+import { dataOf, tabled } from "../../findings/figure.js";
 import { followedLayers, type LensReading, lensReadings, viewValues } from "../../findings/lens.js";
 import { figureOf, leastEntropy, mean, percent, shortNumber } from "../../findings/numbers.js";
 import { answerAt } from "../../findings/story.js";
@@ -348,27 +348,17 @@ export function answerByLayer(result: InspectResult): Figure[] {
         emphasis: "the model's answer",
         dots: true,
       },
-      ...dataOf(points, {
-        layer: ["layer", (one) => one.layer],
-        series: ["line", (one) => one.series],
-        token: ["token", ({ candidate }) => visible(candidate.token)],
-        probability: ["probability", ({ candidate }) => candidate.probability],
-        rank: ["rank", (one) => one.rank],
+      ...tabled(points, {
+        layer: ["layer", (one) => one.layer, String],
+        series: ["line", (one) => one.series, String],
+        token: ["token", ({ candidate }) => visible(candidate.token), String],
+        probability: ["probability", ({ candidate }) => candidate.probability, percent],
+        rank: ["rank", (one) => one.rank, String],
       }),
       details: points.map(
         ({ layer, series, candidate, rank }) =>
           `layer ${layer}, ${series}\n${visible(candidate.token)}  rank ${rank}, ${percent(candidate.probability)}`,
       ),
-      table: {
-        head: ["layer", "line", "token", "probability", "rank"],
-        rows: points.map(({ layer, series, candidate, rank }) => [
-          String(layer),
-          series,
-          visible(candidate.token),
-          percent(candidate.probability),
-          String(rank),
-        ]),
-      },
     },
   ];
 }

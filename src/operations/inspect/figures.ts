@@ -1,7 +1,7 @@
 import type { InspectResult } from "../../contracts/index.js";
 import { layersByPoint, pointMeanings } from "../../findings/blocks.js";
 import type { Figure } from "../../findings/figure.js";
-import { dataOf } from "../../findings/figure.js";
+import { dataOf, tabled } from "../../findings/figure.js";
 import { figureOf, percent, shortNumber } from "../../findings/numbers.js";
 import { story } from "../../findings/story.js";
 import { visible } from "../../findings/text.js";
@@ -95,21 +95,13 @@ function nextTokens({ next_tokens: candidates }: InspectResult): Figure {
     title: "Next token",
     description: "The model's most probable next tokens after the last token.",
     chart: { kind: "bars", label: "token", value: "probability", axis: "probability", domain: [0, 1] },
-    ...dataOf(candidates, {
-      token: ["token", ({ token }) => visible(token)],
-      token_id: ["token id", (one) => one.token_id],
-      probability: ["probability", (one) => one.probability],
+    ...tabled(candidates, {
+      token: ["token", ({ token }) => visible(token), String],
+      token_id: ["token id", (one) => one.token_id, String],
+      probability: ["probability", (one) => one.probability, percent],
     }),
     details: candidates.map(
       ({ token, token_id, probability }) => `${visible(token)} (id ${token_id})\n${percent(probability)}`,
     ),
-    table: {
-      head: ["token", "id", "probability"],
-      rows: candidates.map(({ token, token_id, probability }) => [
-        visible(token),
-        String(token_id),
-        percent(probability),
-      ]),
-    },
   };
 }

@@ -1,6 +1,6 @@
 import type { ProbeResult } from "../../contracts/index.js";
 import type { Figure } from "../../findings/figure.js";
-import { dataOf } from "../../findings/figure.js";
+import { dataOf, tabled } from "../../findings/figure.js";
 import { count, figureOf, percent } from "../../findings/numbers.js";
 import {
   bestLayer,
@@ -16,6 +16,7 @@ import type { Findings, Passage } from "../../report/parts.js";
 
 type Report = ProbeResult["reports"][number];
 
+const threeDigits = (value: number) => value.toFixed(3);
 const histogramBins = 20;
 const calibrationBins = 10;
 const worstShown = 10;
@@ -211,26 +212,21 @@ function rocCurves(reports: Report[]): Figure {
       // Curves of good probes overlap.
       ...(reports.length > 3 ? { panel: { column: "layer", label: "" } } : {}),
     },
-    ...dataOf(points, {
-      layer: ["layer (AUROC)", (one) => one.name],
-      false_positive_rate: ["false positive rate", (one) => one.falsePositiveRate],
-      true_positive_rate: ["true positive rate", (one) => one.truePositiveRate],
-      threshold: ["threshold", ({ threshold }) => (Number.isFinite(threshold) ? threshold : null)],
+    ...tabled(points, {
+      layer: ["layer (AUROC)", (one) => one.name, String],
+      false_positive_rate: ["false positive rate", (one) => one.falsePositiveRate, threeDigits],
+      true_positive_rate: ["true positive rate", (one) => one.truePositiveRate, threeDigits],
+      threshold: [
+        "threshold",
+        ({ threshold }) => (Number.isFinite(threshold) ? threshold : null),
+        (value: number | null) => (value === null ? "" : figureOf(value)),
+      ],
     }),
     details: points.map(
       ({ name, falsePositiveRate, truePositiveRate, threshold }) =>
         `${name}\nscore ${Number.isFinite(threshold) ? `at least ${figureOf(threshold)}` : "above all"}\n` +
         `true positives ${percent(truePositiveRate)}, false positives ${percent(falsePositiveRate)}`,
     ),
-    table: {
-      head: ["layer (AUROC)", "threshold", "false positive rate", "true positive rate"],
-      rows: points.map(({ name, falsePositiveRate, truePositiveRate, threshold }) => [
-        name,
-        Number.isFinite(threshold) ? figureOf(threshold) : "",
-        falsePositiveRate.toFixed(3),
-        truePositiveRate.toFixed(3),
-      ]),
-    },
   };
 }
 
@@ -259,13 +255,13 @@ function reliability(reports: Report[]): Figure {
       panel: { column: "layer", label: "layer" },
       dots: true,
     },
-    ...dataOf(bins, {
-      layer: ["layer", (one) => one.layer],
-      from: ["bin from", (one) => one.from],
-      to: ["bin to", (one) => one.to],
-      examples: ["examples", (one) => one.size],
-      mean_score: ["mean score", (one) => one.meanScore],
-      positive_share: ["share of class 1", (one) => one.positiveShare],
+    ...tabled(bins, {
+      layer: ["layer", (one) => one.layer, String],
+      from: ["bin from", (one) => one.from, (from: number) => from.toFixed(1)],
+      to: ["bin to", (one) => one.to, (to: number) => to.toFixed(1)],
+      examples: ["examples", (one) => one.size, String],
+      mean_score: ["mean score", (one) => one.meanScore, threeDigits],
+      positive_share: ["share of class 1", (one) => one.positiveShare, threeDigits],
     }),
     details: bins.map(
       ({ layer, from, to, size, meanScore, positiveShare }) =>
@@ -277,16 +273,6 @@ function reliability(reports: Report[]): Figure {
         .map(({ layer, brier }) => `layer ${layer} ${brier.toFixed(3)}`)
         .join(", ")}.`,
     ],
-    table: {
-      head: ["layer", "scores", "examples", "mean score", "share of class 1"],
-      rows: bins.map(({ layer, from, to, size, meanScore, positiveShare }) => [
-        String(layer),
-        `${from.toFixed(1)} to ${to.toFixed(1)}`,
-        String(size),
-        meanScore.toFixed(3),
-        positiveShare.toFixed(3),
-      ]),
-    },
   };
 }
 
@@ -320,28 +306,18 @@ function histogram(reports: Report[]): Figure {
       axis: "score",
       panels: ["layer", "split"],
     },
-    ...dataOf(filled, {
-      layer: ["layer", (one) => one.layer],
-      split: ["split", (one) => one.split],
-      from: ["score from", (one) => one.from],
-      to: ["score to", (one) => one.to],
-      class_1: ["examples of class 1", ({ ones }) => ones],
-      class_0: ["examples of class 0", ({ zeros }) => zeros],
+    ...tabled(filled, {
+      layer: ["layer", (one) => one.layer, String],
+      split: ["split", (one) => one.split, String],
+      from: ["score from", (one) => one.from, (from: number) => from.toFixed(2)],
+      to: ["score to", (one) => one.to, (to: number) => to.toFixed(2)],
+      class_1: ["examples of class 1", ({ ones }) => ones, String],
+      class_0: ["examples of class 0", ({ zeros }) => zeros, String],
     }),
     details: filled.map(
       ({ layer, split, from, to, ones, zeros }) =>
         `layer ${layer}, ${split}\nscore ${from.toFixed(2)} to ${to.toFixed(2)}\nclass 1: ${ones}, class 0: ${zeros}`,
     ),
-    table: {
-      head: ["layer", "split", "score", "class 1", "class 0"],
-      rows: filled.map(({ layer, split, from, to, ones, zeros }) => [
-        String(layer),
-        split,
-        `${from.toFixed(2)} to ${to.toFixed(2)}`,
-        String(ones),
-        String(zeros),
-      ]),
-    },
   };
 }
 

@@ -1,7 +1,7 @@
 import type { SaeResult } from "../../contracts/index.js";
 import { greatestActivation, shadeOf } from "../../findings/features.js";
 import type { Figure } from "../../findings/figure.js";
-import { dataOf } from "../../findings/figure.js";
+import { dataOf, tabled } from "../../findings/figure.js";
 import { figureOf, percent } from "../../findings/numbers.js";
 import { glimpse, Html, html } from "../../report/markup.js";
 import type { Findings, Passage } from "../../report/parts.js";
@@ -57,18 +57,14 @@ function densities(reports: Report[]): Figure {
       yAxis: "features",
       logarithmic: false,
     },
-    ...dataOf(bins, {
-      layer: ["layer", (one) => layerName(one.layer)],
-      share: ["share of activations, power of ten", (one) => Math.log10(one.share)],
-      features: ["features", (one) => one.count],
+    ...tabled(bins, {
+      layer: ["layer", (one) => layerName(one.layer), String],
+      share: ["share of activations, power of ten", (one) => Math.log10(one.share), figureOf],
+      features: ["features", (one) => one.count, String],
     }),
     details: bins.map(
       ({ layer, share, count }) => `layer ${layer}\n${count} features from ${percent(share)}`,
     ),
-    table: {
-      head: ["layer", "from a share of", "features"],
-      rows: bins.map(({ layer, share, count }) => [String(layer), figureOf(share), String(count)]),
-    },
   };
 }
 
@@ -90,16 +86,12 @@ function losses(reports: Report[]): Figure {
       yAxis: "loss",
       logarithmic: positive,
     },
-    ...dataOf(points, {
-      layer: ["layer", (one) => layerName(one.layer)],
-      step: ["step", (one) => one.step],
-      loss: ["loss", (one) => one.loss],
+    ...tabled(points, {
+      layer: ["layer", (one) => layerName(one.layer), String],
+      step: ["step", (one) => one.step, String],
+      loss: ["loss", (one) => one.loss, figureOf],
     }),
     details: points.map(({ layer, step, loss }) => `layer ${layer}, step ${step}\nloss ${figureOf(loss)}`),
-    table: {
-      head: ["layer", "step", "loss"],
-      rows: points.map(({ layer, step, loss }) => [String(layer), String(step), figureOf(loss)]),
-    },
   };
 }
 
@@ -170,27 +162,17 @@ function features(reports: Report[]): Figure {
       xAxis: "share of texts on which it is active",
       yAxis: "mean activation",
     },
-    ...dataOf(points, {
-      layer: ["layer", (one) => layerName(one.layer)],
-      feature: ["feature", (one) => one.feature],
-      frequency: ["frequency", (one) => one.frequency],
-      mean: ["mean activation", (one) => one.mean],
-      example: ["top example", (one) => one.example],
+    ...tabled(points, {
+      layer: ["layer", (one) => layerName(one.layer), String],
+      feature: ["feature", (one) => one.feature, String],
+      frequency: ["frequency", (one) => one.frequency, percent],
+      mean: ["mean activation", (one) => one.mean, figureOf],
+      example: ["top example", (one) => one.example, String],
     }),
     details: points.map(
       ({ layer, feature, mean, frequency, example }) =>
         `layer ${layer}, feature ${feature}\nactive on ${percent(frequency)}, mean ${figureOf(mean)}\n${example}`,
     ),
-    table: {
-      head: ["layer", "feature", "frequency", "mean activation", "top example"],
-      rows: points.map(({ layer, feature, mean, frequency, example }) => [
-        String(layer),
-        String(feature),
-        percent(frequency),
-        figureOf(mean),
-        example,
-      ]),
-    },
   };
 }
 
