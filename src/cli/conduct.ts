@@ -1,7 +1,15 @@
 import { Lab, type Settings } from "../client/index.js";
 import { checkSubmission, type Job, type Operation } from "../contracts/index.js";
 import type { LensView } from "../contracts/names.js";
-import { bold, canvasOf, dim, JobProgress, jobPicture, ProgressLine } from "../terminal/index.js";
+import {
+  bold,
+  type Canvas,
+  canvasOf,
+  dim,
+  JobProgress,
+  jobPicture,
+  ProgressLine,
+} from "../terminal/index.js";
 import { UsageError } from "./exit-code.js";
 import { print, printJson, shortPath } from "./output.js";
 import { runExperiment } from "./run-experiment.js";
@@ -76,10 +84,13 @@ async function detach(
 /** Prints a job's picture and lists its files. */
 export function printJob(job: Job, files: readonly string[], show?: LensView): Promise<void> {
   const canvas = { ...canvasOf(process.stdout), lensView: show };
-  const lines = jobPicture(job, canvas);
-  files.forEach((file, index) => {
-    const label = dim((index === 0 ? "Saved" : "").padEnd(13), canvas.colors);
-    lines.push(label + (index === 0 ? bold(shortPath(file), canvas.colors) : shortPath(file)));
+  return print([...jobPicture(job, canvas), ...savedLines(files, canvas)].join("\n"));
+}
+
+/** The paths of saved files, as lines below a picture. */
+export function savedLines(files: readonly string[], { colors }: Canvas): string[] {
+  return files.map((file, index) => {
+    const path = shortPath(file);
+    return dim((index === 0 ? "Saved" : "").padEnd(13), colors) + (index === 0 ? bold(path, colors) : path);
   });
-  return print(lines.join("\n"));
 }

@@ -6,7 +6,7 @@ import { defaults, limits } from "../contracts/limits.js";
 import { blockPoints } from "../contracts/names.js";
 import type { ConductOptions } from "./conduct.js";
 import { UsageError } from "./exit-code.js";
-import { integerBetween, layerList } from "./options.js";
+import { integerBetween, layerList, numbersThat } from "./options.js";
 import { labOption, origin } from "./service-address.js";
 
 /** Options of all experiments. */
@@ -115,19 +115,11 @@ export async function run(
   if (config.operation !== undefined && config.operation !== operation) {
     throw new UsageError(`${options.config} is a submission of ${config.operation}, not of ${operation}.`);
   }
-  const {
-    config: _config,
-    lab: _lab,
-    out: _out,
-    json: _json,
-    detach: _detach,
-    quiet: _quiet,
-    show: _show,
-    ...named
-  } = options;
   const fieldOf = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   const flags = {
-    ...Object.fromEntries(Object.entries(named).map(([name, value]) => [fieldOf(name), value])),
+    ...Object.fromEntries(
+      Object.entries(options).flatMap(([name, value]) => (own.has(name) ? [] : [[fieldOf(name), value]])),
+    ),
     ...given,
   };
   const { operation: _operation, ...submission } = {
@@ -146,6 +138,9 @@ export function localPath(model: string): string {
   return model !== "demo" && existsSync(model) ? resolve(model) : model;
 }
 
+/** Options of the command itself, which are not fields of a submission. */
+const own = new Set(["config", "lab", "out", "json", "detach", "quiet", "show"]);
+
 /** A parser of hook point names. */
 export function pointList(known: readonly string[]): (text: string) => string[] {
   return (text) => {
@@ -157,12 +152,7 @@ export function pointList(known: readonly string[]): (text: string) => string[] 
   };
 }
 
-export function indexList(text: string): number[] {
-  return text.split(",").map((part) => {
-    if (!/^\s*-?\d+\s*$/.test(part)) throw new InvalidArgumentError("Write token indices such as 3,4,-1.");
-    return Number(part);
-  });
-}
+export const indexList = numbersThat(Number.isInteger, "Write token indices such as 3,4,-1.");
 
 export function aNumber(text: string): number {
   const value = text.trim() === "" ? Number.NaN : Number(text);

@@ -66,8 +66,7 @@ export function numberBetween(minimum: number, maximum: number): (text: string) 
 
 /** An option parser that collects repeated values. */
 export function collect(text: string, before: string[] = []): string[] {
-  if (text === "") throw new InvalidArgumentError("It must not be empty.");
-  return [...before, text];
+  return [...before, filled(text)];
 }
 
 /** An option parser that collects LoRA adapters, `file` or `file:scale`. */
@@ -80,13 +79,30 @@ export function loraList(
   return [...before, { path, scale: Number(scale) }];
 }
 
+/** An option parser for numbers separated by commas. @param hint shown for invalid lists */
+export function numbersThat(
+  valid: (number: number) => boolean,
+  hint: string,
+  together: (numbers: number[]) => boolean = () => true,
+): (text: string) => number[] {
+  return (text) => {
+    const numbers = text.split(",").map((part) => (part.trim() === "" ? Number.NaN : Number(part)));
+    if (!numbers.every(valid) || !together(numbers)) throw new InvalidArgumentError(hint);
+    return numbers;
+  };
+}
+
 /** A parser of shares: `3,1`. */
-export function shareList(text: string): number[] {
-  const shares = text.split(",").map((share) => (share.trim() === "" ? Number.NaN : Number(share)));
-  if (shares.length > 128 || !shares.every((share) => share >= 0) || !shares.some((share) => share > 0)) {
-    throw new InvalidArgumentError("Write numbers separated by commas, such as 3,1.");
-  }
-  return shares;
+export const shareList = numbersThat(
+  (share) => share >= 0,
+  "Write numbers separated by commas, such as 3,1.",
+  (shares) => shares.length <= 128 && shares.some((share) => share > 0),
+);
+
+/** An option parser for texts that must not be empty. */
+export function filled(text: string): string {
+  if (text === "") throw new InvalidArgumentError("It must not be empty.");
+  return text;
 }
 
 /** An option parser for block indices: `5`, `0,3,7`, `0-7`, `0-3,7`. */

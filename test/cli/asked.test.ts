@@ -87,8 +87,8 @@ test("vectors and probes: listed in lines, shown as tables, forgotten, and as JS
   assert.equal(JSON.parse(await told("vector", "list", "--json")).vectors.length, 2);
   assert.equal(JSON.parse(await told("vector", "rm", "calm", "--json")), { deleted: true });
   service.answers = { "GET /lab/vectors": { vectors: [] }, "GET /lab/probes": { probes: [] } };
-  assert.is(await told("vector", "list"), "There are no vectors yet; tapline vector make makes one.\n");
-  assert.is(await told("probe", "list"), "There are no probes yet; tapline probe make makes one.\n");
+  assert.is(await told("vector", "list"), "No vectors saved yet. Create one with tapline vector make.\n");
+  assert.is(await told("probe", "list"), "No probes saved yet. Create one with tapline probe make.\n");
 });
 
 test("making one sends both lists, and of the settings what was said", async () => {
@@ -146,7 +146,7 @@ test("adding sends the file's bytes, and what it does not say itself", async () 
   service.begin();
   for (const [words, sentence] of [
     [["add", "n", refusal, "--format", "refusal"], "direction_metadata.json is not valid JSON; use --layer."],
-    [["add", "n", join(folder, "nowhere")], `${join(folder, "nowhere")} cannot be read (ENOENT).`],
+    [["add", "n", join(folder, "nowhere")], `Cannot read ${join(folder, "nowhere")} (ENOENT).`],
     [["add", "n", bytes, "--layer", "256"], "It must be a whole number between 0 and 255."],
   ] as const) {
     const { code, stderr } = await command(["vector", ...words, "--url", service.url]);
@@ -271,7 +271,7 @@ test("executions: by id, by its beginning, or the newest that has ended", async 
   assert.equal(service.asked().at(-1), [`GET /executions/${oldest}`]);
   assert.is(service.asked().length, 7, "a whole id is asked for at once");
   for (const [name, sentence] of [
-    ["1", "2 requests begin with 1."],
+    ["1", "2 requests start with 1."],
     ["9", "The server has no record of request 9; it keeps only recent ones."],
   ] as const) {
     const { code, stderr } = await command(["executions", name, "--url", service.url]);
@@ -327,7 +327,7 @@ test("a job is named by its id, an unmistakable beginning of four characters or 
   assert.equal(JSON.parse(await ofLab("cancel", second, "--json")).id, second);
   assert.is(service.asked().length, 5, "a whole id is asked for at once");
   for (const [name, sentence] of [
-    ["abcd", "2 jobs begin with abcd."],
+    ["abcd", "2 jobs start with abcd."],
     ["abc", "There is no job abc; use its id, at least four characters of it, or last."],
     ["abcd3", "There is no job abcd3; use its id, at least four characters of it, or last."],
     ["ABCD1", "There is no job ABCD1; use its id, at least four characters of it, or last."],
@@ -395,7 +395,7 @@ test("job --wait looks until it has ended, downloads what it left, and ends with
 test("rm: jobs by whole ids, one after the other; nothing is removed where one of the names is none", async () => {
   const [first, second] = ["d".repeat(32), "e".repeat(32)];
   service.answers = { [`DELETE /lab/v1/jobs/${first}`]: {}, [`DELETE /lab/v1/jobs/${second}`]: {} };
-  assert.is(await ofLab("rm", first, second), `Job ${first} is removed.\nJob ${second} is removed.\n`);
+  assert.is(await ofLab("rm", first, second), `Deleted job ${first}.\nDeleted job ${second}.\n`);
   service.begin();
   for (const name of ["last", "d".repeat(31), "D".repeat(32)]) {
     const { code, stderr } = await command(["rm", first, name, "--lab", service.url]);

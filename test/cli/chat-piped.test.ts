@@ -54,7 +54,7 @@ test("each line is a message, a command's word goes to the other stream, and wha
   serves(["one", "two"]);
   const { code, stdout, stderr } = await chat("a\n\n  b \n/think off\nc\n/exit\nd\n");
   assert.equal([code, stdout], [0, "Yes.\nYes.\nYes.\n"]);
-  assert.is(stderr, "Thinking is off (if the model's template supports it).\n");
+  assert.is(stderr, "Thinking: off (if the model's template supports it).\n");
   const answer = { role: "assistant", content: "Yes." };
   const base = { model: "one", stream: true };
   assert.equal(requests(), [
@@ -108,7 +108,7 @@ test("flags that contradict each other or say nothing are refused before anybody
   for (const [words, sentence] of [
     ["--model demo", "--model starts a server and --url uses a running one: they cannot be combined."],
     ["--system a --system-file b", "--system and --system-file cannot be combined."],
-    ["--system-file /nowhere/at/all", "/nowhere/at/all cannot be read (ENOENT)."],
+    ["--system-file /nowhere/at/all", "/Cannot read .*nowhere/at/all (ENOENT)."],
     ["--steer polite", "Write a vector's name and a strength, such as polite:0.2."],
     ["--steer polite:", "Write a vector's name and a strength, such as polite:0.2."],
     ["--steer polite:x", "Write a vector's name and a strength, such as polite:0.2."],

@@ -92,11 +92,11 @@ test("thinking is said to the server only where somebody said it", async () => {
   const { say, last, command } = conversation();
   assert.equal(command("/think"), { text: "Thinking: server default." });
   for (const [word, tell, template] of [
-    ["on", "Thinking is on (if the model's template supports it).", { enable_thinking: true }],
-    ["off", "Thinking is off (if the model's template supports it).", { enable_thinking: false }],
+    ["on", "Thinking: on (if the model's template supports it).", { enable_thinking: true }],
+    ["off", "Thinking: off (if the model's template supports it).", { enable_thinking: false }],
     ["auto", "Thinking: server default.", undefined],
   ] as const) {
-    assert.equal(command(`/think ${word}`), { tell });
+    assert.equal(command(`/think ${word}`), { text: tell });
     await say("x");
     assert.equal(last()[1], { model: "m", ...(template && { chat_template_kwargs: template }) }, word);
   }
@@ -104,7 +104,7 @@ test("thinking is said to the server only where somebody said it", async () => {
   for (const word of ["maybe", "toString"]) {
     assert.equal(command(`/think ${word}`), { text: "Use /think on, /think off or /think auto." }, word);
   }
-  assert.equal(command("/think"), { text: "Thinking is on (if the model's template supports it)." });
+  assert.equal(command("/think"), { text: "Thinking: on (if the model's template supports it)." });
   const decided = conversation({ thinking: false });
   await decided.say("x");
   assert.equal(decided.last()[1], { model: "m", chat_template_kwargs: { enable_thinking: false } });

@@ -42,7 +42,7 @@ test("a dictionary is added with what its files do not say, told in a line and i
   );
   assert.is(
     await said("dictionary", "list"),
-    "There are no dictionaries yet; tapline dictionary add keeps one.\n",
+    "No dictionaries saved yet. Save one with tapline dictionary add.\n",
   );
   const shown = await said("dictionary", "add", "three", folder);
   const stored = JSON.parse(await said("dictionary", "show", "three", "--json")) as StoredDictionary;
@@ -123,7 +123,7 @@ test("the embedded model's lens is added by its name", async () => {
   assert.match(await said("lens", "list"), /^demo {21}jacobian, blocks 0-6, width 128 \(/);
   assert.is(await said("lens", "show", "demo"), shown);
   assert.is(await said("lens", "rm", "demo"), "demo is forgotten.\n");
-  assert.is(await said("lens", "list"), "There are no lenses yet; tapline lens add keeps one.\n");
+  assert.is(await said("lens", "list"), "No lenses saved yet. Save one with tapline lens add.\n");
   const without = await command(["lens", "fit", "x"]);
   assert.equal([without.code, without.stdout], [2, ""]);
 });

@@ -350,7 +350,7 @@ test("reports wait until somebody closes them, told in a line each, the oldest f
   assert.is(await said("dismiss", first!.toUpperCase()), `Report ${first!.toUpperCase()} is closed.\n`);
   assert.is((await said("reports")).split("\n").length, 2);
   await said("dismiss", second!);
-  assert.is(await said("reports"), "Nothing waits.\n");
+  assert.is(await said("reports"), "Nothing to review.\n");
   assert.equal(await refused("dismiss", first!), [
     ...[1, `There is no open report ${first}, or it is already in that state.`],
   ] as [number, string]);
@@ -382,12 +382,12 @@ test("an account's own words are exported; it is deleted only with --yes", async
   const words = ["delete-account", "ada@example.org"];
   assert.is(
     await said(...words),
-    "Would go: name, address and handle of ada@example.org, drafts 0, tokens 1.\n" +
-      `Would stay under "deleted account": ${counts}\nNothing was deleted. Use --yes to delete.\n`,
+    "Would delete: name, address and handle of ada@example.org, drafts 0, tokens 1.\n" +
+      `Would keep under "deleted account": ${counts}\nNothing was deleted. Use --yes to delete.\n`,
   );
   assert.is(
     await said(...words, "--yes"),
-    `Gone: name, address and handle of ada@example.org, drafts 0, tokens 1.\nStay under "deleted account": ${counts}\n`,
+    `Deleted: name, address and handle of ada@example.org, drafts 0, tokens 1.\nKept under "deleted account": ${counts}\n`,
   );
   assert.is((await refused(...words))[0], 1, "it is no longer there");
 });

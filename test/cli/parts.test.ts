@@ -101,7 +101,7 @@ test("keys, names, shares, adapters and origins", () => {
   assert.equal(loraList("a:-2"), [{ path: "a", scale: -2 }]);
   assert.throws(() => loraList(""), saying("It must be a .gguf file."));
   assert.equal(originList("https://b.example", ["*"]), ["*", "https://b.example"]);
-  assert.throws(() => originList("b.example"), saying("An origin looks like http://localhost:3000"));
+  assert.throws(() => originList("b.example"), saying("It must be an origin such as http://localhost:3000"));
   reads(
     deviceNames,
     [
@@ -198,7 +198,7 @@ test("paths are as short as they can be said; what cannot be written is a senten
   );
   const error = Object.assign(new Error("x"), { code: "ENOSPC", syscall: "write" });
   const told = unwritable("/a", error) as Error;
-  assert.equal([told.name, told.message], ["UserError", "/a cannot be written (ENOSPC); see --out."]);
+  assert.equal([told.name, told.message], ["UserError", "Cannot write /a (ENOSPC); see --out."]);
   const other = new Error("x");
   assert.is(unwritable("/a", other), other);
 });
@@ -260,7 +260,7 @@ test("a browser is opened where one would be seen", () => {
 test("the editor that the environment names", () => {
   assert.is(editorCommand({ VISUAL: "code -w", EDITOR: "ed" }), "code -w");
   assert.is(editorCommand({ VISUAL: "", EDITOR: "ed" }), "ed");
-  assert.throws(() => editorCommand({}), saying("There is no terminal and no editor: set VISUAL or EDITOR"));
+  assert.throws(() => editorCommand({}), saying("No terminal or editor: set VISUAL or EDITOR"));
 });
 
 test("what a server does is told: one line when it is ready, and each thing that goes wrong", async () => {
@@ -354,7 +354,7 @@ test("a cache without models, and with some", async () => {
   try {
     const { code, stdout } = await command(["models"]);
     assert.equal([code, stdout], [
-      ...[0, `The cache ${join(folder, "cache")}. Download one with tapline pull.\n`],
+      ...[0, `No GGUF models in the cache ${join(folder, "cache")}. Download one with tapline pull.\n`],
     ] as [number, string]);
     // What is left of a download goes with its repository: 3 bytes.
     const blobs = join(folder, "cache", "models--tiny--demo", "blobs");
@@ -433,7 +433,7 @@ test("what the demo saw", () => {
   );
   assert.is(
     row(plain, "Resident"),
-    "captured the serving model while it answered (layers 3, 7); its norms and those of the isolated job are the " +
+    "captured the serving model while it was answering (layers 3, 7); its norms and those of the isolated job are " +
       "same to the last bit.",
   );
   assert.is(row(plain, "Written"), "out/activations.npz (layer_0 … layer_7: float32 [1, 2, 128])");
@@ -466,15 +466,15 @@ test("a job is drawn as it was asked to be shown, and its files are told below, 
   assert.not.match(usual, /Written|has no rank/);
   // What it was not measured for is said in place of the grid.
   const ranked = await drawn([], "rank");
-  assert.match(ranked, /^The result has no rank at every token\.$/m);
+  assert.match(ranked, /^The result does not contain rank for every token\.$/m);
   assert.not.match(ranked, /^Logit lens {2}/m);
-  assert.match(await drawn(["/a/b.npz", "/a/job.json"]), /\nWritten {6}\/a\/b\.npz\n {13}\/a\/job\.json\n$/);
+  assert.match(await drawn(["/a/b.npz", "/a/job.json"]), /\nSaved {8}\/a\/b\.npz\n {13}\/a\/job\.json\n$/);
 });
 
 test("the port of studies is from 0 to 65535, which is seen before anything is started", async () => {
   for (const port of ["0", "65535"]) {
     const { code, stderr } = await command(["studies", "--port", port]);
-    assert.equal([code, stderr.split(" (")[0]], [1, "tapline: Say either --dev"], port);
+    assert.equal([code, stderr.split(" (")[0]], [1, "tapline: Use either --dev"], port);
   }
   for (const port of ["-1", "65536", "1.5", "x"]) {
     const { code, stderr } = await command(["studies", "--port", port]);

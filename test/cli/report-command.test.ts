@@ -56,7 +56,7 @@ test("what is asked for twice, or not at all, is refused", async () => {
     [["one.json", "--json", "one.json"], "A job and --json cannot be combined."],
     [["--json", ""], "It must be a file."],
     [["one.json", "--out", ""], "It must be a file."],
-    [["--json", "none.json"], "none.json cannot be read (ENOENT)."],
+    [["--json", "none.json"], "Cannot read none.json (ENOENT)."],
   ] as const) {
     const { code, stdout, stderr } = await command(["report", ...words]);
     assert.equal([code, stdout], [2, ""]);

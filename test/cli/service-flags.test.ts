@@ -149,8 +149,8 @@ test("serve: who else may use it now is told, where anybody may", () => {
   }
   const [open, keyed] = ["/v1 and /health without a key", "all but /lab and /executions with the key"];
   for (const host of ["0.0.0.0", "::", "10.0.0.1", "a127.0.0.1", "localhost.example", "::11"]) {
-    assert.is(sharing(host, undefined), `Whoever reaches ${host} may now use ${open}.`);
-    assert.is(sharing(host, "k"), `Whoever reaches ${host} may now use ${keyed}.`);
+    assert.is(sharing(host, undefined), `Anyone who can reach ${host} can use ${open}.`);
+    assert.is(sharing(host, "k"), `Anyone who can reach ${host} can use ${keyed}.`);
   }
 });
 

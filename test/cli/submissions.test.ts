@@ -102,7 +102,7 @@ test("inspect: every flag is its field, and what is not said is not sent", async
   assert.is(await refused("inspect x --heads 1"), "--heads requires --attention.");
   assert.match(
     await refused("inspect x --points mid,out"),
-    "“out” is none of block_in, attn_out, mid, ffn_out.",
+    "“out” is not one of block_in, attn_out, mid, ffn_out.",
   );
   assert.match(await refused("inspect x --points mid,mid"), "A hook point occurs twice.");
   assert.match(
@@ -232,16 +232,16 @@ test("probe and sae: examples from a file, and their settings", async () => {
     "--threads requires --from: otherwise the Lab chooses.",
   );
   for (const [words, sentence] of [
-    ["--learning-rate 1.5", "It must be a number from 0 to 1."],
-    ["--warmup -1", "It must be a number from 0 to 1."],
-    ["--sparsity 1001", "It must be a number from 0 to 1000."],
+    ["--learning-rate 1.5", "It must be a number between 0 and 1."],
+    ["--warmup -1", "It must be a number between 0 and 1."],
+    ["--sparsity 1001", "It must be a number between 0 and 1000."],
     ["--features 7", "It must be a whole number between 8 and 65536."],
     ["--batch 65537", "It must be a whole number between 1 and 65536."],
     ["--k 0", "It must be a whole number between 1 and 65536."],
   ] as const) {
     assert.match(await refused(`sae ${words}`), sentence);
   }
-  assert.match(await refused("sae --decay", " "), "It must be a number from 0 to 1.");
+  assert.match(await refused("sae --decay", " "), "It must be a number between 0 and 1.");
 });
 
 test("sae --from is trained here: what a Lab or a model would be for is refused by its flag", async () => {
@@ -267,7 +267,7 @@ test("sae --from is trained here: what a Lab or a model would be for is refused 
   assert.match(await said("--no-out"), "--from requires a folder: use --out.");
   assert.match(
     await said("--k", "9", "--features", "8", "--architecture", "topk"),
-    "k: must be at most the 8 features, got 9.",
+    "k: must be at most the number of features (8), got 9.",
   );
   assert.match(await said("--k", "9"), "k: applies to topk and batchtopk, not to relu.");
 });
@@ -334,7 +334,7 @@ test("patch: the sweep's fields, by its own name", async () => {
   assert.match(await refused("patch a --corrupted b --positions 1,b"), "Write token indices such as 3,4,-1.");
   assert.match(
     await refused("patch a --corrupted b --points attention"),
-    "“attention” is none of block_in, head_out,",
+    "“attention” is not one of block_in, head_out,",
   );
 });
 

@@ -165,7 +165,10 @@ test("compare: what each intervention needs", () => {
       { positives: ["a"], negatives: ["b"] },
       "positives: belongs to steer, project_out and clamp, not to scale.",
     ],
-    [{ controls: true }, "controls: patch, steer, project_out, clamp and swap have one, not scale."],
+    [
+      { controls: true },
+      "controls: are available for patch, steer, project_out, clamp and swap, not for scale.",
+    ],
     [{ prompt: undefined }, "prompt: or prompts is required."],
     [{ intervention: "ablate", min: 1 }, "min: belongs to clamp, not to ablate."],
     [{ ...clamp, max: undefined }, "min: or max is required for clamp."],
@@ -348,14 +351,14 @@ test("drift: what tells two classes apart needs both; an autoencoder's k is of i
   for (const field of ["probe", "vector"]) {
     const with_ = { [field]: "p" };
     assert.is(drift([0, 1], with_), "accepted");
-    assert.is(drift([0, undefined, 1], with_), `examples[1].label: is required beside ${field}.`);
-    assert.is(drift([undefined, 1], with_), `examples[0].label: is required beside ${field}.`);
+    assert.is(drift([0, undefined, 1], with_), `examples[1].label: is required with ${field}.`);
+    assert.is(drift([undefined, 1], with_), `examples[0].label: is required with ${field}.`);
     assert.is(drift([1, 1], with_), `examples: must contain both classes with ${field}; none has label 0.`);
     assert.is(drift([0, 0], with_), `examples: must contain both classes with ${field}; none has label 1.`);
   }
   assert.throws(
     () => checkSaeSettings({ architecture: "topk", k: 1 } as never),
-    saying("k: must be at most the 0 features, got 1."),
+    saying("k: must be at most the number of features (0), got 1."),
   );
 });
 
@@ -376,7 +379,7 @@ test("inspect follows one token; features read one prompt or texts", () => {
   const pages = { ...features, texts: ["a"], pages: [1] };
   assert.is(sentence({ ...pages, labels: "https://example.org/labels" }), "accepted");
   assert.is(sentence({ ...pages, labels: "/labels.jsonl" }), "accepted");
-  assert.match(sentence({ ...pages, labels: "labels.jsonl" }), /^labels: must be a path from the root/);
+  assert.match(sentence({ ...pages, labels: "labels.jsonl" }), /^labels: must be an absolute path/);
   const unpaged = sentence({ ...features, texts: ["a"], labels: "https://example.org/labels" });
   assert.is(unpaged, "labels: requires pages.");
 });
@@ -520,7 +523,7 @@ test("sae: k belongs to the two that keep the k largest, and is at most the feat
     sentence({ operation: "sae", model: "m", from: "/rows", features: 32, ...more });
   for (const architecture of ["topk", "batchtopk"]) {
     assert.is(sae({ architecture, k: 32 }), "accepted");
-    assert.is(sae({ architecture, k: 33 }), "k: must be at most the 32 features, got 33.");
+    assert.is(sae({ architecture, k: 33 }), "k: must be at most the number of features (32), got 33.");
   }
   assert.is(sae({ architecture: "jumprelu", k: 4 }), "k: applies to topk and batchtopk, not to jumprelu.");
   assert.is(sae({ k: 4 }), "k: applies to topk and batchtopk, not to relu.");

@@ -122,10 +122,10 @@ test("what a tapline object was told, as lines: what was done, how much of it, a
     }),
     [
       "baseline of choice 0, without its interventions",
-      "steer v at layer 2, strength -1: 3 rows, changed by 0.0001234 of 12.35",
-      "steer feature d:4 at layer 2, strength -1 unit: 0 rows, changed by ? of ?. It did nothing.",
-      "steer at layer 2, strength -1: ? rows, changed by ? of ?",
-      "kept 2 rows as c",
+      "steer v at layer 2, strength -1: 3 positions, mean change 0.0001234 of norm 12.35",
+      "steer feature d:4 at layer 2, strength -1 unit: 0 positions, mean change ? of norm ?. It did nothing.",
+      "steer at layer 2, strength -1: ? positions, mean change ? of norm ?",
+      "captured 2 activations as c",
     ],
   );
 });

@@ -182,7 +182,7 @@ test("a row is as long as it is asked to be, and kept as it was read; one of no 
   const zero = speaking();
   assert.is(
     await refusal(() => run({ length: 20, positions: [0] }, zero)),
-    "The row of token 0 is zero and cannot be scaled.",
+    "The activation of token 0 is zero and cannot be scaled.",
   );
   assert.equal(zero.closed, ["context", "context"]);
   assert.is((await run({ positions: [0] })).found.explained[0]!.norm, 0);

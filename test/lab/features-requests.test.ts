@@ -309,7 +309,7 @@ test("texts that are too many or too long, and dictionaries of another place, ar
   );
   const words = (count: number) => new Array(count).fill("a").join(" ");
   const many = { texts: [words(8191), words(8192)], max_input_tokens: 1e6 };
-  assert.is(await says(many), "The texts have 16385 tokens; at most 16384 are read at once.");
+  assert.is(await says(many), "The texts have 16385 tokens; the limit is 16384.");
   await keep("mlp", { hook_name: "blocks.1.hook_mlp_out" });
   assert.is(await says({ dictionary: "mlp", prompt: "a" }), "No MLP here.");
   assert.is(

@@ -29,21 +29,18 @@ test("marks: what stands between them, where each span ends, and what is no way 
     ],
   });
   for (const [marked, message] of [
-    ["a [[b [[c]]", "clean opens a span with [[ inside of another."],
+    ["a [[b [[c]]", "clean opens a span with [[ inside another span."],
     ["a]] b", "clean has ]] without a matching [[."],
     ["[[a]]]]", "clean has ]] without a matching [[."],
     ["a [[]] b", "clean contains an empty span: [[]]."],
-    ["[[a]] [[b", "clean opens a span with [[ that is not closed."],
-    ["[[", "clean opens a span with [[ that is not closed."],
+    ["[[a]] [[b", "clean opens a span with [[ but does not close it."],
+    ["[[", "clean opens a span with [[ but does not close it."],
     ["plain", "clean contains no span: with aligned positions, mark each span to patch with [[ and ]]."],
   ] as const) {
     assert.is(await refusal(() => readMarks(marked, "clean")), message);
   }
   assert.is(readMarks("[[a]]".repeat(64), "x").spans.length, 64);
-  assert.is(
-    await refusal(() => readMarks("[[a]]".repeat(65), "x")),
-    "x marks 65 spans; at most 64 are aligned.",
-  );
+  assert.is(await refusal(() => readMarks("[[a]]".repeat(65), "x")), "x contains 65 spans; the limit is 64.");
 });
 
 test("a span's last token, with a BOS token before it or without, and none that is half of one", async () => {

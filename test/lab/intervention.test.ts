@@ -71,7 +71,7 @@ test("a comparison's note: what was ignored, what the edit reaches, and strength
   assert.is(compareNote(config, enough, ""), plain);
   assert.is(
     compareNote({ ...config, layers: [4, 5, 6] }, enough, "A side path."),
-    `Only the first selected layer, 4, is changed; 5, 6 had no part. ${plain} A side path.`,
+    `Only the first layer (4) was changed; 5, 6 were ignored. ${plain} A side path.`,
   );
   assert.is(
     compareNote(config, [trial(0, 0, 100), trial(1, 0.5, 100), trial(2, 0.999, 100)], ""),

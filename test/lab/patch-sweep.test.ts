@@ -266,9 +266,9 @@ test("marks that do not fit are told in a sentence", async () => {
     await told("The capital of France is"),
     "clean contains no span: with aligned positions, mark each span to patch with [[ and ]].",
   );
-  assert.is(await told("The [[capital of [[France]] is"), "clean opens a span with [[ inside of another.");
+  assert.is(await told("The [[capital of [[France]] is"), "clean opens a span with [[ inside another span.");
   assert.is(await told("The capital of France]] is"), "clean has ]] without a matching [[.");
-  assert.is(await told("The capital of [[France is"), "clean opens a span with [[ that is not closed.");
+  assert.is(await told("The capital of [[France is"), "clean opens a span with [[ but does not close it.");
   assert.is(await told("The [[]]capital is"), "clean contains an empty span: [[]].");
   assert.is(
     await told("The [[capital]] of [[France]] is"),
@@ -280,7 +280,7 @@ test("marks that do not fit are told in a sentence", async () => {
       "belongs to the next one.",
   );
   assert.match(await told("The capital of [[France ]]is"), /^clean: span 0, "France ", does not end/);
-  assert.is(await told("[[a]] ".repeat(65)), "clean marks 65 spans; at most 64 are aligned.");
+  assert.is(await told("[[a]] ".repeat(65)), "clean contains 65 spans; the limit is 64.");
   const one = { clean: "The capital of [[France]] is", corrupted: "The capital of [[Japan]] is" };
   const two = { clean: "The capital of [[France]] [[is]]", corrupted: "The capital of [[Japan]] [[is]]" };
   assert.is(

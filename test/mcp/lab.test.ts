@@ -153,7 +153,7 @@ test("what is refused comes as one sentence with the numbers", async () => {
     );
   }
   const aligned = { operation: "patch_sweep", model: "demo", clean: "a", positions: "aligned" };
-  assert.match(refusal(await mcp.call("lab_submit", aligned)), "corrupted: is required beside clean");
+  assert.match(refusal(await mcp.call("lab_submit", aligned)), "corrupted: is required with clean");
   const explained = {
     operation: "explain",
     model: "demo",

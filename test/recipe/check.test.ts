@@ -18,12 +18,12 @@ test("a recipe's names are its own, its ranges can fail, and its figures are of 
   assert.is(told(() => {}).slice(0, 9), "accepted:");
   const cases: [(recipe: Base) => unknown, string][] = [
     [(r) => Object.assign(r.steps[1]!, { id: "one" }), "Two of the recipe's steps are called one."],
-    [(r) => Object.assign(r.expected[1]!, { id: "a" }), "Two of the recipe's expected figures are called a."],
+    [(r) => Object.assign(r.expected[1]!, { id: "a" }), "Two of the recipe's expected values are called a."],
     [
       (r) => Object.assign(r.expected[0]!, { low: undefined }),
       "a needs low or high: without either it cannot fail.",
     ],
-    [(r) => Object.assign(r.expected[0]!, { high: 0.5 }), "a expects at least 1 and at most 0.5."],
+    [(r) => Object.assign(r.expected[0]!, { high: 0.5 }), "a: low must not exceed high, got 1 and 0.5."],
     [
       (r) =>
         Object.assign(r.expected[1]!, {
@@ -45,7 +45,7 @@ test("a recipe's names are its own, its ranges can fail, and its figures are of 
     ],
     [
       (r) => Object.assign(r.models[1]!, { layers: { three: [1] } }),
-      "Model owner/name has layers for three, which is no step.",
+      "Model owner/name has layers for three, which is not a step.",
     ],
     [
       (r) => Object.assign(r.models[0]!, { expected: { c: { low: 1, source: "x" } } }),
@@ -68,7 +68,7 @@ test("a recipe's names are its own, its ranges can fail, and its figures are of 
           variants: { q4: { id: "x/y" } },
           quantised: { q8: "Q8_0", q4: "Q8_0" },
         }),
-      "Model owner/name has the form q4 in both variants and quantised.",
+      "Model owner/name has the variant q4 in both variants and quantised.",
     ],
     [
       (r) => Object.assign(r.steps[0]!, { request: undefined }),
@@ -142,11 +142,11 @@ test("what is kept has one layer in each model, and one kind for who names it la
           keep: "q",
           contrast: { step: "two", texts: ":1", against: "1:" },
         }),
-      "Step three: keep is of a request.",
+      "Step three: keep requires request.",
     ],
     [
       (r) => Object.assign(r.steps[1]!, { keep: "q" }),
-      "Step two: keep applies only to sae and probe, not to inspect trains nothing.",
+      "Step two: keep applies only to sae and probe, not to inspect.",
     ],
   ];
   for (const [change, sentence] of cases)
@@ -191,7 +191,7 @@ test("a form of the model has its own revision, and what a request compares it w
   assert.equal(chooseModel(recipe, undefined), recipe.models[0]);
   assert.is(
     refusal(() => tasksOf(recipe, { id: "other", tested: false })),
-    "Step one runs on plain of the model: use --variant plain=….",
+    "Step one needs the variant plain of the model: use --variant plain=….",
   );
   // A feature that an earlier step picked comes in by its number.
   const results = new Map<string, unknown>([["pick", { feature: 9 }]]);

@@ -65,7 +65,7 @@ test("what is read at a path, number by number", () => {
   ] as const)
     assert.is(read(path), value, path);
   assert.equal([read("list/*", { take: "min" }), read("list/*", { take: "max" })], [10, 40]);
-  const nothing = (path: string) => `The result of step s holds nothing at ${path}.`;
+  const nothing = (path: string) => `The result of step s has no value at ${path}.`;
   for (const path of [
     "list/4",
     "list/-5",
@@ -90,7 +90,7 @@ test("what is read at a path, number by number", () => {
   );
   assert.is(
     refusal(() => read("text")),
-    'The result of step s holds "4" at text.',
+    'The result of step s has "4" at text, which is not a number.',
   );
   assert.is(
     refusal(() => read("list/0", { contains: "1" })),
@@ -102,7 +102,7 @@ test("what is read at a path, number by number", () => {
   );
   assert.is(
     refusal(() => read("none")),
-    "The result of step s holds null at none.",
+    "The result of step s has null at none, which is not a number.",
   );
   // -ln 0.5 and -ln 1: ln 2 and 0, and their mean.
   assert.ok(Math.abs(read("half/*", { surprise: true }) - Math.LN2 / 2) < 1e-15);
@@ -218,7 +218,7 @@ test("contrasts: groups from either end, tokens by their place, ties by the lowe
   });
   assert.is(
     refusal(() => found({ texts: "1:1" })),
-    "Step s has 3 texts; 1:1 is none of them.",
+    "Step s has 3 texts; the range 1:1 selects none.",
   );
   assert.is(
     refusal(() => contrasted({ step: "s", texts: ":2", against: "2:" }, { texts } as never, 2)),

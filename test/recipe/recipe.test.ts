@@ -85,10 +85,7 @@ test("readings: fields, indices, all, entries of a value, quoted texts", () => {
 });
 
 test("a reading that finds nothing, or no number, is a sentence and not a figure", () => {
-  assert.throws(
-    () => seen("trials/strength=3/probability"),
-    /step steer holds nothing at trials\/strength=3/,
-  );
+  assert.throws(() => seen("trials/strength=3/probability"), /step steer has no value at trials\/strength=3/);
   assert.throws(() => seen("trials/9/probability"), /holds nothing/);
   assert.throws(() => seen("note"), /holds "as text" at note/);
   assert.throws(() => seen("trials/0/probability", { contains: "x" }), /holds 0.25/);
@@ -154,7 +151,7 @@ test("what is wrong with a recipe is said before it runs", () => {
   );
   assert.throws(
     changed((r) => r.expected.push(r.expected[0]!)),
-    /expected figures are called late/,
+    /expected values are called late/,
   );
   assert.throws(
     changed((r) => Object.assign(r.expected[0]!, { low: undefined })),
@@ -296,13 +293,13 @@ test("what a recipe names was made by an earlier step of its own", () => {
     ],
     [
       (steps) => Object.assign(steps[1]!, { keep: "x" }),
-      /keep applies only to sae and probe, not to features trains nothing/,
+      /keep applies only to sae and probe, not to features/,
     ],
     [
       (steps) => Object.assign(steps[0]!.request!, { layers: [4, 5] }),
       /keep requires exactly one entry in layers, got 2/,
     ],
-    [(steps) => Object.assign(steps[5]!.request!, { other: "/a.gguf" }), /other is {"variant": NAME}/],
+    [(steps) => Object.assign(steps[5]!.request!, { other: "/a.gguf" }), /other must be {"variant": NAME}/],
     [
       (steps) => Object.assign(steps[5]!.request!, { other: { variant: "q4" } }),
       /Step drift runs on q4, which is no variant/,
@@ -431,7 +428,7 @@ test("reproduce: figures, files and the exit code, from a file of one's own", as
     writeFileSync(file, JSON.stringify(good));
     const again = await command(["reproduce", file, "--lab", lab.url, "--out", out, "--quiet"]);
     assert.is(again.code, 0, again.stderr);
-    assert.match(again.stdout, "All 1 figures held.");
+    assert.match(again.stdout, "All 1 values are in range.");
 
     // What a step keeps is there for the next one, and gone when the recipe ends, however it ends.
     const keeping = {

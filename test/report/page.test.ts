@@ -47,7 +47,7 @@ test("rows in words: what was said to each, shuffled values, and to none", async
     "av (Q8_0) puts 2 rows of layer 5 into words; to token 4: “a <b>capital</b> of Europe”.",
     "Without an activation it says: “nothing at all …”.",
     'Token 3, " France"',
-    "The row of layer 5 is 12.5 long and was put in 150 long.",
+    "The activation at layer 5 has norm 12.5 and was scaled to 150.",
     "a country of words …",
   ]) {
     assert.ok(text.includes(words), words);

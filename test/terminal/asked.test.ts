@@ -50,7 +50,7 @@ test("what is read, and what is patched into what", () => {
     "Read: 2 texts, through the dictionary d",
   ]);
   assert.equal(last("explain", { prompt: "p q", layer: 4 }), ["Explained: p q (layer 4)"]);
-  assert.equal(last("inspect", { prompt: "p", layers: [1, 2] }), ["Looked into: p (layers 1, 2)"]);
+  assert.equal(last("inspect", { prompt: "p", layers: [1, 2] }), ["Inspected: p (layers 1, 2)"]);
   const sides = { clean: "new", corrupted: "old" };
   assert.equal(last("patch_sweep", { ...sides, direction: "denoise" }), [
     "Patched: states of “new” into the run of “old”",

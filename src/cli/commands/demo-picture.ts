@@ -1,6 +1,6 @@
-import { relative } from "node:path";
 import { oneLine } from "../../findings/text.js";
 import { type Canvas, inspectPicture, labelled } from "../../terminal/index.js";
+import { shortPath } from "../output.js";
 import type { DemoReport } from "./demo-run.js";
 
 /** The demo's results as text. */
@@ -26,8 +26,8 @@ export function demoPicture(report: DemoReport, canvas: Canvas, folder = process
     ...(files === null
       ? []
       : [
-          ...row("Written", `${shown(files.activations, folder)} (${arraysOf(report)})`),
-          ...row("", shown(files.report, folder)),
+          ...row("Written", `${shortPath(files.activations, folder)} (${arraysOf(report)})`),
+          ...row("", shortPath(files.report, folder)),
         ]),
     ...row("Note", oneLine(result.note)),
     ...row(
@@ -56,10 +56,4 @@ function arraysOf({ job }: DemoReport): string {
   const [first, last] = [layers[0]?.layer, layers.at(-1)?.layer];
   const names = first === last ? `layer_${first}` : `layer_${first} … layer_${last}`;
   return `${names}: float32 [1, ${tokens.length}, ${provenance.n_embd}]`;
-}
-
-/** A path relative to the working directory, if it is inside it. */
-function shown(path: string, folder: string): string {
-  const near = relative(folder, path);
-  return near.startsWith("..") || near === "" ? path : near;
 }

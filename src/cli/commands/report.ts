@@ -1,7 +1,8 @@
 import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { UsageError } from "../exit-code.js";
+import { filled } from "../options.js";
 import { labOption, usualLab } from "../service-address.js";
 
 interface ReportOptions {
@@ -79,9 +80,4 @@ export async function jobFile(name: string): Promise<string | undefined> {
     if ((await stat(path).catch(() => undefined)) !== undefined) return path;
   }
   throw new UsageError(`${name} has no job.json: it is not an experiment's output folder.`);
-}
-
-function filled(text: string): string {
-  if (text === "") throw new InvalidArgumentError("It must be a file.");
-  return text;
 }

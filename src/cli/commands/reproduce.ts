@@ -6,6 +6,7 @@ import type { Recipe } from "../../contracts/recipe.js";
 import { UserError } from "../../contracts/user-error.js";
 import type { Texts } from "../../recipe/texts.js";
 import { exitCodes, UsageError } from "../exit-code.js";
+import { filled } from "../options.js";
 import { labOption, origin } from "../service-address.js";
 import type { RecipeOptions } from "./reproduce-recipe.js";
 import type { StudyOptions } from "./reproduce-study.js";
@@ -162,9 +163,4 @@ function named(text: string, before: Record<string, string> = {}): Record<string
   const [, name, value] = /^([^=]+)=(.+)$/.exec(text) ?? [];
   if (name === undefined || value === undefined) throw new InvalidArgumentError("It must be name=value.");
   return { ...before, [name]: value };
-}
-
-function filled(text: string): string {
-  if (text === "") throw new InvalidArgumentError("It must not be empty.");
-  return text;
 }

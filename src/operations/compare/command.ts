@@ -10,7 +10,7 @@ import {
   run,
   withPrompt,
 } from "../../cli/operation-command.js";
-import { anyLayers, integerBetween, layerList } from "../../cli/options.js";
+import { anyLayers, integerBetween, layerList, numbersThat } from "../../cli/options.js";
 import { interventions, kindsThat } from "../../contracts/interventions.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { changedPoints, positionNames, strengthUnits } from "../../contracts/names.js";
@@ -154,10 +154,4 @@ function swapFor({ swap, with: other }: CompareOptions): string[] | undefined {
   return [swap, other];
 }
 
-function numberList(text: string): number[] {
-  const numbers = text.split(",").map((part) => (part.trim() === "" ? Number.NaN : Number(part)));
-  if (numbers.some((number) => !Number.isFinite(number))) {
-    throw new InvalidArgumentError("Write numbers such as 0,0.5,1.");
-  }
-  return numbers;
-}
+const numberList = numbersThat(Number.isFinite, "Write numbers such as 0,0.5,1.");

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { UsageError } from "../../cli/exit-code.js";
 import {
   type CommonOptions,
@@ -10,7 +10,7 @@ import {
   run,
   withPrompt,
 } from "../../cli/operation-command.js";
-import { integerBetween } from "../../cli/options.js";
+import { integerBetween, numbersThat } from "../../cli/options.js";
 import { defaults, limits } from "../../contracts/limits.js";
 
 interface FeaturesOptions extends CommonOptions {
@@ -61,8 +61,7 @@ function labelsPlace(labels: string | undefined): string | undefined {
   return labels === undefined || /^https?:\/\//.test(labels) ? labels : resolve(labels);
 }
 
-function featureList(text: string): number[] {
-  const features = text.split(",").map((part) => (/^\s*\d+\s*$/.test(part) ? Number(part) : Number.NaN));
-  if (features.every((feature) => feature <= limits.feature_index)) return features;
-  throw new InvalidArgumentError("Write feature indices such as 3,17.");
-}
+const featureList = numbersThat(
+  (feature) => Number.isInteger(feature) && feature >= 0 && feature <= limits.feature_index,
+  "Write feature indices such as 3,17.",
+);

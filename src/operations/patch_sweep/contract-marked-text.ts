@@ -26,7 +26,7 @@ export function readMarks(marked: string, what: string): MarkedText {
       if (open !== undefined) throw new UserError(`${what} opens a span with ${opens} inside another span.`);
       open = found.text.length;
     } else {
-      if (open === undefined) throw new UserError(`${what} has a ${closes} without a matching ${opens}.`);
+      if (open === undefined) throw new UserError(`${what} has ${closes} without a matching ${opens}.`);
       const text = found.text.slice(open);
       if (text === "") throw new UserError(`${what} contains an empty span: ${opens}${closes}.`);
       found.spans.push({ text, end: found.text.length });

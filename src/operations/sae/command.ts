@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { UsageError } from "../../cli/exit-code.js";
 import {
   type CommonOptions,
@@ -9,7 +9,7 @@ import {
   readPointOption,
   run,
 } from "../../cli/operation-command.js";
-import { integerBetween } from "../../cli/options.js";
+import { integerBetween, numberBetween } from "../../cli/options.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { type BlockPoint, saeArchitectures, textRows } from "../../contracts/names.js";
 
@@ -157,12 +157,4 @@ async function fromRows(options: SaeOptions): Promise<void> {
     resolve(out),
     { threads, json: options.json === true, quiet: options.quiet === true },
   );
-}
-
-function numberBetween(least: number, most: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text);
-    if (text.trim() !== "" && value >= least && value <= most) return value;
-    throw new InvalidArgumentError(`It must be a number from ${least} to ${most}.`);
-  };
 }
