@@ -367,7 +367,7 @@ test("a cache without models, and with some", async () => {
     const removed = await command(["rm", "tiny/demo"]);
     assert.equal(removed, {
       ...{ code: 0, stderr: "" },
-      stdout: "an unfinished download is removed.\n3 B are free again.\n",
+      stdout: "Deleted an unfinished download.\nFreed 3 B.\n",
     });
     assert.equal(readdirSync(join(folder, "cache")), []);
     // The head of a GGUF with one tensor of so many elements, whose weights nobody looks at.
@@ -434,7 +434,7 @@ test("what the demo saw", () => {
   assert.is(
     row(plain, "Resident"),
     "captured the serving model while it was answering (layers 3, 7); its norms and those of the isolated job are " +
-      "same to the last bit.",
+      "bit-identical.",
   );
   assert.is(row(plain, "Written"), "out/activations.npz (layer_0 … layer_7: float32 [1, 2, 128])");
   assert.is(plain[plain.findIndex((line) => line.startsWith("Written")) + 1]?.trim(), "/else/report.json");
@@ -449,7 +449,10 @@ test("what the demo saw", () => {
     [row(other, "Thought"), row(other, "Answered"), row(other, "Written")],
     ["Hm.", "Paris …", undefined],
   );
-  assert.match(row(other, "Resident")!, "captured right after its answer (layers 3, 7); its norms and those");
+  assert.match(
+    row(other, "Resident")!,
+    "captured the serving model right after its answer (layers 3, 7); its norms and those",
+  );
   assert.match(row(other, "Resident")!, "differ by at most 0.1 %.");
   const one = drawn({ job: { ...report.job, result: { ...result, layers: [layer(5)] } } });
   assert.match(row(one, "Written")!, "(layer_5: float32 [1, 2, 128])");

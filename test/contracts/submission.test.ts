@@ -174,7 +174,7 @@ test("compare: what each intervention needs", () => {
     [{ ...clamp, max: undefined }, "min: or max is required for clamp."],
     [{ ...clamp, min: 2 }, "min: must not exceed max, got 2 and 1."],
     [{ ...clamp, max: 1_000_001 }, "max: at most 1000000, got 1000001."],
-    [{ strength_unit: "vector" }, "strength_unit: vector applies to steer and clamp, not for scale."],
+    [{ strength_unit: "vector" }, "strength_unit: vector applies to steer and clamp, not to scale."],
     [{ strength_unit: "mile" }, 'strength_unit: must be unit, vector or row_norm, got "mile".'],
     [{ ...steer, strengths: [-6] }, "strengths[0]: at least -5, got -6."],
     [{ ...steer, strength_unit: "vector", strengths: [1, 101] }, "strengths[1]: at most 100, got 101."],
@@ -218,7 +218,7 @@ test("compare: what each intervention needs", () => {
     [{ intervention: "steer", negatives: ["a"] }, "positives: is required with negatives."],
     [
       { intervention: "ablate", controls: true },
-      "controls: patch, steer, project_out, clamp and swap have one, not ablate.",
+      "controls: are available for patch, steer, project_out, clamp and swap, not for ablate.",
     ],
     [{ intervention: "swap" }, "swap: is required for swap."],
     [{ swap: ["a", "b"] }, "swap: belongs to swap, not to scale."],

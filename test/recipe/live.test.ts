@@ -136,13 +136,13 @@ test("what is wrong with a live step is said before it runs", () => {
     [(steps: Step[]) => steps.splice(2, 1), /Step stopped: body: no earlier step makes a probe doubt/],
     [
       (steps: Step[]) => Object.assign(steps[3]!.live.body, { temprature: 0 }),
-      /each\[0\]: temprature is no field/,
+      /each\[0\]: temprature is not a field/,
     ],
     [
       (steps: Step[]) => Object.assign(steps[3]!.live.each[1]!, { stream: true }),
-      /each\[1\] asks for a stream/,
+      /each\[1\] must not set stream/,
     ],
-    [(steps: Step[]) => Object.assign(steps[3]!.live.body, { model: "demo" }), /names a model/],
+    [(steps: Step[]) => Object.assign(steps[3]!.live.body, { model: "demo" }), /must not set model/],
     [
       (steps: Step[]) => Object.assign(steps[3]!.live.body.tapline!, { steer: 1 }),
       /Step steered: each\[0\]: .*steer/,
@@ -153,7 +153,7 @@ test("what is wrong with a live step is said before it runs", () => {
     ],
     [
       (_: Step[], whole: typeof recipe) => Object.assign(whole.models[1]!.layers!, { probe: [1, 2] }),
-      /2 layers for probe; a probe has one/,
+      /2 layers for probe; a probe needs exactly one/,
     ],
   ] as const) {
     assert.throws(changed(wrong), told);
@@ -181,7 +181,7 @@ test("readings: ranges of a list, one of several texts, how often two agree", ()
   assert.is(same(read("a", "list/:3"), read("b", "list/*")), 2 / 3);
   assert.is(same(read("a", "texts/*", { contains: "car" }), read("b", "texts/*", { contains: "a" })), 2 / 3);
   assert.throws(() => same(read("a", "list/*"), read("b", "list/*")), /got 4 at .* and 3 at/);
-  assert.throws(() => same(read("a", "nothing"), read("b", "nothing")), /hold 0 and 0/);
+  assert.throws(() => same(read("a", "nothing"), read("b", "nothing")), /got 0 at .* and 0 at/);
 });
 
 test("the page of a live step shows tokens on their scores, and takes no markup from a model", () => {
@@ -237,7 +237,7 @@ test("live steps: figures, pages, the study, and nothing left on somebody's serv
     assert.equal((await server.get("/lab/vectors/unknown")).body.layers[0].layer, 2);
     const twice = await command([...words, "--model", "demo"]);
     assert.is(twice.code, 2);
-    assert.match(twice.stderr, "leave --model out");
+    assert.match(twice.stderr, "--url and --model cannot be combined");
     const without = await command([
       "reproduce",
       "induction",
@@ -247,7 +247,7 @@ test("live steps: figures, pages, the study, and nothing left on somebody's serv
       join(root, "none"),
     ]);
     assert.is(without.code, 2);
-    assert.match(without.stderr, "no live steps");
+    assert.match(without.stderr, "only for recipes with live steps");
   } finally {
     await server.close();
   }

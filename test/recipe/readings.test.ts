@@ -94,7 +94,7 @@ test("what is read at a path, number by number", () => {
   );
   assert.is(
     refusal(() => read("list/0", { contains: "1" })),
-    "The result of step s holds 10 at list/0.",
+    "The result of step s has 10 at list/0, which is not a number.",
   );
   assert.is(
     refusal(() => read("numbers/*")),
@@ -222,7 +222,7 @@ test("contrasts: groups from either end, tokens by their place, ties by the lowe
   );
   assert.is(
     refusal(() => contrasted({ step: "s", texts: ":2", against: "2:" }, { texts } as never, 2)),
-    "Step s names 2 features per token, and all are active: a contrast needs a larger top.",
+    "Step s lists 2 features per token, and all are active: a contrast needs a larger top.",
   );
   assert.is(
     refusal(() => found({ token: 2 })),

@@ -74,7 +74,7 @@ test("readings: fields, indices, all, entries of a value, quoted texts", () => {
     ],
   };
   assert.is(measure(several, results), 0.625);
-  assert.throws(() => measure({ mean: [read("trials/3/probability")] }, results), /holds nothing/);
+  assert.throws(() => measure({ mean: [read("trials/3/probability")] }, results), /has no value/);
   // -ln 0.25 = 2 ln 2; the mean over strength 2 of -ln 0.5 and -ln 1 is ln 2 / 2.
   const nats = (path: string) => ({ ...read(path), surprise: true });
   assert.ok(Math.abs(measure(nats("trials/0/probability"), results) - 2 * Math.LN2) < 1e-12);
@@ -86,7 +86,7 @@ test("readings: fields, indices, all, entries of a value, quoted texts", () => {
 
 test("a reading that finds nothing, or no number, is a sentence and not a figure", () => {
   assert.throws(() => seen("trials/strength=3/probability"), /step steer has no value at trials\/strength=3/);
-  assert.throws(() => seen("trials/9/probability"), /holds nothing/);
+  assert.throws(() => seen("trials/9/probability"), /has no value/);
   assert.throws(() => seen("note"), /holds "as text" at note/);
   assert.throws(() => seen("trials/0/probability", { contains: "x" }), /holds 0.25/);
 });
@@ -143,7 +143,7 @@ test("what is wrong with a recipe is said before it runs", () => {
   );
   assert.throws(
     changed((r) => Object.assign(r.steps[0]!.request, { model: "demo" })),
-    /names a model/,
+    /must not name a model/,
   );
   assert.throws(
     changed((r) => r.steps.push(r.steps[0]!)),
@@ -289,7 +289,7 @@ test("what a recipe names was made by an earlier step of its own", () => {
     [(steps) => steps.splice(2, 2), /Step steer: no earlier step pick picks a feature\./],
     [
       (steps) => Object.assign(steps[2]!, { contrast: { step: "train", texts: ":", against: ":" } }),
-      /reads train, which is no earlier step of the operation features/,
+      /reads train, which is not an earlier features step/,
     ],
     [
       (steps) => Object.assign(steps[1]!, { keep: "x" }),
@@ -356,7 +356,7 @@ test("a contrast picks the feature that tells two groups of texts apart, and nev
   }));
   // Feature 1 is 1 everywhere; 2 is a quarter on average in the first four.
   assert.is(contrasted({ ...asked, texts: ":4", against: "4:", token: 0 }, { texts: alike }, 3).feature, 2);
-  assert.throws(() => contrasted(asked, { texts }, 2), /names 2 features of a token, and all are active/);
+  assert.throws(() => contrasted(asked, { texts }, 2), /lists 2 features per token, and all are active/);
   assert.throws(() => contrasted({ ...asked, texts: "9:" }, { texts }, 3), /has 4 texts; 9: is none of them/);
   assert.throws(() => contrasted({ ...asked, token: 0 }, { texts }, 3), /No feature is more active/);
   assert.throws(() => contrasted({ ...asked, token: 5 }, { texts }, 3), /has 2 tokens; there is no token 5/);
@@ -448,7 +448,7 @@ test("reproduce: figures, files and the exit code, from a file of one's own", as
     Object.assign(keeping.steps[1]!.request as object, { texts: ["text 1"] }); // the contrast finds too few
     writeFileSync(file, JSON.stringify(keeping));
     const failed = await command(["reproduce", file, "--lab", lab.url, "--out", join(root, "no"), "--quiet"]);
-    assert.match(failed.stderr, /Step read has 1 texts; 1:3 is none of them/);
+    assert.match(failed.stderr, /Step read has 1 texts; the range 1:3 selects none/);
     assert.equal(await client.dictionaries(), []);
 
     // A name that somebody has is refused before anything runs.
@@ -483,7 +483,7 @@ test("reproduce: what is no recipe is told with 2", async () => {
   writeFileSync(file, JSON.stringify({ ...good, steps: [] }));
   const wrong = await command(["reproduce", file]);
   assert.is(wrong.code, 2);
-  assert.match(wrong.stderr, /is no recipe: .*steps/);
+  assert.match(wrong.stderr, /is not a valid recipe: .*steps/);
   const listed = await command(["reproduce", "--list", "--json"]);
   assert.equal(
     JSON.parse(listed.stdout)

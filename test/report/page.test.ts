@@ -201,7 +201,7 @@ test("report and terminal tell figures of single rows beside those of texts, whe
   const { summary, parts } = findingsOf({ ...job, result: result as ProbeResult });
   assert.is(
     summary[1],
-    "A text's score is the mean over its activations. Per activation, the probe classifies 62.5 % of 40 held-out rows right, " +
+    "A text's score is the mean over its activations. Per activation, the probe classifies 62.5 % of 40 held-out activations correctly, " +
       "95 % interval 50.0 % to 75.0 % (AUROC 0.713, 95 % interval 0.600 to 0.800); with labels shuffled between texts, 48.0 % " +
       "on average. A training text has 7 of these activations also occur in a training text with the same beginning.",
   );
@@ -253,7 +253,7 @@ test("report and terminal choose the same of layers that are equal in all, in wh
 });
 
 test("a lens says how many tokens a result keeps of each cell", async () => {
-  assert.match(textOf(await renderReport(inspectJob())), /keeps the 3 most probable tokens/);
+  assert.match(textOf(await renderReport(inspectJob())), /its top 3 tokens/);
 });
 
 test("the answer's way up says where the lens was looked for it, and of another token only if one is followed", () => {
@@ -267,9 +267,9 @@ test("the answer's way up says where the lens was looked for it, and of another 
     return (parts.find(({ id }) => id === "answer-by-layer") as Figure).description;
   };
   const answer = (result.next_tokens[0] as { token_id: number }).token_id;
-  assert.match(said(), /three best\.$/);
+  assert.match(said(), /top three\.$/);
   assert.match(said(answer), /wherever it stands\.$/);
-  assert.match(said(answer + 1), /three best: this result follows another token\.$/);
+  assert.match(said(answer + 1), /top three: this result follows another token\.$/);
 });
 
 test("nothing on the page points outside, and its policy allows its own scripts alone", async () => {

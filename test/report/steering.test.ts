@@ -73,7 +73,7 @@ test("dose: layers over strengths, the mean of the prompts, beside random vector
   assert.equal(effect.rows[3], [6, 1, 2, null, null, null, 0, 0, 1]);
   assert.is(
     effect.details[0],
-    "layer 2, strength 1\n“·x”  90.0 %, without 50.0 % (+0.400)\n2 of 2 answers differ",
+    "layer 2, strength 1\n“·x”  90.0 %, baseline 50.0 % (+0.400)\n2 of 2 answers differ",
   );
   assert.is(effect.details[3], "layer 6, strength 1\nnot computed yet");
   assert.match(effect.description, /3 of 6 cells computed; the rest are dashed\.$/);

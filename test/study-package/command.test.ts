@@ -54,7 +54,7 @@ test("with words from flags: written, and saved as a private draft with these by
   assert.is(code, 0, stderr);
   assert.match(
     stdout,
-    /^Written flags\.json \(\d+ entr(?:y|ies), \d+ bytes, \d+ omissions?\)\nSaved as private draft \S+\.\nReview and publish it at https:\/\/localhost:\d+\/drafts\/\S+\n$/,
+    /^Saved flags\.json \(\d+ entr(?:y|ies), \d+ bytes, \d+ omissions?\)\nSaved as private draft \S+\.\nReview and publish it at https:\/\/localhost:\d+\/drafts\/\S+\n$/,
   );
   assert.is(read("flags.json").title, "By flags");
   assert.match(read("flags.json").method, /inspect: norms, logit lens/);
@@ -130,7 +130,7 @@ test("what is missing is said before anything is written or sent", async () => {
   );
   const blank = await run(["--job", id, "--lab", lab.lab.url, "--no-edit", "--draft"]);
   assert.is(blank.code, 2);
-  assert.match(blank.stderr, /not complete: title must not be blank\. question must not be blank\./);
+  assert.match(blank.stderr, /incomplete: title must not be blank\. question must not be blank\./);
   const unknown = await run(["--job", "f".repeat(32), "--lab", lab.lab.url, ...said]);
   assert.is(unknown.code, 1);
 });

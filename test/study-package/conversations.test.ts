@@ -45,7 +45,7 @@ test("requests to a serving model: conversation, answers, settings where all are
     ["203", 200, "3", "202"],
     "the last ones before the question",
   );
-  assert.match(omissions[0] ?? "", /or too many: 3\.$/);
+  assert.match(omissions[0] ?? "", /or exceed the limit: 3\.$/);
   const great = of({
     input: { messages: [message("assistant", "é".repeat(100_001)), message("user", "Q")] },
   }).entry.context?.[0]?.content;
@@ -146,7 +146,7 @@ test("what a serving model was asked by a recipe's step, question by question", 
   ]);
   assert.equal([model, method], [{ name: "m.gguf", revision: null, runtime: "run" }, "2 answers."]);
   const none = liveEvidence({ ...work, exchanges: [] }, "demo", "run").entries;
-  assert.equal([none[0]?.prompt, none[2]?.answer], [undefined, "steered answers: made."]);
+  assert.equal([none[0]?.prompt, none[2]?.answer], [undefined, "steered answers: done."]);
 });
 
 test.run();

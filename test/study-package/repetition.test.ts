@@ -27,7 +27,7 @@ test("what came of a repetition: held, partly, failed, and how far it was off", 
   );
   assert.is(
     differedText([figure(), off, figure({ title: "Other", held: false, within: 0 })]),
-    "Norms: 7 of 10 values within tolerance, 2 in only one result; farthest at layer 3: 0.1235 there, 12350 here. Other: 0 of 10 values within tolerance.",
+    "Norms: 7 of 10 values within tolerance, 2 in only one result; largest difference at layer 3: published 0.1235, measured 12350. Other: 0 of 10 values within tolerance.",
   );
   assert.is(differedText([figure()]), "");
   assert.is([...differedText(Array.from({ length: 40 }, () => off))].length, 1000);
@@ -200,7 +200,7 @@ test("each kind of figure has its values where they are drawn, and the tolerance
   const found = ({
     "Training loss": loss,
     Features: features,
-    "Explained and dead": quality,
+    "Explained variance and dead features": quality,
   }: Record<string, number[]>) => [loss, features, quality];
   assert.equal(found(sae(0.019)), [
     [2, 2],

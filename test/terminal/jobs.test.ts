@@ -26,7 +26,7 @@ test("explain: each row with what is said to it, shuffled values, and to none", 
   validate(JobSchema, explained);
   const text = picture(explained);
   assert.match(text, /^Explained +The <capital> of France is \(layer 5\)$/m);
-  assert.match(text, /^Verbaliser +av Q8_0, rows of layer 5, scaled to norm 150$/m);
+  assert.match(text, /^Verbaliser +av Q8_0, activations of layer 5, scaled to norm 150$/m);
   assert.match(
     text,
     /^Token 4 +“is”, 10\.25 long\nSaid +a <b>capital<\/b> of Europe\nShuffled +a country of words …$/m,

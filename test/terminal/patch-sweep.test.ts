@@ -24,10 +24,10 @@ test("rows are blocks, the deepest on top; columns are tokens, both where the pr
     /One state goes furthest: block 0 at “·cat\/··sat·dog” \(token 1\), put from the clean run into the corrupted run,/,
   );
   assert.match(text.replace(/\s+/g, " "), /moves the logit difference 75 % of the way\./);
-  assert.match(text, /“·The” less “·b”: clean 4, corrupted -4/);
+  assert.match(text, /“·The” minus “·b”: clean 4, corrupted -4/);
   assert.match(
     text.replace(/\s+/g, " "),
-    /put back moves the run by -0\.001; random changes as long as the patch's by at most 0\.1/,
+    /put back moves the run by -0\.001; random changes norm-matched random changes by at most 0\.1/,
   );
 });
 
@@ -61,7 +61,7 @@ test("a control where nothing can change is none", () => {
     draw({ ...result, sites: of })
       .join(" ")
       .replace(/\s+/g, " ");
-  assert.match(said(sites), /as long as the patch's by at most 0\.1$/);
+  assert.match(said(sites), /norm-matched random changes by at most 0\.1$/);
   assert.match(said(bare), /put back moves the run by -0\.001$/);
 });
 
@@ -83,7 +83,7 @@ test("the run that is patched is the one that controls are measured from, and th
   );
   assert.match(
     said[0]!,
-    /a row of its own put back moves the run by 0\.25; random changes .* by at most 0\.3$/,
+    /patching back one of the run's own activations moves it by 0\.25; random changes .* by at most 0\.3$/,
   );
   assert.match(said[1]!, /put back the patched run moves by 0\.25; random changes .* by at most 0\.3\.$/);
 });
@@ -105,7 +105,7 @@ test("pairs with other tokens have no names in common", () => {
   };
   const text = draw({ ...result, pairs: [pair, other] }).join("\n");
   assert.match(text, /The +#1 +·sat/);
-  assert.match(text, /target less foil, mean of 2 pairs/);
+  assert.match(text, /target minus foil, mean of 2 pairs/);
 });
 
 test("no line is wider than the terminal, and colours change nothing but colours", () => {
@@ -247,7 +247,7 @@ test("the report's heat map has both prompts' tokens, the values and the faint c
   );
   assert.match(
     map.details[1] as string,
-    /^layer 0, token 1\nclean ·cat, corrupted ··sat·dog\nrecovery 75\.0 %\nlogit difference 2 \(\+6\.000\)\nchange 3 of a row of 12/,
+    /^layer 0, token 1\nclean ·cat, corrupted ··sat·dog\nrecovery 75\.0 %\nlogit difference 2 \(\+6\.000\)\nchange 3 of an activation of norm 12/,
   );
   assert.match(map.details[0] as string, /cannot change anything/);
   assert.match(
