@@ -98,7 +98,7 @@ test("what is read at a path, number by number", () => {
   );
   assert.is(
     refusal(() => read("numbers/*")),
-    "The result of step s holds null at numbers/*.",
+    "The result of step s has null at numbers/*, which is not a number.",
   );
   assert.is(
     refusal(() => read("none")),

@@ -68,7 +68,7 @@ test("what came of a repetition: held, partly, failed, and how far it was off", 
   assert.not.match(held.finding, "differed");
   assert.match(
     reproductionWords({ ...repeated, compared: [off], outcome: "failed" }, "").finding,
-    /^No figure came out as there/,
+    /^No figure matches the original/,
   );
   const longTitle = reproductionWords(
     { ...repeated, content: { ...repeated.content, title: "x".repeat(160) }, outcome: "held" },

@@ -72,7 +72,7 @@ test("each operation is told in a sentence of its own, with what was chosen", ()
     [
       "compare",
       { ...compare, strength_unit: "norm", point: "mid" },
-      `compare: scale at strengths 0.5, 2 (norm) on the last token's mid in place of the ${where}${tail}`,
+      `compare: scale at strengths 0.5, 2 (norm) on the last token's mid instead of the ${where}${tail}`,
     ],
     [
       "compare",

@@ -29,9 +29,9 @@ test("explain: each row with what is said to it, shuffled values, and to none", 
   assert.match(text, /^Verbaliser +av Q8_0, activations of layer 5, scaled to norm 150$/m);
   assert.match(
     text,
-    /^Token 4 +“is”, 10\.25 long\nSaid +a <b>capital<\/b> of Europe\nShuffled +a country of words …$/m,
+    /^Token 4 +“is”, norm 10\.25\nDescription +a <b>capital<\/b> of Europe\nShuffled +a country of words …$/m,
   );
-  assert.match(text, /^Without a row .*\nSaid +nothing at all …$/m);
+  assert.match(text, /^Without an activation .*\nDescription +nothing at all …$/m);
   for (const columns of [40, 80]) {
     for (const line of jobPicture(explained, { width: columns, colors: "none" })) {
       assert.ok(width(line) <= columns, line);

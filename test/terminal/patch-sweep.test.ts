@@ -27,7 +27,7 @@ test("rows are blocks, the deepest on top; columns are tokens, both where the pr
   assert.match(text, /“·The” minus “·b”: clean 4, corrupted -4/);
   assert.match(
     text.replace(/\s+/g, " "),
-    /put back moves the run by -0\.001; random changes norm-matched random changes by at most 0\.1/,
+    /patching back one of the run's own activations moves it by -0\.001; norm-matched random changes by at most 0\.1/,
   );
 });
 
@@ -62,7 +62,7 @@ test("a control where nothing can change is none", () => {
       .join(" ")
       .replace(/\s+/g, " ");
   assert.match(said(sites), /norm-matched random changes by at most 0\.1$/);
-  assert.match(said(bare), /put back moves the run by -0\.001$/);
+  assert.match(said(bare), /patching back one of the run's own activations moves it by -0\.001$/);
 });
 
 test("the run that is patched is the one that controls are measured from, and they count by their size", () => {
@@ -83,7 +83,7 @@ test("the run that is patched is the one that controls are measured from, and th
   );
   assert.match(
     said[0]!,
-    /patching back one of the run's own activations moves it by 0\.25; random changes .* by at most 0\.3$/,
+    /patching back one of the run's own activations moves it by 0\.25; norm-matched random changes .* by at most 0\.3$/,
   );
   assert.match(said[1]!, /put back the patched run moves by 0\.25; random changes .* by at most 0\.3\.$/);
 });
@@ -181,8 +181,8 @@ test("the report draws heads by layer, and the strongest by token", () => {
   );
   assert.equal(map.table.rows[0], [
     "0",
-    "75.0 % (token 1, ·cat against ··sat·dog)",
-    "-25.0 % (token 1, ·cat against ··sat·dog)",
+    "75.0 % (token 1, ·cat vs. ··sat·dog)",
+    "-25.0 % (token 1, ·cat vs. ··sat·dog)",
   ]);
   assert.match(
     map.details[0] as string,
