@@ -173,7 +173,7 @@ test("report and terminal name the same best layer, by AUROC, with its intervals
   const { summary } = findingsOf({ ...job, result: { ...job.result, reports } as ProbeResult });
   assert.match(
     summary[0] as string,
-    "Layer 4 layers, layer 3 layers, of 2 equal ones the one with the smallest Brier score, and reads the label of 50.0 %",
+    "Of 3 layers, layer 4 has the highest AUROC, of 2 equal ones the one with the smallest Brier score, and classifies 50.0 %",
   );
   assert.match(
     summary[0] as string,
@@ -244,7 +244,7 @@ test("report and terminal choose the same of layers that are equal in all, in wh
   for (const [reports, layer, tie] of cases) {
     for (const order of [reports, [...reports].reverse()]) {
       const { summary } = findingsOf({ ...job, result: { ...job.result, reports: order } as ProbeResult });
-      const told = `Layer ${layer} layers, layer ${order.length} layers${tie}${tie && ","} and reads`;
+      const told = `Of ${order.length} layers, layer ${layer} has the highest AUROC${tie}${tie && ","} and classifies`;
       assert.ok((summary[0] as string).startsWith(told), summary[0]);
       const drawn = probePicture({ reports: order }, { width: 120, colors: "none" }).join("\n");
       assert.match(drawn, `layer ${layer}, with the highest AUROC${tie}`);
@@ -269,7 +269,7 @@ test("the answer's way up says where the lens was looked for it, and of another 
   const answer = (result.next_tokens[0] as { token_id: number }).token_id;
   assert.match(said(), /top three\.$/);
   assert.match(said(answer), /at any rank\.$/);
-  assert.match(said(answer + 1), /top three: this result follows another token\.$/);
+  assert.match(said(answer + 1), /top three, because this result tracks another token\.$/);
 });
 
 test("nothing on the page points outside, and its policy allows its own scripts alone", async () => {

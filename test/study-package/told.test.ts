@@ -77,7 +77,7 @@ test("each operation is told in a sentence of its own, with what was chosen", ()
     [
       "compare",
       { ...compare, point: "head_out", heads: [0, 2] },
-      `compare: scale at strengths 0.5, 2 on the last token's head_out (heads 0, 2) in place of the ${where}${tail}`,
+      `compare: scale at strengths 0.5, 2 on the last token's head_out (heads 0, 2) instead of the ${where}${tail}`,
     ],
     [
       "probe",

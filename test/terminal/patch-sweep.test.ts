@@ -83,7 +83,7 @@ test("the run that is patched is the one that controls are measured from, and th
   );
   assert.match(
     said[0]!,
-    /patching back one of the run's own activations moves it by 0\.25; norm-matched random changes .* by at most 0\.3$/,
+    /patching back one of the run's own activations moves it by 0\.25; norm-matched random changes .*by at most 0\.3$/,
   );
   assert.match(said[1]!, /put back the patched run moves by 0\.25; random changes .* by at most 0\.3\.$/);
 });
