@@ -63,7 +63,7 @@ const pictures: Record<string, (page: Page) => Promise<ReturnType<Page["locator"
   },
   async "workbench-steer"(page) {
     await steer(page);
-    return page.getByRole("region", { name: "Dose and response" });
+    return page.getByRole("region", { name: "Dose-response" });
   },
   async "workbench-study"(page) {
     await study(page);
@@ -75,13 +75,13 @@ const pictures: Record<string, (page: Page) => Promise<ReturnType<Page["locator"
 async function steer(page: Page): Promise<void> {
   await go(page, "Steer");
   await press(page, "Measure effect (with random control)");
-  await drawn(page, "The same with random vectors");
+  await drawn(page, "Control: random vectors");
   await page.getByText(/layers measured/).waitFor({ state: "hidden" });
   const shown = new URL(page.url());
   shown.searchParams.set("l", "5");
   shown.searchParams.set("s", "0.4");
   await page.goto(shown.href);
-  await drawn(page, "The same with random vectors");
+  await drawn(page, "Control: random vectors");
   await page.getByRole("region", { name: "Selected cell" }).waitFor();
 }
 

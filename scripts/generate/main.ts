@@ -1,4 +1,4 @@
-/** Writes the files that follow from the contracts: `npm run generate`. */
+/** Writes the files generated from the contracts: `npm run generate`. */
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { generated } from "./packages.js";

@@ -1,4 +1,4 @@
-/** The Python packages' types: which schemas are in them, and the names that the contracts have no title for. */
+/** The Python packages' types: their schemas, and names for schemas without a title. */
 
 import { readFileSync } from "node:fs";
 import { Capabilities, CaptureResult } from "../../src/contracts/capture.js";
@@ -18,7 +18,7 @@ const local = "clients/python/tapline/src/tapline";
 const labSource = readFileSync(new URL(`../../${local}/_lab.py`, import.meta.url), "utf8");
 
 const tapline: Module = {
-  description: `What the services accept and answer, for type checkers: each is a plain dictionary.\n\n${source}\n`,
+  description: `Requests and responses of the services, for type checkers: each is a plain dictionary.\n\n${source}\n`,
   schemas: [
     LabHealth,
     JobSummary,
@@ -34,7 +34,7 @@ const tapline: Module = {
     ChangedPoint: changedPoints,
     ModelPoint: modelPoints,
   },
-  // A title in the contracts would be a name in the OpenAPI document, too.
+  // A title in the contracts would also appear as a name in the OpenAPI document.
   names: {
     LabHealth: "Health",
     "Provenance.resolved_model": "ResolvedModel",
@@ -70,7 +70,7 @@ const tapline: Module = {
     "CaptureResult.layers": "CaptureLayer",
   },
   types: {
-    // A service of another version has other limits, and its versions are not all names that a program can write.
+    // A service of a different version may have different limits, and its versions have names that are not identifiers.
     "Health.limits": "dict[str, float]",
     "Provenance.versions": "dict[str, str]",
     "Capabilities.max_layers": "int",

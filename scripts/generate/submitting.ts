@@ -1,21 +1,21 @@
-/** The part of the Python clients that follows from the list of operations: `submit`, typed for each of them. */
+/** The generated part of the Python clients: `submit`, typed for each operation. */
 import type { TObject } from "typebox";
 import { contracts, type Operation, operations } from "../../src/operations/contracts.js";
 import type { Module } from "./typed-dicts.js";
 
-const doc = `Hands an experiment in. It is accepted, not done: wait() for it.
+const doc = `Submits an experiment. It is accepted, not finished: use wait().
 
         \`model\` is "demo", a hub id or the path of a model; a \`Path\` is made absolute, because the service
-        has a working directory of its own. \`settings\` are the fields of a submission, which the service
-        checks: layers, max_input_tokens, max_tokens, seed, revision and those of the operation. Ranges and
-        NumPy's arrays and numbers count as lists and numbers; a field that is None counts as absent.`;
+        has a different working directory. \`settings\` are the fields of a submission, which the service
+        validates: layers, max_input_tokens, max_tokens, seed, revision and those of the operation. Ranges and
+        NumPy arrays and numbers are accepted as lists and numbers; fields that are None are ignored.`;
 
 const resultOf = (operation: Operation) =>
   (contracts[operation].result as { title?: string }).title as string;
 
 /**
- * The classes that `Lab` and `AsyncLab` are made from.
- * @param own source of `Lab`: operations that have a method there get none here
+ * The base classes of `Lab` and `AsyncLab`.
+ * @param own source of `Lab`: operations with a method there get none here
  */
 export function submitting(own: string): NonNullable<Module["more"]> {
   const others = operations.filter((operation) => !own.includes(`    def ${operation}(`));
@@ -50,13 +50,13 @@ function classText(isAsync: boolean, others: readonly Operation[]): string {
 `;
   });
   return `class ${isAsync ? "AsyncSubmitting" : "Submitting"}:
-    """What \`${isAsync ? "AsyncLab" : "Lab"}\` has for each operation."""
+    """Methods of \`${isAsync ? "AsyncLab" : "Lab"}\` for each operation."""
 
 ${overloads.join("\n")}
     @overload
 ${signature("str", "Any")} ...
 ${signature("str", "Any")}
-        """${isAsync ? "Hands an experiment in, as Lab.submit() does." : `${doc}\n        `}"""
+        """${isAsync ? "Submits an experiment, like Lab.submit()." : `${doc}\n        `}"""
         return ${wait}self._submit(operation, model, settings)
 
     ${def} _submit(

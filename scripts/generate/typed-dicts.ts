@@ -1,10 +1,10 @@
 /**
- * Schemas as Python's TypedDicts. Python 3.10 has no NotRequired, so fields that may be absent stand in a class of their
- * own, and fields that are called as a word of Python's is in the functional form.
+ * Schemas as Python TypedDicts. Python 3.10 has no NotRequired, so optional fields are in a separate class, and fields
+ * named like a Python keyword use the functional form.
  */
 import type { TSchema } from "typebox";
 
-/** What JSON Schema says of a value, as far as the contracts use it. */
+/** The parts of JSON Schema that the contracts use. */
 interface Schema {
   type?: string;
   title?: string;
@@ -20,21 +20,21 @@ interface Schema {
 
 export interface Module {
   description: string;
-  /** The schemas that are written out, with every object in them. */
+  /** Schemas to write, including every object within them. */
   schemas: TSchema[];
-  /** Names of lists of words, wherever exactly these are allowed. */
+  /** Names of enumerations, used wherever exactly these values are allowed. */
   words: Record<string, readonly string[]>;
-  /** Names of objects: by their title, or by `Class.field` where they have none. Otherwise that itself, without its dot. */
+  /** Names of objects by title, or by `Class.field` without one. Default: the title, or the field without its dot. */
   names: Record<string, string>;
-  /** Types of fields, by `Class.field`, that say more or less than the schema. */
+  /** Types of fields, by `Class.field`, that override the schema's. */
   types: Record<string, string>;
-  /** Classes behind the types, and what they need of typing and of other modules. */
+  /** Classes after the types, and their imports. */
   more?: { typing: string[]; imports: string; classes: string[] };
 }
 
 const lineWidth = 110;
 
-// What `keyword.kwlist` of Python 3.10 to 3.14 has.
+// `keyword.kwlist` of Python 3.10 to 3.14.
 const keywords = new Set(
   (
     "False None True and as assert async await break class continue def del elif else except finally for from global if " +
@@ -49,7 +49,7 @@ interface Field {
   required: boolean;
 }
 
-/** The text of a Python module. @throws where the contracts say something that has no form here, or two things have one name */
+/** The text of a Python module. @throws for schemas that are not supported, and for name conflicts */
 export function pythonModule({ description, schemas, words, names, types, more }: Module): string {
   const classes = new Map<string, { fields: Field[]; text: string }>();
   const aliases = new Map(Object.entries(words).map(([name, all]) => [literal(all), name]));
@@ -67,7 +67,7 @@ export function pythonModule({ description, schemas, words, names, types, more }
     if (schema.const !== undefined) return literal([schema.const]);
     if (schema.enum !== undefined) return aliases.get(literal(schema.enum)) ?? literal(schema.enum);
     if (schema.type === "array" && schema.items !== undefined) {
-      // JSON has no tuples: what arrives is a list.
+      // JSON has no tuples: the client receives a list.
       return `list[${union([schema.items].flat(), place)}]`;
     }
     if (schema.properties !== undefined) return classOf(schema, place);
@@ -109,12 +109,12 @@ export function pythonModule({ description, schemas, words, names, types, more }
       const about = title === undefined ? "" : (known?.description ?? "");
       classes.set(name, { fields: made, text: classText(name, about, made) });
     } else if (shape(found.fields) !== shape(made)) {
-      throw new Error(`Two objects are called ${name}, and have different fields.`);
+      throw new Error(`Two objects with different fields are called ${name}.`);
     }
     return name;
   }
 
-  /** The object with a title whose very fields these are, such as Excluded. */
+  /** The titled object with exactly these fields, such as Excluded. */
   function likeTitled({ properties }: Schema): Schema | undefined {
     return titled.find((one) => JSON.stringify(one.properties) === JSON.stringify(properties));
   }
@@ -122,7 +122,7 @@ export function pythonModule({ description, schemas, words, names, types, more }
   const titled = schemas.flatMap((schema) => titledIn(schema as Schema));
   for (const schema of schemas) classOf(schema as Schema, "");
   const unused = [...Object.keys(names), ...Object.keys(types)].filter((key) => !used.has(key));
-  if (unused.length > 0) throw new Error(`Nothing in the schemas is ${unused.join(", ")}.`);
+  if (unused.length > 0) throw new Error(`Not found in the schemas: ${unused.join(", ")}.`);
   const typing = ["Literal", "TypedDict", ...(more?.typing ?? [])].sort().join(", ");
   const imports = more === undefined ? "" : `\n${more.imports}\n`;
   const head = `"""${description}"""\n\nfrom __future__ import annotations\n\nfrom typing import ${typing}\n${imports}\n`;
@@ -131,7 +131,7 @@ export function pythonModule({ description, schemas, words, names, types, more }
   return [`${head}${lists.join("")}`, ...texts, ...(more?.classes ?? [])].join("\n\n");
 }
 
-/** What is said of a field; of an object with a title, its class says it. */
+/** The description of a field. A titled object is described by its class. */
 function ownDescription(schema: Schema): string {
   const { title, description, anyOf = [], items = [], properties } = schema;
   const titledObject = title !== undefined && properties !== undefined;
@@ -162,7 +162,7 @@ function literal(values: readonly unknown[]): string {
   return `Literal[${values.map(text).join(", ")}]`;
 }
 
-/** A name and what it stands for, in lines that are short enough. */
+/** A name and its type, wrapped. */
 function assigned(name: string, type: string, between = " = ", indent = ""): string {
   const line = `${indent}${name}${between}${type}`;
   const [, outer, inner, rest] = /^((?:list\[)*Literal\[)(.*?)(\]+.*)$/.exec(type) ?? [];

@@ -1,7 +1,15 @@
 import { Lab, type Settings } from "../client/index.js";
 import { checkSubmission, type Job, type Operation } from "../contracts/index.js";
 import type { LensView } from "../contracts/names.js";
-import { bold, canvasOf, dim, JobProgress, jobPicture, ProgressLine } from "../terminal/index.js";
+import {
+  bold,
+  type Canvas,
+  canvasOf,
+  dim,
+  JobProgress,
+  jobPicture,
+  ProgressLine,
+} from "../terminal/index.js";
 import { UsageError } from "./exit-code.js";
 import { print, printJson, shortPath } from "./output.js";
 import { runExperiment } from "./run-experiment.js";
@@ -14,17 +22,17 @@ export interface ConductOptions {
   json?: boolean;
   detach?: boolean;
   quiet?: boolean;
-  /** What the pictures of lenses show. */
+  /** What the cells of lens grids show. */
   show?: LensView;
 }
 
-/** Runs one experiment for a person or a program: progress, then the picture or JSON. */
+/** Runs one experiment: shows progress, then prints its picture or JSON. */
 export async function conduct(
   operation: Operation,
   submission: Record<string, unknown>,
   options: ConductOptions,
 ): Promise<void> {
-  // What no Lab would accept is told before one is started.
+  // Rejects invalid submissions before a Lab is started.
   checkSubmission({ operation, ...submission });
   const { model, ...settings } = submission as { model: string };
   if (options.detach) return detach(operation, model, settings, options);
@@ -64,7 +72,7 @@ async function detach(
   options: ConductOptions,
 ): Promise<void> {
   if (options.lab === "new")
-    throw new UsageError("--detach needs a Lab that stays: --lab new ends with the command.");
+    throw new UsageError("--detach and --lab new cannot be combined: a temporary Lab ends with the command.");
   const job = await new Lab(options.lab ?? usualLab).submit(
     operation,
     model,
@@ -73,13 +81,16 @@ async function detach(
   await (options.json ? printJson(job) : print(job.id));
 }
 
-/** Draws a job, and says which files it left. */
+/** Prints a job's picture and lists its files. */
 export function printJob(job: Job, files: readonly string[], show?: LensView): Promise<void> {
   const canvas = { ...canvasOf(process.stdout), lensView: show };
-  const lines = jobPicture(job, canvas);
-  files.forEach((file, index) => {
-    const label = dim((index === 0 ? "Written" : "").padEnd(13), canvas.colors);
-    lines.push(label + (index === 0 ? bold(shortPath(file), canvas.colors) : shortPath(file)));
+  return print([...jobPicture(job, canvas), ...savedLines(files, canvas)].join("\n"));
+}
+
+/** The paths of saved files, as lines below a picture. */
+export function savedLines(files: readonly string[], { colors }: Canvas): string[] {
+  return files.map((file, index) => {
+    const path = shortPath(file);
+    return dim((index === 0 ? "Saved" : "").padEnd(13), colors) + (index === 0 ? bold(path, colors) : path);
   });
-  return print(lines.join("\n"));
 }

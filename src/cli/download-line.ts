@@ -5,8 +5,8 @@ const barWidth = 24;
 const everyMs = 100;
 
 /**
- * Tells a download: share, bytes, speed and what is left. Speed is that of the network: bytes that were here before, and
- * the time that it takes to read them, are no part of it.
+ * Shows a download: share, bytes, network speed and remaining time. Speed excludes bytes from an earlier, interrupted
+ * download and the time to read them.
  */
 export function downloadLine(
   line: Pick<ProgressLine, "show" | "log">,
@@ -33,10 +33,10 @@ export function downloadLine(
 }
 
 /**
- * Does what may download, with its line of progress. A signal ends it in order: what has arrived stays.
+ * Runs work that may download, with a progress line. After a signal, it stops cleanly and keeps the bytes received so far.
  * @param stopped resolves with the signal
- * @param again what goes on where this one stopped
- * @returns nothing where it was stopped
+ * @param again the command that resumes the download
+ * @returns undefined if it was stopped
  */
 export async function downloading<T>(
   stopped: Promise<NodeJS.Signals>,
@@ -51,7 +51,7 @@ export async function downloading<T>(
   } catch (error) {
     if (!stop.signal.aborted) throw error;
     line.clear();
-    process.stderr.write(`tapline: Stopped; the next ${again} continues here.\n`);
+    process.stderr.write(`tapline: Stopped. Run ${again} again to resume.\n`);
     process.exitCode = 1;
     return undefined;
   } finally {

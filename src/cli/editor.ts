@@ -2,20 +2,20 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { UserError } from "../contracts/user-error.js";
 
-/** The editor that the environment names, as other programs find it. @throws UserError where there is none */
+/** The editor from VISUAL or EDITOR, or vi in a terminal. @throws UserError if there is none */
 export function editorCommand(environment: NodeJS.ProcessEnv = process.env): string {
   const named = environment.VISUAL || environment.EDITOR;
   if (named) return named;
   if (process.stdin.isTTY && process.stdout.isTTY) return "vi";
   throw new UserError(
-    "There is no terminal and no editor: set VISUAL or EDITOR, or use --no-edit with words from flags.",
+    "No terminal or editor: set VISUAL or EDITOR, or use --no-edit with the text in options.",
   );
 }
 
-/** Opens a file and waits until the editor is closed. @throws UserError when it cannot start or fails */
+/** Opens a file and waits until the editor is closed. @throws UserError if it does not start or fails */
 export async function edit(command: string, file: string): Promise<void> {
-  // As git does it: the variable may hold options, and is the user's own.
+  // Through a shell, as git does: the variable may contain options.
   const child = spawn("sh", ["-c", `${command} "$@"`, command, file], { stdio: "inherit" });
   const [code] = (await once(child, "close")) as [number | null];
-  if (code !== 0) throw new UserError(`The editor (${command}) ended with ${code ?? "a signal"}.`);
+  if (code !== 0) throw new UserError(`The editor (${command}) exited with ${code ?? "a signal"}.`);
 }

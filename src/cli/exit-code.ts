@@ -1,15 +1,15 @@
 import { CommanderError } from "commander";
 import { UserError } from "../contracts/user-error.js";
 
-/** What the exit codes of every command mean; docs/command-line.md tells users. */
+/** Exit codes of all commands; documented in docs/command-line.md. */
 export const exitCodes = { done: 0, failed: 1, usage: 2, unreachable: 3 } as const;
 
-/** What was asked for makes no sense: a flag, a file of input, a value that a service refuses. */
+/** Invalid usage: an option, an input file, or a value that a service rejects. */
 export class UsageError extends UserError {
   override name = "UsageError";
 }
 
-/** Errors whose message is a sentence for a person; everything else is a fault and shown with its stack. */
+/** Errors whose message is meant for users; all others are bugs and shown with their stack. */
 const clientErrors = ["TaplineError", "ResearchError", "DraftMayExistError"];
 const sentences = [
   "UserError",
@@ -21,17 +21,17 @@ const sentences = [
   ...clientErrors,
 ];
 
-/** What a person reads about an error. */
+/** The text to show for an error. */
 export function sentenceOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return sentences.includes(error.name) ? error.message : (error.stack ?? error.message);
 }
 
-/** The exit code that an error ends the program with. */
+/** The exit code for an error. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
   if (error instanceof UsageError) return exitCodes.usage;
-  // By name: the client's modules are only loaded by commands that use them.
+  // By name, so that commands that do not use the client need not load it.
   const { name, status, cause } = (error ?? {}) as {
     name?: string;
     status?: number;

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 
-/** Examples of the commands whose own files have none, by their words. */
+/** Examples of commands whose own files have none, by full command name. */
 const examples: Record<string, string[]> = {
   demo: [
     "tapline demo",
@@ -53,7 +53,7 @@ const examples: Record<string, string[]> = {
   "mcp lab": ["tapline mcp lab --artifacts ./downloads"],
 };
 
-/** Gives every command that takes part in {@link examples} its examples, behind what its own file says. */
+/** Appends {@link examples} to the help of their commands. */
 export function addExamples(program: Command, path: string[] = []): void {
   for (const command of program.commands) {
     const words = [...path, command.name()];

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { UsageError } from "./exit-code.js";
 
-/** The text of a file; `-` is standard input. @throws UsageError */
+/** The text of a file, or of standard input for `-`. @throws UsageError */
 export async function readInput(path: string): Promise<string> {
   try {
     if (path !== "-") return withoutMark(await readFile(path, "utf8"));
@@ -9,11 +9,11 @@ export async function readInput(path: string): Promise<string> {
     for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
     return withoutMark(Buffer.concat(chunks).toString());
   } catch (error) {
-    throw new UsageError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+    throw new UsageError(`Cannot read ${path} (${(error as NodeJS.ErrnoException).code}).`);
   }
 }
 
-/** Editors on Windows begin a file with a byte order mark. */
+/** Editors on Windows may start a file with a byte order mark. */
 function withoutMark(text: string): string {
   return text.replace(/^\uFEFF/, "");
 }
@@ -22,19 +22,19 @@ function withoutMark(text: string): string {
 export async function readConfig(path: string): Promise<Record<string, unknown>> {
   const config = parseJson(await readInput(path), path);
   if (typeof config !== "object" || config === null || Array.isArray(config)) {
-    throw new UsageError(`${path} holds no JSON object.`);
+    throw new UsageError(`${path} is not a JSON object.`);
   }
   return config as Record<string, unknown>;
 }
 
-/** A whole submission: as it is sent, or that of a job in its `job.json`. @throws UsageError */
+/** A submission, either as sent or from a `job.json`. @throws UsageError */
 export async function readSubmission(path: string): Promise<Record<string, unknown>> {
   const read = await readConfig(path);
   const isJob = read.id !== undefined && typeof read.config === "object" && read.config !== null;
   return isJob ? (read.config as Record<string, unknown>) : read;
 }
 
-/** A prompt a line; or JSON, JSON Lines or CSV with a `prompt` or `text` column. @throws UsageError */
+/** Prompts: one per line, or JSON, JSON Lines or CSV with a `prompt` or `text` column. @throws UsageError */
 export async function readPrompts(path: string): Promise<string[]> {
   const text = await readInput(path);
   const kind = kindOf(path, text);
@@ -51,8 +51,8 @@ export async function readPrompts(path: string): Promise<string[]> {
 }
 
 /**
- * Examples of a probe or an autoencoder: JSON, JSON Lines, or CSV with a header. What their fields hold is the
- * Lab's to judge; numbers of a CSV are read where a number is meant.
+ * Examples of a probe or an autoencoder: JSON, JSON Lines, or CSV with a header. The Lab validates the fields; numeric
+ * fields of a CSV are converted to numbers.
  * @throws UsageError
  */
 export async function readExamples(path: string): Promise<Record<string, unknown>[]> {
@@ -65,7 +65,7 @@ export async function readExamples(path: string): Promise<Record<string, unknown
   }
   return recordsOf(text, kind, path).map((record, index) => {
     if (typeof record !== "object" || record === null) {
-      throw new UsageError(`Entry ${index + 1} of ${path} is no example with text, label and split.`);
+      throw new UsageError(`Entry ${index + 1} of ${path} is not an object with text, label and split.`);
     }
     const example = record as Record<string, unknown>;
     if (kind !== "csv") return example;
@@ -75,7 +75,7 @@ export async function readExamples(path: string): Promise<Record<string, unknown
   });
 }
 
-/** Pairs of prompts: JSON, JSON Lines, or CSV with a header; an empty field of a CSV is none. @throws UsageError */
+/** Prompt pairs: JSON, JSON Lines, or CSV with a header, where empty fields count as missing. @throws UsageError */
 export async function readPairs(path: string): Promise<Record<string, unknown>[]> {
   const text = await readInput(path);
   const kind = kindOf(path, text);
@@ -83,7 +83,7 @@ export async function readPairs(path: string): Promise<Record<string, unknown>[]
     throw new UsageError(`${path} is neither JSON, JSON Lines nor CSV with the columns clean and corrupted.`);
   return recordsOf(text, kind, path).map((record, index) => {
     if (typeof record !== "object" || record === null)
-      throw new UsageError(`Entry ${index + 1} of ${path} is no pair with clean and corrupted.`);
+      throw new UsageError(`Entry ${index + 1} of ${path} is not an object with clean and corrupted.`);
     const given = Object.entries(record);
     return Object.fromEntries(kind === "csv" ? given.filter(([, value]) => value !== "") : given);
   });
@@ -91,7 +91,7 @@ export async function readPairs(path: string): Promise<Record<string, unknown>[]
 
 type Kind = "json" | "jsonl" | "csv" | "text";
 
-/** By the name, or for standard input and other names by how the text begins. */
+/** By file name, or for standard input and unknown extensions by the start of the text. */
 function kindOf(path: string, text: string): Kind {
   const ending = /\.(jsonl|ndjson|json|csv|txt)$/i.exec(path)?.[1]?.toLowerCase();
   if (ending === "ndjson") return "jsonl";
@@ -107,7 +107,7 @@ function recordsOf(text: string, kind: Exclude<Kind, "text">, path: string): unk
   switch (kind) {
     case "json": {
       const list = parseJson(text, path);
-      if (!Array.isArray(list)) throw new UsageError(`${path} holds no JSON array.`);
+      if (!Array.isArray(list)) throw new UsageError(`${path} is not a JSON array.`);
       return list;
     }
     case "jsonl":
@@ -129,7 +129,7 @@ function parseJson(text: string, what: string): unknown {
   }
 }
 
-/** Rows of a CSV file (RFC 4180) as objects with the names of its first row, in lower case. */
+/** Rows of a CSV file (RFC 4180) as objects whose keys are the header's names in lower case. */
 function csvRecords(text: string, path: string): Record<string, string>[] {
   const [header, ...rows] = csvRows(text, path);
   if (header === undefined) return [];
@@ -137,7 +137,7 @@ function csvRecords(text: string, path: string): Record<string, string>[] {
   return rows.map((row, index) => {
     if (row.length !== names.length) {
       throw new UsageError(
-        `Row ${index + 2} of ${path} has ${row.length} fields, its header has ${names.length}; texts with commas stand in quotes.`,
+        `Row ${index + 2} of ${path} has ${row.length} fields, but its header has ${names.length}. Put texts with commas in quotes.`,
       );
     }
     return Object.fromEntries(names.map((name, column) => [name, row[column] as string]));
@@ -147,7 +147,7 @@ function csvRecords(text: string, path: string): Record<string, string>[] {
 function csvRows(text: string, path: string): string[][] {
   const rows: string[][] = [];
   let row: string[] = [];
-  // A field in quotes, where two of them are one; or a plain one; then a comma, a line's end, or the end.
+  // A quoted field, in which "" is a quote; or a plain field; then a comma, a line break or the end.
   const field = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|\r|$)/y;
   while (field.lastIndex < text.length) {
     const at = field.lastIndex;
@@ -155,7 +155,7 @@ function csvRows(text: string, path: string): string[][] {
     if (match === null) {
       const line = text.slice(0, at).split("\n").length;
       throw new UsageError(
-        `${path} is no CSV: line ${line} has a quote that does not enclose a whole field.`,
+        `${path} is not valid CSV: line ${line} has a quote that does not enclose a whole field.`,
       );
     }
     row.push(match[1] === undefined ? (match[2] as string) : match[1].replaceAll('""', '"'));

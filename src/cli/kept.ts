@@ -5,7 +5,7 @@ import { choice, integerBetween } from "./options.js";
 import { type ServerOptions, serverCommand } from "./server-command.js";
 import { stopSignal } from "./stop-signal.js";
 
-/** Stored things of one kind, by name, as commands use them. */
+/** Saved items of one kind, by name. */
 interface Shelf<Stored> {
   get(name: string): Promise<Stored>;
   list(): Promise<Stored[]>;
@@ -15,32 +15,30 @@ interface Shelf<Stored> {
 interface Looks<Stored extends { name: string }, Options extends { json?: boolean }> {
   noun: string;
   plural: string;
-  /** Command that makes the first one; and what `show` adds to its description. */
+  /** How to create the first item; and an addition to the description of `show`. */
   first: string;
   shows?: string;
   command(parent: Command, name: string, description: string): Command;
   open(options: Options): Promise<Shelf<Stored>>;
-  /** One of them as a line of the list, behind its name; and as what `show` and `add` print. */
+  /** An item as a line of the list, after its name; and as printed by `show` and `add`. */
   line(stored: Stored): string;
   picture(stored: Stored): string;
 }
 
-/** What can be done with every kind of them: list, show, and, once the others are registered, rm. */
+/** Commands of every kind: list, show and, registered last, rm. */
 function registerLooks<Stored extends { name: string }, Options extends { json?: boolean }>(
   parent: Command,
   { noun, plural, first, shows = "", command, open, line, picture }: Looks<Stored, Options>,
 ): { registerRemoval(): void } {
   const shelfOf = (options: Options) => Promise.all([open(options), import("./output.js")]);
-  command(parent, "list", `List the ${plural} that are kept.`).action(async (options: Options) => {
+  command(parent, "list", `List saved ${plural}.`).action(async (options: Options) => {
     const [shelf, { print, printJson }] = await shelfOf(options);
     const all = await shelf.list();
     if (options.json) return printJson({ [plural]: all });
     const lines = all.map((stored) => `${stored.name.padEnd(24)} ${line(stored)}`);
-    return print(
-      lines.length === 0 ? `There are no ${plural} yet; tapline ${noun} ${first}.` : lines.join("\n"),
-    );
+    return print(lines.length === 0 ? `No ${plural} saved yet. ${first}` : lines.join("\n"));
   });
-  command(parent, "show", `Show one ${noun}${shows}.`)
+  command(parent, "show", `Show a saved ${noun}${shows}.`)
     .argument("<name>")
     .action(async (name: string, options: Options) => {
       const [shelf, { print, printJson }] = await shelfOf(options);
@@ -48,12 +46,12 @@ function registerLooks<Stored extends { name: string }, Options extends { json?:
       return options.json ? printJson(stored) : print(picture(stored));
     });
   const registerRemoval = () =>
-    void command(parent, "rm", `Forget a ${noun}.`)
+    void command(parent, "rm", `Delete a saved ${noun}.`)
       .argument("<name>")
       .action(async (name: string, options: Options) => {
         const [shelf, { print, printJson }] = await shelfOf(options);
         if (!(await shelf.remove(name))) throw new UsageError(`There is no ${noun} named ${name}.`);
-        return options.json ? printJson({ deleted: true }) : print(`${name} is forgotten.`);
+        return options.json ? printJson({ deleted: true }) : print(`Deleted ${name}.`);
       });
   return { registerRemoval };
 }
@@ -66,10 +64,10 @@ export interface AddOptions extends ServerOptions {
   entry?: string;
 }
 
-/** One kind of thing that a server keeps by name. */
+/** One kind of item that a server saves by name. */
 export interface Kept<Stored extends { name: string }> {
   noun: "vector" | "probe";
-  /** How one is made of texts: its further options have the names of the request's fields. */
+  /** How an item is made from texts. Additional options have the names of the request's fields. */
   makes: {
     description: string;
     positive: string;
@@ -77,13 +75,13 @@ export interface Kept<Stored extends { name: string }> {
     options: readonly Option[];
     example: string;
   };
-  /** Files that it is read from, and forms that it is written in. */
+  /** Input files, and output formats. */
   reads: string;
   writes: readonly string[];
-  /** One of them as a table; and as a line of the list, behind its name. */
+  /** An item as a table; and as a line of the list, after its name. */
   table(stored: Stored): string;
   line(stored: Stored): string;
-  /** Further options of `add`, and what files beside the one that is added say. */
+  /** Additional options of `add`, and settings from files next to the added one. */
   addOptions?: readonly Option[];
   claims?(file: string, options: AddOptions): Promise<AddOptions>;
 }
@@ -93,12 +91,15 @@ interface MakeOptions extends ServerOptions {
   negative: string;
 }
 
-/** Which rows of a text something is made of. */
+/** The activation of each text to use. */
 export function positionOption(): Option {
-  return choice("--position <which>", "state of each text (default: last)", ["last", "mean"]);
+  return choice("--position <which>", "activation to use per text: last token's or mean (default: last)", [
+    "last",
+    "mean",
+  ]);
 }
 
-/** Many texts are many forward passes, and each waits for its turn. */
+/** Many texts take many forward passes, each of which may be queued. */
 export const makeTimeoutMs = 600_000;
 
 export async function keptTools({ url }: ServerOptions, timeoutMs = 30_000) {
@@ -109,13 +110,13 @@ export async function keptTools({ url }: ServerOptions, timeoutMs = 30_000) {
   return { http: new Transport(url, timeoutMs, { service: "serve" }), print, printJson, writeOut };
 }
 
-/** What can be done with what a server keeps: make, list, show, add, export, rm. */
+/** Commands for items saved by a server: make, list, show, add, export, rm. */
 export function registerKept<Stored extends { name: string }>(parent: Command, kept: Kept<Stored>): void {
   const { noun, makes, reads, writes } = kept;
   const plural = `${noun}s`;
   const pathOf = (name: string) => `/lab/${plural}/${encodeURIComponent(name)}`;
   const make = serverCommand(parent, "make", makes.description)
-    .argument("<name>", "letters, digits, dots, dashes")
+    .argument("<name>", "name: letters, digits, dots, dashes")
     .requiredOption("--positive <file>", makes.positive)
     .requiredOption("--negative <file>", makes.negative)
     .addHelpText("after", `\nExamples:\n  ${makes.example}`);
@@ -132,7 +133,7 @@ export function registerKept<Stored extends { name: string }>(parent: Command, k
     ...{
       noun,
       plural,
-      first: "make makes one",
+      first: `Create one with tapline ${noun} make.`,
       command: serverCommand,
       line: kept.line,
       picture: kept.table,
@@ -147,18 +148,18 @@ export function registerKept<Stored extends { name: string }>(parent: Command, k
       };
     },
   });
-  const add = serverCommand(parent, "add", `Keep a ${noun} from a file: ${reads}.`)
+  const add = serverCommand(parent, "add", `Save a ${noun} from a file: ${reads}.`)
     .argument("<name>")
     .argument("<file>")
-    .option("--layer <number>", "layer of a file that does not say", integerBetween(0, 255))
-    .option("--model <name>", "model of a file that does not say (default: the one that is served)")
-    .option("--restamp", "take a file that says that it belongs to another model");
+    .option("--layer <number>", "layer, if the file does not record one", integerBetween(0, 255))
+    .option("--model <name>", "model, if the file does not record one (default: the running server's)")
+    .option("--restamp", "accept a file made for a different model");
   for (const option of kept.addOptions ?? []) add.addOption(option);
   add.action(async (name: string, file: string, given: AddOptions) => {
     const options = (await kept.claims?.(file, given)) ?? given;
     const { readFile } = await import("node:fs/promises");
     const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => {
-      throw new UsageError(`${file} cannot be read (${error.code}).`);
+      throw new UsageError(`Cannot read ${file} (${error.code}).`);
     });
     const { http, print, printJson } = await keptTools(options);
     const query = new URLSearchParams({
@@ -171,13 +172,13 @@ export function registerKept<Stored extends { name: string }>(parent: Command, k
     const stored = await http.json<Stored>(`${pathOf(name)}?${query}`, { method: "PUT", body: bytes });
     return options.json ? printJson(stored) : print(kept.table(stored));
   });
-  serverCommand(parent, "export", `Write a ${noun} to a file: ${writes.join(" or ")}.`)
+  serverCommand(parent, "export", `Export a ${noun} to a file: ${writes.join(" or ")}.`)
     .argument("<name>")
     .argument("<file>")
     .action(async (name: string, file: string, options: ServerOptions) => {
       const form = /\.(\w+)$/.exec(basename(file))?.[1]?.toLowerCase() ?? "";
       if (!writes.some((written) => written.startsWith(`.${form}`) && form !== "")) {
-        throw new UsageError(`${file}: a ${noun} is written as ${writes.join(" or ")}.`);
+        throw new UsageError(`${file}: a ${noun} can be exported as ${writes.join(" or ")}.`);
       }
       const { http, print, printJson, writeOut } = await keptTools(options);
       const bytes = await http.bytes(`${pathOf(name)}?format=${form}`);
@@ -193,41 +194,42 @@ export function figure(value: number | null | undefined, digits = 3): string {
   return value == null ? "-" : value.toFixed(digits);
 }
 
-/** What this machine keeps. */
+/** Items saved on this machine. */
 export type KeptHere<Stored extends { name: string }> = Pick<
   Looks<Stored, { json?: boolean }>,
   "noun" | "plural" | "open" | "line" | "picture"
 >;
 
-/** A command below one of the kinds, which can print what it says as JSON. */
+/** A subcommand of one of the kinds, with --json. */
 export function hereCommand(parent: Command, name: string, description: string): Command {
-  return parent.command(name).description(description).option("--json", "print it as JSON, for programs");
+  return parent.command(name).description(description).option("--json", "print the result as JSON");
 }
 
-/** What can be done with what is kept here: list, show, rm. */
+/** Commands for items saved on this machine: list, show, rm. */
 export function registerKeptHere<Stored extends { name: string }>(
   parent: Command,
   kept: KeptHere<Stored>,
 ): void {
-  const told = { first: "add keeps one", shows: ": what it reads, how, from where" };
-  registerLooks(parent, { ...kept, ...told, command: hereCommand }).registerRemoval();
+  const first = `Save one with tapline ${kept.noun} add.`;
+  const shows = ": its layer, settings and source";
+  registerLooks(parent, { ...kept, first, shows, command: hereCommand }).registerRemoval();
 }
 
-/** @throws UsageError for what nothing can be called */
+/** @throws UsageError for an invalid name */
 export async function checkName(name: string): Promise<void> {
   const { liveLimits, namePattern } = await import("../contracts/live-limits.js");
   const most = liveLimits.name_characters;
   if (new RegExp(namePattern).test(name) && name.length <= most) return;
   throw new UsageError(
-    `A name has up to ${most} letters, digits, dots, dashes, got ${JSON.stringify(name)}.`,
+    `A name must consist of up to ${most} letters, digits, dots or dashes, got ${JSON.stringify(name)}.`,
   );
 }
 
 type FromHub = import("../library/layout-files.js").FromHub;
 
 /**
- * Runs what may download from the hub, with a line that says how far it is.
- * @returns nothing where Ctrl-C stopped it
+ * Runs work that may download from the hub, with a progress line.
+ * @returns undefined if Ctrl-C stopped it
  */
 export async function withHub<T>(
   revision: string | undefined,

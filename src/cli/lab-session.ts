@@ -4,22 +4,22 @@ import { join } from "node:path";
 import { Lab, TaplineError } from "../client/index.js";
 import { answers, greetingMs, usualLab } from "./service-address.js";
 
-/** A Lab that an experiment runs in. */
+/** The Lab that runs an experiment. */
 export interface LabSession {
   lab: Lab;
   url: string;
-  /** Whether it was started for the occasion; it keeps nothing. */
+  /** Whether it is temporary: then nothing remains when it ends. */
   own: boolean;
-  /** Copies a job's log to a file where this Lab would take it with it. @returns whether it is there now */
+  /** Copies a job's log to a file if this Lab is temporary. @returns whether it was copied */
   keepLog(job: string, destination: string): Promise<boolean>;
   close(): Promise<void>;
 }
 
 /**
- * The Lab that was named, or the one at the usual port, or one of its own in a temporary folder: that one ends,
- * with everything it holds, when the session is closed.
- * @param named an origin; `new` for one of its own in any case
- * @param options.emptyLibrary one of its own keeps nothing of the person's: what it is for brings all that it names
+ * The named Lab, or the one at the default port, or a temporary one, which ends together with its data when the session
+ * is closed.
+ * @param named an origin, or `new` to always start a temporary Lab
+ * @param options.emptyLibrary gives a temporary Lab an empty library instead of the user's
  */
 export async function openLab(
   named: string | undefined,
@@ -53,7 +53,7 @@ async function startOwn(emptyLibrary: boolean): Promise<LabSession> {
   const home = await mkdtemp(join(tmpdir(), "tapline-lab-"));
   const removeHome = () => rm(home, { recursive: true, force: true });
   try {
-    // What a person keeps by name is not for this occasion alone.
+    // Saved items outlive the temporary Lab.
     const library = emptyLibrary ? home : taplineHome();
     const service = await startLab({ port: 0, home, library, backend: backendInfo().backend });
     return {
@@ -66,7 +66,7 @@ async function startOwn(emptyLibrary: boolean): Promise<LabSession> {
         if (size === 0) return false;
         return copyFile(log, destination).then(
           () => true,
-          () => false, // why the job failed says more than why its log is not here
+          () => false, // the job's own error matters more than a missing log
         );
       },
       async close() {
@@ -80,7 +80,7 @@ async function startOwn(emptyLibrary: boolean): Promise<LabSession> {
   }
 }
 
-/** Finds a job by its id, by the unmistakable beginning of it, or the newest one by `last`. */
+/** Finds a job by its id, by a unique prefix of it, or the newest one by `last`. */
 export async function findJob(lab: Lab, name: string): Promise<string> {
   if (/^[0-9a-f]{32}$/.test(name)) return name;
   const jobs = await lab.jobs();
@@ -93,7 +93,7 @@ export async function findJob(lab: Lab, name: string): Promise<string> {
   if (found.length === 1) return (found[0] as { id: string }).id;
   throw new TaplineError(
     found.length > 1
-      ? `${found.length} jobs begin with ${name}.`
-      : `There is no job ${name}; write its id, at least four characters of it, or last.`,
+      ? `${found.length} jobs start with ${name}.`
+      : `There is no job ${name}; use its id, at least four characters of it, or last.`,
   );
 }

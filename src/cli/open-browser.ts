@@ -3,15 +3,15 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** So long a browser may take to read the file, in milliseconds. */
+/** Time for the browser to read the file, in milliseconds. */
 const patienceMs = 60_000;
 
 /**
- * Opens a link in this user's browser without naming it to anybody: a program's arguments can be read by every user of
- * the machine, so the browser is given a private file that leads there. Where there is no browser of this machine to be
- * seen (SSH, WSL, no display) nothing is opened; the link was printed.
- * @param opened after which the file is not needed any more
- * @returns removes the file
+ * Opens a link in this user's browser without exposing it: every user of the machine can read a program's arguments, so
+ * the browser gets a private file that redirects to the link. Opens nothing without a local browser (SSH, WSL, no
+ * display); the link is printed anyway.
+ * @param opened resolves when the file is no longer needed
+ * @returns a function that removes the file
  */
 export async function openPrivately(
   link: string,
@@ -27,7 +27,7 @@ export async function openPrivately(
   await writeFile(file, leadingTo(link), { mode: 0o600, flag: "wx" });
   const [command, ...words] = program as [string, ...string[]];
   const child = spawn(command, [...words, file], { stdio: "ignore", detached: true });
-  // Who has no such program opens the link that was printed.
+  // Without such a program, users can open the printed link.
   child.once("error", () => void remove());
   child.unref();
   const timer = setTimeout(() => void remove(), patienceMs);
@@ -39,7 +39,7 @@ export async function openPrivately(
   };
 }
 
-/** What opens a file on this system; undefined where no browser would be seen. */
+/** The command that opens a file on this system; undefined without a visible browser. */
 export function opener(environment: NodeJS.ProcessEnv, platform: NodeJS.Platform): string[] | undefined {
   if (environment.SSH_CONNECTION !== undefined || environment.WSL_DISTRO_NAME !== undefined) return undefined;
   if (platform === "darwin") return ["open"];
@@ -48,10 +48,10 @@ export function opener(environment: NodeJS.ProcessEnv, platform: NodeJS.Platform
   return display === undefined || display === "" ? undefined : ["xdg-open"];
 }
 
-/** A page that goes on to the link at once. The link is ours: base64url and an address. */
+/** A page that redirects to the link. The link needs no escaping: it is an address with base64url. */
 export function leadingTo(link: string): string {
   return `<!doctype html><meta charset="utf-8"><title>tapline workbench</title>
 <meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=${link}">
-<p>The workbench opens; if it does not, open the link that the terminal shows.</p>
+<p>Opening the workbench… If nothing happens, open the link in the terminal.</p>
 `;
 }

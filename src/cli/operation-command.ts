@@ -6,10 +6,10 @@ import { defaults, limits } from "../contracts/limits.js";
 import { blockPoints } from "../contracts/names.js";
 import type { ConductOptions } from "./conduct.js";
 import { UsageError } from "./exit-code.js";
-import { integerBetween, layerList } from "./options.js";
+import { integerBetween, layerList, numbersThat } from "./options.js";
 import { labOption, origin } from "./service-address.js";
 
-/** What all experiments take. */
+/** Options of all experiments. */
 export interface CommonOptions extends ConductOptions {
   model?: string;
   revision?: string;
@@ -19,26 +19,24 @@ export interface CommonOptions extends ConductOptions {
   config?: string;
 }
 
-/** `--point` of what reads blocks. */
+/** `--point` of operations that read activations. */
 export function readPointOption(): Option {
-  return new Option("--point <point>", "what of the blocks is read (default: block_out)").choices([
-    ...blockPoints,
-  ]);
+  return new Option("--point <point>", "hook point to read (default: block_out)").choices([...blockPoints]);
 }
 
-/** Which blocks a command takes: flags, help and how they are read. */
+/** A command's option for blocks: flags, help and parser. */
 type LayersOption = [flags: string, help: string, read: (text: string) => unknown];
 
-/** `--layers` of what takes up to eight blocks. */
+/** `--layers` of operations that take up to eight blocks. */
 export function layersOption(otherwise = defaults.layers.join(",")): LayersOption {
   return [
     "--layers <list>",
-    `up to ${limits.layers} blocks as 0,3,7 or 0-7 (default: ${otherwise})`,
+    `up to ${limits.layers} blocks, such as 0,3,7 or 0-7 (default: ${otherwise})`,
     layerList,
   ];
 }
 
-/** A command that runs one operation, with the options of all. */
+/** A command that runs one operation, with the options of all operations. */
 export function experiment(
   program: Command,
   operation: Operation,
@@ -50,32 +48,38 @@ export function experiment(
     .command(name)
     .description(description)
     .option("--model <model>", "demo, a .gguf file, a directory with one model, or a hub id (default: demo)")
-    .option("--revision <revision>", "pins a hub revision")
+    .option("--revision <revision>", "pin a hub revision")
     .option(...layers)
     .option(
       "--max-input-tokens <number>",
-      `tokens that a text may have, at most ${limits.max_input_tokens} (default: ${defaults.max_input_tokens})`,
+      `maximum length of a text in tokens, at most ${limits.max_input_tokens} (default: ${defaults.max_input_tokens})`,
       integerBetween(1, limits.max_input_tokens),
     )
     .option("--seed <number>", `experiment seed (default: ${defaults.seed})`, integerBetween(0, limits.seed))
-    .option("--config <file>", "a submission or a job.json (- is standard input); flags win over its fields")
+    .option(
+      "--config <file>",
+      "file with a submission or a job.json (- for standard input); options override its fields",
+    )
     .addOption(labOption().argParser((text) => (text === "new" ? text : origin(text))))
-    .option("--out <folder>", `where artifacts go (default: tapline-${operation}-<first 8 of the id>)`)
-    .option("--no-out", "write nothing")
-    .option("--json", "print the whole job as JSON, for programs")
-    .option("--detach", "only submit to a running Lab, and print the job's id")
-    .option("--quiet", "no progress");
+    .option(
+      "--out <folder>",
+      `output folder for artifacts (default: tapline-${operation}-<first 8 of the id>)`,
+    )
+    .option("--no-out", "do not download artifacts")
+    .option("--json", "print the whole job as JSON")
+    .option("--detach", "submit to a running Lab, print the job's id and exit")
+    .option("--quiet", "hide progress");
 }
 
 export function withPrompt(command: Command): Command {
-  return command.argument("[prompt]", "raw text, no chat template; - reads it from standard input");
+  return command.argument("[prompt]", "raw text without a chat template; - reads standard input");
 }
 
-/** Help that stands behind the options. */
+/** Help after the options. */
 export function examples(text: string): string {
   return `
-Without --lab the Lab at the usual port takes the job; where none runs, one is
-started for it ("--lab new" always does that) and ended.
+Runs in the Lab at the default port, or in a temporary Lab if none is running
+or with "--lab new".
 
 Examples:${text}`;
 }
@@ -83,11 +87,11 @@ Examples:${text}`;
 export async function promptOf(prompt: string | undefined): Promise<string | undefined> {
   if (prompt !== "-") return prompt;
   const { readInput } = await import("./input-files.js");
-  // The line's end belongs to the file, not to the text.
+  // The final line break belongs to the file, not to the text.
   return (await readInput("-")).replace(/\r?\n$/, "");
 }
 
-/** What a file holds that an option names. */
+/** The parsed content of an option's file. */
 export async function contentOf(
   path: string | undefined,
   read: "readPrompts" | "readExamples" | "readPairs" | "readInput",
@@ -96,9 +100,9 @@ export async function contentOf(
 }
 
 /**
- * Puts a submission together, has it run, and shows what came out. An option is the field of its name, with underscores.
- * @param given fields that are not an option as it was written; undefined: none
- * @param complete fills in what depends on the rest
+ * Assembles a submission, runs it, and prints the result. Each option is the field of the same name, with underscores.
+ * @param given fields that replace options; undefined removes the option's field
+ * @param complete fills in fields that depend on others
  */
 export async function run(
   operation: Operation,
@@ -109,21 +113,13 @@ export async function run(
   const { readSubmission } = await import("./input-files.js");
   const config = options.config === undefined ? {} : await readSubmission(options.config);
   if (config.operation !== undefined && config.operation !== operation) {
-    throw new UsageError(`${options.config} is a configuration of ${config.operation}, not of ${operation}.`);
+    throw new UsageError(`${options.config} is a submission of ${config.operation}, not of ${operation}.`);
   }
-  const {
-    config: _config,
-    lab: _lab,
-    out: _out,
-    json: _json,
-    detach: _detach,
-    quiet: _quiet,
-    show: _show,
-    ...named
-  } = options;
   const fieldOf = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   const flags = {
-    ...Object.fromEntries(Object.entries(named).map(([name, value]) => [fieldOf(name), value])),
+    ...Object.fromEntries(
+      Object.entries(options).flatMap(([name, value]) => (own.has(name) ? [] : [[fieldOf(name), value]])),
+    ),
     ...given,
   };
   const { operation: _operation, ...submission } = {
@@ -137,28 +133,26 @@ export async function run(
   await conduct(operation, submission, options);
 }
 
-/** The Lab has a folder of its own: paths are said from the root. */
+/** The Lab has a different working directory, so paths must be absolute. */
 export function localPath(model: string): string {
   return model !== "demo" && existsSync(model) ? resolve(model) : model;
 }
 
-/** Reads names of points of a block. */
+/** Options of the command itself, which are not fields of a submission. */
+const own = new Set(["config", "lab", "out", "json", "detach", "quiet", "show"]);
+
+/** A parser of hook point names. */
 export function pointList(known: readonly string[]): (text: string) => string[] {
   return (text) => {
     const names = text.split(",").map((part) => part.trim());
     const odd = names.find((name) => !known.includes(name));
-    if (odd !== undefined) throw new InvalidArgumentError(`“${odd}” is none of ${known.join(", ")}.`);
-    if (new Set(names).size !== names.length) throw new InvalidArgumentError("A point appears twice.");
+    if (odd !== undefined) throw new InvalidArgumentError(`“${odd}” is not one of ${known.join(", ")}.`);
+    if (new Set(names).size !== names.length) throw new InvalidArgumentError("A hook point occurs twice.");
     return names;
   };
 }
 
-export function indexList(text: string): number[] {
-  return text.split(",").map((part) => {
-    if (!/^\s*-?\d+\s*$/.test(part)) throw new InvalidArgumentError("Write token indices as 3,4,-1.");
-    return Number(part);
-  });
-}
+export const indexList = numbersThat(Number.isInteger, "Write token indices such as 3,4,-1.");
 
 export function aNumber(text: string): number {
   const value = text.trim() === "" ? Number.NaN : Number(text);

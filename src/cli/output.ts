@@ -3,18 +3,17 @@ import { relative } from "node:path";
 import { UserError } from "../contracts/user-error.js";
 import { exitCodes } from "./exit-code.js";
 
-/** Errors by which a stream says that nobody reads it any more: a pipe's end, a terminal that is gone. */
+/** Errors of a stream without a reader: a closed pipe or terminal. */
 const unread = ["EPIPE", "ECONNRESET", "EIO", "ERR_STREAM_DESTROYED"];
 
-/** The file descriptor. */
+/** File descriptor. */
 const standardOutput = 1;
 
 let lost: NodeJS.ErrnoException | undefined;
 
 /**
- * Whoever reads what this program writes may have seen enough, as `head` does. That is no error of the program:
- * what it has begun it does to the end. Output that could not be written for any other reason, a full disk above
- * all, is told on standard error, and the program does not end with 0.
+ * Handles errors of the standard streams. If the reader stops early, as `head` does, the program still finishes its work.
+ * Any other write error, such as a full disk, is reported on standard error, and the exit code is not 0.
  */
 export function watchOutput(): void {
   process.stderr.off("error", ignore).on("error", ignore);
@@ -28,7 +27,7 @@ const ignore = () => {};
 function noteLoss(error: NodeJS.ErrnoException): void {
   if (lost !== undefined || unread.includes(error.code ?? "")) return;
   lost = error;
-  process.stderr.write(`tapline: Standard output cannot be written (${error.code ?? error.message}).\n`);
+  process.stderr.write(`tapline: Cannot write to standard output (${error.code ?? error.message}).\n`);
 }
 
 function failOnLoss(): void {
@@ -36,8 +35,7 @@ function failOnLoss(): void {
 }
 
 /**
- * Node hands each piece to a file once and does not look how much of it was taken; a disk that fills up takes a
- * part. Everything is written, or it is an error.
+ * Node ignores partial writes to a file, which happen when the disk fills up. This writes everything or fails.
  */
 function writeFilesWhole(stream: NodeJS.WriteStream): void {
   if ((stream as { _type?: string })._type !== "fs") return;
@@ -52,7 +50,7 @@ function writeFilesWhole(stream: NodeJS.WriteStream): void {
   };
 }
 
-/** Writes to standard output and waits until it is taken, or nobody reads it any more. */
+/** Writes to standard output and waits until it is written, or until there is no reader. */
 export function print(text: string): Promise<void> {
   return new Promise((resolve) => {
     process.stdout.write(text.endsWith("\n") ? text : `${text}\n`, () => resolve());
@@ -63,13 +61,13 @@ export function printJson(value: unknown): Promise<void> {
   return print(JSON.stringify(value, null, 2));
 }
 
-/** A path as short as it can be said from where the user stands. */
+/** A path relative to the working directory, if it is inside it. */
 export function shortPath(path: string, folder = process.cwd()): string {
   const near = relative(folder, path);
   return near.startsWith("..") || near === "" ? path : near;
 }
 
-/** Writes a file that was asked for with --out, as a whole or not at all. @throws UserError */
+/** Writes an --out file atomically. @throws UserError */
 export async function writeOut(path: string, bytes: Uint8Array): Promise<void> {
   const { writeWhole } = await import("../client/whole-file.js");
   try {
@@ -79,8 +77,8 @@ export async function writeOut(path: string, bytes: Uint8Array): Promise<void> {
   }
 }
 
-/** Why a file that was asked for is not there, as a sentence; other errors stay as they are. */
+/** Turns a system error into a message for users; returns other errors unchanged. */
 export function unwritable(path: string, error: unknown): unknown {
   const { code, syscall } = error as NodeJS.ErrnoException;
-  return syscall === undefined ? error : new UserError(`${path} cannot be written (${code}); see --out.`);
+  return syscall === undefined ? error : new UserError(`Cannot write ${path} (${code}); see --out.`);
 }

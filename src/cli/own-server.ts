@@ -2,15 +2,15 @@ import type { Serving, ServingEvent, SupervisedOptions } from "../inference/proc
 
 export interface OwnServerOptions {
   host: string;
-  /** 0 takes any free port. */
+  /** 0 picks a free port. */
   port: number;
   signal: AbortSignal;
   onEvent: (event: ServingEvent) => void;
-  /** What serves a model, in place of a process of its own, for tests. */
+  /** Replaces the serving process in tests. */
   serve?: (options: SupervisedOptions) => Promise<Serving>;
 }
 
-/** A server that this command started, and whose model it can change: the address stays. */
+/** A server started by this command, which can switch its model at the same address. */
 export class OwnServer {
   readonly #options: OwnServerOptions;
   #model: string;
@@ -18,7 +18,7 @@ export class OwnServer {
   #closed = false;
   #switching: Promise<void> = Promise.resolve();
   #giveUp: (error: unknown) => void = () => {};
-  /** Rejects when the process that serves failed again and again. */
+  /** Rejects if the serving process keeps failing. */
   readonly ended = new Promise<void>((_, reject) => {
     this.#giveUp = reject;
   });
@@ -38,9 +38,8 @@ export class OwnServer {
   }
 
   /**
-   * Ends the server with the old model and starts one with another at the same address. Where the new one does not
-   * come up the old one does.
-   * @throws UserError why the new model is not served
+   * Stops the server and starts one with another model at the same address. If that fails, starts the old model again.
+   * @throws UserError with the reason why the new model is not served
    */
   serve(model: string, onProgress: (stage: string, fraction: number) => void): Promise<void> {
     const switched = this.#switching.then(() => this.#serve(model, onProgress));
@@ -94,7 +93,7 @@ async function start(
   return serve({ ...rest, model, onEvent });
 }
 
-/** Serves a model for the occasion, on a free port of this machine. @throws UserError, the signal's reason */
+/** Starts a temporary server on a free local port. @throws UserError, the signal's reason */
 export function serveHere(
   model: string,
   onStage: (stage: string) => void,

@@ -30,16 +30,16 @@ import { exitCodeOf, sentenceOf } from "./exit-code.js";
 import { addExamples } from "./help-examples.js";
 import { watchOutput } from "./output.js";
 
-/** Runs the program with its arguments, those of the process unless told otherwise, until it would end. */
+/** Runs the program with the given arguments, the process's by default. */
 export async function runProgram(argv: readonly string[] = process.argv): Promise<void> {
   watchOutput();
   const program = new Command("tapline")
-    .description("Open up a language model while it runs, on this machine.")
+    .description("Inspect and steer language models as they run, locally.")
     .version(version)
-    .showHelpAfterError("(add --help for what there is)")
-    // What stands behind a command is its own, also where the command above it has an option of that name.
+    .showHelpAfterError("(use --help to see all options)")
+    // Options after a subcommand belong to it, even if its parent has an option of the same name.
     .enablePositionalOptions()
-    // Descriptions behind long terms are wrapped, too, down to this width.
+    // Also wraps descriptions after long terms, down to this width.
     .configureHelp({ minWidthToWrap: 20 })
     .configureOutput({
       outputError: (text, write) =>
@@ -78,13 +78,13 @@ export async function runProgram(argv: readonly string[] = process.argv): Promis
   registerModels(program);
   registerDoctor(program);
   registerCompletion(program);
-  program.helpCommand("help [command]", "Show the help of a command.");
+  program.helpCommand("help [command]", "Show help for a command.");
   addExamples(program);
 
   try {
     await program.parseAsync(argv);
   } catch (error) {
-    // Commander has told its own errors already.
+    // Commander has already printed its own errors.
     if (!(error instanceof CommanderError)) process.stderr.write(`tapline: ${sentenceOf(error)}\n`);
     process.exitCode = exitCodeOf(error);
   }

@@ -14,16 +14,16 @@ export interface Experiment {
   settings: Record<string, unknown>;
   /** A running Lab, `new`, or nothing: see {@link openLab}. */
   lab: string | undefined;
-  /** Folder for results; a new one named after the job unless told otherwise, none when false. */
+  /** Output folder; by default a new one named after the job, none if false. */
   out: string | false | undefined;
   signal: AbortSignal;
   onStage: (stage: string) => void;
   onProgress: (job: Job) => void;
 }
 
-/** What `--json` prints: the whole job, and where its files are. */
+/** Output of `--json`: the whole job, and the paths of its files. */
 export interface ExperimentReport {
-  /** Origin of the Lab that still has the job; null when it was started for the occasion and has ended. */
+  /** Origin of the Lab that still has the job; null if the Lab was temporary. */
   lab: string | null;
   job: CompletedJob;
   folder: string | null;
@@ -32,21 +32,21 @@ export interface ExperimentReport {
 
 export interface Experimented {
   report: ExperimentReport;
-  /** Why files that were wanted are not there; the result is, nevertheless. */
+  /** Why the files could not be written, although there is a result. */
   unwritten?: unknown;
 }
 
 /**
- * Submits an experiment, waits for it and downloads what it made. When the signal comes, the job is cancelled;
- * a Lab started for the occasion ends in any case.
+ * Submits an experiment, waits for it and downloads its artifacts. After a signal, the job is cancelled. A temporary Lab
+ * is always stopped.
  * @throws TaplineError, UserError, the signal's reason
  */
 export async function runExperiment(options: Experiment): Promise<Experimented> {
   const { operation, model, settings, out, signal } = options;
-  // A place that cannot be written to is told before anything is computed.
+  // Checks that the folder is writable before computing anything.
   const named = typeof out === "string" ? await makeFolder(resolve(out)) : undefined;
   if (out === undefined) await checkFolder(resolve("."));
-  const session = await openLab(options.lab, () => options.onStage("starting a Lab for the occasion")).catch(
+  const session = await openLab(options.lab, () => options.onStage("starting a temporary Lab")).catch(
     async (error) => {
       await named?.undo();
       throw error;
@@ -55,7 +55,7 @@ export async function runExperiment(options: Experiment): Promise<Experimented> 
   let made = named;
   try {
     signal.throwIfAborted();
-    // Not ended by the signal: a job that was accepted must have a name to be cancelled by.
+    // Ignores the signal, because cancelling an accepted job needs its id.
     const { id } = await session.lab.submit(operation, model, settings as unknown as Settings<Operation>);
     const job = await waitFor(session, id, options);
     const report = { lab: session.own ? null : session.url, job, folder: null, files: [] };
@@ -83,13 +83,13 @@ async function waitFor(session: LabSession, id: string, options: Experiment): Pr
   } catch (error) {
     const log = resolve(`tapline-${options.operation}-${id.slice(0, 8)}.log`);
     if (options.signal.aborted || !(await session.keepLog(id, log))) throw error;
-    throw new UserError(`${(error as Error).message}\nThe worker's log is kept in ${shortPath(log)}.`);
+    throw new UserError(`${(error as Error).message}\nThe worker's log is saved in ${shortPath(log)}.`);
   }
 }
 
 interface MadeFolder {
   path: string;
-  /** Takes away what was made, with what was written into it; a folder that was there before stays. */
+  /** Removes the folder and its content, unless it existed before. */
   undo(): Promise<void>;
 }
 
@@ -109,7 +109,7 @@ export async function makeFolder(path: string): Promise<MadeFolder> {
   }
 }
 
-/** @throws UserError where nothing can be made in a folder */
+/** @throws UserError if a folder is not writable */
 async function checkFolder(path: string): Promise<void> {
   try {
     await rmdir(await mkdtemp(join(path, ".tapline-")));
@@ -119,12 +119,10 @@ async function checkFolder(path: string): Promise<void> {
 }
 
 function nothingCanBeWritten(path: string, error: unknown): UserError {
-  return new UserError(
-    `Nothing can be written to ${path} (${(error as NodeJS.ErrnoException).code}); see --out.`,
-  );
+  return new UserError(`Cannot write to ${path} (${(error as NodeJS.ErrnoException).code}); see --out.`);
 }
 
-/** Downloads a completed job's artifacts into a folder and writes the job beside them. @returns the paths */
+/** Downloads a completed job's artifacts into a folder, and writes job.json next to them. @returns the paths */
 export async function download(lab: Lab, job: Job, folder: string, signal: AbortSignal): Promise<string[]> {
   const files: string[] = [];
   const written = async (name: string, write: (path: string) => Promise<unknown>) => {

@@ -6,16 +6,16 @@ export interface ServerOptions {
   json?: boolean;
 }
 
-/** A command that looks into a running `tapline serve`. */
+/** A command that queries a running `tapline serve`. */
 export function serverCommand(program: Command, name: string, description: string): Command {
   return program
     .command(name)
     .description(description)
     .addOption(serverOption())
-    .option("--json", "print what the server answers as JSON, for programs");
+    .option("--json", "print the server's response as JSON");
 }
 
-/** What these commands draw with, loaded when one runs. */
+/** Modules of these commands, loaded when one runs. */
 export async function serverTools() {
   const [{ Transport }, terminal, { oneLine }, { print, printJson }, { TaplineError }] = await Promise.all([
     import("../client/transport.js"),

@@ -1,10 +1,10 @@
 import { InvalidArgumentError, Option } from "commander";
 import { ports } from "../contracts/limits.js";
 
-/** The Lab's address where nobody names one. */
+/** The default address of the Lab. */
 export const usualLab = `http://127.0.0.1:${ports.lab}`;
 
-/** Parses the origin of a service for commander: `http://127.0.0.1:8980`, `localhost:8980`, or a port. */
+/** An option parser for a service's origin: `http://127.0.0.1:8980`, `localhost:8980`, or a port. */
 export function origin(text: string): string {
   const full = /^\d+$/.test(text)
     ? `http://127.0.0.1:${text}`
@@ -18,14 +18,14 @@ export function origin(text: string): string {
   return url.origin;
 }
 
-/** Where a running Lab is. */
+/** The address of a running Lab. */
 export function labOption(): Option {
   return new Option("--lab <url>", "address or port of a running Lab")
     .env("TAPLINE_LAB_URL")
     .argParser(origin);
 }
 
-/** Where a running `tapline serve` is. */
+/** The address of a running `tapline serve`. */
 export function serverOption(): Option {
   return new Option("--url <url>", "address or port of a running tapline serve")
     .env("TAPLINE_URL")
@@ -33,12 +33,12 @@ export function serverOption(): Option {
     .argParser(origin);
 }
 
-/** How long a service at a usual port has to say what it is, in milliseconds. */
+/** Timeout for identifying a service at a default port, in milliseconds. */
 export const greetingMs = 2000;
 
 /**
- * Whether one of ours is there: nothing, or another program that took the port, is none.
- * @param ask what only ours answers with true
+ * Whether a tapline service is there, rather than nothing or another program.
+ * @param ask resolves to true only for the expected service
  */
 export async function answers(ask: () => Promise<boolean>): Promise<boolean> {
   try {

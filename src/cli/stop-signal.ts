@@ -1,17 +1,17 @@
 import { constants } from "node:os";
 
 /**
- * npx passes no signal on: ended by one, it leaves what it started behind. A process that npx started therefore looks
- * whether its parent is still the one it had.
+ * npx does not forward signals, and leaves its child running when a signal ends it. A process started by npx therefore
+ * checks whether its parent has changed.
  */
 const startedByNpx = process.env.npm_lifecycle_event === "npx";
 const parent = process.ppid;
 const lookMs = 500;
 
 /**
- * Resolves with the name of the first signal that asks this process to end: Ctrl-C, SIGTERM, or a closed
- * terminal. From then on, a second one ends the process at once.
- * @param otherwise whether a SIGHUP means something else, and was dealt with
+ * Resolves with the name of the first signal that asks this process to end: Ctrl-C, SIGTERM, or a closed terminal. A
+ * second signal ends the process immediately.
+ * @param otherwise returns true if it has handled a SIGHUP that has another meaning
  */
 export function stopSignal(otherwise: () => boolean = () => false): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
@@ -34,7 +34,7 @@ export function stopSignal(otherwise: () => boolean = () => false): Promise<Node
   });
 }
 
-/** Aborted by the first signal that asks this process to end, with the signal's name as the reason. */
+/** A signal that is aborted by the first request to end this process, with the signal's name as the reason. */
 export function stoppable(): AbortSignal {
   const stop = new AbortController();
   void stopSignal().then((signal) => stop.abort(signal));
@@ -42,9 +42,9 @@ export function stoppable(): AbortSignal {
 }
 
 /**
- * Ends this process by a signal that it has caught, once everything is cleaned up: whoever waits for it sees the
- * same as without a handler. It also spares Node's own exit, which in some versions aborts when the terminal
- * whose settings it wants to restore is gone.
+ * Ends this process with a signal that it has caught, after cleaning up, so that its parent sees the same as without a
+ * handler. This also avoids Node's own exit, which in some versions aborts if the terminal whose settings it restores is
+ * closed.
  */
 export function endBy(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal);

@@ -4,7 +4,7 @@ import { canvasOf, dim, JobProgress, saePicture } from "../terminal/index.js";
 import { print, printJson, shortPath } from "./output.js";
 import { endBy, stoppable } from "./stop-signal.js";
 
-/** Trains on an extraction in this process, with progress; then the picture, or JSON for a program. */
+/** Trains on an extraction in this process, with progress, then prints the picture or JSON. */
 export async function trainHere(
   training: ExtractionTraining,
   out: string,
@@ -24,7 +24,7 @@ export async function trainHere(
     const canvas = canvasOf(process.stdout);
     const lines = saePicture(result, training.features, canvas);
     files.forEach((file, index) => {
-      lines.push(dim((index === 0 ? "Written" : "").padEnd(13), canvas.colors) + shortPath(file));
+      lines.push(dim((index === 0 ? "Saved" : "").padEnd(13), canvas.colors) + shortPath(file));
     });
     await print(lines.join("\n"));
   } catch (error) {

@@ -1,10 +1,10 @@
 import type { WatchedToken } from "./watched.js";
 
-/** What of an answer a record keeps, whichever API's form it has. */
+/** The recorded parts of an answer, for any API format. */
 export interface Delta {
   content?: string | null;
   reasoning_content?: string | null;
-  /** What some servers call it. */
+  /** Some servers' name for it. */
   reasoning?: string | null;
   tool_calls?: unknown[];
 }
@@ -15,11 +15,11 @@ export interface Choice {
   message?: Delta;
   text?: string;
   finish_reason?: string | null;
-  tapline?: Told;
+  tapline?: LiveDetails;
 }
 
-/** What the answer to a `tapline` object says of its tokens, and at its end of the whole. */
-interface Told {
+/** The response to a `tapline` object: token details, and at the end a summary. */
+interface LiveDetails {
   tokens?: WatchedToken[];
   interventions?: (Record<string, unknown> & {
     rows?: number;
@@ -31,18 +31,18 @@ interface Told {
   pair_of?: number;
 }
 
-/** The same as lines that a person reads. */
-export function toldLines({ interventions = [], capture, pair_of }: Omit<Told, "tokens">): string[] {
+/** The summary as lines of text. */
+export function liveLines({ interventions = [], capture, pair_of }: Omit<LiveDetails, "tokens">): string[] {
   const figure = (value: unknown) => (typeof value === "number" ? value.toPrecision(4) : "?");
   return [
-    ...(pair_of === undefined ? [] : [`stands beside choice ${pair_of} without its interventions`]),
+    ...(pair_of === undefined ? [] : [`baseline of choice ${pair_of}, without its interventions`]),
     ...interventions.map(({ kind, layer, vector, strength, strength_unit: unit, ...did }) => {
       const along = vector === undefined ? "" : ` ${nameOf(vector)}`;
       const what = `${kind}${along} at layer ${layer}, strength ${strength}`;
-      const how = `${did.rows ?? "?"} rows, changed by ${figure(did.mean_change_length)} of ${figure(did.mean_row_length)}`;
+      const how = `${did.rows ?? "?"} positions, mean change ${figure(did.mean_change_length)} of norm ${figure(did.mean_row_length)}`;
       return `${what}${unit === undefined ? "" : ` ${unit}`}: ${how}${did.note === undefined ? "" : `. ${did.note}`}`;
     }),
-    ...(capture === undefined ? [] : [`kept ${capture.rows} rows as ${capture.id}`]),
+    ...(capture === undefined ? [] : [`captured ${capture.rows} activations as ${capture.id}`]),
   ];
 }
 
@@ -55,12 +55,12 @@ function nameOf(vector: unknown): string {
 export interface Answer {
   choices?: Choice[];
   usage?: Record<string, unknown> | null;
-  /** llama.cpp's: tokens so far. */
+  /** llama.cpp: tokens so far. */
   timings?: { predicted_n?: number };
   error?: { message?: string } | null;
 }
 
-/** An event or an answer of OpenAI's Responses, of Anthropic's Messages or of llama-server's own completion. */
+/** An event or answer of OpenAI's Responses, Anthropic's Messages or llama-server's completion API. */
 interface Other {
   type?: string;
   object?: string;
@@ -84,7 +84,7 @@ interface Block {
   content?: Block[];
 }
 
-/** The parsed JSON of an answer, or of one event, in the form of OpenAI's chat. */
+/** Converts the parsed JSON of an answer, or of one event, to OpenAI's chat format. */
 export function readAnswer(parsed: unknown): Answer {
   const answer = (parsed ?? {}) as Answer & Other;
   if (answer.choices !== undefined || typeof parsed !== "object") return answer;
@@ -134,7 +134,7 @@ function stop({ delta }: Other): Pick<Choice, "finish_reason"> {
   return stop_reason ? { finish_reason: stop_reason } : {};
 }
 
-/** Blocks or items, each of one kind. */
+/** Joins the text of blocks or items by kind. */
 function whole(blocks: readonly Block[], finish: string | null | undefined): Answer {
   const text = (kinds: string[]) =>
     blocks

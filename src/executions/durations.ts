@@ -1,9 +1,9 @@
 /**
- * Counts of durations in buckets whose bounds grow by a constant factor: any percentile is known to about 5 %,
- * in constant memory.
+ * Counts of durations in buckets whose bounds grow by a constant factor: percentiles are accurate to about 5 %, in
+ * constant memory.
  */
 export class Histogram {
-  /** Smallest bound in seconds, and eight buckets to each doubling: up to about 40 minutes. */
+  /** Smallest bound in seconds; eight buckets per doubling cover up to about 40 minutes. */
   static readonly #least = 1e-5;
   static readonly #perDoubling = 8;
   static readonly #size = 224;
@@ -30,7 +30,7 @@ export class Histogram {
     this.#sum += Math.max(0, seconds) * times;
   }
 
-  /** The duration in seconds below which the share `fraction` of all lies; null when there is none. */
+  /** The duration in seconds below which a share `fraction` of all durations lies; null if empty. */
   percentile(fraction: number): number | null {
     if (this.#count === 0) return null;
     let rest = fraction * this.#count;
@@ -41,7 +41,7 @@ export class Histogram {
     return bound(bucket - 0.5);
   }
 
-  /** How many durations are at most `seconds`, to the width of a bucket. */
+  /** Number of durations of at most `seconds`, to the precision of a bucket. */
   atMost(seconds: number): number {
     let total = 0;
     for (let bucket = 0; bucket < Histogram.#size && bound(bucket) <= seconds * 1.0001; bucket++) {
@@ -55,7 +55,7 @@ function bound(bucket: number): number {
   return 1e-5 * 2 ** (bucket / 8);
 }
 
-/** Median, 95th and 99th percentile in milliseconds; null where there is nothing yet. */
+/** Median, 95th and 99th percentile in milliseconds; null if empty. */
 export function percentiles(histogram: Histogram) {
   const milliseconds = (fraction: number) => {
     const seconds = histogram.percentile(fraction);

@@ -1,9 +1,9 @@
 import { type Endpoint, HttpError } from "../http/index.js";
 import type { ExecutionRecorder } from "./recorder.js";
 
-const unlisted = "an inspector for people: records take no schema";
+const unlisted = "an inspector for people: records have no schema";
 
-/** What requests did: the list, one record, forgetting. Programs on this machine only: guard it with localAccess. */
+/** Recorded requests: list, get one, clear. For programs on this machine only: guard it with localAccess. */
 export const executionEndpoints: readonly Endpoint<ExecutionRecorder>[] = [
   { at: "GET /executions", unlisted, answer: (executions) => executions.list() },
   {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Execution, ExecutionEvent, ExecutionList, ExecutionSummary } from "../contracts/execution.js";
 import { limits } from "../contracts/limits.js";
-import { type Answer, type Choice, readAnswer, toldLines } from "./answer.js";
+import { type Answer, type Choice, liveLines, readAnswer } from "./answer.js";
 import { Watched } from "./watched.js";
 
 /** How a request ended. */
@@ -13,31 +13,31 @@ export interface ExecutionStart {
   model: string;
   thinking: boolean | null;
   stream: boolean;
-  /** What was asked: a value, or the request's body as it came, which is parsed only when someone reads it. */
+  /** The request: a value, or the raw body, which is parsed only when the record is read. */
   input: unknown | Uint8Array;
 }
 
-/** Receives what happens to one request. A request that found no place gets one that keeps nothing. */
+/** Records the events of one request. If the recorder is full, a request gets a trace that records nothing. */
 export interface ExecutionTrace {
   readonly id: string | null;
   lifecycle(text: string): void;
   /**
-   * Server-sent events as they were sent.
-   * @param tokens how many tokens they carry; without it, each event with text counts as one
-   * @param time Unix seconds at which they were sent; now unless told otherwise
+   * Server-sent events as sent.
+   * @param tokens number of tokens in them; by default, each event with text counts as one
+   * @param time Unix seconds at which they were sent; default: now
    */
   sent(data: string, tokens?: number, time?: number): void;
   /** A whole OpenAI answer. */
   answered(body: string, time?: number): void;
   failed(sentence: string): void;
   ended(outcome: Outcome): void;
-  /** `fold` is called before the record is read: for who looks at an answer only when somebody asks for it. */
+  /** `fold` is called before the record is read, so that callers can defer the processing of answers. */
   beforeReading(fold: () => void): void;
 }
 
 /**
- * The last requests, in memory: what was asked, what came out, when. Bounded in records, text
- * and steps; it looks at an answer after it was sent.
+ * The most recent requests and responses, in memory. Limited in records, text and events. Answers are processed after
+ * they were sent.
  */
 export class ExecutionRecorder {
   #records: Recording[] = [];
@@ -72,17 +72,17 @@ export class ExecutionRecorder {
     return this.#records.find((record) => record.id === id)?.full();
   }
 
-  /** Forgets finished records; active requests keep running and stay. */
+  /** Removes finished records. Active requests continue and stay recorded. */
   clear(): void {
     this.#records = this.#records.filter((record) => record.status === "running");
     this.#dropped = 0;
   }
 }
 
-/** Places and bytes that no answer takes: what happened to a request is told, however long its answer is. */
-const keptBack = { events: 32, bytes: 32_768 };
-const noteBytes = keptBack.bytes / keptBack.events;
-/** Told last, and in any case: that an answer is cut, and how the request ended. */
+/** Events and bytes reserved for notes, so that they are recorded however long the answer is. */
+const reserved = { events: 32, bytes: 32_768 };
+const noteBytes = reserved.bytes / reserved.events;
+/** Always recorded at the end: that the answer was truncated, and how the request ended. */
 const lastNotes = 2;
 
 const nothing: ExecutionTrace = {
@@ -104,8 +104,8 @@ class Recording implements ExecutionTrace {
   readonly #events: ExecutionEvent[] = [];
   /** By choice. */
   readonly #watched = new Map<number, Watched>();
-  /** Bytes of the answer that still fit. Once something did not, nothing does: what is kept is its beginning. */
-  #room = limits.execution_text_bytes - keptBack.bytes;
+  /** Remaining bytes for the answer. After the first overflow nothing more is recorded, so the record is a prefix. */
+  #room = limits.execution_text_bytes - reserved.bytes;
   #full = false;
   #notes = 0;
   #truncated = false;
@@ -151,7 +151,7 @@ class Recording implements ExecutionTrace {
     this.#count(answer);
   }
 
-  /** The backend's own count is the right one, where it gives one. */
+  /** The backend's own token count takes precedence. */
   #count({ usage }: Answer): void {
     const tokens = usage?.completion_tokens ?? usage?.output_tokens;
     if (typeof tokens === "number") this.#tokens = tokens;
@@ -217,45 +217,45 @@ class Recording implements ExecutionTrace {
       const tools = delta.tool_calls?.length ? JSON.stringify(delta.tool_calls) : "";
       if (tools) this.#push("tool", tools, index, time);
       if (choice.finish_reason) this.#finishReason = choice.finish_reason;
-      for (const line of this.#toldOf(choice, index)) this.#push("lifecycle", line, index, time);
+      for (const line of this.#liveLinesOf(choice, index)) this.#push("lifecycle", line, index, time);
       text ||= Boolean(thinking || output || tools);
     }
     return text;
   }
 
-  /** What a `tapline` object was told; of what it watches at the answer's end. */
-  #toldOf({ tapline, finish_reason }: Choice, index: number): string[] {
+  /** Lines from a `tapline` object; watched probes and projections are summarized at the end of the answer. */
+  #liveLinesOf({ tapline, finish_reason }: Choice, index: number): string[] {
     if (tapline === undefined) return [];
     const watched = this.#watched.get(index) ?? new Watched();
     if (Array.isArray(tapline.tokens)) watched.add(tapline.tokens);
-    // Choices of somebody else's backend may be any number.
+    // A third-party backend may number choices arbitrarily.
     if (this.#watched.size < limits.execution_events) this.#watched.set(index, watched);
-    return [...toldLines(tapline), ...(finish_reason ? watched.lines() : [])];
+    return [...liveLines(tapline), ...(finish_reason ? watched.lines() : [])];
   }
 
-  /** Adds what an answer holds, to the last event where it continues it. */
+  /** Adds part of an answer, to the last event if it continues that. */
   #push(kind: ExecutionEvent["kind"], text: string, choice: number, time: number): void {
     if (this.#full) return;
     const kept = beginning(text, this.#room);
     const last = this.#events.at(-1);
-    const goesOn = last?.kind === kind && last.choice === choice && kind !== "lifecycle";
-    const placed = goesOn || this.#events.length - this.#notes < limits.execution_events - keptBack.events;
+    const continues = last?.kind === kind && last.choice === choice && kind !== "lifecycle";
+    const placed = continues || this.#events.length - this.#notes < limits.execution_events - reserved.events;
     if (placed && kept !== "") {
       this.#room -= Buffer.byteLength(kept);
-      if (goesOn) Object.assign(last, { text: last.text + kept, updated: time });
+      if (continues) Object.assign(last, { text: last.text + kept, updated: time });
       else this.#add(kind, kept, choice, time);
     }
     if (placed && kept === text) return;
     this.#full = true;
     this.#truncated = true;
-    this.#note("lifecycle", "the record of the answer ends here: more is not kept", time, lastNotes);
+    this.#note("lifecycle", "the record of the answer is truncated here", time, lastNotes);
   }
 
-  /** Tells what happened to the request. */
+  /** Records an event of the request. */
   #note(kind: "lifecycle" | "error", text: string, time = now(), lastPlaces = 0): void {
     const kept = beginning(text, noteBytes);
     if (kept !== text) this.#truncated = true;
-    if (this.#notes >= keptBack.events - lastNotes + lastPlaces) {
+    if (this.#notes >= reserved.events - lastNotes + lastPlaces) {
       this.#truncated = true;
       return;
     }
@@ -268,17 +268,17 @@ class Recording implements ExecutionTrace {
   }
 }
 
-/** As much of a text's beginning as fits into so many bytes of UTF-8, in whole characters. */
+/** The longest prefix of a text that fits into a number of bytes of UTF-8, in whole characters. */
 function beginning(text: string, bytes: number): string {
   return Buffer.byteLength(text) <= bytes ? text : wholeCharacters(Buffer.from(text).subarray(0, bytes));
 }
 
-/** UTF-8 as text, without a character that is cut at its end. */
+/** UTF-8 as text, without an incomplete character at the end. */
 function wholeCharacters(bytes: Uint8Array): string {
   return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes, { stream: true });
 }
 
-/** What does not fit is kept as the beginning of its text. */
+/** An input that is too long is stored as a prefix of its JSON. */
 function keepValue(input: unknown): { input: unknown; whole: boolean } {
   const text = JSON.stringify(input) ?? "null";
   const kept = beginning(text, limits.execution_text_bytes);

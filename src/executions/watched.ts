@@ -1,4 +1,4 @@
-/** A token of an answer as `tapline.tokens` tells it. */
+/** A token in `tapline.tokens` of an answer. */
 export interface WatchedToken {
   token?: unknown;
   probes?: unknown;
@@ -9,15 +9,15 @@ interface Sums {
   count: number;
   sum: number;
   highest: number;
-  /** Where it was highest. */
+  /** The token with the highest value. */
   token: string;
 }
 
-/** More than a request may watch; a backend of somebody else may name any number. */
+/** More than a request may watch; a third-party backend might send any number. */
 const most = 32;
 const shownCharacters = 40;
 
-/** What the tokens of one answer said of the probes and directions that its request watches. */
+/** Summarizes the watched probes and projections over the tokens of one answer. */
 export class Watched {
   readonly #sums = new Map<string, Sums>();
 
@@ -35,7 +35,7 @@ export class Watched {
     }
   }
 
-  /** A line for each, as a person reads them. */
+  /** One line of text per probe or projection. */
   lines(): string[] {
     return [...this.#sums].map(
       ([name, { count, sum, highest, token }]) =>

@@ -113,11 +113,28 @@ export interface Table {
   rows: string[][];
 }
 
-/** Columns and rows of a figure from records: each column has a label and a function that reads it from a record. */
-export function dataOf<T>(
+/** Each column's label, its value for a record, and how the figure's table writes it; without that, it is not in the table. */
+interface Columns<T> {
+  [name: string]: readonly [label: string, of: (record: T) => Cell, text?: (value: never) => string];
+}
+
+/** Columns, rows and table of a figure with a line per record. */
+export function tabled<T>(
   records: readonly T[],
-  columns: { [name: string]: readonly [label: string, of: (record: T) => Cell] },
-): Pick<Figure, "columns" | "rows"> {
+  columns: Columns<T>,
+): Pick<Figure, "columns" | "rows" | "table"> {
+  const shown = Object.values(columns).flatMap(([label, of, text]) => (text ? [{ label, of, text }] : []));
+  return {
+    ...dataOf(records, columns),
+    table: {
+      head: shown.map(({ label }) => label),
+      rows: records.map((record) => shown.map(({ of, text }) => text(of(record) as never))),
+    },
+  };
+}
+
+/** Columns and rows of a figure from records. */
+export function dataOf<T>(records: readonly T[], columns: Columns<T>): Pick<Figure, "columns" | "rows"> {
   const named = Object.entries(columns);
   return {
     columns: named.map(([name, [label]]) => ({ name, label })),

@@ -24,12 +24,12 @@ export function checkSubmission(body: unknown): Config {
     const value = config[field];
     if (place === "model" || typeof value !== "string" || isAbsolute(value)) continue;
     if (place === "path or address" && /^https?:\/\//.test(value)) continue;
-    throw new InvalidInput(field, `must be a path from the root, got ${shown(value)}.`);
+    throw new InvalidInput(field, `must be an absolute path, got ${shown(value)}.`);
   }
   return config as unknown as Config;
 }
 
-/** Of either system's: which one the Lab runs on is not known here. */
+/** On POSIX or Windows: this check does not know which of the two the Lab runs on. */
 function isAbsolute(path: string): boolean {
   return /^(?:[/\\]|[A-Za-z]:[/\\])/.test(path);
 }

@@ -20,7 +20,7 @@ export * from "./patch_sweep/contract.js";
 export * from "./probe/contract.js";
 export * from "./sae/contract.js";
 
-/** Every operation, by the name that submissions have. Studies count by their order: a new one goes to the end. */
+/** Every operation by its name in submissions. Studies count by this order: append new ones. */
 export const contracts = {
   inspect,
   compare,
@@ -53,8 +53,8 @@ const placesThat = (test: (place: Place) => boolean) =>
   Object.keys(places).filter((field) => test(places[field] as Place));
 
 /**
- * Fields of submissions that name models, and files or folders of the Lab's machine, or hosts that it may ask. What is
- * passed on (reports, study packages) has their last part only.
+ * Submission fields that name models, and those that name files or folders on the Lab's machine or hosts that it may
+ * contact. Reports and study packages contain only the last part of these values.
  */
 export const modelFields = placesThat((place) => place === "model");
 export const placeFields = placesThat((place) => place !== "model");

@@ -22,7 +22,7 @@ import type { Words } from "./words.js";
 
 type Figures<O extends Operation> = { findings: (result: ResultOf<O>) => Findings; words: Words<O> };
 
-/** What reports, studies and the workbench say and draw of each operation's results. */
+/** How reports, studies and the workbench describe and draw each operation's results. */
 const figures: { [O in Operation]: Figures<O> } = {
   inspect: { findings: inspectFindings, words: inspectWords },
   compare: { findings: compareFindings, words: compareWords },
@@ -35,12 +35,12 @@ const figures: { [O in Operation]: Figures<O> } = {
   explain: { findings: explainFindings, words: explainWords },
 };
 
-/** What there is to say and to show about a result. */
+/** The findings and figures of a result. */
 export function findingsOf({ operation, result }: { operation: Operation; result: Result }): Findings {
   return figures[operation].findings(result as never);
 }
 
-/** The words of an operation, for callers whose configuration and result are its own. */
+/** An operation's words. The caller passes a configuration and result of the same operation. */
 export function wordsOf(operation: Operation): Words<never> {
   return figures[operation].words as Words<never>;
 }

@@ -3,9 +3,9 @@ import type { ConfigOf, Operation, ResultOf } from "./contracts.js";
 
 /** An operation's jobs in the terminal. */
 export interface Picture<O extends Operation> {
-  /** What was asked, beside job and model: names of rows and what stands behind them. */
+  /** The request, apart from job and model: labelled lines. */
   asked(config: ConfigOf<O>): [label: string, text: string][];
-  /** What came out. */
+  /** The result. */
   draw(result: ResultOf<O>, canvas: Canvas, config: ConfigOf<O>): string[];
 }
 

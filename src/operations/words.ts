@@ -3,10 +3,10 @@ import type { Entry } from "../contracts/studies/index.js";
 import { glimpse } from "../report/markup.js";
 import type { ConfigOf, Operation, ResultOf } from "./contracts.js";
 
-/** A result as study packages have it. */
+/** A result as study packages store it. */
 export type Bare<O extends Operation> = { [K in O]: Omit<ResultOf<K>, "artifacts" | "provenance"> }[O];
 
-/** What a model said to a prompt, for an entry of its own. */
+/** A model's answer to a prompt, as a separate entry of a study. */
 export interface Answer {
   title: string;
   prompt: string;
@@ -14,27 +14,27 @@ export interface Answer {
   note: string;
 }
 
-/** What reports and studies say of an operation, apart from its findings. */
+/** How reports and studies describe an operation, apart from its findings. */
 export interface Words<O extends Operation> {
-  /** A report's heading: what kind of result it is, and of what. The configuration may not have come with it. */
+  /** A report's heading: the kind of result and its subject. The configuration may be incomplete or missing. */
   heading(result: ResultOf<O>, config: Partial<ConfigOf<O>>): [kind: string, subject: string];
-  /** What was asked, in a line: the title of a study's entry. */
+  /** The request in one line: the title of a study's entry. */
   subject(config: ConfigOf<O>): string;
-  /** The texts that were read, where they fit into the prompt of a study's entry. */
+  /** The input texts, if they can serve as the prompt of a study's entry. */
   texts?(config: ConfigOf<O>): string[];
-  /** The settings of generation, of what generates. */
+  /** Sampling settings, for operations that generate. */
   settings?(config: ConfigOf<O>): NonNullable<Entry["settings"]>;
-  /** What the model said, prompt by prompt. */
+  /** The model's answers, one per prompt. */
   answers?(result: ResultOf<O>): Answer[];
-  /** How it was made, in a sentence. */
+  /** The method in one sentence. */
   method(config: ConfigOf<O>): string;
-  /** Ids of the figures whose tables tell the result; the others repeat it in finer steps. */
+  /** Ids of the figures whose tables contain the result; the remaining figures repeat it in more detail. */
   tables: readonly string[];
-  /** Ever shorter forms of a result that is too long for a field, each with what its numbers leave out beside digits. */
+  /** Increasingly short forms of a result that is too long for a field, each with a description of what it omits. */
   shorter?(result: Bare<O>): Iterable<[leftOut: string, result: object]>;
 }
 
-/** The first of several texts, and how many more there are. */
+/** The first of several texts and the number of the rest. */
 export function firstOf([first = "", ...more]: readonly string[]): string {
   return `${glimpse(first, 180)}${more.length > 0 ? ` and ${more.length} more` : ""}`;
 }
@@ -43,12 +43,12 @@ export function layersText({ layers }: { layers: readonly number[] }): string {
   return `layer ${layers.join(", ")}`;
 }
 
-/** Whose block outputs were read. */
+/** Which block outputs were read, and the seed. */
 export function whereText(config: { layers: readonly number[]; seed: number }): string {
   return `block output of ${layersText(config)}, seed ${config.seed}`;
 }
 
-/** Which of them of each text. */
+/** Which of a text's activations were read. */
 export function rowsText(rows: RowsRead = "last"): string {
   const words = {
     last: "the last token's",
@@ -59,7 +59,7 @@ export function rowsText(rows: RowsRead = "last"): string {
   return words[rows];
 }
 
-/** A list cut to every second, fourth, … of its members, as often as that makes it shorter. */
+/** A list thinned to every second, fourth, … member, for as long as that shortens it. */
 export function* thinned<T>(list: readonly T[], keepLast = false): Generator<T[]> {
   for (let every = 2; every <= list.length; every *= 2) {
     yield list.filter((_, at) => at % every === 0 || (keepLast && at === list.length - 1));

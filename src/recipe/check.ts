@@ -12,9 +12,9 @@ import { type Before, checkStep, variantsOf } from "./steps.js";
 import { type Texts, withTexts } from "./texts.js";
 
 /**
- * Everything about a recipe that can be known before it runs.
- * @param given lists in place of the recipe's own texts, by name
- * @returns the recipe with the lists where its requests name them
+ * Checks everything about a recipe that can be checked before it runs.
+ * @param given lists that replace the recipe's own texts, by name
+ * @returns the recipe with text lists inserted where its requests refer to them
  * @throws InvalidInput, UserError
  */
 export function checkRecipe(value: unknown, given: Texts = {}): Recipe {
@@ -23,7 +23,7 @@ export function checkRecipe(value: unknown, given: Texts = {}): Recipe {
   const ids = recipe.expected.map(({ id }) => id);
   for (const [what, names] of [
     ["steps", steps],
-    ["expected figures", ids],
+    ["expected values", ids],
   ] as const) {
     const twice = names.find((name, at) => names.indexOf(name) !== at);
     if (twice !== undefined) throw new UserError(`Two of the recipe's ${what} are called ${twice}.`);
@@ -44,10 +44,10 @@ export function checkRecipe(value: unknown, given: Texts = {}): Recipe {
 
 function checkExpected({ id, value, low, high }: Expected, steps: readonly string[]): void {
   if (low === undefined && high === undefined) {
-    throw new UserError(`${id} has neither low nor high, so it could not fail.`);
+    throw new UserError(`${id} needs low or high: without either it cannot fail.`);
   }
   if (reversedBounds(low, high)) {
-    throw new UserError(`${id} expects at least ${low} and at most ${high}.`);
+    throw new UserError(`${id}: low must not exceed high, got ${low} and ${high}.`);
   }
   const unknown = readingsOf(value).find(({ step }) => !steps.includes(step));
   if (unknown !== undefined)
@@ -61,31 +61,35 @@ function checkModel(
 ) {
   for (const [name, own] of Object.entries(layers)) {
     const step = steps.find((each) => each.id === name);
-    if (step === undefined) throw new UserError(`Model ${id} has layers for ${name}, which is no step.`);
+    if (step === undefined) throw new UserError(`Model ${id} has layers for ${name}, which is not a step.`);
     const { live, keep } = step;
     if (keep !== undefined && own.length !== 1) {
-      throw new UserError(`Model ${id} has ${own.length} layers for ${name}; what is kept has one.`);
+      throw new UserError(
+        `Model ${id} has ${own.length} layers for ${name}; a step with keep needs exactly one.`,
+      );
     }
     if (live !== undefined && !("vector" in live || "probe" in live)) {
-      throw new UserError(`Model ${id} has layers for ${name}, which acts where its vectors and probes do.`);
+      throw new UserError(
+        `Model ${id} has layers for ${name}, whose layers are those of its vectors and probes.`,
+      );
     }
     if (live !== undefined && "probe" in live && own.length !== 1) {
-      throw new UserError(`Model ${id} has ${own.length} layers for ${name}; a probe has one.`);
+      throw new UserError(`Model ${id} has ${own.length} layers for ${name}; a probe needs exactly one.`);
     }
   }
   const twice = Object.keys(quantised).find((name) => name in variants);
   if (twice !== undefined) {
-    throw new UserError(`Model ${id} has the form ${twice} in variants and in quantised.`);
+    throw new UserError(`Model ${id} has the variant ${twice} in both variants and quantised.`);
   }
   for (const step of steps) {
     const unknown = variantsOf(step).find((form) => !(form in variants || form in quantised));
     if (unknown !== undefined) {
-      throw new UserError(`Step ${step.id} runs on ${unknown}, which is no variant of model ${id}.`);
+      throw new UserError(`Step ${step.id} runs on ${unknown}, which is not a variant of model ${id}.`);
     }
   }
   const figure = Object.keys(expected).find((name) => !ids.includes(name));
   if (figure !== undefined)
-    throw new UserError(`Model ${id} has a range for ${figure}, which is not expected.`);
+    throw new UserError(`Model ${id} has a range for ${figure}, which is not among the expected values.`);
 }
 
 export function readingsOf(value: Quantity): readonly Reading[] {

@@ -8,13 +8,13 @@ const nouns = {
   "/lab/dictionaries": "dictionary",
 } as const;
 
-/** Where a service keeps what has a name. */
+/** A service's endpoint for saved items. */
 export type Shelf = keyof typeof nouns;
 
-/** Names that a recipe's steps keep something under, so that it replaces nothing and leaves nothing on a service that is somebody's. */
+/** Names under which a recipe's steps save items, so that a run overwrites nothing and leaves nothing on a user's service. */
 export class Claims {
   readonly #http: Transport;
-  /** What to do about a name that is taken. */
+  /** Advice if a name is taken. */
   readonly #instead: string;
   readonly #taken: string[] = [];
 
@@ -23,7 +23,7 @@ export class Claims {
     this.#instead = instead;
   }
 
-  /** Takes a name. @throws UserError where somebody keeps something under it */
+  /** Reserves a name. @throws UserError if it is taken */
   async claim(shelf: Shelf, name: string): Promise<void> {
     const path = `${shelf}/${encodeURIComponent(name)}`;
     const there = await this.#http.json(path).then(
@@ -36,16 +36,16 @@ export class Claims {
     if (there) {
       const noun = nouns[shelf];
       throw new UserError(
-        `The server keeps a ${noun} ${name} already, which the recipe would replace: remove it with tapline ${noun} rm ${name}, or ${this.#instead}.`,
+        `The server already has a ${noun} ${name}, which the recipe would overwrite. Remove it with tapline ${noun} rm ${name}, or ${this.#instead}.`,
       );
     }
     this.#taken.push(path);
   }
 
-  /** Removes what is kept under the names. */
+  /** Deletes the items saved under these names. */
   async release(): Promise<void> {
     for (const path of this.#taken.splice(0)) {
-      // Whatever happened to the service, the others are still to be tried.
+      // Continues after an error, to delete as many as possible.
       await this.#http.json(path, { method: "DELETE" }).catch(() => {});
     }
   }

@@ -3,19 +3,19 @@ import { figureOf } from "../findings/numbers.js";
 import type { Contrasted } from "./contrast.js";
 import { html, sheet } from "./sheet.js";
 
-/** What a feature does in two groups of texts, as one page. */
+/** A page about a feature's activations in two groups of texts. */
 export function contrastPage(what: string, asked: Contrast, found: Contrasted): string {
   const picked = asked.feature === undefined;
   const rows = [
     ["Mean activation", found.mean],
-    ["Share of the texts in which it is active", found.active],
+    ["Share of texts with the feature active", found.active],
   ] as const;
   return sheet(
     what,
     html`<p>Feature ${found.feature}, ${
       picked
-        ? "picked: its mean activation in the first group is the most above that in the second"
-        : "which an earlier step or the recipe named"
+        ? "picked because its mean activation in the first group exceeds that in the second by the most"
+        : "chosen by an earlier step or the recipe"
     }. AUROC ${figureOf(found.auroc)}.</p>
 <table>
 <thead><tr><th></th><th>texts ${asked.texts} of ${asked.step}</th><th>texts ${asked.against}</th></tr></thead>

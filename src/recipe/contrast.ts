@@ -4,21 +4,21 @@ import type { Contrast } from "../contracts/recipe.js";
 import { mean } from "../findings/numbers.js";
 import { auroc } from "../findings/probe.js";
 
-/** What a feature does in two groups of texts, at one token of each. */
+/** A feature's activations in two groups of texts, at one token per text. */
 export interface Contrasted {
   feature: number;
-  /** Mean activation, 0 where it is not active. */
+  /** Mean activation, counting inactive as 0. */
   mean: { texts: number; against: number };
-  /** Share of the texts in which it is active. */
+  /** Share of texts in which it is active. */
   active: { texts: number; against: number };
-  /** Share of pairs of a text of each group in which that of the first has the larger activation; equal ones count half. */
+  /** Share of pairs with one text from each group in which the first has the larger activation; ties count half. */
   auroc: number;
 }
 
 /**
- * The feature that a step names, or the one that it picks, in what another step read.
- * @param top how many features the reading names of a token at most
- * @throws UserError where the reading does not hold what is asked
+ * The activations of the feature that a step names or picks, from another step's reading.
+ * @param top maximum number of features per token in the reading
+ * @throws UserError if the reading does not contain the requested texts or tokens
  */
 export function contrasted(
   asked: Omit<Contrast, "feature"> & { feature?: number | undefined },
@@ -52,23 +52,23 @@ function groupOf(
   const [from, to] = range.split(":").map((part) => (part === "" ? undefined : Number(part)));
   const group = texts.slice(from, to);
   if (group.length === 0)
-    throw new UserError(`Step ${step} has ${texts.length} texts; ${range} is none of them.`);
+    throw new UserError(`Step ${step} has ${texts.length} texts; the range ${range} selects none.`);
   return group.map(({ top: tokens }) => {
     const found = tokens.at(token);
     if (found === undefined) {
       throw new UserError(`A text of step ${step} has ${tokens.length} tokens; there is no token ${token}.`);
     }
-    // One more may be active that is not told.
+    // Further active features may be missing from the list.
     if (found.length >= top) {
       throw new UserError(
-        `Step ${step} names ${top} features of a token, and all are active: a contrast needs a larger top.`,
+        `Step ${step} lists ${top} features per token, and all are active: a contrast needs a larger top.`,
       );
     }
     return new Map(found.map(({ feature, activation }) => [feature, activation]));
   });
 }
 
-/** The feature whose mean in the first group is the most above that in the second. */
+/** The feature whose mean in the first group exceeds that in the second by the most. */
 function mostApart(texts: readonly Activations[], against: readonly Activations[]): number {
   const sums = new Map<number, number>();
   for (const [group, sign] of [
@@ -81,7 +81,7 @@ function mostApart(texts: readonly Activations[], against: readonly Activations[
   }
   const [best] = [...sums].sort(([a, x], [b, y]) => y - x || a - b);
   if (best === undefined || best[1] <= 0) {
-    throw new UserError("No feature is more active in the texts than in those that they are held against.");
+    throw new UserError("No feature is more active in the first group of texts than in the second.");
   }
   return best[0];
 }

@@ -9,17 +9,17 @@ import { Claims, type Shelf } from "./claims.js";
 import type { LabTask } from "./outcome.js";
 import { keptKinds } from "./steps.js";
 
-/** A Lab that is there, or was started for the run. */
+/** A running or temporary Lab. */
 export interface RunningLab {
   lab: Lab;
   http: Transport;
   close(): Promise<void>;
 }
 
-/** A Lab that a recipe's requests run in, and what they keep in its library. */
+/** The Lab for a recipe's requests, and the items that they save in its library. */
 export interface RecipeLab {
   lab: Lab;
-  /** Keeps what a job trained under the name that its step says. */
+  /** Saves a job's trained item under its step's name. */
   keep(job: Job, task: LabTask, signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }
@@ -30,8 +30,8 @@ const shelves: Readonly<Record<"dictionary" | "probe", Shelf>> = {
 };
 
 /**
- * Opens the Lab, and takes the names that the recipe keeps something under.
- * @throws TaplineError, UserError where one of them is taken
+ * Opens the Lab, and reserves the names under which the recipe saves items.
+ * @throws TaplineError, UserError if a name is taken
  */
 export async function openRecipeLab(open: () => Promise<RunningLab>, { steps }: Recipe): Promise<RecipeLab> {
   const running = await open();

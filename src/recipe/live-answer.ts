@@ -1,13 +1,13 @@
 import type { LivePost } from "../contracts/recipe.js";
 import { bodiesOf } from "./live.js";
 
-/** A generated token as an answer tells it. */
+/** A generated token in an answer. */
 export interface AnswerToken {
   token?: string;
   probes?: Record<string, number | null>;
 }
 
-/** One answer of a serving model beside what was asked. */
+/** A question and a serving model's answer. */
 export interface Exchange {
   asked: string;
   answer: string;
@@ -23,7 +23,7 @@ interface Choice {
   tapline?: { tokens?: AnswerToken[]; interventions?: Record<string, unknown>[] };
 }
 
-/** Questions and answers of a step's requests, one for each choice. */
+/** Questions and answers of a step's requests, one per choice. */
 export function exchangesOf(step: LivePost, responses: readonly unknown[]): Exchange[] {
   return bodiesOf(step).flatMap((body, index) => {
     const { choices = [] } = (responses[index] ?? {}) as { choices?: Choice[] };

@@ -3,7 +3,7 @@ import type { LiveStep } from "./live.js";
 import { type AnswerToken, type Exchange, exchangesOf } from "./live-answer.js";
 import { html, sheet } from "./sheet.js";
 
-/** What a live step asked and what the model answered, as one page; each token stands on the score of its first probe. */
+/** A page with a live step's questions and answers. Each token is shaded by its score on the first probe. */
 export function livePage(what: string, model: string, live: LiveStep, result: unknown): string {
   const answers =
     "post" in live ? exchangesOf(live, (result as { responses: unknown[] }).responses).map(shown) : [];
@@ -13,7 +13,7 @@ export function livePage(what: string, model: string, live: LiveStep, result: un
 ${
   answers.length > 0 &&
   html`<table>
-<thead><tr><th>Asked</th><th>Answered</th><th>Ended by</th><th>What the edits did</th></tr></thead>
+<thead><tr><th>Question</th><th>Answer</th><th>Finish reason</th><th>Effect of the edits</th></tr></thead>
 <tbody>
 ${answers}</tbody>
 </table>
@@ -30,12 +30,12 @@ function shown({ asked, answer, finish, tokens, interventions }: Exchange) {
 <td>${asked}</td>
 <td>${scored.length === 0 ? answer : scored.map(tokenSpan)}</td>
 <td>${finish}</td>
-<td>${interventions.map((told) => html`${editText(told)}<br>`)}</td>
+<td>${interventions.map((edit) => html`${editText(edit)}<br>`)}</td>
 </tr>
 `;
 }
 
-/** The figure stands behind the token, for who sees no colours. */
+/** The score is also written after the token, for readers who cannot see the colors. */
 function tokenSpan({ token = "", probes = {} }: AnswerToken) {
   const score = Object.values(probes)[0];
   if (score === undefined || score === null) return html`${token}`;
@@ -51,7 +51,7 @@ function editText({
 }: Exchange["interventions"][number]) {
   const lengths =
     typeof change === "number" && typeof row === "number"
-      ? `, changed by ${figureOf(change)} of ${figureOf(row)}`
+      ? `, mean change ${figureOf(change)} of norm ${figureOf(row)}`
       : "";
-  return `${String(kind)} at block ${String(layer)}: ${String(rows)} rows${lengths}`;
+  return `${String(kind)} at block ${String(layer)}: ${String(rows)} positions${lengths}`;
 }

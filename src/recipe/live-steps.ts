@@ -7,33 +7,34 @@ import { randomVector, writeVector } from "../library/index.js";
 import { Claims } from "./claims.js";
 import { bodiesOf, type LiveStep } from "./live.js";
 
-/** A server that is there, or was started for the run. */
+/** A running or temporary server. */
 export interface RunningServer {
   http: Transport;
   url: string;
-  /** Ends one that was started for the run, with all that it keeps. */
+  /** Stops a temporary server and deletes its data. */
   close?(): Promise<void>;
 }
 
-/** A serving model that live steps are run on. */
+/** The serving model for live steps. */
 export interface LiveSession {
   http: Transport;
-  /** Its name, and what serves it, for people. */
+  /** Its name and runtime, for display. */
   model: string;
   runtime: string;
-  /** The names that the steps keep something under. */
+  /** The names under which the steps save items. */
   claims: Claims;
   close(): Promise<void>;
 }
 
-/** Opens a session with a server's model. @throws TaplineError, UserError where it holds none */
+/** Opens a session with a server's model. @throws TaplineError, UserError if no model is loaded */
 export async function openLive({ http, url, close }: RunningServer): Promise<LiveSession> {
   const claims = new Claims(http, "run without --url");
   try {
-    const told = await http.json<Capabilities>("/lab/capabilities");
-    if (told.model === null) throw new UserError(`The server at ${url} holds no model at the moment.`);
-    const runtime = `tapline ${version}, tapline serve, ${told.backend}`;
-    return { http, model: told.model, runtime, claims, close: close ?? (() => claims.release()) };
+    const capabilities = await http.json<Capabilities>("/lab/capabilities");
+    const { model, backend } = capabilities;
+    if (model === null) throw new UserError(`The server at ${url} has no model loaded.`);
+    const runtime = `tapline ${version}, tapline serve, ${backend}`;
+    return { http, model, runtime, claims, close: close ?? (() => claims.release()) };
   } catch (error) {
     await close?.();
     throw error;
@@ -41,9 +42,9 @@ export async function openLive({ http, url, close }: RunningServer): Promise<Liv
 }
 
 /**
- * Does what a live step asks of a serving model.
- * @param onStage told of each request of several
- * @returns what the model answered: what is kept, or `responses`, the whole answers in order
+ * Runs a live step on a serving model.
+ * @param onStage called with the progress of several requests
+ * @returns the saved item, or `responses`, the complete answers in order
  */
 export async function runLiveStep(
   live: LiveSession,
@@ -72,7 +73,7 @@ export async function runLiveStep(
   await claims.claim("/lab/vectors", name);
   const other = await http.json<StoredVector>(`/lab/vectors/${encodeURIComponent(like)}`, { signal });
   const tensors = other.layers.map(({ layer, length }, index) => {
-    // Each layer a direction of its own.
+    // A different direction for each layer.
     const data = randomVector(other.n_embd, length, seed + index);
     return [`layer_${layer}`, { shape: [data.length], data }] as const;
   });

@@ -4,7 +4,7 @@ import { ProbeRequest, VectorRequest } from "../contracts/library.js";
 import type { LiveRequest } from "../contracts/live.js";
 import { LivePost, liveKinds, RandomVector } from "../contracts/recipe.js";
 
-/** What a live step does with a serving model. */
+/** A live step's request to a serving model. */
 export type LiveStep =
   | { vector: VectorRequest }
   | { probe: ProbeRequest }
@@ -15,19 +15,21 @@ export type LiveStep =
 export type Made = Map<string, "vector" | "probe">;
 
 /**
- * Checks a live step by the schema of its request, and that what it names was made before it.
- * @param made what earlier steps made; what this one makes is added
+ * Checks a live step against its request's schema, and that earlier steps made the items that it names.
+ * @param made items made by earlier steps; this step's item is added
  * @throws InvalidInput, UserError
  */
 export function checkLive(live: object, made: Made): LiveStep {
   const kinds = liveKinds.filter((kind) => kind in live);
   if (kinds.length !== 1) {
-    throw new UserError(`live has one of ${liveKinds.join(", ")}, got ${kinds.join(" and ") || "none"}.`);
+    throw new UserError(
+      `live must have exactly one of ${liveKinds.join(", ")}, got ${kinds.join(" and ") || "none"}.`,
+    );
   }
   const [kind] = kinds as [(typeof liveKinds)[number]];
   if (kind === "post") return checkPost(validate(LivePost, live), made);
   const extra = Object.keys(live).find((name) => name !== kind);
-  if (extra !== undefined) throw new UserError(`live.${extra} is unknown beside ${kind}.`);
+  if (extra !== undefined) throw new UserError(`live.${extra} cannot be combined with ${kind}.`);
   const given = (live as Record<string, unknown>)[kind];
   if (kind === "random") {
     const random = validate(RandomVector, given);
@@ -45,7 +47,7 @@ export function bodiesOf({ body, each = [{}] }: LivePost): Record<string, unknow
 }
 
 function added<T extends { name: string }>(request: T, kind: "vector" | "probe", made: Made): T {
-  if (made.has(request.name)) throw new UserError(`${request.name} was made by an earlier step already.`);
+  if (made.has(request.name)) throw new UserError(`${request.name} was already made by an earlier step.`);
   made.set(request.name, kind);
   return request;
 }
@@ -54,10 +56,12 @@ function checkPost(step: LivePost, made: Made): LivePost {
   const schema = step.post === "/v1/completions" ? CompletionRequest : ChatRequest;
   for (const [index, body] of bodiesOf(step).entries()) {
     const path = step.each === undefined ? "body" : `each[${index}]`;
-    if ("model" in body) throw new UserError(`${path} names a model; a recipe names it in models.`);
-    if ("stream" in body) throw new UserError(`${path} asks for a stream; a recipe reads whole answers.`);
+    if ("model" in body)
+      throw new UserError(`${path} must not set model; a recipe lists its models in models.`);
+    if ("stream" in body)
+      throw new UserError(`${path} must not set stream; a recipe reads complete answers.`);
     const unknown = Object.keys(body).find((name) => !(name in schema.properties));
-    if (unknown !== undefined) throw new UserError(`${path}: ${unknown} is no field of ${step.post}.`);
+    if (unknown !== undefined) throw new UserError(`${path}: ${unknown} is not a field of ${step.post}.`);
     try {
       const { tapline } = validate(schema, body) as { tapline?: LiveRequest };
       if (tapline !== undefined) checkNames(tapline, made);
@@ -69,12 +73,12 @@ function checkPost(step: LivePost, made: Made): LivePost {
   return step;
 }
 
-/** A recipe brings what it names: a server that knows nothing must be able to run it. */
+/** A recipe must make every item that it names, so that it runs on a server with an empty library. */
 function checkNames({ interventions = [], watch = {}, stop_when: stop }: LiveRequest, made: Made): void {
   const vectors = [...interventions.map(({ vector }) => vector), ...(watch.projections ?? [])];
   const probes = [stop?.probe, ...interventions.map(({ when }) => when?.probe), ...(watch.probes ?? [])];
   for (const vector of vectors) {
-    if (typeof vector === "object") throw new UserError("a feature's dictionary cannot come with a recipe.");
+    if (typeof vector === "object") throw new UserError("recipes cannot include a dictionary for a feature.");
     if (vector !== undefined && made.get(vector) !== "vector") throw notMade("vector", vector);
   }
   for (const probe of probes) {

@@ -4,17 +4,17 @@ import { basename, join } from "node:path";
 import type { Recipe, RecipeModel } from "../contracts/recipe.js";
 import { variantsOf } from "./steps.js";
 
-/** Forms of a recipe's model that are made for its run. */
+/** Quantised variants of a recipe's model, created for its run. */
 export interface MadeVariants {
-  /** The model, its forms as files. */
+  /** The model, with its variants as files. */
   model: RecipeModel;
   remove(): Promise<void>;
 }
 
 /**
- * Makes the forms in fewer bits that a recipe's steps are about, from the model's own file, into a folder that lasts as
- * long as the run. What is a file or of the hub already stays as it is.
- * @throws UserError, NativeError where the model is not there, or has fewer than 16 bits itself
+ * Creates the quantised variants that a recipe's steps use, from the model's file, in a temporary folder. Variants that are
+ * files or hub models already are used as they are.
+ * @throws UserError, NativeError if the model is missing or has fewer than 16 bits
  */
 export async function makeVariants(
   { steps }: Recipe,
@@ -24,7 +24,7 @@ export async function makeVariants(
 ): Promise<MadeVariants> {
   const wanted = new Set(steps.flatMap(variantsOf));
   const { variants = {}, quantised = {}, id, revision } = model;
-  // A file that somebody names for a form takes its place.
+  // A file given for a variant replaces it.
   const toMake = Object.entries(quantised).filter(([name]) => wanted.has(name) && !(name in variants));
   if (toMake.length === 0) return { model, remove: async () => {} };
   const [{ resolveModel }, { quantise }] = await Promise.all([

@@ -2,10 +2,10 @@ import { UserError } from "../contracts/index.js";
 import type { Quantity, Reading } from "../contracts/recipe.js";
 import { mean } from "../findings/numbers.js";
 
-/** What a step left, by its id: a Lab's result, or what a serving model answered. */
+/** Results by step id: a Lab's result, or a serving model's answers. */
 export type Results = ReadonlyMap<string, unknown>;
 
-/** The number that a recipe asks for. @throws UserError where the results hold no such number */
+/** Computes a recipe's value from the results. @throws UserError if it is missing or not a number */
 export function measure(value: Quantity, results: Results): number {
   if ("difference" in value) {
     const [a, b] = value.difference;
@@ -16,12 +16,12 @@ export function measure(value: Quantity, results: Results): number {
   return read(value, results);
 }
 
-/** The share of places where two readings hold the same, texts or numbers. */
+/** The share of places at which two readings have equal texts or numbers. */
 function same([a, b]: readonly [Reading, Reading], results: Results): number {
   const [one, other] = [found(a, results), found(b, results)];
   if (one.length === 0 || one.length !== other.length) {
     throw new UserError(
-      `Steps ${a.step} and ${b.step} hold ${one.length} and ${other.length} values to compare, at ${a.path} and ${b.path}.`,
+      `Steps ${a.step} and ${b.step} must have the same number of values to compare, got ${one.length} at ${a.path} and ${other.length} at ${b.path}.`,
     );
   }
   const counted = (value: unknown, { contains }: Reading) =>
@@ -45,17 +45,19 @@ function read(reading: Reading, results: Results): number {
     .map((number) => (surprise ? -Math.log(number) : number));
   if (numbers.length === 0) {
     if (otherwise !== undefined) return otherwise;
-    throw new UserError(`The result of step ${step} holds nothing at ${path}.`);
+    throw new UserError(`The result of step ${step} has no value at ${path}.`);
   }
   const wrong = numbers.findIndex((number) => !Number.isFinite(number));
   if (wrong >= 0)
-    throw new UserError(`The result of step ${step} holds ${JSON.stringify(values[wrong])} at ${path}.`);
+    throw new UserError(
+      `The result of step ${step} has ${JSON.stringify(values[wrong])} at ${path}, which is not a number.`,
+    );
   if (take === "min") return Math.min(...numbers);
   if (take === "max") return Math.max(...numbers);
   return mean(numbers);
 }
 
-/** Parts between slashes; those in double quotes may hold slashes and spaces. */
+/** Parts between slashes; parts in double quotes may contain slashes and spaces. */
 export function partsOf(path: string): string[] {
   return (path.match(/(?:[^/"]|"[^"]*")+/g) ?? []).map((part) => part.replaceAll('"', ""));
 }

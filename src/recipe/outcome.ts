@@ -6,10 +6,10 @@ import { measure, type Results } from "./measure.js";
 import { replaced } from "./placeholders.js";
 import { keptKinds, variantsOf } from "./steps.js";
 
-/** One expected figure, and what was seen. */
+/** An expected value and the measured one. */
 export interface Outcome {
   expected: Expected;
-  /** The range that it had to keep to: the model's own, where it has one. */
+  /** The expected range: the model's own, if it has one. */
   low: number | undefined;
   high: number | undefined;
   source: string;
@@ -18,8 +18,8 @@ export interface Outcome {
 }
 
 /**
- * The model of the list that a name means, or one that the recipe does not know.
- * @param variants forms of it in place of the recipe's, by the names that steps call them
+ * The recipe's model of a name, or a model that the recipe does not list.
+ * @param variants files that replace the recipe's variants, by name
  */
 export function chooseModel(
   { models }: Recipe,
@@ -27,7 +27,7 @@ export function chooseModel(
   variants: Readonly<Record<string, string>> = {},
 ): RecipeModel {
   const known = named === undefined ? models[0] : models.find(({ id }) => id === named);
-  // Forms in fewer bits are made of any model's file.
+  // Quantised variants can be made from any model's file.
   const made = models[0]?.quantised;
   const model = known ?? {
     ...{ id: named as string, tested: false },
@@ -39,13 +39,13 @@ export function chooseModel(
     : { ...model, variants: { ...model.variants, ...Object.fromEntries(forms) } };
 }
 
-/** What a recipe ran on: the model, or those of its forms that steps are about. */
+/** What a recipe ran on: the model, or the variants that its steps use. */
 export function modelText({ steps }: Recipe, { id, variants = {}, quantised = {} }: RecipeModel): string {
   const named = (form: string) => {
     const own = variants[form]?.id;
     return `${form}: ${own === undefined ? `${publicName(id)} in ${quantised[form]}` : publicName(own)}`;
   };
-  // A contrast only looks at what others read.
+  // A contrast only evaluates another step's reading.
   const about = steps.filter(({ contrast }) => contrast === undefined);
   const forms = about.flatMap((step) => [
     ...(step.variant === undefined ? [undefined] : []),
@@ -54,38 +54,38 @@ export function modelText({ steps }: Recipe, { id, variants = {}, quantised = {}
   return [...new Set(forms)].map((form) => (form === undefined ? publicName(id) : named(form))).join(", ");
 }
 
-/** An experiment of a Lab that a step asks for. */
+/** A step's experiment in a Lab. */
 export interface LabTask {
   id: string;
   what: string;
-  /** The model, or the form of it that the step is about. */
+  /** The model, or the variant that the step uses. */
   model: string;
   operation: Operation;
   settings: Record<string, unknown>;
-  /** Under which name what it trains is kept, and as what. */
+  /** Name and kind under which the trained item is saved. */
   keep?: { name: string; kind: "dictionary" | "probe"; layer: number };
 }
 
-/** What a step asks of a serving model. */
+/** A step's request to a serving model. */
 export interface LiveTask {
   id: string;
   what: string;
   live: LiveStep;
 }
 
-/** What a step asks of an earlier one's result. */
+/** A step's evaluation of an earlier step's result. */
 export interface ContrastTask {
   id: string;
   what: string;
   contrast: Contrast;
-  /** Features that the earlier one names of a token at most. */
+  /** Maximum number of features per token in the earlier result. */
   top: number;
 }
 
 /**
- * What a recipe's steps ask for on a model, in order. A feature that an earlier one picks is not known yet: see
+ * The tasks of a recipe's steps on a model, in order. Features picked by earlier steps are not known yet: see
  * {@link withPicked}.
- * @throws UserError where a step is about a form of the model that nobody named
+ * @throws UserError if a step uses a variant without a file
  */
 export function tasksOf(recipe: Recipe, model: RecipeModel): Array<LabTask | LiveTask | ContrastTask> {
   return recipe.steps.map((step) => {
@@ -106,7 +106,7 @@ function labTask(step: RecipeStep, model: RecipeModel): LabTask {
   const formOf = (name: string) => {
     const form = model.variants?.[name];
     if (form !== undefined) return form;
-    throw new UserError(`Step ${id} runs on ${name} of the model: name it with --variant ${name}=….`);
+    throw new UserError(`Step ${id} needs the variant ${name} of the model: use --variant ${name}=….`);
   };
   const { id: file, revision } = variant === undefined ? model : formOf(variant);
   const settings = replaced(asked, "variant", (name) => formOf(name).id) as { layers?: number[] };
@@ -125,12 +125,12 @@ function labTask(step: RecipeStep, model: RecipeModel): LabTask {
   };
 }
 
-/** A request with the features that earlier steps picked. */
+/** A request with the features picked by earlier steps filled in. */
 export function withPicked(settings: Record<string, unknown>, results: Results): Record<string, unknown> {
   return replaced(settings, "picked", (step) => pickedBy(step, results)) as Record<string, unknown>;
 }
 
-/** The feature that a step picked. */
+/** The feature picked by a step. */
 export function pickedBy(step: string, results: Results): number {
   return (results.get(step) as { feature: number }).feature;
 }
@@ -141,7 +141,7 @@ function atLayers(live: LiveStep, layers: number[] | undefined): LiveStep {
   return "probe" in live ? { probe: { ...live.probe, layer: layers[0] as number } } : live;
 }
 
-/** Every expected figure beside what the steps left. @throws UserError */
+/** Compares every expected value with the results. @throws UserError */
 export function outcomesOf(recipe: Recipe, model: RecipeModel, results: Results): Outcome[] {
   return recipe.expected.map((expected) => {
     const { low, high, source } = model.expected?.[expected.id] ?? expected;

@@ -3,13 +3,13 @@ import { figureOf } from "../findings/numbers.js";
 import { type Outcome, rangeText } from "./outcome.js";
 import { html, sheet } from "./sheet.js";
 
-/** A step's own report, beside the page. */
+/** A step's report, next to the page. */
 export interface StepLink {
   what: string;
   file: string;
 }
 
-/** What was expected and seen, as one page that links the steps' reports; it holds no script. */
+/** A page without scripts that compares expected and measured values and links to the steps' reports. */
 export function reproductionPage(
   recipe: Recipe,
   model: string,
@@ -19,16 +19,16 @@ export function reproductionPage(
   const failed = outcomes.filter(({ held }) => !held).length;
   return sheet(
     recipe.title,
-    html`<p>${failed === 0 ? "Every figure held." : `${failed} of ${outcomes.length} figures did not hold.`}</p>
+    html`<p>${failed === 0 ? "All values are within their expected ranges." : `${failed} of ${outcomes.length} values are outside their expected ranges.`}</p>
 <dl>
 <dt>Paper</dt><dd>${recipe.paper.title}, ${recipe.paper.url}</dd>
 <dt>Claim</dt><dd>${recipe.claim}</dd>
-<dt>What differs here</dt><dd>${recipe.differs}</dd>
+<dt>Differences from the paper</dt><dd>${recipe.differs}</dd>
 <dt>Model</dt><dd>${model}</dd>
 <dt>Data</dt><dd>${recipe.data.what} (${recipe.data.licence})</dd>
 </dl>
 <table>
-<thead><tr><th>Figure</th><th>Expected</th><th>Seen</th><th>Held</th><th>Where the range comes from</th></tr></thead>
+<thead><tr><th>Value</th><th>Expected</th><th>Measured</th><th>In range</th><th>Source of the range</th></tr></thead>
 <tbody>
 ${outcomes.map(
   (outcome) => html`<tr>

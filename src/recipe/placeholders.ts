@@ -1,6 +1,6 @@
 /**
- * A value with something else in place of each object whose only field is `field` and holds a text: `{"texts": "stems"}`.
- * @param of what stands for a name
+ * Replaces each object within a value whose only field is `field`, with a text: `{"texts": "stems"}`.
+ * @param of the replacement for a name
  */
 export function replaced(value: unknown, field: string, of: (name: string) => unknown): unknown {
   if (typeof value !== "object" || value === null) return value;

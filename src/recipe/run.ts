@@ -28,18 +28,18 @@ import {
 import { reproductionPage } from "./page.js";
 import { reproductionWords } from "./words.js";
 
-/** What a recipe is run with. */
+/** Options of a recipe's run. */
 export interface RecipeRun {
   name: string;
   recipe: Recipe;
-  /** Another model than the recipe's own, and files for forms of it. */
+  /** A model that replaces the recipe's default, and files for its variants. */
   model: string | undefined;
   variants: Record<string, string>;
-  /** Called where the recipe has requests to a Lab. */
+  /** Called if the recipe has requests to a Lab. */
   openLab(): Promise<RunningLab>;
-  /** A server that is there; its model is the one that the recipe runs on. */
+  /** A running server, whose model the recipe uses. */
   server: RunningServer | undefined;
-  /** Called where none is there and the recipe has live steps. */
+  /** Called for live steps without a running server. */
   startServer(model: RecipeModel): Promise<RunningServer>;
   /** An existing folder for the pages and the study package. */
   folder: string;
@@ -47,25 +47,25 @@ export interface RecipeRun {
   onStage: (stage: string) => void;
 }
 
-/** What came of it. */
+/** The outcome of a run. */
 export interface RecipeOutcome {
   model: RecipeModel;
   outcomes: Outcome[];
-  /** The page of the whole is the first. */
+  /** The main page is first. */
   files: string[];
 }
 
-/** A step that was run. */
+/** A finished step. */
 interface Step {
   id: string;
   what: string;
   result: unknown;
-  /** Its own page. */
+  /** Its page. */
   page(): Promise<string>;
   evidence: Evidence;
 }
 
-/** Where steps are run; each is opened where the recipe has steps for it. */
+/** Where steps run; each is opened only if the recipe has steps for it. */
 interface Places {
   lab?: RecipeLab;
   live?: LiveSession;
@@ -73,8 +73,8 @@ interface Places {
 }
 
 /**
- * Runs a recipe's requests in a Lab and on a serving model, one after another, and writes a page, a report of each step and
- * a study package.
+ * Runs a recipe's requests in a Lab and on a serving model, one after another, and writes a page, a report per step and a
+ * study package.
  */
 export async function runRecipe(run: RecipeRun): Promise<RecipeOutcome> {
   const { name, recipe, folder, signal } = run;
@@ -102,12 +102,12 @@ export async function runRecipe(run: RecipeRun): Promise<RecipeOutcome> {
   }
 }
 
-/** Whether a step asks a serving model. */
+/** Whether a step needs a serving model. */
 export function isLive({ live }: Recipe["steps"][number]): boolean {
   return live !== undefined;
 }
 
-/** @returns the model that the recipe runs on: the one that is served, where a server is there */
+/** @returns the model to use: that of the running server, if there is one */
 async function openPlaces(places: Places, run: RecipeRun): Promise<RecipeModel> {
   const { recipe, server } = run;
   if (!recipe.steps.every(isLive)) places.lab = await openRecipeLab(run.openLab, recipe);
@@ -134,7 +134,7 @@ async function runStep(
   return labStep(lab as RecipeLab, { ...task, settings }, signal, onStage);
 }
 
-/** Of what an earlier step read: nothing is run. */
+/** Evaluates an earlier step's reading, without running anything. */
 function contrastStep(
   { id, what, contrast, top }: ContrastTask,
   results: ReadonlyMap<string, unknown>,
@@ -207,7 +207,7 @@ async function write(
   const evidence = steps.map((step) => step.evidence);
   const assembled = assemble(reproductionWords(name, recipe, outcomes, methodText(evidence)), evidence);
   const faults = faultsOf(assembled);
-  if (faults.length > 0) throw new Error(`The study package is not complete: ${faults.join(" ")}`);
+  if (faults.length > 0) throw new Error(`The study package is incomplete: ${faults.join(" ")}`);
   await save("study.json", assembled.bytes);
   return files;
 }

@@ -15,7 +15,7 @@ pre { overflow: auto; white-space: pre-wrap; overflow-wrap: anywhere; font-size:
 .token { white-space: pre-wrap; background: rgb(230 120 0 / var(--score)); }
 .token sub { font-size: 0.65rem; font-variant-numeric: tabular-nums; }`;
 
-/** A page of a reproduction: no script, and nothing that a network is asked for. */
+/** A page of a reproduction, without scripts or network requests. */
 export function sheet(title: string, content: Html): string {
   return html`<!doctype html>
 <html lang="en">

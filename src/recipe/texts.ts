@@ -6,9 +6,9 @@ import { replaced } from "./placeholders.js";
 export type Texts = Readonly<Record<string, readonly string[]>>;
 
 /**
- * The recipe with its lists of texts where its requests name them, as `{"texts": NAME}`. Lists that somebody gives in
- * place of the recipe's own are told among what differs.
- * @throws UserError for a name that the recipe has no list of
+ * The recipe with its text lists inserted where its requests refer to them as `{"texts": NAME}`. Lists that replace the
+ * recipe's own are mentioned in `differs`.
+ * @throws UserError for an unknown name
  */
 export function withTexts(recipe: Recipe, given: Texts): Recipe {
   const own: Texts = recipe.texts ?? {};
@@ -33,6 +33,6 @@ export function withTexts(recipe: Recipe, given: Texts): Recipe {
     }
   });
   const others = Object.entries(given).map(([name, list]) => `${name} (${list.length})`);
-  const differs = others.length === 0 ? "" : ` Texts given by whoever ran it: ${others.join(", ")}.`;
+  const differs = others.length === 0 ? "" : ` Texts replaced for this run: ${others.join(", ")}.`;
   return { ...recipe, differs: recipe.differs + differs, steps };
 }

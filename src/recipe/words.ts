@@ -3,7 +3,7 @@ import { figureOf } from "../findings/numbers.js";
 import type { Words } from "../study/index.js";
 import { type Outcome, rangeText } from "./outcome.js";
 
-/** What a reproduction says as a study; what it reproduces stands in the method as a fenced block. */
+/** A reproduction's text as a study. Its method has a fenced block that names what it reproduces. */
 export function reproductionWords(
   name: string,
   recipe: Recipe,
@@ -30,9 +30,9 @@ export function reproductionWords(
       .join("\n"),
     method: `${method}\n\n\`\`\`reproduction\n${JSON.stringify(block, null, 1)}\n\`\`\``,
     finding: [
-      `${held} of ${outcomes.length} figures held.`,
+      `${held} of ${outcomes.length} values were within their expected ranges.`,
       ...outcomes.map((each) => {
-        return `- ${each.held ? "held" : "did not hold"}: ${each.expected.what}: ${figureOf(each.seen)}`;
+        return `- ${each.held ? "in range" : "out of range"}: ${each.expected.what}: ${figureOf(each.seen)}`;
       }),
     ].join("\n"),
     limitations: recipe.differs,

@@ -6,18 +6,17 @@ import type { Words } from "./words.js";
 
 export interface Assembled {
   study: StudyPackage;
-  /** The package as it is saved: every later step keeps these bytes. */
+  /** The serialized package; every later step uses exactly these bytes. */
   bytes: Buffer;
 }
 
 /**
- * Puts words and evidence together. What does not fit into a package is left out, the largest part first, and the
- * omissions say so.
- * @throws UserError when it does not fit even then
+ * Combines words and evidence. If the package is too large, drops parts, largest first, and lists them in the omissions.
+ * @throws UserError if it still does not fit
  */
 export function assemble(words: Words, evidence: readonly Evidence[]): Assembled {
   const [first] = evidence;
-  if (first === undefined) throw new UserError("A study has at least one job or execution.");
+  if (first === undefined) throw new UserError("A study requires at least one job or execution.");
   let entries = evidence.flatMap((piece) =>
     piece.entries.map((entry) =>
       piece.model.name === first.model.name ? entry : { ...entry, model: piece.model.name },
@@ -49,8 +48,8 @@ export function assemble(words: Words, evidence: readonly Evidence[]): Assembled
     if (largest.ids.length === 0) throw new UserError(tooMuch(bytes.length, entries.length));
     stated.push(
       tooLarge
-        ? `${largest.what} (${sizeOf(largest.ids)} bytes): a package has at most ${studyLimits.package_bytes} bytes.`
-        : `${largest.what} (${largest.ids.length} entries): a package has at most ${studyLimits.entries} entries.`,
+        ? `${largest.what} (${sizeOf(largest.ids)} bytes): the limit of a package is ${studyLimits.package_bytes} bytes.`
+        : `${largest.what} (${largest.ids.length} entries): the limit of a package is ${studyLimits.entries} entries.`,
     );
     entries = entries.filter(({ id }) => !largest.ids.includes(id));
     spare.splice(spare.indexOf(largest), 1);
@@ -72,10 +71,10 @@ function bounded(omissions: readonly string[]): string[] {
   const lines = omissions.map((line) => cut(line, studyLimits.omission));
   if (lines.length <= studyLimits.omissions) return lines;
   const kept = lines.slice(0, studyLimits.omissions - 1);
-  return [...kept, `${lines.length - kept.length} more omissions that found no place in this list.`];
+  return [...kept, `${lines.length - kept.length} more omissions not listed here.`];
 }
 
-/** What an author still has to do before the package is one: sentences, none when it is. */
+/** What is missing or wrong in a package, in sentences; empty if it is complete. */
 export function faultsOf({ study }: Assembled): string[] {
   const blank = (["title", "question", "method", "limitations"] as const)
     .filter((name) => study[name].trim() === "")
@@ -100,7 +99,7 @@ export function faultsOf({ study }: Assembled): string[] {
   }
 }
 
-/** The method as tapline can tell it; the author goes on from there. */
+/** A generated description of the method, for the author to extend. */
 export function methodText(evidence: readonly Evidence[]): string {
   const [first] = evidence;
   const lines = new Map<string, number>();

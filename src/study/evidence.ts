@@ -2,19 +2,19 @@ import { randomUUID } from "node:crypto";
 import { type Entry, studyLimits } from "../contracts/studies/index.js";
 import { characters, cut } from "../text/words.js";
 
-/** What one job or execution brings into a package. */
+/** The contribution of one job or execution to a package. */
 export interface Evidence {
   model: { name: string; revision: string | null; runtime: string };
-  /** How it was made, in a sentence or two. */
+  /** The method in one or two sentences. */
   method: string;
   entries: Entry[];
-  /** Entries that go, group by group, when the package is too large. */
+  /** Groups of entries that can be dropped if the package is too large. */
   spare: Spare[];
   omissions: string[];
 }
 
 export interface Spare {
-  /** What is left out then, as the subject of a sentence. */
+  /** What is dropped, as the subject of a sentence. */
   what: string;
   ids: string[];
 }
@@ -38,7 +38,7 @@ export class Gatherer {
       if (length <= studyLimits.long_text) continue;
       entry[name] = cut(text, studyLimits.long_text);
       this.omissions.push(
-        `The ${name} of “${cut(what, 200)}” is cut after ${studyLimits.long_text} of its ${length} characters.`,
+        `The ${name} of “${cut(what, 200)}” is truncated to ${studyLimits.long_text} of its ${length} characters.`,
       );
     }
     this.entries.push(entry);
@@ -46,8 +46,7 @@ export class Gatherer {
   }
 
   /**
-   * A long text in as many notes as it needs; joined they are the text again. They go when the package is too
-   * large.
+   * Splits a long text over several notes, whose concatenation is the text. They are dropped if the package is too large.
    */
   addText(parent: string, title: string, text: string, what: string): void {
     const points = Array.from(text);

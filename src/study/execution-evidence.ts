@@ -34,10 +34,10 @@ export function executionEvidence(execution: Execution, runtime: string): Eviden
     ].join("\n"),
   });
   if (execution.truncated) {
-    gatherer.omissions.push(`Text of ${name} beyond what the execution inspector keeps.`);
+    gatherer.omissions.push(`Text of ${name} beyond the execution inspector's limit.`);
   }
   const others = new Set(execution.events.map(({ choice }) => choice).filter((choice) => choice > 0)).size;
-  if (others > 0) gatherer.omissions.push(`Choices of ${name} beside the first: ${others}.`);
+  if (others > 0) gatherer.omissions.push(`Choices of ${name} other than the first: ${others}.`);
   if (execution.events.some(({ kind }) => kind === "tool")) gatherer.omissions.push(`Tool calls of ${name}.`);
   return {
     model: {
@@ -45,7 +45,7 @@ export function executionEvidence(execution: Execution, runtime: string): Eviden
       revision: null,
       runtime,
     },
-    method: `A request to ${execution.endpoint} of a serving model, as its execution inspector kept it.`,
+    method: `A request to ${execution.endpoint} of a serving model, as recorded by its execution inspector.`,
     entries: gatherer.entries,
     spare: gatherer.spare,
     omissions: gatherer.omissions,
@@ -57,7 +57,7 @@ function asInput(input: unknown): Input {
   return typeof input === "object" && input !== null && !Array.isArray(input) ? (input as Input) : {};
 }
 
-/** System prompt, what was said before, and the last question of a user. */
+/** System prompt, earlier messages, and the user's last question. */
 function readMessages(
   messages: unknown,
   gatherer: Gatherer,
@@ -65,22 +65,22 @@ function readMessages(
 ): Pick<Entry, "system" | "context" | "prompt"> {
   if (!Array.isArray(messages)) return {};
   let omitted = 0;
-  const said = messages.flatMap(({ role, content }: Message) => {
-    const known = roles.find((candidate) => candidate === role);
+  const known = messages.flatMap(({ role, content }: Message) => {
+    const valid = roles.find((candidate) => candidate === role);
     const text = textOf(content);
-    if (known === undefined || text === undefined) {
+    if (valid === undefined || text === undefined) {
       omitted += 1;
       return [];
     }
-    return [{ role: known, content: cut(text, studyLimits.long_text) }];
+    return [{ role: valid, content: cut(text, studyLimits.long_text) }];
   });
-  const system = said[0]?.role === "system" ? said.shift()?.content : undefined;
-  const prompt = said.at(-1)?.role === "user" ? said.pop()?.content : undefined;
-  const context = said.slice(-studyLimits.context_messages);
-  omitted += said.length - context.length;
+  const system = known[0]?.role === "system" ? known.shift()?.content : undefined;
+  const prompt = known.at(-1)?.role === "user" ? known.pop()?.content : undefined;
+  const context = known.slice(-studyLimits.context_messages);
+  omitted += known.length - context.length;
   if (omitted > 0) {
     gatherer.omissions.push(
-      `Messages of ${name} that are not plain text of system, user or assistant, or too many: ${omitted}.`,
+      `Messages of ${name} that are not plain text by system, user or assistant, or exceed the limit: ${omitted}.`,
     );
   }
   return {
@@ -90,7 +90,7 @@ function readMessages(
   };
 }
 
-/** Plain text, also where it comes as a list of parts that are all text. */
+/** Plain text, or a list of parts that are all text. */
 function textOf(content: unknown): string | undefined {
   if (typeof content === "string") return content;
   if (!Array.isArray(content) || content.length === 0) return undefined;
@@ -110,7 +110,7 @@ function answerOf(events: readonly ExecutionEvent[]): Pick<Entry, "answer" | "th
   return { answer, ...(thinking === "" ? {} : { thinking }) };
 }
 
-/** Only where the request said all of them: the contract has no way to say “the server's default”. */
+/** Only if the request set all of them: the contract cannot express “the server's default”. */
 function settingsOf(parameters: Record<string, unknown>, thinking: boolean | null): Pick<Entry, "settings"> {
   const { temperature, seed, max_tokens: maxTokens } = parameters;
   const stated =

@@ -7,8 +7,8 @@ import { type Evidence, Gatherer } from "./evidence.js";
 import { requestBlock, resultBlock } from "./result-block.js";
 
 /**
- * A finished job as entries: what was asked with which settings, what came out in words and tables, the trials of
- * a comparison prompt by prompt, the result and its provenance as JSON.
+ * A finished job as entries: the request and its settings, the result in words and tables, the answers prompt by prompt,
+ * and the result and its provenance as JSON.
  */
 export function jobEvidence(given: Job): Evidence {
   const job = given.result === undefined ? given : ({ ...given, result: publicResult(given.result) } as Job);
@@ -41,7 +41,7 @@ function addQuestion(gatherer: Gatherer, job: Job, name: string): string {
   const hidden = publicName(config.model) !== config.model;
   if (hidden) {
     gatherer.omissions.push(
-      `The folder of the model file of ${name} on the author's machine. The hash of the configuration is that of the whole one.`,
+      `The folder of the model file of ${name} on the author's machine. The configuration's hash is that of the full configuration.`,
     );
   }
   const request = publicConfig(config);
@@ -49,7 +49,7 @@ function addQuestion(gatherer: Gatherer, job: Job, name: string): string {
   const submitted = `Job ${job.id}, submitted ${new Date(job.created * 1000).toISOString()}. Raw text, no chat template.`;
   const block = requestBlock(job.id, request);
   const whole = `${submitted}\n\n${block}`;
-  // Whoever reproduces the study sends what the block says; one that is too long for it is told in parts.
+  // Reproductions send the block's request; one that is too long is split into parts.
   const fits = characters(whole) <= studyLimits.long_text;
   const asked = gatherer.add({
     kind: "prompt",
@@ -62,7 +62,7 @@ function addQuestion(gatherer: Gatherer, job: Job, name: string): string {
   });
   if (!fits) {
     gatherer.omissions.push(
-      `The request of ${name} in one piece, which tapline reproduce would need: ${characters(block)} characters of at most ${studyLimits.long_text}.`,
+      `The request of ${name} in one block, which tapline reproduce needs: ${characters(block)} characters exceed the limit of ${studyLimits.long_text}.`,
     );
   }
   if (examples !== undefined) {
@@ -95,7 +95,7 @@ function addResult(gatherer: Gatherer, job: Job, result: Result, asked: string, 
     if (characters(answer) + characters(text) <= studyLimits.long_text) answer += text;
     else
       gatherer.omissions.push(
-        `The table “${part.title}” of ${name}, for its ${characters(text)} characters.`,
+        `The table “${part.title}” of ${name}, because it has ${characters(text)} characters.`,
       );
   }
   const made = gatherer.add({
@@ -120,8 +120,8 @@ function addResult(gatherer: Gatherer, job: Job, result: Result, asked: string, 
 }
 
 /**
- * The result for machines, which the studies service draws. Where it does not fit into a field as it is, a shorter form
- * is drawn, and the whole is there in parts.
+ * The machine-readable result, which the studies service draws. If it does not fit into one field, a shorter form is drawn
+ * and the whole result is split into parts.
  */
 function addResultBlock(gatherer: Gatherer, job: Job, parent: string, name: string): void {
   const title = `Result of ${name} as JSON`;
@@ -142,7 +142,7 @@ function addResultBlock(gatherer: Gatherer, job: Job, parent: string, name: stri
   gatherer.addText(parent, title, JSON.stringify(figures), what);
 }
 
-/** What the model said, prompt by prompt. */
+/** The model's answers, prompt by prompt. */
 function addAnswers(gatherer: Gatherer, answers: readonly Answer[], parent: string, name: string): void {
   if (answers.length === 0) return;
   const ids = answers.map((answer) => gatherer.add({ parent, kind: "result", ...answer }));

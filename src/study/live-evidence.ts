@@ -3,21 +3,21 @@ import { glimpse } from "../report/index.js";
 import { cut, publicName } from "../text/words.js";
 import { type Evidence, Gatherer } from "./evidence.js";
 
-/** Something that was asked of a serving model, and what it answered. */
+/** Requests to a serving model, and its answers. */
 export interface LiveWork {
   id: string;
   what: string;
-  /** How it was asked, in a sentence. */
+  /** The method in one sentence. */
   method: string;
-  /** The requests, as they were sent. */
+  /** The requests as sent. */
   request: unknown;
-  /** Questions and answers, where there are any. */
+  /** Questions and answers, if any. */
   exchanges: readonly { asked: string; answer: string; finish: string }[];
-  /** Everything that was answered. */
+  /** The complete result. */
   result: unknown;
 }
 
-/** Requests to a serving model as entries: what was asked, question by question what was answered, and all of it as JSON. */
+/** Requests to a serving model as entries: the questions, the answer to each, and everything as JSON. */
 export function liveEvidence(work: LiveWork, model: string, runtime: string): Evidence {
   const { id, what, method, request, exchanges, result } = work;
   const gatherer = new Gatherer();
@@ -34,7 +34,7 @@ export function liveEvidence(work: LiveWork, model: string, runtime: string): Ev
     parent: asked,
     kind: "result",
     title: `Result of ${id}`,
-    answer: lines.length === 0 ? `${what}: made.` : lines.join("\n"),
+    answer: lines.length === 0 ? `${what}: done.` : lines.join("\n"),
   });
   const json = JSON.stringify(result);
   gatherer.addText(made, `Result of ${id} as JSON`, json, `The whole result of ${id} as JSON`);

@@ -17,12 +17,12 @@ export interface Repeated {
 }
 
 const sentences: Record<Outcome, string> = {
-  held: "Every figure came out as there, within the tolerances.",
-  partly: "Some figures came out as there, within the tolerances, and some did not.",
-  failed: "No figure came out as there, within the tolerances.",
+  held: "All figures match the original within the tolerances.",
+  partly: "Some figures match the original within the tolerances, and some do not.",
+  failed: "No figure matches the original within the tolerances.",
 };
 
-/** A draft's words of a reproduction, for its author to go on from. Finding and method are data; what it means is theirs. */
+/** Draft text of a reproduction, for its author to extend. Finding and method are data; the interpretation is theirs. */
 export function reproductionWords(repeated: Repeated, method: string): Words {
   const { study, version, package_sha256, address, content, outcome, compared, tolerances, left } = repeated;
   const title = oneLine(content.title);
@@ -41,17 +41,17 @@ export function reproductionWords(repeated: Repeated, method: string): Words {
   return {
     title: cut(`Reproduction: ${title}`, studyLimits.title),
     question: cut(
-      `Does “${escaped(title)}” (<${address}>, version ${version}) come out the same on another machine?`,
+      `Does “${escaped(title)}” (<${address}>, version ${version}) reproduce on another machine?`,
       studyLimits.question,
     ),
     hypothesis: "",
     method: cut(
-      `The Lab requests of the original, run again; every value of its figures beside the new one. Tolerances: ${tolerances.share} for probabilities and shares, ${tolerances.relative * 100} % for everything else; a figure holds where 95 % of its values do.\n\n${method}`,
+      `The original's Lab requests were run again, and every value of its figures was compared with the new one. Tolerances: ${tolerances.share} for probabilities and shares, ${tolerances.relative * 100} % for everything else. A figure matches if 95 % of its values do.\n\n${method}`,
       studyLimits.method,
     ),
-    finding: `${sentences[outcome]}\n\n| figure | values within | in one alone | |\n| --- | --- | --- | --- |\n${rows.join("\n")}\n\n${block}`,
+    finding: `${sentences[outcome]}\n\n| figure | values within tolerance | values in only one result | |\n| --- | --- | --- | --- |\n${rows.join("\n")}\n\n${block}`,
     limitations:
-      "The same requests show that the figures come again, not that they mean what the original says; its own limitations stay.",
+      "Repeating the requests shows that the values are reproducible, not that the original's interpretation is right. The original's limitations also apply.",
     license: content.license,
     omissions: [...left],
   };
@@ -61,7 +61,7 @@ function oneLine(text: string): string {
   return text.replace(/\s+/g, " ").trim();
 }
 
-/** Text of somebody else inside Markdown: characters that would mean something are only themselves. */
+/** Untrusted text inside Markdown, with special characters escaped. */
 function escaped(text: string): string {
   return text.replace(/[\\`*_{}[\]<>()#+!|~$]/g, (character) => `\\${character}`);
 }

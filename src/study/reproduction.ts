@@ -20,7 +20,7 @@ import { figureOf } from "../findings/numbers.js";
 import { findingsOf } from "../report/index.js";
 import { cut } from "../text/words.js";
 
-/** A request that a study tells, and the result that it got there where that is told, too. */
+/** A request in a study, and its original result if the study contains it. */
 export interface Asked {
   job: string | undefined;
   request: Config;
@@ -28,9 +28,8 @@ export interface Asked {
 }
 
 /**
- * What a study asked of its author's Lab, as far as its blocks are valid Lab requests: data, and nothing in it is done
- * here.
- * @returns the requests in order, and why blocks were left out
+ * Reads the Lab requests of a study from its blocks, as data: nothing is run here.
+ * @returns the requests in order, and the reasons why blocks were rejected
  */
 export function requestsIn(study: StudyPackage): { asked: Asked[]; refused: string[] } {
   const results = new Map<string, Asked["original"]>();
@@ -45,7 +44,7 @@ export function requestsIn(study: StudyPackage): { asked: Asked[]; refused: stri
     const block = parsed(text) as { schemaVersion?: unknown; job?: unknown; request?: unknown } | null;
     const job = typeof block?.job === "string" ? block.job : undefined;
     try {
-      if (block?.schemaVersion !== 1) throw new InvalidInput("", "The block is not of version 1.");
+      if (block?.schemaVersion !== 1) throw new InvalidInput("", "The block's schemaVersion must be 1.");
       const request = checkSubmission(block.request);
       checkPlaces(request);
       const original = results.get(job ?? "") ?? null;
@@ -59,8 +58,8 @@ export function requestsIn(study: StudyPackage): { asked: Asked[]; refused: stri
 }
 
 /**
- * A stranger's request reads and writes nothing here but models of the hub and what is in it, and asks no host.
- * @throws InvalidInput where it names a place
+ * Ensures that an untrusted request uses only hub models and its own content: no local files and no hosts.
+ * @throws InvalidInput if it names a place
  */
 function checkPlaces(request: Config): void {
   const named = request as Record<string, unknown>;
@@ -70,10 +69,7 @@ function checkPlaces(request: Config): void {
     return typeof value === "string" && !open;
   });
   if (hidden === undefined) return;
-  throw new InvalidInput(
-    "",
-    `${request.operation} with ${hidden}, which names a place of its author's machine.`,
-  );
+  throw new InvalidInput("", `${request.operation} with ${hidden}, which refers to the author's machine.`);
 }
 
 function parsed(text: string): unknown {
@@ -84,43 +80,43 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Whether a model's name can mean the same here: the embedded one, or one of the hub; never a path. */
+/** Whether a model id means the same everywhere: the embedded model or a hub id, not a path. */
 export function isPublicModel(model: string): boolean {
   return model === "demo" || /^[A-Za-z0-9][\w.-]*\/[\w.-]*[A-Za-z0-9](?::[\w.-]+)?$/.test(model);
 }
 
-/** How far a value may lie from the original's. */
+/** Maximum differences from the original's values. */
 export interface Tolerances {
-  /** Of probabilities and shares. */
+  /** For probabilities and shares. */
   share: number;
-  /** Of everything else, relative to the original's value. */
+  /** For everything else, relative to the original's value. */
   relative: number;
 }
 
 export const usualTolerances: Tolerances = { share: 0.02, relative: 0.05 };
 
-/** A figure holds where so many of its values do. */
+/** A figure matches if at least this share of its values does. */
 const enough = 0.95;
 
 /** One figure of both results, value by value. */
 export interface Compared {
   title: string;
-  /** Values that both have. */
+  /** Values in both results. */
   values: number;
   within: number;
-  /** Values that only one of them has. */
+  /** Values in only one of the results. */
   missing: number;
   held: boolean;
-  /** The value that lies farthest outside. */
+  /** The value with the largest difference. */
   worst: { what: string; before: number; after: number } | null;
 }
 
-/** Derived from scores in steps, so that a hair's breadth makes other points of them; what they show is compared elsewhere. */
+/** Step functions of scores, whose points change with tiny differences; their content is compared in other figures. */
 const inSteps = new Set(["roc", "calibration", "scores"]);
 
 /**
- * Compares two results of one request figure by figure: every value that is drawn, where it is drawn.
- * @throws TypeError, RangeError where a result does not fit together
+ * Compares two results of one request figure by figure: every drawn value with the one at the same place.
+ * @throws TypeError, RangeError for inconsistent results
  */
 export function compareFigures(
   operation: Operation,
@@ -175,7 +171,7 @@ function isShare({ chart }: Figure): boolean {
   }
 }
 
-/** The values of a figure by where they stand in it. */
+/** The values of a figure by their place in it. */
 function valuesOf({ chart, columns, rows }: Figure): Map<string, number> {
   const at = (name: string) => columns.findIndex((column) => column.name === name);
   const [value, ...keys] = (
@@ -207,21 +203,21 @@ export function outcomeOf(compared: readonly Compared[]): Outcome {
   return held === compared.length && held > 0 ? "held" : held > 0 ? "partly" : "failed";
 }
 
-/** What came out otherwise, in words that fit into the block. */
+/** The differences in words, short enough for the block. */
 export function differedText(compared: readonly Compared[]): string {
   const lines = compared.flatMap(({ title, values, within, missing, held, worst }) => {
     if (held) return [];
     const far =
       worst === null
         ? ""
-        : `; farthest at ${worst.what}: ${figureOf(worst.before)} there, ${figureOf(worst.after)} here`;
-    const gone = missing === 0 ? "" : `, ${missing} that only one of them has`;
+        : `; largest difference at ${worst.what}: published ${figureOf(worst.before)}, measured ${figureOf(worst.after)}`;
+    const gone = missing === 0 ? "" : `, ${missing} in only one result`;
     return [`${title}: ${within} of ${values} values within tolerance${gone}${far}.`];
   });
   return cut(lines.join(" "), studyLimits.reason);
 }
 
-/** The block that says which study was repeated, and what came of it. */
+/** The block with the repeated study and the outcome. */
 export function reproductionBlock(block: Omit<ReproductionBlock, "schemaVersion">): string {
   return `\`\`\`${blockLabels.reproduction}\n${JSON.stringify({ schemaVersion: 1, ...block })}\n\`\`\``;
 }

@@ -8,20 +8,20 @@ function fenced(label: string, value: unknown, replacer?: (key: string, value: u
   return `\`\`\`${label}\n${JSON.stringify(value, replacer)}\n\`\`\``;
 }
 
-/** What was asked of the Lab, for whoever reproduces it. */
+/** A Lab request, for reproductions. */
 export function requestBlock(job: string, request: Record<string, unknown>): string {
   return fenced(blockLabels.request, { schemaVersion: 1, job, request });
 }
 
 export interface ResultText {
   text: string;
-  /** What of the result is not in it; null where it is whole. */
+  /** The omitted parts of the result; null if complete. */
   leftOut: string | null;
 }
 
 /**
- * A result for machines as a fenced block that fits into one field: whole, or with ever less of what its figures need
- * least. Null where even the least does not fit.
+ * A machine-readable result as a fenced block that fits into one field: complete, or shortened step by step, least
+ * important parts first. Null if even the shortest form does not fit.
  */
 export function resultBlock(job: Job): ResultText | null {
   const { provenance: _, artifacts: __, ...whole } = job.result as Result;
@@ -35,16 +35,16 @@ export function resultBlock(job: Job): ResultText | null {
   return null;
 }
 
-/** Figures show no more digits. */
+/** Figures do not show more digits. */
 function rounded(_key: string, value: unknown): unknown {
   return typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value;
 }
 
-/** Ever shorter forms of a result, each with what it leaves out. */
+/** Increasingly short forms of a result, each with what it omits. */
 function* shorter(operation: Operation, whole: object): Generator<[leftOut: string, result: object]> {
-  const digits = "Numbers have 5 digits here; the whole result stands in other entries";
+  const digits = "Numbers are rounded to 5 digits here; other entries contain the full result";
   yield [`${digits}.`, whole];
   for (const [more, result] of wordsOf(operation).shorter?.(whole as never) ?? []) {
-    yield [`${digits}, as do ${more}.`, result];
+    yield [`${digits}, including ${more}.`, result];
   }
 }

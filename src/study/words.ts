@@ -1,6 +1,6 @@
 import { licenses, studyLimits } from "../contracts/studies/index.js";
 
-/** What only a person can say about a study. */
+/** The text of a study, written by a person. */
 export interface Words {
   title: string;
   question: string;
@@ -9,7 +9,7 @@ export interface Words {
   finding: string;
   limitations: string;
   license: string;
-  /** What was left out beside what tapline itself leaves out. */
+  /** Omissions in addition to those that tapline lists itself. */
   omissions: string[];
 }
 
@@ -24,32 +24,32 @@ export const emptyWords: Words = {
   omissions: [],
 };
 
-/** The headings of the file, in its order, each with what belongs below it. */
+/** The headings of the file in order, each with a hint. */
 const sections: { name: keyof Words; hint: string }[] = [
   { name: "title", hint: `One line, at most ${studyLimits.title} characters.` },
   { name: "question", hint: `What did you ask? At most ${studyLimits.question} characters.` },
-  { name: "hypothesis", hint: "What did you expect, before you looked? May stay empty." },
+  { name: "hypothesis", hint: "What did you expect before you looked? Optional." },
   { name: "method", hint: `How was it done? At most ${studyLimits.method} characters.` },
-  { name: "finding", hint: "What came out? May stay empty." },
+  { name: "finding", hint: "What did you find? Optional." },
   {
     name: "limitations",
     hint: "What does it not show? A readout is not causal evidence; one model is one model.",
   },
   { name: "license", hint: licenses.join(" or ") },
-  { name: "omissions", hint: "Anything that you left out and why, one a line. tapline adds its own." },
+  { name: "omissions", hint: "Anything you left out and why, one per line. tapline adds its own." },
 ];
 
 const heading = (name: string) => `# ${name[0]?.toUpperCase()}${name.slice(1)}`;
 
 /**
- * The words as a file for an editor: headings, hints as comments, and on top what was wrong with the last try.
- * {@link readWords} gives them back.
+ * The words as a file for an editor: headings, hints as comments, and at the top the errors of the last attempt.
+ * {@link readWords} parses it.
  */
 export function writeWords(words: Words, faults: readonly string[] = []): string {
   const top = [
     ...faults.map((fault) => `<!-- ! ${comment(fault)} -->`),
-    "<!-- Write below the headings, save, and close the editor. Comments like this one are left out. -->",
-    "<!-- A file without words gives up. -->",
+    "<!-- Write below the headings, save, and close the editor. Comments like this one are ignored. -->",
+    "<!-- To cancel, leave the file empty. -->",
   ];
   const parts = sections.map(({ name, hint }) => {
     const value = words[name];
@@ -59,14 +59,14 @@ export function writeWords(words: Words, faults: readonly string[] = []): string
   return `${top.join("\n")}\n\n${parts.join("\n")}`;
 }
 
-/** A line's comment ends where the line does. */
+/** Keeps a comment on one line. */
 function comment(text: string): string {
   return text.replace(/\s+/g, " ").replaceAll("-->", "- ->");
 }
 
 /**
- * Reads the file of {@link writeWords}. Lines that are whole comments go; a heading is one of its own alone, so a
- * text may have others.
+ * Reads the file of {@link writeWords}. Lines that are comments are dropped. Only the known headings start a section, so
+ * texts may contain other headings.
  */
 export function readWords(file: string): Words {
   const texts = new Map<string, string[]>();
@@ -89,7 +89,7 @@ export function readWords(file: string): Words {
   };
 }
 
-/** Whether nothing was written at all. */
+/** Whether all fields are empty. */
 export function isBlank(words: Words): boolean {
   return Object.values(words).every((value) => value.length === 0);
 }

@@ -87,8 +87,8 @@ test("vectors and probes: listed in lines, shown as tables, forgotten, and as JS
   assert.equal(JSON.parse(await told("vector", "list", "--json")).vectors.length, 2);
   assert.equal(JSON.parse(await told("vector", "rm", "calm", "--json")), { deleted: true });
   service.answers = { "GET /lab/vectors": { vectors: [] }, "GET /lab/probes": { probes: [] } };
-  assert.is(await told("vector", "list"), "There are no vectors yet; tapline vector make makes one.\n");
-  assert.is(await told("probe", "list"), "There are no probes yet; tapline probe make makes one.\n");
+  assert.is(await told("vector", "list"), "No vectors saved yet. Create one with tapline vector make.\n");
+  assert.is(await told("probe", "list"), "No probes saved yet. Create one with tapline probe make.\n");
 });
 
 test("making one sends both lists, and of the settings what was said", async () => {
@@ -145,8 +145,8 @@ test("adding sends the file's bytes, and what it does not say itself", async () 
   file("direction_metadata.json", "{");
   service.begin();
   for (const [words, sentence] of [
-    [["add", "n", refusal, "--format", "refusal"], "direction_metadata.json is no JSON; say --layer."],
-    [["add", "n", join(folder, "nowhere")], `${join(folder, "nowhere")} cannot be read (ENOENT).`],
+    [["add", "n", refusal, "--format", "refusal"], "direction_metadata.json is not valid JSON; use --layer."],
+    [["add", "n", join(folder, "nowhere")], `Cannot read ${join(folder, "nowhere")} (ENOENT).`],
     [["add", "n", bytes, "--layer", "256"], "It must be a whole number between 0 and 255."],
   ] as const) {
     const { code, stderr } = await command(["vector", ...words, "--url", service.url]);
@@ -226,7 +226,7 @@ test("capture: the blocks that were named, or four of the model's, and what they
   }
   service.answers = { "GET /lab/capabilities": { model: null, n_layer: null } };
   const none = await command(["capture", "x", "--url", service.url]);
-  assert.equal([none.code, none.stderr], [1, "tapline: The server holds no model at the moment.\n"]);
+  assert.equal([none.code, none.stderr], [1, "tapline: The server has no model loaded.\n"]);
   const long = await command(["capture", "x", "--url", service.url, "--max-input-tokens", "257"]);
   assert.match(long.stderr, "It must be a whole number between 1 and 256.");
 });
@@ -271,8 +271,8 @@ test("executions: by id, by its beginning, or the newest that has ended", async 
   assert.equal(service.asked().at(-1), [`GET /executions/${oldest}`]);
   assert.is(service.asked().length, 7, "a whole id is asked for at once");
   for (const [name, sentence] of [
-    ["1", "2 requests begin with 1."],
-    ["9", "The server remembers no request 9; it keeps the last ones only."],
+    ["1", "2 requests start with 1."],
+    ["9", "The server has no record of request 9; it keeps only recent ones."],
   ] as const) {
     const { code, stderr } = await command(["executions", name, "--url", service.url]);
     assert.equal([code, stderr], [1, `tapline: ${sentence}\n`]);
@@ -284,10 +284,10 @@ test("executions: by id, by its beginning, or the newest that has ended", async 
   const one = await command(["executions", "last", "--clear", "--url", service.url]);
   assert.equal(
     [one.code, one.stderr, service.asked()],
-    [2, "tapline: --clear forgets every request that has ended; it takes no id.\n", []],
+    [2, "tapline: --clear removes all finished requests and takes no id.\n", []],
   );
   service.answers = { "GET /executions": list, "DELETE /executions": { deleted: 2 } };
-  assert.is(await told("executions", "--clear"), "Finished requests are forgotten.\n");
+  assert.is(await told("executions", "--clear"), "Finished requests cleared.\n");
   assert.equal(JSON.parse(await told("executions", "--clear", "--json")), { deleted: 2 });
   service.answers["GET /executions"] = { ...list, executions: list.executions.slice(0, 1) };
   assert.is((await command(["executions", "last", "--url", service.url])).code, 1, "none has ended");
@@ -327,10 +327,10 @@ test("a job is named by its id, an unmistakable beginning of four characters or 
   assert.equal(JSON.parse(await ofLab("cancel", second, "--json")).id, second);
   assert.is(service.asked().length, 5, "a whole id is asked for at once");
   for (const [name, sentence] of [
-    ["abcd", "2 jobs begin with abcd."],
-    ["abc", "There is no job abc; write its id, at least four characters of it, or last."],
-    ["abcd3", "There is no job abcd3; write its id, at least four characters of it, or last."],
-    ["ABCD1", "There is no job ABCD1; write its id, at least four characters of it, or last."],
+    ["abcd", "2 jobs start with abcd."],
+    ["abc", "There is no job abc; use its id, at least four characters of it, or last."],
+    ["abcd3", "There is no job abcd3; use its id, at least four characters of it, or last."],
+    ["ABCD1", "There is no job ABCD1; use its id, at least four characters of it, or last."],
   ] as const) {
     const { code, stderr } = await command(["cancel", name, "--lab", service.url]);
     assert.equal([code, stderr], [1, `tapline: ${sentence}\n`]);
@@ -389,17 +389,17 @@ test("job --wait looks until it has ended, downloads what it left, and ends with
     service.url,
   ]);
   assert.equal([lost.code, JSON.parse(lost.stdout).id], [1, id]);
-  assert.match(lost.stderr, /^tapline: Nothing can be written to .*plain\/x \(ENOTDIR\); see --out\.\n$/);
+  assert.match(lost.stderr, /^tapline: Cannot write to .*plain\/x \(ENOTDIR\); see --out\.\n$/);
 });
 
 test("rm: jobs by whole ids, one after the other; nothing is removed where one of the names is none", async () => {
   const [first, second] = ["d".repeat(32), "e".repeat(32)];
   service.answers = { [`DELETE /lab/v1/jobs/${first}`]: {}, [`DELETE /lab/v1/jobs/${second}`]: {} };
-  assert.is(await ofLab("rm", first, second), `Job ${first} is removed.\nJob ${second} is removed.\n`);
+  assert.is(await ofLab("rm", first, second), `Deleted job ${first}.\nDeleted job ${second}.\n`);
   service.begin();
   for (const name of ["last", "d".repeat(31), "D".repeat(32)]) {
     const { code, stderr } = await command(["rm", first, name, "--lab", service.url]);
-    const sentence = `${name} is neither a job's id, which has 32 hexadecimal characters, nor a model's, which is owner/name.`;
+    const sentence = `${name} is neither a job id (32 hexadecimal characters) nor a hub model (owner/name).`;
     assert.equal([code, stderr], [2, `tapline: ${sentence}\n`]);
   }
   assert.equal(service.asked(), []);

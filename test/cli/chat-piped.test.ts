@@ -54,7 +54,7 @@ test("each line is a message, a command's word goes to the other stream, and wha
   serves(["one", "two"]);
   const { code, stdout, stderr } = await chat("a\n\n  b \n/think off\nc\n/exit\nd\n");
   assert.equal([code, stdout], [0, "Yes.\nYes.\nYes.\n"]);
-  assert.is(stderr, "Thinking is off, where the model's template can.\n");
+  assert.is(stderr, "Thinking: off (if the model's template supports it).\n");
   const answer = { role: "assistant", content: "Yes." };
   const base = { model: "one", stream: true };
   assert.equal(requests(), [
@@ -106,12 +106,12 @@ test("every flag is a field of the request; a router picks its model itself", as
 test("flags that contradict each other or say nothing are refused before anybody is asked", async () => {
   serves(["one"]);
   for (const [words, sentence] of [
-    ["--model demo", "--model starts a server, --url names a running one; say one of them."],
-    ["--system a --system-file b", "Say either --system or --system-file."],
-    ["--system-file /nowhere/at/all", "/nowhere/at/all cannot be read (ENOENT)."],
-    ["--steer polite", "It is a vector's name and a strength, as polite:0.2."],
-    ["--steer polite:", "It is a vector's name and a strength, as polite:0.2."],
-    ["--steer polite:x", "It is a vector's name and a strength, as polite:0.2."],
+    ["--model demo", "--model starts a server and --url uses a running one: they cannot be combined."],
+    ["--system a --system-file b", "--system and --system-file cannot be combined."],
+    ["--system-file /nowhere/at/all", "/Cannot read .*nowhere/at/all (ENOENT)."],
+    ["--steer polite", "Write a vector's name and a strength, such as polite:0.2."],
+    ["--steer polite:", "Write a vector's name and a strength, such as polite:0.2."],
+    ["--steer polite:x", "Write a vector's name and a strength, such as polite:0.2."],
     ["--temperature 100.5", "It must be a number between 0 and 100."],
     ["--temperature x", "It must be a number between 0 and 100."],
     ["--max-tokens 0", "It must be a whole number between 1 and 1000000."],

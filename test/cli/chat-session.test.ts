@@ -52,14 +52,14 @@ test("what was said goes along, in turns, behind the system message", async () =
   await say("two");
   const said = ["user: one", "assistant: Yes", "user: two"];
   assert.equal(last(), [["system: Be brief.", ...said], { model: "m" }]);
-  assert.equal(command("/system Be kind."), { tell: "System message: Be kind." });
+  assert.equal(command("/system Be kind."), { text: "System message: Be kind." });
   await say("three");
   assert.equal(last()[0], ["system: Be kind.", ...said, "assistant: Yes", "user: three"]);
   command("/reset");
   await say("anew");
   assert.equal(last()[0], ["system: Be kind.", "user: anew"], "the system message is a setting, and stays");
-  assert.equal(command("/system off"), { tell: "No system message." });
-  assert.equal(command("/reset"), { tell: "The conversation is forgotten." });
+  assert.equal(command("/system off"), { text: "No system message." });
+  assert.equal(command("/reset"), { text: "Conversation cleared." });
   await say("four");
   assert.equal(last()[0], ["user: four"]);
   assert.is(asked.length, 5);
@@ -69,17 +69,17 @@ test("commands begin with one slash, messages with two; what is none is told", (
   const { command } = conversation();
   assert.equal([command("hello"), command("//reset"), command(" /reset")], [undefined, undefined, undefined]);
   assert.equal([command("/exit"), command("/quit"), command("/exit now")], ["exit", "exit", "exit"]);
-  assert.equal(command("/system"), { tell: "No system message." });
-  assert.equal(command("/system a\nb"), { tell: "System message: a\nb" });
-  assert.equal(command("/system"), { tell: "System message: a\nb" }, "asking changes nothing");
+  assert.equal(command("/system"), { text: "No system message." });
+  assert.equal(command("/system a\nb"), { text: "System message: a\nb" });
+  assert.equal(command("/system"), { text: "System message: a\nb" }, "asking changes nothing");
   assert.equal(command("/Reset"), {
-    tell: "There is no command /Reset; /help lists them. // begins a message with a slash.",
+    text: "Unknown command /Reset; see /help. Start a message with // to send a leading slash.",
   });
   assert.equal(command("/"), {
-    tell: "There is no command /; /help lists them. // begins a message with a slash.",
+    text: "Unknown command /; see /help. Start a message with // to send a leading slash.",
   });
-  const { tell } = command("/help") as { tell: string };
-  for (const word of ["/reset", "/system TEXT", "/think on|off", "/exit", "Ctrl-C"]) assert.match(tell, word);
+  const { text } = command("/help") as { text: string };
+  for (const word of ["/reset", "/system TEXT", "/think on|off", "/exit", "Ctrl-C"]) assert.match(text, word);
 });
 
 test("a message with two slashes loses one", async () => {
@@ -90,21 +90,21 @@ test("a message with two slashes loses one", async () => {
 
 test("thinking is said to the server only where somebody said it", async () => {
   const { say, last, command } = conversation();
-  assert.equal(command("/think"), { tell: "Thinking is as the server likes." });
+  assert.equal(command("/think"), { text: "Thinking: server default." });
   for (const [word, tell, template] of [
-    ["on", "Thinking is on, where the model's template can.", { enable_thinking: true }],
-    ["off", "Thinking is off, where the model's template can.", { enable_thinking: false }],
-    ["auto", "Thinking is as the server likes.", undefined],
+    ["on", "Thinking: on (if the model's template supports it).", { enable_thinking: true }],
+    ["off", "Thinking: off (if the model's template supports it).", { enable_thinking: false }],
+    ["auto", "Thinking: server default.", undefined],
   ] as const) {
-    assert.equal(command(`/think ${word}`), { tell });
+    assert.equal(command(`/think ${word}`), { text: tell });
     await say("x");
     assert.equal(last()[1], { model: "m", ...(template && { chat_template_kwargs: template }) }, word);
   }
   command("/think on");
   for (const word of ["maybe", "toString"]) {
-    assert.equal(command(`/think ${word}`), { tell: "It is /think on, /think off or /think auto." }, word);
+    assert.equal(command(`/think ${word}`), { text: "Use /think on, /think off or /think auto." }, word);
   }
-  assert.equal(command("/think"), { tell: "Thinking is on, where the model's template can." });
+  assert.equal(command("/think"), { text: "Thinking: on (if the model's template supports it)." });
   const decided = conversation({ thinking: false });
   await decided.say("x");
   assert.equal(decided.last()[1], { model: "m", chat_template_kwargs: { enable_thinking: false } });

@@ -32,7 +32,7 @@ if (canPty) {
     run.type(`count forever${keys.enter}`);
     await run.shows("three");
     run.type(keys.interrupt);
-    await run.shows("Stopped; what was said so far is kept.");
+    await run.shows("Stopped; the partial answer stays in the conversation.");
     await until(() => server.abandoned() === 1);
     run.type(`and now?${keys.enter}`);
     await run.shows("one two three");
@@ -83,7 +83,7 @@ if (canPty) {
     await run.shows("\u001b[2mlet me count\u001b[0m");
     await run.shows("three");
     run.type(`please fail${keys.enter}`);
-    await run.shows("The server does not like it. The message is not kept.");
+    await run.shows("The server does not like it. The message was discarded.");
     run.type(`/think on${keys.enter}`);
     await run.shows("Thinking is on");
     run.type(`again${keys.enter}`);
@@ -96,7 +96,7 @@ if (canPty) {
     run.type(`/system off${keys.enter}`);
     await run.shows("No system message.");
     run.type(`/bogus${keys.enter}`);
-    await run.shows("There is no command /bogus");
+    await run.shows("Unknown command /bogus");
     run.type(`//slash${keys.enter}`);
     await run.shows("three");
     assert.equal(said(3), ["user: /slash"]);

@@ -90,7 +90,7 @@ test("for people: lens, norms, bars and where the files are, in the width that t
   const other = await command(["report", root]);
   assert.equal(
     [other.code, other.stderr],
-    [2, `tapline: ${root} holds no job.json: no experiment has written this folder.\n`],
+    [2, `tapline: ${root} has no job.json: it is not an experiment's output folder.\n`],
   );
 });
 
@@ -117,7 +117,7 @@ test("a place that cannot be written to is one sentence", async () => {
   writeFileSync(join(root, "a-file"), "");
   const run = demo(root, ["--out", join(root, "a-file", "below")]);
   const { code, stderr } = await run.ended;
-  assert.match(stderr, /^tapline: Nothing can be written to .*a-file.below \(ENOTDIR\); see --out\.\n$/);
+  assert.match(stderr, /^tapline: Cannot write to .*a-file.below \(ENOTDIR\); see --out\.\n$/);
   assert.is(code, 1);
   await assertNothingLeft(run);
 });

@@ -53,8 +53,8 @@ test("a machine on which all is well, in order", async () => {
   assert.match(cache!.finding, new RegExp(`^${join(folder, "hf", "hub")}, [\\d.]+ [kMGT]?B free$`));
   assert.match(jobs!.finding, `${join(folder, "not", "there")}, `);
   assert.is(port!.finding, `${free} (lab) is free`);
-  assert.is(asked!.finding, `${hub.url} answers, without a token`);
-  assert.match(model!.finding, /^demo, 3\.\d MB; served with the usual context it takes [\d.]+ MB$/);
+  assert.is(asked!.finding, `${hub.url} responds, without a token`);
+  assert.match(model!.finding, /^demo, 3\.\d MB; needs [\d.]+ MB of memory with the default context$/);
 });
 
 test("a port that is held, by tapline or by another program; a model, a hub and an rpc-server that are not there", async () => {
@@ -71,13 +71,13 @@ test("a port that is held, by tapline or by another program; a model, a hub and 
         x: hub.port,
       });
       const [port] = of(found, "port");
-      assert.equal([port?.status, port?.finding], [status, `${hub.port} (x) is held by ${holder}`]);
-      assert.match(of(found, "hub")[0]!.finding, / is not asked: HF_HUB_OFFLINE is set$/);
+      assert.equal([port?.status, port?.finding], [status, `${hub.port} (x) is in use by ${holder}`]);
+      assert.match(of(found, "hub")[0]!.finding, / not contacted: HF_HUB_OFFLINE is set$/);
       const [rpc, model] = [of(found, "rpc")[0]!, of(found, "model")[0]!];
       assert.equal([rpc.status, model.status], ["problem", "problem"]);
       assert.match(rpc.finding, "127.0.0.1:1");
       assert.match(model.finding, "HF_HUB_OFFLINE is set, and a model of owner/none");
-      assert.is(model.advice, "Name another with --model.");
+      assert.is(model.advice, "Choose another model with --model.");
     }
   }
 });
@@ -99,10 +99,10 @@ test("a hub that does not answer, that asks for a token, and that cannot be aske
   });
   assert.equal(waits, [5000], "five seconds, and no longer");
   assert.equal(away, {
-    ...{ check, status: "warning", finding: "http://127.0.0.1:1 does not answer" },
-    advice: "Models that are here work; to download others, check the network, a proxy, or HF_ENDPOINT.",
+    ...{ check, status: "warning", finding: "http://127.0.0.1:1 does not respond" },
+    advice: "Downloaded models still work. To download more, check the network, the proxy and HF_ENDPOINT.",
   });
-  const finding = `${hub.url} answers, with a token`;
+  const finding = `${hub.url} responds, with a token`;
   assert.equal(await asked({ HF_ENDPOINT: hub.url, HF_TOKEN: "t" }), { check, status: "ok", finding });
   assert.equal(await asked({ HF_ENDPOINT: hub.url, HF_TOKEN: "a b" }), {
     ...{
@@ -110,7 +110,7 @@ test("a hub that does not answer, that asks for a token, and that cannot be aske
       status: "problem",
       finding: "The hub's token in HF_TOKEN holds a space or an odd character.",
     },
-    advice: "Set the variable right.",
+    advice: "Fix the variable.",
   });
 });
 
@@ -142,13 +142,13 @@ test("a disk, memory and a model that are tight, and those that are too small", 
   );
   const small = await looked(200e6 - 512, { available: 1e6, limit: 2e6 });
   assert.equal(states(small), ["problem", "problem", "warning", "problem"]);
-  assert.match(of(small, "cache")[0]!.advice!, /: make room with tapline rm, or set HF_HOME/);
+  assert.match(of(small, "cache")[0]!.advice!, /: free space with tapline rm, or set HF_HOME/);
   const closed = await looked(5e9, roomy, false);
   assert.equal(of(closed, "jobs"), [
     {
       ...{ check: "jobs", status: "problem" },
-      finding: `${join(folder, "not", "there")} cannot be written by this account.`,
-      advice: "Change its owner, or set TAPLINE_HOME to a folder of yours.",
+      finding: `No write permission for ${join(folder, "not", "there")}.`,
+      advice: "Change its owner, or set TAPLINE_HOME to another folder.",
     },
   ]);
 });
@@ -195,14 +195,14 @@ test("what a build lacks is a problem only where there is no addon yet", () => {
   ] as const) {
     assert.equal(notBuildable(missing, built), {
       ...{ check: "toolchain", status },
-      finding: "Neither Ninja nor make is on the PATH; the addon cannot be built again.",
+      finding: "Neither Ninja nor make is on the PATH; the addon cannot be rebuilt.",
       advice: "Install it (`x y`) and run `b` again.",
     });
   }
   assert.equal(notBuildable("Cannot find module '/a/toolchain.js'", true), {
     ...{ check: "toolchain", status: "warning" },
-    finding: "Cannot find module '/a/toolchain.js'; the addon cannot be built again.",
-    advice: "Install tapline again.",
+    finding: "Cannot find module '/a/toolchain.js'; the addon cannot be rebuilt.",
+    advice: "Reinstall tapline.",
   });
 });
 

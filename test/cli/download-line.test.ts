@@ -74,7 +74,7 @@ test("a signal ends a download in order; any other end is the download's own", a
     assert.is(answer, undefined);
   });
   assert.is(reason, "SIGINT");
-  assert.equal(stopped, { code: 1, stdout: "", stderr: "tapline: Stopped; the next pull continues here.\n" });
+  assert.equal(stopped, { code: 1, stdout: "", stderr: "tapline: Stopped. Run pull again to resume.\n" });
 });
 
 test.run();

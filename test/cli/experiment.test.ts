@@ -105,7 +105,7 @@ test("compare changes one block: several are refused, not dropped; a swap takes 
 
   const ran = await command(["compare", "x", "--layers", "5,6", "--no-out", "--lab", lab.url]);
   assert.is(ran.code, 2);
-  assert.match(ran.stderr, "--layers: compare changes one block at a time, got 5, 6; run it once for each.");
+  assert.match(ran.stderr, "--layers: compare changes one block at a time, got 5, 6. Run it once per block.");
 });
 
 test("compare, probe and sae: from files, drawn", async () => {
@@ -156,11 +156,11 @@ test("what is wrong is one sentence, and its exit code says whose fault it is", 
   writeFileSync(join(root, "sae.json"), '{"operation": "sae"}');
   const cases: Array<[words: string[], code: number, sentence: RegExp]> = [
     [["inspect"], 2, /^tapline: prompt is required\.\n$/],
-    [["inspect", "x", "--layers", "300"], 2, /Indices go up to 255/],
+    [["inspect", "x", "--layers", "300"], 2, /An index can be at most 255/],
     [["compare", "x", "--intervention", "patch"], 2, /donor_prompt: is required for patch/],
     [["inspect", "--config", join(root, "bogus.json")], 2, /unknown field "bogus"/],
     [["inspect", "--config", join(root, "sae.json")], 2, /configuration of sae, not of inspect/],
-    [["probe", "--examples", "nowhere.csv"], 2, /nowhere\.csv cannot be read \(ENOENT\)/],
+    [["probe", "--examples", "nowhere.csv"], 2, /Cannot read .*nowhere\.csv \(ENOENT\)/],
     [
       ["inspect", "x", "--quiet", "--layers", "99", "--lab", lab.url],
       1,
@@ -176,11 +176,7 @@ test("what is wrong is one sentence, and its exit code says whose fault it is", 
     [["stats", "--url", "1"], 3, /Nothing listens/],
     [["job", "0".repeat(32), "--lab", lab.url], 1, /There is no job 0+\./],
     [["rm", "nonsense", "--lab", lab.url], 2, /nonsense is neither a job's id/],
-    [
-      ["inspect", "x", "--lab", lab.url, "--out", join(root, "bogus.json/x")],
-      1,
-      /Nothing can be written to .*ENOTDIR/,
-    ],
+    [["inspect", "x", "--lab", lab.url, "--out", join(root, "bogus.json/x")], 1, /Cannot write to .*ENOTDIR/],
     [["bogus"], 2, /^tapline: Unknown command 'bogus'/],
   ];
   for (const [words, code, sentence] of cases) {
@@ -224,7 +220,7 @@ test("detach, cancel, job --wait, rm", async () => {
     const waited = await command(["job", id, "--wait"]);
     assert.match(waited.stdout, /inspect, cancelled/);
     assert.is(waited.code, 1);
-    assert.is((await command(["rm", id])).stdout, `Job ${id} is removed.\n`);
+    assert.is((await command(["rm", id])).stdout, `Deleted job ${id}.\n`);
     assert.not((await command(["jobs"])).stdout.includes(id));
   } finally {
     for (const name of [...Object.keys(hanging), "TAPLINE_LAB_URL"]) delete process.env[name];

@@ -81,22 +81,22 @@ test("prompts: lines, JSON, CSV", async () => {
 });
 
 test("what cannot be read is one sentence that names the place", async () => {
-  await refused(readExamples(join(folder, "nowhere.csv")), /nowhere\.csv cannot be read \(ENOENT\)/);
+  await refused(readExamples(join(folder, "nowhere.csv")), /Cannot read .*nowhere\.csv \(ENOENT\)/);
   await refused(
     readExamples(file("c.csv", "text,label\na,b,c\n")),
-    /Row 2 of .* has 3 fields, its header has 2/,
+    /Row 2 of .* has 3 fields, but its header has 2/,
   );
   await refused(readExamples(file("d.csv", 'text,label\na "b" c,1\n')), /line 2 has a quote/);
   await refused(readExamples(file("e.jsonl", '{"text": "a"}\n{"text": \n')), /line 2 of .* is not JSON/);
   await refused(readExamples(file("blank.jsonl", '\n{"text": "a"}\n \n{')), /line 4 of .* is not JSON/);
-  await refused(readExamples(file("f.json", "{}")), /holds no JSON array/);
+  await refused(readExamples(file("f.json", "{}")), /is not a JSON array/);
   await refused(readExamples(file("g", "just words")), /neither JSON, JSON Lines nor CSV/);
-  await refused(readExamples(file("h.json", "[1]")), /Entry 1 of .* is no example/);
+  await refused(readExamples(file("h.json", "[1]")), /Entry 1 of .* is not an object/);
   await refused(
     readPrompts(file("i.json", '[{"words": "x"}]')),
     /Entry 1 of .* has neither a prompt nor a text/,
   );
-  await refused(readConfig(file("j.json", "[]")), /holds no JSON object/);
+  await refused(readConfig(file("j.json", "[]")), /is not a JSON object/);
 });
 
 test.run();

@@ -42,7 +42,7 @@ test("a dictionary is added with what its files do not say, told in a line and i
   );
   assert.is(
     await said("dictionary", "list"),
-    "There are no dictionaries yet; tapline dictionary add keeps one.\n",
+    "No dictionaries saved yet. Save one with tapline dictionary add.\n",
   );
   const shown = await said("dictionary", "add", "three", folder);
   const stored = JSON.parse(await said("dictionary", "show", "three", "--json")) as StoredDictionary;
@@ -61,8 +61,16 @@ test("a dictionary is added with what its files do not say, told in a line and i
   assert.equal(JSON.parse(await said("dictionary", "rm", "other", "--json")), { deleted: true });
   for (const [words, code, sentence] of [
     [["rm", "three"], 2, "There is no dictionary named three."],
-    [["add", "a b", folder], 2, 'A name has up to 64 letters, digits, dots, dashes, got "a b".'],
-    [["add", "a".repeat(65), folder], 2, "A name has up to 64 letters, digits, dots, dashes, got"],
+    [
+      ["add", "a b", folder],
+      2,
+      'A name must consist of up to 64 letters, digits, dots or dashes, got "a b".',
+    ],
+    [
+      ["add", "a".repeat(65), folder],
+      2,
+      "A name must consist of up to 64 letters, digits, dots or dashes, got",
+    ],
     [["add", "x", folder, "--layer", "256"], 2, "It must be a whole number between 0 and 255."],
     [["add", "x", folder, "--k", "0"], 2, "It must be a whole number between 1 and 67108863."],
     [["show", "three"], 1, "three"],
@@ -85,8 +93,8 @@ test("a lens: what it computes, which blocks it translates, and how well", () =>
     picture(lens),
     `l  0123456789abcdef
 jacobian lens, J h, of 128 values, from jlens
-translates the output of block 0-2 of demo, fitted on 40 texts
-KL of the model's output, on held-out tokens:
+reads the output of block 0-2 of demo, fitted on 40 texts
+KL to the model's output on held-out tokens:
        block        lens  plain lens
            2       0.123       2.000
 from owner/name/x@main
@@ -103,7 +111,7 @@ A note.`,
   } as StoredLens;
   const [, formula, blocks, ...rest] = picture({ ...bare, residual: true, layers: [1, 3, 4] }).split("\n");
   assert.is(formula, "tuned lens, h + W h + b, of 128 values, from jlens");
-  assert.equal([blocks, rest], ["translates the output of block 1, 3, 4", []]);
+  assert.equal([blocks, rest], ["reads the output of block 1, 3, 4", []]);
   assert.match(picture(bare), "tuned lens, W h + b,");
   assert.match(picture({ ...bare, layers: [4, 5] }), /block 4, 5$/);
   assert.match(picture({ ...bare, layers: [4] }), /block 4$/);
@@ -115,7 +123,7 @@ test("the embedded model's lens is added by its name", async () => {
   assert.match(await said("lens", "list"), /^demo {21}jacobian, blocks 0-6, width 128 \(/);
   assert.is(await said("lens", "show", "demo"), shown);
   assert.is(await said("lens", "rm", "demo"), "demo is forgotten.\n");
-  assert.is(await said("lens", "list"), "There are no lenses yet; tapline lens add keeps one.\n");
+  assert.is(await said("lens", "list"), "No lenses saved yet. Save one with tapline lens add.\n");
   const without = await command(["lens", "fit", "x"]);
   assert.equal([without.code, without.stdout], [2, ""]);
 });

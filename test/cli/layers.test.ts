@@ -17,10 +17,10 @@ test("what is no list of layers is refused with the reason", () => {
     ["a", /“a” is neither/],
     ["1,", /neither/],
     ["-1", /neither/],
-    ["3-1", /runs backwards/],
-    ["0,0", /appears twice/],
-    ["0-3,2", /appears twice/],
-    ["256", /up to 255, got 256/],
+    ["3-1", /is reversed/],
+    ["0,0", /occurs twice/],
+    ["0-3,2", /occurs twice/],
+    ["256", /at most 255, got 256/],
     ["0-8", /At most 8 layers, got 9/],
   ];
   for (const [text, reason] of cases) {

@@ -60,7 +60,7 @@ if (statSync("/dev/full", { throwIfNoEntry: false })?.isCharacterDevice()) {
     test(`a full disk is told: ${words[0]}`, async () => {
       const { code, stderr } = await run(words, { into: "/dev/full" });
       assert.is(code, 1);
-      assert.is(stderr, "tapline: Standard output cannot be written (ENOSPC).\n");
+      assert.is(stderr, "tapline: Cannot write to standard output (ENOSPC).\n");
     });
   }
 } else test.skip("a full disk is told: /dev/full is no device here", () => {});
@@ -70,7 +70,7 @@ test("a file that takes a part of the output is a loss, too", async () => {
   const { code, stderr } = await run(["completion", "bash"], { into, limit: 1 });
   assert.is(readFileSync(into).length, 1024);
   assert.is(code, 1);
-  assert.is(stderr, "tapline: Standard output cannot be written (EFBIG).\n");
+  assert.is(stderr, "tapline: Cannot write to standard output (EFBIG).\n");
 });
 
 test("a folder that takes nothing is told before anything is computed", async () => {
@@ -83,7 +83,7 @@ test("a folder that takes nothing is told before anything is computed", async ()
     const { code, stdout, stderr } = await run([...words], { cwd: place });
     assert.is(code, 1);
     assert.is(stdout, "");
-    assert.match(stderr, /^tapline: Nothing can be written to \S+ \(E\w+\); see --out\.\n$/);
+    assert.match(stderr, /^tapline: Cannot write to \S+ \(E\w+\); see --out\.\n$/);
   }
   assert.equal(await new Lab(lab.url).jobs(), []);
 });

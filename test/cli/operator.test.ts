@@ -178,7 +178,7 @@ test("commands refuse a missing or foreign database and create nothing", async (
   assert.match(stderr, `SQLite database ${join(folder, "studies.db")}`);
   assert.match(
     (await command(["studies", "audit", "--config", config, "--data", data])).stderr,
-    "Name the database with either --config or --data, not both.",
+    "--config and --data cannot be combined.",
   );
 });
 
@@ -295,7 +295,7 @@ test("a reason has 1 to 1000 characters and is not blank", async () => {
   ] as const) {
     const [code, sentence] = await refused("remove", study, "--reason", reason);
     assert.is(code, 2);
-    assert.match(sentence, `It has 1 to 1000 characters, not ${count}.`);
+    assert.match(sentence, `It must have 1 to 1000 characters, got ${count}.`);
   }
   assert.match((await refused("remove", study))[1], "Required option '--reason <text>' not specified");
   await said("hide", comment, "--reason", "😀".repeat(1000));
@@ -304,7 +304,7 @@ test("a reason has 1 to 1000 characters and is not blank", async () => {
 
 test("a comment is hidden, shown and erased", async () => {
   const id = comment.toUpperCase();
-  const gone = (what: string) => `There is no comment ${what}, or it is in that state already.`;
+  const gone = (what: string) => `There is no comment ${what}, or it is already in that state.`;
   assert.is(await said("hide", id, "--reason", "Rude."), `${id} is hidden.\n`);
   assert.equal([(await shown())?.hidden, (await shown())?.reason], ["hidden", "Rude."]);
   assert.equal(await refused("hide", comment, "--reason", "Rude."), [1, gone(comment)]);
@@ -318,7 +318,7 @@ test("a comment is hidden, shown and erased", async () => {
 
 test("an account is suspended and let in again", async () => {
   assert.is(await said("suspend", "ben@example.org", "--reason", "x"), "ben@example.org is suspended.\n");
-  const already = "The account ben@example.org is in that state already, or has no such version.";
+  const already = "The account ben@example.org is already in that state, or has no such version.";
   assert.equal(await refused("suspend", "ben@example.org", "--reason", "x"), [1, already]);
   assert.is(await said("unsuspend", "ben@example.org"), "ben@example.org is no longer suspended.\n");
   assert.equal(await refused("unsuspend", "ben@example.org"), [1, already]);
@@ -350,9 +350,9 @@ test("reports wait until somebody closes them, told in a line each, the oldest f
   assert.is(await said("dismiss", first!.toUpperCase()), `Report ${first!.toUpperCase()} is closed.\n`);
   assert.is((await said("reports")).split("\n").length, 2);
   await said("dismiss", second!);
-  assert.is(await said("reports"), "Nothing waits.\n");
+  assert.is(await said("reports"), "Nothing to review.\n");
   assert.equal(await refused("dismiss", first!), [
-    ...[1, `There is no open report ${first}, or it is in that state already.`],
+    ...[1, `There is no open report ${first}, or it is already in that state.`],
   ] as [number, string]);
 });
 
@@ -382,12 +382,12 @@ test("an account's own words are exported; it is deleted only with --yes", async
   const words = ["delete-account", "ada@example.org"];
   assert.is(
     await said(...words),
-    "Would go: name, address and handle of ada@example.org, drafts 0, tokens 1.\n" +
-      `Would stay under "deleted account": ${counts}\nNothing was deleted; --yes does it.\n`,
+    "Would delete: name, address and handle of ada@example.org, drafts 0, tokens 1.\n" +
+      `Would keep under "deleted account": ${counts}\nNothing was deleted. Use --yes to delete.\n`,
   );
   assert.is(
     await said(...words, "--yes"),
-    `Gone: name, address and handle of ada@example.org, drafts 0, tokens 1.\nStay under "deleted account": ${counts}\n`,
+    `Deleted: name, address and handle of ada@example.org, drafts 0, tokens 1.\nKept under "deleted account": ${counts}\n`,
   );
   assert.is((await refused(...words))[0], 1, "it is no longer there");
 });
@@ -413,10 +413,7 @@ test("a service is started in one of two ways", async () => {
   for (const words of [[], ["--dev", "--config", "x"]]) {
     const { code, stderr } = await command(["studies", ...words]);
     assert.is(code, 1);
-    assert.match(
-      stderr,
-      "Say either --dev (everything on this machine) or --config <file> (a production service).",
-    );
+    assert.match(stderr, "Use either --dev (development mode) or --config <file> (a production service).");
   }
 });
 

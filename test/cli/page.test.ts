@@ -32,11 +32,11 @@ test("every command has a description, and help with an example", async () => {
 
 test("each experiment's help says which blocks it takes when none are named", async () => {
   for (const [name, said] of [
-    ["inspect", "up to 8 blocks as 0,3,7 or 0-7 (default: evenly spread)"],
-    ["probe", "up to 8 blocks as 0,3,7 or 0-7 (default: 0)"],
-    ["extract", "up to 8 blocks as 0,3,7 or 0-7 (default: 0)"],
-    ["compare", "the block that is changed (default: 0)"],
-    ["patch", "blocks as 0,3,7 or 0-7 (default: all)"],
+    ["inspect", "up to 8 blocks, such as 0,3,7 or 0-7 (default: evenly spread)"],
+    ["probe", "up to 8 blocks, such as 0,3,7 or 0-7 (default: 0)"],
+    ["extract", "up to 8 blocks, such as 0,3,7 or 0-7 (default: 0)"],
+    ["compare", "the block to change (default: 0)"],
+    ["patch", "blocks to patch, such as 0,3,7 or 0-7 (default: all)"],
   ] as const) {
     const { stdout } = await command([name, "--help"]);
     const [, layers] = /--layers <list>\s+([\s\S]*?)\n {2}--/.exec(stdout) ?? [];

@@ -76,7 +76,12 @@ test("numbers within bounds, both included, and nothing else", () => {
 });
 
 test("keys, names, shares, adapters and origins", () => {
-  reads(headerKey, [["k!~", "k!~"]], ["", "a b", "é", "a\n"], "It must be visible ASCII without spaces.");
+  reads(
+    headerKey,
+    [["k!~", "k!~"]],
+    ["", "a b", "é", "a\n"],
+    "It must consist of printable ASCII characters without spaces.",
+  );
   reads((text) => collect(text, ["a"]), [["b", ["a", "b"]]], [""], "It must not be empty.");
   assert.equal(collect("b"), ["b"]);
   reads(
@@ -87,16 +92,16 @@ test("keys, names, shares, adapters and origins", () => {
       [`${"1,".repeat(127)}1`, Array(128).fill(1)],
     ],
     ["", "3,", "0", "0,0", "3,-1", "a", `${"1,".repeat(128)}1`],
-    "Shares are numbers with commas between them, e.g. 3,1.",
+    "Write numbers separated by commas, such as 3,1.",
   );
   assert.equal(loraList("a.gguf:0.5", loraList("C:b.gguf")), [
     { path: "C:b.gguf", scale: 1 },
     { path: "a.gguf", scale: 0.5 },
   ]);
   assert.equal(loraList("a:-2"), [{ path: "a", scale: -2 }]);
-  assert.throws(() => loraList(""), saying("It must name a .gguf file."));
+  assert.throws(() => loraList(""), saying("It must be a .gguf file."));
   assert.equal(originList("https://b.example", ["*"]), ["*", "https://b.example"]);
-  assert.throws(() => originList("b.example"), saying("An origin looks like http://localhost:3000"));
+  assert.throws(() => originList("b.example"), saying("It must be an origin such as http://localhost:3000"));
   reads(
     deviceNames,
     [
@@ -104,7 +109,7 @@ test("keys, names, shares, adapters and origins", () => {
       ["none", ["none"]],
     ],
     ["", "CUDA0,", "none,CUDA0"],
-    'Names separated by commas, such as "CUDA0,CUDA1", or "none".',
+    'Write names separated by commas, such as "CUDA0,CUDA1", or "none".',
   );
   assert.equal(rpcServers("10.0.0.2:50052"), [{ host: "10.0.0.2", port: 50_052 }]);
   assert.throws(() => rpcServers("nowhere"), saying("nowhere"));
@@ -143,7 +148,7 @@ test("an origin is a scheme and a host, as browsers send it", () => {
   ])
     assert.throws(
       () => originList(text),
-      saying(`An origin looks like http://localhost:3000, or * for every one; got ${text}.`),
+      saying(`It must be an origin such as http://localhost:3000, or *, got ${text}.`),
     );
 });
 
@@ -193,7 +198,7 @@ test("paths are as short as they can be said; what cannot be written is a senten
   );
   const error = Object.assign(new Error("x"), { code: "ENOSPC", syscall: "write" });
   const told = unwritable("/a", error) as Error;
-  assert.equal([told.name, told.message], ["UserError", "/a cannot be written (ENOSPC); see --out."]);
+  assert.equal([told.name, told.message], ["UserError", "Cannot write /a (ENOSPC); see --out."]);
   const other = new Error("x");
   assert.is(unwritable("/a", other), other);
 });
@@ -211,11 +216,11 @@ test("a folder that was made is taken away again, with what is in it; one that w
   writeFileSync(join(folder, "file2"), "");
   await (await below).undo();
   const refused = await makeFolder(join(folder, "file2", "x")).catch((error: Error) => error.message);
-  assert.is(refused, `Nothing can be written to ${join(folder, "file2", "x")} (ENOTDIR); see --out.`);
+  assert.is(refused, `Cannot write to ${join(folder, "file2", "x")} (ENOTDIR); see --out.`);
 });
 
 test("a job's file is job.json, else report.json, of a folder", async () => {
-  const sentence = `${folder} holds no job.json: no experiment has written this folder.`;
+  const sentence = `${folder} has no job.json: it is not an experiment's output folder.`;
   assert.is(await jobFile(folder).catch((error: Error) => error.message), sentence);
   writeFileSync(join(folder, "report.json"), "{}");
   assert.is(await jobFile(folder), join(folder, "report.json"));
@@ -255,7 +260,7 @@ test("a browser is opened where one would be seen", () => {
 test("the editor that the environment names", () => {
   assert.is(editorCommand({ VISUAL: "code -w", EDITOR: "ed" }), "code -w");
   assert.is(editorCommand({ VISUAL: "", EDITOR: "ed" }), "ed");
-  assert.throws(() => editorCommand({}), saying("There is no terminal and no editor: set VISUAL or EDITOR"));
+  assert.throws(() => editorCommand({}), saying("No terminal or editor: set VISUAL or EDITOR"));
 });
 
 test("what a server does is told: one line when it is ready, and each thing that goes wrong", async () => {
@@ -277,7 +282,7 @@ test("what a server does is told: one line when it is ready, and each thing that
     `tapline serve is ready at ${url} (m, llama Q8_0, on cpu, 4 slots of 8192 tokens)\n` +
       `tapline serve is ready at ${url} (m, llama Q8_0, on cpu, 1 slot of 8192 tokens)\n`,
   );
-  assert.is(plain.stderr, "tapline: Careful.\ntapline: It fell. It is started again.\nError: x\n");
+  assert.is(plain.stderr, "tapline: Careful.\ntapline: It fell. Restarting it.\nError: x\n");
   const lines = (await told(true)).stdout
     .trimEnd()
     .split("\n")
@@ -338,7 +343,7 @@ test("whoever reads no more is no loss: a pipe's end, a terminal that is gone", 
 test("a router has its backends from one place", async () => {
   for (const words of [[], ["--backend", "http://127.0.0.1:1", "--config", "x.json"]]) {
     const { code, stderr } = await command(["router", ...words]);
-    const sentence = "Name the backends: --backend URL for each, or --config FILE with all of them.";
+    const sentence = "Choose the backends with either --backend URL (repeatable) or --config FILE.";
     assert.equal([code, stderr], [2, `tapline: ${sentence}\n`]);
   }
 });
@@ -349,7 +354,7 @@ test("a cache without models, and with some", async () => {
   try {
     const { code, stdout } = await command(["models"]);
     assert.equal([code, stdout], [
-      ...[0, `The cache ${join(folder, "cache")} holds no GGUF model; tapline pull brings one.\n`],
+      ...[0, `No GGUF models in the cache ${join(folder, "cache")}. Download one with tapline pull.\n`],
     ] as [number, string]);
     // What is left of a download goes with its repository: 3 bytes.
     const blobs = join(folder, "cache", "models--tiny--demo", "blobs");
@@ -357,12 +362,12 @@ test("a cache without models, and with some", async () => {
     writeFileSync(join(blobs, `${"a".repeat(64)}.tapline.incomplete`), "abc");
     assert.match(
       (await command(["models"])).stdout,
-      "tiny/demo has an unfinished download of 3 B: tapline pull continues it, tapline rm removes it.\n",
+      "tiny/demo has an unfinished download of 3 B: tapline pull resumes it, tapline rm removes it.\n",
     );
     const removed = await command(["rm", "tiny/demo"]);
     assert.equal(removed, {
       ...{ code: 0, stderr: "" },
-      stdout: "an unfinished download is removed.\n3 B are free again.\n",
+      stdout: "Deleted an unfinished download.\nFreed 3 B.\n",
     });
     assert.equal(readdirSync(join(folder, "cache")), []);
     // The head of a GGUF with one tensor of so many elements, whose weights nobody looks at.
@@ -428,8 +433,8 @@ test("what the demo saw", () => {
   );
   assert.is(
     row(plain, "Resident"),
-    "the serving model was captured while it answered (layers 3, 7); its norms and those of the isolated job are the " +
-      "same to the last bit.",
+    "captured the serving model while it was answering (layers 3, 7); its norms and those of the isolated job are " +
+      "bit-identical.",
   );
   assert.is(row(plain, "Written"), "out/activations.npz (layer_0 … layer_7: float32 [1, 2, 128])");
   assert.is(plain[plain.findIndex((line) => line.startsWith("Written")) + 1]?.trim(), "/else/report.json");
@@ -446,7 +451,7 @@ test("what the demo saw", () => {
   );
   assert.match(
     row(other, "Resident")!,
-    "captured right behind its answer (layers 3, 7); its norms and those",
+    "captured the serving model right after its answer (layers 3, 7); its norms and those",
   );
   assert.match(row(other, "Resident")!, "differ by at most 0.1 %.");
   const one = drawn({ job: { ...report.job, result: { ...result, layers: [layer(5)] } } });
@@ -464,15 +469,15 @@ test("a job is drawn as it was asked to be shown, and its files are told below, 
   assert.not.match(usual, /Written|has no rank/);
   // What it was not measured for is said in place of the grid.
   const ranked = await drawn([], "rank");
-  assert.match(ranked, /^The result has no rank at every token\.$/m);
+  assert.match(ranked, /^The result does not contain rank for every token\.$/m);
   assert.not.match(ranked, /^Logit lens {2}/m);
-  assert.match(await drawn(["/a/b.npz", "/a/job.json"]), /\nWritten {6}\/a\/b\.npz\n {13}\/a\/job\.json\n$/);
+  assert.match(await drawn(["/a/b.npz", "/a/job.json"]), /\nSaved {8}\/a\/b\.npz\n {13}\/a\/job\.json\n$/);
 });
 
 test("the port of studies is from 0 to 65535, which is seen before anything is started", async () => {
   for (const port of ["0", "65535"]) {
     const { code, stderr } = await command(["studies", "--port", port]);
-    assert.equal([code, stderr.split(" (")[0]], [1, "tapline: Say either --dev"], port);
+    assert.equal([code, stderr.split(" (")[0]], [1, "tapline: Use either --dev"], port);
   }
   for (const port of ["-1", "65536", "1.5", "x"]) {
     const { code, stderr } = await command(["studies", "--port", port]);

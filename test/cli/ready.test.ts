@@ -101,7 +101,7 @@ test("ready gives up: nothing there in time, somebody else's service, no address
   other.closeAllConnections();
   other.close();
   assert.is(refused.code, 1);
-  assert.match(refused.stderr, `What listens at http://localhost:${port} is no service of tapline.`);
+  assert.match(refused.stderr, `http://localhost:${port} is not a tapline service.`);
   const unclear = await command(["ready", "https://example.org"]);
   assert.is(unclear.code, 2);
   assert.match(unclear.stderr, "It must be an address such as http://127.0.0.1:8980, or a port.");

@@ -24,7 +24,7 @@ async function reported(...words: string[]): Promise<string> {
 test("a report is of a file, of a folder, or of a job of a Lab, the newest unless told otherwise", async () => {
   const usual = "tapline-extract-abcd1234.html";
   const written = async (...words: string[]) => {
-    assert.is(await reported(...words), `Written ${usual}\n`);
+    assert.is(await reported(...words), `Report saved to ${usual}\n`);
     assert.match(readFileSync(join(folder, usual), "utf8"), html);
     rmSync(join(folder, usual));
   };
@@ -42,21 +42,21 @@ test("a report is of a file, of a folder, or of a job of a Lab, the newest unles
 });
 
 test("it is written where it is wanted, or to standard output", async () => {
-  assert.is(await reported("one.json", "--out", "x.html"), "Written x.html\n");
+  assert.is(await reported("one.json", "--out", "x.html"), "Report saved to x.html\n");
   assert.match(await reported("one.json", "--out", "-"), html);
   const { id: _, ...nameless } = job;
   writeFileSync(join(folder, "nameless.json"), JSON.stringify(nameless));
-  assert.is(await reported("--json", "nameless.json"), "Written tapline-extract.html\n");
+  assert.is(await reported("--json", "nameless.json"), "Report saved to tapline-extract.html\n");
   assert.ok(existsSync("tapline-extract.html"));
 });
 
 test("what is asked for twice, or not at all, is refused", async () => {
   const before = readdirSync(folder);
   for (const [words, sentence] of [
-    [["one.json", "--json", "one.json"], "Name a job or a file with --json, not both."],
-    [["--json", ""], "It must name a file."],
-    [["one.json", "--out", ""], "It must name a file."],
-    [["--json", "none.json"], "none.json cannot be read (ENOENT)."],
+    [["one.json", "--json", "one.json"], "A job and --json cannot be combined."],
+    [["--json", ""], "It must not be empty."],
+    [["one.json", "--out", ""], "It must not be empty."],
+    [["--json", "none.json"], "Cannot read none.json (ENOENT)."],
   ] as const) {
     const { code, stdout, stderr } = await command(["report", ...words]);
     assert.equal([code, stdout], [2, ""]);

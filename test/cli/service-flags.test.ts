@@ -111,11 +111,8 @@ test("serve: every flag is its setting", async () => {
 
 test("serve: what contradicts itself or is out of bounds is refused", async () => {
   for (const [words, sentence] of [
-    ["m --model n", "Name the model once: as an argument or with --model."],
-    [
-      "--pooling mean --no-embeddings",
-      "--pooling is about embeddings, and --no-embeddings switches them off.",
-    ],
+    ["m --model n", "Give the model either as an argument or with --model, not both."],
+    ["--pooling mean --no-embeddings", "--pooling and --no-embeddings cannot be combined."],
     ["--cpu-moe --n-cpu-moe 3", "cannot be used with option"],
     ["--port 65536", "between 0 and 65535"],
     ["--ctx-size 15", "between 16 and 10000000"],
@@ -152,8 +149,8 @@ test("serve: who else may use it now is told, where anybody may", () => {
   }
   const [open, keyed] = ["/v1 and /health without a key", "all but /lab and /executions with the key"];
   for (const host of ["0.0.0.0", "::", "10.0.0.1", "a127.0.0.1", "localhost.example", "::11"]) {
-    assert.is(sharing(host, undefined), `Whoever reaches ${host} may now use ${open}.`);
-    assert.is(sharing(host, "k"), `Whoever reaches ${host} may now use ${keyed}.`);
+    assert.is(sharing(host, undefined), `Anyone who can reach ${host} can use ${open}.`);
+    assert.is(sharing(host, "k"), `Anyone who can reach ${host} can use ${keyed}.`);
   }
 });
 
@@ -250,7 +247,7 @@ test("jobs, reproduce and study: their flags and their bounds", async () => {
     [registerStudy, "study list", "--limit 51", "between 1 and 50"],
     [registerStudy, "study list", "--limit 0", "between 1 and 50"],
     [registerStudy, "study list", "--offset 10001", "between 0 and 10000"],
-    [registerStudy, "study get", "12345678", "A study's id is a UUID."],
+    [registerStudy, "study get", "12345678", "A study id must be a UUID."],
     [registerStudy, "study get", "x --version-number 0", "between 1 and 999999999"],
   ] as const) {
     assert.match(await refused(() => below(register, path, words.split(" "))), sentence, `${path} ${words}`);

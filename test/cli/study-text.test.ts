@@ -32,8 +32,8 @@ test("a page of studies, what follows it, and a page with none", () => {
   );
   const last = pageText({ ...page, items: [item, item], offset: 39, next_offset: null } as StudyPage, canvas);
   assert.is(last.split("\n").at(-1), "40 to 41 of 41");
-  assert.is(pageText({ ...page, items: [], total: 0 } as StudyPage, canvas), "No study.");
-  assert.is(pageText({ ...page, items: [], offset: 60 } as StudyPage, canvas), "No study from 60 on.");
+  assert.is(pageText({ ...page, items: [], total: 0 } as StudyPage, canvas), "No studies.");
+  assert.is(pageText({ ...page, items: [], offset: 60 } as StudyPage, canvas), "No studies from offset 60.");
 });
 
 const entry = (id: string, more: object = {}) => ({ id, kind: "note", title: "", ...more });

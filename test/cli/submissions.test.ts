@@ -99,12 +99,12 @@ test("inspect: every flag is its field, and what is not said is not sent", async
   assert.equal(await submitted("inspect x --layers 7 --attention 1"), {
     ...{ ...bare, layers: [7], attention: { layers: [1] } },
   });
-  assert.is(await refused("inspect x --heads 1"), "--heads: chooses of what --attention keeps.");
+  assert.is(await refused("inspect x --heads 1"), "--heads requires --attention.");
   assert.match(
     await refused("inspect x --points mid,out"),
-    "“out” is none of block_in, attn_out, mid, ffn_out.",
+    "“out” is not one of block_in, attn_out, mid, ffn_out.",
   );
-  assert.match(await refused("inspect x --points mid,mid"), "A point appears twice.");
+  assert.match(await refused("inspect x --points mid,mid"), "A hook point occurs twice.");
   assert.match(
     await refused("inspect x --show logit"),
     "Allowed choices are token, rank, entropy, divergence.",
@@ -116,7 +116,7 @@ test("blocks that cannot be counted from here are told, and left to the Lab; --q
   const words = ["inspect", "x", "--model", model, "--detach", "--lab", lab.url];
   assert.is(
     (await command(words)).stderr,
-    `tapline: The blocks of "${model}" cannot be counted from here; layer 0 is inspected unless --layers names others.\n`,
+    `tapline: Cannot count the blocks of "${model}" from here; inspecting layer 0. Use --layers to choose others.\n`,
   );
   assert.is((await command([...words, "--quiet"])).stderr, "");
   const body = { operation: "inspect", model, prompt: "x", follow_answer: true };
@@ -174,15 +174,15 @@ test("compare: every flag is its field", async () => {
 
 test("compare: what is written in no form that it knows", async () => {
   for (const [words, sentence] of [
-    ["--swap Rome", "--swap and --with go together."],
-    ["--with Rome", "--swap and --with go together."],
-    ["--layers 1,2,4", "--layers: compare changes one block at a time, got 1, 2, 4; run it once for each."],
-    ["--feature mine", "Write a dictionary and a feature as mine:12."],
-    ["--feature :12", "Write a dictionary and a feature as mine:12."],
-    ["--positions 1:2:3", "Write last, all, prompt, generated, or ranges as 0:3,-2:-1."],
-    ["--positions 1,", "Write last, all, prompt, generated, or ranges as 0:3,-2:-1."],
-    ["--strengths 1,,2", "Write numbers as 0,0.5,1."],
-    ["--strengths 1,x", "Write numbers as 0,0.5,1."],
+    ["--swap Rome", "--swap and --with must be given together."],
+    ["--with Rome", "--swap and --with must be given together."],
+    ["--layers 1,2,4", "--layers: compare changes one block at a time, got 1, 2, 4. Run it once per block."],
+    ["--feature mine", "Write a dictionary and a feature, such as mine:12."],
+    ["--feature :12", "Write a dictionary and a feature, such as mine:12."],
+    ["--positions 1:2:3", "Write last, all, prompt, generated, or ranges such as 0:3,-2:-1."],
+    ["--positions 1,", "Write last, all, prompt, generated, or ranges such as 0:3,-2:-1."],
+    ["--strengths 1,,2", "Write numbers such as 0,0.5,1."],
+    ["--strengths 1,x", "Write numbers such as 0,0.5,1."],
     ["--min x", "Write a number."],
     ["--max Infinity", "Write a number."],
     ["--max-tokens 0", "It must be a whole number between 1 and 128."],
@@ -229,19 +229,19 @@ test("probe and sae: examples from a file, and their settings", async () => {
   });
   assert.is(
     await refused("sae --threads 2 --examples", bare),
-    "--threads: the Lab decides; it goes with --from.",
+    "--threads requires --from: otherwise the Lab chooses.",
   );
   for (const [words, sentence] of [
-    ["--learning-rate 1.5", "It must be a number from 0 to 1."],
-    ["--warmup -1", "It must be a number from 0 to 1."],
-    ["--sparsity 1001", "It must be a number from 0 to 1000."],
+    ["--learning-rate 1.5", "It must be a number between 0 and 1."],
+    ["--warmup -1", "It must be a number between 0 and 1."],
+    ["--sparsity 1001", "It must be a number between 0 and 1000."],
     ["--features 7", "It must be a whole number between 8 and 65536."],
     ["--batch 65537", "It must be a whole number between 1 and 65536."],
     ["--k 0", "It must be a whole number between 1 and 65536."],
   ] as const) {
     assert.match(await refused(`sae ${words}`), sentence);
   }
-  assert.match(await refused("sae --decay", " "), "It must be a number from 0 to 1.");
+  assert.match(await refused("sae --decay", " "), "It must be a number between 0 and 1.");
 });
 
 test("sae --from is trained here: what a Lab or a model would be for is refused by its flag", async () => {
@@ -261,15 +261,15 @@ test("sae --from is trained here: what a Lab or a model would be for is refused 
   ] as [string, ...string[]][]) {
     assert.is(
       await said(flag, ...value),
-      `tapline: ${flag} and --from: an extraction is trained on here, without a model or a Lab.\n`,
+      `tapline: ${flag} cannot be combined with --from, which needs neither a model nor a Lab.\n`,
     );
   }
-  assert.match(await said("--no-out"), "--from: name a folder with --out.");
+  assert.match(await said("--no-out"), "--from requires a folder: use --out.");
   assert.match(
     await said("--k", "9", "--features", "8", "--architecture", "topk"),
-    "k: must be at most the 8 features, got 9.",
+    "k: must be at most the number of features (8), got 9.",
   );
-  assert.match(await said("--k", "9"), "k: is for topk and batchtopk, not for relu.");
+  assert.match(await said("--k", "9"), "k: applies to topk and batchtopk, not to relu.");
 });
 
 test("features: prompt or texts, pages and what others call them", async () => {
@@ -287,12 +287,15 @@ test("features: prompt or texts, pages and what others call them", async () => {
   assert.is(await labels("names.json"), join(process.cwd(), "names.json"));
   assert.is(
     await refused("features --dictionary mine x --layers 1"),
-    "--layers: a dictionary reads one block, its own.",
+    "--layers: not available, because the dictionary determines the block.",
   );
-  assert.match(await refused("features --dictionary mine x --pages 3,a"), "Write feature indices as 3,17.");
+  assert.match(
+    await refused("features --dictionary mine x --pages 3,a"),
+    "Write feature indices such as 3,17.",
+  );
   assert.match(
     await refused("features --dictionary mine x --pages 67108864"),
-    "Write feature indices as 3,17.",
+    "Write feature indices such as 3,17.",
   );
   assert.equal(
     ((await submitted("features x --dictionary mine --pages 67108863")) as { pages: unknown }).pages,
@@ -328,10 +331,10 @@ test("patch: the sweep's fields, by its own name", async () => {
       { clean: "c", corrupted: "d", target_token: " x" },
     ],
   });
-  assert.match(await refused("patch a --corrupted b --positions 1,b"), "Write token indices as 3,4,-1.");
+  assert.match(await refused("patch a --corrupted b --positions 1,b"), "Write token indices such as 3,4,-1.");
   assert.match(
     await refused("patch a --corrupted b --points attention"),
-    "“attention” is none of block_in, head_out,",
+    "“attention” is not one of block_in, head_out,",
   );
 });
 
@@ -362,15 +365,15 @@ test("extract: a file of the Lab's, said from the root, or examples; what lies i
   assert.equal(await submitted("extract --examples", examples), { ...base, examples: eight });
   assert.is(
     await refused("extract --data a.txt --examples", examples),
-    "--data and --examples: give one of them.",
+    "--data and --examples cannot be combined.",
   );
   assert.match(
     await refused("extract --data a.txt --shard 8"),
-    "Write a part and how many there are as 0/8.",
+    "Write the part and the number of parts, such as 0/8.",
   );
   assert.match(
     await refused("extract --data a.txt --shard 8/8"),
-    "shard: is [i, n] with i from 0 to n - 1, got [8, 8].",
+    "shard: must be [i, n] with i from 0 to n - 1, got [8, 8].",
   );
   assert.match(
     await refused("extract --data a.txt --shard-tokens 255"),
@@ -461,7 +464,7 @@ test("a configuration is a submission or a job; flags win over it, and its opera
       follow_answer: false,
     },
   });
-  assert.is(await refused("probe --config", plain), `${plain} is a configuration of compare, not of probe.`);
+  assert.is(await refused("probe --config", plain), `${plain} is a submission of compare, not of probe.`);
   // A model that is a file here is the Lab's to open.
   const model = file("m.gguf", "");
   assert.equal(await submitted("compare x --model", model), { operation: "compare", model, prompt: "x" });
@@ -475,7 +478,7 @@ test("--detach tells the whole job as JSON, and needs a Lab that stays", async (
   const { code, stderr } = await command(["compare", "x", "--detach", "--lab", "new"]);
   assert.equal(
     [code, stderr],
-    [2, "tapline: --detach needs a Lab that stays: --lab new ends with the command.\n"],
+    [2, "tapline: --detach and --lab new cannot be combined: a temporary Lab ends with the command.\n"],
   );
 });
 

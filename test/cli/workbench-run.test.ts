@@ -88,7 +88,7 @@ test("a link is asked for by the key of a workbench that runs; where none does t
   const none = [
     ...[
       "UserError",
-      `No workbench of this user runs at port ${port}; start one with tapline workbench --port ${port}.`,
+      `You have no workbench running at port ${port}; start one with tapline workbench --port ${port}.`,
     ],
   ];
   assert.equal(await newLink(port).catch(told), none);

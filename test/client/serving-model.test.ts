@@ -272,8 +272,11 @@ test("the last request is the newest that has ended; a beginning names one reque
   assert.is((await named("last")).id, ids[1]);
   assert.is((await named("aa")).id, ids[0]);
   assert.is((await named("bb3")).id, ids[2]);
-  assert.is((await named("bb")).message, "2 requests begin with bb.");
-  assert.is((await named("cc")).message, "The server remembers no request cc; it keeps the last ones only.");
+  assert.is((await named("bb")).message, "2 requests start with bb.");
+  assert.is(
+    (await named("cc")).message,
+    "The server has no record of request cc; it keeps only recent ones.",
+  );
   assert.is((await named("f".repeat(32))).id, "f".repeat(32));
   await service.close();
 });

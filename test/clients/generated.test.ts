@@ -125,11 +125,11 @@ test("two objects with one name, and names of nothing, are errors", () => {
   const names = { "first.first": "Part", "second.second": "Part", "third.third": "Part" };
   assert.throws(
     () => made({ schemas: [part("first"), part("second"), other], names }),
-    saying("Two objects are called Part, and have different fields."),
+    saying("Two objects with different fields are called Part."),
   );
   assert.throws(
     () => made({ schemas: [part("first")], names: { "first.frist": "Part" } }),
-    saying("Nothing in the schemas is first.frist."),
+    saying("Not found in the schemas: first.frist."),
   );
 });
 

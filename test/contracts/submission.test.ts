@@ -145,17 +145,17 @@ test("compare: what each intervention needs", () => {
     [{ intervention: "steer", positive: "a" }, "negative: is required for steer."],
     [
       { intervention: "steer", positive: "a", negative: "a" },
-      "negative: must differ from positive; the same text twice gives no direction.",
+      "negative: must differ from positive: two equal texts define no direction.",
     ],
     [{ intervention: "project_out", positive: "a" }, "negative: is required for project_out."],
-    [{ intervention: "steer", positives: ["a"] }, "negatives: is required beside positives."],
+    [{ intervention: "steer", positives: ["a"] }, "negatives: is required with positives."],
     [
       { intervention: "steer", positives: ["a"], negatives: ["b", "a"] },
-      "negatives[1]: is among positives, too.",
+      "negatives[1]: is also in positives.",
     ],
     [
       { intervention: "steer", positives: ["a"], negatives: ["b"], positive: "c" },
-      "positive: stands beside positives and negatives; give one or the other.",
+      "positive: cannot be combined with positives and negatives.",
     ],
     [
       { intervention: "steer", positives: Array(257).fill("a"), negatives: ["b"] },
@@ -165,13 +165,16 @@ test("compare: what each intervention needs", () => {
       { positives: ["a"], negatives: ["b"] },
       "positives: belongs to steer, project_out and clamp, not to scale.",
     ],
-    [{ controls: true }, "controls: patch, steer, project_out, clamp and swap have one, not scale."],
+    [
+      { controls: true },
+      "controls: are available for patch, steer, project_out, clamp and swap, not for scale.",
+    ],
     [{ prompt: undefined }, "prompt: or prompts is required."],
     [{ intervention: "ablate", min: 1 }, "min: belongs to clamp, not to ablate."],
     [{ ...clamp, max: undefined }, "min: or max is required for clamp."],
     [{ ...clamp, min: 2 }, "min: must not exceed max, got 2 and 1."],
     [{ ...clamp, max: 1_000_001 }, "max: at most 1000000, got 1000001."],
-    [{ strength_unit: "vector" }, "strength_unit: vector has a meaning for steer and clamp, not for scale."],
+    [{ strength_unit: "vector" }, "strength_unit: vector applies to steer and clamp, not to scale."],
     [{ strength_unit: "mile" }, 'strength_unit: must be unit, vector or row_norm, got "mile".'],
     [{ ...steer, strengths: [-6] }, "strengths[0]: at least -5, got -6."],
     [{ ...steer, strength_unit: "vector", strengths: [1, 101] }, "strengths[1]: at most 100, got 101."],
@@ -189,33 +192,33 @@ test("compare: what each intervention needs", () => {
     [{ positions: [[-1, -2]] }, "positions[0]: must not start after its end, got -1 and -2."],
     [
       { intervention: "steer", feature: ["gemma", 7], positive: "a" },
-      "positive: stands beside feature; give one or the other.",
+      "positive: cannot be combined with feature.",
     ],
     [
       { intervention: "steer", feature: [7, "gemma"] },
-      "feature: must be [dictionary, index], in this order.",
+      "feature: must be a dictionary's name followed by a feature's index.",
     ],
     ...(["gemma", 7] as const).map((word): [object, string] => [
       { intervention: "steer", feature: [word, word] },
-      "feature: must be [dictionary, index], in this order.",
+      "feature: must be a dictionary's name followed by a feature's index.",
     ]),
     ...(["positive", "negative"] as const).map((side): [object, string] => [
       { intervention: "clamp", max: 1, feature: ["gemma", 7], [side]: "a" },
-      `${side}: stands beside feature; give one or the other.`,
+      `${side}: cannot be combined with feature.`,
     ]),
     ...(["positives", "negatives"] as const).map((side): [object, string] => [
       { intervention: "project_out", feature: ["gemma", 7], [side]: ["a"] },
-      `${side}: stands beside feature; give one or the other.`,
+      `${side}: cannot be combined with feature.`,
     ]),
     [
       { intervention: "clamp", max: 1, feature: ["gemma", 7], strength_unit: "unit" },
-      "strength_unit: is not supported when clamping a feature: min and max bound its activation.",
+      "strength_unit: does not apply to clamping a feature: min and max bound its activation.",
     ],
     [{ feature: ["gemma", 7] }, "feature: belongs to steer, project_out and clamp, not to scale."],
-    [{ intervention: "steer", negatives: ["a"] }, "positives: is required beside negatives."],
+    [{ intervention: "steer", negatives: ["a"] }, "positives: is required with negatives."],
     [
       { intervention: "ablate", controls: true },
-      "controls: patch, steer, project_out, clamp and swap have one, not ablate.",
+      "controls: are available for patch, steer, project_out, clamp and swap, not for ablate.",
     ],
     [{ intervention: "swap" }, "swap: is required for swap."],
     [{ swap: ["a", "b"] }, "swap: belongs to swap, not to scale."],
@@ -224,11 +227,11 @@ test("compare: what each intervention needs", () => {
     [{ ...swap, swap: ["a", "b", "c"] }, "swap: at most 2 entries, got 3."],
     ...["all", "generated"].map((positions): [object, string] => [
       { ...swap, positions },
-      `positions: of a swap are the prompt's: last, prompt or ranges, not ${positions}.`,
+      `positions: must be last, prompt or ranges for a swap, which edits prompt tokens only; got ${positions}.`,
     ]),
     ...["block_in", "attn_out", "mid", "ffn_out", "head_out"].map((point): [object, string] => [
       { ...swap, point },
-      "point: a lens is one of block outputs; leave point out.",
+      "point: cannot be set for a swap: a lens reads block outputs only.",
     ]),
     [
       { ...swap, positive: "a", positives: ["a"] },
@@ -236,8 +239,8 @@ test("compare: what each intervention needs", () => {
     ],
     [{ ...swap, min: 1 }, "min: belongs to clamp, not to swap."],
     [{ ...swap, strengths: [5.5] }, "strengths[0]: at most 5, got 5.5."],
-    [{ heads: [0] }, "heads: are those of point head_out."],
-    [{ heads: [0], point: "attn_out" }, "heads: are those of point head_out."],
+    [{ heads: [0] }, "heads: requires point head_out."],
+    [{ heads: [0], point: "attn_out" }, "heads: requires point head_out."],
     ...["steer", "project_out", "clamp"].map((intervention): [object, string] => [
       {
         intervention,
@@ -348,34 +351,37 @@ test("drift: what tells two classes apart needs both; an autoencoder's k is of i
   for (const field of ["probe", "vector"]) {
     const with_ = { [field]: "p" };
     assert.is(drift([0, 1], with_), "accepted");
-    assert.is(drift([0, undefined, 1], with_), `examples[1].label: is required beside ${field}.`);
-    assert.is(drift([undefined, 1], with_), `examples[0].label: is required beside ${field}.`);
-    assert.is(drift([1, 1], with_), `examples: both classes must occur beside ${field}; none has label 0.`);
-    assert.is(drift([0, 0], with_), `examples: both classes must occur beside ${field}; none has label 1.`);
+    assert.is(drift([0, undefined, 1], with_), `examples[1].label: is required with ${field}.`);
+    assert.is(drift([undefined, 1], with_), `examples[0].label: is required with ${field}.`);
+    assert.is(drift([1, 1], with_), `examples: must contain both classes with ${field}; none has label 0.`);
+    assert.is(drift([0, 0], with_), `examples: must contain both classes with ${field}; none has label 1.`);
   }
   assert.throws(
     () => checkSaeSettings({ architecture: "topk", k: 1 } as never),
-    saying("k: must be at most the 0 features, got 1."),
+    saying("k: must be at most the number of features (0), got 1."),
   );
 });
 
 test("inspect follows one token; features read one prompt or texts", () => {
   const both = { ...base, target_token: " Paris", follow_answer: true };
-  assert.is(sentence(both), "follow_answer: follows another token than target_token; give one of them.");
+  assert.is(
+    sentence(both),
+    "follow_answer: cannot be combined with target_token: they track different tokens.",
+  );
   assert.is(sentence({ ...both, follow_answer: false }), "accepted");
   assert.is(sentence({ ...base, follow_answer: true }), "accepted");
   const features = { operation: "features", model: "demo", dictionary: "gemma" };
   assert.is(sentence({ ...features, prompt: "a" }), "accepted");
   assert.is(sentence({ ...features, texts: ["a"] }), "accepted");
   for (const neither of [{}, { prompt: "a", texts: ["a"] }]) {
-    assert.is(sentence({ ...features, ...neither }), "prompt: give either prompt or texts.");
+    assert.is(sentence({ ...features, ...neither }), "prompt: or texts is required, but not both.");
   }
   const pages = { ...features, texts: ["a"], pages: [1] };
   assert.is(sentence({ ...pages, labels: "https://example.org/labels" }), "accepted");
   assert.is(sentence({ ...pages, labels: "/labels.jsonl" }), "accepted");
-  assert.match(sentence({ ...pages, labels: "labels.jsonl" }), /^labels: must be a path from the root/);
+  assert.match(sentence({ ...pages, labels: "labels.jsonl" }), /^labels: must be an absolute path/);
   const unpaged = sentence({ ...features, texts: ["a"], labels: "https://example.org/labels" });
-  assert.is(unpaged, "labels: are for pages; name features in pages.");
+  assert.is(unpaged, "labels: requires pages.");
 });
 
 test("patch_sweep: two prompts, or pairs of them; any number of layers, positions from either end", () => {
@@ -413,7 +419,7 @@ test("patch_sweep: two prompts, or pairs of them; any number of layers, position
   assert.is(patch({ ...capitals, points: ["head_in"] }), odd);
   assert.is(patch({ ...capitals, points: [] }), "points: at least 1 entry, got 0.");
   assert.is(patch({ ...capitals, points: ["attn_out", "head_out"], heads: [0, 3] }), "accepted");
-  assert.is(patch({ ...capitals, heads: [0] }), "heads: are those of point head_out.");
+  assert.is(patch({ ...capitals, heads: [0] }), "heads: requires point head_out.");
   assert.is(patch({ ...capitals, points: ["head_out"], heads: [1, 1] }), "heads: 1 appears twice.");
   assert.is(patch({ ...capitals, positions: "aligned" }), "accepted");
   assert.is(patch({ ...capitals, positions: [2, 2] }), "positions: 2 appears twice.");
@@ -440,9 +446,9 @@ test("patch_sweep: two prompts, or pairs of them; any number of layers, position
   );
   assert.is(patch({ ...capitals, layers: [...Array(256).keys()], positions: [0, -1] }), "accepted");
   assert.is(patch({ pairs: Array(64).fill(capitals), target_token: " x" }), "accepted");
-  assert.is(patch({ clean: "a" }), "corrupted: is required beside clean.");
-  assert.is(patch({ corrupted: "a" }), "clean: is required, with corrupted, or give pairs.");
-  assert.is(patch({ ...capitals, pairs: [capitals] }), "clean: stands beside pairs; give one or the other.");
+  assert.is(patch({ clean: "a" }), "corrupted: is required with clean.");
+  assert.is(patch({ corrupted: "a" }), "clean: and corrupted are required, unless pairs is given.");
+  assert.is(patch({ ...capitals, pairs: [capitals] }), "clean: cannot be combined with pairs.");
   assert.is(
     patch({ ...capitals, target_token: "x", foil_token: "x" }),
     "foil_token: must differ from target_token.",
@@ -471,14 +477,20 @@ test("explain: a template that has the marker once, and samples that differ", ()
     ...{ max_input_tokens: 256, seed: 0, positions: [-1], samples: 1, temperature: 0 },
     ...{ description_tokens: 128, controls: true },
   });
-  assert.is(explain({ template: "What?" }), 'template: must hold the marker "X" once; it does 0 times.');
-  assert.is(explain({ template: "X is X" }), 'template: must hold the marker "X" once; it does 2 times.');
+  assert.is(
+    explain({ template: "What?" }),
+    'template: must contain the marker "X" exactly once, got 0 times.',
+  );
+  assert.is(
+    explain({ template: "X is X" }),
+    'template: must contain the marker "X" exactly once, got 2 times.',
+  );
   assert.is(
     explain({ samples: 2 }),
-    "samples: must be 1 at temperature 0, where all descriptions are the same, got 2.",
+    "samples: must be 1 at temperature 0, where all descriptions are identical, got 2.",
   );
   assert.is(explain({ samples: 8, temperature: 2, description_tokens: 512, length: 80_000 }), "accepted");
-  assert.is(explain({ verbaliser_revision: "main" }), "verbaliser_revision: is of a verbaliser; name one.");
+  assert.is(explain({ verbaliser_revision: "main" }), "verbaliser_revision: requires verbaliser.");
   assert.is(explain({ verbaliser: "other", verbaliser_revision: "main" }), "accepted");
   assert.is(explain({ positions: [0, 0] }), "positions: 0 appears twice.");
   assert.is(explain({ positions: [...Array(17).keys()] }), "positions: at most 16 entries, got 17.");
@@ -511,10 +523,10 @@ test("sae: k belongs to the two that keep the k largest, and is at most the feat
     sentence({ operation: "sae", model: "m", from: "/rows", features: 32, ...more });
   for (const architecture of ["topk", "batchtopk"]) {
     assert.is(sae({ architecture, k: 32 }), "accepted");
-    assert.is(sae({ architecture, k: 33 }), "k: must be at most the 32 features, got 33.");
+    assert.is(sae({ architecture, k: 33 }), "k: must be at most the number of features (32), got 33.");
   }
-  assert.is(sae({ architecture: "jumprelu", k: 4 }), "k: is for topk and batchtopk, not for jumprelu.");
-  assert.is(sae({ k: 4 }), "k: is for topk and batchtopk, not for relu.");
+  assert.is(sae({ architecture: "jumprelu", k: 4 }), "k: applies to topk and batchtopk, not to jumprelu.");
+  assert.is(sae({ k: 4 }), "k: applies to topk and batchtopk, not to relu.");
 });
 
 test("property: every valid submission is accepted, and its config is a fixed point", () => {

@@ -1,7 +1,7 @@
 /** An answer or an event of each API, in the one form that a record reads: every pair by hand. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { readAnswer, toldLines } from "../../src/executions/answer.js";
+import { liveLines, readAnswer } from "../../src/executions/answer.js";
 import { Watched } from "../../src/executions/watched.js";
 
 const usage = { output_tokens: 4 };
@@ -110,9 +110,9 @@ test("llama-server's completion, with its reason and its count where it has them
 
 test("what a tapline object was told, as lines: what was done, how much of it, and beside what", () => {
   const did = { kind: "steer", layer: 2, strength: -1 };
-  assert.equal(toldLines({}), []);
+  assert.equal(liveLines({}), []);
   assert.equal(
-    toldLines({
+    liveLines({
       interventions: [
         { ...did, vector: "v", rows: 3, mean_row_length: 12.34567, mean_change_length: 0.00012341 },
         { ...did, vector: { feature: ["d", 4] }, strength_unit: "unit", rows: 0, note: "It did nothing." },
@@ -121,11 +121,11 @@ test("what a tapline object was told, as lines: what was done, how much of it, a
       ...{ capture: { id: "c", rows: 2 }, pair_of: 0 },
     }),
     [
-      "stands beside choice 0 without its interventions",
-      "steer v at layer 2, strength -1: 3 rows, changed by 0.0001234 of 12.35",
-      "steer feature d:4 at layer 2, strength -1 unit: 0 rows, changed by ? of ?. It did nothing.",
-      "steer at layer 2, strength -1: ? rows, changed by ? of ?",
-      "kept 2 rows as c",
+      "baseline of choice 0, without its interventions",
+      "steer v at layer 2, strength -1: 3 positions, mean change 0.0001234 of norm 12.35",
+      "steer feature d:4 at layer 2, strength -1 unit: 0 positions, mean change ? of norm ?. It did nothing.",
+      "steer at layer 2, strength -1: ? positions, mean change ? of norm ?",
+      "captured 2 activations as c",
     ],
   );
 });

@@ -85,10 +85,13 @@ test("what a tapline object was told stands in the record, as lines", () => {
     }),
   );
   assert.equal(told(read()), [
-    ["lifecycle", "stands beside choice 0 without its interventions"],
-    ["lifecycle", "steer calm at layer 3, strength 2 row_norm: 5 rows, changed by 0.5000 of 123.5. Said so."],
-    ["lifecycle", "ablate at layer 0, strength 1: 0 rows, changed by ? of ?"],
-    ["lifecycle", "kept 7 rows as abc"],
+    ["lifecycle", "baseline of choice 0, without its interventions"],
+    [
+      "lifecycle",
+      "steer calm at layer 3, strength 2 row_norm: 5 positions, mean change 0.5000 of norm 123.5. Said so.",
+    ],
+    ["lifecycle", "ablate at layer 0, strength 1: 0 positions, mean change ? of norm ?"],
+    ["lifecycle", "captured 7 activations as abc"],
   ]);
   assert.equal(
     read()?.events.map(({ choice }) => choice),
@@ -110,7 +113,7 @@ test("what was watched of an answer stands in the record at its end: mean and hi
   const interventions = [{ ...steered, rows: 1, mean_row_length: 2, mean_change_length: 1 }];
   trace.sent(chunk({ finish_reason: "stop", tapline: { tokens: [token("", 0.2, -2)], interventions } }));
   assert.equal(told(read()), [
-    ["lifecycle", "steer feature toy:2 at layer 5, strength 1: 1 rows, changed by 1.000 of 2.000"],
+    ["lifecycle", "steer feature toy:2 at layer 5, strength 1: 1 positions, mean change 1.000 of norm 2.000"],
     ["lifecycle", 'probe truth: mean 0.4000 of 3 tokens, highest 0.7500 at " \\"b\\""'],
     ["lifecycle", 'projection polite: mean -2.000 of 4 tokens, highest -1.000 at " \\"b\\""'],
   ]);
@@ -249,7 +252,7 @@ test("992 pieces of an answer are kept, whatever else is told, and then the reco
   assert.equal([read()?.truncated, read()?.events.length], [false, 2 + 992]);
   trace.sent(piece(992));
   assert.equal([read()?.truncated, read()?.events.length], [true, 2 + 992 + 1]);
-  assert.match(read()?.events.at(-1)?.text ?? "", "the record of the answer ends here");
+  assert.match(read()?.events.at(-1)?.text ?? "", "the record of the answer is truncated here");
 });
 
 test("text and thought in Anthropic's pieces", () => {

@@ -187,7 +187,7 @@ test("a record is the beginning of its answer, says where it ends, and tells the
   assert.is(output.length, 200_000 + 14_688);
   assert.ok(pieces.join("").startsWith(output));
   assert.is(record?.truncated, true);
-  assert.match(record?.events[2]?.text ?? "", "ends here");
+  assert.match(record?.events[2]?.text ?? "", "is truncated here");
   assert.is(record?.events.at(-1)?.text, "failed");
 
   const failing = begin(recorder);
@@ -200,7 +200,7 @@ test("a record is the beginning of its answer, says where it ends, and tells the
     said?.map(({ kind, text }) => [kind, text.length < 100 ? text : text.length]),
     [
       ["lifecycle", "received"],
-      ["lifecycle", "the record of the answer ends here: more is not kept"],
+      ["lifecycle", "the record of the answer is truncated here"],
       ["error", 1024],
       ["error", "broke off"],
       ["lifecycle", "failed"],

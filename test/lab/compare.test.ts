@@ -193,7 +193,7 @@ test("the most that the contract allows: 32 prompts, 9 strengths, 128 tokens", a
   });
   assert.is(trials.length, 288);
   assert.equal([...new Set(trials.map(({ layer }) => layer))], [2]);
-  assert.match(note, "Only the first selected layer, 2, is changed; 3 had no part.");
+  assert.match(note, "Only the first layer (2) was changed; 3 was ignored.");
 });
 
 test("at the last block, every edited token of the prompt is counted and measured", async () => {

@@ -369,9 +369,12 @@ test("what does not go together is refused with its field", () => {
   };
   assert.is(wrong({}), "");
   assert.match(wrong({ from: undefined }), /examples: give either examples or from/);
-  assert.match(wrong({ from: "rows" }), /from: must be a path from the root/);
-  assert.match(wrong({ k: 4 }), /k: is for topk and batchtopk, not for relu/);
-  assert.match(wrong({ architecture: "topk", k: 65 }), /k: must be at most the 64 features, got 65/);
+  assert.match(wrong({ from: "rows" }), /from: must be an absolute path/);
+  assert.match(wrong({ k: 4 }), /k: applies to topk and batchtopk, not to relu/);
+  assert.match(
+    wrong({ architecture: "topk", k: 65 }),
+    /k: must be at most the number of features \(64\), got 65/,
+  );
   assert.match(wrong({ architecture: "topk", sparsity: 1 }), /sparsity: is for relu and jumprelu/);
   assert.match(wrong({ warmup: 0.6, decay: 0.6 }), /warmup: and decay are shares/);
   assert.match(wrong({ architecture: "gated" }), /architecture/);

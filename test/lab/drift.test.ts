@@ -229,7 +229,7 @@ test("what are no two forms of one model is refused", async () => {
     ...{ operation: "drift", model: one, other: two, probe: "tells" },
     examples: [{ text: "a" }, { text: "b", label: 1 }],
   });
-  assert.equal([bare.status, bare.body.error], [400, "examples[0].label: is required beside probe."]);
+  assert.equal([bare.status, bare.body.error], [400, "examples[0].label: is required with probe."]);
 });
 
 test.run();

@@ -149,10 +149,10 @@ test("rows go where the marker stands, then the same numbers in another order, t
     fillings.slice(2, 4).map(({ row }) => [...row!]),
   );
   assert.equal(told, [
-    { stage: "reading the rows", done: 0, total: 1 },
+    { stage: "reading activations", done: 0, total: 1 },
     // Five fillings of two samples of three tokens.
-    { stage: "putting rows into words", done: 0, total: 30 },
-    { stage: "putting rows into words", done: 3, total: 4 },
+    { stage: "describing activations", done: 0, total: 30 },
+    { stage: "describing activations", done: 3, total: 4 },
   ]);
   assert.equal([own.closed, other.closed], [["context"], ["context", "model"]]);
 });
@@ -182,7 +182,7 @@ test("a row is as long as it is asked to be, and kept as it was read; one of no 
   const zero = speaking();
   assert.is(
     await refusal(() => run({ length: 20, positions: [0] }, zero)),
-    "The row of token 0 is zero and cannot be scaled.",
+    "The activation of token 0 is zero and cannot be scaled.",
   );
   assert.equal(zero.closed, ["context", "context"]);
   assert.is((await run({ positions: [0] })).found.explained[0]!.norm, 0);
@@ -249,7 +249,7 @@ test("the template: one BOS token at its beginning, the marker once, room for a 
     return sentence;
   };
   const marker = (places: number) =>
-    `The marker " X" stands ${places} times in the template as a token of its own, not once: its neighbours may be read together with it.`;
+    `The marker " X" stands ${places} times in the template as a separate token, not once: the tokenizer may merge it with neighboring text.`;
   assert.is(await says({ template: "say it" }), marker(0));
   assert.is(await says({ template: "say X X" }), marker(2));
   assert.is(
@@ -270,7 +270,7 @@ test("the template: one BOS token at its beginning, the marker once, room for a 
   const wide = speaking({ info: { name: "wide", nEmbd: 9 } });
   assert.is(
     await says({ verbaliser: "wide" }, speaking(), wide),
-    "A row of toy has 8 values, a token embedding of the verbaliser wide 9; a row needs a verbaliser as wide as it is.",
+    "Activations of toy have 8 values, token embeddings of the verbaliser wide have 9; both must have the same size.",
   );
   const prompt = "the prompt has 4 tokens, 0 to 3.";
   assert.is(await says({ positions: [0, 4] }), `positions: 4 does not exist; ${prompt}`);

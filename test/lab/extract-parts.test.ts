@@ -251,7 +251,7 @@ test("a file that changes while it is read is told, however it changes", async (
     };
     assert.is(
       await refusal(() => run({ data, layers: [3] }, own, { progress })),
-      "changing.txt has changed while it was read.",
+      "changing.txt changed while it was being read.",
       how,
     );
     assert.is(own.closed.length, 1, how);
@@ -283,7 +283,7 @@ test("what cannot be extracted is refused before anything is computed", async ()
   const body = { examples: [response], rows: "response", too_long: "cut" };
   assert.is(
     await says({ ...body, max_input_tokens: 3 }),
-    "Text 0 of examples has 3 tokens before its response; of the 3 that are kept none is left.",
+    "Text 0 of examples has 3 tokens before its response; none of it is within the 3 kept tokens.",
   );
   const own = toy();
   const cut = await run({ ...body, max_input_tokens: 4 }, own);
@@ -321,7 +321,7 @@ test("a full disk is told with what becomes of the files before it; another faul
   const out = join(folder, "full");
   assert.ok(
     (await fails("ENOSPC", { out })).endsWith(
-      ` bytes. The 1 before it are kept in ${out}, and the same extraction goes on behind them.`,
+      ` bytes. The 1 files before it are in ${out}; run the same extraction again to resume.`,
     ),
   );
   assert.is(await fails("EIO", {}), "EIO: it is full");
@@ -332,13 +332,13 @@ test("a note says which rows are special, and which are none at all", async () =
     (await run({ examples: texts(3), ...body }, toy(info))).note;
   assert.is(
     await note({}),
-    "The first row of each text is that of its BOS token, whose norm is unlike those of other tokens.",
+    "The first activation of each text is that of its BOS token, whose norm differs strongly from other tokens'.",
   );
   const longer =
-    "Means leave out up to 1 activations per layer whose norm is above ten times their text's median.";
-  assert.is(await note({ rows: "mean" }), `A text's BOS token is left out of its mean. ${longer}`);
+    "Means exclude up to 1 activations per layer whose norm is above ten times their text's median.";
+  assert.is(await note({ rows: "mean" }), `Means exclude BOS tokens. ${longer}`);
   assert.is(await note({ rows: "mean" }, { addBos: false }), longer);
-  assert.is(await note({ rows: "mean", layers: [0] }), "A text's BOS token is left out of its mean.");
+  assert.is(await note({ rows: "mean", layers: [0] }), "Means exclude BOS tokens.");
   assert.is(await note({ rows: "all" }, { addBos: false }), "");
   // Layers 1 and 2 of the stand-in leave out one and two in each of their batches.
   const { excluded } = await run({ examples: texts(3, 4), rows: "mean", layers: [2, 1] });
@@ -351,10 +351,10 @@ test("a note says which rows are special, and which are none at all", async () =
   const examples = [{ text: " b", prompt: "a" }];
   assert.is(
     await note({ rows: "response", examples, layers: [0] }),
-    "Rows are means over the tokens behind each prompt.",
+    "Activations are means over the tokens after each prompt.",
   );
   const plan = await run({ examples: texts(3, 4), plan: true, rows: "last" });
-  assert.is(plan.note, "Only a plan: nothing was computed or written.");
+  assert.is(plan.note, "This is only a plan: nothing was computed or written.");
   assert.equal(
     [plan.index, plan.folder, plan.tokens_per_second, readdirSync(plan.place)],
     [null, null, null, []],

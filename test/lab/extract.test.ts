@@ -329,7 +329,7 @@ test("a full disk is one sentence, and loses no finished file", async () => {
     assert.instance(error, UserError);
     assert.match(
       (error as Error).message,
-      /^The disk is full \(ENOSPC\) at file 2 of \d+, which has 2\d\d kB\. The 1 before it are kept in [^\n]*\.$/,
+      /^The disk is full \(ENOSPC\) at file 2 of \d+, which has 2\d\d kB\. The 1 files before it are in [^\n]*\.$/,
     );
   } finally {
     prototype.write = write;

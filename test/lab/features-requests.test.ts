@@ -171,7 +171,7 @@ test("what fires in each token, strongest first, and what the dictionary is", as
     dictionary: { name: "four", sha256, layout, activation: "relu", features: 4, trained_on: "toy" },
     ...{ layer: 2, texts: [text(5), text(3)] },
   });
-  assert.is(note, "A text's BOS token counts in none of the figures, and is left as it is.");
+  assert.is(note, "BOS tokens are excluded from all values and never replaced.");
   assert.equal(
     told,
     [0, 1].map((done) => ({ stage: "features", done, total: 2 })),
@@ -242,9 +242,9 @@ test("over all texts a feature's most, mean and share, the strongest first, at t
 });
 
 test("what a reader has to know: the BOS token, an instruct model's dictionary, texts that begin otherwise", async () => {
-  const bos = "A text's BOS token counts in none of the figures, and is left as it is.";
+  const bos = "BOS tokens are excluded from all values and never replaced.";
   const mixed = (its: string, own: string) =>
-    `The dictionary was made on ${its}, the model is ${own}: base and instruct models differ.`;
+    `The dictionary was trained on ${its}, the model is ${own}: base and instruct models differ.`;
   const cases: [
     own: string,
     its: string | undefined,
@@ -261,11 +261,11 @@ test("what a reader has to know: the BOS token, an instruct model's dictionary, 
     ["", "Qwen-instruct", false, false, ""],
     [
       ...(["m", "m", false, true] as const),
-      "The dictionary was trained on texts that begin with a BOS token; this model's texts begin without one.",
+      "The dictionary was trained on texts that start with a BOS token; this model adds none.",
     ],
     [
       ...(["m", "m", true, false] as const),
-      `${bos} The dictionary was trained on texts without a BOS token; this model's texts begin with one.`,
+      `${bos} The dictionary was trained on texts without a BOS token; this model adds one.`,
     ],
   ];
   for (const [own, its, addBos, prepended, note] of cases) {
@@ -309,7 +309,7 @@ test("texts that are too many or too long, and dictionaries of another place, ar
   );
   const words = (count: number) => new Array(count).fill("a").join(" ");
   const many = { texts: [words(8191), words(8192)], max_input_tokens: 1e6 };
-  assert.is(await says(many), "The texts have 16385 tokens; at most 16384 are read at once.");
+  assert.is(await says(many), "The texts have 16385 tokens; the limit is 16384.");
   await keep("mlp", { hook_name: "blocks.1.hook_mlp_out" });
   assert.is(await says({ dictionary: "mlp", prompt: "a" }), "No MLP here.");
   assert.is(

@@ -323,7 +323,7 @@ test("labels: of a file, of a host asked for these features alone, and what give
   );
   writeFileSync(path, "none\n{");
   assert.is(await refusal(() => labelsOf(path, [])), `${path}: Line 1 of the labels is not JSON.`);
-  assert.is(await refusal(() => labelsOf(folder, [])), `${folder} cannot be read (EISDIR).`);
+  assert.is(await refusal(() => labelsOf(folder, [])), `Cannot read ${folder} (EISDIR).`);
   const { fetch } = globalThis;
   const asked: string[] = [];
   const answers: Record<string, () => Response> = {

@@ -46,7 +46,7 @@ test("without its induction heads the model does not know how the words go on; w
     assert.equal([result.point, result.heads], ["head_out", heads]);
     assert.match(
       result.note,
-      `Changed is head_out of block ${layer}, of head${heads.length === 1 ? "" : "s"} `,
+      `The edit changes head_out of block ${layer}, of head${heads.length === 1 ? "" : "s"} `,
     );
     const [neutral, out] = trials;
     assert.is(neutral!.probability, neutral!.baseline_probability, "a strength of 0 changes nothing");
@@ -75,7 +75,7 @@ test("all heads out is attention out, and both halves can be changed as outputs 
   assert.ok(moved[1]!.delta < -0.01, `${moved[1]!.delta}`);
 });
 
-test("a donor's heads in place of the prompt's own: one of them moves the answer, itself moves nothing", async () => {
+test("a donor's heads instead of the prompt's own: one of them moves the answer, itself moves nothing", async () => {
   const prompt = "When Mary and John went to the store, Mary gave a drink to";
   const donor_prompt = "When Mary and John went to the store, John gave a drink to";
   const asked = {
@@ -147,7 +147,7 @@ test("the change of several heads is that of all of them together, in any order"
 
 test("what has no meaning is told in a sentence", async () => {
   const asked = { ...repeated, layers: [6] };
-  assert.is(await sentence({ ...asked, heads: [0] }), "heads: are those of point head_out.");
+  assert.is(await sentence({ ...asked, heads: [0] }), "heads: requires point head_out.");
   assert.is(
     await sentence({ ...asked, intervention: "steer", positive: "a", negative: "b", point: "head_out" }),
     "point: head_out is for scale, ablate and patch, not for steer.",

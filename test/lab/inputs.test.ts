@@ -29,21 +29,18 @@ test("marks: what stands between them, where each span ends, and what is no way 
     ],
   });
   for (const [marked, message] of [
-    ["a [[b [[c]]", "clean opens a span with [[ inside of another."],
-    ["a]] b", "clean has ]] where no span was opened with [[."],
-    ["[[a]]]]", "clean has ]] where no span was opened with [[."],
-    ["a [[]] b", "clean marks a span without any text: [[]]."],
-    ["[[a]] [[b", "clean opens a span with [[ that is not closed."],
-    ["[[", "clean opens a span with [[ that is not closed."],
-    ["plain", "clean marks no span: with aligned positions, write what is patched between [[ and ]]."],
+    ["a [[b [[c]]", "clean opens a span with [[ inside another span."],
+    ["a]] b", "clean has ]] without a matching [[."],
+    ["[[a]]]]", "clean has ]] without a matching [[."],
+    ["a [[]] b", "clean contains an empty span: [[]]."],
+    ["[[a]] [[b", "clean opens a span with [[ but does not close it."],
+    ["[[", "clean opens a span with [[ but does not close it."],
+    ["plain", "clean contains no span: with aligned positions, mark each span to patch with [[ and ]]."],
   ] as const) {
     assert.is(await refusal(() => readMarks(marked, "clean")), message);
   }
   assert.is(readMarks("[[a]]".repeat(64), "x").spans.length, 64);
-  assert.is(
-    await refusal(() => readMarks("[[a]]".repeat(65), "x")),
-    "x marks 65 spans; at most 64 are aligned.",
-  );
+  assert.is(await refusal(() => readMarks("[[a]]".repeat(65), "x")), "x contains 65 spans; the limit is 64.");
 });
 
 test("a span's last token, with a BOS token before it or without, and none that is half of one", async () => {
@@ -59,7 +56,7 @@ test("a span's last token, with a BOS token before it or without, and none that 
   assert.equal(await lastTokens(model, within, marked, "clean"), [3, 5]);
   const half = readMarks("the [[ol]]d man", "clean");
   const says =
-    'clean: span 0, "ol", does not end where a token ends; let it end with a whole word, before the space that belongs to the next one.';
+    'clean: span 0, "ol", does not end at a token boundary. End it after a whole word, before the space of the next one.';
   assert.is(
     await refusal(async () => lastTokens(model, await model.tokenize(half.text), half, "clean")),
     says,
@@ -191,7 +188,7 @@ test("heads: those asked for, or all where blocks have as many; a head's numbers
   checkAttention(context, [1], [0], 8192); // 256 MiB to the byte
   assert.is(
     await refusal(() => checkAttention(context, [1], [0], 8193)),
-    "attention: 1 heads of 1 layers over 8193 tokens take 257 MiB; at most 256 MiB are computed: choose layers or heads.",
+    "attention: 1 heads of 1 layers over 8193 tokens take 257 MiB; at most 256 MiB. Choose fewer layers or heads.",
   );
   checkAttention(context, [1, 2], undefined, 2896);
   assert.match(
@@ -240,11 +237,11 @@ test("a swap's tokens: the last, all, or ranges that count from either end; as m
     ),
     [0, 3],
   );
-  assert.is(await refusal(() => at([[3, 9]], 3)), "positions: none of them is among the prompt's 3 tokens.");
+  assert.is(await refusal(() => at([[3, 9]], 3)), "positions: none of them is within the prompt's 3 tokens.");
   assert.is(at("all", 256, [1]).length, 256);
   assert.is(
     await refusal(() => at("all", 86, [1, 2, 3])),
-    "swap: 86 tokens at 3 blocks are 258 places; at most 256 are changed.",
+    "swap: 86 tokens at 3 blocks are 258 places; the limit is 256.",
   );
 });
 

@@ -468,7 +468,7 @@ test("what cannot be inspected is refused with its reason, before anything is co
   }
   assert.is(
     await says({ lens: "other", layers: [1, 2] }),
-    "The lens other translates the blocks 0; asked for 1, 2.",
+    "The lens other covers the blocks 0; asked for 1, 2.",
   );
   assert.match(await says({ lens: "nowhere" }), /no lens named nowhere/);
   const decomposed = inspected({ points: { ffn_out: { supported: false, reason: "No ffn_out." } } });

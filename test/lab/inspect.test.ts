@@ -106,7 +106,7 @@ test("a token is followed through every cell, or the model's answer after the la
   });
   assert.equal(
     [both.status, both.body.error],
-    [400, "follow_answer: follows another token than target_token; give one of them."],
+    [400, "follow_answer: cannot be combined with target_token: they track different tokens."],
   );
 });
 
@@ -347,7 +347,7 @@ test("attention that would be too much is told before it is computed, and blocks
   assert.is(said([0, 1], undefined, 1024), "accepted");
   assert.is(
     said([0, 1, 3], undefined, 1024),
-    "attention: 96 heads of 3 layers over 1024 tokens take 384 MiB; at most 256 MiB are computed: choose layers or heads.",
+    "attention: 96 heads of 3 layers over 1024 tokens take 384 MiB; at most 256 MiB. Choose fewer layers or heads.",
   );
   assert.is(said([0, 1, 3], [5, 31], 1024), "accepted");
   assert.is(

@@ -71,12 +71,12 @@ test("a comparison's note: what was ignored, what the edit reaches, and strength
   assert.is(compareNote(config, enough, ""), plain);
   assert.is(
     compareNote({ ...config, layers: [4, 5, 6] }, enough, "A side path."),
-    `Only the first selected layer, 4, is changed; 5, 6 had no part. ${plain} A side path.`,
+    `Only the first layer (4) was changed; 5, 6 were ignored. ${plain} A side path.`,
   );
   assert.is(
     compareNote(config, [trial(0, 0, 100), trial(1, 0.5, 100), trial(2, 0.999, 100)], ""),
-    `${plain} At strengths 1, 2 the change is less than 1 % of the row's length (at most 1.0 %), so little can follow ` +
-      "from it; strength_unit vector or row_norm reaches further than the unit vector.",
+    `${plain} At strengths 1, 2 the change is less than 1 % of the activation's norm (at most 1.0 %), so little can follow ` +
+      "from it. For a larger change, use strength_unit vector or row_norm.",
   );
   // A row of zeros: any change of it is all of it.
   assert.is(
@@ -90,7 +90,7 @@ test("a comparison's note: what was ignored, what the edit reaches, and strength
   const scaled = { ...config, intervention: "scale" } as typeof config;
   assert.is(
     compareNote(scaled, [trial(0, 100, 100), trial(1, 0, 100), trial(2, 0.25, 100)], ""),
-    `${plain} At strength 2 the change is less than 1 % of the row's length (at most 0.25 %), so little can follow from it.`,
+    `${plain} At strength 2 the change is less than 1 % of the activation's norm (at most 0.25 %), so little effect can be expected.`,
   );
   const generated = compareNote({ ...config, positions: "generated" }, enough, "");
   assert.match(

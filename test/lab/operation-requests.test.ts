@@ -170,7 +170,7 @@ test("numbers that mean nothing are refused with the strength and the prompt tha
     "The model's probabilities for prompt are not finite; the model file may be damaged.",
   );
   const why =
-    "the model's probabilities for prompts[0] are not finite; the change is too large for its arithmetic, or leaves a row of zeros, which a norm whose epsilon is 0 divides by 0.";
+    "the model's probabilities for prompts[0] are not finite; the change overflows the model's arithmetic, or leaves an activation of zeros that a norm with epsilon 0 divides by 0.";
   const prompts = { prompt: undefined, prompts: ["a", "b"], controls: true };
   assert.is(await says(prompts, (row) => row !== 1), `At strength 2 ${why}`);
   assert.is(await says(prompts, (row) => row !== 2), `At strength 0 ${why}`, "of a control");
@@ -348,7 +348,7 @@ test("drift: cosines, lengths and differences over all tokens but the first, and
   near(separation[1]!, 0.5);
   near(difference, -0.5);
   assert.equal([vector.name, vector.layer], ["axis", 3]);
-  assert.is(found.note, "A text's BOS token counts in none of the figures by token.");
+  assert.is(found.note, "Values per token exclude BOS tokens.");
   assert.equal(
     input.told,
     [0, 1, 2].map((done) => ({ stage: "comparing the models", done, total: 3 })),
@@ -382,7 +382,7 @@ test("drift: cosines, lengths and differences over all tokens but the first, and
   assert.is(await says({ layers: [4] }), "layers: 4 does not exist; the model has 4 blocks, 0 to 3.");
   assert.is(
     await says({ layers: [1, 2] }),
-    "The vector axis has layers 3; none of them is among the layers that are compared.",
+    "The vector axis has layers 3; none of them is among the compared layers.",
   );
   const three = Float32Array.of(1, 1, 1);
   const wide = { ...identity, nEmbd: 3 };
@@ -396,13 +396,13 @@ test("drift: cosines, lengths and differences over all tokens but the first, and
   await strange.model.tokenize("z");
   assert.is(
     await says({ vector: undefined }, strange.model),
-    "The models make different tokens of examples[0].text: their vocabularies differ.",
+    "The models tokenize examples[0].text differently (different vocabularies).",
   );
   const words = (count: number) => Array.from({ length: count }, () => "a").join(" ");
   const large = { vector: undefined, max_input_tokens: 1e6 };
   assert.is(
     await says({ ...large, examples: [{ text: words(8191) }, { text: words(8192) }] }),
-    "The examples have 16385 tokens; at most 16384 are compared at once.",
+    "The examples have 16385 tokens; the limit is 16384.",
   );
 });
 

@@ -176,7 +176,7 @@ test("a sweep of heads and points, with controls and spans, says of each what it
   );
   const points = async (...names: string[]) =>
     (await told({ points: names } as never, [sweep(1, 0, [1, 2])])).note.split(" of the clean")[0];
-  assert.is(await points("head_out"), "Each site puts what one head read (head_out)");
+  assert.is(await points("head_out"), "Each site puts one head's output (head_out)");
   assert.is(await points("attn_out", "mid"), "Each site puts one block's attn_out, or its mid");
 });
 

@@ -102,38 +102,38 @@ test("32,768 sites are patched at once, 1 GiB of states are kept, and 16 times a
   assert.is(await says(pair(128), wide), "It was asked.");
   assert.is(
     await says(pair(129), wide),
-    "256 layers times 129 positions are 33024 sites; at most 32768 are patched at once: choose layers or positions.",
+    "256 layers times 129 positions are 33024 sites; the limit is 32768: choose fewer layers or positions.",
   );
   assert.is(
     await says({ ...pair(129), points: ["block_in", "block_out"] }, { ...wide, blocks: 128 }),
-    "128 layers times 2 points times 129 positions are 33024 sites; at most 32768 are patched at once: choose layers or positions.",
+    "128 layers times 2 points times 129 positions are 33024 sites; the limit is 32768: choose fewer layers or positions.",
   );
   assert.is(
     await says({ ...pair(129), points: ["head_out"] }, { ...wide, blocks: 64, heads: 4 }),
-    "64 layers times 4 heads times 129 positions are 33024 sites; at most 32768 are patched at once: choose layers, heads or positions.",
+    "64 layers times 4 heads times 129 positions are 33024 sites; the limit is 32768: choose fewer layers, heads or positions.",
   );
   assert.is(
     await says({ ...pair(129), points: ["attn_out", "head_out"] }, { ...wide, blocks: 64, heads: 3 }),
-    "64 layers times (1 point and 3 heads) times 129 positions are 33024 sites; at most 32768 are patched at once: choose layers, heads or positions.",
+    "64 layers times (1 point and 3 heads) times 129 positions are 33024 sites; the limit is 32768: choose fewer layers, heads or positions.",
   );
   assert.is(
     await says(
       { ...pair(129), points: ["attn_out", "block_in", "head_out"] },
       { ...wide, blocks: 64, heads: 2 },
     ),
-    "64 layers times (2 points and 2 heads) times 129 positions are 33024 sites; at most 32768 are patched at once: choose layers, heads or positions.",
+    "64 layers times (2 points and 2 heads) times 129 positions are 33024 sites; the limit is 32768: choose fewer layers, heads or positions.",
   );
   const marked = { clean: text(65, "[[a]]"), corrupted: text(65, "[[b]]"), positions: "aligned" };
   assert.is(
     await says({ ...marked, layers: Array.from({ length: 513 }, (_, i) => i) }, { ...wide, blocks: 513 }),
-    "513 layers times 64 spans are 32832 sites; at most 32768 are patched at once: choose layers or positions.",
+    "513 layers times 64 spans are 32832 sites; the limit is 32768: choose fewer layers or positions.",
   );
 
   // 2 prompts of 128 rows of 4 bytes a number.
   assert.is(await says({ ...pair(128), layers: [0] }, { width: 1024 ** 2 }), "It was asked.");
   assert.is(
     await says({ ...pair(128), layers: [0] }, { width: 1024 ** 2 + 1 }),
-    "1 layers times 128 positions are 128 sites of 134217856 numbers, which take 1025 MiB for both prompts; at most 1024 MiB are kept: choose layers or positions.",
+    "1 layers times 128 positions are 128 sites with 134217856 values, which take 1025 MiB for both prompts; the limit is 1024 MiB: choose fewer layers or positions.",
   );
 
   const pairs = (count: number) => new Array(count).fill(pair(128));
@@ -158,16 +158,16 @@ test("what is not there is refused, and the context closed", async () => {
   const twice = { clean: "a b c", corrupted: "a b c d" };
   assert.is(
     await says({ pairs: [pair(3), twice] }),
-    'pairs[1].clean has 4 tokens and pairs[1].corrupted 5; positions need as many in both: "<s>" "a" " b" " c" against "<s>" "a" " b" " c" " d".',
+    'pairs[1].clean has 4 tokens and pairs[1].corrupted 5; both must have the same number of tokens: "<s>" "a" " b" " c" vs. "<s>" "a" " b" " c" " d".',
   );
   const [at, beyond] = [text(24), text(25)];
   const spelled = (tokens: number) => ['"<s>"', '"a"', ...new Array(tokens - 2).fill('" a"')].join(" ");
   assert.is(
     await says({ clean: at, corrupted: beyond }),
-    `clean has 24 tokens and corrupted 25; positions need as many in both: ${spelled(24)} against ${spelled(24)} ….`,
+    `clean has 24 tokens and corrupted 25; both must have the same number of tokens: ${spelled(24)} vs. ${spelled(24)} ….`,
   );
   const lengths =
-    "pairs[0] has 3 tokens and pairs[2] 4; pairs of different lengths have no token in common by its index: give positions that count from the end, as -1, or mark spans in the texts.";
+    "pairs[0] has 3 tokens and pairs[2] 4; token indices do not correspond between pairs of different lengths. Use negative positions, such as -1, or mark spans in the texts.";
   const uneven = [pair(3), pair(3), pair(4)];
   for (const positions of [undefined, [1, -1], [0]]) {
     assert.is(await says({ pairs: uneven, positions }), lengths);
@@ -198,14 +198,14 @@ test("what is not there is refused, and the context closed", async () => {
   const marks = (clean: string, corrupted: string) => ({ clean, corrupted });
   assert.is(
     await says({ ...marks("[[a]] b", "[[a]] [[b]]"), positions: "aligned" }),
-    "clean marks 1 span and corrupted 2; each needs its like.",
+    "clean marks 1 span and corrupted 2; both must mark the same number.",
   );
   assert.is(
     await says({
       pairs: [marks("[[a]] b", "[[c]] b"), marks("[[a]] [[b]]", "[[c]] [[b]]")],
       positions: "aligned",
     }),
-    "pairs[0] marks 1 span and pairs[1] 2; figures are means over the pairs, so that all need as many.",
+    "pairs[0] marks 1 span and pairs[1] 2; all pairs must mark the same number, because results are means over the pairs.",
   );
 });
 

@@ -208,7 +208,7 @@ test("heads: each is a site of its own, and one of block 6 says who is given the
   // The card's name mover looks at the name in block 0, and moves nothing from there.
   const mover = found.sites.find(({ layer, head }) => layer === 0 && head === 2) as PatchSite;
   assert.ok(Math.abs(mover.recovery as number) < 0.02, `head 0.2: ${mover.recovery}`);
-  assert.match(found.note, /^Each site puts what one head read \(head_out\) of the clean run/);
+  assert.match(found.note, /^Each site puts one head's output \(head_out\) of the clean run/);
   const arrays = readNpz(readFileSync(join(harness.lab.folder, id, "patch-sweep.npz")));
   assert.equal(arrays.get("logit_difference_head_out")?.shape, [3, 8, 4, 1]);
   assert.equal(arrays.get("control_head_out")?.shape, [3, 8, 4, 1]);
@@ -264,15 +264,15 @@ test("marks that do not fit are told in a sentence", async () => {
     refusal({ clean, corrupted, positions: "aligned" });
   assert.is(
     await told("The capital of France is"),
-    "clean marks no span: with aligned positions, write what is patched between [[ and ]].",
+    "clean contains no span: with aligned positions, mark each span to patch with [[ and ]].",
   );
-  assert.is(await told("The [[capital of [[France]] is"), "clean opens a span with [[ inside of another.");
-  assert.is(await told("The capital of France]] is"), "clean has ]] where no span was opened with [[.");
-  assert.is(await told("The capital of [[France is"), "clean opens a span with [[ that is not closed.");
-  assert.is(await told("The [[]]capital is"), "clean marks a span without any text: [[]].");
+  assert.is(await told("The [[capital of [[France]] is"), "clean opens a span with [[ inside another span.");
+  assert.is(await told("The capital of France]] is"), "clean has ]] without a matching [[.");
+  assert.is(await told("The capital of [[France is"), "clean opens a span with [[ but does not close it.");
+  assert.is(await told("The [[]]capital is"), "clean contains an empty span: [[]].");
   assert.is(
     await told("The [[capital]] of [[France]] is"),
-    "clean marks 2 spans and corrupted 1; each needs its like.",
+    "clean marks 2 spans and corrupted 1; both must mark the same number.",
   );
   assert.is(
     await told("The capital of [[Fran]]ce is"),
@@ -280,19 +280,19 @@ test("marks that do not fit are told in a sentence", async () => {
       "belongs to the next one.",
   );
   assert.match(await told("The capital of [[France ]]is"), /^clean: span 0, "France ", does not end/);
-  assert.is(await told("[[a]] ".repeat(65)), "clean marks 65 spans; at most 64 are aligned.");
+  assert.is(await told("[[a]] ".repeat(65)), "clean contains 65 spans; the limit is 64.");
   const one = { clean: "The capital of [[France]] is", corrupted: "The capital of [[Japan]] is" };
   const two = { clean: "The capital of [[France]] [[is]]", corrupted: "The capital of [[Japan]] [[is]]" };
   assert.is(
     await refusal({ pairs: [one, two], positions: "aligned" }),
-    "pairs[0] marks 1 span and pairs[1] 2; figures are means over the pairs, so that all need as many.",
+    "pairs[0] marks 1 span and pairs[1] 2; all pairs must mark the same number, because results are means over the pairs.",
   );
 });
 
 test("what only the model can tell fails the job with a sentence", async () => {
   assert.match(
     await refusal({ ...capitals, corrupted: "The capital of the country of Japan is" }),
-    /^clean has 6 tokens and corrupted 9; positions need as many in both: .*" France".* against .*" country"/,
+    /^clean has 6 tokens and corrupted 9; both must have the same number of tokens: .*" France".* against .*" country"/,
   );
   assert.match(
     await refusal({ ...capitals, positions: [6] }),
@@ -314,7 +314,7 @@ test("what only the model can tell fails the job with a sentence", async () => {
     await refusal({ ...capitals, points: ["head_out"], heads: [4, 7] }),
     "heads: 4, 7 do not exist; block 0 has 4 heads, 0 to 3.",
   );
-  assert.is(await refusal({ ...capitals, heads: [0] }), "heads: are those of point head_out.");
+  assert.is(await refusal({ ...capitals, heads: [0] }), "heads: requires point head_out.");
   const longer = { clean: "The capital city of Italy is", corrupted: "The capital city of Spain is" };
   assert.match(
     await refusal({ pairs: [capitals, longer] }),

@@ -133,7 +133,7 @@ test("a change that is too small to matter is named; generated tokens leave the 
   assert.is(position, "generated tokens");
   assert.match(
     note,
-    /At strengths? [-125, ]+ the change is less than 1 % of the row's length \(at most 0\.\d+ %\)/,
+    /At strengths? [-125, ]+ the change is less than 1 % of the activation's norm \(at most 0\.\d+ %\)/,
   );
   assert.match(note, "strength_unit vector or row_norm");
   for (const { probability, baseline_probability, change } of trials) {

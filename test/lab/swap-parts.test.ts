@@ -59,7 +59,7 @@ test("two directions span a plane: axes of length 1, the second one's share of t
   const spans = async (a: number[], b: number[]) => swapOf(config, model, contextOf(a, b).context);
   await spans([2, 0, 0], [0.001, 0.001, 0]);
   await spans([1, 0, 0], [99, 1, 0]);
-  const same = "swap: at block 1 both tokens have all but the same direction.";
+  const same = "swap: at block 1 the two tokens have nearly the same direction.";
   for (const [a, b] of [
     [
       [2, 0, 0],
@@ -78,7 +78,7 @@ test("two directions span a plane: axes of length 1, the second one's share of t
   }
   assert.is(
     await refusal(() => swapOf({ ...config, swap: [" x", " x"] }, model, context)),
-    "swap: both are the same token.",
+    "swap: the two texts encode to the same token.",
   );
   assert.is(
     await refusal(() => swapOf({ ...config, swap: [" x", " y z"] }, model, context)),

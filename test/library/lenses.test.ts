@@ -206,7 +206,7 @@ test("measures without a lens, and what a lens cannot read", async () => {
   assert.is(layers[0]!.translated, undefined);
   assert.is(
     await refusal(() => run({ prompt: "x", layers: [7], lens: "demo" })),
-    "The lens demo translates the blocks 0, 1, 2, 3, 4, 5, 6; asked for 7.",
+    "The lens demo covers the blocks 0, 1, 2, 3, 4, 5, 6, not 7.",
   );
   assert.match(
     await refusal(() => run({ prompt: "x", layers: [1], lens: "nobody" })),

@@ -153,7 +153,7 @@ test("what is refused comes as one sentence with the numbers", async () => {
     );
   }
   const aligned = { operation: "patch_sweep", model: "demo", clean: "a", positions: "aligned" };
-  assert.match(refusal(await mcp.call("lab_submit", aligned)), "corrupted: is required beside clean");
+  assert.match(refusal(await mcp.call("lab_submit", aligned)), "corrupted: is required with clean");
   const explained = {
     operation: "explain",
     model: "demo",
@@ -163,7 +163,7 @@ test("what is refused comes as one sentence with the numbers", async () => {
     marker: "X",
   };
   const twice = await mcp.call("lab_submit", { ...explained, template: "X X" });
-  assert.match(refusal(twice), 'template: must hold the marker "X" once; it does 2 times.');
+  assert.match(refusal(twice), 'template: must contain the marker "X" exactly once, got 2 times.');
   const misplaced = { operation: "inspect", model: "demo", prompt: "a", steps: 3 };
   assert.match(refusal(await mcp.call("lab_submit", misplaced)), /unknown field "steps"/);
   assert.match(refusal(await mcp.call("lab_job", { id: nothing })), /There is no job|no job/i);

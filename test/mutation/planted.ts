@@ -763,8 +763,8 @@ export const planted: readonly Planted[] = [
   {
     what: "a conversation is told by its oldest messages",
     file: "src/study/execution-evidence.ts",
-    from: "said.slice(-studyLimits.context_messages)",
-    to: "said.slice(0, studyLimits.context_messages)",
+    from: "known.slice(-studyLimits.context_messages)",
+    to: "known.slice(0, studyLimits.context_messages)",
     tests: ["study-package/conversations"],
   },
   {

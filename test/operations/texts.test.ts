@@ -44,15 +44,15 @@ test("marked spans: what stands between the marks, and where each ends without t
   });
   assert.equal(readMarks("a [b] [[[c]]]", "x"), { text: "a [b] [c]", spans: [{ text: "[c", end: 8 }] });
   for (const [marked, sentence] of [
-    ["a", "pairs[0].clean marks no span: with aligned positions, write what is patched between [[ and ]]."],
-    ["", "pairs[0].clean marks no span: with aligned positions, write what is patched between [[ and ]]."],
-    ["[[a", "pairs[0].clean opens a span with [[ that is not closed."],
-    ["[[a]] [[", "pairs[0].clean opens a span with [[ that is not closed."],
-    ["a]]", "pairs[0].clean has ]] where no span was opened with [[."],
-    ["[[a]]]]", "pairs[0].clean has ]] where no span was opened with [[."],
-    ["[[a [[b]]", "pairs[0].clean opens a span with [[ inside of another."],
-    ["[[a]][[]]", "pairs[0].clean marks a span without any text: [[]]."],
-    ["[[a]]".repeat(65), "pairs[0].clean marks 65 spans; at most 64 are aligned."],
+    ["a", "pairs[0].clean contains no span: with aligned positions, mark each span to patch with [[ and ]]."],
+    ["", "pairs[0].clean contains no span: with aligned positions, mark each span to patch with [[ and ]]."],
+    ["[[a", "pairs[0].clean opens a span with [[ but does not close it."],
+    ["[[a]] [[", "pairs[0].clean opens a span with [[ but does not close it."],
+    ["a]]", "pairs[0].clean has ]] without a matching [[."],
+    ["[[a]]]]", "pairs[0].clean has ]] without a matching [[."],
+    ["[[a [[b]]", "pairs[0].clean opens a span with [[ inside another span."],
+    ["[[a]][[]]", "pairs[0].clean contains an empty span: [[]]."],
+    ["[[a]]".repeat(65), "pairs[0].clean contains 65 spans; the limit is 64."],
   ] as const) {
     assert.throws(() => readMarks(marked, "pairs[0].clean"), saying(sentence), marked);
   }

@@ -18,12 +18,12 @@ test("a recipe's names are its own, its ranges can fail, and its figures are of 
   assert.is(told(() => {}).slice(0, 9), "accepted:");
   const cases: [(recipe: Base) => unknown, string][] = [
     [(r) => Object.assign(r.steps[1]!, { id: "one" }), "Two of the recipe's steps are called one."],
-    [(r) => Object.assign(r.expected[1]!, { id: "a" }), "Two of the recipe's expected figures are called a."],
+    [(r) => Object.assign(r.expected[1]!, { id: "a" }), "Two of the recipe's expected values are called a."],
     [
       (r) => Object.assign(r.expected[0]!, { low: undefined }),
-      "a has neither low nor high, so it could not fail.",
+      "a needs low or high: without either it cannot fail.",
     ],
-    [(r) => Object.assign(r.expected[0]!, { high: 0.5 }), "a expects at least 1 and at most 0.5."],
+    [(r) => Object.assign(r.expected[0]!, { high: 0.5 }), "a: low must not exceed high, got 1 and 0.5."],
     [
       (r) =>
         Object.assign(r.expected[1]!, {
@@ -45,22 +45,22 @@ test("a recipe's names are its own, its ranges can fail, and its figures are of 
     ],
     [
       (r) => Object.assign(r.models[1]!, { layers: { three: [1] } }),
-      "Model owner/name has layers for three, which is no step.",
+      "Model owner/name has layers for three, which is not a step.",
     ],
     [
       (r) => Object.assign(r.models[0]!, { expected: { c: { low: 1, source: "x" } } }),
-      "Model demo has a range for c, which is not expected.",
+      "Model demo has a range for c, which is not among the expected values.",
     ],
     [
       (r) => Object.assign(r.steps[1]!, { variant: "q4" }),
-      "Step two runs on q4, which is no variant of model demo.",
+      "Step two runs on q4, which is not a variant of model demo.",
     ],
     [
       (r) => {
         Object.assign(r.steps[1]!, { variant: "q4" });
         Object.assign(r.models[0]!, { variants: { q4: { id: "x/y" } } });
       },
-      "Step two runs on q4, which is no variant of model owner/name.",
+      "Step two runs on q4, which is not a variant of model owner/name.",
     ],
     [
       (r) =>
@@ -68,19 +68,19 @@ test("a recipe's names are its own, its ranges can fail, and its figures are of 
           variants: { q4: { id: "x/y" } },
           quantised: { q8: "Q8_0", q4: "Q8_0" },
         }),
-      "Model owner/name has the form q4 in variants and in quantised.",
+      "Model owner/name has the variant q4 in both variants and quantised.",
     ],
     [
       (r) => Object.assign(r.steps[0]!, { request: undefined }),
-      "Step one: has one of request, live and contrast, got none.",
+      "Step one: must have exactly one of request, live and contrast, got none.",
     ],
     [
       (r) => Object.assign(r.steps[0]!.request as object, { revision: "x" }),
-      "Step one: names a model; a recipe names it in models, for all steps.",
+      "Step one: must not name a model; a recipe lists its models in models, for all steps.",
     ],
     [
       (r) => Object.assign(r.steps[1]!.request as object, { other_revision: "x" }),
-      "Step two: names a model; a recipe names it in models, for all steps.",
+      "Step two: must not name a model; a recipe lists its models in models, for all steps.",
     ],
   ];
   for (const [change, sentence] of cases)
@@ -111,15 +111,15 @@ test("what is kept has one layer in each model, and one kind for who names it la
   const cases: [(recipe: Base) => unknown, string][] = [
     [
       (r) => Object.assign(r.models[1]!, { layers: { one: [1, 2] } }),
-      "Model owner/name has 2 layers for one; what is kept has one.",
+      "Model owner/name has 2 layers for one; a step with keep needs exactly one.",
     ],
     [
       (r) => r.steps.push({ ...r.steps[0], id: "three" }),
-      "Step three: p was kept by an earlier step already.",
+      "Step three: p was already saved by an earlier step.",
     ],
     [
       (r) => Object.assign(r.steps[0]!.request as object, { layers: undefined }),
-      "Step one: keep is of one layer, named in layers; there are none.",
+      "Step one: keep requires exactly one entry in layers, got none.",
     ],
     [
       (r) =>
@@ -128,11 +128,11 @@ test("what is kept has one layer in each model, and one kind for who names it la
           what: "x",
           request: { operation: "features", dictionary: "p", texts: ["a"] },
         }),
-      "Step three: no earlier step keeps a dictionary p.",
+      "Step three: no earlier step saves a dictionary p.",
     ],
     [
       (r) => r.steps.push({ id: "three", what: "x", contrast: { step: "two", texts: ":1", against: "1:" } }),
-      "Step three: reads two, which is no earlier step of the operation features.",
+      "Step three: reads two, which is not an earlier features step.",
     ],
     [
       (r) =>
@@ -142,11 +142,11 @@ test("what is kept has one layer in each model, and one kind for who names it la
           keep: "q",
           contrast: { step: "two", texts: ":1", against: "1:" },
         }),
-      "Step three: keep is of a request.",
+      "Step three: keep requires request.",
     ],
     [
       (r) => Object.assign(r.steps[1]!, { keep: "q" }),
-      "Step two: keep is of sae and probe; inspect trains nothing.",
+      "Step two: keep applies only to sae and probe, not to inspect.",
     ],
   ];
   for (const [change, sentence] of cases)
@@ -191,7 +191,7 @@ test("a form of the model has its own revision, and what a request compares it w
   assert.equal(chooseModel(recipe, undefined), recipe.models[0]);
   assert.is(
     refusal(() => tasksOf(recipe, { id: "other", tested: false })),
-    "Step one runs on plain of the model: name it with --variant plain=….",
+    "Step one needs the variant plain of the model: use --variant plain=….",
   );
   // A feature that an earlier step picked comes in by its number.
   const results = new Map<string, unknown>([["pick", { feature: 9 }]]);
@@ -218,7 +218,7 @@ test("lists of texts are the recipe's own, or another's, which is told", () => {
   const other = listed({ stems: ["x", "y", "z"], more: [] });
   assert.equal(
     [prompts(other), other.differs],
-    [["x", "y", "z"], "Everything. Texts given by whoever ran it: stems (3), more (0)."],
+    [["x", "y", "z"], "Everything. Texts replaced for this run: stems (3), more (0)."],
   );
   assert.is(
     refusal(() => listed({ nothing: [] })),

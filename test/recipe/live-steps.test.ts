@@ -84,7 +84,7 @@ test("a live step names what earlier ones made, in every place where it may", ()
     assert.is(told(asking(tapline)), `Step ask: body: no earlier step makes ${sentence}.`);
   assert.is(
     told(asking({ interventions: [{ ...steer, vector: { feature: ["d", 1] } }] })),
-    "Step ask: body: a feature's dictionary cannot come with a recipe.",
+    "Step ask: body: recipes cannot include a dictionary for a feature.",
   );
   const random = (change: object) => (r: Base) => {
     r.steps.push(vector, probe, {
@@ -95,11 +95,11 @@ test("a live step names what earlier ones made, in every place where it may", ()
   };
   assert.is(told(random({})).slice(0, 9), "accepted:");
   assert.is(told(random({ like: "prb" })), "Step r: no earlier step makes a vector prb.");
-  assert.is(told(random({ name: "prb" })), "Step r: prb was made by an earlier step already.");
+  assert.is(told(random({ name: "prb" })), "Step r: prb was already made by an earlier step.");
   const chat = (body: object) => (r: Base) => {
     r.steps.push({ id: "ask", what: "asked", live: { post: "/v1/chat/completions", body } });
   };
-  assert.is(told(chat({ prompt: "a" })), "Step ask: body: prompt is no field of /v1/chat/completions.");
+  assert.is(told(chat({ prompt: "a" })), "Step ask: body: prompt is not a field of /v1/chat/completions.");
   assert.is(told(chat({ messages: [{ role: "user", content: "a" }] })).slice(0, 9), "accepted:");
 });
 
@@ -169,7 +169,7 @@ test("a live step's page: what was asked, answered and done, and everything as J
   assert.match(page, "<td>a &amp; b</td>\n<td>AB&lt;C&gt;</td>\n<td>stop</td>");
   assert.match(
     page,
-    "<td>steer at block 5: 3 rows, changed by 1.235 of 20<br>ablate at block 6: 1 rows<br></td>",
+    "<td>steer at block 5: 3 positions, mean change 1.235 of norm 20<br>ablate at block 6: 1 positions<br></td>",
   );
   // Each token on the score of its first probe, of which 0.7 is the strongest shade.
   assert.match(page, '<td><span class="token" style="--score: 0.35">A<sub>0.50</sub></span>B</td>');

@@ -122,11 +122,11 @@ test("what is wrong with a live step is said before it runs", () => {
   for (const [wrong, told] of [
     [
       (steps: Step[]) => Object.assign(steps[0]!, { request: { operation: "inspect" } }),
-      /Step direction: has one of request, live and contrast, got request and live/,
+      /Step direction: must have exactly one of request, live and contrast, got request and live/,
     ],
     [(steps: Step[]) => Object.assign(steps[0]!, { live: {} }), /got none/],
     [(steps: Step[]) => Object.assign(steps[0]!.live, { probe: {} }), /got vector and probe/],
-    [(steps: Step[]) => Object.assign(steps[0]!.live, { each: [] }), /each is unknown/],
+    [(steps: Step[]) => Object.assign(steps[0]!.live, { each: [] }), /each cannot be combined/],
     [(steps: Step[]) => Object.assign(steps[0]!.live.vector!, { layers: [-1] }), /Step direction: .*layers/],
     [(steps: Step[]) => steps.shift(), /Step random: no earlier step makes a vector unknown/],
     [
@@ -136,24 +136,24 @@ test("what is wrong with a live step is said before it runs", () => {
     [(steps: Step[]) => steps.splice(2, 1), /Step stopped: body: no earlier step makes a probe doubt/],
     [
       (steps: Step[]) => Object.assign(steps[3]!.live.body, { temprature: 0 }),
-      /each\[0\]: temprature is no field/,
+      /each\[0\]: temprature is not a field/,
     ],
     [
       (steps: Step[]) => Object.assign(steps[3]!.live.each[1]!, { stream: true }),
-      /each\[1\] asks for a stream/,
+      /each\[1\] must not set stream/,
     ],
-    [(steps: Step[]) => Object.assign(steps[3]!.live.body, { model: "demo" }), /names a model/],
+    [(steps: Step[]) => Object.assign(steps[3]!.live.body, { model: "demo" }), /must not set model/],
     [
       (steps: Step[]) => Object.assign(steps[3]!.live.body.tapline!, { steer: 1 }),
       /Step steered: each\[0\]: .*steer/,
     ],
     [
       (_: Step[], whole: typeof recipe) => Object.assign(whole.models[1]!.layers!, { steered: [1] }),
-      /layers for steered, which acts where its vectors and probes do/,
+      /layers for steered, whose layers are those of its vectors and probes/,
     ],
     [
       (_: Step[], whole: typeof recipe) => Object.assign(whole.models[1]!.layers!, { probe: [1, 2] }),
-      /2 layers for probe; a probe has one/,
+      /2 layers for probe; a probe needs exactly one/,
     ],
   ] as const) {
     assert.throws(changed(wrong), told);
@@ -180,8 +180,8 @@ test("readings: ranges of a list, one of several texts, how often two agree", ()
   assert.is(same(read("a", "texts/*"), read("b", "texts/*")), 2 / 3);
   assert.is(same(read("a", "list/:3"), read("b", "list/*")), 2 / 3);
   assert.is(same(read("a", "texts/*", { contains: "car" }), read("b", "texts/*", { contains: "a" })), 2 / 3);
-  assert.throws(() => same(read("a", "list/*"), read("b", "list/*")), /hold 4 and 3 values/);
-  assert.throws(() => same(read("a", "nothing"), read("b", "nothing")), /hold 0 and 0/);
+  assert.throws(() => same(read("a", "list/*"), read("b", "list/*")), /got 4 at .* and 3 at/);
+  assert.throws(() => same(read("a", "nothing"), read("b", "nothing")), /got 0 at .* and 0 at/);
 });
 
 test("the page of a live step shows tokens on their scores, and takes no markup from a model", () => {
@@ -233,11 +233,11 @@ test("live steps: figures, pages, the study, and nothing left on somebody's serv
     assert.is((await server.post("/lab/vectors", own)).status, 201);
     const refused = await command(words);
     assert.is(refused.code, 1);
-    assert.match(refused.stderr, "The server keeps a vector unknown already");
+    assert.match(refused.stderr, "The server already has a vector unknown");
     assert.equal((await server.get("/lab/vectors/unknown")).body.layers[0].layer, 2);
     const twice = await command([...words, "--model", "demo"]);
     assert.is(twice.code, 2);
-    assert.match(twice.stderr, "leave --model out");
+    assert.match(twice.stderr, "--url and --model cannot be combined");
     const without = await command([
       "reproduce",
       "induction",
@@ -247,7 +247,7 @@ test("live steps: figures, pages, the study, and nothing left on somebody's serv
       join(root, "none"),
     ]);
     assert.is(without.code, 2);
-    assert.match(without.stderr, "no live steps");
+    assert.match(without.stderr, "only for recipes with live steps");
   } finally {
     await server.close();
   }

@@ -20,12 +20,15 @@ test("pages hold no script and ask no network; what did not hold is said first",
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
   );
   assert.match(page, "<title>A &lt;title&gt;</title>");
-  assert.match(page, "<p>1 of 2 figures did not hold.</p>");
-  assert.match(reproductionPage(recipe, "demo", [outcome(0, 1, true)], []), "<p>Every figure held.</p>");
+  assert.match(page, "<p>1 of 2 values are outside their expected ranges.</p>");
+  assert.match(
+    reproductionPage(recipe, "demo", [outcome(0, 1, true)], []),
+    "<p>All values are within their expected ranges.</p>",
+  );
   for (const [name, text] of [
     ["Paper", "A paper, https://example.org"],
     ["Claim", "A claim."],
-    ["What differs here", "Everything."],
+    ["Differences from the paper", "Everything."],
     ["Model", "demo &amp; more"],
     ["Data", "One sentence. (MIT)"],
   ])
@@ -54,7 +57,8 @@ test("pages hold no script and ask no network; what did not hold is said first",
       ...{ title: "A <title>", question: "Does this hold here? A claim." },
       hypothesis: "- figure a: at least 1 (here)\n- figure b: at most 2 (there)",
       method: "The method.",
-      finding: "1 of 2 figures held.\n- held: figure a: 1.235\n- did not hold: figure b: 7",
+      finding:
+        "1 of 2 values were within their expected ranges.\n- in range: figure a: 1.235\n- out of range: figure b: 7",
       ...{ limitations: "Everything.", license: "CC-BY-4.0", omissions: [] },
     },
   );

@@ -65,7 +65,7 @@ test("what is read at a path, number by number", () => {
   ] as const)
     assert.is(read(path), value, path);
   assert.equal([read("list/*", { take: "min" }), read("list/*", { take: "max" })], [10, 40]);
-  const nothing = (path: string) => `The result of step s holds nothing at ${path}.`;
+  const nothing = (path: string) => `The result of step s has no value at ${path}.`;
   for (const path of [
     "list/4",
     "list/-5",
@@ -90,19 +90,19 @@ test("what is read at a path, number by number", () => {
   );
   assert.is(
     refusal(() => read("text")),
-    'The result of step s holds "4" at text.',
+    'The result of step s has "4" at text, which is not a number.',
   );
   assert.is(
     refusal(() => read("list/0", { contains: "1" })),
-    "The result of step s holds 10 at list/0.",
+    "The result of step s has 10 at list/0, which is not a number.",
   );
   assert.is(
     refusal(() => read("numbers/*")),
-    "The result of step s holds null at numbers/*.",
+    "The result of step s has null at numbers/*, which is not a number.",
   );
   assert.is(
     refusal(() => read("none")),
-    "The result of step s holds null at none.",
+    "The result of step s has null at none, which is not a number.",
   );
   // -ln 0.5 and -ln 1: ln 2 and 0, and their mean.
   assert.ok(Math.abs(read("half/*", { surprise: true }) - Math.LN2 / 2) < 1e-15);
@@ -115,7 +115,7 @@ test("what is read at a path, number by number", () => {
   );
   assert.is(
     refusal(() => measure({ same: [at("s", "list/*"), at("t", "list/*")] }, results)),
-    "Steps s and t hold 4 and 2 values to compare, at list/* and list/*.",
+    "Steps s and t must have the same number of values to compare, got 4 at list/* and 2 at list/*.",
   );
   assert.is(measure({ same: [at("s", "list/0:2"), at("s", "list/0:2")] }, results), 1);
   assert.is(measure({ same: [at("s", "rows/0:2/layer"), at("t", "list/*")] }, results), 0.5);
@@ -218,11 +218,11 @@ test("contrasts: groups from either end, tokens by their place, ties by the lowe
   });
   assert.is(
     refusal(() => found({ texts: "1:1" })),
-    "Step s has 3 texts; 1:1 is none of them.",
+    "Step s has 3 texts; the range 1:1 selects none.",
   );
   assert.is(
     refusal(() => contrasted({ step: "s", texts: ":2", against: "2:" }, { texts } as never, 2)),
-    "Step s names 2 features of a token, and all are active: a contrast needs a larger top.",
+    "Step s lists 2 features per token, and all are active: a contrast needs a larger top.",
   );
   assert.is(
     refusal(() => found({ token: 2 })),
@@ -230,21 +230,21 @@ test("contrasts: groups from either end, tokens by their place, ties by the lowe
   );
   assert.is(
     refusal(() => found({ texts: ":1", against: "1:2" })),
-    "No feature is more active in the texts than in those that they are held against.",
+    "No feature is more active in the first group of texts than in the second.",
   );
   const page = (change: object) =>
     contrastPage("pick <it>", { step: "s", texts: ":2", against: "2:", ...change }, found({}));
   assert.match(page({}), "<h1>pick &lt;it&gt;</h1>");
   assert.match(
     page({}),
-    "Feature 1, picked: its mean activation in the first group is the most above that in the second. AUROC 1.",
+    "Feature 1, picked because its mean activation in the first group exceeds that in the second by the most. AUROC 1.",
   );
-  assert.match(page({ feature: 1 }), "Feature 1, which an earlier step or the recipe named. AUROC 1.");
+  assert.match(page({ feature: 1 }), "Feature 1, chosen by an earlier step or the recipe. AUROC 1.");
   assert.match(page({}), "<th>texts :2 of s</th><th>texts 2:</th>");
   assert.match(page({}), /<td>Mean activation<\/td><td class="number">2<\/td>\s*<td class="number">0<\/td>/);
   assert.match(
     page({}),
-    /<td>Share of the texts in which it is active<\/td><td class="number">1<\/td>\s*<td class="number">0<\/td>/,
+    /<td>Share of texts with the feature active<\/td><td class="number">1<\/td>\s*<td class="number">0<\/td>/,
   );
 });
 

@@ -74,7 +74,7 @@ test("readings: fields, indices, all, entries of a value, quoted texts", () => {
     ],
   };
   assert.is(measure(several, results), 0.625);
-  assert.throws(() => measure({ mean: [read("trials/3/probability")] }, results), /holds nothing/);
+  assert.throws(() => measure({ mean: [read("trials/3/probability")] }, results), /has no value/);
   // -ln 0.25 = 2 ln 2; the mean over strength 2 of -ln 0.5 and -ln 1 is ln 2 / 2.
   const nats = (path: string) => ({ ...read(path), surprise: true });
   assert.ok(Math.abs(measure(nats("trials/0/probability"), results) - 2 * Math.LN2) < 1e-12);
@@ -85,11 +85,8 @@ test("readings: fields, indices, all, entries of a value, quoted texts", () => {
 });
 
 test("a reading that finds nothing, or no number, is a sentence and not a figure", () => {
-  assert.throws(
-    () => seen("trials/strength=3/probability"),
-    /step steer holds nothing at trials\/strength=3/,
-  );
-  assert.throws(() => seen("trials/9/probability"), /holds nothing/);
+  assert.throws(() => seen("trials/strength=3/probability"), /step steer has no value at trials\/strength=3/);
+  assert.throws(() => seen("trials/9/probability"), /has no value/);
   assert.throws(() => seen("note"), /holds "as text" at note/);
   assert.throws(() => seen("trials/0/probability", { contains: "x" }), /holds 0.25/);
 });
@@ -146,7 +143,7 @@ test("what is wrong with a recipe is said before it runs", () => {
   );
   assert.throws(
     changed((r) => Object.assign(r.steps[0]!.request, { model: "demo" })),
-    /names a model/,
+    /must not name a model/,
   );
   assert.throws(
     changed((r) => r.steps.push(r.steps[0]!)),
@@ -154,7 +151,7 @@ test("what is wrong with a recipe is said before it runs", () => {
   );
   assert.throws(
     changed((r) => r.expected.push(r.expected[0]!)),
-    /expected figures are called late/,
+    /expected values are called late/,
   );
   assert.throws(
     changed((r) => Object.assign(r.expected[0]!, { low: undefined })),
@@ -211,7 +208,7 @@ test("a step may be about a form of the model, and whoever runs it may name anot
   assert.throws(() => tasksOf(recipe, chooseModel(recipe, "/b.gguf")), saying("--variant small="));
   assert.throws(
     changed((r) => Object.assign(r.steps[0]!, { variant: "small" })),
-    /Step look runs on small, which is no variant of model demo/,
+    /Step look runs on small, which is not a variant of model demo/,
   );
 });
 
@@ -287,19 +284,22 @@ test("what a recipe names was made by an earlier step of its own", () => {
   ];
   type Steps = Array<Record<string, never> & { request?: Record<string, unknown> }>;
   const cases: Array<[(steps: Steps) => unknown, RegExp]> = [
-    [(steps) => steps.splice(0, 1), /Step read: no earlier step keeps a dictionary words\./],
+    [(steps) => steps.splice(0, 1), /Step read: no earlier step saves a dictionary words\./],
     [(steps) => steps.splice(2, 1), /Step again: no earlier step pick picks a feature\./],
     [(steps) => steps.splice(2, 2), /Step steer: no earlier step pick picks a feature\./],
     [
       (steps) => Object.assign(steps[2]!, { contrast: { step: "train", texts: ":", against: ":" } }),
-      /reads train, which is no earlier step of the operation features/,
+      /reads train, which is not an earlier features step/,
     ],
-    [(steps) => Object.assign(steps[1]!, { keep: "x" }), /keep is of sae and probe; features trains nothing/],
+    [
+      (steps) => Object.assign(steps[1]!, { keep: "x" }),
+      /keep applies only to sae and probe, not to features/,
+    ],
     [
       (steps) => Object.assign(steps[0]!.request!, { layers: [4, 5] }),
-      /keep is of one layer, named in layers; there are 2/,
+      /keep requires exactly one entry in layers, got 2/,
     ],
-    [(steps) => Object.assign(steps[5]!.request!, { other: "/a.gguf" }), /other is {"variant": NAME}/],
+    [(steps) => Object.assign(steps[5]!.request!, { other: "/a.gguf" }), /other must be {"variant": NAME}/],
     [
       (steps) => Object.assign(steps[5]!.request!, { other: { variant: "q4" } }),
       /Step drift runs on q4, which is no variant/,
@@ -310,7 +310,7 @@ test("what a recipe names was made by an earlier step of its own", () => {
     ],
     [
       (steps) => Object.assign(steps[5]!.request!, { probe: "words", examples: labelled }),
-      /no earlier step keeps a probe words/,
+      /no earlier step saves a probe words/,
     ],
     [(steps) => Object.assign(steps[2]!, { variant: "q8" }), /variant is of a request/],
   ];
@@ -356,7 +356,7 @@ test("a contrast picks the feature that tells two groups of texts apart, and nev
   }));
   // Feature 1 is 1 everywhere; 2 is a quarter on average in the first four.
   assert.is(contrasted({ ...asked, texts: ":4", against: "4:", token: 0 }, { texts: alike }, 3).feature, 2);
-  assert.throws(() => contrasted(asked, { texts }, 2), /names 2 features of a token, and all are active/);
+  assert.throws(() => contrasted(asked, { texts }, 2), /lists 2 features per token, and all are active/);
   assert.throws(() => contrasted({ ...asked, texts: "9:" }, { texts }, 3), /has 4 texts; 9: is none of them/);
   assert.throws(() => contrasted({ ...asked, token: 0 }, { texts }, 3), /No feature is more active/);
   assert.throws(() => contrasted({ ...asked, token: 5 }, { texts }, 3), /has 2 tokens; there is no token 5/);
@@ -373,7 +373,7 @@ test("lists of texts stand where requests name them, and others may be given in 
   assert.equal(promptsOf(), [["One is", "Two is"], "Everything."]);
   assert.equal(promptsOf({ stems: ["Mine"] }), [
     ["Mine"],
-    "Everything. Texts given by whoever ran it: stems (1).",
+    "Everything. Texts replaced for this run: stems (1).",
   ]);
   assert.throws(
     () => promptsOf({ others: ["Mine"] }),
@@ -420,7 +420,7 @@ test("reproduce: figures, files and the exit code, from a file of one's own", as
     assert.ok(figures[0].seen > 0.9 && figures[0].seen <= 1);
     assert.equal(readdirSync(out).sort(), ["index.html", "look.html", "study.json"]);
     const page = readFileSync(join(out, "index.html"), "utf8");
-    assert.match(page, "1 of 2 figures did not hold.");
+    assert.match(page, "1 of 2 values are outside their expected ranges.");
     const study = validate(StudyPackage, JSON.parse(readFileSync(join(out, "study.json"), "utf8")));
     const [, block] = /```reproduction\n(.*?)\n```/s.exec(study.method) as unknown as [string, string];
     assert.is(JSON.parse(block).expected[1].held, false);
@@ -428,7 +428,7 @@ test("reproduce: figures, files and the exit code, from a file of one's own", as
     writeFileSync(file, JSON.stringify(good));
     const again = await command(["reproduce", file, "--lab", lab.url, "--out", out, "--quiet"]);
     assert.is(again.code, 0, again.stderr);
-    assert.match(again.stdout, "All 1 figures held.");
+    assert.match(again.stdout, "All 1 values are in range.");
 
     // What a step keeps is there for the next one, and gone when the recipe ends, however it ends.
     const keeping = {
@@ -448,7 +448,7 @@ test("reproduce: figures, files and the exit code, from a file of one's own", as
     Object.assign(keeping.steps[1]!.request as object, { texts: ["text 1"] }); // the contrast finds too few
     writeFileSync(file, JSON.stringify(keeping));
     const failed = await command(["reproduce", file, "--lab", lab.url, "--out", join(root, "no"), "--quiet"]);
-    assert.match(failed.stderr, /Step read has 1 texts; 1:3 is none of them/);
+    assert.match(failed.stderr, /Step read has 1 texts; the range 1:3 selects none/);
     assert.equal(await client.dictionaries(), []);
 
     // A name that somebody has is refused before anything runs.
@@ -483,7 +483,7 @@ test("reproduce: what is no recipe is told with 2", async () => {
   writeFileSync(file, JSON.stringify({ ...good, steps: [] }));
   const wrong = await command(["reproduce", file]);
   assert.is(wrong.code, 2);
-  assert.match(wrong.stderr, /is no recipe: .*steps/);
+  assert.match(wrong.stderr, /is not a valid recipe: .*steps/);
   const listed = await command(["reproduce", "--list", "--json"]);
   assert.equal(
     JSON.parse(listed.stdout)

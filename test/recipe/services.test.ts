@@ -38,7 +38,7 @@ test("a name that somebody keeps something under is refused; what was taken is g
       claims.claim(shelf, name).catch((error: Error) => error.message);
     assert.is(
       await refused("/lab/probes", "there"),
-      "The server keeps a probe there already, which the recipe would replace: remove it with tapline probe rm there, or wait.",
+      "The server already has a probe there, which the recipe would overwrite. Remove it with tapline probe rm there, or wait.",
     );
     assert.is(await refused("/lab/vectors", "ill"), "Not well.");
     const before = service.asked().length;

@@ -38,16 +38,16 @@ test("every field of the provenance is told, in every kind of report", async () 
   }
 });
 
-test("rows in words: what was said to each, to its numbers in another order, and to none", async () => {
+test("rows in words: what was said to each, shuffled values, and to none", async () => {
   const job = explainJob();
   const page = await renderReport(job);
   const text = textOf(page);
   for (const words of [
     "In words: The <capital> of France is",
     "av (Q8_0) puts 2 rows of layer 5 into words; to token 4: “a <b>capital</b> of Europe”.",
-    "Without a row it says: “nothing at all …”.",
+    "Without an activation it says: “nothing at all …”.",
     'Token 3, " France"',
-    "The row of layer 5 is 12.5 long and was put in 150 long.",
+    "The activation at layer 5 has norm 12.5 and was scaled to 150.",
     "a country of words …",
   ]) {
     assert.ok(text.includes(words), words);
@@ -123,7 +123,7 @@ test("results whose tokens are a count have a page, too; a feature's page shades
     };
     return renderReport(readJob(whole));
   };
-  assert.ok(textOf(await shown("drift", drift)).includes("What changes between one F16 and other F16"));
+  assert.ok(textOf(await shown("drift", drift)).includes("Drift between one F16 and other F16"));
   assert.ok(textOf(await shown("extract", extracted)).includes("Block outputs of texts.txt"));
   const read = await shown("features", features);
   assert.match(
@@ -173,7 +173,7 @@ test("report and terminal name the same best layer, by AUROC, with its intervals
   const { summary } = findingsOf({ ...job, result: { ...job.result, reports } as ProbeResult });
   assert.match(
     summary[0] as string,
-    "Layer 4 has the largest AUROC of 3 layers, the smallest Brier score of 2 tied layers, and reads the label of 50.0 %",
+    "Of 3 layers, layer 4 has the highest AUROC, the smallest Brier score of 2 tied layers, and classifies 50.0 %",
   );
   assert.match(
     summary[0] as string,
@@ -182,7 +182,7 @@ test("report and terminal name the same best layer, by AUROC, with its intervals
   assert.match(summary[0] as string, "100 probes trained on shuffled labels 48.0 % on average");
   assert.match(summary[0] as string, "25.0 % to 70.0 %; a share of 0.030 reaches its AUROC.");
   const drawn = probePicture({ reports }, { width: 120, colors: "none" }).join("\n");
-  assert.match(drawn, "layer 4, the one with the largest AUROC, the smallest Brier score of 2 tied layers");
+  assert.match(drawn, "layer 4, with the highest AUROC, the smallest Brier score of 2 tied layers");
   assert.match(drawn, /4 +0\.500 +0\.50–0\.90 +0\.500 +0\.480 +0\.25–0\.70 +0\.900 +0\.60–0\.95 +0\.030/);
 });
 
@@ -198,9 +198,9 @@ test("report and terminal tell figures of single rows beside those of texts, whe
   const { summary, parts } = findingsOf({ ...job, result: result as ProbeResult });
   assert.is(
     summary[1],
-    "A text's score is the mean of its rows' scores. Row by row it reads the text's label of 62.5 % of 40 held-out rows right, " +
-      "95 % interval 50.0 % to 75.0 % (AUROC 0.713, 95 % interval 0.600 to 0.800), with labels shuffled text by text 48.0 % " +
-      "on average. A training text has 7 of these rows, too, for the texts begin alike.",
+    "A text's score is the mean over its activations. Per activation, the probe classifies 62.5 % of 40 held-out activations correctly, " +
+      "95 % interval 50.0 % to 75.0 % (AUROC 0.713, 95 % interval 0.600 to 0.800); with labels shuffled between texts, 48.0 % " +
+      "on average. A training text has 7 of these activations also occur in a training text with the same beginning.",
   );
   const figure = (id: string) => parts.find((part) => part.id === id) as Figure | undefined;
   const values = figure("rows-by-layer")!.rows.map(([layer, measure, value]) => [layer, measure, value]);
@@ -241,16 +241,16 @@ test("report and terminal choose the same of layers that are equal in all, in wh
   for (const [reports, layer, tie] of cases) {
     for (const order of [reports, [...reports].reverse()]) {
       const { summary } = findingsOf({ ...job, result: { ...job.result, reports: order } as ProbeResult });
-      const told = `Layer ${layer} has the largest AUROC of ${order.length} layers${tie}${tie && ","} and reads`;
+      const told = `Of ${order.length} layers, layer ${layer} has the highest AUROC${tie}${tie && ","} and classifies`;
       assert.ok((summary[0] as string).startsWith(told), summary[0]);
       const drawn = probePicture({ reports: order }, { width: 120, colors: "none" }).join("\n");
-      assert.match(drawn, `layer ${layer}, the one with the largest AUROC${tie}`);
+      assert.match(drawn, `layer ${layer}, with the highest AUROC${tie}`);
     }
   }
 });
 
 test("a lens says how many tokens a result keeps of each cell", async () => {
-  assert.match(textOf(await renderReport(inspectJob())), /keeps the 3 most probable tokens/);
+  assert.match(textOf(await renderReport(inspectJob())), /its top 3 tokens/);
 });
 
 test("the answer's way up says where the lens was looked for it, and of another token only if one is followed", () => {
@@ -264,9 +264,9 @@ test("the answer's way up says where the lens was looked for it, and of another 
     return (parts.find(({ id }) => id === "answer-by-layer") as Figure).description;
   };
   const answer = (result.next_tokens[0] as { token_id: number }).token_id;
-  assert.match(said(), /three best\.$/);
-  assert.match(said(answer), /wherever it stands\.$/);
-  assert.match(said(answer + 1), /three best: this result follows another token\.$/);
+  assert.match(said(), /top three\.$/);
+  assert.match(said(answer), /at any rank\.$/);
+  assert.match(said(answer + 1), /top three, because this result tracks another token\.$/);
 });
 
 test("nothing on the page points outside, and its policy allows its own scripts alone", async () => {

@@ -1,4 +1,4 @@
-/** Of each layer the site that moves most, beside the most that random changes move there. */
+/** The site with the largest effect in each layer, beside the most that random changes move there. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { PatchSweepResult } from "../../src/contracts/index.js";
@@ -19,11 +19,11 @@ test("a patch sweep's layers: the furthest site of each, and random changes besi
   assert.equal(figure.rows, [
     [0, "block_out", 0.75, null, null, "token 1"],
     [3, "block_out", 0.75, null, null, "token 2"],
-    [0, "random change as long", 0.0125, null, null, "token 0"],
-    [3, "random change as long", 0.0125, null, null, "token 0"],
+    [0, "norm-matched random change", 0.0125, null, null, "token 0"],
+    [3, "norm-matched random change", 0.0125, null, null, "token 0"],
   ]);
   assert.is(figure.details[1], "block_out, layer 3\n75.0 % at token 2");
-  assert.equal(figure.table.head, ["layer", "block_out", "where", "random change as long", "where"]);
+  assert.equal(figure.table.head, ["layer", "block_out", "where", "norm-matched random change", "where"]);
   assert.equal(figure.table.rows[0], ["0", "75.0 %", "token 1", "1.3 %", "token 0"]);
   assert.not.ok(figure.chart.kind === "lines" && figure.chart.interval);
 });
@@ -34,8 +34,8 @@ test("random changes are told of the layer that they were tried in", () => {
     control: { logit_difference: 0, change: 0, recovery: site.layer === 3 ? -0.5 : site.position / 16 },
   }));
   assert.equal(byLayer({ ...result, sites })?.rows.slice(2), [
-    [0, "random change as long", 0.125, null, null, "token 2"],
-    [3, "random change as long", -0.5, null, null, "token 0"],
+    [0, "norm-matched random change", 0.125, null, null, "token 2"],
+    [3, "norm-matched random change", -0.5, null, null, "token 0"],
   ]);
   // The most that anything is moved, whichever way.
   const back = sites.map((site) =>
@@ -44,14 +44,14 @@ test("random changes are told of the layer that they were tried in", () => {
       : site,
   );
   assert.equal(byLayer({ ...result, sites: back })?.rows[2], [
-    ...[0, "random change as long", -0.75, null, null],
+    ...[0, "norm-matched random change", -0.75, null, null],
     "token 1",
   ]);
   // Tried at one site alone.
   const [first, ...others] = sites as [(typeof sites)[number], ...typeof sites];
   const alone = [first, ...others.map(({ control: _, ...site }) => site)];
   assert.equal(byLayer({ ...result, sites: alone })?.rows.slice(2), [
-    [0, "random change as long", 0, null, null, "token 0"],
+    [0, "norm-matched random change", 0, null, null, "token 0"],
   ]);
 });
 

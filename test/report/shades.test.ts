@@ -88,7 +88,7 @@ test("a head's map has what each token reads, without what comes later and is no
       [2, 2, 0.5],
     ],
   );
-  assert.is(details[1], "b (token 1) reads 75.0 % of a (token 0)");
+  assert.is(details[1], "b (token 1) attends 75.0 % to a (token 0)");
   assert.equal(chart.kind === "tokens" && chart.down, tokens);
   assert.equal(table.rows[2], ["c (token 2)", "50.0 %", "0 %", "50.0 %"]);
   // A model that reads in both directions keeps all.

@@ -73,10 +73,10 @@ test("dose: layers over strengths, the mean of the prompts, beside random vector
   assert.equal(effect.rows[3], [6, 1, 2, null, null, null, 0, 0, 1]);
   assert.is(
     effect.details[0],
-    "layer 2, strength 1\n“·x”  90.0 %, without 50.0 % (+0.400)\n2 of 2 answers differ",
+    "layer 2, strength 1\n“·x”  90.0 %, baseline 50.0 % (+0.400)\n2 of 2 answers differ",
   );
   assert.is(effect.details[3], "layer 6, strength 1\nnot computed yet");
-  assert.match(effect.description, /3 of 6 cells are there; the others are dashed\.$/);
+  assert.match(effect.description, /3 of 6 cells computed; the rest are dashed\.$/);
   assert.equal(control.rows[0], [2, 1, 2, -0.1, 0.4, 0.5, 0, 2, 1]);
   for (const { chart } of [effect, control]) {
     assert.ok(chart.kind === "sites" && chart.least === 0.4, "one scale for both");

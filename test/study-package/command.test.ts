@@ -54,7 +54,7 @@ test("with words from flags: written, and saved as a private draft with these by
   assert.is(code, 0, stderr);
   assert.match(
     stdout,
-    /^Written flags\.json \(\d+ entr(?:y|ies), \d+ bytes, \d+ omissions?\)\nSaved as private draft \S+\.\nReview and publish it at https:\/\/localhost:\d+\/drafts\/\S+\n$/,
+    /^Saved flags\.json \(\d+ entr(?:y|ies), \d+ bytes, \d+ omissions?\)\nSaved as private draft \S+\.\nReview and publish it at https:\/\/localhost:\d+\/drafts\/\S+\n$/,
   );
   assert.is(read("flags.json").title, "By flags");
   assert.match(read("flags.json").method, /inspect: norms, logit lens/);
@@ -103,10 +103,7 @@ test("giving up: an emptied file, an unchanged one (kept, and taken up again), a
     'import { writeFileSync } from "node:fs"; writeFileSync(process.argv.at(-1), "");',
   );
   const emptied = await run(["--job", id, "--lab", lab.lab.url], { EDITOR: empty });
-  assert.equal(
-    [emptied.code, emptied.stderr],
-    [1, "tapline: The file has no words, so there is no package.\n"],
-  );
+  assert.equal([emptied.code, emptied.stderr], [1, "tapline: The file is empty; no package was created.\n"]);
 
   const kept = await run(["--job", id, "--lab", lab.lab.url, "--title", "Kept", "--omission", "first"], {
     VISUAL: "true",
@@ -129,11 +126,11 @@ test("what is missing is said before anything is written or sent", async () => {
   const nothing = await run([...said]);
   assert.equal(
     [nothing.code, nothing.stderr],
-    [2, "tapline: Name at least one job (--job) or request (--execution).\n"],
+    [2, "tapline: At least one job (--job) or request (--execution) is required.\n"],
   );
   const blank = await run(["--job", id, "--lab", lab.lab.url, "--no-edit", "--draft"]);
   assert.is(blank.code, 2);
-  assert.match(blank.stderr, /not complete: title must not be blank\. question must not be blank\./);
+  assert.match(blank.stderr, /incomplete: title must not be blank\. question must not be blank\./);
   const unknown = await run(["--job", "f".repeat(32), "--lab", lab.lab.url, ...said]);
   assert.is(unknown.code, 1);
 });
@@ -145,7 +142,7 @@ test("a draft that cannot be saved leaves the package in a file", async () => {
     research.environment(token),
   );
   assert.is(code, 1);
-  assert.match(stderr, /The package is kept in tapline-study\.json/);
+  assert.match(stderr, /The package is saved in tapline-study\.json/);
   assert.is(read("tapline-study.json").title, "Refused");
 });
 

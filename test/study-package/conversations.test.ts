@@ -45,7 +45,7 @@ test("requests to a serving model: conversation, answers, settings where all are
     ["203", 200, "3", "202"],
     "the last ones before the question",
   );
-  assert.match(omissions[0] ?? "", /or too many: 3\.$/);
+  assert.match(omissions[0] ?? "", /or exceed the limit: 3\.$/);
   const great = of({
     input: { messages: [message("assistant", "é".repeat(100_001)), message("user", "Q")] },
   }).entry.context?.[0]?.content;
@@ -57,7 +57,9 @@ test("requests to a serving model: conversation, answers, settings where all are
     [parts.entry.prompt, parts.omissions],
     [
       "ab",
-      ["Messages of request ffffffff that are not plain text of system, user or assistant, or too many: 1."],
+      [
+        "Messages of request ffffffff that are not plain text by system, user or assistant, or exceed the limit: 1.",
+      ],
     ],
   );
   const event = (kind: "output" | "tool" | "thinking", text: string, choice = 0) => ({
@@ -98,7 +100,7 @@ test("requests to a serving model: conversation, answers, settings where all are
     [failed.model, failed.method],
     [
       { name: "m.gguf", revision: null, runtime: "run" },
-      "A request to /v1/completions of a serving model, as its execution inspector kept it.",
+      "A request to /v1/completions of a serving model, as recorded by its execution inspector.",
     ],
   );
   assert.match(failed.entry.title, "/v1/completions: plain");
@@ -107,7 +109,7 @@ test("requests to a serving model: conversation, answers, settings where all are
     /^Request f{32}, 2023-11-14T22:13:20\.000Z, failed\.\nParameters: \{"model":"m\.gguf"\}\nUsage: \{"completion_tokens":3\}$/,
   );
   assert.equal(of({ truncated: true }).omissions, [
-    "Text of request ffffffff beyond what the execution inspector keeps.",
+    "Text of request ffffffff beyond the execution inspector's limit.",
   ]);
 });
 
@@ -144,7 +146,7 @@ test("what a serving model was asked by a recipe's step, question by question", 
   ]);
   assert.equal([model, method], [{ name: "m.gguf", revision: null, runtime: "run" }, "2 answers."]);
   const none = liveEvidence({ ...work, exchanges: [] }, "demo", "run").entries;
-  assert.equal([none[0]?.prompt, none[2]?.answer], [undefined, "steered answers: made."]);
+  assert.equal([none[0]?.prompt, none[2]?.answer], [undefined, "steered answers: done."]);
 });
 
 test.run();

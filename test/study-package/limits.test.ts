@@ -28,7 +28,7 @@ test("fields keep to their limits, and what is cut is said; long texts go on in 
   assert.equal([entry.id, entry.title, entry.note], [id, `${"t".repeat(299)}…`, full]);
   assert.equal([[...(entry.prompt ?? "")].length, entry.prompt?.at(-1)], [100_000, "…"]);
   assert.equal(gatherer.omissions, [
-    "The prompt of “What it is” is cut after 100000 of its 100001 characters.",
+    "The prompt of “What it is” is truncated to 100000 of its 100001 characters.",
   ]);
   gatherer.addText(id, "Whole", full, "one");
   gatherer.addText(id, "Parts", `${full}${full}z`, "three");
@@ -76,7 +76,7 @@ test("of what is too much the largest goes first, and the list of what is left o
   const size = entries.slice(1, 4).reduce((sum, entry) => sum + JSON.stringify(entry).length, 0);
   assert.equal(study.omissions, [
     "Earlier tries.",
-    `The large (${size} bytes): a package has at most 1000000 bytes.`,
+    `The large (${size} bytes): the limit of a package is 1000000 bytes.`,
   ]);
   // Exactly a million bytes fit; with one more something goes.
   const filled = (length: number) =>
@@ -96,7 +96,7 @@ test("of what is too much the largest goes first, and the list of what is left o
   const counted = assemble(words, [evidence({ entries: many, spare: groups })]).study;
   assert.equal(
     [counted.entries.length, counted.omissions[1]],
-    [200, "Five short (5 entries): a package has at most 200 entries."],
+    [200, "Five short (5 entries): the limit of a package is 200 entries."],
   );
   assert.is(assemble(words, [evidence({ entries: many.slice(0, 200) })]).study.entries.length, 200);
   // Of two that are as large as each other the first one goes.
@@ -105,7 +105,7 @@ test("of what is too much the largest goes first, and the list of what is left o
     { what: "Second", ids: many.slice(11, 16).map(({ id }) => id) },
   ];
   assert.equal(assemble(words, [evidence({ entries: many, spare: alike })]).study.omissions.slice(1), [
-    "First (5 entries): a package has at most 200 entries.",
+    "First (5 entries): the limit of a package is 200 entries.",
   ]);
   let sentence = "";
   try {
@@ -122,10 +122,7 @@ test("of what is too much the largest goes first, and the list of what is left o
       evidence({ entries: [note(1, 1)], omissions: Array.from({ length: count }, (_, at) => `o${at}`) }),
     ]).study.omissions;
   assert.is(omissions(100).at(-1), "o99");
-  assert.equal(
-    [omissions(101).length, omissions(101).at(-1)],
-    [100, "2 more omissions that found no place in this list."],
-  );
+  assert.equal([omissions(101).length, omissions(101).at(-1)], [100, "2 more omissions not listed here."]);
   const long = assemble({ ...words, omissions: ["x".repeat(1001)] }, [evidence({ entries: [note(1, 1)] })])
     .study.omissions[0];
   assert.equal([long?.length, long?.at(-1)], [1000, "…"]);
@@ -202,7 +199,7 @@ test("a request stands in one piece as long as it fits into a field, to the char
   const block = whole.note.length + 1 - whole.note.indexOf("```");
   assert.ok(
     longer.omissions.includes(
-      `The request of inspect 01234567 in one piece, which tapline reproduce would need: ${block} characters of at most 100000.`,
+      `The request of inspect 01234567 in one block, which tapline reproduce needs: ${block} characters exceed the limit of 100000.`,
     ),
   );
 });

@@ -129,7 +129,7 @@ test("what does not fit is left out, the largest first, and stated", () => {
   );
   const one = accepted(assemble(words, [jobEvidence(big(150_000))]));
   assert.is([...(one.entries[0] as Entry).prompt!].length, studyLimits.long_text);
-  assert.ok(one.omissions.some((line) => /is cut after 100000 of its 150000 characters/.test(line)));
+  assert.ok(one.omissions.some((line) => /is truncated to 100000 of its 150000 characters/.test(line)));
 
   const made = accepted(assemble(words, [jobEvidence(long), ...jobs().map(jobEvidence)]));
   assert.ok(
@@ -149,7 +149,7 @@ test("what does not fit is left out, the largest first, and stated", () => {
   );
   const packed = accepted(assemble(words, many));
   assert.ok(packed.entries.length <= studyLimits.entries);
-  assert.ok(packed.omissions.some((line) => line.includes("a package has at most 200 entries")));
+  assert.ok(packed.omissions.some((line) => line.includes("the limit of a package is 200 entries")));
 
   const hopeless = Array.from({ length: 12 }, () => jobEvidence(big(100_000)));
   assert.throws(() => assemble(words, hopeless), /does not fit into a package: \d+ bytes of at most 1000000/);

@@ -27,7 +27,7 @@ test("what came of a repetition: held, partly, failed, and how far it was off", 
   );
   assert.is(
     differedText([figure(), off, figure({ title: "Other", held: false, within: 0 })]),
-    "Norms: 7 of 10 values within tolerance, 2 that only one of them has; farthest at layer 3: 0.1235 there, 12350 here. Other: 0 of 10 values within tolerance.",
+    "Norms: 7 of 10 values within tolerance, 2 in only one result; largest difference at layer 3: published 0.1235, measured 12350. Other: 0 of 10 values within tolerance.",
   );
   assert.is(differedText([figure()]), "");
   assert.is([...differedText(Array.from({ length: 40 }, () => off))].length, 1000);
@@ -54,21 +54,21 @@ test("what came of a repetition: held, partly, failed, and how far it was off", 
   assert.equal(told, {
     title: "Reproduction: A *bold* [claim]",
     question:
-      "Does “A \\*bold\\* \\[claim\\]” (<https://s.example/studies/x/v/2>, version 2) come out the same on another machine?",
+      "Does “A \\*bold\\* \\[claim\\]” (<https://s.example/studies/x/v/2>, version 2) reproduce on another machine?",
     hypothesis: "",
     method:
-      "The Lab requests of the original, run again; every value of its figures beside the new one. Tolerances: 0.02 for probabilities and shares, 5 % for everything else; a figure holds where 95 % of its values do.\n\nBy hand.",
-    finding: `Some figures came out as there, within the tolerances, and some did not.\n\n| figure | values within | in one alone | |\n| --- | --- | --- | --- |\n| Norms | 10 of 10 | 0 | held |\n| Norms | 7 of 10 | 2 | differs |\n\n\`\`\`tapline-reproduction\n${JSON.stringify(claim)}\n\`\`\``,
+      "The original's Lab requests were run again, and every value of its figures was compared with the new one. Tolerances: 0.02 for probabilities and shares, 5 % for everything else. A figure matches if 95 % of its values do.\n\nBy hand.",
+    finding: `Some figures match the original within the tolerances, and some do not.\n\n| figure | values within tolerance | values in only one result | |\n| --- | --- | --- | --- |\n| Norms | 10 of 10 | 0 | held |\n| Norms | 7 of 10 | 2 | differs |\n\n\`\`\`tapline-reproduction\n${JSON.stringify(claim)}\n\`\`\``,
     limitations:
-      "The same requests show that the figures come again, not that they mean what the original says; its own limitations stay.",
+      "Repeating the requests shows that the values are reproducible, not that the original's interpretation is right. The original's limitations also apply.",
     ...{ license: "CC-BY-4.0", omissions: ["one was not run"] },
   });
   const held = reproductionWords({ ...repeated, compared: [figure()], outcome: "held" }, "");
-  assert.match(held.finding, /^Every figure came out as there, within the tolerances\.\n/);
+  assert.match(held.finding, /^All figures match the original within the tolerances\.\n/);
   assert.not.match(held.finding, "differed");
   assert.match(
     reproductionWords({ ...repeated, compared: [off], outcome: "failed" }, "").finding,
-    /^No figure came out as there/,
+    /^No figure matches the original/,
   );
   const longTitle = reproductionWords(
     { ...repeated, content: { ...repeated.content, title: "x".repeat(160) }, outcome: "held" },
@@ -165,7 +165,7 @@ test("each kind of figure has its values where they are drawn, and the tolerance
   const dose = (by: number) =>
     heldBy(compareJob(), (result: { trials: { probability: number }[] }) => {
       for (const trial of result.trials) trial.probability += by;
-    })["Dose and response"];
+    })["Dose-response"];
   assert.equal(
     [dose(0.0199), dose(0.0201)],
     [
@@ -200,7 +200,7 @@ test("each kind of figure has its values where they are drawn, and the tolerance
   const found = ({
     "Training loss": loss,
     Features: features,
-    "Explained and dead": quality,
+    "Explained variance and dead features": quality,
   }: Record<string, number[]>) => [loss, features, quality];
   assert.equal(found(sae(0.019)), [
     [2, 2],

@@ -98,7 +98,7 @@ test("from one person's Lab to another's: published, repeated, published, linked
   assert.is(shown.code, 2, shown.stderr);
   assert.match(shown.stderr, "1. inspect on demo");
   assert.match(shown.stderr, '"prompt":"The capital of France is"');
-  assert.match(shown.stderr, "Nothing is run without a yes");
+  assert.match(shown.stderr, "Confirmation is required");
   assert.is((await lab.request("GET", "/jobs")).body.jobs.length, before, "nothing was run");
 
   const out = join(folder, "again");
@@ -235,7 +235,7 @@ test("a study's requests name no file, folder or host of whoever repeats them", 
   assert.is(asked.length, 0);
   const places = ["data", "out", "from", "labels", "other", "verbaliser"];
   for (const [at, field] of places.entries()) {
-    assert.match(refused[at] ?? "", ` with ${field}, which names a place of its author's machine`);
+    assert.match(refused[at] ?? "", ` with ${field}, which refers to the author's machine`);
   }
   // The same without the place is a request.
   const plain = [{ operation: "extract", ...common, examples: [{ text: "a" }] }];

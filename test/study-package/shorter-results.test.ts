@@ -17,13 +17,13 @@ test("a result is told with the tables that say it, and not with those that repe
     return [...answer.matchAll(/\n\n(.+)\n```\n.+ \| /g)].map(([, title]) => title);
   };
   assert.equal(titles(inspectJob()), ["Logit lens", "Norms", "Next token"]);
-  assert.equal(titles(compareJob()), ["Dose and response"]);
+  assert.equal(titles(compareJob()), ["Dose-response"]);
   assert.equal(titles(probeJob()), ["Accuracy by layer"]);
-  assert.equal(titles(saeJob()), ["Explained and dead", "Features"]);
+  assert.equal(titles(saeJob()), ["Explained variance and dead features", "Features"]);
   assert.equal(titles(patchJob()), ["Recovery by layer and token"]);
 });
 
-const digits = "Numbers have 5 digits here; the whole result stands in other entries";
+const digits = "Numbers are rounded to 5 digits here; other entries contain the full result";
 
 test("a result that is too long is told in fewer digits, then with ever less of what its figures need least", () => {
   const tokens = (count: number, length = 1) =>
@@ -33,7 +33,7 @@ test("a result that is too long is told in fewer digits, then with ever less of 
   for (const layer of (precise.result as { layers: { norms: number[] }[] }).layers)
     layer.norms = layer.norms.map(() => 1 / 3 + 1e5);
   const most = block(inspectJob(tokens(400)));
-  assert.is(most?.left_out, `${digits}, as do all but the most probable token of each prediction.`);
+  assert.is(most?.left_out, `${digits}, including all but the most probable token of each prediction.`);
   assert.equal([most?.result.layers.length, most?.result.layers[0].predictions[0].length], [2, 1]);
   assert.is(most?.result.layers[1].norms[0], 10);
   // One block of two: the last one is always told.
@@ -42,7 +42,7 @@ test("a result that is too long is told in fewer digits, then with ever less of 
   const probe = (length: number) => block(probeJob((index) => `${index}${"p".repeat(length)}`));
   assert.is(probe(10)?.left_out, undefined);
   const texts = probe(60_000);
-  assert.is(texts?.left_out, `${digits}, as do texts beyond 200 characters.`);
+  assert.is(texts?.left_out, `${digits}, including texts beyond 200 characters.`);
   assert.ok(texts?.result.reports[0].scores.every(({ text }: { text: string }) => [...text].length === 200));
   const compare = (length: number, prompts = 2) => {
     const job = compareJob(Array.from({ length: prompts }, (_, at) => `prompt ${at}`));
@@ -54,10 +54,10 @@ test("a result that is too long is told in fewer digits, then with ever less of 
   };
   assert.is(compare(100)?.left_out, undefined);
   const long = compare(20_000);
-  assert.is(long?.left_out, `${digits}, as do continuations beyond 400 characters.`);
+  assert.is(long?.left_out, `${digits}, including continuations beyond 400 characters.`);
   assert.equal([long?.result.trials[0].output.length, long?.result.trials[0].baseline.length], [400, 400]);
   const longer = compare(500, 60);
-  assert.is(longer?.left_out, `${digits}, as do continuations beyond 80 characters.`);
+  assert.is(longer?.left_out, `${digits}, including continuations beyond 80 characters.`);
   assert.equal([longer?.result.trials[7].output.length, longer?.result.trials.length], [80, 180]);
   const rounded = compare(600, 29);
   assert.ok(rounded !== null);
@@ -75,7 +75,7 @@ test("a result that is too long is told in fewer digits, then with ever less of 
   const trained = block(sae as never);
   assert.is(
     trained?.left_out,
-    `${digits}, as do most steps of the loss and all but 3 examples of a feature, 200 characters of each.`,
+    `${digits}, including most steps of the loss and all but 3 examples per feature, 200 characters of each.`,
   );
   const [told] = trained?.result.reports ?? [];
   // Every third of 250, and the last one, which is one of them.
@@ -85,12 +85,12 @@ test("a result that is too long is told in fewer digits, then with ever less of 
     [200, 200, 200],
   );
   const sweep = block(patchJob(tokens(300)) as never);
-  assert.is(sweep?.left_out, `${digits}, as do the controls and intervals of each site.`);
+  assert.is(sweep?.left_out, `${digits}, including the controls and intervals of each site.`);
   assert.ok(sweep?.result.sites.every((site: object) => !("control" in site) && "recovery" in site));
   const half = block(patchJob(tokens(480)) as never);
   assert.is(
     half?.left_out,
-    `${digits}, as do the controls and intervals of each site and all but 1 of 2 layers.`,
+    `${digits}, including the controls and intervals of each site and all but 1 of 2 layers.`,
   );
   assert.equal(
     [half?.result.layers, new Set(half?.result.sites.map(({ layer }: { layer: number }) => layer))],
@@ -112,7 +112,7 @@ test("of many blocks every second one is told, then every fourth, and always the
       told?.left_out?.slice(digits.length),
     ];
   };
-  const less = ", as do all but the most probable token of each prediction";
+  const less = ", including all but the most probable token of each prediction";
   const [two, six, twelve] = [layersOf(2), layersOf(6), layersOf(12)];
   assert.equal(two, [[0, 1], `${less}.`]);
   assert.equal(six, [[0, 2, 4, 5], `${less} and all but 4 of 6 layers.`]);
@@ -133,12 +133,12 @@ test("of many blocks every second one is told, then every fourth, and always the
   };
   assert.is(features(2, 10, 3).left_out, undefined);
   const strongest = features(20, 50, 10);
-  assert.is(strongest.left_out, `${digits}, as do all but the strongest feature of each token.`);
+  assert.is(strongest.left_out, `${digits}, including all but the strongest feature of each token.`);
   assert.equal([strongest.result.texts.length, strongest.result.texts[0].top[0].length], [20, 1]);
   const fewer = features(40, 150, 3);
   assert.is(
     fewer.left_out,
-    `${digits}, as do all but the strongest feature of each token and all but the first 16 of 40 texts.`,
+    `${digits}, including all but the strongest feature of each token and all but the first 16 of 40 texts.`,
   );
   assert.equal(
     [
@@ -189,7 +189,7 @@ test("of four blocks the first and the last are told where three are too many; o
   const trained = block(sae as never);
   assert.is(
     trained?.left_out,
-    `${digits}, as do most steps of the loss and all but 1 examples of a feature, 60 characters of each.`,
+    `${digits}, including most steps of the loss and all but 1 examples per feature, 60 characters of each.`,
   );
   assert.equal(trained?.result.reports[0].features[199].examples, [
     { text: `${"0".repeat(59)}…`, activation: 1 },

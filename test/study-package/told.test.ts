@@ -72,12 +72,12 @@ test("each operation is told in a sentence of its own, with what was chosen", ()
     [
       "compare",
       { ...compare, strength_unit: "norm", point: "mid" },
-      `compare: scale at strengths 0.5, 2 (norm) on the last token's mid in place of the ${where}${tail}`,
+      `compare: scale at strengths 0.5, 2 (norm) on the last token's mid instead of the ${where}${tail}`,
     ],
     [
       "compare",
       { ...compare, point: "head_out", heads: [0, 2] },
-      `compare: scale at strengths 0.5, 2 on the last token's head_out (heads 0, 2) in place of the ${where}${tail}`,
+      `compare: scale at strengths 0.5, 2 on the last token's head_out (heads 0, 2) instead of the ${where}${tail}`,
     ],
     [
       "probe",
@@ -122,17 +122,17 @@ test("each operation is told in a sentence of its own, with what was chosen", ()
     [
       "patch_sweep",
       patch,
-      "patch_sweep (noise): single block outputs of every layer at every token put from one prompt's run into the other's; logit difference of two tokens.",
+      "patch_sweep (noise): single block outputs of every layer at every token patched from one prompt's run into the other's; logit difference of two tokens.",
     ],
     [
       "patch_sweep",
       { ...patch, layers: [1, 2], positions: [0, 3], points: ["mid", "ffn_out"], controls: true, seed: 5 },
-      "patch_sweep (noise): single states (mid, ffn_out) of layers 1, 2 at tokens 0, 3 put from one prompt's run into the other's; logit difference of two tokens, beside random changes as long (seed 5).",
+      "patch_sweep (noise): single states (mid, ffn_out) of layers 1, 2 at tokens 0, 3 patched from one prompt's run into the other's; logit difference of two tokens, beside random changes as long (seed 5).",
     ],
     [
       "patch_sweep",
       { ...patch, positions: "spans" },
-      "patch_sweep (noise): single block outputs of every layer at the last tokens of marked spans put from one prompt's run into the other's; logit difference of two tokens.",
+      "patch_sweep (noise): single block outputs of every layer at the last tokens of marked spans patched from one prompt's run into the other's; logit difference of two tokens.",
     ],
     [
       "explain",
@@ -142,7 +142,7 @@ test("each operation is told in a sentence of its own, with what was chosen", ()
     [
       "explain",
       { ...explain, verbaliser: "/x/v.gguf", temperature: 0.5, seed: 2, length: 3, controls: true },
-      "explain: block outputs of layer 3 at tokens 1, 2, scaled to a length of 3, each in a token embedding's place in a prompt of v.gguf (temperature 0.5, seed 2); beside rows with their numbers in another order, and no row.",
+      "explain: block outputs of layer 3 at tokens 1, 2, scaled to norm 3, each in a token embedding's place in a prompt of v.gguf (temperature 0.5, seed 2); beside rows with their numbers in another order, and no row.",
     ],
   ] as const)
     assert.is(asked(operation, config).method, sentence, operation);
@@ -271,18 +271,15 @@ test("of a study's requests none that names a place of somebody's machine is one
     return [taken.length, ...refused];
   };
   assert.equal(of({}), [1]);
-  assert.equal(of({ out: "/home/me/rows" }), [
-    0,
-    "extract with out, which names a place of its author's machine.",
-  ]);
+  assert.equal(of({ out: "/home/me/rows" }), [0, "extract with out, which refers to the author's machine."]);
   assert.equal(of({ examples: undefined, data: "/home/me/texts.jsonl" }), [
     0,
-    "extract with data, which names a place of its author's machine.",
+    "extract with data, which refers to the author's machine.",
   ]);
   const drift = (other: string) =>
     of({ operation: "drift", other, examples: Array.from({ length: 20 }, (_, at) => ({ text: `t${at}` })) });
   assert.equal([drift("demo"), drift("owner/name")], [[1], [1]]);
-  assert.equal(drift("/x/m.gguf"), [0, "drift with other, which names a place of its author's machine."]);
+  assert.equal(drift("/x/m.gguf"), [0, "drift with other, which refers to the author's machine."]);
 });
 
 test("requests and results of a study belong together by their job", () => {
@@ -315,7 +312,7 @@ test("requests and results of a study belong together by their job", () => {
       [undefined, null],
     ],
   );
-  assert.equal(of(request("one", inspect, 2)).refused, ["The block is not of version 1."]);
+  assert.equal(of(request("one", inspect, 2)).refused, ["The block's schemaVersion must be 1."]);
   assert.is(of(request("one", { ...inspect, prompt: 5 })).asked.length, 0);
 });
 

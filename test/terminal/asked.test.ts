@@ -50,20 +50,20 @@ test("what is read, and what is patched into what", () => {
     "Read: 2 texts, through the dictionary d",
   ]);
   assert.equal(last("explain", { prompt: "p q", layer: 4 }), ["Explained: p q (layer 4)"]);
-  assert.equal(last("inspect", { prompt: "p", layers: [1, 2] }), ["Looked into: p (layers 1, 2)"]);
+  assert.equal(last("inspect", { prompt: "p", layers: [1, 2] }), ["Inspected: p (layers 1, 2)"]);
   const sides = { clean: "new", corrupted: "old" };
   assert.equal(last("patch_sweep", { ...sides, direction: "denoise" }), [
-    "Patched: states of “new” into the run of “old”",
+    "Patched: activations of “new” into the run of “old”",
   ]);
   assert.equal(last("patch_sweep", { ...sides, direction: "noise" }), [
-    "Patched: states of “old” into the run of “new”",
+    "Patched: activations of “old” into the run of “new”",
   ]);
   const pairs = [sides, { clean: "x", corrupted: "y" }, sides];
   assert.equal(last("patch_sweep", { pairs, direction: "denoise" }), [
-    "Patched: states of “new” into the run of “old”, and 2 pairs more",
+    "Patched: activations of “new” into the run of “old”, and 2 pairs more",
   ]);
   assert.equal(last("patch_sweep", { pairs: pairs.slice(1, 2), direction: "denoise" }), [
-    "Patched: states of “x” into the run of “y”",
+    "Patched: activations of “x” into the run of “y”",
   ]);
 });
 

@@ -22,16 +22,16 @@ const explained = {
   model: "demo",
 } as Job;
 
-test("explain: each row with what is said to it, to its numbers in another order, and to none", () => {
+test("explain: each row with what is said to it, shuffled values, and to none", () => {
   validate(JobSchema, explained);
   const text = picture(explained);
   assert.match(text, /^Explained +The <capital> of France is \(layer 5\)$/m);
-  assert.match(text, /^Verbaliser +av Q8_0, rows of layer 5, scaled to a length of 150$/m);
+  assert.match(text, /^Verbaliser +av Q8_0, activations of layer 5, scaled to norm 150$/m);
   assert.match(
     text,
-    /^Token 4 +“is”, 10\.25 long\nSaid +a <b>capital<\/b> of Europe\nShuffled +a country of words …$/m,
+    /^Token 4 +“is”, norm 10\.25\nDescription +a <b>capital<\/b> of Europe\nShuffled +a country of words …$/m,
   );
-  assert.match(text, /^Without a row .*\nSaid +nothing at all …$/m);
+  assert.match(text, /^Without an activation .*\nDescription +nothing at all …$/m);
   for (const columns of [40, 80]) {
     for (const line of jobPicture(explained, { width: columns, colors: "none" })) {
       assert.ok(width(line) <= columns, line);
@@ -158,7 +158,7 @@ test("inspect: the picture of the demo", () => {
     },
     result,
   } as unknown as Job;
-  for (const part of ["Logit lens", "Norms", "Next token", "A note.", "Looked into  a b (layer 0)"]) {
+  for (const part of ["Logit lens", "Norms", "Next token", "A note.", "Inspected  a b (layer 0)"]) {
     assert.ok(picture(job).includes(part), part);
   }
 });

@@ -24,10 +24,10 @@ test("rows are blocks, the deepest on top; columns are tokens, both where the pr
     /The strongest site is layer 0 at “·cat\/··sat·dog” \(token 1\): patching it from the clean run into the corrupted run/,
   );
   assert.match(text.replace(/\s+/g, " "), /moves the logit difference 75 % of the way\./);
-  assert.match(text, /“·The” less “·b”: clean 4, corrupted -4/);
+  assert.match(text, /“·The” minus “·b”: clean 4, corrupted -4/);
   assert.match(
     text.replace(/\s+/g, " "),
-    /put back moves the run by -0\.001; random changes as long as the patch's by at most 0\.1/,
+    /patching back one of the run's own activations moves it by -0\.001; norm-matched random changes by at most 0\.1/,
   );
 });
 
@@ -61,8 +61,8 @@ test("a control where nothing can change is none", () => {
     draw({ ...result, sites: of })
       .join(" ")
       .replace(/\s+/g, " ");
-  assert.match(said(sites), /as long as the patch's by at most 0\.1$/);
-  assert.match(said(bare), /put back moves the run by -0\.001$/);
+  assert.match(said(sites), /norm-matched random changes by at most 0\.1$/);
+  assert.match(said(bare), /patching back one of the run's own activations moves it by -0\.001$/);
 });
 
 test("the run that is patched is the one that controls are measured from, and they count by their size", () => {
@@ -83,7 +83,7 @@ test("the run that is patched is the one that controls are measured from, and th
   );
   assert.match(
     said[0]!,
-    /a row of its own put back moves the run by 0\.25; random changes .* by at most 0\.3$/,
+    /patching back one of the run's own activations moves it by 0\.25; norm-matched random changes .*by at most 0\.3$/,
   );
   assert.match(said[1]!, /put back the patched run moves by 0\.25; random changes .* by at most 0\.3\.$/);
 });
@@ -105,7 +105,7 @@ test("pairs with other tokens have no names in common", () => {
   };
   const text = draw({ ...result, pairs: [pair, other] }).join("\n");
   assert.match(text, /The +#1 +·sat/);
-  assert.match(text, /target less foil, mean of 2 pairs/);
+  assert.match(text, /target minus foil, mean of 2 pairs/);
 });
 
 test("no line is wider than the terminal, and colours change nothing but colours", () => {
@@ -137,7 +137,7 @@ function headResult(): PatchSweepResult {
 
 test("heads are a map of their own: layers over heads, each at the token where it moves most", () => {
   const lines = draw(headResult());
-  assert.match(lines[0] as string, /^Recovery, head_out +of each head at the token where it moves most/);
+  assert.match(lines[0] as string, /^Recovery, head_out +of each head at the token with its largest effect/);
   assert.match(lines[1] as string, /^ +3 +0\.75 +-0\.25 *$/);
   assert.match(lines[2] as string, /^ +0 +0\.75 +-0\.25 *$/);
   assert.match(lines[3] as string, /^layer +h5 +h2 *$/);
@@ -181,8 +181,8 @@ test("the report draws heads by layer, and the strongest by token", () => {
   );
   assert.equal(map.table.rows[0], [
     "0",
-    "75.0 % (token 1, ·cat against ··sat·dog)",
-    "-25.0 % (token 1, ·cat against ··sat·dog)",
+    "75.0 % (token 1, ·cat vs. ··sat·dog)",
+    "-25.0 % (token 1, ·cat vs. ··sat·dog)",
   ]);
   assert.match(
     map.details[0] as string,
@@ -247,9 +247,9 @@ test("the report's heat map has both prompts' tokens, the values and the faint c
   );
   assert.match(
     map.details[1] as string,
-    /^layer 0, token 1\nclean ·cat, corrupted ··sat·dog\nrecovery 75\.0 %\nlogit difference 2 \(\+6\.000\)\nchange 3 of a row of 12/,
+    /^layer 0, token 1\nclean ·cat, corrupted ··sat·dog\nrecovery 75\.0 %\nlogit difference 2 \(\+6\.000\)\nchange 3 of an activation of norm 12/,
   );
-  assert.match(map.details[0] as string, /nothing can change here/);
+  assert.match(map.details[0] as string, /cannot change anything/);
   assert.match(
     summary[1] as string,
     /^Logit difference \(·The less ·b\): 4 in the clean run, -4 in the corrupted one\.$/,

@@ -9,18 +9,22 @@ interface CaptureOptions extends ServerOptions {
   maxInputTokens?: number;
 }
 
-/** `tapline capture`: what the blocks of a served model make of a text. */
+/** `tapline capture`: activation norms and next tokens of a served model. */
 export function registerCapture(program: Command): void {
-  serverCommand(program, "capture", "Measure the model that a running server holds: norms and next tokens.")
-    .argument("<prompt>", "raw text, no chat template; - reads it from standard input")
+  serverCommand(
+    program,
+    "capture",
+    "Show activation norms and next tokens for a text, on the model of a running server.",
+  )
+    .argument("<prompt>", "raw text without a chat template; - reads standard input")
     .option(
       "--layers <list>",
-      `up to ${limits.capture_layers} blocks as 0,3,7 (default: evenly spread)`,
+      `up to ${limits.capture_layers} blocks, such as 0,3,7 (default: evenly spread)`,
       layerList,
     )
     .option(
       "--max-input-tokens <number>",
-      `tokens that the text may have, at most ${limits.capture_input_tokens} (default: ${defaults.capture_input_tokens})`,
+      `maximum length of the text in tokens, at most ${limits.capture_input_tokens} (default: ${defaults.capture_input_tokens})`,
       integerBetween(1, limits.capture_input_tokens),
     )
     .addHelpText("after", '\nExamples:\n  tapline capture "The capital of France is" --layers 3,7')
@@ -36,7 +40,7 @@ async function capture(prompt: string, options: CaptureOptions): Promise<void> {
   const text = prompt === "-" ? (await readInput("-")).replace(/\r?\n$/, "") : prompt;
   const serving = new ServingModel(options.url);
   const { model, n_layer } = await serving.capabilities();
-  if (model === null) throw new TaplineError("The server holds no model at the moment.");
+  if (model === null) throw new TaplineError("The server has no model loaded.");
   const result = await serving.inspect(text, {
     model,
     layers: options.layers ?? spreadLayers(n_layer ?? 1, limits.capture_layers),

@@ -5,15 +5,15 @@ const pasteStart = "\u001b[200~";
 const pasteEnd = "\u001b[201~";
 const interrupt = "\u0003";
 
-/** Stands for a line break within a line that is edited; what is pasted stays one message. */
+/** Represents a line break in the edited line, so that pasted text stays one message. */
 export const lineBreak = "⏎";
 
-/** Asks a terminal to mark what is pasted, or to stop doing so. */
+/** Turns a terminal's bracketed paste on or off. */
 export const markPastes = { on: "\u001b[?2004h", off: "\u001b[?2004l" };
 
 /**
- * What a user types, on its way to the line editor. Line breaks within a paste become {@link lineBreak}; while
- * the gate is held everything waits for later, but Ctrl-C.
+ * Passes typed text to the line editor. Line breaks within a paste become {@link lineBreak}. While the gate is held,
+ * everything except Ctrl-C is buffered.
  */
 export class KeyGate extends Transform {
   readonly #decoder = new StringDecoder("utf8");
@@ -22,7 +22,7 @@ export class KeyGate extends Transform {
   #pasting = false;
   #held: string[] | undefined;
 
-  /** @param onInterrupt hears of Ctrl-C while the gate is held; otherwise the line editor does */
+  /** @param onInterrupt called for Ctrl-C while the gate is held; otherwise the line editor handles it */
   constructor(onInterrupt: () => void) {
     super();
     this.#onInterrupt = onInterrupt;
@@ -32,14 +32,14 @@ export class KeyGate extends Transform {
     this.#held ??= [];
   }
 
-  /** Lets what has waited pass. */
+  /** Passes the buffered text on. */
   release(): void {
     const waiting = this.#held ?? [];
     this.#held = undefined;
     for (const text of waiting) this.push(text);
   }
 
-  /** Forgets what has waited. */
+  /** Discards the buffered text. */
   forget(): void {
     if (this.#held !== undefined) this.#held = [];
   }
@@ -60,12 +60,12 @@ export class KeyGate extends Transform {
       this.#pass(text.slice(at + marker.length));
       return;
     }
-    // The beginning of a marker may be all that has arrived of it.
+    // The chunk may end in the middle of a marker,
     let kept = 0;
     for (let length = Math.min(marker.length - 1, text.length); length > 0 && kept === 0; length--) {
       if (marker.startsWith(text.slice(text.length - length))) kept = length;
     }
-    // So may the first half of a line's end be.
+    // or between \r and \n.
     if (this.#pasting && kept === 0 && text.endsWith("\r")) kept = 1;
     this.#rest = text.slice(text.length - kept);
     this.#emit(text.slice(0, text.length - kept));
@@ -86,7 +86,7 @@ export class KeyGate extends Transform {
 }
 
 function onOneLine(text: string): string {
-  // Pasted control characters are no keys.
+  // Pasted control characters are not key presses.
   return text
     .replace(/\r\n|\r|\n/g, lineBreak)
     .replaceAll("\t", "    ")

@@ -4,8 +4,8 @@ import type { ChatSession } from "./chat-session.js";
 
 /**
  * A chat whose lines come from a file or a pipe: each is a message or a command, and is answered before the next
- * is read. Only answers go to standard output; thinking is shown where that is a terminal.
- * When nobody reads the answers any more, nothing more is asked.
+ * is read. Standard output gets only the answers, and the thinking if it is a terminal.
+ * Stops asking when the reader of the answers is gone.
  * @throws TaplineError, TimeoutError, the signal's reason
  */
 export async function pipedChat(session: ChatSession, signal: AbortSignal): Promise<void> {
@@ -20,7 +20,7 @@ export async function pipedChat(session: ChatSession, signal: AbortSignal): Prom
     const reply = session.command(text);
     if (reply === "exit") break;
     if (reply !== undefined) {
-      stderr.write(`${reply.tell}\n`);
+      stderr.write(`${reply.text}\n`);
       continue;
     }
     const writer = new AnswerWriter(stdout, {

@@ -5,7 +5,7 @@ export interface ChatMessage {
   content: string;
 }
 
-/** Asks a server: messages and further fields of the request in, the answer as it is generated out. */
+/** Sends messages and further request fields to a server, and streams the answer. */
 export type Ask = (
   messages: ChatMessage[],
   request: Record<string, unknown>,
@@ -14,15 +14,15 @@ export type Ask = (
 
 export interface ChatSettings {
   system?: string;
-  /** Whether answers think; the server's own default where it is not said. */
+  /** Whether answers think; undefined for the server's default. */
   thinking?: boolean;
   /** Fields of every request: model, max_tokens, temperature, … */
   request: Record<string, unknown>;
-  /** A probe whose score is shown behind every token; the request asks for it. */
+  /** A probe whose score colors every token; also part of the request. */
   watch?: string | undefined;
 }
 
-/** Where an answer goes while it arrives. */
+/** Receives an answer as it arrives. */
 export interface Sink {
   thinking(text: string, tokens: readonly ToldToken[]): void;
   answer(text: string, tokens: readonly ToldToken[]): void;
@@ -31,19 +31,19 @@ export interface Sink {
 /** How a turn of the conversation ended. */
 export type Turn =
   | { kind: "answered"; cutAtLimit: boolean }
-  /** Stopped by the user; what had arrived is kept in the conversation, where anything had. */
+  /** Stopped by the user. `kept`: whether a partial answer stays in the conversation. */
   | { kind: "stopped"; kept: boolean };
 
-const help = `/reset           forget the conversation
+const help = `/reset           clear the conversation
 /system TEXT     set the system message; /system shows it, /system off removes it
-/think on|off    let the model think or not, where its template can
-/think auto      as the server likes
-/help            this
-/exit            end the chat; Ctrl-D does, too
-Ctrl-C stops an answer. A line that ends with \\ goes on in the next.
-// begins a message with a slash.`;
+/think on|off    turn thinking on or off, if the model's template supports it
+/think auto      use the server's default
+/help            show this help
+/exit            end the chat (also Ctrl-D)
+Ctrl-C stops an answer. End a line with \\ to continue it on the next.
+Start a message with // to send a leading slash.`;
 
-/** A conversation with a model: what was said, and the settings of what comes next. */
+/** A conversation with a model: its messages, and the settings for the next answer. */
 export class ChatSession {
   readonly #ask: Ask;
   readonly #request: Record<string, unknown>;
@@ -61,47 +61,49 @@ export class ChatSession {
   }
 
   /**
-   * Runs a line that is a command.
-   * @returns what to tell, `exit`, or undefined when the line is a message
+   * Runs a line if it is a command.
+   * @returns the reply to show, `exit`, or undefined if the line is a message
    */
-  command(line: string): { tell: string } | "exit" | undefined {
+  command(line: string): { text: string } | "exit" | undefined {
     const [, name, rest = ""] = /^\/(?!\/)(\S*)\s*([\s\S]*)$/.exec(line) ?? [];
     switch (name) {
       case undefined:
         return undefined;
       case "reset":
         this.#messages.length = 0;
-        return { tell: "The conversation is forgotten." };
+        return { text: "Conversation cleared." };
       case "system":
         if (rest !== "") this.#system = rest === "off" ? undefined : rest;
         return {
-          tell: this.#system === undefined ? "No system message." : `System message: ${this.#system}`,
+          text: this.#system === undefined ? "No system message." : `System message: ${this.#system}`,
         };
       case "think":
-        return { tell: this.#think(rest) };
+        return { text: this.#think(rest) };
       case "help":
-        return { tell: help };
+        return { text: help };
       case "exit":
       case "quit":
         return "exit";
       default:
-        return { tell: `There is no command /${name}; /help lists them. // begins a message with a slash.` };
+        return {
+          text: `Unknown command /${name}; see /help. Start a message with // to send a leading slash.`,
+        };
     }
   }
 
   #think(word: string): string {
     const known: Record<string, boolean | undefined> = { on: true, off: false, auto: undefined };
     if (word !== "") {
-      if (!Object.hasOwn(known, word)) return "It is /think on, /think off or /think auto.";
+      if (!Object.hasOwn(known, word)) return "Use /think on, /think off or /think auto.";
       this.#thinking = known[word];
     }
-    if (this.#thinking === undefined) return "Thinking is as the server likes.";
-    return `Thinking is ${this.#thinking ? "on" : "off"}, where the model's template can.`;
+    if (this.#thinking === undefined) return "Thinking: server default.";
+    return `Thinking: ${this.#thinking ? "on" : "off"} (if the model's template supports it).`;
   }
 
   /**
-   * Sends a message and passes the answer on. A turn that fails leaves the conversation as it was; of one that is
-   * stopped, what has arrived stays.
+   * Sends a message and streams the answer. A turn that fails leaves the conversation unchanged; a stopped turn keeps the
+   * partial answer.
    * @throws TaplineError, TimeoutError
    */
   async say(text: string, sink: Sink, signal: AbortSignal): Promise<Turn> {
@@ -120,14 +122,14 @@ export class ChatSession {
         answer += delta.content;
         reason = delta.finishReason ?? reason;
         const tokens = delta.tapline?.tokens ?? [];
-        // Tokens are told once; those of a chunk with both are the thinking's last and the answer's first.
+        // A chunk's tokens are passed once; a chunk with both has the last of the thinking and the first of the answer.
         sink.thinking(delta.reasoning, tokens);
         sink.answer(delta.content, []);
       }
     } catch (error) {
       if (!signal.aborted) throw error;
       const kept = answer.trim() !== "";
-      // Two questions in a row are more than many templates take: without an answer the question goes, too.
+      // Many templates reject two questions in a row, so a question without an answer is dropped.
       if (kept) this.#messages.push(asked, { role: "assistant", content: answer });
       return { kind: "stopped", kept };
     }

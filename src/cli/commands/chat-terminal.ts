@@ -9,20 +9,20 @@ import type { ChatSession } from "./chat-session.js";
 export type Ending = "done" | NodeJS.Signals;
 
 /**
- * A chat with a person at a terminal. Ctrl-C stops the answer in progress, or empties the line; once more, it
- * ends the chat. What is typed while an answer arrives waits until it is there.
+ * A chat with a person at a terminal. Ctrl-C stops the answer in progress, or clears the line; pressed again, it
+ * ends the chat. Text typed while an answer arrives is buffered.
  */
 export class TerminalChat {
   readonly #session: ChatSession;
   readonly #output: WriteStream;
   readonly #gate = new KeyGate(() => this.interrupt("SIGINT"));
   readonly #colors;
-  /** Ctrl-C since the last line. */
+  /** Number of Ctrl-C since the last line. */
   #interrupts = 0;
   #answering: AbortController | undefined;
-  /** The line that is being handled, and those that wait. */
+  /** The line being handled, followed by waiting lines. */
   readonly #lines: string[] = [];
-  /** Lines that go on in the next. */
+  /** Lines that are continued on the next. */
   #earlier: string[] = [];
   #end!: (how: Ending) => void;
   readonly #ended = new Promise<Ending>((resolve) => {
@@ -36,7 +36,7 @@ export class TerminalChat {
   }
 
   async run(input: ReadStream): Promise<Ending> {
-    // A terminal that is gone reads as an end or an error, perhaps before its signal arrives.
+    // A closed terminal reads as an end or an error, perhaps before its signal arrives.
     const gone = () => this.#end("SIGHUP");
     for (const stream of [input, this.#output]) stream.on("error", gone);
     input.on("end", gone);
@@ -78,7 +78,7 @@ export class TerminalChat {
     return how;
   }
 
-  /** Handles the lines that wait, one after the other: several may have arrived at once. */
+  /** Handles the waiting lines one after the other: several may have arrived together. */
   async #readLines(): Promise<void> {
     this.#gate.hold();
     for (let line = this.#lines[0]; line !== undefined; line = this.#lines[0]) {
@@ -98,28 +98,28 @@ export class TerminalChat {
   #prompt = () => {};
   #clearLine = () => {};
 
-  /** What Ctrl-C does, however it arrives; any other signal ends the chat. */
+  /** Handles Ctrl-C, as a key or a signal; any other signal ends the chat. */
   interrupt(signal: NodeJS.Signals): void {
     this.#interrupts++;
     if (signal !== "SIGINT" || this.#interrupts > 1) {
       this.#end(signal);
     } else if (this.#answering !== undefined) {
-      // What was typed ahead was meant for an answer that does not come.
+      // Lines typed ahead were meant to follow the answer that was stopped.
       this.#lines.splice(1);
       this.#answering.abort();
     } else {
       this.#clearLine();
-      this.#tell("Ctrl-C once more ends the chat, and so does Ctrl-D.");
+      this.#tell("Press Ctrl-C again or Ctrl-D to end the chat.");
       this.#prompt();
     }
   }
 
-  /** @returns whether the chat goes on */
+  /** @returns whether the chat continues */
   async #handle(text: string): Promise<boolean> {
     const reply = this.#session.command(text);
     if (reply === "exit") return false;
     if (reply !== undefined) {
-      this.#tell(reply.tell);
+      this.#tell(reply.text);
       return true;
     }
     this.#answering = new AbortController();
@@ -135,14 +135,16 @@ export class TerminalChat {
       if (summary !== "") this.#output.write(`${summary}\n`);
       if (turn.kind === "stopped") {
         this.#tell(
-          turn.kept ? "Stopped; what was said so far is kept." : "Stopped; the question is forgotten.",
+          turn.kept
+            ? "Stopped; the partial answer stays in the conversation."
+            : "Stopped; the question was discarded.",
         );
       } else if (turn.cutAtLimit) {
-        this.#tell("The answer ends at its token limit.");
+        this.#tell("The answer was cut off at the token limit.");
       }
     } catch (error) {
       writer.end();
-      this.#tell(`${sentenceOf(error)} The message is not kept.`);
+      this.#tell(`${sentenceOf(error)} The message was discarded.`);
     } finally {
       this.#answering = undefined;
     }

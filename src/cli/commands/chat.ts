@@ -24,35 +24,39 @@ interface Steering {
   strength: number;
 }
 
-/** A large model may read a long conversation for minutes before it says a word. */
+/** A large model may process a long conversation for minutes before the first token. */
 const silenceMs = 600_000;
 
-/** `tapline chat`: a conversation in a terminal, with a running server or one for the occasion. */
+/** `tapline chat`: a conversation in a terminal, with a running or a temporary server. */
 export function registerChat(program: Command): void {
   program
     .command("chat")
-    .description("Talk to a model in the terminal.")
+    .description("Chat with a model in the terminal.")
     .addOption(serverOption())
-    .option("--model <model>", "start a server with this model for the occasion: demo, a .gguf file, …")
-    .addOption(new Option("--api-key <key>", "key that the server asks for").env("TAPLINE_API_KEY"))
+    .option("--model <model>", "start a temporary server with this model: demo, a .gguf file, …")
+    .addOption(new Option("--api-key <key>", "the server's API key").env("TAPLINE_API_KEY"))
     .option("--system <text>", "system message")
     .option("--system-file <file>", "system message from a file")
-    .addOption(choice("--think <switch>", "whether answers think, where the template can", switches))
-    .option("--max-tokens <number>", "longest answer", integerBetween(1, 1_000_000))
-    .option("--temperature <number>", "0 always takes the likeliest token", numberBetween(0, 100))
-    .option("--seed <number>", "seed of the sampling", integerBetween(0, 2 ** 32 - 1))
+    .addOption(choice("--think <switch>", "turn thinking on or off, if the template supports it", switches))
+    .option("--max-tokens <number>", "maximum length of an answer in tokens", integerBetween(1, 1_000_000))
+    .option(
+      "--temperature <number>",
+      "sampling temperature; 0 always picks the most probable token",
+      numberBetween(0, 100),
+    )
+    .option("--seed <number>", "sampling seed", integerBetween(0, 2 ** 32 - 1))
     .option(
       "--steer <vector:strength>",
-      "steer every answer by a kept vector (tapline vector), in shares of each row's length; may be repeated",
+      "steer every answer along a saved vector (see tapline vector); strength is relative to the activation's norm; repeatable",
       steering,
     )
-    .option("--watch <probe>", "show a kept probe's score (tapline probe) behind every token")
+    .option("--watch <probe>", "color every token by a saved probe's score (see tapline probe)")
     .addHelpText(
       "after",
       `
-In the chat, /help lists what there is: /reset, /system, /think on|off. Ctrl-C
-stops an answer, twice it ends the chat, as Ctrl-D does. From a pipe every line
-is a message, and only answers are written.
+Type /help in the chat for its commands: /reset, /system, /think on|off. Ctrl-C
+stops an answer; Ctrl-C twice or Ctrl-D ends the chat. If input is piped, every
+line is a message, and only the answers are written.
 
 Examples:
   tapline chat
@@ -66,7 +70,7 @@ Examples:
 
 async function chat(options: ChatCommandOptions, command: Command): Promise<void> {
   if (options.model !== undefined && command.getOptionValueSource("url") === "cli") {
-    throw new UsageError("--model starts a server, --url names a running one; say one of them.");
+    throw new UsageError("--model starts a server and --url uses a running one: they cannot be combined.");
   }
   const [{ stoppable, endBy }, { ChatSession }] = await Promise.all([
     import("../stop-signal.js"),
@@ -100,7 +104,7 @@ async function chat(options: ChatCommandOptions, command: Command): Promise<void
       import("../../terminal/index.js"),
       import("../../findings/text.js"),
     ]);
-    const greeting = `${oneLine(server.model)} at ${server.url}; /help lists commands, Ctrl-D ends.`;
+    const greeting = `${oneLine(server.model)} at ${server.url}. Type /help for commands, Ctrl-D to quit.`;
     process.stdout.write(`${dim(greeting, colorsOf(process.stdout))}\n`);
     const terminal = new TerminalChat(session, process.stdout);
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
@@ -125,7 +129,7 @@ interface Server {
   close(): Promise<void>;
 }
 
-/** The server that was named, or one for the occasion; and the model to ask for. */
+/** The running or a temporary server, and the model to request. */
 async function openServer(options: ChatCommandOptions, signal: AbortSignal | undefined): Promise<Server> {
   const own = options.model === undefined ? undefined : await startServer(options.model, signal);
   try {
@@ -139,7 +143,7 @@ async function openServer(options: ChatCommandOptions, signal: AbortSignal | und
     const http = new Transport(url, silenceMs, { apiKey: key ?? "", service: "serve" });
     const { data } = await http.json<{ data: Array<{ id: string }> }>("/v1/models", {});
     const ids = data.map(({ id }) => id);
-    // A router picks among its servers itself.
+    // A router chooses between its servers.
     const model = ids.includes("auto") ? "auto" : ids[0];
     if (model === undefined) throw new TaplineError(`The server at ${url} serves no model.`);
     return {
@@ -169,7 +173,7 @@ async function startServer(model: string, signal: AbortSignal | undefined) {
 
 async function systemMessage({ system, systemFile }: ChatCommandOptions): Promise<string | undefined> {
   if (systemFile === undefined) return system;
-  if (system !== undefined) throw new UsageError("Say either --system or --system-file.");
+  if (system !== undefined) throw new UsageError("--system and --system-file cannot be combined.");
   const { readInput } = await import("../input-files.js");
   return (await readInput(systemFile)).trim();
 }
@@ -178,12 +182,12 @@ function steering(text: string, earlier: Steering[] = []): Steering[] {
   const [, vector, amount = ""] = /^(.+?)(?::([^:]*))?$/.exec(text) ?? [];
   const strength = amount.trim() === "" ? Number.NaN : Number(amount);
   if (vector === undefined || !Number.isFinite(strength)) {
-    throw new InvalidArgumentError("It is a vector's name and a strength, as polite:0.2.");
+    throw new InvalidArgumentError("Write a vector's name and a strength, such as polite:0.2.");
   }
   return [...earlier, { vector, strength }];
 }
 
-/** The `tapline` object of every request; nothing where nothing of it is asked for. */
+/** The `tapline` object of every request; undefined without steering and probe. */
 function liveOf({ steer = [], watch }: ChatCommandOptions): LiveRequest | undefined {
   if (steer.length === 0 && watch === undefined) return undefined;
   return {
@@ -192,7 +196,7 @@ function liveOf({ steer = [], watch }: ChatCommandOptions): LiveRequest | undefi
   };
 }
 
-/** At every layer that the vector has, on every token. */
+/** Applies at every layer of the vector, to every token. */
 function intervention({ vector, strength }: Steering): LiveIntervention {
   return { kind: "steer", vector, strength, strength_unit: "row_norm" };
 }

@@ -1,14 +1,14 @@
-/** One command as shells complete it, from commander's own tree. */
+/** One command as shells complete it, from commander's tree. */
 export interface CompletedCommand {
-  /** Words behind `tapline`; empty for tapline itself. */
+  /** Words after `tapline`; empty for tapline itself. */
   path: string[];
   subcommands: Array<{ name: string; description: string }>;
   options: Array<{ flags: string[]; description: string; takesValue: boolean; choices: string[] }>;
-  /** Words that may stand as an argument. */
+  /** Words accepted as an argument. */
   words: string[];
 }
 
-/** Where nothing else is offered, files are: models, configurations and examples are files. */
+/** Completes file names by default: models, configurations and examples are files. */
 export const scripts: Record<"bash" | "zsh" | "fish", (commands: CompletedCommand[]) => string> = {
   bash,
   zsh,
@@ -69,7 +69,7 @@ complete -o filenames -F _tapline tapline
 `;
 }
 
-/** A function a command: `_arguments` knows how options and arguments go together. */
+/** One function per command: `_arguments` handles options and arguments. */
 function zsh(commands: CompletedCommand[]): string {
   const functions = commands.map((command) => {
     const options = command.options.flatMap(({ flags, description, takesValue, choices }) => {
@@ -154,7 +154,7 @@ ${lines.join("\n")}
 `;
 }
 
-/** Where a command's words belong: behind its own name, and not yet behind that of one of its subcommands. */
+/** The position of a command's words: after its own name, and before that of any subcommand. */
 function condition({ path, subcommands }: CompletedCommand): string {
   const names = subcommands.map(({ name }) => name).join(" ");
   const seen = path.map((word) => `__fish_seen_subcommand_from ${word}`);

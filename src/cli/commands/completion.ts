@@ -1,12 +1,12 @@
 import { Argument, type Command, type Option } from "commander";
 import type { CompletedCommand } from "./completion-scripts.js";
 
-/** `tapline completion`: a script for a shell, made from the commands that there are. */
+/** `tapline completion`: a shell script, generated from the registered commands. */
 export function registerCompletion(program: Command): void {
   program
     .command("completion")
-    .description("Print a completion script for a shell.")
-    .addArgument(new Argument("<shell>", "which shell").choices(["bash", "zsh", "fish"]))
+    .description("Print a shell completion script.")
+    .addArgument(new Argument("<shell>", "shell to generate for").choices(["bash", "zsh", "fish"]))
     .addHelpText(
       "after",
       `
@@ -24,10 +24,10 @@ Examples:
     });
 }
 
-/** Every command of a program with its words, depth first. */
+/** Every command of a program, depth first. */
 export function commandsOf(command: Command, path: string[] = []): CompletedCommand[] {
   const help = command.createHelp();
-  // Commander's own help command and help option are among the visible ones.
+  // Includes commander's help command and option.
   const children = help.visibleCommands(command);
   const own: CompletedCommand = {
     path,

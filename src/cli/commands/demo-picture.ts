@@ -1,9 +1,9 @@
-import { relative } from "node:path";
 import { oneLine } from "../../findings/text.js";
 import { type Canvas, inspectPicture, labelled } from "../../terminal/index.js";
+import { shortPath } from "../output.js";
 import type { DemoReport } from "./demo-run.js";
 
-/** What the demo saw, as a person reads it from top to bottom. */
+/** The demo's results as text. */
 export function demoPicture(report: DemoReport, canvas: Canvas, folder = process.cwd()): string {
   const { model, chat, job, files } = report;
   const { result } = job;
@@ -18,7 +18,7 @@ export function demoPicture(report: DemoReport, canvas: Canvas, folder = process
     ...(chat.thinking.trim() === "" ? [] : row("Thought", oneLine(chat.thinking))),
     ...row("Answered", oneLine(chat.answer) + (chat.finish_reason === "length" ? " …" : "")),
     "",
-    ...row("Looked into", oneLine(job.config.prompt)),
+    ...row("Inspected", oneLine(job.config.prompt)),
     "",
     ...inspectPicture(result, canvas),
     "",
@@ -26,13 +26,13 @@ export function demoPicture(report: DemoReport, canvas: Canvas, folder = process
     ...(files === null
       ? []
       : [
-          ...row("Written", `${shown(files.activations, folder)} (${arraysOf(report)})`),
-          ...row("", shown(files.report, folder)),
+          ...row("Written", `${shortPath(files.activations, folder)} (${arraysOf(report)})`),
+          ...row("", shortPath(files.report, folder)),
         ]),
     ...row("Note", oneLine(result.note)),
     ...row(
       "Next",
-      "tapline workbench opens a page to look inside every token of an answer, and to change layers.",
+      "tapline workbench opens a page where you can inspect every token of an answer and change layers.",
     ),
   ].join("\n");
 }
@@ -43,12 +43,12 @@ function residentSentence({
   largest_norm_difference,
 }: DemoReport): string {
   const layers = capture.layers.map(({ layer }) => layer);
-  const when = captured_while_answering ? "while it answered" : "right behind its answer";
+  const when = captured_while_answering ? "while it was answering" : "right after its answer";
   const apart =
     largest_norm_difference === 0
-      ? "are the same to the last bit"
+      ? "are bit-identical"
       : `differ by at most ${(largest_norm_difference * 100).toPrecision(1)} %`;
-  return `the serving model was captured ${when} (layers ${layers.join(", ")}); its norms and those of the isolated job ${apart}.`;
+  return `captured the serving model ${when} (layers ${layers.join(", ")}); its norms and those of the isolated job ${apart}.`;
 }
 
 function arraysOf({ job }: DemoReport): string {
@@ -56,10 +56,4 @@ function arraysOf({ job }: DemoReport): string {
   const [first, last] = [layers[0]?.layer, layers.at(-1)?.layer];
   const names = first === last ? `layer_${first}` : `layer_${first} … layer_${last}`;
   return `${names}: float32 [1, ${tokens.length}, ${provenance.n_embd}]`;
-}
-
-/** A path as short as it can be said from where the user stands. */
-function shown(path: string, folder: string): string {
-  const near = relative(folder, path);
-  return near.startsWith("..") || near === "" ? path : near;
 }

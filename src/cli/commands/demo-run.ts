@@ -14,15 +14,15 @@ export interface DemoOptions {
   model: string;
   prompt: string;
   question: string;
-  /** Blocks to inspect; evenly spread ones unless told otherwise. */
+  /** Blocks to inspect; evenly spread by default. */
   layers?: number[];
-  /** Folder for what is written. */
+  /** Output folder. */
   out: string;
   signal: AbortSignal;
   onStage: (stage: string) => void;
 }
 
-/** Everything that the demo saw, as `--json` prints it. */
+/** The demo's results, as printed by `--json`. */
 export interface DemoReport {
   services: { inference: string; lab: string };
   model: Capabilities;
@@ -37,30 +37,30 @@ export interface DemoReport {
   /** Whether the resident model was captured between the question and the end of its answer. */
   captured_while_answering: boolean;
   job: CompletedJob<"inspect">;
-  /** How far the norms of the resident model and of the job's own copy are apart, relative to the job's. */
+  /** Largest difference between the norms of the resident model and of the job's copy, relative to the job's. */
   largest_norm_difference: number;
-  /** Null where they could not be written. */
+  /** Null if they could not be written. */
   files: { activations: string; report: string } | null;
   seconds: number;
 }
 
 export interface Demonstrated {
   report: DemoReport;
-  /** Why files are not there. */
+  /** Why files are missing. */
   unwritten?: unknown;
 }
 
-/** Answers of models that think at length are cut here. */
+/** Limit for models that think at length. */
 const answerTokens = 256;
 const captureAttempts = 5;
 
 /**
  * Starts both services on free ports, asks the model, captures it while it answers, runs an inspect job, and
- * writes what came out. Whatever happens, services, ports and jobs are gone when it settles.
+ * writes the results. Services and jobs have ended when the promise settles, even after an error.
  */
 export async function runDemo(options: DemoOptions): Promise<{ report: DemoReport; unwritten?: unknown }> {
   const started = performance.now();
-  // A place that cannot be written to is told before anything is computed.
+  // Checks that the folder is writable before computing anything.
   const folder = await makeFolder(resolve(options.out));
   const closers: Array<() => Promise<unknown>> = [];
   let done = false;
@@ -72,7 +72,7 @@ export async function runDemo(options: DemoOptions): Promise<{ report: DemoRepor
     const model = await serving.capabilities({ signal: options.signal });
     const layers = options.layers ?? spreadLayers(model.n_layer ?? 0, limits.layers);
 
-    options.onStage(`asking ${model.model}, and looking inside`);
+    options.onStage(`asking ${model.model} and capturing its activations`);
     const [{ chat, capture, duringAnswer }, { job, download }] = await Promise.all([
       askAndCapture(serving, model.model as string, spread(layers, limits.capture_layers), options),
       inspect(new Lab(lab), layers, options),
@@ -96,7 +96,7 @@ export async function runDemo(options: DemoOptions): Promise<{ report: DemoRepor
     return await write(report, files, download, options.signal);
   } finally {
     if (!done) await folder.undo();
-    options.onStage("ending the services");
+    options.onStage("stopping the services");
     for (const close of closers.reverse()) await close();
   }
 }
@@ -117,8 +117,8 @@ async function startServices(
 }
 
 /**
- * Asks, and sends the capture right behind the question: it gets its turn on the generation thread, between two
- * steps of the answer. A tiny model may have answered before; then both are sent again, the capture ahead.
+ * Sends the question, then the capture, which runs on the generation thread between two steps of the answer. A tiny model
+ * may finish its answer before that; then both are sent again, the capture first.
  */
 async function askAndCapture(
   serving: ServingModel,
@@ -168,7 +168,7 @@ async function inspect(lab: Lab, layers: number[], { model, prompt, signal }: De
   return { job, download };
 }
 
-/** Writes what the demo saw; it can be shown without its files, too. */
+/** Writes the results; the demo can also be shown if that fails. */
 async function write(
   report: DemoReport,
   files: NonNullable<DemoReport["files"]>,
@@ -187,7 +187,7 @@ async function write(
   }
 }
 
-/** Largest relative difference between the norms that both have. */
+/** Largest relative difference between corresponding norms. */
 function largestDifference(capture: CaptureResult, job: CompletedJob<"inspect">): number {
   let largest = 0;
   for (const { layer, norms } of capture.layers) {

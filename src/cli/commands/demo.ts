@@ -12,18 +12,22 @@ export function registerDemo(program: Command): void {
   program
     .command("demo")
     .description(
-      "Start both services on free ports, ask the model, look inside it while it answers, and end.",
+      "Two-second tour: start a server and a Lab, ask one question, show what happened inside, and exit.",
     )
-    .option("--model <model>", "demo, a .gguf file, or a directory that holds one model", "demo")
-    .option("--prompt <text>", "raw text to look into", "The capital of France is")
-    .option("--question <text>", "what to ask in the model's chat template", "What is the capital of France?")
+    .option("--model <model>", "demo, a .gguf file, or a directory with one model", "demo")
+    .option("--prompt <text>", "raw text to inspect", "The capital of France is")
+    .option(
+      "--question <text>",
+      "question to ask, using the model's chat template",
+      "What is the capital of France?",
+    )
     .option(
       "--layers <list>",
-      "blocks to inspect, as 0,3,7 or 0-7 (default: up to 8, evenly spread)",
+      "blocks to inspect, such as 0,3,7 or 0-7 (default: up to 8, evenly spread)",
       layerList,
     )
-    .option("--out <directory>", "where activations and report are written", "tapline-demo")
-    .option("--json", "print everything as JSON, for programs")
+    .option("--out <directory>", "folder for activations and report", "tapline-demo")
+    .option("--json", "print everything as JSON")
     .action(runDemoCommand);
 }
 

@@ -13,41 +13,41 @@ interface AddOptions {
   revision?: string;
 }
 
-/** `tapline dictionary`: published sparse dictionaries, kept by name for `tapline features` and `compare`. */
+/** `tapline dictionary`: published sparse dictionaries, saved by name for `tapline features` and `compare`. */
 export function registerDictionary(program: Command): void {
   const dictionary = program
     .command("dictionary")
-    .description("Sparse dictionaries by name: add a published one, list, show, remove.");
+    .description("Manage saved sparse dictionaries (SAEs): add, list, show, remove.");
   hereCommand(
     dictionary,
     "add",
-    "Keep a published dictionary: its folder or file of weights, here or on the hub.",
+    "Save a published dictionary from a local path or the hub (its folder or weight file).",
   )
-    .argument("<name>", "letters, digits, dots, dashes")
-    .argument("<place>", "a path, or owner/name/folder of the hub")
+    .argument("<name>", "name: letters, digits, dots, dashes")
+    .argument("<place>", "a path, or owner/name/folder on the hub")
     .option(
       "--layer <number>",
-      "block that it reads, where its files do not say",
+      "block it was trained on, if its files do not record one",
       integerBetween(0, limits.layer_index),
     )
     .addOption(
       choice(
         "--point <point>",
-        "what of that block, where its files do not say (default: block_out)",
+        "hook point it was trained on, if its files do not record one (default: block_out)",
         blockPoints,
       ),
     )
     .option(
       "--k <number>",
-      "features that stay active, where its files do not say",
+      "number of active features (TopK), if its files do not record it",
       integerBetween(1, limits.feature_index),
     )
-    .option("--revision <revision>", "branch, tag or commit of the hub (default: main)")
+    .option("--revision <revision>", "branch, tag or commit on the hub (default: main)")
     .addHelpText(
       "after",
       `
 Layouts: SAELens, Gemma Scope 1 and 2, Llama Scope, sparsify,
-dictionary_learning, Qwen-Scope, Goodfire, and what tapline sae writes.
+dictionary_learning, Qwen-Scope, Goodfire, and files written by tapline sae.
 
 Examples:
   tapline dictionary add mine tapline-sae-1a2b3c4d/sae-layer-5.safetensors

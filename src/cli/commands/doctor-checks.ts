@@ -14,13 +14,13 @@ import { nameOf, type RpcServer, reachRpcServers } from "../../models/rpc.js";
 import { bytes } from "../../terminal/index.js";
 import { sentenceOf } from "../exit-code.js";
 
-/** One thing that was looked at. */
+/** The result of one check. */
 export interface Finding {
   check: string;
-  /** A problem keeps something from working, a warning may. */
+  /** A problem prevents something from working; a warning might. */
   status: "ok" | "warning" | "problem";
   finding: string;
-  /** What to do, unless all is well. */
+  /** What to do about a problem or warning. */
   advice?: string;
 }
 
@@ -34,17 +34,17 @@ const problem = unwell("problem");
 type Native = typeof import("../../native/index.js");
 
 const run = promisify(execFile);
-/** Below this, a model of any use does not fit. */
+/** Below this, no useful model fits. */
 const littleMemory = 2e9;
 const littleDisk = 5e9;
 const noDisk = 200e6;
-/** A hub that is slower than this is as good as none. */
+/** A slower hub counts as unreachable. */
 const hubMs = 5000;
 
 /**
- * Looks at everything in order; what goes wrong in looking is a finding, too.
- * @param onDownload told of the model's download, where it has to come from the hub first
- * @param ports of the services, by name
+ * Runs all checks in order. An error during a check is also a finding.
+ * @param onDownload progress of the model's download, if it has to be downloaded from the hub
+ * @param ports the services' ports by name
  */
 export async function findings(
   model: string,
@@ -62,7 +62,7 @@ export async function findings(
   return found;
 }
 
-/** Whether a version of Node.js is one that tapline runs on. */
+/** Checks that tapline supports a version of Node.js. */
 export function nodeVersion(version: string): Finding {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const finding = `Node.js ${version}`;
@@ -86,10 +86,10 @@ async function addon(): Promise<{ finding: Finding; module?: Native }> {
   }
 }
 
-/** Only a build needs it, so without one it is a problem only when there is nothing built. */
+/** Only a build needs the toolchain, so a missing one is a problem only if nothing is built. */
 async function toolchain(native: Native | undefined): Promise<Finding> {
   try {
-    // The build is plain JavaScript outside src/, at the same distance from dist/.
+    // The build is plain JavaScript outside src/, at the same relative path from dist/.
     const folder = new URL("../../../scripts/build/toolchain.js", import.meta.url).href;
     const { checkToolchain } = (await import(folder)) as {
       checkToolchain(backend: string): { cmake: string; ninja?: string; ccache?: string };
@@ -102,13 +102,13 @@ async function toolchain(native: Native | undefined): Promise<Finding> {
   }
 }
 
-/** @param message what is missing: how to bring it */
+/** @param message "what is missing: how to install it" */
 export function notBuildable(message: string, built: boolean): Finding {
-  const [what, advice = "install tapline again."] = message.split(": ");
+  const [what, advice = "reinstall tapline."] = message.split(": ");
   return {
     check: "toolchain",
     status: built ? "warning" : "problem",
-    finding: `${what}; the addon cannot be built again.`,
+    finding: `${what}; the addon cannot be rebuilt.`,
     advice: advice.charAt(0).toUpperCase() + advice.slice(1),
   };
 }
@@ -129,11 +129,11 @@ async function graphics(native: Native): Promise<Finding> {
     () => "",
   );
   if (!seen.startsWith("GPU")) {
-    return ok(check, `none; ${availableParallelism()} processor threads compute`);
+    return ok(check, `none; using ${availableParallelism()} processor threads`);
   }
   return warning(
     check,
-    `${seen.replace(/ \(UUID.*/, "")} is here, and the addon is built for ${backend}.`,
+    `${seen.replace(/ \(UUID.*/, "")} is present, but the addon is built for ${backend}.`,
     "Install the CUDA toolkit and run `TAPLINE_BACKEND=cuda npm run build:native`.",
   );
 }
@@ -142,17 +142,21 @@ function memory(): Finding {
   const { free, total } = hostMemory();
   const finding = `${bytes(free)} of ${bytes(total)} free`;
   if (free >= littleMemory) return ok("memory", finding);
-  return warning("memory", finding, "End other programs; a model takes the size of its file and more.");
+  return warning(
+    "memory",
+    finding,
+    "Close other programs: a model needs at least as much memory as its file size.",
+  );
 }
 
 async function disk(): Promise<Finding[]> {
   const { taplineHome } = await import("../../files/home.js");
-  // What is wrong with the settings is a finding about the hub.
+  // Invalid settings are reported by the hub check.
   const settings = await hubSettings().catch(() => undefined);
   return Promise.all([
     ...(settings === undefined
       ? []
-      : [diskOf("cache", settings.cache, "make room with tapline rm, or set HF_HOME to another disk.")]),
+      : [diskOf("cache", settings.cache, "free space with tapline rm, or set HF_HOME to another disk.")]),
     diskOf("jobs", taplineHome(), "remove jobs with tapline rm, or set TAPLINE_HOME to another disk."),
   ]);
 }
@@ -165,18 +169,18 @@ async function diskOf(check: string, folder: string, remedy: string): Promise<Fi
     const variable = check === "cache" ? "HF_HOME" : "TAPLINE_HOME";
     return problem(
       check,
-      `${folder} cannot be written by this account.`,
-      `Change its owner, or set ${variable} to a folder of yours.`,
+      `No write permission for ${folder}.`,
+      `Change its owner, or set ${variable} to another folder.`,
     );
   }
   const { bavail, bsize } = await statfs(there);
   const free = bavail * bsize;
   const status = free < noDisk ? "problem" : free < littleDisk ? "warning" : "ok";
-  const advice = `Little is left in ${dirname(folder)}: ${remedy}`;
+  const advice = `Little space left in ${dirname(folder)}: ${remedy}`;
   return { check, status, finding: `${folder}, ${bytes(free)} free`, ...(status !== "ok" && { advice }) };
 }
 
-/** The folder, or what is there of the way to it: looking creates nothing. */
+/** The folder or its nearest existing parent: checks create nothing. */
 async function existing(folder: string): Promise<string> {
   const found = await stat(folder).then(
     () => true,
@@ -190,11 +194,11 @@ async function allPorts(ports: Readonly<Record<string, number>>): Promise<Findin
     Object.entries(ports).map(async ([service, port]): Promise<Finding> => {
       const check = "port";
       if (await isFree(port)) return ok(check, `${port} (${service}) is free`);
-      if (await isTapline(port)) return ok(check, `${port} (${service}) is held by tapline`);
+      if (await isTapline(port)) return ok(check, `${port} (${service}) is in use by tapline`);
       return warning(
         check,
-        `${port} (${service}) is held by another program.`,
-        "Stop that, or start tapline with --port.",
+        `${port} (${service}) is in use by another program.`,
+        "Stop it, or start tapline with --port.",
       );
     }),
   );
@@ -208,7 +212,7 @@ function isFree(port: number): Promise<boolean> {
   });
 }
 
-/** Both kinds of service tell their health to programs, in JSON. */
+/** Both kinds of service report their health as JSON. */
 async function isTapline(port: number): Promise<boolean> {
   const answers = await Promise.all(["/lab/v1/health", "/health"].map((path) => json(port, path)));
   return answers.some((answer) => answer !== undefined && "status" in answer);
@@ -237,7 +241,7 @@ function json(port: number, path: string): Promise<Record<string, unknown> | und
   });
 }
 
-/** Whether anything answers there, whatever it says. */
+/** Whether anything responds there. */
 function answers(endpoint: string): Promise<boolean> {
   return fetch(endpoint, { method: "HEAD", redirect: "manual", signal: AbortSignal.timeout(hubMs) }).then(
     () => true,
@@ -249,29 +253,29 @@ async function hub(): Promise<Finding> {
   try {
     const { endpoint, offline, token } = await hubSettings();
     const as = token === undefined ? "without a token" : "with a token";
-    if (offline) return ok("hub", `${endpoint} is not asked: HF_HUB_OFFLINE is set`);
-    if (await answers(endpoint)) return ok("hub", `${endpoint} answers, ${as}`);
+    if (offline) return ok("hub", `${endpoint} not contacted: HF_HUB_OFFLINE is set`);
+    if (await answers(endpoint)) return ok("hub", `${endpoint} responds, ${as}`);
     return warning(
       "hub",
-      `${endpoint} does not answer`,
-      "Models that are here work; to download others, check the network, a proxy, or HF_ENDPOINT.",
+      `${endpoint} does not respond`,
+      "Downloaded models still work. To download more, check the network, the proxy and HF_ENDPOINT.",
     );
   } catch (error) {
-    return problem("hub", sentenceOf(error), "Set the variable right.");
+    return problem("hub", sentenceOf(error), "Fix the variable.");
   }
 }
 
 async function rpcServer(server: RpcServer): Promise<Finding> {
   try {
     await reachRpcServers([server]);
-    return ok("rpc", `${nameOf(server)} answers`);
+    return ok("rpc", `${nameOf(server)} responds`);
   } catch (error) {
-    const advice = "Start rpc-server there, from the same llama.cpp; docs/scaling.md says how.";
+    const advice = "Start rpc-server there, from the same llama.cpp version; see docs/scaling.md.";
     return problem("rpc", sentenceOf(error), advice);
   }
 }
 
-/** Resolves a model and lays it out in memory. */
+/** Resolves a model and estimates its memory. */
 async function modelFits(
   model: string,
   native: Native | undefined,
@@ -283,15 +287,15 @@ async function modelFits(
     const size = weights.reduce((sum, file) => sum + file.bytes, 0);
     if (native === undefined) return ok(check, `${model}, ${bytes(size)}`);
     const { needed, fits, sentence } = judgeMemory(await native.estimateMemory({ path }));
-    const finding = `${model}, ${bytes(size)}; served with the usual context it takes ${bytes(needed)}`;
+    const finding = `${model}, ${bytes(size)}; needs ${bytes(needed)} of memory with the default context`;
     if (fits === "yes") return ok(check, finding);
     return {
       check,
       status: fits === "no" ? "problem" : "warning",
       finding: sentence,
-      advice: "Take a smaller quantisation or --ctx-size, or spread it with --rpc.",
+      advice: "Use a smaller quantisation or --ctx-size, or split the model with --rpc.",
     };
   } catch (error) {
-    return problem(check, sentenceOf(error), "Name another with --model.");
+    return problem(check, sentenceOf(error), "Choose another model with --model.");
   }
 }

@@ -9,17 +9,17 @@ interface DoctorOptions {
   json?: boolean;
 }
 
-/** `tapline doctor`: what a machine has and lacks, and what to do about it. */
+/** `tapline doctor`: checks a machine and suggests fixes. */
 export function registerDoctor(program: Command): void {
   program
     .command("doctor")
     .description("Check this machine: toolchain, addon, GPU, memory, disk, ports, hub, and a model.")
     .option("--model <model>", modelHelp, "demo")
     .option("--rpc <servers>", rpcHelp, rpcServers)
-    .option("--json", "print the findings as JSON, for programs")
+    .option("--json", "print the findings as JSON")
     .addHelpText(
       "after",
-      "\nThe exit code is 1 when there is a problem, 0 with warnings only.\n\nExamples:\n  tapline doctor\n  tapline doctor --model owner/name:Q4_K_M",
+      "\nThe exit code is 1 if there is a problem, and 0 if there are only warnings.\n\nExamples:\n  tapline doctor\n  tapline doctor --model owner/name:Q4_K_M",
     )
     .action(examine);
 }
@@ -42,7 +42,7 @@ async function examine(options: DoctorOptions): Promise<void> {
 
 const signs = { ok: "✓", warning: "!", problem: "✘" };
 
-/** Findings as a person reads them, each with what to do below it. @param wrap the terminal's */
+/** Findings as text, each followed by its advice. @param wrap the terminal's line wrapping */
 export function findingLines(
   found: readonly Finding[],
   width: number,

@@ -3,8 +3,8 @@ import type { Execution, ExecutionList } from "../../contracts/execution.js";
 import { UserError } from "../../contracts/user-error.js";
 
 /**
- * A request that a server remembers.
- * @param name its id, the id's beginning, or `last`: the newest that has ended
+ * A request recorded by a server.
+ * @param name its id, a prefix of its id, or `last` for the newest finished one
  * @throws UserError
  */
 export async function findExecution(http: Transport, name: string): Promise<Execution> {
@@ -16,8 +16,8 @@ export async function findExecution(http: Transport, name: string): Promise<Exec
   if (one === undefined || found.length > 1) {
     throw new UserError(
       one === undefined
-        ? `The server remembers no request ${name}; it keeps the last ones only.`
-        : `${found.length} requests begin with ${name}.`,
+        ? `The server has no record of request ${name}; it keeps only recent ones.`
+        : `${found.length} requests start with ${name}.`,
     );
   }
   return http.json<Execution>(`/executions/${one.id}`);

@@ -7,11 +7,11 @@ interface ExecutionsOptions extends ServerOptions {
   clear?: boolean;
 }
 
-/** `tapline executions`: what recent requests to a server sent and got. */
+/** `tapline executions`: recent requests to a server and their responses. */
 export function registerExecutions(program: Command): void {
-  serverCommand(program, "executions", "Show what recent requests to a running server sent and got.")
-    .argument("[id]", "one request in full: its id, the beginning of it, or last")
-    .option("--clear", "forget finished requests")
+  serverCommand(program, "executions", "Show recent requests to a running server and their responses.")
+    .argument("[id]", "show one request in full: its id, a prefix of it, or last")
+    .option("--clear", "clear finished requests")
     .addHelpText(
       "after",
       "\nExamples:\n  tapline executions\n  tapline executions last\n  tapline executions --clear",
@@ -21,14 +21,14 @@ export function registerExecutions(program: Command): void {
 
 async function executions(name: string | undefined, options: ExecutionsOptions): Promise<void> {
   if (options.clear && name !== undefined) {
-    throw new UsageError("--clear forgets every request that has ended; it takes no id.");
+    throw new UsageError("--clear removes all finished requests and takes no id.");
   }
   const { Transport, terminal, print, printJson } = await serverTools();
   const http = new Transport(options.url, 10_000, { service: "serve" });
   const canvas = terminal.canvasOf(process.stdout);
   if (options.clear) {
     const answer = await http.json("/executions", { method: "DELETE" });
-    return options.json ? printJson(answer) : print("Finished requests are forgotten.");
+    return options.json ? printJson(answer) : print("Finished requests cleared.");
   }
   if (name === undefined) {
     const list = await http.json<ExecutionList>("/executions");

@@ -18,17 +18,17 @@ interface ListOptions extends LabOptions {
   limit?: number;
 }
 
-/** `tapline jobs`, `job` and `cancel`: what a running Lab did, does and shall stop doing. */
+/** `tapline jobs`, `job` and `cancel`: the jobs of a running Lab. */
 export function registerJobs(program: Command): void {
   const withLab = (name: string, description: string) =>
     program
       .command(name)
       .description(description)
       .addOption(labOption())
-      .option("--json", "print what the Lab answers as JSON, for programs");
+      .option("--json", "print the Lab's response as JSON");
 
   withLab("jobs", "List a running Lab's jobs, newest first.")
-    .option("--limit <number>", "show so many", integerBetween(1, 100), 20)
+    .option("--limit <number>", "number of jobs to show", integerBetween(1, 100), 20)
     .addHelpText(
       "after",
       `
@@ -38,10 +38,10 @@ Examples:
     )
     .action(list);
 
-  withLab("job", "Show a job of a running Lab; a finished one is drawn.")
-    .argument("<id>", "the job's id, the beginning of it, last for the newest, or a job.json file")
-    .option("--wait", "wait until it has ended; exit code 1 unless it completed")
-    .option("--out <folder>", "download its artifacts")
+  withLab("job", "Show a job of a running Lab, with its results if it has finished.")
+    .argument("<id>", "the job's id, a prefix of it, last for the newest job, or a job.json file")
+    .option("--wait", "wait until it ends; exit with code 1 unless it completes")
+    .option("--out <folder>", "download its artifacts to this folder")
     .addHelpText(
       "after",
       `
@@ -52,8 +52,8 @@ Examples:
     )
     .action(show);
 
-  withLab("cancel", "Stop a job; a finished one stays as it is.")
-    .argument("<id>", "the job's id, the beginning of it, or last for the newest")
+  withLab("cancel", "Cancel a job. Finished jobs are not affected.")
+    .argument("<id>", "the job's id, a prefix of it, or last for the newest job")
     .addHelpText("after", "\nExamples:\n  tapline cancel last")
     .action(cancel);
 }
@@ -106,12 +106,12 @@ async function show(name: string, options: JobOptions): Promise<void> {
     if (unwritten !== undefined) throw unwritten;
     if (options.wait && job.status !== "completed") process.exitCode = 1;
   } catch (error) {
-    // The job is not this command's: it goes on.
+    // Another command submitted the job: it continues.
     if (signal.aborted) return endBy(signal.reason);
     throw error;
   }
 
-  /** What cannot be written is told behind what can be shown. */
+  /** An error while writing is reported after the job is shown. */
   async function saved(job: Job): Promise<{ files: string[]; unwritten?: unknown }> {
     if (options.out === undefined) return { files: [] };
     try {
@@ -138,7 +138,7 @@ async function show(name: string, options: JobOptions): Promise<void> {
   }
 }
 
-/** A job as an experiment left it beside its artifacts. @throws UsageError, InvalidInput */
+/** A job from the job.json next to an experiment's artifacts. @throws UsageError, InvalidInput */
 async function readJob(path: string): Promise<Job> {
   const [{ readConfig }, { Job: schema, validate }] = await Promise.all([
     import("../input-files.js"),

@@ -19,28 +19,28 @@ export function registerLab(program: Command): void {
   program
     .command("lab")
     .description(
-      "Serve isolated experiments: inspect, compare, probe, sae, features, extract, drift, patch_sweep, explain.",
+      "Run the Lab service for experiments: inspect, compare, probe, sae, features, extract, drift, patch_sweep, explain.",
     )
-    .option("--port <number>", "port on 127.0.0.1; 0 takes any free one", integerBetween(0, 65535), ports.lab)
-    .option("--home <directory>", "where jobs are kept (default: $TAPLINE_HOME or ~/.tapline)")
+    .option("--port <number>", "port on 127.0.0.1; 0 picks a free port", integerBetween(0, 65535), ports.lab)
+    .option("--home <directory>", "folder for jobs (default: $TAPLINE_HOME or ~/.tapline)")
     .option(
       "--queue <number>",
-      "waiting places beside the running job",
+      "number of jobs that may wait while one is running",
       integerBetween(0, limits.queue_capacity),
       0,
     )
     .option("--rpc <servers>", rpcHelp, rpcServers)
     .option(
       "--gpu-layers <number>",
-      "blocks kept on GPUs (default: as many as their free memory takes)",
+      "number of blocks to load on GPUs (default: as many as fit)",
       integerBetween(0, 100_000),
     )
     .option(
       "--device <names>",
-      "GPUs that may hold blocks, as tapline doctor names them; none: the processor only (default: all)",
+      "GPUs to use, by their names in tapline doctor, or none for CPU only (default: all)",
       deviceNames,
     )
-    .option("--force", "load models that do not seem to fit into memory")
+    .option("--force", "load models even if they may not fit in memory")
     .action(runLab);
 }
 

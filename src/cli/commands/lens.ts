@@ -14,19 +14,19 @@ interface FitOptions {
   quiet?: boolean;
 }
 
-/** `tapline lens`: lenses that translate, kept by name for `tapline inspect --lens`. */
+/** `tapline lens`: Jacobian and tuned lenses, saved by name for `tapline inspect --lens`. */
 export function registerLens(program: Command): void {
   const lens = program
     .command("lens")
-    .description("Jacobian and tuned lenses by name: add a published one, fit one, list, show, remove.");
-  hereCommand(lens, "add", "Keep a lens: its file of weights or the folder of it, here or on the hub.")
-    .argument("<name>", "letters, digits, dots, dashes")
-    .argument("<place>", "a path, owner/name/path of the hub, or demo: the embedded model's")
-    .option("--revision <revision>", "branch, tag or commit of the hub (default: main)")
+    .description("Manage saved Jacobian and tuned lenses: add, fit, list, show, remove.");
+  hereCommand(lens, "add", "Save a published lens from a local path or the hub (its weight file or folder).")
+    .argument("<name>", "name: letters, digits, dots, dashes")
+    .argument("<place>", "a path, owner/name/path on the hub, or demo for the embedded model's lens")
+    .option("--revision <revision>", "branch, tag or commit on the hub (default: main)")
     .addHelpText(
       "after",
       `
-Layouts: Jacobian lens (*_jacobian_lens.pt), tuned lens (params.pt beside its
+Layouts: Jacobian lens (*_jacobian_lens.pt), tuned lens (params.pt next to its
 config.json), and tapline's own.
 
 Examples:
@@ -36,15 +36,18 @@ Examples:
   tapline inspect "The capital of France is" --lens demo`,
     )
     .action(add);
-  hereCommand(lens, "fit", "Fit a lens here: from each block's output to the last block's, by least squares.")
-    .argument("<name>", "letters, digits, dots, dashes")
-    .requiredOption("--from <folder>", "an extraction of every token's rows, the last block's among them")
-    .option("--model <model>", "the model that the extraction was made with (default: demo)")
-    .option("--quiet", "no progress")
+  hereCommand(lens, "fit", "Fit a lens by least squares, from each block's output to the last block's.")
+    .argument("<name>", "name: letters, digits, dots, dashes")
+    .requiredOption(
+      "--from <folder>",
+      "an extraction of every token's activations, including the last block's",
+    )
+    .option("--model <model>", "the model used for the extraction (default: demo)")
+    .option("--quiet", "hide progress")
     .addHelpText(
       "after",
       `
-Every tenth text is held out: on it the lens is compared with the logit lens.
+Every tenth text is held out, to compare the lens with the logit lens.
 
 Examples:
   tapline extract --data texts.txt --layers 0-7 --out rows
@@ -125,7 +128,7 @@ function line({ kind, layers, n_embd, layout }: StoredLens): string {
   return `${kind}, blocks ${blocksOf(layers)}, width ${n_embd} (${layout})`;
 }
 
-/** `0-6`, or all of them where they are not consecutive. */
+/** `0-6` if consecutive, otherwise the full list. */
 function blocksOf(layers: readonly number[]): string {
   const [first] = layers;
   const last = layers.at(-1);
@@ -140,13 +143,13 @@ export function picture(stored: StoredLens): string {
   return [
     `${name}  ${sha256.slice(0, 16)}`,
     `${kind} lens, ${formula}, of ${n_embd} values, from ${layout}`,
-    `translates the output of block ${blocksOf(layers)}${trained_on === null ? "" : ` of ${trained_on}`}` +
+    `reads the output of block ${blocksOf(layers)}${trained_on === null ? "" : ` of ${trained_on}`}` +
       `${texts === null ? "" : `, fitted on ${texts} texts`}`,
     ...(fit === null
       ? []
       : [
-          "KL of the model's output, on held-out tokens:",
-          ...[["block", "lens", "plain lens"], ...fit.map(figures)].map((cells) =>
+          "KL to the model's output on held-out tokens:",
+          ...[["block", "lens", "logit lens"], ...fit.map(figures)].map((cells) =>
             cells.map((cell) => cell.padStart(12)).join(""),
           ),
         ]),

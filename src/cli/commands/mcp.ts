@@ -11,21 +11,23 @@ interface LabOptions {
   artifacts?: string;
 }
 
-/** `tapline mcp`: tools for agents, over stdin and stdout. No port is opened. */
+/** `tapline mcp`: tools for agents over stdin and stdout, without opening a port. */
 export function registerMcp(program: Command): void {
   const mcp = program
     .command("mcp")
-    .description("Offer tools to an agent over stdio (Model Context Protocol); started by the agent's host.");
+    .description("MCP server over stdio: gives an agent tools. Started by the agent's host application.");
   mcp
     .command("research")
-    .description("list_studies, get_study, get_discussion and, where allowed, save_private_draft.")
+    .description(
+      "Tools for studies: list_studies, get_study, get_discussion and, if allowed, save_private_draft.",
+    )
     .addHelpText(
       "after",
       `
 Environment:
   ${names.url}           https address of the studies service
-  ${names.token}         token from its page Agent access
-  ${names.caFile}       PEM file to trust, not the system's authorities
+  ${names.token}         token from its "Agent access" page
+  ${names.caFile}       PEM file to trust instead of the system's CAs
   ${names.allowDrafts}  1 adds save_private_draft; the token needs
                                the scope drafts:write`,
     )
@@ -33,11 +35,14 @@ Environment:
   mcp
     .command("lab")
     .description(
-      "lab_health, lab_jobs, lab_job, lab_submit, lab_cancel, lab_artifacts, serving_…: experiments.",
+      "Tools for experiments: lab_health, lab_jobs, lab_job, lab_submit, lab_cancel, lab_artifacts, serving_…",
     )
     .addOption(labOption())
     .addOption(serverOption())
-    .option("--artifacts <folder>", "where lab_artifacts may download to (default: nowhere)")
+    .option(
+      "--artifacts <folder>",
+      "folder into which lab_artifacts may download (default: downloads disabled)",
+    )
     .action(runLab);
 }
 
@@ -70,7 +75,7 @@ async function runLab(options: LabOptions): Promise<void> {
   const labUrl = options.lab ?? usualLab;
   const { hostname, origin } = new URL(options.url);
   if (!["localhost", "127.0.0.1", "[::1]"].includes(hostname)) {
-    throw new UsageError(`Only a model served on this machine can be looked into, not one on ${hostname}.`);
+    throw new UsageError(`--url must be a server on this machine, got ${hostname}.`);
   }
   const tools = {
     lab: new Lab(labUrl),

@@ -1,15 +1,18 @@
 import type { Command } from "commander";
 
-/** `tapline models`: what is cached, from the files' own headers. */
+/** `tapline models`: cached models, from the headers of their files. */
 export function registerModels(program: Command): void {
   program
     .command("models")
-    .description("List the GGUF models in the hub's shared cache, without loading them.")
-    .option("--points <model>", "load one, and tell which points of its blocks can be read and changed")
-    .option("--json", "print everything that is known as JSON, for programs")
+    .description("List the GGUF models in the shared Hugging Face cache, without loading them.")
+    .option(
+      "--points <model>",
+      "load a model and list which hook points of its blocks can be read and changed",
+    )
+    .option("--json", "print all details as JSON")
     .addHelpText(
       "after",
-      "\nThe first column is what --model, pull and rm take.\n\nExamples:\n  tapline models\n  tapline models --points demo\n  tapline models --json | jq -r '.models[].id'",
+      "\nThe ids in the first column work with --model, pull and rm.\n\nExamples:\n  tapline models\n  tapline models --points demo\n  tapline models --json | jq -r '.models[].id'",
     )
     .action(list);
 }
@@ -28,7 +31,7 @@ async function list(options: { json?: boolean; points?: string }): Promise<void>
   const { folder, models, unfinished } = contents;
   const lines =
     models.length === 0
-      ? [`The cache ${folder} holds no GGUF model; tapline pull brings one.`]
+      ? [`No GGUF models in the cache ${folder}. Download one with tapline pull.`]
       : table(
           [
             { title: "model", least: 24 },
@@ -53,14 +56,14 @@ async function list(options: { json?: boolean; points?: string }): Promise<void>
   for (const { repository, bytes: size, underWay } of unfinished) {
     lines.push(
       underWay
-        ? `${repository} is being downloaded; ${bytes(size)} are here.`
-        : `${repository} has an unfinished download of ${bytes(size)}: tapline pull continues it, tapline rm removes it.`,
+        ? `${repository} is being downloaded: ${bytes(size)} so far.`
+        : `${repository} has an unfinished download of ${bytes(size)}: tapline pull resumes it, tapline rm removes it.`,
     );
   }
   await print(lines.join("\n"));
 }
 
-/** What each point of a model's blocks is, or why it has none. */
+/** The meaning of each hook point of a model's blocks, or why it is not available. */
 async function pointsOf(id: string, asJson: boolean): Promise<void> {
   const [{ resolveModel }, { Model, points }, { canvasOf, table }, { print, printJson }] = await Promise.all([
     import("../../models/resolve.js"),
@@ -88,8 +91,8 @@ async function pointsOf(id: string, asJson: boolean): Promise<void> {
         ...table(
           [
             { title: "point", least: 9 },
-            { title: "there", least: 5 },
-            { title: "what it is, or why it is not there" },
+            { title: "available", least: 9 },
+            { title: "meaning, or why it is not available" },
           ],
           found.map(({ point, supported, reason, layers }) => [
             point,
@@ -108,18 +111,18 @@ async function pointsOf(id: string, asJson: boolean): Promise<void> {
 }
 
 const meanings = {
-  block_in: "the residual stream before a block",
-  attention: "how much each token reads of each, by head",
-  head_out: "what each head read, before the output projection",
-  attn_out: "what its attention adds, or what mixes tokens in its place",
-  mid: "the stream between the two halves",
-  router: "which experts were chosen for each token, and their weights",
-  ffn_out: "what its MLP adds, or its experts",
-  block_out: "the stream behind the block",
+  block_in: "the residual stream into the block",
+  attention: "attention weights by head",
+  head_out: "each head's output, before the output projection",
+  attn_out: "what attention, or another token mixer, adds to the residual stream",
+  mid: "the residual stream between attention and MLP",
+  router: "the experts chosen for each token, and their weights",
+  ffn_out: "what the MLP or the experts add to the residual stream",
+  block_out: "the residual stream after the block",
 };
 
 const forms = {
   parallel: "attention and MLP read the same input",
-  normed: "what is added to the stream has gone through a norm",
-  scaled: "what is added to the stream is scaled",
+  normed: "what is added to the residual stream is normalized first",
+  scaled: "what is added to the residual stream is scaled",
 };

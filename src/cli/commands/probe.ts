@@ -6,20 +6,20 @@ import { figure, positionOption, registerKept } from "../kept.js";
 import { integerBetween } from "../options.js";
 
 /**
- * `tapline probe make`, `list`, …: probes by name, for the requests of a running server. `tapline probe` itself is the
+ * `tapline probe make`, `list`, …: saved probes, for requests to a running server. `tapline probe` itself is the
  * experiment.
  */
 export function registerProbes(program: Command): void {
   const probe = program.commands.find((command) => command.name() === "probe");
-  if (probe === undefined) throw new Error("There is no command probe to add to.");
+  if (probe === undefined) throw new Error("The probe command is not registered.");
   registerKept<StoredProbe>(probe, {
     noun: "probe",
     makes: {
-      description: "Train a probe on two lists of texts on the model that serves, and keep it.",
-      positive: `texts that score 1, one a line, or JSON, JSON Lines, CSV; ${liveLimits.probe_texts} to ${liveLimits.texts}`,
-      negative: "texts that score 0",
+      description: "Train a probe on two lists of texts, using the running server's model, and save it.",
+      positive: `texts of class 1: one per line, JSON, JSON Lines or CSV; ${liveLimits.probe_texts} to ${liveLimits.texts}`,
+      negative: "texts of class 0",
       options: [
-        new Option("--layer <number>", "block that it reads")
+        new Option("--layer <number>", "block to read")
           .argParser(integerBetween(0, limits.layer_index))
           .makeOptionMandatory(),
         positionOption(),

@@ -6,19 +6,19 @@ interface PullOptions {
   json?: boolean;
 }
 
-/** `tapline pull`: what serve and lab would download, beforehand. */
+/** `tapline pull`: downloads a model ahead of time. */
 export function registerPull(program: Command): void {
   program
     .command("pull")
-    .description("Download a model of the hub into the shared cache, or finish an interrupted download.")
+    .description("Download a model from the hub into the shared cache, or resume an interrupted download.")
     .argument("<model>", "owner/name, owner/name:Q8_0 or owner/name/file.gguf")
     .option("--revision <revision>", "branch, tag or commit (default: main)")
-    .option("--json", "print where it is as JSON, for programs")
+    .option("--json", "print its location as JSON")
     .addHelpText(
       "after",
       `
-HF_HOME, HF_HUB_CACHE, HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE mean what they
-mean to the hub's other tools.
+HF_HOME, HF_HUB_CACHE, HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE work as in
+Hugging Face's own tools.
 
 Examples:
   tapline pull ggml-org/gemma-3-1b-it-GGUF

@@ -4,15 +4,15 @@ import { UserError } from "../../contracts/user-error.js";
 import { integerBetween } from "../options.js";
 import { origin } from "../service-address.js";
 
-/** `tapline ready`: between the command that starts a service and the first that needs it. */
+/** `tapline ready`: waits for a service that was just started. */
 export function registerReady(program: Command): void {
   program
     .command("ready")
-    .description("Wait until a service that is being started answers.")
-    .argument("[service]", "serve (the default), lab or router, or an address or port", addressOf)
+    .description("Wait until a service is up.")
+    .argument("[service]", "serve (default), lab, router, an address or a port", addressOf)
     .option(
       "--timeout <seconds>",
-      "how long nothing may listen there; a model that loads is waited for",
+      "give up if nothing listens there for this long; loading a model does not count",
       integerBetween(1, 86_400),
       60,
     )
@@ -26,7 +26,7 @@ Examples:
     .action(ready);
 }
 
-/** Between two looks, in milliseconds. */
+/** Pause between attempts, in milliseconds. */
 const pauseMs = 100;
 
 async function ready(url = addressOf("serve"), options: { timeout: number }): Promise<void> {
@@ -66,7 +66,7 @@ async function ready(url = addressOf("serve"), options: { timeout: number }): Pr
     throw error;
   }
 
-  /** Each service has its own page for it; what has neither is none of ours. */
+  /** Each service has its own health endpoint; something without either is not a tapline service. */
   async function healthy(): Promise<void> {
     for (const path of ["/health", "/lab/v1/health"]) {
       try {
@@ -76,7 +76,7 @@ async function ready(url = addressOf("serve"), options: { timeout: number }): Pr
         if (!(error instanceof TaplineError) || error.status !== 404) throw error;
       }
     }
-    throw new UserError(`What listens at ${url} is no service of tapline.`);
+    throw new UserError(`${url} is not a tapline service.`);
   }
 }
 

@@ -1,7 +1,8 @@
 import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { UsageError } from "../exit-code.js";
+import { filled } from "../options.js";
 import { labOption, usualLab } from "../service-address.js";
 
 interface ReportOptions {
@@ -10,29 +11,26 @@ interface ReportOptions {
   out?: string;
 }
 
-/** `tapline report`: a job as one HTML file. */
+/** `tapline report`: exports a job as one HTML file. */
 export function registerReport(program: Command): void {
   program
     .command("report")
-    .description("Write a job as one HTML file: pictures, data, provenance; no network needed to read it.")
-    .argument(
-      "[job]",
-      "a job's id, the beginning of it, last, or the folder that an experiment wrote (default: last)",
-    )
+    .description("Export a job as a self-contained HTML report.")
+    .argument("[job]", "a job's id, a prefix of it, last, or an experiment's output folder (default: last)")
     .addOption(labOption())
-    .option("--json <file>", "take the job from this file instead (- is standard input)", filled)
+    .option("--json <file>", "read the job from this file instead (- for standard input)", filled)
     .option(
       "--out <file>",
-      "where to write (- is standard output; default: tapline-<experiment>-<first 8 of the id>.html)",
+      "output file, or - for standard output (default: tapline-<experiment>-<first 8 of the id>.html)",
       filled,
     )
     .addHelpText(
       "after",
       `
 Examples:
-  tapline report                              the newest job of the usual Lab
+  tapline report                              the newest job of the default Lab
   tapline report 0f3a6c1d --out lens.html
-  tapline report tapline-inspect-0f3a6c1d     what tapline inspect wrote
+  tapline report tapline-inspect-0f3a6c1d     output of tapline inspect
   tapline inspect --json "The capital of France is" |
     tapline report --json - --out lens.html`,
     )
@@ -41,7 +39,7 @@ Examples:
 
 async function report(name: string | undefined, options: ReportOptions): Promise<void> {
   if (name !== undefined && options.json !== undefined) {
-    throw new UsageError("Name a job or a file with --json, not both.");
+    throw new UsageError("A job and --json cannot be combined.");
   }
   const [{ readJob, renderReport }, { print, shortPath, writeOut }] = await Promise.all([
     import("../../report/index.js"),
@@ -53,7 +51,7 @@ async function report(name: string | undefined, options: ReportOptions): Promise
   const suffix = job.id === undefined ? "" : `-${job.id.slice(0, 8)}`;
   const path = resolve(options.out ?? `tapline-${job.operation}${suffix}.html`);
   await writeOut(path, Buffer.from(page));
-  await print(`Written ${shortPath(path)}`);
+  await print(`Report saved to ${shortPath(path)}`);
 }
 
 async function find(name: string | undefined, { json, lab }: ReportOptions): Promise<unknown> {
@@ -70,7 +68,7 @@ async function find(name: string | undefined, { json, lab }: ReportOptions): Pro
 }
 
 /**
- * The file of a job where the name is one, or a folder that an experiment or the demo has written.
+ * The file of a job, if the name is a file or the output folder of an experiment or the demo.
  * @throws UsageError for any other folder
  */
 export async function jobFile(name: string): Promise<string | undefined> {
@@ -81,10 +79,5 @@ export async function jobFile(name: string): Promise<string | undefined> {
     const path = join(name, file);
     if ((await stat(path).catch(() => undefined)) !== undefined) return path;
   }
-  throw new UsageError(`${name} holds no job.json: no experiment has written this folder.`);
-}
-
-function filled(text: string): string {
-  if (text === "") throw new InvalidArgumentError("It must name a file.");
-  return text;
+  throw new UsageError(`${name} has no job.json: it is not an experiment's output folder.`);
 }

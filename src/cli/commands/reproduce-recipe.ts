@@ -27,7 +27,7 @@ export interface RecipeOptions {
   quiet?: boolean;
 }
 
-/** Runs a recipe, and shows what was expected and seen. @returns whether every figure held */
+/** Runs a recipe, and shows expected and measured values. @returns whether every value was within its range */
 export async function reproduceRecipe(
   name: string,
   recipe: Recipe,
@@ -38,7 +38,7 @@ export async function reproduceRecipe(
   const signal = stoppable();
   const line = new ProgressLine(options.quiet ? { write: () => {} } : process.stderr);
   const onStage = (stage: string) => line.show(stage);
-  // A place that cannot be written to is told before anything is computed.
+  // Checks that the folder is writable before computing anything.
   const folder = await makeFolder(resolve(options.out ?? `tapline-reproduce-${name}`));
   try {
     const { model, outcomes, files } = await runRecipe({
@@ -46,7 +46,7 @@ export async function reproduceRecipe(
       model: options.model && localPath(options.model),
       variants: Object.fromEntries(Object.entries(variant).map(([form, of]) => [form, localPath(of)])),
       async openLab() {
-        const starting = () => onStage("starting a Lab for the occasion");
+        const starting = () => onStage("starting a temporary Lab");
         const session = await openLab(lab, starting, { emptyLibrary: true });
         return { ...session, http: new Transport(session.url, makeTimeoutMs, { service: "lab" }) };
       },
@@ -69,23 +69,23 @@ export async function reproduceRecipe(
   }
 }
 
-/** @throws UsageError where an address is named that the recipe has nothing for, or that says another model */
+/** @throws UsageError for --url without live steps or together with --model */
 function checkPlaces({ steps }: Recipe, { url, model }: RecipeOptions): void {
   if (url !== undefined && !steps.some(isLive)) {
-    throw new UsageError("The recipe has no live steps; --url is for those.");
+    throw new UsageError("--url is only for recipes with live steps; this one has none.");
   }
   if (url !== undefined && model !== undefined) {
-    throw new UsageError("The server of --url has its model already; leave --model out.");
+    throw new UsageError("--url and --model cannot be combined: the server already has a model.");
   }
 }
 
-/** A server for the occasion, with a library of its own, on a free port; it is gone when it is closed. */
+/** A temporary server with its own library on a free port. */
 async function startServer(
   { id: model, revision }: RecipeModel,
   signal: AbortSignal,
   onStage: (stage: string) => void,
 ): Promise<RunningServer> {
-  onStage("starting a server for the occasion");
+  onStage("starting a temporary server");
   const home = await mkdtemp(join(tmpdir(), "tapline-serve-"));
   const removeHome = () => rm(home, { recursive: true, force: true });
   try {
@@ -124,20 +124,20 @@ function picture(
     outcome.held ? "yes" : "NO",
   ]);
   const columns = [
-    { title: "figure", least: 24 },
+    { title: "value", least: 24 },
     { title: "expected" },
-    { title: "seen", align: "right" as const },
-    { title: "held" },
+    { title: "measured", align: "right" as const },
+    { title: "in range" },
   ];
   const kept = outcomes.filter((outcome) => outcome.held).length;
   return [
     recipe.title,
     recipe.paper.title,
-    `Model: ${modelText(recipe, model)}${model.tested ? "" : " (the recipe was not tested on it)"}`,
+    `Model: ${modelText(recipe, model)}${model.tested ? "" : " (untested with this recipe)"}`,
     "",
     ...table(columns, rows, canvasOf(process.stdout)),
     "",
-    held ? `All ${kept} figures held.` : `${kept} of ${outcomes.length} figures held.`,
-    `Written ${shortPath(files[0] as string)}, and ${files.length - 1} more files beside it`,
+    held ? `All ${kept} values are in range.` : `${kept} of ${outcomes.length} values are in range.`,
+    `Saved ${shortPath(files[0] as string)} and ${files.length - 1} more files next to it`,
   ];
 }

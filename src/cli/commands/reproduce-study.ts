@@ -40,8 +40,8 @@ export interface StudyOptions {
 }
 
 /**
- * Repeats a published study: reads it, shows what would run, and after a yes runs its Lab requests, compares figure by
- * figure, and makes the draft of the reproduction. @returns whether every figure held
+ * Repeats a published study: reads it, shows what it will run, asks for confirmation, runs its Lab requests, compares the
+ * results and drafts the reproduction. @returns whether every value was within tolerance
  */
 export async function reproduceStudy(address: string, options: StudyOptions): Promise<{ held: boolean }> {
   const signal = stoppable();
@@ -50,14 +50,14 @@ export async function reproduceStudy(address: string, options: StudyOptions): Pr
   const repeatable = asked.filter(({ original }) => original !== null);
   if (repeatable.length === 0) {
     throw new UserError(
-      "The study has no Lab request with its result in a form that could be run again (blocks tapline-request and tapline-result); nothing was run.",
+      "The study contains no repeatable Lab request with its result (blocks tapline-request and tapline-result). Nothing was run.",
     );
   }
   const left = [
-    ...refused.map((why) => `A request that is not a valid one: ${why}`),
+    ...refused.map((why) => `Invalid request: ${why}`),
     ...asked
       .filter(({ original }) => original === null)
-      .map((one) => `${one.request.operation} without its result.`),
+      .map((one) => `${one.request.operation} without a result.`),
   ].map((line) => safeLines(line).join(" "));
   const models = modelsOf(repeatable, options.model);
   await show(published.package.title, repeatable, models, left, options);
@@ -68,7 +68,7 @@ export async function reproduceStudy(address: string, options: StudyOptions): Pr
   const folder = await makeFolder(resolve(options.out ?? `tapline-reproduce-${published.id.slice(0, 8)}`));
   let session: LabSession | undefined;
   try {
-    session = await openLab(options.lab, () => line.show("starting a Lab for the occasion"));
+    session = await openLab(options.lab, () => line.show("starting a temporary Lab"));
     const evidence: Evidence[] = [];
     const compared: Compared[] = [];
     for (const [at, one] of repeatable.entries()) {
@@ -120,13 +120,15 @@ export async function reproduceStudy(address: string, options: StudyOptions): Pr
   }
 }
 
-/** @throws UsageError where a model lay on the author's machine and none is named here */
+/** @throws UsageError if a model was a file on the author's machine and --model is missing */
 function modelsOf(asked: readonly Asked[], named: string | undefined): string[] {
   return asked.map(({ request }) => {
     if (named !== undefined) return named;
     if (isPublicModel(request.model)) return request.model;
     const [shown] = safeLines(request.model);
-    throw new UsageError(`The study ran on ${shown}, a file of its author's; name yours with --model.`);
+    throw new UsageError(
+      `The study used ${shown}, a local file of its author. Choose your copy with --model.`,
+    );
   });
 }
 
@@ -140,24 +142,24 @@ async function show(
   const lines = [
     ...safeLines(title.replace(/\s+/g, " ")),
     "",
-    "Would run in your Lab, and nothing else; the texts are its author's:",
+    "These requests will run in your Lab, and nothing else. Their texts were written by the study's author:",
     ...asked.flatMap(({ request }, at) => [
       `  ${at + 1}. ${request.operation} on ${models[at]}`,
       ...safeLines(JSON.stringify({ ...request, operation: undefined, model: undefined })).map(
         (line) => `     ${line}`,
       ),
     ]),
-    ...(left.length === 0 ? [] : ["", "Left out:", ...left.map((line) => `  ${line}`)]),
+    ...(left.length === 0 ? [] : ["", "Skipped:", ...left.map((line) => `  ${line}`)]),
     "",
   ];
   const text = lines.map((line) => `${line}\n`).join("");
-  // Whoever says yes beforehand and wants JSON gets JSON alone.
+  // With --yes and --json, prints only JSON.
   if (!(json && yes)) process.stderr.write(text);
 }
 
 async function confirmed(signal: AbortSignal): Promise<boolean> {
   if (!process.stdin.isTTY) {
-    throw new UsageError("Nothing is run without a yes: ask in a terminal, or with --yes.");
+    throw new UsageError("Confirmation is required: run this in a terminal, or use --yes.");
   }
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
@@ -195,11 +197,11 @@ function picture(
       const far =
         worst === null
           ? ""
-          : `; ${worst.what}: ${figureOf(worst.before)} there, ${figureOf(worst.after)} here`;
+          : `; ${worst.what}: published ${figureOf(worst.before)}, measured ${figureOf(worst.after)}`;
       return `${held ? "held   " : "differs"}  ${title}: ${within} of ${values} values within tolerance${held ? "" : far}`;
     }),
     "",
-    `Outcome: ${outcome}. The draft is in ${shortPath(file)}; look it through, and write what it means.`,
+    `Outcome: ${outcome}. The draft is in ${shortPath(file)}. Review it and add your interpretation.`,
     ...(review === undefined
       ? ["Save it as a private draft with: tapline study draft"]
       : safeLines(`Saved as a private draft; review and publish it at ${review}`)),

@@ -6,6 +6,7 @@ import type { Recipe } from "../../contracts/recipe.js";
 import { UserError } from "../../contracts/user-error.js";
 import type { Texts } from "../../recipe/texts.js";
 import { exitCodes, UsageError } from "../exit-code.js";
+import { filled } from "../options.js";
 import { labOption, origin } from "../service-address.js";
 import type { RecipeOptions } from "./reproduce-recipe.js";
 import type { StudyOptions } from "./reproduce-study.js";
@@ -15,52 +16,49 @@ interface ReproduceOptions extends RecipeOptions, StudyOptions {
   texts?: Record<string, string>;
 }
 
-/** The recipes that come with tapline: the same place from src/ and from dist/. */
+/** The bundled recipes: the same relative path from src/ and dist/. */
 const ownRecipes = fileURLToPath(new URL("../../../recipes", import.meta.url));
 
-/** `tapline reproduce`: a published claim, checked in one command. */
+/** `tapline reproduce`: checks a published claim. */
 export function registerReproduce(program: Command): void {
   program
     .command("reproduce")
-    .description("Check a published claim on a model: runs its recipe, and says what held.")
+    .description("Check a published claim: run its recipe on a model and compare the results.")
     .argument(
       "[recipe]",
-      "a recipe of --list, a folder or file of yours with a recipe.json, or the address of a published study",
+      "a recipe from --list, your own recipe.json or its folder, or the address of a published study",
     )
-    .option("--list", "show the recipes that come with tapline")
-    .option("--model <model>", "another model than the recipe's own", filled)
+    .option("--list", "list the bundled recipes")
+    .option("--model <model>", "use a different model from the recipe's default", filled)
     .addOption(labOption().argParser((text) => (text === "new" ? text : origin(text))))
-    .option("--variant <name=model>", "another file for a form of the model that steps name", named)
-    .option("--texts <name=file>", "texts of yours in place of a list of the recipe's", named)
+    .option("--variant <name=model>", "use a different file for a variant of the model in the recipe", named)
+    .option("--texts <name=file>", "replace one of the recipe's text lists with your own file", named)
     .addOption(
-      new Option("--url <url>", "a running tapline serve for live steps (default: one for it)").argParser(
+      new Option("--url <url>", "a running tapline serve for live steps (default: start one)").argParser(
         origin,
       ),
     )
     .option(
       "--out <dir>",
-      "folder for reports and the study package (default: tapline-reproduce-<recipe>)",
+      "output folder for reports and the study package (default: tapline-reproduce-<recipe>)",
       filled,
     )
-    .option("--yes", "of a published study: run what it asks for without showing it first")
-    .option(
-      "--draft",
-      "of a published study: save the reproduction as a private draft of the studies service",
-    )
-    .option("--json", "print the outcome as JSON, for programs")
-    .option("--quiet", "show no progress")
+    .option("--yes", "published studies: run without asking for confirmation")
+    .option("--draft", "published studies: save the reproduction as a private draft on the studies service")
+    .option("--json", "print the outcome as JSON")
+    .option("--quiet", "hide progress")
     .addHelpText(
       "after",
       `
-Without --lab the Lab at the usual port runs it; where none runs, or with
-"--lab new", one is started for it. Live steps, which ask a serving model, get
-a server of their own with an empty library, or the one of --url. Ends with 1
-where a figure lies outside its range.
+Uses the Lab at the default port, or starts a temporary one if none is running
+or with "--lab new". Live steps, which need a serving model, use a temporary
+server with an empty library, or the one at --url. The exit code is 1 if a
+value is outside its range.
 
-The address of a published study repeats that: it shows the Lab requests that
-the study tells and asks, runs them, compares every figure with the one that
-was published, and makes the draft of the reproduction. A model that was a
-file of its author's needs --model.
+Given the address of a published study, lists the Lab requests it contains and
+asks for confirmation, runs them, compares every value with the published one,
+and drafts the reproduction. If the study used a local file of its author as
+the model, --model is required.
 
 Examples:
   tapline reproduce --list
@@ -76,15 +74,15 @@ Examples:
 
 async function reproduce(name: string | undefined, options: ReproduceOptions): Promise<void> {
   if (options.list) {
-    if (name !== undefined) throw new UsageError("Name a recipe or ask for --list, not both.");
+    if (name !== undefined) throw new UsageError("A recipe and --list cannot be combined.");
     return list(options.json === true);
   }
-  if (name === undefined)
-    throw new UsageError("Name a recipe; tapline reproduce --list shows what there is.");
+  if (name === undefined) throw new UsageError("Choose a recipe; tapline reproduce --list shows them.");
   const { isStudyAddress } = await import("../../client/published-study.js");
   if (isStudyAddress(name)) {
     for (const flag of ["variant", "texts", "url"] as const) {
-      if (options[flag] !== undefined) throw new UsageError(`--${flag} is of recipes; a study has none.`);
+      if (options[flag] !== undefined)
+        throw new UsageError(`--${flag} is only for recipes, not for published studies.`);
     }
     const { reproduceStudy } = await import("./reproduce-study.js");
     const { held } = await reproduceStudy(name, options);
@@ -92,7 +90,7 @@ async function reproduce(name: string | undefined, options: ReproduceOptions): P
     return;
   }
   if (options.yes || options.draft)
-    throw new UsageError("--yes and --draft are of published studies; a recipe is no address of one.");
+    throw new UsageError("--yes and --draft are only for published studies, not for recipes.");
   const found = await readRecipe(name, await textsOf(options.texts));
   const { reproduceRecipe } = await import("./reproduce-recipe.js");
   const { held } = await reproduceRecipe(found.name, found.recipe, options);
@@ -120,7 +118,7 @@ async function list(json: boolean): Promise<void> {
   return print(table(columns, rows, canvasOf(process.stdout)).join("\n"));
 }
 
-/** One of our own by its name, else a file, or a folder that holds one. @throws UsageError */
+/** A bundled recipe by its name, or a file, or a folder with a recipe.json. @throws UsageError */
 async function readRecipe(name: string, texts: Texts = {}): Promise<{ name: string; recipe: Recipe }> {
   const own = /^[a-z0-9][a-z0-9-]*$/.test(name) ? join(ownRecipes, name, "recipe.json") : undefined;
   const place = own !== undefined && (await isThere(own)) ? own : await ofFile(name);
@@ -133,7 +131,7 @@ async function readRecipe(name: string, texts: Texts = {}): Promise<{ name: stri
   } catch (error) {
     const { InvalidInput } = await import("../../contracts/validate.js");
     if (error instanceof InvalidInput || (error instanceof UserError && !(error instanceof UsageError))) {
-      throw new UsageError(`${place} is no recipe: ${error.message}`);
+      throw new UsageError(`${place} is not a valid recipe: ${error.message}`);
     }
     throw error;
   }
@@ -142,7 +140,7 @@ async function readRecipe(name: string, texts: Texts = {}): Promise<{ name: stri
 async function ofFile(name: string): Promise<string> {
   const found = await stat(name).catch(() => undefined);
   if (found === undefined) {
-    throw new UsageError(`There is no recipe ${name}; tapline reproduce --list shows what there is.`);
+    throw new UsageError(`There is no recipe ${name}; tapline reproduce --list shows all.`);
   }
   return found.isDirectory() ? join(name, "recipe.json") : name;
 }
@@ -151,7 +149,7 @@ async function isThere(path: string): Promise<boolean> {
   return (await stat(path).catch(() => undefined)) !== undefined;
 }
 
-/** Lists from files, one text a line, or JSON, JSON Lines, CSV. @throws UsageError */
+/** Text lists from files: one text per line, JSON, JSON Lines or CSV. @throws UsageError */
 async function textsOf(files: Record<string, string> = {}): Promise<Texts> {
   const { readPrompts } = await import("../input-files.js");
   const lists = await Promise.all(
@@ -165,9 +163,4 @@ function named(text: string, before: Record<string, string> = {}): Record<string
   const [, name, value] = /^([^=]+)=(.+)$/.exec(text) ?? [];
   if (name === undefined || value === undefined) throw new InvalidArgumentError("It must be name=value.");
   return { ...before, [name]: value };
-}
-
-function filled(text: string): string {
-  if (text === "") throw new InvalidArgumentError("It must not be empty.");
-  return text;
 }

@@ -8,12 +8,12 @@ interface RmOptions {
   lab?: string;
 }
 
-/** `tapline rm`: what a name stands for decides what is removed. */
+/** `tapline rm`: removes jobs or cached models. */
 export function registerRm(program: Command): void {
   program
     .command("rm")
-    .description("Remove finished jobs with their artifacts (downloaded copies stay), or cached models.")
-    .argument("<what...>", "ids of jobs (32 hexadecimal characters), or hub models")
+    .description("Delete finished jobs with their artifacts (downloaded copies stay), or cached models.")
+    .argument("<what...>", "job ids (32 hexadecimal characters), or hub models")
     .addOption(labOption())
     .addHelpText(
       "after",
@@ -31,7 +31,7 @@ async function remove(names: string[], options: RmOptions): Promise<void> {
   const unknown = names.find((name) => !jobId.test(name) && !name.includes("/"));
   if (unknown !== undefined) {
     throw new UsageError(
-      `${unknown} is neither a job's id, which has 32 hexadecimal characters, nor a model's, which is owner/name.`,
+      `${unknown} is neither a job id (32 hexadecimal characters) nor a hub model (owner/name).`,
     );
   }
   for (const name of names) {
@@ -45,7 +45,7 @@ async function removeJob(id: string, lab: string | undefined): Promise<void> {
   await new Transport(lab ?? usualLab, 10_000, { service: "lab" }).json(`/lab/v1/jobs/${id}`, {
     method: "DELETE",
   });
-  process.stdout.write(`Job ${id} is removed.\n`);
+  process.stdout.write(`Deleted job ${id}.\n`);
 }
 
 async function removeModel(name: string): Promise<void> {
@@ -54,6 +54,6 @@ async function removeModel(name: string): Promise<void> {
     import("../../terminal/index.js"),
   ]);
   const { removed, freed } = await removeCached(name);
-  for (const each of removed) process.stdout.write(`${each} is removed.\n`);
-  process.stdout.write(`${bytes(freed)} are free again.\n`);
+  for (const each of removed) process.stdout.write(`Deleted ${each}.\n`);
+  process.stdout.write(`Freed ${bytes(freed)}.\n`);
 }

@@ -20,29 +20,29 @@ interface RouterCommandOptions {
 export function registerRouter(program: Command): void {
   program
     .command("router")
-    .description("One address in front of many servers: each request goes where least work waits.")
+    .description("Route requests to several servers: each request goes to the least busy one.")
     .option(
       "--backend <url>",
-      "OpenAI-style server, e.g. http://127.0.0.1:8971; once for each",
+      "OpenAI-compatible server, such as http://127.0.0.1:8971; repeatable",
       (url: string, before: string[] = []) => [...before, url],
     )
-    .option("--config <file>", "JSON file that lists the backends; read again on SIGHUP")
-    .option("--port <number>", "port; 0 takes any free one", integerBetween(0, 65535), ports.router)
-    .option("--share", "share /v1 on the network; everything else stays on this machine")
+    .option("--config <file>", "JSON file with the backends; reloaded on SIGHUP")
+    .option("--port <number>", "port; 0 picks a free port", integerBetween(0, 65535), ports.router)
+    .option("--share", "share /v1 on the network; all other routes stay local to this machine")
     .addOption(keyOption())
     .addOption(corsOption())
-    .option("--json-log", "write what happens as lines of JSON")
+    .option("--json-log", "log events as JSON lines")
     .action(runRouter);
 }
 
 async function runRouter(options: RouterCommandOptions): Promise<void> {
   const { config, backend } = options;
   if ((config === undefined) === (backend === undefined)) {
-    throw new UsageError("Name the backends: --backend URL for each, or --config FILE with all of them.");
+    throw new UsageError("Choose the backends with either --backend URL (repeatable) or --config FILE.");
   }
   let reread = () => {};
   const hadTerminal = hasTerminal();
-  // A terminal that was closed sends the same signal as a person who has edited the file.
+  // Closing the terminal sends the same signal as a request to reload the file.
   const stopped = stopSignal(() => {
     if (config === undefined || (hadTerminal && !hasTerminal())) return false;
     reread();
@@ -89,19 +89,17 @@ function plainLine(event: Event): void {
       return;
     case "healthy":
       process.stderr.write(
-        `tapline: ${event.url} is healthy and serves ${event.models.join(", ") || "nothing"}.\n`,
+        `tapline: ${event.url} is healthy; models: ${event.models.join(", ") || "none"}.\n`,
       );
       return;
     case "aside":
-      process.stderr.write(`tapline: ${event.url} is set aside: ${event.sentence}.\n`);
+      process.stderr.write(`tapline: ${event.url} is unhealthy and gets no requests: ${event.sentence}.\n`);
       return;
     case "configured":
-      process.stderr.write(
-        `tapline: the configuration was read again; it names ${counted(event.backends)}.\n`,
-      );
+      process.stderr.write(`tapline: configuration reloaded: ${counted(event.backends)}.\n`);
       return;
     case "config-refused":
-      process.stderr.write(`tapline: the configuration stays as it was. ${event.sentence}\n`);
+      process.stderr.write(`tapline: configuration not reloaded. ${event.sentence}\n`);
   }
 }
 

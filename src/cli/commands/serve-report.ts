@@ -3,8 +3,8 @@ import { ProgressLine } from "../../terminal/index.js";
 import { downloadLine } from "../download-line.js";
 
 /**
- * Tells a person, or with `json` a program, what a server does: progress while it downloads, and while it loads (on a
- * terminal only), one line when it is ready, one for each restart.
+ * Reports a server's events, as text or with `json` as JSON lines: progress while it downloads or loads (on a terminal
+ * only), one line when it is ready, one for each restart.
  */
 export function serveReport(json: boolean, model: string): { event: (event: ServingEvent) => void } {
   if (json) return { event: jsonLine };
@@ -33,7 +33,7 @@ export function serveReport(json: boolean, model: string): { event: (event: Serv
           return;
         case "crashed":
           clear();
-          process.stderr.write(`tapline: ${event.sentence} It is started again.\n`);
+          process.stderr.write(`tapline: ${event.sentence} Restarting it.\n`);
           return;
         case "fault":
           clear();

@@ -19,7 +19,7 @@ import {
 } from "../options.js";
 import { stopSignal } from "../stop-signal.js";
 
-/** Most flags have their setting's name. */
+/** Most options have the name of their setting. */
 interface ServeCommandOptions extends Omit<StartOptions, "model" | "thinking" | "cpuMoe"> {
   model?: string;
   alias?: string[];
@@ -45,132 +45,146 @@ interface ServeCommandOptions extends Omit<StartOptions, "model" | "thinking" | 
 export function registerServe(program: Command): void {
   program
     .command("serve")
-    .description("Serve a model: OpenAI-style chat, and its inside while it runs.")
+    .description("Serve a model with an OpenAI-compatible API and live access to its activations.")
     .argument("[model]", "the same as --model")
     .option("-m, --model <model>", `${modelHelp} (default: demo)`)
-    .option("--alias <name>", "name under which it is served; once for each, the first is told", collect)
+    .option(
+      "--alias <name>",
+      "name under which the model is served; repeatable, and responses use the first",
+      collect,
+    )
     .option("--revision <revision>", "branch, tag or commit of a hub model (default: main)")
     .option("--rpc <servers>", rpcHelp, rpcServers)
-    .option("--force", "load a model that does not seem to fit into memory")
-    .option("--port <number>", "port; 0 takes any free one", integerBetween(0, 65535), ports.inference)
+    .option("--force", "load the model even if it may not fit in memory")
+    .option("--port <number>", "port; 0 picks a free port", integerBetween(0, 65535), ports.inference)
     .option(
       "--host <address>",
-      "address to bind; another than loopback shares /v1 and /health on the network, with a key the rest too",
+      "address to bind; any address other than loopback shares /v1 and /health on the network, and with --api-key also further routes",
       "127.0.0.1",
     )
     .option(
       "--ctx-size <tokens>",
-      "tokens of one slot (default: the model's, at most 8192)",
+      "context size per slot in tokens (default: the model's, at most 8192)",
       integerBetween(16, 10_000_000),
     )
     .option(
       "--parallel <slots>",
-      "requests generated at the same time",
+      "number of requests processed in parallel",
       integerBetween(1, inferenceLimits.slots),
       4,
     )
     .option(
       "--threads <number>",
-      "threads that compute (default: the machine's cores, 1 for tiny models)",
+      "number of compute threads (default: one per core, 1 for tiny models)",
       integerBetween(1, 1024),
     )
     .option(
       "--batch <tokens>",
-      "tokens decoded at once (default: 256 on a CPU, 2048 on a GPU)",
+      "batch size in tokens (default: 256 on a CPU, 2048 on a GPU)",
       integerBetween(1, 65536),
     )
     .option(
       "--gpu-layers <number>",
-      "blocks kept on the GPU (default: all that fit)",
+      "number of blocks to load on the GPU (default: as many as fit)",
       integerBetween(0, 100_000),
     )
-    .option("--cache-ram <MiB>", "memory for prompts kept for reuse", integerBetween(0, 10_000_000), 512)
+    .option("--cache-ram <MiB>", "memory for the prompt cache", integerBetween(0, 10_000_000), 512)
     .option(
       "--waiting <number>",
-      "requests that may wait for a slot",
+      "maximum number of requests waiting for a slot",
       integerBetween(0, 100_000),
       inferenceLimits.waiting,
     )
-    .addOption(choice("--thinking <switch>", "whether answers think, where the template can", switches))
+    .addOption(
+      choice(
+        "--thinking <switch>",
+        "turn thinking on or off by default, if the template supports it",
+        switches,
+      ),
+    )
     .option(
       "--draft <model>",
-      "a smaller model of the same vocabulary that guesses tokens ahead; answers stay the same",
+      "smaller model with the same vocabulary for speculative decoding; does not change answers",
     )
-    .option("--mmproj <file>", "the model's image encoder, a .gguf file: chats may then hold images")
-    .option(
-      "--lora <file[:scale]>",
-      "LoRA adapter, a .gguf file, and how strongly it is applied (default: 1); once for each",
-      loraList,
-    )
-    .addOption(choice("--cache-type-k <type>", "type of the K cache (default: f16)", cacheTypes))
+    .option("--mmproj <file>", "the model's image encoder (.gguf); allows images in chats")
+    .option("--lora <file[:scale]>", "LoRA adapter (.gguf) and its scale (default: 1); repeatable", loraList)
+    .addOption(choice("--cache-type-k <type>", "data type of the K cache (default: f16)", cacheTypes))
     .addOption(
       choice(
         "--cache-type-v <type>",
-        "type of the V cache; a quantised one needs flash attention",
+        "data type of the V cache (default: f16); quantised types need flash attention",
         cacheTypes,
       ),
     )
-    .addOption(choice("--flash-attn <switch>", "fused attention (default: where it helps)", switches))
     .addOption(
-      choice("--rope-scaling <method>", "how positions are stretched beyond the training's", [
-        "none",
-        "linear",
-        "yarn",
-      ]),
+      choice(
+        "--flash-attn <switch>",
+        "turn flash attention on or off (default: on where it helps)",
+        switches,
+      ),
     )
-    .option("--rope-scale <factor>", "how far they are stretched", numberBetween(0.001, 1000))
-    .option("--rope-freq-base <number>", "RoPE's base frequency", numberBetween(1, 1e12))
+    .addOption(
+      choice(
+        "--rope-scaling <method>",
+        "RoPE scaling method, to extend the context beyond the training length",
+        ["none", "linear", "yarn"],
+      ),
+    )
+    .option("--rope-scale <factor>", "RoPE scaling factor", numberBetween(0.001, 1000))
+    .option("--rope-freq-base <number>", "RoPE base frequency", numberBetween(1, 1e12))
     .option(
       "--yarn-orig-ctx <tokens>",
-      "tokens that the model was trained with, for yarn",
+      "for yarn: the model's context size in training",
       integerBetween(1, 10_000_000),
     )
     .addOption(
-      choice("--split-mode <mode>", "how a model is spread over several GPUs", ["none", "layer", "row"]),
+      choice("--split-mode <mode>", "how to split the model across several GPUs", ["none", "layer", "row"]),
     )
-    .option("--tensor-split <shares>", "each GPU's share, e.g. 3,1", shareList)
-    .option("--main-gpu <number>", "the GPU that is used alone, or first", integerBetween(0, 127))
-    .option("--cpu-moe", "keep all experts in the CPU's memory")
+    .option("--tensor-split <shares>", "each GPU's share of the model, such as 3,1", shareList)
+    .option(
+      "--main-gpu <number>",
+      "the GPU to use with --split-mode none, otherwise the first GPU",
+      integerBetween(0, 127),
+    )
+    .option("--cpu-moe", "keep the expert weights of all blocks in CPU memory")
     .addOption(
-      new Option("--n-cpu-moe <blocks>", "keep the experts of the first blocks there")
+      new Option("--n-cpu-moe <blocks>", "keep the expert weights of the first blocks in CPU memory")
         .argParser(integerBetween(1, 100_000))
         .conflicts("cpuMoe"),
     )
     .addOption(
-      choice("--pooling <method>", "how embeddings are made of a text's tokens", [
-        "none",
-        "mean",
-        "cls",
-        "last",
-        "rank",
-      ]),
+      choice("--pooling <method>", "pooling method for embeddings", ["none", "mean", "cls", "last", "rank"]),
     )
-    .option("--temperature <number>", "where a request says nothing", numberBetween(0, 100))
-    .option("--top-k <number>", "the same", integerBetween(0, 2_147_483_647))
-    .option("--top-p <number>", "the same", numberBetween(0, 1))
-    .option("--min-p <number>", "the same", numberBetween(0, 1))
-    .option("--repeat-penalty <number>", "the same", numberBetween(0.01, 100))
-    .option("--presence-penalty <number>", "the same", numberBetween(-100, 100))
-    .option("--frequency-penalty <number>", "the same", numberBetween(-100, 100))
-    .option("--seed <number>", "the same", integerBetween(0, 4_294_967_295))
-    .option("--embeddings", "serve /v1/embeddings even for a large vocabulary")
+    .option(
+      "--temperature <number>",
+      "default sampling temperature for requests that set none",
+      numberBetween(0, 100),
+    )
+    .option("--top-k <number>", "default top-k (0: off)", integerBetween(0, 2_147_483_647))
+    .option("--top-p <number>", "default top-p (1: off)", numberBetween(0, 1))
+    .option("--min-p <number>", "default min-p (0: off)", numberBetween(0, 1))
+    .option("--repeat-penalty <number>", "default repetition penalty (1: off)", numberBetween(0.01, 100))
+    .option("--presence-penalty <number>", "default presence penalty (0: off)", numberBetween(-100, 100))
+    .option("--frequency-penalty <number>", "default frequency penalty (0: off)", numberBetween(-100, 100))
+    .option("--seed <number>", "default sampling seed", integerBetween(0, 4_294_967_295))
+    .option("--embeddings", "serve /v1/embeddings even if the vocabulary is large")
     .option("--no-embeddings", "do not serve /v1/embeddings")
-    .option("--chat-template <file>", "Jinja template instead of the model's own")
+    .option("--chat-template <file>", "Jinja chat template to use instead of the model's")
     .addOption(keyOption())
     .addOption(corsOption())
-    .option("--json-log", "write what happens as lines of JSON")
+    .option("--json-log", "log events as JSON lines")
     .action(runServe);
 }
 
 const cacheTypes = ["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"];
 
-/** What the flags ask of the server. @throws UsageError where they contradict each other */
+/** The server's settings from the options. @throws UsageError for contradictory options */
 export async function servingOf(named: string | undefined, options: ServeCommandOptions) {
   if (named !== undefined && options.model !== undefined) {
-    throw new UsageError("Name the model once: as an argument or with --model.");
+    throw new UsageError("Give the model either as an argument or with --model, not both.");
   }
   if (options.pooling !== undefined && options.embeddings === false) {
-    throw new UsageError("--pooling is about embeddings, and --no-embeddings switches them off.");
+    throw new UsageError("--pooling and --no-embeddings cannot be combined.");
   }
   const { readInput } = await import("../input-files.js");
   const { alias, lora, flashAttn, yarnOrigCtx, cpuMoe, nCpuMoe, cacheRam, thinking, ...others } = options;
@@ -201,12 +215,12 @@ export async function servingOf(named: string | undefined, options: ServeCommand
   };
 }
 
-/** Who may use a server that is bound to an address; nothing where that is this machine alone. */
+/** A warning about who can use a server at an address; undefined for loopback. */
 export function sharing(host: string, apiKey: string | undefined): string | undefined {
   if (/^(localhost|127\.[\d.]+|::1)$/i.test(host)) return undefined;
   const shared =
     apiKey === undefined ? "/v1 and /health without a key" : "all but /lab and /executions with the key";
-  return `Whoever reaches ${host} may now use ${shared}.`;
+  return `Anyone who can reach ${host} can use ${shared}.`;
 }
 
 async function runServe(
@@ -221,7 +235,7 @@ async function runServe(
   ]);
   const report = serveReport(jsonLog, settings.model);
   const starting = serve({ ...settings, onEvent: report.event });
-  // A signal during a long load ends it: the serving process is killed with its parent's connection.
+  // A signal during a long load exits: the serving process ends with its parent's connection.
   const serving = await Promise.race([starting, stopped]);
   if (typeof serving === "string") process.exit(0);
   const sentence = sharing(options.host, options.apiKey);

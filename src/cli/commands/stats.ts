@@ -17,7 +17,7 @@ async function stats(options: ServerOptions): Promise<void> {
   );
   if (options.json) return printJson(answer);
   const canvas = terminal.canvasOf(process.stdout);
-  // A router has backends where a server has a model.
+  // Routers report backends, servers a model.
   const picture =
     "backends" in answer
       ? terminal.routerStatsPicture(answer, canvas)

@@ -4,13 +4,13 @@ import type { Store } from "../../studies/store/store.js";
 import { lineOf } from "../../text/hidden.js";
 import { integerBetween } from "../options.js";
 
-/** Which database a command of `tapline studies` works on. */
+/** The database of a `tapline studies` command. */
 export interface DatabaseOptions {
   config?: string;
   data?: string;
 }
 
-/** A reason where the command asks for one; a version of a study. */
+/** A reason, if the command requires one; a version of a study. */
 interface ChangeOptions extends DatabaseOptions {
   reason: string;
   versionNumber?: number;
@@ -20,8 +20,8 @@ type Moderation = typeof import("../../studies/store/moderation.js");
 
 interface Change<Target, Result> {
   act(moderation: Moderation, store: Store, target: Target, reason: string): Promise<Result>;
-  /** What is printed behind the target's name once it is done. */
-  said: string;
+  /** Printed after the target's name when done. */
+  outcome: string;
   reasoned?: boolean;
 }
 
@@ -30,13 +30,13 @@ type WithStore = (options: DatabaseOptions, work: (store: Store) => Promise<void
 const roles = ["agent", "publisher", "moderator"] as const;
 type Role = (typeof roles)[number];
 
-/** `tapline studies approve`, `remove`, `suspend` and the rest: what an operator does about people and what they published. */
+/** `tapline studies approve`, `remove`, `suspend` and further commands for operators. */
 export function registerModeration(
   command: (name: string, description: string) => Command,
   withStore: WithStore,
 ): void {
-  const who = "an address, github:login, issuer#subject, @handle or account id";
-  command("approve", `Let somebody create tokens ("agent"), publish or moderate: ${who}.`)
+  const who = "an email address, github:login, issuer#subject, @handle or account id";
+  command("approve", `Allow a person to create tokens ("agent"), publish or moderate: ${who}.`)
     .argument("<role>", roles.join(", "), parseRole)
     .argument("<identity>")
     .action(async (role: Role, identity: string, options: DatabaseOptions) => {
@@ -44,7 +44,7 @@ export function registerModeration(
       await withStore(options, (store) => approve(store, role, identity));
       console.log(`${identity} is approved as ${role}.`);
     });
-  command("disapprove", "Take an approval back, effective at once; an agent's tokens are revoked.")
+  command("disapprove", "Revoke an approval, effective immediately; an agent's tokens are revoked too.")
     .argument("<role>", roles.join(", "), parseRole)
     .argument("<identity>")
     .action(async (role: Role, identity: string, options: DatabaseOptions) => {
@@ -56,26 +56,26 @@ export function registerModeration(
       console.log(`${identity} is no longer approved as ${role}.`);
     });
 
-  /** Commands that change the state of one study, comment or account, whose target `find` makes of what names it. */
+  /** Commands that change the state of one study, comment or account, which `find` looks up. */
   const changes =
     <Target, Result>(
       of: "study" | "comment" | "account",
       find: (named: string, options: ChangeOptions, store: Store) => Target | Promise<Target>,
       check: (result: Result, what: string) => void,
     ) =>
-    (name: string, description: string, { act, said, reasoned = false }: Change<Target, Result>) => {
+    (name: string, description: string, { act, outcome, reasoned = false }: Change<Target, Result>) => {
       const one = command(name, description).argument(`<${of}>`);
       if (of === "study") {
-        one.option("--version-number <n>", "one version alone", integerBetween(1, 999_999_999));
+        one.option("--version-number <n>", "only this version", integerBetween(1, 999_999_999));
       }
-      if (reasoned) one.requiredOption("--reason <text>", "why, as readers will see", parseReason);
+      if (reasoned) one.requiredOption("--reason <text>", "reason shown to readers", parseReason);
       one.action(async (named: string, options: ChangeOptions) => {
         const moderation = await import("../../studies/store/moderation.js");
         await withStore(options, async (store) => {
           const target = await find(named, options, store);
           check(await act(moderation, store, target, options.reason), `${of} ${named}`);
         });
-        console.log(`${named} ${said}.`);
+        console.log(`${named} ${outcome}.`);
       });
     };
   const studyCommand = changes(
@@ -92,41 +92,41 @@ export function registerModeration(
     },
     done,
   );
-  studyCommand("remove", "Take a published study, or one version, down.", {
+  studyCommand("remove", "Take down a published study or one version of it.", {
     act: ({ remove }, store, study, reason) => remove(store, "operator", study, reason),
-    said: "is removed",
+    outcome: "is removed",
     reasoned: true,
   });
-  studyCommand("reinstate", "Publish again what was removed.", {
+  studyCommand("reinstate", "Publish a removed study again.", {
     act: ({ reinstate }, store, study) => reinstate(store, "operator", study),
-    said: "is published again",
+    outcome: "is published again",
   });
   commentCommand("hide", "Hide a comment from readers.", {
     act: ({ setCommentHidden }, store, id, reason) => setCommentHidden(store, "operator", id, reason),
-    said: "is hidden",
+    outcome: "is hidden",
     reasoned: true,
   });
   commentCommand("show", "Show a hidden comment again.", {
     act: ({ setCommentHidden }, store, id) => setCommentHidden(store, "operator", id, null),
-    said: "is shown again",
+    outcome: "is shown again",
   });
-  commentCommand("erase", "Erase a comment's text for good.", {
+  commentCommand("erase", "Permanently delete a comment's text.", {
     act: ({ eraseComment }, store, id, reason) => eraseComment(store, "operator", id, reason),
-    said: "is erased",
+    outcome: "is erased",
     reasoned: true,
   });
-  accountCommand("suspend", `Suspend an account: its tokens and sessions end at once. The account: ${who}.`, {
+  accountCommand("suspend", `Suspend an account: its tokens and sessions end immediately. Account: ${who}.`, {
     act: ({ suspend }, store, account, reason) => suspend(store, "operator", account, reason),
-    said: "is suspended",
+    outcome: "is suspended",
     reasoned: true,
   });
   accountCommand("unsuspend", "Let a suspended account sign in again.", {
     act: ({ unsuspend }, store, account) => unsuspend(store, "operator", account),
-    said: "is no longer suspended",
+    outcome: "is no longer suspended",
   });
   command(
     "export-account",
-    `Write what an account wrote, and what is kept about it, into an archive, for who cannot sign in. The account: ${who}.`,
+    `Export an account's content and stored data to an archive, for people who cannot sign in. Account: ${who}.`,
   )
     .argument("<account>")
     .argument("<file.tar>")
@@ -147,14 +147,14 @@ export function registerModeration(
         });
         await writeWhole(file, tar(personalFiles(store, id), now));
       });
-      console.log(`${file} holds what ${account} wrote.`);
+      console.log(`Exported ${account} to ${file}.`);
     });
   command(
     "delete-account",
-    `Delete an account for good, for who cannot sign in; what it published stays under nobody's name. The account: ${who}.`,
+    `Permanently delete an account, for people who cannot sign in; its published content stays, without a name. Account: ${who}.`,
   )
     .argument("<account>")
-    .option("--yes", "do it; without it, only what would go is printed")
+    .option("--yes", "delete; without it, only print what would be deleted")
     .action(async (account: string, options: DatabaseOptions & { yes?: boolean }) => {
       const [{ accountNamed }, { deleteAccountOf, deletedName, whatLeaves }] = await Promise.all([
         import("../../studies/store/accounts.js"),
@@ -164,15 +164,15 @@ export function registerModeration(
         const person = await accountNamed(store.db, account);
         const { studies, comments, votes, drafts, tokens } = await whatLeaves(store, person.id);
         if (options.yes) await deleteAccountOf(store, person);
-        const [goes, stays] = options.yes ? ["Gone", "Stay"] : ["Would go", "Would stay"];
+        const [goes, stays] = options.yes ? ["Deleted", "Kept"] : ["Would delete", "Would keep"];
         console.log(`${goes}: name, address and handle of ${account}, drafts ${drafts}, tokens ${tokens}.`);
         console.log(
           `${stays} under "${deletedName}": studies ${studies}, comments ${comments}, votes ${votes}.`,
         );
-        if (!options.yes) console.log("Nothing was deleted; --yes does it.");
+        if (!options.yes) console.log("Nothing was deleted. Use --yes to delete.");
       });
     });
-  command("reports", "List reports and appeals that wait.").action(async (options: DatabaseOptions) => {
+  command("reports", "List open reports and appeals.").action(async (options: DatabaseOptions) => {
     const [{ openReports }, { openAppeals }] = await Promise.all([
       import("../../studies/store/reports.js"),
       import("../../studies/store/appeals.js"),
@@ -188,10 +188,10 @@ export function registerModeration(
         const what = study_id === null ? "suspension" : `removal of ${study_id}`;
         console.log([time(created_at), `appeal ${id}`, what, `@${handle}`, lineOf(body)].join("  "));
       }
-      if (reports.length + appeals.length === 0) console.log("Nothing waits.");
+      if (reports.length + appeals.length === 0) console.log("Nothing to review.");
     });
   });
-  command("dismiss", "Close a report or an appeal about which nothing is to be done.")
+  command("dismiss", "Close a report or an appeal without further action.")
     .argument("<report>")
     .action(async (id: string, options: DatabaseOptions) => {
       const [{ dismissReport }, { dismissAppeal }] = await Promise.all([
@@ -206,9 +206,9 @@ export function registerModeration(
       });
       console.log(`Report ${id} is closed.`);
     });
-  command("audit", "Print what people and operators did, the newest first.")
-    .option("--target <id>", "of one study, comment, token, account or report")
-    .option("--limit <n>", "how many (1 to 10,000)", integerBetween(1, 10_000), 100)
+  command("audit", "Print the audit log, newest first.")
+    .option("--target <id>", "only entries about this study, comment, token, account or report")
+    .option("--limit <n>", "number of entries (1 to 10,000)", integerBetween(1, 10_000), 100)
     .action(async (options: DatabaseOptions & { target?: string; limit: number }) => {
       const { readAudit } = await import("../../studies/store/audit.js");
       await withStore(options, async (store) => {
@@ -227,22 +227,22 @@ function time(ms: number): string {
 function done(changed: "changed" | "missing" | "already" | "moderator", what: string): void {
   if (changed === "missing") throw new UserError(`There is no ${what}.`);
   if (changed !== "changed")
-    throw new UserError(`The ${what} is in that state already, or has no such version.`);
+    throw new UserError(`The ${what} is already in that state, or has no such version.`);
 }
 
 function found(result: string | true | null, what: string): void {
-  if (result === null) throw new UserError(`There is no ${what}, or it is in that state already.`);
+  if (result === null) throw new UserError(`There is no ${what}, or it is already in that state.`);
 }
 
 function parseRole(text: string): string {
   if (!(roles as readonly string[]).includes(text))
-    throw new InvalidArgumentError(`It is ${roles.join(", ")}.`);
+    throw new InvalidArgumentError(`It must be one of ${roles.join(", ")}.`);
   return text;
 }
 
 function parseReason(text: string): string {
   const length = [...text].length;
   if (text.trim() === "" || length > 1000)
-    throw new InvalidArgumentError(`It has 1 to 1000 characters, not ${length}.`);
+    throw new InvalidArgumentError(`It must have 1 to 1000 characters, got ${length}.`);
   return text;
 }

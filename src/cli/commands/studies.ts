@@ -19,28 +19,27 @@ function dataFolder(options: Common): string {
   return options.data ?? join(taplineHome(), "studies");
 }
 
-/** `tapline studies`: the research service, on this machine with `--dev` or as a configuration says. */
+/** `tapline studies`: the research service, on this machine with `--dev` or in production with a configuration. */
 export function registerStudies(program: Command): void {
   const studies = program
     .command("studies")
-    .description("Serve published studies, private drafts and the website where people review and publish.")
-    .option(
-      "--dev",
-      "everything on this machine: own certificate, embedded database, sign-in with test accounts",
+    .description(
+      "Run the studies service: published studies, private drafts, and the website for review and publishing.",
     )
+    .option("--dev", "development mode: self-signed certificate, embedded database, test accounts")
     .option("--seed-data", "with --dev: fill an empty database with example studies")
-    .option("--config <file>", "configuration of a production service (JSON)")
+    .option("--config <file>", "configuration file of a production service (JSON)")
     .option("--port <port>", "port to listen on", integerBetween(0, 65_535))
-    .option("--data <folder>", "with --dev: folder of the database (default: ~/.tapline/studies)")
+    .option("--data <folder>", "with --dev: database folder (default: ~/.tapline/studies)")
     .action(run);
 
   const withDatabase = (name: string, description: string) =>
     studies
       .command(name)
       .description(description)
-      .option("--config <file>", "configuration that names the database")
+      .option("--config <file>", "configuration file with the database")
       .option("--data <folder>", "folder of a development database")
-      // Which database it is may stand before the command, too: never another one than was named.
+      // The database options may also precede the subcommand, and must not be ignored there.
       .hook("preAction", (_, command) => {
         for (const option of ["config", "data"] as const) {
           const named = studies.getOptionValue(option);
@@ -48,7 +47,7 @@ export function registerStudies(program: Command): void {
             command.setOptionValue(option, named);
         }
       });
-  withDatabase("backup", "Write everything but sessions to a file, while the service runs.")
+  withDatabase("backup", "Back up everything except sessions to a file, while the service is running.")
     .argument("<file>")
     .action(async (file: string, options: Common) => {
       const { backUp } = await import("../../studies/backup.js");
@@ -59,7 +58,7 @@ export function registerStudies(program: Command): void {
           console.error(`The backup is complete, but the audit log could not record it (${unrecorded}).`);
       });
     });
-  withDatabase("restore", "Fill an empty database, of either kind, from a backup.")
+  withDatabase("restore", "Restore a backup into an empty database (SQLite or PostgreSQL).")
     .argument("<file>")
     .action(async (file: string, options: Common) => {
       const { checkExists, restore } = await import("../../studies/backup.js");
@@ -82,9 +81,7 @@ function counted(studies: number): string {
 
 async function run(options: Options): Promise<void> {
   if ((options.dev === true) === (options.config !== undefined)) {
-    throw new UserError(
-      "Say either --dev (everything on this machine) or --config <file> (a production service).",
-    );
+    throw new UserError("Use either --dev (development mode) or --config <file> (a production service).");
   }
   const stopped = stopSignal();
   const close = options.dev ? await runDevelopment(options) : await runProduction(options);
@@ -104,7 +101,7 @@ async function runDevelopment(options: Options): Promise<() => Promise<void>> {
   console.log(
     `Studies at ${running.origin}, with test accounts; API documentation at ${running.origin}/docs`,
   );
-  console.log(`Clients take this certificate as their CA: ${running.certificateFile}`);
+  console.log(`CA certificate for clients: ${running.certificateFile}`);
   return running.close;
 }
 
@@ -122,21 +119,21 @@ async function runProduction(options: Options): Promise<() => Promise<void>> {
   return running.close;
 }
 
-/** With --data the database is in that folder; otherwise DATABASE_URL may name a PostgreSQL. */
+/** Undefined with --data, whose folder contains the database; otherwise a PostgreSQL from DATABASE_URL, if set. */
 async function developmentDatabase(options: Common): Promise<string | undefined> {
   if (options.data !== undefined) return undefined;
   const { databaseUrl } = await import("../../studies/store/location.js");
   return databaseUrl(process.env);
 }
 
-/** @param create whether to create a database where there is none: an operator's command would report on an empty one */
+/** @param create whether to create a missing database; operators' commands do not, since they would report on an empty one */
 async function withStore(
   options: Common,
   work: (store: import("../../studies/store/store.js").Store) => Promise<void>,
   create = false,
 ): Promise<void> {
   if (options.config !== undefined && options.data !== undefined)
-    throw new UserError("Name the database with either --config or --data, not both.");
+    throw new UserError("--config and --data cannot be combined.");
   const { openStore } = await import("../../studies/store/open.js");
   const location =
     options.config === undefined

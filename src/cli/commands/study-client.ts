@@ -4,14 +4,14 @@ import { hiddenCharacters } from "../../text/hidden.js";
 import { UsageError } from "../exit-code.js";
 import { print } from "../output.js";
 
-/** What a help text says about reaching the studies service. */
+/** Help on how to reach the studies service. */
 export const environmentHelp = `
 Environment:
   ${names.url}      https address of the studies service
-  ${names.token}    token from its page Agent access
-  ${names.caFile}  PEM file to trust in place of the system's authorities`;
+  ${names.token}    token from its "Agent access" page
+  ${names.caFile}  PEM file to trust instead of the system's CAs`;
 
-/** The client that the environment describes. @throws UsageError where it describes none */
+/** A client from the environment's settings. @throws UsageError if they are missing or invalid */
 export async function researchClient(): Promise<ResearchClient> {
   const { ResearchClient, ResearchError } = await import("../../client/index.js");
   try {
@@ -22,8 +22,8 @@ export async function researchClient(): Promise<ResearchClient> {
 }
 
 /**
- * Text of other people as lines that are safe to write to a terminal: characters that would move the cursor, start
- * an escape sequence or hide are written as <U+202E>.
+ * Untrusted text as lines that are safe to write to a terminal: characters that move the cursor, start an escape
+ * sequence or are invisible are written as <U+202E>.
  */
 export function safeLines(text: string): string[] {
   return text.split(/\r\n|\n/).map((line) =>
@@ -37,7 +37,7 @@ export function safeLines(text: string): string[] {
   );
 }
 
-/** JSON that is exact and still safe in a terminal: hidden characters stand as JSON's own escapes. */
+/** Prints JSON that is exact and safe in a terminal: hidden characters become JSON escapes. */
 export function printStudyJson(value: unknown): Promise<void> {
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
   const text = JSON.stringify(value, null, 2);

@@ -24,35 +24,38 @@ interface PackageOptions extends Partial<Omit<Words, "omissions">> {
 
 const fields = ["title", "question", "hypothesis", "method", "finding", "limitations", "license"] as const;
 
-/** `tapline study package`: experiments become a study. */
+/** `tapline study package`: makes a study of experiments. */
 export function registerStudyPackage(study: Command): void {
   study
     .command("package")
-    .description("Make a study package of jobs and requests; the words come from you, in your editor.")
+    .description("Create a study package from jobs and requests. You write the text in your editor.")
     .option(
       "--job <job...>",
-      "jobs: ids, beginnings of ids, last, or folders that experiments wrote (or their job.json)",
+      "jobs: ids, prefixes of ids, last, or experiments' output folders (or their job.json)",
     )
-    .option("--execution <id...>", "requests to a running tapline serve: ids, beginnings of ids, or last")
+    .option("--execution <id...>", "requests to a running tapline serve: ids, prefixes of ids, or last")
     .addOption(labOption())
     .addOption(serverOption())
     .option("--title <text>", "title of the study")
-    .option("--question <text>", "what was asked")
-    .option("--hypothesis <text>", "what was expected")
-    .option("--method <text>", "how it was done (default: a description of the jobs)")
-    .option("--finding <text>", "what was found")
-    .option("--limitations <text>", "what it does not show")
+    .option("--question <text>", "research question")
+    .option("--hypothesis <text>", "hypothesis")
+    .option("--method <text>", "method (default: a description of the jobs)")
+    .option("--finding <text>", "finding")
+    .option("--limitations <text>", "limitations of the finding")
     .option("--license <license>", "CC-BY-4.0 or CC0-1.0")
-    .option("--omission <text...>", "what you left out, and why")
+    .option("--omission <text...>", "something you left out, and why")
     .option(
       "--words <file>",
-      "a file of words as the editor shows it (- is standard input); flags win over it",
+      "file with the text in the editor's format (- for standard input); options override it",
     )
-    .option("--no-edit", "do not open an editor: for programs, with words from flags or --words")
-    .option("--draft", "save it as a private draft of the studies service; a person publishes it there")
+    .option("--no-edit", "do not open an editor; take the text from options or --words")
+    .option(
+      "--draft",
+      "save the package as a private draft on the studies service, where a person can publish it",
+    )
     .option(
       "--out <file>",
-      "write it here (- is standard output; default without --draft: tapline-study.json)",
+      "output file, or - for standard output (default without --draft: tapline-study.json)",
     )
     .addHelpText(
       "after",
@@ -84,7 +87,7 @@ async function packageStudy(options: PackageOptions): Promise<void> {
     ? await writeInEditor(words, evidence)
     : { finished: assemble(words, evidence) };
   const faults = faultsOf(finished);
-  if (faults.length > 0) throw new UsageError(`The package is not complete: ${faults.join(" ")}`);
+  if (faults.length > 0) throw new UsageError(`The package is incomplete: ${faults.join(" ")}`);
   await save(finished, options).catch((error: Error) => {
     if (file !== undefined) error.message += ` ${keptIn(file)}`;
     throw error;
@@ -93,13 +96,13 @@ async function packageStudy(options: PackageOptions): Promise<void> {
 }
 
 function keptIn(file: string): string {
-  return `Your words are kept in ${file}; --words takes them up again.`;
+  return `Your text is saved in ${file}; use --words to continue with it.`;
 }
 
 /** Jobs first, then requests, in the order given. */
 async function gather({ job = [], execution = [], lab, url }: PackageOptions): Promise<Evidence[]> {
   if (job.length + execution.length === 0) {
-    throw new UsageError("Name at least one job (--job) or request (--execution).");
+    throw new UsageError("At least one job (--job) or request (--execution) is required.");
   }
   const { executionEvidence, jobEvidence } = await import("../../study/index.js");
   const evidence: Evidence[] = [];
@@ -138,7 +141,7 @@ async function findJobNamed(name: string, lab: string | undefined): Promise<Job>
   }
   const job = validate(schema, found) as Job;
   if (!terminalStatuses.includes(job.status as JobStatus)) {
-    throw new UserError(`Job ${job.id} is still ${job.status}; package it when it has ended.`);
+    throw new UserError(`Job ${job.id} is still ${job.status}; wait until it has ended.`);
   }
   return job;
 }
@@ -149,8 +152,8 @@ async function readWordsFile(path: string): Promise<string> {
 }
 
 /**
- * Opens the words in an editor until they make a package. Giving up (no words, or nothing changed after an error)
- * keeps the file.
+ * Opens the text in an editor until it makes a valid package. If the user gives up (no text, or no changes after an
+ * error), the file is kept.
  */
 async function writeInEditor(
   words: Words,
@@ -173,13 +176,14 @@ async function writeInEditor(
     const written = readWords(after);
     if (isBlank(written)) {
       await rm(folder, { recursive: true, force: true });
-      throw new UserError("The file has no words, so there is no package.");
+      throw new UserError("The file is empty; no package was created.");
     }
     const finished = assemble(written, evidence);
     const faults = faultsOf(finished);
     if (faults.length === 0) return { finished, kept: file };
-    // Nothing changed since the faults were shown: the author has left.
-    if (after === text && text.startsWith("<!-- !")) throw giveUp(`Nothing was changed: ${faults.join(" ")}`);
+    // No changes since the errors were shown: the user has given up.
+    if (after === text && text.startsWith("<!-- !"))
+      throw giveUp(`No changes were made: ${faults.join(" ")}`);
     text = writeWords(written, faults);
   }
 }
@@ -198,7 +202,7 @@ async function save({ study, bytes }: Assembled, options: PackageOptions): Promi
       counted(bytes.length, "byte", "bytes"),
       counted(study.omissions.length, "omission", "omissions"),
     ].join(", ");
-    await print(`Written ${shortPath(path)} (${size})`);
+    await print(`Saved ${shortPath(path)} (${size})`);
   }
   if (!options.draft) return;
   const client = await researchClient();
@@ -206,7 +210,7 @@ async function save({ study, bytes }: Assembled, options: PackageOptions): Promi
     if (options.out !== undefined) throw error;
     const kept = resolve("tapline-study.json");
     await writeOut(kept, bytes);
-    (error as Error).message += ` The package is kept in ${shortPath(kept)}; see tapline study draft.`;
+    (error as Error).message += ` The package is saved in ${shortPath(kept)}; see tapline study draft.`;
     throw error;
   });
   const lines = [

@@ -4,9 +4,10 @@ import { wrap } from "../../terminal/fit.js";
 import { bold, type Canvas, dim } from "../../terminal/index.js";
 import { safeLines } from "./study-client.js";
 
-/** A page of studies, three lines or more each. */
+/** A page of studies, at least three lines each. */
 export function pageText(page: StudyPage, { width, colors }: Canvas): string {
-  if (page.items.length === 0) return page.total === 0 ? "No study." : `No study from ${page.offset} on.`;
+  if (page.items.length === 0)
+    return page.total === 0 ? "No studies." : `No studies from offset ${page.offset}.`;
   const lines = page.items.flatMap((study) => {
     const counts = `${many(study.upvotes, "upvote")}, ${many(study.comment_count, "comment")}`;
     const facts = [study.author.name, study.model.name, day(study.published_at), counts];
@@ -23,7 +24,7 @@ export function pageText(page: StudyPage, { width, colors }: Canvas): string {
   return [...lines, dim(`${page.offset + 1} to ${until} of ${page.total}${more}`, colors)].join("\n");
 }
 
-/** A whole study, entries as the tree that their parents make. */
+/** A whole study, with its entries as a tree. */
 export function studyText(envelope: StudyEnvelope, { colors }: Canvas): string {
   const study = envelope.package;
   const when =
@@ -101,7 +102,7 @@ function entryLines(entry: Entry, index: number, colors: Canvas["colors"]): stri
 function depthOf(entries: readonly Entry[], index: number): number {
   const parents = new Map(entries.map(({ id, parent }) => [id.toLowerCase(), parent?.toLowerCase()]));
   let depth = 0;
-  // Bounded: a service may be wrong about cycles.
+  // Bounded, because a service's data might contain cycles.
   for (
     let at = parents.get((entries[index] as Entry).id.toLowerCase());
     at !== undefined && depth < entries.length;

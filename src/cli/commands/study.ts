@@ -24,20 +24,20 @@ interface DraftOptions {
   json?: boolean;
 }
 
-/** `tapline study`: published studies and private drafts of a studies service. */
+/** `tapline study`: published studies and private drafts on a studies service. */
 export function registerStudy(program: Command): void {
   const study = program
     .command("study")
-    .description("Read published studies and save private drafts, as an agent does.")
+    .description("Read published studies and save private drafts.")
     .addHelpText("after", environmentHelp);
 
   study
     .command("list")
-    .description("List published studies, the newest first, or those with all the given words.")
-    .argument("[words...]", "words that all must occur; the last may be a beginning")
-    .option("--limit <number>", "show so many", integerBetween(1, studyLimits.list_limit))
-    .option("--offset <number>", "pass over so many", integerBetween(0, studyLimits.offset))
-    .option("--json", "print what the service answers as JSON, for programs")
+    .description("List published studies, newest first, optionally only those that match all given words.")
+    .argument("[words...]", "words that must all occur; the last may be a prefix")
+    .option("--limit <number>", "number of studies to show", integerBetween(1, studyLimits.list_limit))
+    .option("--offset <number>", "number of studies to skip", integerBetween(0, studyLimits.offset))
+    .option("--json", "print the service's response as JSON")
     .addHelpText(
       "after",
       `${environmentHelp}
@@ -56,10 +56,10 @@ Examples:
     .option("--discussion", "show its comments instead")
     .option(
       "--version-number <n>",
-      "show one version, not the newest that stands",
+      "show this version (default: the newest published one)",
       integerBetween(1, 999_999_999),
     )
-    .option("--json", "print what the service answers as JSON, for programs")
+    .option("--json", "print the service's response as JSON")
     .addHelpText(
       "after",
       `${environmentHelp}
@@ -77,8 +77,11 @@ Examples:
     .command("draft")
     .description("Save a study package as a private draft; a person reviews and publishes it on the website.")
     .argument("<file>", "the package as JSON; - reads standard input")
-    .option("--key <text>", "idempotency key: the same key and package never make a second draft in 24 hours")
-    .option("--json", "print what the service answers as JSON, for programs")
+    .option(
+      "--key <text>",
+      "idempotency key: repeating it with the same package within 24 hours creates no second draft",
+    )
+    .option("--json", "print the service's response as JSON")
     .addHelpText(
       "after",
       `${environmentHelp}
@@ -104,7 +107,9 @@ async function list(words: string[], { json, ...page }: ListOptions): Promise<vo
 async function get(id: string, options: GetOptions): Promise<void> {
   const { canvasOf, discussionText, print, printStudyJson, run, studyText } = await modules();
   if (options.discussion && options.versionNumber !== undefined)
-    throw new UsageError("A discussion is of all versions: leave --discussion or --version-number out.");
+    throw new UsageError(
+      "--discussion and --version-number cannot be combined: a discussion covers all versions.",
+    );
   await run(async (client, signal) => {
     if (options.discussion) {
       const first = await client.getDiscussion(id, { signal });
@@ -129,7 +134,7 @@ async function draft(file: string, options: DraftOptions): Promise<void> {
     const saved = await client
       .savePrivateDraft(bytes, { idempotencyKey: options.key, signal })
       .catch((error) => {
-        if (error instanceof DraftMayExistError) error.message += ` Here: --key ${error.idempotencyKey}`;
+        if (error instanceof DraftMayExistError) error.message += ` To retry: --key ${error.idempotencyKey}`;
         throw error;
       });
     if (options.json) return printStudyJson(saved);
@@ -151,7 +156,7 @@ async function modules() {
       import("./study-client.js"),
       import("../stop-signal.js"),
     ]);
-  /** Runs a command with the client of the environment, until it is done or a signal ends it. */
+  /** Runs a command with the environment's client until it is done or a signal stops it. */
   const run = async (
     command: (client: Awaited<ReturnType<typeof researchClient>>, signal: AbortSignal) => Promise<void>,
   ): Promise<void> => {
@@ -168,11 +173,11 @@ async function modules() {
 }
 
 function studyId(text: string): string {
-  if (!new RegExp(uuidPattern).test(text)) throw new InvalidArgumentError("A study's id is a UUID.");
+  if (!new RegExp(uuidPattern).test(text)) throw new InvalidArgumentError("A study id must be a UUID.");
   return text;
 }
 
-/** The bytes of a package, as they are: the service keeps exactly these. @throws UsageError */
+/** The unmodified bytes of a package, which the service stores exactly. @throws UsageError */
 async function readPackage(file: string): Promise<Buffer> {
   const { createReadStream } = await import("node:fs");
   const source = file === "-" ? process.stdin : createReadStream(file);
@@ -182,13 +187,13 @@ async function readPackage(file: string): Promise<Buffer> {
     for await (const part of source) {
       size += (part as Buffer).length;
       if (size > studyLimits.package_bytes) {
-        throw new UsageError(`A package has at most ${studyLimits.package_bytes} bytes; this one has more.`);
+        throw new UsageError(`The package is larger than the limit of ${studyLimits.package_bytes} bytes.`);
       }
       parts.push(part as Buffer);
     }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw code === undefined ? error : new UsageError(`${file} cannot be read (${code}).`);
+    throw code === undefined ? error : new UsageError(`Cannot read ${file} (${code}).`);
   }
   return Buffer.concat(parts);
 }

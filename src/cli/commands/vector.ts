@@ -5,38 +5,38 @@ import { UsageError } from "../exit-code.js";
 import { type AddOptions, figure, positionOption, registerKept } from "../kept.js";
 import { choice, layerList } from "../options.js";
 
-/** `tapline vector`: directions by name, made on a running server's model, for its requests. */
+/** `tapline vector`: steering vectors, made with a running server's model, for its requests. */
 export function registerVector(program: Command): void {
   const vector = program
     .command("vector")
-    .description("Directions by name: make, list, show, add, export, remove.");
+    .description("Manage saved steering vectors: make, list, show, add, export, remove.");
   registerKept<StoredVector>(vector, {
     noun: "vector",
     makes: {
-      description: "Make a direction from two lists of texts on the model that serves.",
-      positive: `texts, one a line, or JSON, JSON Lines, CSV; at most ${liveLimits.texts}`,
-      negative: "texts on the other side",
+      description: "Make a steering vector from two lists of texts, using the running server's model.",
+      positive: `texts to steer towards: one per line, JSON, JSON Lines or CSV; at most ${liveLimits.texts}`,
+      negative: "texts to steer away from",
       options: [
-        new Option("--layers <list>", `up to ${liveLimits.layers} blocks as 4,5`)
+        new Option("--layers <list>", `up to ${liveLimits.layers} blocks, such as 4,5`)
           .argParser(layerList)
           .makeOptionMandatory(),
         positionOption(),
         choice(
           "--method <name>",
-          "difference of means (default), or the first component of paired differences",
+          "difference of means (default), or first principal component of paired differences",
           ["difference", "pca"],
         ),
       ],
       example: "tapline vector make polite --positive polite.txt --negative blunt.txt \\\n    --layers 4,5",
     },
-    reads: ".safetensors, .npz, a control vector's .gguf, or with --format another project's .pt",
+    reads: ".safetensors, .npz, a control vector's .gguf, or, with --format, another project's .pt",
     addOptions: [
       choice(
         "--format <whose>",
-        "what the rows of a .pt file are; --layer then counts as that project does",
+        "project that wrote the .pt file; --layer then uses its numbering",
         vectorFormats,
       ),
-      new Option("--entry <name>", "which vector of a capping file"),
+      new Option("--entry <name>", "name of the vector in a capping file"),
     ],
     claims: refusalLayer,
     writes: [".safetensors", ".gguf for llama.cpp's --control-vector"],
@@ -46,7 +46,7 @@ export function registerVector(program: Command): void {
   });
 }
 
-/** A refusal direction's layer stands in a file beside it. */
+/** The layer of a refusal direction is in a metadata file next to it. */
 async function refusalLayer(file: string, options: AddOptions): Promise<AddOptions> {
   if (options.format !== "refusal" || options.layer !== undefined) return options;
   const [{ readFile }, { dirname, join }] = await Promise.all([
@@ -54,13 +54,13 @@ async function refusalLayer(file: string, options: AddOptions): Promise<AddOptio
     import("node:path"),
   ]);
   const text = await readFile(join(dirname(file), "direction_metadata.json"), "utf8").catch(() => "null");
-  let said: { layer?: unknown } | null;
+  let metadata: { layer?: unknown } | null;
   try {
-    said = JSON.parse(text);
+    metadata = JSON.parse(text);
   } catch {
-    throw new UsageError("direction_metadata.json is no JSON; say --layer.");
+    throw new UsageError("direction_metadata.json is not valid JSON; use --layer.");
   }
-  const layer = said?.layer;
+  const layer = metadata?.layer;
   return Number.isInteger(layer) ? { ...options, layer: layer as number } : options;
 }
 
@@ -76,6 +76,6 @@ function tableOf({ name, sha256, layers, note }: StoredVector): string {
       .map((cell) => cell.padStart(12))
       .join(""),
   );
-  const head = ["layer", "length", "of a row", "AUROC", "shuffled"].map((cell) => cell.padStart(12)).join("");
+  const head = ["layer", "norm", "relative", "AUROC", "shuffled"].map((cell) => cell.padStart(12)).join("");
   return [`${name}  ${sha256.slice(0, 16)}`, head, ...rows, ...(note === "" ? [] : [note])].join("\n");
 }

@@ -11,10 +11,10 @@ import { OwnServer } from "../own-server.js";
 import { answers, greetingMs, usualLab } from "../service-address.js";
 
 export interface WorkbenchRunOptions {
-  /** Served for the occasion; without it what is served already, or the embedded model. */
+  /** Model for a temporary server; by default the already running server's, or the embedded model. */
   model: string | undefined;
   port: number;
-  /** A server and a Lab that are somebody's. */
+  /** A running server and Lab to use. */
   url?: string;
   lab?: string;
   open: boolean;
@@ -22,16 +22,16 @@ export interface WorkbenchRunOptions {
 }
 
 export interface OpenWorkbench {
-  /** Rejects where a service that was started gave up. */
+  /** Rejects if a started service gives up. */
   ended: Promise<void>;
-  /** Ends the workbench and what it started. */
+  /** Stops the workbench and the services that it started. */
   close(): Promise<void>;
 }
 
-/** Jobs that may wait in a Lab that the workbench starts. */
+/** Queue size of a Lab started by the workbench. */
 const waiting = 16;
 
-/** Starts what is not running, then the workbench, and shows its link. Whatever fails, what was started is ended. */
+/** Starts missing services, then the workbench, and prints its link. After an error, stops everything it started. */
 export async function openWorkbench(options: WorkbenchRunOptions): Promise<OpenWorkbench> {
   const closers: (() => Promise<unknown>)[] = [];
   const close = async () => {
@@ -57,8 +57,8 @@ export async function openWorkbench(options: WorkbenchRunOptions): Promise<OpenW
     const link = bench.link();
     process.stdout.write(
       `tapline workbench is ready at ${bench.url}\n` +
-        `Open this link in a browser on this machine, once, within ten minutes:\n  ${link}\n` +
-        "Ctrl-C ends it; tapline workbench --link prints another link.\n",
+        `Open this link in a browser on this machine. It works once, within ten minutes:\n  ${link}\n` +
+        "Press Ctrl-C to stop; get another link with tapline workbench --link.\n",
     );
     if (options.open) closers.push(await openPrivately(bench.link(), bench.opened));
     return { ended: server.ended, close };
@@ -81,9 +81,9 @@ function modelHost(own: OwnServer | undefined): ModelHost {
 
 interface FoundServer {
   url: string;
-  /** What it was started with; the Lab opens the same. */
+  /** The model id it was started with, which the Lab also uses. */
   model?: string;
-  /** The server itself, where this command started it. */
+  /** The server, if this command started it. */
   own?: OwnServer;
   ended: Promise<void>;
 }
@@ -145,7 +145,7 @@ async function findLab(
   return service.url;
 }
 
-/** Where another program has the usual port, any free one does. */
+/** Falls back to a free port if another program uses the default one. */
 function elsewhere<T>(start: (port: number) => Promise<T>): (error: unknown) => Promise<T> {
   return (error) => {
     if (error instanceof PortInUse) return start(0);
@@ -153,11 +153,11 @@ function elsewhere<T>(start: (port: number) => Promise<T>): (error: unknown) => 
   };
 }
 
-/** A link of the workbench that runs at a port, by the key that it keeps for its user. @throws UserError */
+/** A new link for a running workbench, using the key that it stores for its user. @throws UserError */
 export async function newLink(port: number): Promise<string> {
   const { taplineHome } = await import("../../files/home.js");
   const none = new UserError(
-    `No workbench of this user runs at port ${port}; start one with tapline workbench${port === ports.workbench ? "" : ` --port ${port}`}.`,
+    `You have no workbench running at port ${port}; start one with tapline workbench${port === ports.workbench ? "" : ` --port ${port}`}.`,
   );
   const key = await readFile(keyPath(taplineHome(), port), "utf8").catch(() => {
     throw none;

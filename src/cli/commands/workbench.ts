@@ -15,29 +15,29 @@ interface WorkbenchCommandOptions extends Omit<WorkbenchRunOptions, "model" | "s
 export function registerWorkbench(program: Command): void {
   program
     .command("workbench")
-    .description("A page on this machine to look, steer and patch in; starts the services it needs.")
+    .description("Open a local web page to inspect, steer and patch models. Starts the services it needs.")
     .argument("[model]", "the same as --model")
-    .option("-m, --model <model>", `${modelHelp} (default: what is served, or demo)`)
+    .option("-m, --model <model>", `${modelHelp} (default: the running server's model, or demo)`)
     .option(
       "--port <number>",
-      "port on 127.0.0.1; 0 takes any free one",
+      "port on 127.0.0.1; 0 picks a free port",
       integerBetween(0, 65535),
       ports.workbench,
     )
     .option("--url <url>", "address or port of a running tapline serve", origin)
     .option("--lab <url>", "address or port of a running Lab", origin)
-    .option("--no-open", "print the link and open no browser")
-    .option("--link", "print another link of a workbench that runs")
+    .option("--no-open", "print the link without opening a browser")
+    .option("--link", "print a new link for a running workbench")
     .action(runWorkbench);
 }
 
 async function runWorkbench(named: string | undefined, options: WorkbenchCommandOptions): Promise<void> {
   if (named !== undefined && options.model !== undefined) {
-    throw new UsageError("Name the model once: as an argument or with --model.");
+    throw new UsageError("Give the model either as an argument or with --model, not both.");
   }
   const model = named ?? options.model;
   if (model !== undefined && options.url !== undefined) {
-    throw new UsageError("--url names a server, which has its model; leave --model out.");
+    throw new UsageError("--url and --model cannot be combined: the server already has a model.");
   }
   const { newLink, openWorkbench } = await import("./workbench-run.js");
   if (options.link === true) {

@@ -10,7 +10,7 @@ import {
   run,
   withPrompt,
 } from "../../cli/operation-command.js";
-import { anyLayers, integerBetween, layerList } from "../../cli/options.js";
+import { anyLayers, integerBetween, layerList, numbersThat } from "../../cli/options.js";
 import { interventions, kindsThat } from "../../contracts/interventions.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { changedPoints, positionNames, strengthUnits } from "../../contracts/names.js";
@@ -25,73 +25,77 @@ interface CompareOptions extends CommonOptions {
   with?: string;
 }
 
-/** `tapline compare`: an edit, and what follows from it. */
+/** `tapline compare`: edits a block's output and compares the continuations. */
 export default function register(program: Command): void {
   withPrompt(
-    experiment(program, "compare", "Change a block's output and see what follows: dose-response.", [
-      "--layers <list>",
-      `the block that is changed (default: ${defaults.layers.join(",")})`,
-      layerList,
-    ]),
+    experiment(
+      program,
+      "compare",
+      "Change a block's output and measure the effect on the answer (dose-response).",
+      ["--layers <list>", `the block to change (default: ${defaults.layers.join(",")})`, layerList],
+    ),
   )
     .addOption(
-      new Option(
-        "--intervention <kind>",
-        `what is done to the block's output (default: ${defaults.intervention})`,
-      ).choices([...interventions]),
+      new Option("--intervention <kind>", `kind of intervention (default: ${defaults.intervention})`).choices(
+        [...interventions],
+      ),
     )
     .option(
       "--strengths <list>",
-      `up to ${limits.strengths} numbers from -${limits.strength} to ${limits.strength}, for steer in vectors to ${limits.strength_vector} (default: ${defaults.strengths.join(",")})`,
+      `up to ${limits.strengths} numbers from -${limits.strength} to ${limits.strength}; for steer with --strength-unit vector, up to ±${limits.strength_vector} (default: ${defaults.strengths.join(",")})`,
       numberList,
     )
-    .option(
-      "--target-token <text>",
-      "one token to follow (default: what the model says without intervention)",
-    )
-    .option("--prompts <file>", "compare these prompts: a line each, JSON, JSON Lines or CSV")
-    .option("--donor-prompt <text>", "for patch: the text whose activation is put in")
+    .option("--target-token <text>", "token to track (default: the top token without the intervention)")
+    .option("--prompts <file>", "file with several prompts: one per line, JSON, JSON Lines or CSV")
+    .option("--donor-prompt <text>", "for patch: the text whose activation is patched in")
     .option(
       "--positive <text>",
-      `for ${listed(kindsThat(({ needs }) => needs === "direction"))}: the direction leads here …`,
+      `for ${listed(kindsThat(({ needs }) => needs === "direction"))}: the side to steer towards`,
     )
-    .option("--negative <text>", "… from here")
+    .option("--negative <text>", "the side to steer away from")
     .option(
       "--positives <file>",
-      `or from up to ${limits.direction_texts} texts: their mean; a file as --prompts …`,
+      `file with up to ${limits.direction_texts} texts instead of --positive; the direction uses their mean (formats as for --prompts)`,
     )
-    .option("--negatives <file>", "… and this one")
-    .option("--swap <token>", "for swap: the token whose coordinate is exchanged …")
-    .option("--with <token>", "… with this one's")
-    .option("--lens <name>", "for swap: in this lens's directions (default: the logit lens)")
-    .option("--feature <dictionary:index>", "or the decoder row of a stored dictionary's feature", featureOf)
+    .option("--negatives <file>", "file with texts instead of --negative")
+    .option("--swap <token>", "for swap: the first of the two tokens whose coordinates are exchanged")
+    .option("--with <token>", "for swap: the second token")
+    .option(
+      "--lens <name>",
+      "for swap: the saved lens that defines the tokens' directions (default: the logit lens)",
+    )
+    .option(
+      "--feature <dictionary:index>",
+      "a feature of a saved dictionary; its decoder row is the direction",
+      featureOf,
+    )
     .addOption(
       new Option(
         "--strength-unit <unit>",
-        "what a strength of 1 adds in steer: the unit vector, the difference as it is, or a row's length (default: unit)",
+        "what strength 1 means for steer: the unit vector (unit), the raw difference (vector) or the activation's norm (row_norm) (default: unit)",
       ).choices([...strengthUnits]),
     )
     .option(
       "--positions <which>",
-      "last, all, prompt, generated, or token indices as 0:3,-2:-1 (default: last)",
+      "tokens to edit: last, all, prompt, generated, or index ranges such as 0:3,-2:-1 (default: last)",
       positions,
     )
-    .option(
-      "--min <number>",
-      "for clamp: the least projection on the direction, in the strength's unit",
-      aNumber,
-    )
-    .option("--max <number>", "for clamp: the greatest projection", aNumber)
+    .option("--min <number>", "for clamp: lower bound of the projection, in --strength-unit", aNumber)
+    .option("--max <number>", "for clamp: upper bound of the projection", aNumber)
     .addOption(
-      new Option("--point <point>", "what of the block is changed (default: block_out)").choices([
+      new Option("--point <point>", "hook point in the block to change (default: block_out)").choices([
         ...changedPoints,
       ]),
     )
-    .option("--heads <list>", "for --point head_out: these heads, as 0,3 (default: all)", anyLayers)
-    .option("--controls", "also try a random vector of the same length")
+    .option(
+      "--heads <list>",
+      "for --point head_out: attention heads to change, such as 0,3 (default: all)",
+      anyLayers,
+    )
+    .option("--controls", "also run a control with a norm-matched random vector")
     .option(
       "--max-tokens <number>",
-      `tokens of a continuation, at most ${limits.max_tokens} (default: ${defaults.max_tokens})`,
+      `length of the continuations in tokens, at most ${limits.max_tokens} (default: ${defaults.max_tokens})`,
       integerBetween(1, limits.max_tokens),
     )
     .addHelpText(
@@ -111,7 +115,7 @@ export default function register(program: Command): void {
       const [layer, ...others] = options.layers ?? [];
       if (others.length > 0 && options.intervention !== "swap") {
         throw new UsageError(
-          `--layers: compare changes one block at a time, got ${[layer, ...others].join(", ")}; run it once for each.`,
+          `--layers: compare changes one block at a time, got ${[layer, ...others].join(", ")}. Run it once per block.`,
         );
       }
       await run("compare", options, {
@@ -127,31 +131,27 @@ export default function register(program: Command): void {
 
 function featureOf(text: string): [dictionary: string, index: number] {
   const [, name, index] = /^(.+):(\d+)$/.exec(text) ?? [];
-  if (name === undefined) throw new InvalidArgumentError("Write a dictionary and a feature as mine:12.");
+  if (name === undefined)
+    throw new InvalidArgumentError("Write a dictionary and a feature, such as mine:12.");
   return [name, Number(index)];
 }
 
-/** A name of the contract's, or ranges as 0:3,-2:-1 and single indices. */
+/** One of the contract's names, or ranges such as 0:3,-2:-1 and single indices. */
 function positions(text: string): string | Array<[number, number]> {
   if ((positionNames as readonly string[]).includes(text)) return text;
   return text.split(",").map((part) => {
     const [, first, last] = /^\s*(-?\d+)(?::(-?\d+))?\s*$/.exec(part) ?? [];
     if (first === undefined)
-      throw new InvalidArgumentError(`Write ${positionNames.join(", ")}, or ranges as 0:3,-2:-1.`);
+      throw new InvalidArgumentError(`Write ${positionNames.join(", ")}, or ranges such as 0:3,-2:-1.`);
     return [Number(first), Number(last ?? first)];
   });
 }
 
 function swapFor({ swap, with: other }: CompareOptions): string[] | undefined {
   if (swap === undefined && other === undefined) return undefined;
-  if (swap === undefined || other === undefined) throw new UsageError("--swap and --with go together.");
+  if (swap === undefined || other === undefined)
+    throw new UsageError("--swap and --with must be given together.");
   return [swap, other];
 }
 
-function numberList(text: string): number[] {
-  const numbers = text.split(",").map((part) => (part.trim() === "" ? Number.NaN : Number(part)));
-  if (numbers.some((number) => !Number.isFinite(number))) {
-    throw new InvalidArgumentError("Write numbers as 0,0.5,1.");
-  }
-  return numbers;
-}
+const numberList = numbersThat(Number.isFinite, "Write numbers such as 0,0.5,1.");

@@ -1,6 +1,6 @@
 import type { CompareConfig } from "./contract.js";
 
-/** Which tokens' rows an intervention changes, in words; a swap's last token is the prompt's. */
+/** The tokens that an intervention edits, in words. For a swap, `last` is the last token of the prompt. */
 export function positionText(positions: CompareConfig["positions"] = "last", intervention?: string): string {
   if (positions === "last") return intervention === "swap" ? "the prompt's last token" : "last token";
   if (positions === "all") return "all tokens";

@@ -20,7 +20,7 @@ import {
 import { listed } from "../../text/words.js";
 import type { Contract } from "../contract.js";
 
-/** Interventions along a direction between texts, in words. */
+/** The interventions along a direction between texts, as a sentence lists them. */
 const alongDirection = listed(kindsThat(({ needs }) => needs === "direction"));
 
 const directionTexts = (description: string) =>
@@ -37,9 +37,9 @@ export const CompareSubmission = Type.Object(
     intervention: optional.Enum([...interventions], {
       default: defaults.intervention,
       description:
-        "How a row h of the block output changes at strength s on every forward pass: " +
-        `${interventions.map((kind) => interventionOf(kind).formula).join("; ")}. u is the unit direction of positive ` +
-        "against negative.",
+        "How an activation h at the block's output changes at strength s in every forward pass: " +
+        `${interventions.map((kind) => interventionOf(kind).formula).join("; ")}. u is the unit direction from ` +
+        "negative to positive.",
     }),
     strengths: optional.Array(
       Type.Number({ minimum: -limits.strength_vector, maximum: limits.strength_vector }),
@@ -48,15 +48,15 @@ export const CompareSubmission = Type.Object(
         maxItems: limits.strengths,
         default: [...defaults.strengths],
         description:
-          `Neutral: 1 for ${listed(kindsThat(({ neutral }) => neutral === 1))}, 0 for all others. From -${limits.strength} to ${limits.strength}; for steer in the ` +
-          `unit vector to ±${limits.strength_vector}, in row_norm to ±${limits.strength_row_norm}; for clamp from 0 to 1, by default ` +
+          `Neutral: 1 for ${listed(kindsThat(({ neutral }) => neutral === 1))}, 0 for all others. From -${limits.strength} to ${limits.strength}; for steer in ` +
+          `unit vector up to ±${limits.strength_vector}, in unit row_norm up to ±${limits.strength_row_norm}; for clamp from 0 to 1, by default ` +
           `${defaults.clamp_strengths.join(", ")}.`,
       },
     ),
     strength_unit: optional.Enum([...strengthUnits], {
       description:
-        "What a strength of 1 adds in steer: the unit vector (default), the difference as it is (vector), or as " +
-        "much as the row is long (row_norm), which means the same in every model. Also the unit of min and max.",
+        "What strength 1 adds for steer: the unit vector (unit, the default), the raw difference (vector), or the direction " +
+        "at the norm of the activation (row_norm), which is comparable between models. Also the unit of min and max.",
     }),
     positions: optional.Union(
       [
@@ -71,52 +71,59 @@ export const CompareSubmission = Type.Object(
       ],
       {
         description:
-          "Tokens whose rows are changed: the last one of each forward pass, which is the prompt's last token and " +
-          "every generated one (last, the default), all, prompt, generated, or ranges [first, last] of token " +
-          "indices, both included, negative from the end of the prompt.",
+          "Tokens to edit: the last token of each forward pass, which is the last prompt token and " +
+          "every generated token (last, the default), all, prompt, generated, or ranges [first, last] of token " +
+          "indices, both included; negative indices count from the end of the prompt.",
       },
     ),
     target_token: Type.Optional(
       text(
-        "Text that encodes to exactly one token, without special tokens; otherwise the baseline's top token.",
+        "Text that encodes to exactly one token, without special tokens. Default: the baseline's top token.",
       ),
     ),
     prompts: optional.Array(prompt, {
       minItems: 1,
       maxItems: limits.prompts,
-      description: "Prompts to compare; without them the list is [`prompt`]. One of the two is required.",
+      description: "Prompts to compare, instead of the single `prompt`. One of the two fields is required.",
     }),
     donor_prompt: Type.Optional(text("Donor text; required for patch.")),
-    positive: Type.Optional(text(`With \`negative\`, for ${alongDirection}: u is their unit difference.`)),
+    positive: Type.Optional(
+      text(`With \`negative\`, for ${alongDirection}: u is the unit vector of their difference.`),
+    ),
     negative: Type.Optional(text(`With \`positive\`, for ${alongDirection}.`)),
-    positives: directionTexts("In place of `positive` and `negative`: u is the unit difference of means."),
-    negatives: directionTexts("With `positives`."),
+    positives: directionTexts(
+      "Instead of `positive`: u is the unit vector of the difference of the two means.",
+    ),
+    negatives: directionTexts("Instead of `negative`; requires `positives`."),
     feature: optional.Array(Type.Union([Name, Type.Integer({ minimum: 0, maximum: limits.feature_index })]), {
       minItems: 2,
       maxItems: 2,
       description:
-        "[dictionary, index]: a stored dictionary and one of its features, in place of texts: the direction is that " +
-        "feature's decoder row.",
+        "[dictionary, index]: a saved dictionary and one of its features. The feature's decoder row is the direction, " +
+        "instead of texts.",
     }),
     swap: optional.Array(text("Text that encodes to exactly one token."), {
       minItems: 2,
       maxItems: 2,
       description:
-        "For swap: two tokens whose coordinates in the lens's directions are exchanged, at every one of the layers, with " +
-        "the values that the prompt's own run has there; at strength s the row goes s of the way.",
+        "For swap: two tokens whose coordinates along the lens's directions are exchanged at each layer, using the values " +
+        "from the unmodified run of the prompt. Strength s moves the activation the fraction s of the way.",
     }),
-    lens: named("For swap: the stored lens whose directions they are; otherwise the logit lens."),
-    min: bound("For clamp: the least projection on u, in strength_unit; the least activation of a feature."),
-    max: bound("For clamp: the greatest projection on u, or a feature's greatest activation."),
+    lens: named("For swap: the saved lens that defines the directions. Default: the logit lens."),
+    min: bound(
+      "For clamp: lower bound of the projection on u, in strength_unit, or of a feature's activation.",
+    ),
+    max: bound("For clamp: upper bound of the projection on u, or of a feature's activation."),
     point: optional.Enum([...changedPoints], {
       description:
-        "What of the block is changed: its output (block_out, the default), what its attention or its MLP adds (attn_out, " +
-        "ffn_out), the stream before them (block_in, mid), or what its heads read (head_out, for scale, ablate and patch).",
+        "Hook point to change: the block's output (block_out, the default), what its attention or MLP adds (attn_out, " +
+        "ffn_out), the residual stream before each (block_in, mid), or the outputs of its heads (head_out, for scale, " +
+        "ablate and patch).",
     }),
-    heads: headList("Of head_out, the heads that are changed, together; otherwise all."),
+    heads: headList("For head_out: the heads to change, all in the same run. Default: all heads."),
     controls: optional.Boolean({
       description:
-        "Also tries a random vector of the same length, drawn from `seed`, at every strength; for " +
+        "Also runs a control at every strength: a norm-matched random vector drawn from `seed`. For " +
         `${listed(kindsThat(({ needs }) => needs))}.`,
     }),
   },
@@ -134,10 +141,10 @@ export type CompareConfig = Filled<
 
 export const Change = Type.Object(
   {
-    rows: Type.Integer({ description: "Tokens whose rows were changed, over all passes." }),
-    length: Type.Number({ description: "L2 length of the change, the mean of these rows." }),
+    rows: Type.Integer({ description: "Number of edited token positions, over all passes." }),
+    length: Type.Number({ description: "L2 norm of the change, mean over these positions." }),
     row_length: Type.Number({
-      description: "L2 length of the row before the change, the mean of these rows.",
+      description: "L2 norm of the activation before the change, mean over these positions.",
     }),
   },
   { title: "Change", description: "What the intervention did to the block's output." },
@@ -153,7 +160,8 @@ export const ControlTrial = Type.Object(
   },
   {
     title: "ControlTrial",
-    description: "The same with a random vector of the same length in place of the donor's or the direction.",
+    description:
+      "The same trial with a norm-matched random vector instead of the donor's activation or the direction.",
   },
 );
 export type ControlTrial = Static<typeof ControlTrial>;
@@ -182,20 +190,20 @@ export const CompareResult = Type.Object(
     trials: Type.Array(Trial, { description: "Prompts, then strengths, in the order given." }),
     intervention: Type.Enum([...interventions]),
     point: optional.Enum([...changedPoints], {
-      description: "What of the block was changed, where not its output.",
+      description: "The hook point that was changed, if not block_out.",
     }),
     heads: Type.Optional(Type.Array(Type.Integer())),
-    layers: optional.Array(Type.Integer(), { description: "Of a swap, all layers that were changed." }),
+    layers: optional.Array(Type.Integer(), { description: "For swap: all layers that were changed." }),
     swapped: optional.Array(Type.Object({ token: Type.String(), token_id: Type.Integer() }), {
-      description: "Of a swap, the two tokens.",
+      description: "For swap: the two tokens.",
     }),
     lens: Type.Optional(LensUsed),
     position: Type.String(),
     strength_unit: Type.Optional(Type.Enum([...strengthUnits])),
     vector_length: optional.Number({
-      description: "L2 length of the donor's state, or of the difference of the texts' states.",
+      description: "L2 norm of the donor's activation, or of the difference between the texts' activations.",
     }),
-    control_seed: Type.Optional(Type.Integer({ description: "What the random vector was drawn from." })),
+    control_seed: Type.Optional(Type.Integer({ description: "Seed of the random vector." })),
     ...notedResultFields,
   },
   { title: "CompareResult" },
@@ -209,8 +217,8 @@ const strengthLimits = {
 };
 
 /**
- * What a comparison's fields mean for each other. The fields of the contract's first version are accepted where they
- * have no part, as ever; those that came later are refused there.
+ * Checks constraints between fields. Fields of the contract's first version are still accepted where they have no effect;
+ * later fields are rejected there.
  * @throws InvalidInput
  */
 function checkCompare(config: CompareConfig): void {
@@ -229,7 +237,7 @@ function checkCompare(config: CompareConfig): void {
   if (controls === true && needs === undefined) {
     throw new InvalidInput(
       "controls",
-      `${listed(kindsThat((one) => one.needs))} have one, not ${intervention}.`,
+      `are available for ${listed(kindsThat((one) => one.needs))}, not for ${intervention}.`,
     );
   }
   if (bounded) checkBounds(config);
@@ -239,23 +247,23 @@ function checkCompare(config: CompareConfig): void {
   checkPoint(config);
 }
 
-/** What is put in is what the prompt's own run has, so that there is something for its tokens alone. */
+/** A swap inserts values from the unmodified run of the prompt, so it can only edit prompt tokens. */
 function checkSwap({ swap, positions = "last", point }: CompareConfig): void {
   if (swap === undefined) throw new InvalidInput("swap", "is required for swap.");
   if (positions === "all" || positions === "generated") {
     throw new InvalidInput(
       "positions",
-      `of a swap are the prompt's: last, prompt or ranges, not ${positions}.`,
+      `must be last, prompt or ranges for a swap, which edits prompt tokens only; got ${positions}.`,
     );
   }
   if (point !== undefined && point !== "block_out") {
-    throw new InvalidInput("point", "a lens is one of block outputs; leave point out.");
+    throw new InvalidInput("point", "cannot be set for a swap: a lens reads block outputs only.");
   }
 }
 
 function checkPoint({ point, heads, intervention }: CompareConfig): void {
   if (heads !== undefined && point !== "head_out") {
-    throw new InvalidInput("heads", "are those of point head_out.");
+    throw new InvalidInput("heads", "requires point head_out.");
   }
   if (point === "head_out" && !interventionOf(intervention).heads) {
     const those = listed(kindsThat((one) => one.heads));
@@ -279,16 +287,15 @@ function checkDirection(config: CompareConfig): void {
   if (config.feature !== undefined) {
     const [dictionary, index] = config.feature;
     if (typeof dictionary !== "string" || typeof index !== "number") {
-      throw new InvalidInput("feature", "is a dictionary's name and a feature's index, in this order.");
+      throw new InvalidInput("feature", "must be a dictionary's name followed by a feature's index.");
     }
     for (const field of ["positive", "negative", "positives", "negatives"] as const) {
-      if (config[field] !== undefined)
-        throw new InvalidInput(field, "stands beside feature; give one or the other.");
+      if (config[field] !== undefined) throw new InvalidInput(field, "cannot be combined with feature.");
     }
     if (interventionOf(intervention).bounded && config.strength_unit !== undefined) {
       throw new InvalidInput(
         "strength_unit",
-        "has no meaning for a feature's clamp: min and max are its activation.",
+        "does not apply to clamping a feature: min and max bound its activation.",
       );
     }
     return;
@@ -298,22 +305,19 @@ function checkDirection(config: CompareConfig): void {
       if (config[side] === undefined) throw new InvalidInput(side, `is required for ${intervention}.`);
     }
     if (config.positive === config.negative) {
-      throw new InvalidInput(
-        "negative",
-        "must differ from positive; the same text twice gives no direction.",
-      );
+      throw new InvalidInput("negative", "must differ from positive: two equal texts define no direction.");
     }
     return;
   }
   for (const side of ["positive", "negative"] as const) {
     if (config[side] !== undefined)
-      throw new InvalidInput(side, "stands beside positives and negatives; give one or the other.");
+      throw new InvalidInput(side, "cannot be combined with positives and negatives.");
   }
-  if (positives === undefined) throw new InvalidInput("positives", "is required beside negatives.");
-  if (negatives === undefined) throw new InvalidInput("negatives", "is required beside positives.");
+  if (positives === undefined) throw new InvalidInput("positives", "is required with negatives.");
+  if (negatives === undefined) throw new InvalidInput("negatives", "is required with positives.");
   const first = new Set(positives);
   const shared = negatives.findIndex((text) => first.has(text));
-  if (shared !== -1) throw new InvalidInput(`negatives[${shared}]`, "is among positives, too.");
+  if (shared !== -1) throw new InvalidInput(`negatives[${shared}]`, "is also in positives.");
 }
 
 function checkBounds({ intervention, min, max }: CompareConfig): void {
@@ -327,13 +331,13 @@ function checkStrengths({ intervention, strength_unit: unit = "unit", strengths 
   if (unit !== "unit" && !units)
     throw new InvalidInput(
       "strength_unit",
-      `${unit} has a meaning for ${listed(kindsThat((one) => one.units))}, not for ${intervention}.`,
+      `${unit} applies to ${listed(kindsThat((one) => one.units))}, not to ${intervention}.`,
     );
   const most = bounded ? 1 : strengthLimits[unit];
   const least = bounded ? 0 : -most;
   for (const [index, strength] of strengths.entries()) {
     const limit = strength > most ? `at most ${most}` : strength < least ? `at least ${least}` : undefined;
-    // A clamp's strength is a share of its correction: any other leaves the projection outside the bounds.
+    // A clamp's strength is the share of its correction: a value outside 0 to 1 leaves the projection outside the bounds.
     if (limit !== undefined && bounded) {
       throw new InvalidInput(
         `strengths[${index}]`,
@@ -354,7 +358,7 @@ export default {
   submission: CompareSubmission,
   result: CompareResult,
   forAgents:
-    "(prompt or prompts, intervention, strengths, one layer): what an edit of a block's output changes",
+    "(prompt or prompts, intervention, strengths, one layer): the effect of editing a block's output",
   places: {},
   check(config: CompareConfig, given: Record<string, unknown>): void {
     if (interventionOf(config.intervention).bounded && given.strengths === undefined) {

@@ -5,7 +5,7 @@ import { dataOf } from "../../findings/figure.js";
 import { count, meanOfKnown, percent, signed } from "../../findings/numbers.js";
 import { visible } from "../../findings/text.js";
 
-/** What one layer was asked, and what came out; nothing while it is not there yet. */
+/** The strengths of one layer and its result, once there is one. */
 export interface TriedLayer {
   layer: number;
   strengths: readonly number[];
@@ -25,8 +25,8 @@ export function strengthsOf(tried: readonly TriedLayer[]): number[] {
 }
 
 /**
- * What an intervention does to the target's probability at each layer and strength, and what random vectors of the same
- * length do there: two maps on one scale, from one comparison a layer. What is not there yet is dashed.
+ * The effect of an intervention on the target's probability by layer and strength, and that of norm-matched random
+ * vectors: two maps on one scale, from one comparison per layer. Cells without a result are dashed.
  */
 export function doseGrid(tried: readonly TriedLayer[]): Figure[] {
   const strengths = strengthsOf(tried);
@@ -46,9 +46,14 @@ export function doseGrid(tried: readonly TriedLayer[]): Figure[] {
   const whose = targets.length === 1 ? `“${targets[0]}”` : "the target tokens";
   const waiting =
     found.length < cells.length
-      ? ` ${found.length} of ${cells.length} cells are there; the others are dashed.`
+      ? ` ${found.length} of ${cells.length} cells computed; the rest are dashed.`
       : "";
-  const grid = (id: string, title: string, description: string, pick: (trial: Trial) => Told | undefined) => {
+  const grid = (
+    id: string,
+    title: string,
+    description: string,
+    pick: (trial: Trial) => Outcome | undefined,
+  ) => {
     const values = cells.map((cell) => ({
       ...cell,
       change: meanOf(cell.trials, (trial) => pick(trial)?.delta),
@@ -74,7 +79,7 @@ export function doseGrid(tried: readonly TriedLayer[]): Figure[] {
         column: ["column", (one) => one.column],
         change: ["change of the target's probability", (one) => one.change ?? null],
         probability: ["probability", (one) => one.probability ?? null],
-        baseline: ["without the change", (one) => one.baseline ?? null],
+        baseline: ["baseline probability", (one) => one.baseline ?? null],
         differ: ["answers that differ", (one) => one.differ],
         prompts: ["prompts", ({ trials }) => trials.length],
         inside: ["compared", () => 1],
@@ -85,7 +90,7 @@ export function doseGrid(tried: readonly TriedLayer[]): Figure[] {
           ...(change === undefined || probability === undefined || baseline === undefined
             ? ["not computed yet"]
             : [
-                `${whose}  ${percent(probability)}, without ${percent(baseline)} (${signed(change)})`,
+                `${whose}  ${percent(probability)}, baseline ${percent(baseline)} (${signed(change)})`,
                 `${differ} of ${count(trials.length, "answer")} differ`,
               ]),
         ].join("\n"),
@@ -106,7 +111,7 @@ export function doseGrid(tried: readonly TriedLayer[]): Figure[] {
   const effect = grid(
     "dose-grid",
     "Effect by layer and strength",
-    `How far the probability of ${whose} moves when the direction is added at one layer; strengths stand below the columns, at 0 nothing is changed.`,
+    `Change in the probability of ${whose} when the direction is added at one layer. Columns are strengths; 0 changes nothing.`,
     (trial) => trial,
   );
   if (!found.some(({ trials }) => trials.some(({ control }) => control !== undefined))) return [effect];
@@ -114,16 +119,16 @@ export function doseGrid(tried: readonly TriedLayer[]): Figure[] {
     effect,
     grid(
       "dose-grid-control",
-      "The same with random vectors",
-      "What a random vector of the same length does in the direction's place, on the same scale.",
+      "Control: random vectors",
+      "The effect of a norm-matched random vector instead of the direction, on the same scale.",
       (trial) => trial.control,
     ),
   ];
 }
 
-type Told = Pick<Trial, "delta" | "probability" | "output">;
+type Outcome = Pick<Trial, "delta" | "probability" | "output">;
 
-/** Over the prompts; undefined where there is nothing. */
+/** The mean over the prompts; undefined without any value. */
 function meanOf(trials: readonly Trial[], pick: (trial: Trial) => number | undefined): number | undefined {
   return meanOfKnown(trials.map(pick));
 }

@@ -11,19 +11,19 @@ import {
   strengthsOf,
 } from "../../findings/dose.js";
 import type { Figure } from "../../findings/figure.js";
-import { dataOf } from "../../findings/figure.js";
+import { dataOf, tabled } from "../../findings/figure.js";
 import { count, figureOf, percent, signed } from "../../findings/numbers.js";
 import { visible } from "../../findings/text.js";
 import { glimpse, type Html, html } from "../../report/markup.js";
 import type { Findings, Passage } from "../../report/parts.js";
 
 interface Prompt extends PromptTrials {
-  /** The prompt in a legend: short, and different from every other one's. */
+  /** The prompt in a legend: short and unique. */
   name: string;
 }
 
 const mean = "mean of the prompts";
-const randomDirection = "random vector of the same length";
+const randomDirection = "norm-matched random vector";
 
 /** Dose-response curves, differences, and continuations side by side. */
 export function compareFindings(result: CompareResult): Findings {
@@ -31,8 +31,8 @@ export function compareFindings(result: CompareResult): Findings {
   return {
     summary: summary(result, prompts),
     cautions: [
-      "An intervention shows that changing this block's output changes what the model says. It does not show that the model normally computes the answer there, nor that other places could not do the same.",
-      "Far from the neutral strength the state is one that the model has never met; that its answer breaks is then no evidence about the block's role. Probabilities are compared after the same prompt; the continuations part ways after their first difference.",
+      "An intervention shows that changing this block's output changes what the model says. It does not show that the model normally computes the answer there, or that changes elsewhere could not have the same effect.",
+      "At large strengths the activation is out of distribution; a broken answer there says nothing about the block's role. Probabilities are compared after the same prompt; continuations diverge after their first difference.",
     ],
     parts: [
       doseResponse(result, prompts),
@@ -68,8 +68,8 @@ function summary({ intervention, position, trials, layers }: CompareResult, prom
       : `the mean probability of the target tokens of ${prompts.length} prompts`;
   return [
     `${interventionOf(intervention).doing} ${layers === undefined || layers.length === 1 ? `layer ${first.layer}` : `layers ${layers.join(", ")}`} (${position}): at strength ${farthest}, ${whose} is ` +
-      `${percent(meanAt(prompts, farthest))}, against ${percent(baseline / prompts.length)} without the intervention. ` +
-      `${changed.length} of ${count(moved.length, "continuation")} away from the neutral strength ${moved.length === 1 ? "differs" : "differ"} from the baseline's.`,
+      `${percent(meanAt(prompts, farthest))}, compared with ${percent(baseline / prompts.length)} without the intervention. ` +
+      `${changed.length} of ${count(moved.length, "continuation")} at non-neutral strengths ${changed.length === 1 ? "differs" : "differ"} from the baseline.`,
   ];
 }
 
@@ -98,10 +98,10 @@ function doseResponse({ intervention }: CompareResult, prompts: Prompt[]): Figur
   const all = [...points, ...(prompts.length > 1 ? means : []), ...controls];
   return {
     id: "dose-response",
-    title: "Dose and response",
+    title: "Dose-response",
     description:
       `The probability of the target token against the strength s of the intervention (${interventionOf(intervention).becomes}), ` +
-      `${prompts.length > 1 ? "one line a prompt and their mean" : "for one prompt"}. ` +
+      `${prompts.length > 1 ? "one line per prompt and their mean" : "for one prompt"}. ` +
       `At the neutral strength ${neutral} nothing is changed.`,
     chart: {
       kind: "lines",
@@ -164,7 +164,7 @@ function differences({ intervention }: CompareResult, prompts: Prompt[]): Figure
     id: "differences",
     title: "Change by prompt",
     description:
-      "How far the intervention moves each prompt's target probability from its baseline. " +
+      "How much the intervention changes each prompt's target probability from its baseline. " +
       `The neutral strength is ${interventionOf(intervention).neutral}.`,
     chart: {
       kind: "differences",
@@ -174,24 +174,19 @@ function differences({ intervention }: CompareResult, prompts: Prompt[]): Figure
       xAxis: "strength",
       legend: "change of the target's probability",
     },
-    columns: [
-      { name: "prompt", label: "prompt" },
-      { name: "strength", label: "strength" },
-      { name: "delta", label: "change of probability" },
-      { name: "target", label: "target token" },
-    ],
-    rows: cells.map(({ name, strength, delta, target }) => [name, strength, delta, target]),
+    ...tabled(cells, {
+      prompt: ["prompt", (one) => one.name, String],
+      strength: ["strength", (one) => one.strength, String],
+      delta: ["change of probability", (one) => one.delta, signed],
+      target: ["target token", (one) => one.target, String],
+    }),
     details: cells.map(
       ({ name, strength, delta, target }) => `${name}\nstrength ${strength}\n${target}  ${signed(delta)}`,
     ),
-    table: {
-      head: ["prompt", "strength", "target", "change"],
-      rows: cells.map(({ name, strength, delta, target }) => [name, String(strength), target, signed(delta)]),
-    },
   };
 }
 
-/** How long the change was against the row that it met, where the job measured it. */
+/** The norm of the change relative to the activation's, if the job measured it. */
 function changes(prompts: Prompt[]): Figure[] {
   const points = prompts.flatMap(({ name, ...prompt }) =>
     promptCurve(prompt).flatMap(({ strength, change }) =>
@@ -213,40 +208,29 @@ function changes(prompts: Prompt[]): Figure[] {
       id: "changes",
       title: "Size of the change",
       description:
-        "The length of the change beside the length of the row that it was made to, the mean over all changed rows: " +
-        "what is far below 1 % can hardly have an effect, and far above 100 % little is left of the model's own state.",
+        "The norm of the change relative to that of the activation that was changed, mean over all edited positions: " +
+        "changes far below 1 % can hardly have an effect, and far above 100 % little of the original activation is left.",
       chart: {
         kind: "lines",
         x: "strength",
         y: "share",
         series: "prompt",
         xAxis: "strength",
-        yAxis: "length of the change / length of the row",
+        yAxis: "norm of the change / norm of the activation",
         dots: true,
       },
-      ...dataOf(points, {
-        prompt: ["prompt", (one) => one.name],
-        strength: ["strength", (one) => one.strength],
-        share: ["share of the row's length", (one) => one.share],
-        length: ["length of the change", (one) => one.length],
-        row_length: ["length of the row", (one) => one.row_length],
-        rows: ["changed rows", (one) => one.rows],
+      ...tabled(points, {
+        prompt: ["prompt", (one) => one.name, String],
+        strength: ["strength", (one) => one.strength, String],
+        share: ["change relative to the activation's norm", (one) => one.share, percent],
+        length: ["norm of the change", (one) => one.length, figureOf],
+        row_length: ["norm of the activation", (one) => one.row_length, figureOf],
+        rows: ["edited positions", (one) => one.rows, String],
       }),
       details: points.map(
         ({ name, strength, share, length, row_length, rows }) =>
-          `${name}\nstrength ${strength}\n${percent(share)} of the row's length\n${figureOf(length)} of ${figureOf(row_length)}\n${count(rows, "row")}`,
+          `${name}\nstrength ${strength}\n${percent(share)} of the activation's norm\n${figureOf(length)} of ${figureOf(row_length)}\n${count(rows, "position")}`,
       ),
-      table: {
-        head: ["prompt", "strength", "rows", "change", "row", "share"],
-        rows: points.map(({ name, strength, share, length, row_length, rows }) => [
-          name,
-          String(strength),
-          String(rows),
-          figureOf(length),
-          figureOf(row_length),
-          percent(share),
-        ]),
-      },
     },
   ];
 }
@@ -256,10 +240,10 @@ function deltaTable({ intervention }: CompareResult, prompts: Prompt[]): Passage
   const neutral = interventionOf(intervention).neutral;
   return {
     id: "deltas",
-    title: "Changes in figures",
-    description: "The baseline's probability of the target token, and how far each strength moves it.",
+    title: "Changes in numbers",
+    description: "The target token's baseline probability and its change at each strength.",
     get body() {
-      return html`<div class="scroll" tabindex="0" role="region" aria-label="Changes in figures"><table class="figures">
+      return html`<div class="scroll" tabindex="0" role="region" aria-label="Changes in numbers"><table class="figures">
 <thead><tr><th scope="col">prompt</th><th scope="col">target</th><th scope="col" class="number">baseline</th>${strengths.map(
         (strength) =>
           html`<th scope="col" class="number">s = ${strength}${strength === neutral && " (neutral)"}</th>`,
@@ -283,19 +267,19 @@ function continuations(prompts: Prompt[]): Passage {
     id: "continuations",
     title: "Continuations",
     description:
-      "Greedy continuations without the intervention and with it. Words that only the baseline has are struck " +
-      "through, words that only the intervention brings are underlined.",
+      "Greedy continuations with and without the intervention. Words that appear only in the baseline are struck " +
+      "through; words that appear only with the intervention are underlined.",
     get body() {
       return html`${prompts.map(
         ({ prompt, trials }, index) => html`<details class="prompt"${index < 4 && html` open`}>
 <summary><bdi class="text">${prompt}</bdi></summary>
 <p class="label">baseline</p><p><bdi class="text sample">${trials[0]?.baseline || "(nothing)"}</bdi></p>
-<div class="scroll" tabindex="0" role="region" aria-label="Continuations of prompt ${index + 1}"><table><thead><tr><th scope="col" class="number">strength</th><th scope="col">with the intervention, against the baseline</th></tr></thead>
+<div class="scroll" tabindex="0" role="region" aria-label="Continuations of prompt ${index + 1}"><table><thead><tr><th scope="col" class="number">strength</th><th scope="col">with the intervention, compared with the baseline</th></tr></thead>
 <tbody>${trials.map(
           ({ strength, baseline, output }) =>
             html`<tr><td class="number">${strength}</td><td>${
               baseline === output
-                ? html`<span class="soft">the same</span>`
+                ? html`<span class="soft">identical</span>`
                 : html`<bdi class="text sample">${marked(baseline, output)}</bdi>`
             }</td></tr>`,
         )}</tbody></table></div></details>`,

@@ -30,10 +30,10 @@ interface Group extends PromptTrials {
 }
 
 const markers = "123456789abcdefghijklmnopqrstuvwxyz";
-/** Continuations of more prompts than these would be pages of text. */
+/** Beyond this many prompts, continuations would fill pages. */
 const promptsInFull = 6;
 
-/** A compare job: dose-response curves, then what each strength made of the continuations. */
+/** A compare job: dose-response curves, then the continuations at each strength. */
 export function comparePicture(
   result: Pick<CompareResult, "trials" | "intervention">,
   canvas: Canvas,
@@ -41,12 +41,7 @@ export function comparePicture(
   const groups = grouped(byPrompt(result.trials));
   const neutral = interventionOf(result.intervention).neutral;
   const lines = [
-    heading(
-      "Dose-response",
-      `probability of the target token against strength (${result.intervention})`,
-      "",
-      canvas,
-    ),
+    heading("Dose-response", `target token probability vs. strength (${result.intervention})`, "", canvas),
     ...curves(groups, neutral, canvas),
     "",
   ];
@@ -102,7 +97,7 @@ function curves(groups: Group[], neutral: number, canvas: Canvas): string[] {
     ...(groups.length > 1
       ? [`● mean of ${groups.length} prompts; the dotted line is the neutral strength`]
       : []),
-    ...(controls.length > 0 ? ["○ a random vector of the same length in its place"] : []),
+    ...(controls.length > 0 ? ["○ control: a norm-matched random vector"] : []),
   ];
   return [...drawn, ...keys.flatMap((key) => faint(key, canvas))];
 }
@@ -111,7 +106,7 @@ function faint(text: string, canvas: Canvas): string[] {
   return wrap(text, Math.max(narrowest, canvas.width)).map((line) => dim(line, canvas.colors));
 }
 
-/** One row a prompt, one column a strength, as many as have room. */
+/** One row per prompt, one column per strength, as far as there is room. */
 function grid(groups: Group[], neutral: number, canvas: Canvas): string[] {
   const strengths = (groups[0] as Group).trials.map(({ strength }) => strength);
   const columns = [
@@ -157,7 +152,7 @@ function continuations(
   const total = Math.max(narrowest, canvas.width);
   const [first] = trials as [Trial];
   const title = `${numbered ? `${marker}  ` : ""}${oneLine(prompt)}`;
-  const target = `target “${visible(first.target_token)}”, without intervention ${first.baseline_probability.toFixed(3)}`;
+  const target = `target “${visible(first.target_token)}”, baseline ${first.baseline_probability.toFixed(3)}`;
   const lines = [
     bold(cut(title, total), canvas.colors),
     ...wrap(target, total).map((line) => dim(line, canvas.colors)),
@@ -185,17 +180,17 @@ function continuations(
   return changed === "" ? lines : [...lines, ...faint(changed, canvas)];
 }
 
-/** How long the change was beside the row, for each strength that is not neutral. */
+/** The norm of the change relative to the activation's, for each non-neutral strength. */
 function sizes(trials: readonly Trial[], neutral: number): string {
-  const told = trials.flatMap(({ strength, change }) => {
+  const shares = trials.flatMap(({ strength, change }) => {
     if (change === undefined || strength === neutral) return [];
     return [`${strength}: ${Number((100 * changeShare(change)).toPrecision(2))} %`];
   });
-  return told.length === 0 ? "" : `change, of the row's length: ${told.join(", ")}`;
+  return shares.length === 0 ? "" : `change relative to the activation's norm: ${shares.join(", ")}`;
 }
 
-/** Figures at the left; the continuation beside them, or below where there is no room. What is as in the
- * baseline is dimmed and ends with a bar, so that it also shows without colours. */
+/** Numbers on the left; the continuation next to them, or below if the line is too short. The part shared with the
+ * baseline is dimmed and ends with a bar, which also shows without colors. */
 function trialLines(
   name: string,
   probability: number,
@@ -224,7 +219,7 @@ function trialLines(
     : painted.map((line, index) => (index === 0 ? fit(figures, margin) : indent) + line);
 }
 
-/** Splits a line behind so many characters that are no spaces. */
+/** Splits a line after `count` characters other than spaces. */
 function splitAt(line: string, count: number): [string, string] {
   let seen = 0;
   let at = 0;

@@ -3,10 +3,9 @@ import { editOf } from "../../library/index.js";
 import type { Edit, FeaturePlace, Positions } from "../../native/index.js";
 
 /**
- * What an intervention of a strength does to the rows of a block, as the contract says it: on the last token unless told
- * otherwise.
- * @param vector the donor's state, or the direction at its full length; [hidden]
- * @param feature whose decoder row the vector is: what a clamp holds is its activation
+ * The edit of a block at one strength, as the contract defines it. Default position: the last token.
+ * @param vector the donor's activation, or the direction at its full length; [hidden]
+ * @param feature the feature whose decoder row `vector` is: a clamp bounds its activation
  */
 export function editFor(
   config: Pick<CompareConfig, "intervention" | "strength_unit" | "positions" | "min" | "max">,
@@ -16,7 +15,7 @@ export function editFor(
   feature?: FeaturePlace,
 ): Edit {
   const { intervention: kind, positions = "last", strength_unit, min, max } = config;
-  if (kind === "swap") throw new RangeError("A swap is a plan of its own: see run-swap.ts.");
+  if (kind === "swap") throw new RangeError("A swap is not a single edit: see run-swap.ts.");
   return editOf(
     { kind, positions: positions as Positions, strength, strength_unit, min, max },
     layer,
@@ -26,8 +25,8 @@ export function editFor(
 }
 
 /**
- * The same as a plan: one edit at the point that is changed, of its heads together, so that what it reports is theirs together.
- * @param rest the vector of heads is one after another, theirs alone
+ * The same as a plan: one edit at the chosen point, covering all chosen heads, so that its effect is reported for them together.
+ * @param rest for heads, the vector concatenates the values of the chosen heads only
  */
 export function editsFor(
   config: Parameters<typeof editFor>[0] & Pick<CompareConfig, "point" | "heads">,
@@ -40,8 +39,8 @@ export function editsFor(
 }
 
 /**
- * The mean of some rows less the mean of others.
- * @param rows [count, hidden], the `first` ones against the rest
+ * The mean of the first rows minus the mean of the remaining ones.
+ * @param rows [count, hidden]
  */
 export function meanDifference(rows: Float32Array, first: number, hidden: number): Float32Array {
   const count = rows.length / hidden;

@@ -2,10 +2,10 @@ import type { CompareConfig, CompareResult } from "../../contracts/index.js";
 import { interventionOf } from "../../contracts/interventions.js";
 import { positionText } from "./contract-position-text.js";
 
-/** Of a change that is shorter than this share of the row, nothing much can be expected. */
+/** A change smaller than this share of the activation's norm is unlikely to have an effect. */
 const faintShare = 0.01;
 
-/** What a reader of a comparison has to know, and what seems to have gone otherwise than meant. */
+/** What readers of a comparison should know, and warnings about changes that had no effect. */
 export function compareNote(
   config: CompareConfig,
   trials: CompareResult["trials"],
@@ -28,43 +28,43 @@ function ignoredLayers(config: CompareConfig): string {
   const [first, ...others] = config.layers;
   return others.length === 0
     ? ""
-    : `Only the first selected layer, ${first}, is changed; ${others.join(", ")} had no part.`;
+    : `Only the first layer (${first}) was changed; ${others.join(", ")} ${others.length === 1 ? "was" : "were"} ignored.`;
 }
 
-/** What is changed, where it is not the block's output. */
+/** What is changed, if it is not the block's output. */
 function changed({ point = "block_out", heads, layers, intervention, swap }: CompareConfig): string {
   if (intervention === "swap") {
     const [one, other] = (swap ?? []).map((token) => JSON.stringify(token));
     return (
-      `At ${layers.length === 1 ? "block" : "blocks"} ${layers.join(", ")} the coordinates of ${one} and ${other} are exchanged, with the values ` +
-      "of the prompt's run without any change, so that several blocks do not undo each other."
+      `At ${layers.length === 1 ? "block" : "blocks"} ${layers.join(", ")} the coordinates of ${one} and ${other} are exchanged, using values ` +
+      "from the unmodified run of the prompt, so that several blocks do not undo each other."
     );
   }
   if (point === "block_out") return "";
-  const of = heads === undefined ? "" : `, of ${heads.length === 1 ? "head" : "heads"} ${heads.join(", ")}`;
-  return `Changed is ${point} of block ${layers[0]}${of}.`;
+  const of = heads === undefined ? "" : `, ${heads.length === 1 ? "head" : "heads"} ${heads.join(", ")}`;
+  return `The edit changes ${point} of block ${layers[0]}${of}.`;
 }
 
 function appliesTo({ positions = "last", intervention }: CompareConfig): string {
   if (intervention === "swap") {
-    return `The edit applies to ${positionText(positions, intervention)}, and the K/V cache is kept: what later tokens read of it was computed under it.`;
+    return `The edit applies to ${positionText(positions, intervention)}. Later tokens read keys and values that were computed with the edit.`;
   }
   if (positions === "last") {
     return (
-      "The edit applies to the last token on every forward pass and the K/V cache is kept, so a token generated " +
-      "under an edit stays edited for the tokens after it."
+      "The edit applies to the last token of every forward pass. Later tokens read the keys and values of earlier edited " +
+      "tokens as they were computed with the edit."
     );
   }
   if (positions === "generated") {
     return (
-      "The edit applies to generated tokens, so the probabilities after the prompt are the baseline's, and the first " +
-      "generated token is, too. The K/V cache is kept."
+      "The edit applies to generated tokens, so the probabilities after the prompt and the first generated token equal " +
+      "the baseline's. Later tokens read keys and values that were computed with the edit."
     );
   }
-  return `The edit applies to ${positionText(positions)}, and the K/V cache is kept: what later tokens read of them was computed under it.`;
+  return `The edit applies to ${positionText(positions)}. Later tokens read keys and values that were computed with the edit.`;
 }
 
-/** Strengths that are not neutral and yet change nothing, or hardly anything. */
+/** Non-neutral strengths that change nothing, or hardly anything. */
 function faintChanges({ intervention, strengths }: CompareConfig, trials: CompareResult["trials"]): string {
   const { neutral, units, bounded } = interventionOf(intervention);
   const shares = new Map<number, number>();
@@ -78,7 +78,6 @@ function faintChanges({ intervention, strengths }: CompareConfig, trials: Compar
   const most = Math.max(...faint.map((strength) => shares.get(strength) as number));
   const where = `At strength${faint.length === 1 ? "" : "s"} ${faint.join(", ")}`;
   if (most === 0) return `${where} the intervention changed nothing.`;
-  const longer =
-    units && !bounded ? "; strength_unit vector or row_norm reaches further than the unit vector" : "";
-  return `${where} the change is less than 1 % of the row's length (at most ${(100 * most).toPrecision(2)} %), so little can follow from it${longer}.`;
+  const longer = units && !bounded ? ". For a larger change, use strength_unit vector or row_norm" : "";
+  return `${where} the change is less than 1 % of the activation's norm (at most ${(100 * most).toPrecision(2)} %), so little effect can be expected${longer}.`;
 }

@@ -2,7 +2,7 @@ import type { CompareConfig } from "../../contracts/index.js";
 import type { Context, Edit, EditEffect, SweepTrial } from "../../native/index.js";
 import { controlPlan, type Swap, swapChange, swapPlans } from "./run-swap.js";
 
-/** Computes one prompt under some plans; `pass` counts the calls from 0 to less than `passes`. */
+/** Computes one prompt under several plans; `pass` numbers the calls from 0 to `passes` - 1. */
 export type SweepOne = (
   prompt: Int32Array,
   plans: Edit[][],
@@ -10,8 +10,8 @@ export type SweepOne = (
 ) => Promise<SweepTrial>;
 
 /**
- * Every prompt under its own swap, at each strength, and then under each seed's controls. The effects of a plan are told as
- * one.
+ * Every prompt under its own swap at each strength, then under each seed's controls. The effects of a plan's edits are
+ * reported as one.
  */
 export async function swapTrials(
   config: CompareConfig,
@@ -32,7 +32,7 @@ export async function swapTrials(
     const trial = await sweepOne(prompt, plans, { pass: index * perPrompt, passes });
     const rows = measured(trial, plans);
     for (const [i, seed] of seeds.entries()) {
-      // How long a control has to be at each place, only the swap's own run says.
+      // The norm of a control at each place is only known from the swap's run.
       const controls = plans.map((edits, row) =>
         controlPlan(edits, trial.rows[row]?.effects as EditEffect[], seed),
       );

@@ -8,20 +8,20 @@ import { pulledBack } from "../../library/lens-vectors.js";
 import { Lenses } from "../../library/lenses.js";
 import type { Context, Edit, EditEffect, LayerCapture, Model } from "../../native/index.js";
 
-/** Of the second token's direction, the least share that must not lie along the first one's. */
+/** The smallest share of the second token's direction that must be orthogonal to the first one's. */
 const leastApart = 0.01;
 
 /** The plane that two tokens' directions span at a block. */
 interface Plane {
   layer: number;
-  /** Orthogonal, of length 1; the first token's direction is `along` times the first of them. */
+  /** Orthonormal; the first token's direction is `along` times the first of them. */
   axes: readonly [Float32Array, Float32Array];
   along: number;
-  /** The second token's direction on the two axes. */
+  /** The second token's direction in terms of the two axes. */
   second: readonly [number, number];
 }
 
-/** Two tokens whose coordinates are exchanged, and where. */
+/** Two tokens whose coordinates are exchanged, and their planes at each block. */
 export interface Swap {
   tokens: readonly [number, number];
   planes: readonly Plane[];
@@ -29,9 +29,9 @@ export interface Swap {
 }
 
 /**
- * The directions of two tokens at every selected block: what a lens reads of a row on the way to their logits, with the
- * final norm's scale left out, which both share.
- * @throws UserError for tokens, lenses and blocks that have none
+ * The directions of two tokens at every selected block: those along which a lens computes their logits, without the
+ * final norm's scale, which both share.
+ * @throws UserError for tokens, lenses and blocks without directions
  */
 export async function swapOf(config: CompareConfig, model: Model, context: Context): Promise<Swap> {
   const [one, other] = config.swap as [string, string];
@@ -39,17 +39,17 @@ export async function swapOf(config: CompareConfig, model: Model, context: Conte
     await targetToken(model, one, "swap[0]"),
     await targetToken(model, other, "swap[1]"),
   ] as const;
-  if (tokens[0] === tokens[1]) throw new UserError("swap: both are the same token.");
+  if (tokens[0] === tokens[1]) throw new UserError("swap: the two texts encode to the same token.");
   const lens =
     config.lens === undefined ? undefined : await new Lenses(taplineHome()).fitting(config.lens, model.info);
   const last = model.info.nLayer - 1;
   const without = config.layers.filter((layer) => layer !== last && lens && !lens.translator(layer));
   if (lens !== undefined && without.length > 0) {
     throw new UserError(
-      `The lens ${lens.stored.name} translates the blocks ${lens.stored.layers.join(", ")}; asked for ${without.join(", ")}.`,
+      `The lens ${lens.stored.name} covers the blocks ${lens.stored.layers.join(", ")}, not ${without.join(", ")}.`,
     );
   }
-  // Where the norm's scale lies makes no difference: both directions have it.
+  // The norm's scale makes no difference: both directions have it. So any vector will do.
   const anywhere = new Float32Array(model.info.nEmbd).fill(1).map((_, i) => (i % 2 === 0 ? 1 : -0.5));
   const directions: Float64Array[] = [];
   for (const token of tokens) directions.push((await context.logitDirection(anywhere, token)).direction);
@@ -69,7 +69,7 @@ function planeOf(layer: number, a: Float64Array, b: Float64Array): Plane {
   const rest = b.map((value, i) => value - shared * (first[i] as number));
   const apart = lengthOf(rest);
   if (!(along > 0 && apart > leastApart * lengthOf(b))) {
-    throw new UserError(`swap: at block ${layer} both tokens have all but the same direction.`);
+    throw new UserError(`swap: at block ${layer} the two tokens have nearly the same direction.`);
   }
   return {
     layer,
@@ -79,7 +79,7 @@ function planeOf(layer: number, a: Float64Array, b: Float64Array): Plane {
   };
 }
 
-/** The prompt's tokens whose rows are changed, in order. @throws UserError where there are none, or too many */
+/** The prompt's tokens to edit, in order. @throws UserError if there are none or too many */
 export function swapPositions({ positions = "last", layers }: CompareConfig, length: number): number[] {
   const all = Array.from({ length }, (_, i) => i);
   const at = (index: number) => (index < 0 ? index + length : index);
@@ -92,21 +92,21 @@ export function swapPositions({ positions = "last", layers }: CompareConfig, len
             positions.some(([first, last]) => token >= at(first as number) && token <= at(last as number)),
           );
   if (chosen.length === 0)
-    throw new UserError(`positions: none of them is among the prompt's ${length} tokens.`);
+    throw new UserError(`positions: none of them is within the prompt's ${length} tokens.`);
   const places = chosen.length * layers.length;
   if (places > limits.swap_places) {
     throw new UserError(
-      `swap: ${chosen.length} tokens at ${layers.length} blocks are ${places} places; at most ${limits.swap_places} are changed.`,
+      `swap: ${chosen.length} tokens at ${layers.length} blocks are ${places} places; the limit is ${limits.swap_places}.`,
     );
   }
   return chosen;
 }
 
 /**
- * Edits that exchange the two coordinates at every place, for each strength: the row's part in the tokens' plane is moved to
- * where the prompt's own run has it with both coordinates exchanged, whatever earlier blocks have done to it by then. So
- * several blocks do not undo each other, as they do where each exchanges what it meets.
- * @returns a plan a strength
+ * Edits that exchange the two coordinates at every place, for each strength. The activation's component in the tokens' plane
+ * is set to the unmodified run's with both coordinates exchanged, regardless of the edits at earlier blocks. If each block
+ * exchanged the current coordinates instead, several blocks would undo each other.
+ * @returns one plan per strength
  */
 export async function swapPlans(
   config: CompareConfig,
@@ -150,9 +150,9 @@ export async function swapPlans(
 }
 
 /**
- * Random changes at the places of a swap's plan, each as long as the swap's own change there turned out: at a later block that
- * is not the length of an exchange in the clean run, as what earlier blocks changed has reached it.
- * @param effects what the plan's edits did
+ * Random changes at the places of a swap's plan, each with the norm that the swap's change actually had there. At later
+ * blocks it differs from that of an exchange in the clean run, because the changes at earlier blocks have arrived.
+ * @param effects the measured effects of the plan's edits
  */
 export function controlPlan(edits: readonly Edit[], effects: readonly EditEffect[], seed: number): Edit[] {
   return placesOf(edits, effects).map(({ edit: { layer, positions, vector }, square }): Edit => {
@@ -167,7 +167,7 @@ export function controlPlan(edits: readonly Edit[], effects: readonly EditEffect
   });
 }
 
-/** Where a row lies on a plane's axes once its two coordinates are exchanged. */
+/** The position of a row on a plane's axes after its two coordinates are exchanged. */
 function exchanged({ axes, along, second }: Plane, row: Float32Array): readonly [number, number] {
   const [x, y] = [dot(row, axes[0]), dot(row, axes[1])];
   const b = y / second[1];
@@ -175,7 +175,7 @@ function exchanged({ axes, along, second }: Plane, row: Float32Array): readonly 
   return [b * along + a * second[0], a * second[1]];
 }
 
-/** What the edits of a plan did to the rows, each place's edits taken together. */
+/** The effect of a plan's edits, combined per place. */
 export function swapChange(effects: readonly EditEffect[], edits: readonly Edit[]): EditEffect {
   const all = placesOf(edits, effects);
   const rows = all.reduce((sum, place) => sum + place.rows, 0);
@@ -187,13 +187,13 @@ export function swapChange(effects: readonly EditEffect[], edits: readonly Edit[
 interface ChangedPlace {
   /** The first edit there. */
   edit: Edit;
-  /** Of the length of the change there: edits of a place are orthogonal. */
+  /** The squared norm of the change there: the edits of a place are orthogonal. */
   square: number;
   row: number;
   rows: number;
 }
 
-/** The places of a plan, one after another, with what its edits did at each. */
+/** The places of a plan in order, with the effect of its edits at each. */
 function placesOf(edits: readonly Edit[], effects: readonly EditEffect[]): ChangedPlace[] {
   const places = new Map<string, ChangedPlace>();
   for (const [index, edit] of edits.entries()) {

@@ -31,14 +31,14 @@ import { compareNote } from "./run-note.js";
 import { type Swap, swapOf } from "./run-swap.js";
 import { type SweepOne, swapTrials } from "./run-swap-trials.js";
 
-/** Sequences that a context holds at once. */
+/** Maximum number of sequences in a context. */
 const mostSequences = 64;
-/** Most memory that a sweep's K/V cache may take, by the upper bound below. */
+/** Memory limit of a sweep's K/V cache, by the upper bound below. */
 const cacheBytes = 1024 ** 3;
 
 /**
- * Compares each prompt's next token and greedy continuation with and without an edit of the first selected
- * block's output, for every strength, all rows in common batches.
+ * Compares each prompt's next token and greedy continuation with and without an edit of the first selected block, for
+ * every strength, all in shared batches.
  */
 export async function compare(input: OperationInput<CompareConfig>): Promise<Findings<CompareResult>> {
   const { config, model, clock, progress, signal } = input;
@@ -82,7 +82,7 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
         );
         return sweep(prompts, plans);
       }
-      // What is put in is each prompt's own.
+      // The inserted values differ between prompts.
       const sweepOne: SweepOne = async (prompt, plans, { target: followed = target, pass, passes }) => {
         const [trial] = await sweep([prompt], plans, followed, (done, total) =>
           progress({ stage: "sweep", done: pass * total + done, total: passes * total }),
@@ -108,7 +108,7 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
   });
 }
 
-/** What a result tells of a swap. */
+/** The fields of a result that describe a swap. */
 async function swapped(
   model: Model,
   { layers }: CompareConfig,
@@ -143,7 +143,7 @@ function nameOf(config: CompareConfig, index: number): string {
 }
 
 /**
- * Tokens of the texts whose states an intervention needs: none, the donor's, or those of a direction's two sides.
+ * Tokens of the texts whose activations an intervention needs: none, the donor's, or those of a direction's two sides.
  */
 async function vectorTexts(model: Model, config: CompareConfig): Promise<Int32Array[][]> {
   const sides: Array<[name: string, texts: string[]]> = [];
@@ -172,8 +172,8 @@ async function vectorTexts(model: Model, config: CompareConfig): Promise<Int32Ar
 }
 
 /**
- * The donor's state, the difference of the two sides' means, or a feature's decoder row; undefined where the
- * intervention needs none.
+ * The donor's activation, the difference of the two sides' means, or a feature's decoder row; undefined if the
+ * intervention needs no vector.
  */
 async function editVector(
   { config, model, progress, signal }: OperationInput<CompareConfig>,
@@ -207,7 +207,7 @@ async function editVector(
   return { vector };
 }
 
-/** What the heads of a block read for a text's last token, side by side. */
+/** The outputs of a block's heads at a text's last token, concatenated. */
 async function lastRow(
   context: Context,
   tokens: Int32Array,
@@ -226,7 +226,7 @@ async function lastRow(
   return layers[0]?.states?.data as Float32Array;
 }
 
-/** Room for as many prompts at once as fit into the cache's share of memory, and for at least one. */
+/** Room for as many prompts as fit into the cache's memory limit, and for at least one. */
 function contextSize(
   config: CompareConfig,
   model: Model,
@@ -239,7 +239,7 @@ function contextSize(
   const plans = Array.from({ length: tries }, () => one);
   const needs = prompts.map((tokens) => sweepCells(tokens.length, plans, config.max_tokens));
   const longest = Math.max(...[...prompts, ...others].map(({ length }) => length));
-  // Keys and values of every head in float16; models that share heads need less.
+  // Keys and values of every head in float16; models with shared K/V heads need less.
   const bytesPerToken = 4 * model.info.nEmbd * model.info.nLayer;
   const affordable = Math.floor(cacheBytes / bytesPerToken);
   const sum = (counts: number[]) => counts.reduce((total, count) => total + count, 0);
@@ -251,7 +251,7 @@ function contextSize(
   };
 }
 
-/** @throws UserError where a row's numbers mean nothing */
+/** @throws UserError for results that are not finite */
 function checkFinite(config: CompareConfig, trials: SweepTrial[]): void {
   for (const [index, { baseline, rows }] of trials.entries()) {
     const what = `model's probabilities for ${nameOf(config, index)} are not finite`;
@@ -259,8 +259,8 @@ function checkFinite(config: CompareConfig, trials: SweepTrial[]): void {
     const broken = rows.findIndex(({ finite }) => !finite);
     if (broken === -1) continue;
     throw new UserError(
-      `At strength ${config.strengths[broken % config.strengths.length]} the ${what}; the change is too large for its arithmetic, or ` +
-        "leaves a row of zeros, which a norm whose epsilon is 0 divides by 0.",
+      `At strength ${config.strengths[broken % config.strengths.length]} the ${what}; the change overflows the model's arithmetic, or ` +
+        "leaves an activation of zeros that a norm with epsilon 0 divides by 0.",
     );
   }
 }
@@ -311,7 +311,7 @@ async function describe(
   return described;
 }
 
-/** What the edits of a plan did, taken together where there are several. */
+/** The effect of a plan; several edits are already combined into one. */
 function changeOf([effect]: readonly EditEffect[]): Change {
   const { rows, changeLength, rowLength } = effect as EditEffect;
   return { rows, length: changeLength, row_length: rowLength };

@@ -8,7 +8,7 @@ import { promptsOf } from "./contract-prompts.js";
 
 export default {
   heading: ({ intervention, trials }) => [
-    `What ${interventionOf(intervention).noun} does to`,
+    `Effect of ${interventionOf(intervention).noun} on`,
     nameOf(promptsIn(trials)),
   ],
   subject: (config) => firstOf(promptsOf(config)),
@@ -19,7 +19,7 @@ export default {
     const what =
       point === undefined
         ? where
-        : `${point}${heads === undefined ? "" : ` (heads ${heads.join(", ")})`} in place of the ${where}`;
+        : `${point}${heads === undefined ? "" : ` (heads ${heads.join(", ")})`} instead of the ${where}`;
     return (
       `compare: ${intervention} at strengths ${strengths.join(", ")} ${unit === undefined ? "" : `(${unit}) `}on the ` +
       `${positions === undefined ? "last token" : positionText(positions)}'s ${what}; greedy continuations of at most ` +
@@ -36,7 +36,7 @@ export default {
         prompt,
         answer: first?.baseline ?? "",
         note: [
-          `Target token ${JSON.stringify(first?.target_token)}, baseline probability ${first?.baseline_probability}. The answer above is the baseline's.`,
+          `Target token ${JSON.stringify(first?.target_token)}, baseline probability ${first?.baseline_probability}. The answer above is the baseline.`,
           ...ofPrompt.map(
             ({ strength, probability, delta, output }) =>
               `Strength ${strength}: probability ${probability} (change ${delta}), continuation ${JSON.stringify(output)}`,
@@ -63,7 +63,7 @@ function promptsIn(trials: readonly { prompt: string }[]): string[] {
   return [...new Set(trials.map(({ prompt }) => prompt))];
 }
 
-/** What is read off a result of several prompts is not of the first alone. */
+/** The prompts of a result: a result of several must not appear to be about the first alone. */
 function nameOf([first = "", ...others]: string[]): string {
   return others.length === 0 ? first : `${count(others.length + 1, "prompt")}: ${glimpse(first, 80)}, …`;
 }

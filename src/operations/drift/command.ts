@@ -13,18 +13,18 @@ interface DriftOptions extends CommonOptions {
   examples?: string;
 }
 
-/** `tapline drift`: two models of one architecture on the same texts. */
+/** `tapline drift`: compares two models of the same architecture on the same texts. */
 export default function register(program: Command): void {
-  experiment(program, "drift", "Compare two forms of a model: what does quantisation change?")
-    .option("--other <model>", "the second model, named as --model is")
-    .option("--other-revision <revision>", "pins its hub revision")
+  experiment(program, "drift", "Compare two variants of a model, for example before and after quantisation.")
+    .option("--other <model>", "the second model; accepts the same values as --model")
+    .option("--other-revision <revision>", "pin the second model's hub revision")
     .option(
       "--examples <file>",
-      "JSON, JSON Lines or CSV with text, and label (0 or 1) for a probe or a vector; - is standard input",
+      "JSON, JSON Lines or CSV with text, plus label (0 or 1) for --probe or --vector; - reads standard input",
     )
-    .option("--dictionary <name>", "a stored one: which features stay active, what it recovers")
-    .option("--probe <name>", "a stored one: how well it tells the labels in each model")
-    .option("--vector <name>", "a stored one: how well its projections tell them")
+    .option("--dictionary <name>", "saved dictionary: compare active features and loss recovered")
+    .option("--probe <name>", "saved probe: compare its AUROC in both models")
+    .option("--vector <name>", "saved vector: compare how well its projections separate the labels")
     .addHelpText(
       "after",
       examples(`

@@ -17,7 +17,7 @@ import type { Contract } from "../contract.js";
 export const DriftExample = Type.Object(
   {
     text: text("Raw text."),
-    label: Type.Optional(Type.Enum([0, 1], { description: "Class; needed for a probe or a vector." })),
+    label: Type.Optional(Type.Enum([0, 1], { description: "Class; required with a probe or a vector." })),
     split: Type.Optional(split),
   },
   { ...closed, title: "DriftExample" },
@@ -31,7 +31,7 @@ export const DriftSubmission = Type.Object(
       minLength: 1,
       maxLength: limits.model_characters,
       description:
-        "The model that is compared with `model`, named as that is: of one architecture and shape.",
+        "The model to compare with `model`, in any form that `model` accepts. Both must have the same architecture and shape.",
     }),
     other_revision: optional.String({
       minLength: 1,
@@ -39,15 +39,19 @@ export const DriftSubmission = Type.Object(
       description: "Pins a hub revision of `other`.",
     }),
     examples: Type.Array(DriftExample, { minItems: limits.drift_examples_min, maxItems: limits.examples }),
-    dictionary: named("A stored dictionary: which features stay active, and what it recovers in each model."),
-    probe: named("A stored probe: how well it tells the examples' labels in each model."),
-    vector: named("A stored vector: how well its projections tell the labels in each model."),
+    dictionary: named(
+      "Name of a saved dictionary: compare its active features and loss recovered in each model.",
+    ),
+    probe: named("Name of a saved probe: compare how well it separates the examples' labels in each model."),
+    vector: named(
+      "Name of a saved vector: compare how well its projections separate the labels in each model.",
+    ),
   },
   {
     ...closed,
     title: "DriftSubmission",
     description:
-      "What changes between two models of one architecture, such as a model and its quantised form.",
+      "Measure what changes between two models of the same architecture, such as a model and its quantised version.",
   },
 );
 
@@ -57,22 +61,22 @@ const Measured = Type.Object(
   { value: Type.Number(), low: Type.Number(), high: Type.Number() },
   {
     title: "Measured",
-    description: "A figure with its 95 % bootstrap interval: the examples drawn again with replacement.",
+    description: "A value with its 95 % bootstrap interval (resampling the examples).",
   },
 );
 export type Measured = Static<typeof Measured>;
 
 const pair = <S extends TSchema>(schema: S, description: string) =>
-  Type.Tuple([schema, schema], { description: `${description}, in the first and in the second model.` });
+  Type.Tuple([schema, schema], { description: `${description}, in the first and the second model.` });
 
 export const DriftResult = Type.Object(
   {
     models: pair(
       Type.Object({ name: Type.String(), quantization: Type.String(), bytes: Type.Integer() }),
-      "What was compared",
+      "The models",
     ),
     texts: Type.Integer(),
-    tokens: Type.Integer({ description: "Tokens that count: a text's BOS token does not." }),
+    tokens: Type.Integer({ description: "Number of tokens, without BOS tokens." }),
     layers: Type.Array(
       Type.Object(
         {
@@ -97,21 +101,21 @@ export const DriftResult = Type.Object(
         point: pointRead,
         features: Type.Integer(),
         jaccard: Type.Union([Measured, Type.Null()]),
-        l0: pair(Type.Number(), "Features active in a token, on average"),
-        loss_recovered: Type.Union([pair(Measured, "Share of the loss"), Type.Null()]),
+        l0: pair(Type.Number(), "Mean number of active features per token"),
+        loss_recovered: Type.Union([pair(Measured, "Share of the loss recovered"), Type.Null()]),
         loss_recovered_difference: Type.Union([Measured, Type.Null()]),
       },
       {
         title: "DriftDictionary",
         description:
-          "jaccard: features active in both models, over those active in one, summed over tokens. Null: no feature is " +
-          "active, or the loss does not depend on the block.",
+          "jaccard: features active in both models divided by features active in either, summed over tokens. Null if no feature " +
+          "is active, or if the loss does not depend on the block.",
       },
     ),
     probe: optional.Object(
       {
         ...{ name: Type.String(), sha256: Type.String(), layer: Type.Integer() },
-        auroc: pair(Measured, "AUROC of its scores of the last tokens"),
+        auroc: pair(Measured, "AUROC of its scores at the last tokens"),
         difference: Measured,
       },
       { title: "DriftProbe" },
@@ -122,7 +126,7 @@ export const DriftResult = Type.Object(
         separation: pair(Measured, "AUROC of the last tokens' projections"),
         difference: Measured,
       },
-      { title: "DriftVector", description: "At the first of `layers` that the vector has." },
+      { title: "DriftVector", description: "Measured at the first of `layers` that the vector covers." },
     ),
     ...notedResultFields,
   },
@@ -130,15 +134,15 @@ export const DriftResult = Type.Object(
 );
 export type DriftResult = Static<typeof DriftResult>;
 
-/** What tells two classes apart needs both. */
+/** A probe or a vector needs labels, and both classes. */
 function checkDrift({ examples, probe, vector }: DriftConfig): void {
   const field = probe !== undefined ? "probe" : "vector";
   if (probe === undefined && vector === undefined) return;
   const bare = examples.findIndex(({ label }) => label === undefined);
-  if (bare !== -1) throw new InvalidInput(`examples[${bare}].label`, `is required beside ${field}.`);
+  if (bare !== -1) throw new InvalidInput(`examples[${bare}].label`, `is required with ${field}.`);
   for (const label of [0, 1]) {
     if (examples.every((example) => example.label !== label)) {
-      throw new InvalidInput("examples", `both classes must occur beside ${field}; none has label ${label}.`);
+      throw new InvalidInput("examples", `must contain both classes with ${field}; none has label ${label}.`);
     }
   }
 }

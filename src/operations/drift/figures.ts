@@ -1,10 +1,10 @@
 import type { DriftResult, Measured } from "../../contracts/index.js";
 import type { Figure } from "../../findings/figure.js";
-import { dataOf } from "../../findings/figure.js";
+import { dataOf, tabled } from "../../findings/figure.js";
 import { count, figureOf } from "../../findings/numbers.js";
 import type { Findings } from "../../report/parts.js";
 
-/** How far two models' block outputs are apart by layer, and what becomes of artefacts. */
+/** The distance between two models' block outputs by layer, and the measurements of artefacts in both. */
 export function driftFindings(result: DriftResult): Findings {
   const { models, layers, texts, tokens, dictionary, probe, vector } = result;
   const farthest = layers.reduce((a, b) => (b.cosine.value < a.cosine.value ? b : a));
@@ -13,15 +13,15 @@ export function driftFindings(result: DriftResult): Findings {
   );
   return {
     summary: [
-      `${names.join(" and ")}, on ${count(texts, "text")} with ${count(tokens, "token")}: block outputs are farthest apart at layer ` +
-        `${farthest.layer}, with a cosine of ${shown(farthest.cosine)}.`,
+      `${names.join(" and ")}, on ${count(texts, "text")} with ${count(tokens, "token")}: block outputs differ most at layer ` +
+        `${farthest.layer}, with a cosine similarity of ${shown(farthest.cosine)}.`,
       ...(dictionary === undefined
         ? []
         : [
             `The dictionary ${dictionary.name} at ${dictionary.point === undefined ? "" : `${dictionary.point} of `}layer ${dictionary.layer}: ` +
               (dictionary.jaccard === null
                 ? "no feature is active"
-                : `of the features active in one model, ${shown(dictionary.jaccard)} are active in both`) +
+                : `of the features active in either model, ${shown(dictionary.jaccard)} are active in both`) +
               (dictionary.loss_recovered === null
                 ? "."
                 : `; the loss recovered is ${dictionary.loss_recovered.map(shown).join(" and ")}.`),
@@ -38,8 +38,8 @@ export function driftFindings(result: DriftResult): Findings {
           ]),
     ],
     cautions: [
-      "Intervals come from drawing the examples again: they say how far these figures depend on these texts, not on the kind of texts.",
-      "Block outputs that are close need not do the same: what the models answer is a different measurement.",
+      "Intervals come from resampling the examples: they show how much the values depend on this choice of texts, not on the kind of text.",
+      "Similar block outputs do not imply similar behavior: comparing the models' answers is a separate measurement.",
     ],
     parts: [byLayer(result), ...artefacts(result)],
   };
@@ -63,8 +63,8 @@ function byLayer({ layers }: DriftResult): Figure {
     id: "drift-by-layer",
     title: "Block outputs by layer",
     description:
-      "Of a token's block output a in the first model and b in the second: the cosine of a and b, |b| / |a|, and " +
-      "|a - b| / |a|, means over tokens with 95 % bootstrap intervals over texts.",
+      "For each token's block output a in the first model and b in the second: the cosine of a and b, |b| / |a|, and " +
+      "|a - b| / |a|; means over tokens with 95 % bootstrap intervals over texts.",
     chart: {
       kind: "lines",
       x: "layer",
@@ -90,7 +90,7 @@ function byLayer({ layers }: DriftResult): Figure {
   };
 }
 
-/** What each artefact measures in both models. */
+/** Each artefact's measurements in both models. */
 function artefacts({ dictionary, probe, vector }: DriftResult): Figure[] {
   const pairs = [
     ...(dictionary?.loss_recovered
@@ -103,31 +103,21 @@ function artefacts({ dictionary, probe, vector }: DriftResult): Figure[] {
     pair.map((measured, i) => ({ name: `${name}, ${i === 0 ? "first" : "second"} model`, ...measured })),
   );
   const jaccard = dictionary?.jaccard;
-  if (jaccard) bars.push({ name: `active features in common, ${dictionary.name}`, ...jaccard });
+  if (jaccard) bars.push({ name: `shared active features, ${dictionary.name}`, ...jaccard });
   if (bars.length === 0) return [];
   return [
     {
       id: "drift-artefacts",
-      title: "What becomes of artefacts",
-      description:
-        "The same measurement in both models, with 95 % bootstrap intervals over texts in the table.",
+      title: "Artefacts in both models",
+      description: "The same measurements in both models. The table has 95 % bootstrap intervals over texts.",
       chart: { kind: "bars", label: "name", value: "value", axis: "share" },
-      ...dataOf(bars, {
-        name: ["name", (one) => one.name],
-        value: ["value", (one) => one.value],
-        low: ["low", (one) => one.low],
-        high: ["high", (one) => one.high],
+      ...tabled(bars, {
+        name: ["measurement", (one) => one.name, String],
+        value: ["value", (one) => one.value, figureOf],
+        low: ["low", (one) => one.low, figureOf],
+        high: ["high", (one) => one.high, figureOf],
       }),
       details: bars.map((bar) => `${bar.name}\n${shown(bar)}`),
-      table: {
-        head: ["measurement", "value", "low", "high"],
-        rows: bars.map(({ name, value, low, high }) => [
-          name,
-          figureOf(value),
-          figureOf(low),
-          figureOf(high),
-        ]),
-      },
     },
   ];
 }

@@ -5,7 +5,7 @@ import { heading, labelled } from "../../terminal/page.js";
 import { table } from "../../terminal/table.js";
 import { layersAsked, type Picture } from "../picture.js";
 
-/** Two models side by side: block outputs by layer, and what becomes of artefacts. */
+/** Two models side by side: block outputs by layer, and artefacts. */
 export function driftPicture(result: DriftResult, canvas: Canvas): string[] {
   const right = { align: "right" as const };
   const layers = [...result.layers].sort((a, b) => a.layer - b.layer);
@@ -41,7 +41,7 @@ function artefacts({ dictionary, probe, vector }: DriftResult, canvas: Canvas): 
       : [
           [
             `${oneLine(dictionary.name)}, ${dictionary.point === undefined ? "" : `${dictionary.point} of `}layer ${dictionary.layer}`,
-            "active features in common",
+            "shared active features",
             "",
             "",
             dictionary.jaccard === null ? "none" : shown(dictionary.jaccard),
@@ -81,7 +81,7 @@ function artefacts({ dictionary, probe, vector }: DriftResult, canvas: Canvas): 
   if (rows.length === 0) return [];
   return [
     "",
-    heading("Artefacts", "the same measurement in both models", "", canvas),
+    heading("Artefacts", "the same measurements in both models", "", canvas),
     ...table(
       [
         { title: "name", least: 8 },

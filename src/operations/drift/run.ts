@@ -20,40 +20,40 @@ import {
 import type { Context, Model } from "../../native/index.js";
 import type { Findings, OperationInput, Run } from "../run.js";
 
-/** Draws of a bootstrap interval. */
+/** Resamples of a bootstrap interval. */
 const resamples = 2000;
 
 type Both<T> = [first: T, second: T];
 
-/** What is asked of both models beside their block outputs. */
+/** The artefacts to measure in both models. */
 interface Artefacts {
   dictionary?: OpenDictionary;
   probe?: { name: string; sha256: string; layer: number; weight: Float64Array; bias: number };
   vector?: { name: string; sha256: string; layer: number; weight: Float32Array };
 }
 
-/** Sums over one text's tokens that count. */
+/** Sums over one text's tokens, without BOS. */
 interface TextSums {
   tokens: number;
   /** By layer, in the order of the request. */
   cosine: number[];
   length: number[];
   difference: number[];
-  /** Features active in both models, and in one at least. */
+  /** Features active in both models, and in either. */
   shared: number;
   either: number;
-  /** Tokens that a dictionary's figures count. */
+  /** Tokens in the dictionary's measurements. */
   read: number;
   active: Both<number>;
-  /** Nats of the text's own next tokens: zeros less reconstruction, and zeros less clean. */
+  /** Loss of the text's next tokens, in nats: ablated minus reconstructed, and ablated minus clean. */
   recovered: Both<number>;
   span: Both<number>;
-  /** Of the last token. */
+  /** At the last token. */
   score: Both<number>;
   projection: Both<number>;
 }
 
-/** Two models of one shape on the same texts: how far their block outputs are apart, and what that does to artefacts. */
+/** Compares two models of the same shape on the same texts: their block outputs, and how artefacts perform on both. */
 export async function drift(input: OperationInput<DriftConfig>): Promise<Findings<DriftResult>> {
   const { config, model, clock, progress } = input;
   checkLayers(model, config.layers);
@@ -86,7 +86,7 @@ export async function drift(input: OperationInput<DriftConfig>): Promise<Finding
   return found;
 }
 
-/** @throws UserError where the models are no two forms of one */
+/** @throws UserError unless the models have the same architecture and shape */
 function checkShapes({ info: one }: Model, { info: other }: Model): void {
   const fields = { architecture: "architecture", nLayer: "blocks", nEmbd: "hidden size" } as const;
   for (const [field, what] of Object.entries(fields)) {
@@ -106,7 +106,7 @@ async function openArtefacts(config: DriftConfig, models: Both<Model>): Promise<
         ...{ nEmbd, nLayer },
       })),
     )) as Both<ModelIdentity>;
-    // It is one model's by its nature; what it says of the other is what is asked.
+    // An artefact belongs to one of the two models, and the comparison applies it to both.
     return look(first).catch((error) => look(second).catch(() => Promise.reject(error)));
   };
   const artefacts: Artefacts = {};
@@ -126,7 +126,7 @@ async function openArtefacts(config: DriftConfig, models: Both<Model>): Promise<
     const layer = config.layers.find((each) => own.includes(each));
     if (layer === undefined) {
       throw new UserError(
-        `The vector ${name} has layers ${own.join(", ")}; none of them is among the layers that are compared.`,
+        `The vector ${name} has layers ${own.join(", ")}; none of them is among the compared layers.`,
       );
     }
     const { vector: weight, sha256 } = await owned((model) => vectors.layer(name, layer, model));
@@ -140,23 +140,21 @@ function checkWidth(what: string, width: number, nEmbd: number): void {
   throw new UserError(`${what} has ${width} values; the models' hidden size is ${nEmbd}.`);
 }
 
-/** @throws UserError where the two read a text differently */
+/** @throws UserError if the models tokenize a text differently */
 async function tokenizeAll(config: DriftConfig, [model, other]: Both<Model>): Promise<Int32Array[]> {
   const texts: Int32Array[] = [];
   for (const [index, { text }] of config.examples.entries()) {
     const what = `examples[${index}].text`;
     const tokens = await tokenizeInput(model, text, config.max_input_tokens, what);
-    const theirs = await tokenizeInput(other, text, config.max_input_tokens, what);
-    if (tokens.length !== theirs.length || tokens.some((token, i) => token !== theirs[i])) {
-      throw new UserError(`The models make different tokens of ${what}: their vocabularies differ.`);
+    const others = await tokenizeInput(other, text, config.max_input_tokens, what);
+    if (tokens.length !== others.length || tokens.some((token, i) => token !== others[i])) {
+      throw new UserError(`The models tokenize ${what} differently (different vocabularies).`);
     }
     texts.push(tokens);
   }
   const total = texts.reduce((sum, { length }) => sum + length, 0);
   if (total > limits.feature_tokens) {
-    throw new UserError(
-      `The examples have ${total} tokens; at most ${limits.feature_tokens} are compared at once.`,
-    );
+    throw new UserError(`The examples have ${total} tokens; the limit is ${limits.feature_tokens}.`);
   }
   return texts;
 }
@@ -230,7 +228,7 @@ function rowsApart(a: Float32Array, b: Float32Array, width: number, first: numbe
   return sums;
 }
 
-/** Of the features active in each token that counts in both models. */
+/** Overlap of the active features, over tokens that count in both models. */
 function overlap({ sparse: one, counted }: Reading, { sparse: two, counted: also }: Reading) {
   let [shared, either, read] = [0, 0, 0];
   const active: Both<number> = [0, 0];
@@ -270,7 +268,7 @@ function describe(
 ): Findings<DriftResult> {
   const draws = { resamples, seed: config.seed };
   const measure = (figures: (times: Uint32Array) => number[]) => bootstrap(texts.length, draws, figures);
-  /** Sum over the texts, each as often as it counts. */
+  /** Sum over the texts, weighted by how often each was drawn. */
   const total = (times: Uint32Array, of: (text: TextSums) => number) =>
     texts.reduce((sum, text, i) => sum + (times[i] as number) * of(text), 0);
   const labels = config.examples.map(({ label }) => label ?? 0);
@@ -305,7 +303,7 @@ function describe(
       ]) as [Measured, Measured, Measured];
       return { layer, cosine, relative_length: length, relative_difference: difference };
     }),
-    note: models[0].info.addBos ? "A text's BOS token counts in none of the figures by token." : "",
+    note: models[0].info.addBos ? "Values per token exclude BOS tokens." : "",
   };
   if (dictionary !== undefined) {
     const { name, sha256, layer, point, features } = dictionary.stored;

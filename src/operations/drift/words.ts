@@ -3,7 +3,7 @@ import { layersText, type Words, whereText } from "../words.js";
 
 export default {
   heading: ({ models }) => [
-    "What changes between",
+    "Drift between",
     models.map(({ name, quantization }) => `${name} ${quantization}`.trim()).join(" and "),
   ],
   subject: (config) => `${config.examples.length} examples, ${layersText(config)}`,

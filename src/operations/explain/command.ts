@@ -20,44 +20,44 @@ interface ExplainOptions extends CommonOptions {
   controls?: boolean;
 }
 
-/** `tapline explain`: rows of a block output, put into words by a model that is trained to. */
+/** `tapline explain`: block outputs described in words by a verbaliser model. */
 export default function register(program: Command): void {
   withPrompt(
-    experiment(program, "explain", "Put block outputs into words: what does a verbaliser say to them?", [
+    experiment(program, "explain", "Describe activations in words with a verbaliser model.", [
       "--layer <index>",
-      "the block whose output is explained",
+      "the block whose output to explain",
       integerBetween(0, limits.layer_index),
     ]),
   )
     .option(
       "--positions <list>",
-      `up to ${limits.explain_positions} token indices as 3,4,-1; negative from the end (default: ${defaults.explain_positions.join(",")})`,
+      `up to ${limits.explain_positions} token indices such as 3,4,-1; negative indices count from the end (default: ${defaults.explain_positions.join(",")})`,
       indexList,
     )
     .option(
       "--verbaliser <model>",
-      "the model that says what a row is, named as --model is (default: that model)",
+      "the model that writes the descriptions; accepts the same values as --model (default: the same model)",
     )
-    .option("--verbaliser-revision <revision>", "pins its hub revision")
-    .option("--template <file>", "its prompt, a text file that has the marker once")
-    .option("--marker <text>", "one token of the verbaliser: in its embedding's place stands the row")
-    .option("--length <number>", "scale each row to this L2 length (default: as it is)", aNumber)
+    .option("--verbaliser-revision <revision>", "pin the verbaliser's hub revision")
+    .option("--template <file>", "text file with the verbaliser's prompt, containing the marker once")
+    .option("--marker <text>", "a single token of the verbaliser; the activation replaces its embedding")
+    .option("--length <number>", "scale each activation to this L2 norm (default: unscaled)", aNumber)
     .option(
       "--samples <number>",
-      `descriptions of each row, at most ${limits.explain_samples} (default: ${defaults.explain_samples})`,
+      `descriptions per activation, at most ${limits.explain_samples} (default: ${defaults.explain_samples})`,
       integerBetween(1, limits.explain_samples),
     )
     .option(
       "--temperature <number>",
-      `of descriptions that are drawn, at most ${limits.explain_temperature} (default: ${defaults.explain_temperature})`,
+      `sampling temperature of the descriptions, at most ${limits.explain_temperature} (default: ${defaults.explain_temperature})`,
       aNumber,
     )
     .option(
       "--description-tokens <number>",
-      `tokens of a description, at most ${limits.explain_tokens} (default: ${defaults.explain_tokens})`,
+      `length of a description in tokens, at most ${limits.explain_tokens} (default: ${defaults.explain_tokens})`,
       integerBetween(1, limits.explain_tokens),
     )
-    .option("--no-controls", "no shuffled rows and no prompt without a row beside them")
+    .option("--no-controls", "skip the controls (shuffled activations and the prompt without an activation)")
     .addHelpText(
       "after",
       examples(`
@@ -70,7 +70,7 @@ export default function register(program: Command): void {
       await run("explain", options, {
         prompt: await promptOf(prompt),
         verbaliser: verbaliser === undefined ? undefined : localPath(verbaliser),
-        // To the letter: in most chat formats an answer begins behind a line's end.
+        // Verbatim: in most chat formats an answer starts after a newline.
         template: await contentOf(template, "readInput"),
         controls: options.controls === false ? false : undefined,
       });

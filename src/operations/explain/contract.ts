@@ -22,7 +22,7 @@ export const ExplainSubmission = Type.Object(
     layer: Type.Integer({
       minimum: 0,
       maximum: limits.layer_index,
-      description: "Zero-based block index: whose output is put into words.",
+      description: "Zero-based index of the block whose output is described.",
     }),
     positions: optional.Array(Type.Integer({ minimum: -limits.token_index, maximum: limits.token_index }), {
       minItems: 1,
@@ -30,13 +30,13 @@ export const ExplainSubmission = Type.Object(
       uniqueItems: true,
       default: [...defaults.explain_positions],
       description:
-        "Token indices of the prompt, negative ones from the end: each one's row is explained by itself.",
+        "Token indices of the prompt; negative indices count from the end. Each activation is described separately.",
     }),
     verbaliser: optional.String({
       minLength: 1,
       maxLength: limits.model_characters,
       description:
-        "The model that is to say what a row is, named as `model` is and as wide; otherwise `model` itself.",
+        "The model that writes the descriptions, in any form that `model` accepts, with the same hidden size. Default: `model` itself.",
     }),
     verbaliser_revision: optional.String({
       minLength: 1,
@@ -44,47 +44,47 @@ export const ExplainSubmission = Type.Object(
       description: "Pins a hub revision of `verbaliser`.",
     }),
     template: text(
-      "The verbaliser's prompt, with the marker once. Control tokens in it are read, so that it can be in the verbaliser's " +
-        "chat format; no template is applied.",
+      "The verbaliser's prompt, containing the marker once. Control tokens are parsed, so it can be written in the verbaliser's " +
+        "chat format; no chat template is applied.",
     ),
     marker: text(
-      "Text that is exactly one token of the verbaliser, and is that in the template: in its embedding's place stands the row.",
+      "Text that is exactly one token of the verbaliser, also within the template. The activation replaces that token's embedding.",
     ),
     length: optional.Number({
       exclusiveMinimum: 0,
       maximum: limits.explain_length,
       description:
-        "L2 length that each row is scaled to, which a verbaliser is trained on; otherwise rows stay as they are.",
+        "L2 norm to which each activation is scaled, usually the norm that the verbaliser was trained on. Default: unscaled.",
     }),
     samples: optional.Integer({
       minimum: 1,
       maximum: limits.explain_samples,
       default: defaults.explain_samples,
-      description: "Descriptions of each row; more than one need a temperature.",
+      description: "Descriptions per activation; more than one requires a temperature above 0.",
     }),
     temperature: optional.Number({
       minimum: 0,
       maximum: limits.explain_temperature,
       default: defaults.explain_temperature,
-      description: "Of descriptions that are drawn from `seed`; 0: the most probable token each time.",
+      description: "Sampling temperature, with randomness from `seed`; 0 is greedy decoding.",
     }),
     description_tokens: optional.Integer({
       minimum: 1,
       maximum: limits.explain_tokens,
       default: defaults.explain_tokens,
-      description: "Tokens of a description at most.",
+      description: "Maximum length of a description, in tokens.",
     }),
     controls: optional.Boolean({
       default: defaults.explain_controls,
       description:
-        "Also what the verbaliser says to each row's numbers in another order, drawn from `seed`, and to no row at all.",
+        "Also run two controls: each activation with its values shuffled by `seed`, and no activation at all.",
     }),
   },
   {
     ...closed,
     title: "ExplainSubmission",
     description:
-      "Put block outputs into words: each stands in a token embedding's place in another model's prompt, which says what it is.",
+      "Describe block outputs in words: each replaces a token embedding in the prompt of a verbaliser model.",
   },
 );
 
@@ -102,9 +102,11 @@ export const Description = Type.Object(
   {
     text: Type.String(),
     tokens: Type.Integer(),
-    ended: Type.Boolean({ description: "By the verbaliser itself; otherwise it was cut." }),
+    ended: Type.Boolean({
+      description: "Whether the verbaliser ended the description itself; otherwise it was cut off.",
+    }),
   },
-  { title: "Description", description: "What the verbaliser said, once." },
+  { title: "Description", description: "One description by the verbaliser." },
 );
 export type Description = Static<typeof Description>;
 
@@ -112,16 +114,19 @@ const descriptions = (description: string) => Type.Array(Description, { descript
 
 export const ExplainedRow = Type.Object(
   {
-    position: Type.Integer({ description: "Index of its token, from 0." }),
+    position: Type.Integer({ description: "Zero-based token index." }),
     token: Type.String(),
     token_id: Type.Integer(),
-    norm: Type.Number({ description: "L2 length of the block output." }),
-    descriptions: descriptions("One a sample."),
+    norm: Type.Number({ description: "L2 norm of the block output." }),
+    descriptions: descriptions("One per sample."),
     shuffled: Type.Optional(
-      descriptions("Of the control: the same numbers in another order, drawn from `seed`."),
+      descriptions("Control: descriptions of the activation with its values shuffled by `seed`."),
     ),
   },
-  { title: "ExplainedRow", description: "One row of the block output, and what the verbaliser said to it." },
+  {
+    title: "ExplainedRow",
+    description: "One activation of the block output, and the verbaliser's descriptions of it.",
+  },
 );
 export type ExplainedRow = Static<typeof ExplainedRow>;
 
@@ -133,20 +138,20 @@ export const ExplainResult = Type.Object(
         name: Type.String(),
         quantization: Type.String(),
         bytes: Type.Integer(),
-        prompt_tokens: Type.Integer({ description: "Of the template, the marked one included." }),
+        prompt_tokens: Type.Integer({ description: "Tokens of the template, including the marker." }),
         token_scale: Type.Number({
           description:
-            "What the model multiplies a typed token's embedding by, and a row that is put in not: 1 for most.",
+            "Factor that the model applies to token embeddings but not to an inserted activation; 1 for most models.",
         }),
       },
       { title: "Verbaliser" },
     ),
     length: Type.Union([Type.Number(), Type.Null()], {
-      description: "L2 length that every row was scaled to; null: as it was.",
+      description: "L2 norm to which every activation was scaled; null if unscaled.",
     }),
     explained: Type.Array(ExplainedRow, { description: "In the order of `positions`." }),
     unfilled: Type.Optional(
-      descriptions("Of the control without a row: the marker stands in its place, as it is typed."),
+      descriptions("Control: descriptions without an activation; the marker keeps its own embedding."),
     ),
     ...notedResultFields,
   },
@@ -160,17 +165,17 @@ function checkExplain(config: ExplainConfig): void {
   if (places !== 1) {
     throw new InvalidInput(
       "template",
-      `must hold the marker ${shown(marker)} once; it does ${places} times.`,
+      `must contain the marker ${shown(marker)} exactly once, got ${places} times.`,
     );
   }
   if (samples > 1 && temperature === 0) {
     throw new InvalidInput(
       "samples",
-      `must be 1 at temperature 0, where all descriptions are the same, got ${samples}.`,
+      `must be 1 at temperature 0, where all descriptions are identical, got ${samples}.`,
     );
   }
   if (verbaliser === undefined && verbaliser_revision !== undefined) {
-    throw new InvalidInput("verbaliser_revision", "is of a verbaliser; name one.");
+    throw new InvalidInput("verbaliser_revision", "requires verbaliser.");
   }
 }
 

@@ -3,7 +3,7 @@ import { count, figureOf } from "../../findings/numbers.js";
 import { type Html, html } from "../../report/markup.js";
 import type { Findings, Passage } from "../../report/parts.js";
 
-/** What the verbaliser said to each row, with its controls beside it. */
+/** The verbaliser's descriptions of each activation, next to their controls. */
 export function explainFindings(result: ExplainResult): Findings {
   const { verbaliser, layer, length, explained, unfilled } = result;
   const [first] = explained;
@@ -13,21 +13,21 @@ export function explainFindings(result: ExplainResult): Findings {
       id: `explained-${position}`,
       title: `Token ${position}, ${JSON.stringify(token)}`,
       description:
-        `The row of layer ${layer} is ${figureOf(norm)} long` +
-        (length === null ? "." : ` and was put in ${figureOf(length)} long.`),
-      body: said(row),
+        `The activation at layer ${layer} has norm ${figureOf(norm)}` +
+        (length === null ? "." : ` and was scaled to ${figureOf(length)}.`),
+      body: descriptionsOf(row),
     };
   });
   return {
     summary: [
-      `${verbaliser.name} (${verbaliser.quantization}) puts ${count(explained.length, "row")} of layer ${layer} into words` +
-        (first === undefined ? "." : `; to token ${first.position}: ${quoted(first.descriptions)}.`),
-      ...(unfilled === undefined ? [] : [`Without a row it says: ${quoted(unfilled)}.`]),
+      `${verbaliser.name} (${verbaliser.quantization}) describes ${count(explained.length, "activation")} of layer ${layer}` +
+        (first === undefined ? "." : `; token ${first.position}: ${quoted(first.descriptions)}.`),
+      ...(unfilled === undefined ? [] : [`Without an activation it says: ${quoted(unfilled)}.`]),
     ],
     cautions: [
-      "What a verbaliser says to a row is its answer, not the row's meaning: where it says the like to the same numbers in " +
-        "another order, or without a row, it speaks of its prompt.",
-      "A verbaliser that was not trained on rows of this model and block says something, too.",
+      "A description is the verbaliser's answer, not the activation's meaning. If it says much the same for shuffled values " +
+        "or without an activation, it is describing its prompt.",
+      "A verbaliser not trained on this model and block will still produce plausible text.",
     ],
     parts: [
       ...rows,
@@ -36,17 +36,17 @@ export function explainFindings(result: ExplainResult): Findings {
         : [
             {
               id: "unfilled",
-              title: "Without a row",
-              description: "The marker stands in its place, as it is typed.",
-              body: html`<dl>${listed("said", unfilled)}</dl>`,
+              title: "Without an activation",
+              description: "The marker keeps its own embedding.",
+              body: html`<dl>${listed("description", unfilled)}</dl>`,
             },
           ]),
     ],
   };
 }
 
-function said({ descriptions, shuffled = [] }: ExplainedRow): Html {
-  return html`<dl>${listed("said", descriptions)}${listed("to its numbers in another order", shuffled)}</dl>`;
+function descriptionsOf({ descriptions, shuffled = [] }: ExplainedRow): Html {
+  return html`<dl>${listed("description", descriptions)}${listed("shuffled values", shuffled)}</dl>`;
 }
 
 function listed(term: string, texts: readonly Description[]): Html[] {

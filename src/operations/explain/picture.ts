@@ -4,27 +4,33 @@ import type { Canvas } from "../../terminal/canvas.js";
 import { heading, labelled } from "../../terminal/page.js";
 import type { Picture } from "../picture.js";
 
-/** Rows in words, each with what the verbaliser says to the same numbers in another order. */
+/** Activations in words, each with the descriptions of its shuffled values. */
 export function explainPicture(result: ExplainResult, canvas: Canvas): string[] {
   const { verbaliser, layer, length, explained, unfilled } = result;
-  const texts = (label: string, said: readonly Description[] = []) =>
-    said.flatMap(({ text, ended }) => labelled(label, `${oneLine(text).trim()}${ended ? "" : " …"}`, canvas));
-  const scaled = length === null ? "as long as they are" : `scaled to a length of ${length}`;
+  const texts = (label: string, descriptions: readonly Description[] = []) =>
+    descriptions.flatMap(({ text, ended }) =>
+      labelled(label, `${oneLine(text).trim()}${ended ? "" : " …"}`, canvas),
+    );
+  const scaled = length === null ? "unscaled" : `scaled to norm ${length}`;
   return [
     ...labelled(
       "Verbaliser",
-      `${oneLine(`${verbaliser.name} ${verbaliser.quantization}`.trim())}, rows of layer ${layer}, ${scaled}`,
+      `${oneLine(`${verbaliser.name} ${verbaliser.quantization}`.trim())}, activations of layer ${layer}, ${scaled}`,
       canvas,
     ),
     ...explained.flatMap(({ position, token, norm, descriptions, shuffled }) => [
       "",
-      heading(`Token ${position}`, `“${oneLine(token)}”, ${norm.toPrecision(4)} long`, "", canvas),
-      ...texts("Said", descriptions),
+      heading(`Token ${position}`, `“${oneLine(token)}”, norm ${norm.toPrecision(4)}`, "", canvas),
+      ...texts("Description", descriptions),
       ...texts("Shuffled", shuffled),
     ]),
     ...(unfilled === undefined
       ? []
-      : ["", heading("Without a row", "the marker as it is typed", "", canvas), ...texts("Said", unfilled)]),
+      : [
+          "",
+          heading("Without an activation", "the marker's own embedding", "", canvas),
+          ...texts("Description", unfilled),
+        ]),
   ];
 }
 

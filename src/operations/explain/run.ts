@@ -9,7 +9,7 @@ import { shuffle, uniformNumbers } from "../../library/index.js";
 import type { Context, Explanation, Filling, Model } from "../../native/index.js";
 import type { Findings, OperationInput, Run } from "../run.js";
 
-/** The verbaliser's prompt: what stands before the row, the token whose place it takes, and what stands behind. */
+/** The verbaliser's prompt: tokens before the activation, the token that it replaces, and the tokens after it. */
 interface Prompt {
   before: Int32Array;
   marker: number;
@@ -17,16 +17,16 @@ interface Prompt {
 }
 
 const note =
-  "A description is what the verbaliser says to a row, not what the row means: read it beside what it says to the same " +
-  "numbers in another order, and to no row.";
+  "A description is the verbaliser's answer, not the activation's meaning. Compare it with the controls: the same values " +
+  "shuffled, and no activation.";
 
-/** Streams of random numbers of one seed. */
+/** Independent streams of random numbers from one seed. */
 const [ofDraws, ofOrders] = [0, 1];
 
 /**
- * Puts rows of a block output, each by itself, where a token's embedding stands in another model's prompt, and keeps what that
- * model says (natural-language autoencoders; activation oracles; SelfIE, where both models are one). Beside it, what it says
- * to the same numbers in another order, and to no row.
+ * Inserts activations of a block output, one at a time, in place of a token embedding in another model's prompt, and records
+ * that model's answers (natural-language autoencoders; activation oracles; SelfIE, if both models are the same). Controls:
+ * its answers to the same values shuffled, and without an activation.
  */
 export async function explain(input: OperationInput<ExplainConfig>): Promise<Findings<ExplainResult>> {
   const { config, model } = input;
@@ -34,7 +34,7 @@ export async function explain(input: OperationInput<ExplainConfig>): Promise<Fin
   const tokens = await tokenizeInput(model, config.prompt, config.max_input_tokens, "prompt");
   const positions = config.positions.map((position) => indexOf(position, tokens.length));
   if (config.verbaliser === undefined) return explainWith(model, input, tokens, positions);
-  // Before anything is computed: whether there is memory for both is seen here.
+  // First, because it fails if there is not enough memory for both models.
   const verbaliser = await input.openOther(config.verbaliser, config.verbaliser_revision);
   try {
     return await explainWith(verbaliser, input, tokens, positions);
@@ -69,8 +69,8 @@ async function explainWith(
     await clock.measure("artifact", () => writeRows(artifacts, { rows, shuffled: orders }, positions));
     const fillings: Filling[] = [...put, ...orders].map((row) => ({ row }));
     if (config.controls) fillings.push({ token: prompt.marker });
-    const said = await clock.measure("compute", () => answer(input, context, prompt, fillings));
-    const told = await describeAll(verbaliser, said);
+    const answers = await clock.measure("compute", () => answer(input, context, prompt, fillings));
+    const described = await describeAll(verbaliser, answers);
     const ids = positions.map((position) => tokens[position] as number);
     const piece = await pieceLookup(model, ids);
     const { name, quantization, bytes } = verbaliser.info;
@@ -82,11 +82,11 @@ async function explainWith(
         (position, i): ExplainedRow => ({
           ...{ position, token: piece(ids[i] as number), token_id: ids[i] as number },
           norm: norms[i] as number,
-          descriptions: told[i] as Description[],
-          ...(config.controls && { shuffled: told[positions.length + i] as Description[] }),
+          descriptions: described[i] as Description[],
+          ...(config.controls && { shuffled: described[positions.length + i] as Description[] }),
         }),
       ),
-      ...(config.controls && { unfilled: told.at(-1) as Description[] }),
+      ...(config.controls && { unfilled: described.at(-1) as Description[] }),
       note,
     };
   } finally {
@@ -94,7 +94,7 @@ async function explainWith(
   }
 }
 
-/** @throws UserError where the prompt has no such token */
+/** @throws UserError if the prompt has no such token */
 function indexOf(position: number, length: number): number {
   const index = position < 0 ? length + position : position;
   if (index >= 0 && index < length) return index;
@@ -103,22 +103,22 @@ function indexOf(position: number, length: number): number {
   );
 }
 
-/** @throws UserError where a row cannot stand for an embedding */
+/** @throws UserError if an activation cannot replace an embedding */
 function checkWidths({ info: one }: Model, { info: other }: Model): void {
   if (one.nEmbd === other.nEmbd) return;
   throw new UserError(
-    `A row of ${one.name} has ${one.nEmbd} values, a token embedding of the verbaliser ${other.name} ${other.nEmbd}; a row needs a verbaliser as wide as it is.`,
+    `Activations of ${one.name} have ${one.nEmbd} values, token embeddings of the verbaliser ${other.name} have ${other.nEmbd}; both must have the same size.`,
   );
 }
 
-/** @throws UserError where the verbaliser does not take rows as it takes tokens */
+/** @throws UserError if the verbaliser does not process an inserted embedding as it does tokens */
 async function checkInput(context: Context): Promise<{ tokenScale: number }> {
   const found = await context.embeddingInput();
   if (!found.supported) throw new UserError(found.reason);
   return found;
 }
 
-/** @throws UserError where the marker is no one token, or not once in the template */
+/** @throws UserError unless the marker is a single token that the template contains once */
 async function readTemplate(verbaliser: Model, { template, marker }: ExplainConfig): Promise<Prompt> {
   const own = await verbaliser.tokenize(marker, { special: false, parseSpecial: true });
   if (own.length !== 1) {
@@ -136,14 +136,14 @@ async function readTemplate(verbaliser: Model, { template, marker }: ExplainConf
   const [place] = places;
   if (place === undefined || places.length > 1) {
     throw new UserError(
-      `The marker ${JSON.stringify(marker)} stands ${places.length} times in the template as a token of its own, not once: ` +
-        "its neighbours may be read together with it.",
+      `The marker ${JSON.stringify(marker)} occurs ${places.length} times in the template as a separate token, not once: ` +
+        "the tokenizer may merge it with neighboring text.",
     );
   }
   return { before: all.slice(0, place), marker: id, after: all.slice(place + 1) };
 }
 
-/** A template in a chat format spells the token that the tokeniser puts before every text, too. */
+/** A template in a chat format may already start with the BOS token that the tokenizer adds. */
 function withoutSecondBos(tokens: Int32Array, { info }: Model): Int32Array {
   return info.addBos && tokens.length > 1 && tokens[0] === tokens[1] ? tokens.slice(1) : tokens;
 }
@@ -153,7 +153,7 @@ async function readRows(
   tokens: Int32Array,
   positions: readonly number[],
 ): Promise<Float32Array[]> {
-  progress({ stage: "reading the rows", done: 0, total: 1 });
+  progress({ stage: "reading activations", done: 0, total: 1 });
   return inContext({ model, clock }, { nCtx: tokens.length, nBatch: tokens.length }, async (context) => {
     const found = await clock.measure("compute", () =>
       context.features({
@@ -167,7 +167,7 @@ async function readRows(
   });
 }
 
-/** The rows as they were read, before anything is done to their length, and those of the control as they were put in. */
+/** Writes the activations before scaling, and those of the control as inserted. */
 async function writeRows(
   artifacts: Artifacts,
   lists: Record<string, Float32Array[]>,
@@ -184,14 +184,14 @@ async function writeRows(
   await writeNpz(artifacts, "rows.npz", arrays);
 }
 
-/** @throws UserError where a row has no direction to keep */
+/** @throws UserError for a zero vector */
 function scaled(row: Float32Array, norm: number, { length }: ExplainConfig, position: number): Float32Array {
   if (length === undefined) return row;
-  if (norm === 0) throw new UserError(`The row of token ${position} is zero and cannot be scaled.`);
+  if (norm === 0) throw new UserError(`The activation of token ${position} is zero and cannot be scaled.`);
   return row.map((value) => (value * length) / norm);
 }
 
-/** The same numbers, each as likely anywhere. */
+/** The same values in a uniformly random order. */
 function shuffled(row: Float32Array, seed: number, which: number): Float32Array {
   return shuffle(row.slice(), uniformNumbers(streamSeed(seed, ofOrders, which)));
 }
@@ -208,9 +208,9 @@ async function answer(
 ): Promise<Explanation[]> {
   const { samples, description_tokens: maxTokens, temperature, seed } = config;
   const random = uniformNumbers(streamSeed(seed, ofDraws, 0));
-  // Every row, and every control, is answered with the same draws: what differs is the row.
+  // Every activation and control uses the same random draws, so that only the activation differs.
   const draws = Float64Array.from({ length: samples * maxTokens }, random);
-  const stage = "putting rows into words";
+  const stage = "describing activations";
   progress({ stage, done: 0, total: fillings.length * samples * maxTokens });
   return context.explain({
     ...{ before, after, fillings, maxTokens, samples },
@@ -220,20 +220,23 @@ async function answer(
   });
 }
 
-async function describeAll(verbaliser: Model, said: readonly Explanation[]): Promise<Description[][]> {
-  const told: Description[][] = [];
-  for (const { answers } of said) {
+async function describeAll(
+  verbaliser: Model,
+  explanations: readonly Explanation[],
+): Promise<Description[][]> {
+  const described: Description[][] = [];
+  for (const { answers } of explanations) {
     const texts = answers.map(async ({ tokens, ended }) => ({
       ...{ text: await verbaliser.detokenize(tokens), tokens: tokens.length, ended },
     }));
-    told.push(await Promise.all(texts));
+    described.push(await Promise.all(texts));
   }
-  return told;
+  return described;
 }
 
 export default {
   run: explain,
-  // By the verbaliser.
+  // Tokens generated by the verbaliser.
   generated: ({ description_tokens }) => description_tokens,
   layers: ({ layer }) => [layer],
 } satisfies Run<"explain">;

@@ -14,9 +14,9 @@ export default {
     const drawn = temperature === 0 ? "greedy" : `temperature ${temperature}, seed ${seed}`;
     return (
       `explain: block outputs of layer ${layer} at tokens ${positions.join(", ")}, ` +
-      `${length === undefined ? "as long as they are" : `scaled to a length of ${length}`}, each in a token embedding's ` +
-      `place in a prompt of ${verbaliser} (${drawn})` +
-      `${controls ? "; beside rows with their numbers in another order, and no row" : ""}.`
+      `${length === undefined ? "unscaled" : `scaled to norm ${length}`}, each replacing a token ` +
+      `embedding in a prompt of ${verbaliser} (${drawn})` +
+      `${controls ? "; controls: shuffled activations, and no activation" : ""}.`
     );
   },
   tables: [],

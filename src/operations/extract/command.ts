@@ -19,41 +19,43 @@ interface ExtractOptions extends CommonOptions {
   plan?: boolean;
 }
 
-/** `tapline extract`: block outputs of a data set in files. */
+/** `tapline extract`: writes the block outputs of a data set to files. */
 export default function register(program: Command): void {
-  experiment(program, "extract", "Write the block outputs of a data set to files, for programs.")
-    .option("--data <file>", ".txt, a text a line, or .jsonl with texts; read by the Lab, of any size")
+  experiment(program, "extract", "Write the block outputs of a data set to .safetensors files.")
+    .option("--data <file>", ".txt with one text per line, or .jsonl; read by the Lab, any size")
     .option(
       "--examples <file>",
-      `or up to ${limits.examples} texts: JSON, JSON Lines or CSV; - is standard input`,
+      `instead of --data: up to ${limits.examples} texts as JSON, JSON Lines or CSV; - reads standard input`,
     )
     .addOption(
       new Option(
         "--rows <which>",
-        `every token's, the last one's, their mean, or that of a response behind its prompt (default: ${defaults.extract_rows})`,
+        `activations to write per text: every token's, the last token's, the mean, or the mean over a response after its prompt (default: ${defaults.extract_rows})`,
       ).choices([...textRows]),
     )
     .addOption(readPointOption())
     .addOption(
-      new Option("--dtype <type>", `numbers in the files (default: ${defaults.extract_dtype})`).choices([
-        "f32",
-        "f16",
-        "bf16",
-      ]),
+      new Option("--dtype <type>", `number format of the files (default: ${defaults.extract_dtype})`).choices(
+        ["f32", "f16", "bf16"],
+      ),
     )
     .addOption(
       new Option(
         "--too-long <what>",
-        `to do with texts over --max-input-tokens (default: ${defaults.too_long})`,
+        `handling of texts longer than --max-input-tokens (default: ${defaults.too_long})`,
       ).choices(["refuse", "cut"]),
     )
-    .option("--shard <i/n>", "of n machines this is number i, from 0: it takes every n-th text", partOf)
+    .option(
+      "--shard <i/n>",
+      "process every n-th text starting at i (from 0), to split the work between n machines",
+      partOf,
+    )
     .option(
       "--shard-tokens <number>",
-      `tokens of a file (default: ${defaults.shard_tokens})`,
+      `tokens per file (default: ${defaults.shard_tokens})`,
       integerBetween(limits.shard_tokens_min, limits.shard_tokens),
     )
-    .option("--plan", "only say how many texts, tokens and bytes there would be")
+    .option("--plan", "only report the number of texts, tokens and bytes")
     .addHelpText(
       "after",
       examples(`
@@ -61,14 +63,14 @@ export default function register(program: Command): void {
   tapline extract --data texts.jsonl --layers 5,12 --dtype bf16 --plan
   tapline extract --data texts.txt --layers 12 --model ./model.gguf \\
     --shard "$SLURM_ARRAY_TASK_ID/8" --out rows
-What is finished in --out is kept: the same command goes on behind it.`),
+Finished files in --out are kept: repeat the same command to resume.`),
     )
     .action(async (options: ExtractOptions) => {
       const { out } = options;
       if (options.examples !== undefined && options.data !== undefined) {
-        throw new UsageError("--data and --examples: give one of them.");
+        throw new UsageError("--data and --examples cannot be combined.");
       }
-      // What lies in a folder that was named needs no download, and stays where a next run finds it.
+      // Files in a named folder need no download, and stay there so that the next run can resume.
       const named = typeof out === "string" && options.plan !== true;
       await run(
         "extract",
@@ -84,6 +86,7 @@ What is finished in --out is kept: the same command goes on behind it.`),
 
 function partOf(text: string): [number, number] {
   const [, index, count] = /^(\d+)\/(\d+)$/.exec(text) ?? [];
-  if (index === undefined) throw new InvalidArgumentError("Write a part and how many there are as 0/8.");
+  if (index === undefined)
+    throw new InvalidArgumentError("Write the part and the number of parts, such as 0/8.");
   return [Number(index), Number(count)];
 }

@@ -38,50 +38,49 @@ export const ExtractSubmission = Type.Object(
     ...commonOfExtract,
     examples: Type.Optional(Type.Array(ExtractExample, { minItems: 1, maxItems: limits.examples })),
     data: path(
-      "In place of `examples`: a file on the Lab's machine, from the root: .txt, a text a line, or .jsonl, whose " +
-        "entries are texts or have a `text` or a `prompt`.",
+      "Instead of `examples`: absolute path of a file on the Lab's machine: .txt with one text per line, or .jsonl whose " +
+        "entries are texts or objects with `text` and, optionally, `prompt`.",
     ),
     point: readPoint(),
     rows: optional.Enum([...extractRows], {
       default: defaults.extract_rows,
       description:
-        "Every token's block output, the last token's of each text, their mean, which leaves a BOS token out, or the mean of a " +
-        "response behind its prompt; a data file's entries then have both.",
+        "Activations to write per text: every token's (all), the last token's, their mean (mean, without a BOS token), or the mean " +
+        "over a response after its prompt (response), which requires both in each entry of a data file.",
     }),
     dtype: optional.Enum([...extractTypes], {
       default: defaults.extract_dtype,
-      description: "Numbers in the files.",
+      description: "Number format of the files.",
     }),
     too_long: optional.Enum(["refuse", "cut"], {
       default: defaults.too_long,
       description:
-        "What happens to a text of more than max_input_tokens; the result counts those that are cut.",
+        "Handling of texts longer than max_input_tokens: refuse fails the job, cut truncates them. The result counts cut texts.",
     }),
     shard: optional.Array(Type.Integer({ minimum: 0, maximum: limits.extract_parts }), {
       minItems: 2,
       maxItems: 2,
       description:
-        "[i, n]: of n machines this is number i, from 0; it takes the texts whose index leaves i when divided by n.",
+        "[i, n]: process only the texts whose index modulo n is i, to split the work between n machines.",
     }),
     shard_tokens: optional.Integer({
       minimum: limits.shard_tokens_min,
       maximum: limits.shard_tokens,
       default: defaults.shard_tokens,
-      description: "Tokens of a file: what is lost when the machine fails.",
+      description: "Tokens per file: the most work that can be lost if the machine fails.",
     }),
     out: path(
-      "A folder on the Lab's machine, from the root, that the files are written into (made where the folder above is " +
-        "there); where it holds finished files " +
-        "of the same extraction, the job goes on behind them. Otherwise they are artifacts.",
+      "Absolute path of a folder on the Lab's machine for the files, created if its parent exists. If it contains finished " +
+        "files of the same extraction, the job resumes after them. Default: the files become artifacts.",
     ),
     plan: optional.Boolean({
-      description: "Only count texts, tokens and bytes: nothing is computed or written.",
+      description: "Only count texts, tokens and bytes, without computing or writing anything.",
     }),
   },
   {
     ...closed,
     title: "ExtractSubmission",
-    description: "Write the block outputs of a data set to disk, in .safetensors files.",
+    description: "Write the block outputs of a data set to .safetensors files.",
   },
 );
 
@@ -93,28 +92,28 @@ export type ExtractConfig = Filled<
 export const ExtractResult = Type.Object(
   {
     folder: Type.Union([Type.String(), Type.Null()], {
-      description: "Where the files are, on the Lab's machine; null where they are artifacts.",
+      description: "Folder of the files on the Lab's machine; null if they are artifacts.",
     }),
     index: Type.Union([Type.String(), Type.Null()], {
-      description: "Name of the file that lists the others; null where only a plan was asked for.",
+      description: "Name of the index file; null for a plan.",
     }),
     data: Type.Object({ name: Type.String(), sha256: Type.String() }),
     layers: Type.Array(Type.Integer()),
     point: pointRead,
-    hidden: Type.Integer({ description: "Numbers in a row." }),
+    hidden: Type.Integer({ description: "Values per activation." }),
     rows: Type.Enum([...extractRows]),
     dtype: Type.Enum([...extractTypes]),
-    shard: Type.Array(Type.Integer(), { description: "[i, n]: the part of the texts that this is." }),
+    shard: Type.Array(Type.Integer(), { description: "[i, n]: the processed part of the texts." }),
     texts: Type.Integer(),
-    cut_texts: Type.Integer({ description: "Texts whose end was left out." }),
+    cut_texts: Type.Integer({ description: "Number of truncated texts." }),
     tokens: Type.Integer(),
-    row_count: Type.Integer({ description: "Rows of each layer." }),
-    bytes: Type.Integer({ description: "Of all files." }),
-    files: Type.Integer({ description: "Files of rows." }),
-    kept_files: Type.Integer({ description: "Those of them that were there already." }),
-    tokens_per_second: orNull("Of the files that this job made, the disk included; null where it made none."),
+    row_count: Type.Integer({ description: "Activations per layer." }),
+    bytes: Type.Integer({ description: "Total size of all files." }),
+    files: Type.Integer({ description: "Number of files with activations." }),
+    kept_files: Type.Integer({ description: "Number of these files that already existed." }),
+    tokens_per_second: orNull("Speed of this job, including writing to disk; null if it wrote no files."),
     excluded: optional.Array(Type.Object({ layer: Type.Integer(), ...Excluded.properties }), {
-      description: "For means: activations that those of this job's files leave out.",
+      description: "For means: activations that the means in this job's files exclude.",
     }),
     ...notedResultFields,
   },
@@ -129,12 +128,12 @@ export default {
   places: { data: "path", out: "path" },
   check({ examples, data, shard, rows }: ExtractConfig): void {
     if ((examples === undefined) === (data === undefined)) {
-      throw new InvalidInput("examples", "give either examples or data.");
+      throw new InvalidInput("examples", "or data is required, but not both.");
     }
     if (examples !== undefined) checkPrompts(examples, rows);
     const [index, count] = shard ?? [0, 1];
     if (!((index as number) < (count as number))) {
-      throw new InvalidInput("shard", `is [i, n] with i from 0 to n - 1, got [${shard?.join(", ")}].`);
+      throw new InvalidInput("shard", `must be [i, n] with i from 0 to n - 1, got [${shard?.join(", ")}].`);
     }
   },
 } satisfies Contract;

@@ -6,13 +6,13 @@ import { bytesText } from "../../text/words.js";
 import { layersAsked, type Picture } from "../picture.js";
 
 const rowsOf = {
-  all: "a row a token",
-  last: "the last token's row",
-  mean: "the mean row",
-  response: "the mean row of the response",
+  all: "one per token",
+  last: "the last token's",
+  mean: "the mean",
+  response: "the mean over the response",
 };
 
-/** What an extraction has written, or would write. */
+/** The files of an extraction, or of its plan. */
 export function extractPicture(result: ExtractResult, canvas: Canvas): string[] {
   const { texts, cut_texts: cut, tokens, rows, row_count: count, hidden, dtype, files, bytes } = result;
   const [index, parts] = result.shard as [number, number];
@@ -22,15 +22,15 @@ export function extractPicture(result: ExtractResult, canvas: Canvas): string[] 
     ...row(
       "Texts",
       `${texts} of ${oneLine(result.data.name)}${parts === 1 ? "" : `, part ${index} of ${parts}`}, ${tokens} tokens` +
-        `${cut === 0 ? "" : `; the end of ${cut} was cut`}`,
+        `${cut === 0 ? "" : `; ${cut} truncated`}`,
     ),
-    ...row("Rows", `${rowsOf[rows]}: ${count} of each layer, ${hidden} wide, ${dtype}`),
+    ...row("Vectors", `${rowsOf[rows]}: ${count} per layer, ${hidden} wide, ${dtype}`),
     ...row(
       "Files",
-      `${files} with ${bytesText(bytes)}${result.kept_files === 0 ? "" : `, ${result.kept_files} of them there already`}`,
+      `${files} with ${bytesText(bytes)}${result.kept_files === 0 ? "" : `, ${result.kept_files} of them already existed`}`,
     ),
     ...(result.folder === null ? [] : row("Folder", oneLine(result.folder))),
-    ...(speed === null ? [] : row("Speed", `${speed.toFixed(0)} tokens a second, the disk included`)),
+    ...(speed === null ? [] : row("Speed", `${speed.toFixed(0)} tokens per second, including disk writes`)),
   ];
 }
 

@@ -26,20 +26,20 @@ import type { Findings, OperationInput, Run } from "../run.js";
 
 const excludesNothing: Excluded = { bos: 0, outliers: 0 };
 
-/** What is extracted, once it is counted. */
+/** An extraction whose size is known. */
 interface Extraction {
   input: OperationInput<ExtractConfig>;
   source: TextSource;
   part: readonly [number, number];
   form: RowForm;
   plan: Plan;
-  /** Of the texts. */
+  /** Hash of the texts. */
   sha256: string;
   /** Tokens of the longest text. */
   longest: number;
 }
 
-/** Writes the block outputs of a data set, or another point of blocks, to disk: counted first, then shard by shard. */
+/** Writes the activations of a data set at block outputs or another point to disk: counts first, then shard by shard. */
 export async function extract(input: OperationInput<ExtractConfig>): Promise<Findings<ExtractResult>> {
   const { config, model, clock } = input;
   checkLayers(model, config.layers);
@@ -89,15 +89,15 @@ async function planned(input: OperationInput<ExtractConfig>, source: TextSource)
 }
 
 interface Tokens {
-  /** In the data set. */
+  /** Index in the data set. */
   index: number;
   tokens: Int32Array;
-  /** The first that a mean counts. */
+  /** First token included in a mean. */
   start: number;
   cut: boolean;
 }
 
-/** The texts of one part as the model reads them. @param skipped texts of the part that are not even tokenised */
+/** The tokenized texts of one part. @param skipped number of texts of the part to skip without tokenizing */
 async function* tokensOf(
   { config, model }: OperationInput<ExtractConfig>,
   source: TextSource,
@@ -116,14 +116,14 @@ async function* tokensOf(
     checkLength(model, kept, config.max_input_tokens, what);
     if (config.rows === "response" && start >= kept.length) {
       throw new UserError(
-        `${what} has ${start} tokens before its response; of the ${config.max_input_tokens} that are kept none is left.`,
+        `${what} has ${start} tokens before its response; none of it is within the ${config.max_input_tokens} kept tokens.`,
       );
     }
     yield { index, tokens: kept, start: Math.min(start, kept.length - 1), cut: kept.length < tokens.length };
   }
 }
 
-/** Everything that decides the numbers, and what they were made with. */
+/** Everything that determines the values, and the software that computed them. */
 async function headOf({ input, source, part, form, sha256 }: Extraction): Promise<IndexHead> {
   const { config, model } = input;
   const { llamaCpp, backend } = backendInfo();
@@ -135,7 +135,7 @@ async function headOf({ input, source, part, form, sha256 }: Extraction): Promis
       model_fingerprint: await modelFingerprint(model.info.path),
       ...form,
       skipped_in_mean: skippedIn(model),
-      // An older extraction, whose means leave out nothing but BOS, is not continued.
+      // Prevents resuming an older extraction, whose means exclude only BOS.
       ...(isMean(form) && { mean_excludes: "norms above 10 medians" }),
       max_input_tokens: config.max_input_tokens,
       too_long: config.too_long,
@@ -152,12 +152,12 @@ async function headOf({ input, source, part, form, sha256 }: Extraction): Promis
 }
 
 interface Made {
-  /** Shards that were there. */
+  /** Shards that already existed. */
   kept: number;
-  /** Tokens of those that were not. */
+  /** Tokens of the shards that were computed. */
   computed: number;
   seconds: number;
-  /** By layer, from their means. */
+  /** By layer: activations excluded from means. */
   excluded: Map<number, Excluded>;
 }
 
@@ -226,7 +226,7 @@ interface Filling {
   made: Made;
 }
 
-/** Computes batch after batch; the one before is written, and the next one tokenised, in the meantime. */
+/** Computes batch after batch while the previous one is written and the next one is tokenized. */
 async function fillShard(
   { input, source, form }: Extraction,
   context: Context,
@@ -236,7 +236,7 @@ async function fillShard(
   const { signal, clock } = input;
   let left = shard.texts;
   let waiting: Tokens | undefined;
-  const changed = () => new UserError(`${source.name} has changed while it was read.`);
+  const changed = () => new UserError(`${source.name} changed while it was being read.`);
   const nextBatch = async (): Promise<Tokens[]> => {
     const batch: Tokens[] = [];
     let tokens = 0;
@@ -288,14 +288,14 @@ function outliersNote(excluded: Made["excluded"]): string {
   const most = Math.max(0, ...[...excluded.values()].map(({ outliers }) => outliers));
   return most === 0
     ? ""
-    : `Means leave out up to ${most} activations per layer whose norm is above ten times their text's median.`;
+    : `Means exclude up to ${most} activations per layer whose norm is above ten times their text's median.`;
 }
 
 function isMean({ rows }: RowForm): boolean {
   return rows === "mean" || rows === "response";
 }
 
-/** A promise that somebody awaits later: nobody is told before that it has failed. */
+/** A promise that is awaited later: suppresses the unhandled rejection until then. */
 function handled<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;
@@ -307,10 +307,10 @@ function fullDisk(error: unknown, { input, plan }: Extraction, number: number): 
   const { out } = input.config;
   const kept =
     out === undefined
-      ? "Name a folder with out, and what is finished there is kept."
-      : `The ${number} before it are kept in ${out}, and the same extraction goes on behind them.`;
+      ? "Set out to a folder to keep finished files."
+      : `The ${number} files before it are in ${out}; run the same extraction again to resume.`;
   return new UserError(
-    `The disk is full (${code}) at file ${number + 1} of ${plan.shards.length}, which has ${bytesText(plan.shards[number]?.bytes ?? 0)}. ${kept}`,
+    `The disk is full (${code}) at file ${number + 1} of ${plan.shards.length}, which needs ${bytesText(plan.shards[number]?.bytes ?? 0)}. ${kept}`,
   );
 }
 
@@ -335,12 +335,12 @@ function describe(
         excluded: config.layers.map((layer) => ({ layer, ...(excluded.get(layer) ?? excludesNothing) })),
       }),
     note: [
-      planOnly ? "Only a plan: nothing was computed or written." : "",
-      form.rows === "mean" && skippedIn(model) > 0 ? "A text's BOS token is left out of its mean." : "",
+      planOnly ? "This is only a plan: nothing was computed or written." : "",
+      form.rows === "mean" && skippedIn(model) > 0 ? "Means exclude BOS tokens." : "",
       outliersNote(excluded),
-      form.rows === "response" ? "Rows are means over the tokens behind each prompt." : "",
+      form.rows === "response" ? "Activations are means over the tokens after each prompt." : "",
       form.rows === "all" && skippedIn(model) > 0
-        ? "The first row of each text is that of its BOS token, whose norm is unlike those of other tokens."
+        ? "The first activation of each text is that of its BOS token, whose norm differs strongly from other tokens'."
         : "",
     ]
       .filter((part) => part !== "")

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { UsageError } from "../../cli/exit-code.js";
 import {
   type CommonOptions,
@@ -10,7 +10,7 @@ import {
   run,
   withPrompt,
 } from "../../cli/operation-command.js";
-import { integerBetween } from "../../cli/options.js";
+import { integerBetween, numbersThat } from "../../cli/options.js";
 import { defaults, limits } from "../../contracts/limits.js";
 
 interface FeaturesOptions extends CommonOptions {
@@ -18,27 +18,24 @@ interface FeaturesOptions extends CommonOptions {
   labels?: string;
 }
 
-/** `tapline features`: texts through a dictionary. */
+/** `tapline features`: encodes texts with a sparse dictionary. */
 export default function register(program: Command): void {
   withPrompt(
-    experiment(program, "features", "Read a text through a sparse dictionary: which features are active?"),
+    experiment(program, "features", "Show which features of a sparse dictionary (SAE) are active on a text."),
   )
-    .option("--dictionary <name>", "one that tapline dictionary add has kept")
-    .option("--texts <file>", "read these texts: a line each, JSON, JSON Lines or CSV")
+    .option("--dictionary <name>", "saved dictionary (see tapline dictionary add)")
+    .option("--texts <file>", "file with several texts: one per line, JSON, JSON Lines or CSV")
     .option(
       "--top <number>",
-      `features named of each token, at most ${limits.feature_top} (default: ${defaults.feature_top})`,
+      `features to list per token, at most ${limits.feature_top} (default: ${defaults.feature_top})`,
       integerBetween(1, limits.feature_top),
     )
     .option(
       "--pages <list>",
-      `up to ${limits.feature_pages} features as 3,17 that are looked at one by one`,
+      `show a feature dashboard for each of up to ${limits.feature_pages} features, such as 3,17`,
       featureList,
     )
-    .option(
-      "--labels <file>",
-      "with --pages: Neuronpedia's export, or an address that is asked for each of them",
-    )
+    .option("--labels <file>", "with --pages: feature labels from a Neuronpedia export file or a web address")
     .addHelpText(
       "after",
       examples(`
@@ -49,7 +46,7 @@ export default function register(program: Command): void {
     )
     .action(async (prompt: string | undefined, options: FeaturesOptions) => {
       if (options.layers !== undefined) {
-        throw new UsageError("--layers: a dictionary reads one block, its own.");
+        throw new UsageError("--layers: not available, because the dictionary determines the block.");
       }
       await run("features", options, {
         prompt: await promptOf(prompt),
@@ -59,13 +56,12 @@ export default function register(program: Command): void {
     });
 }
 
-/** A file is the Lab's to read: said from the root. */
+/** The Lab reads the file, so its path must be absolute. */
 function labelsPlace(labels: string | undefined): string | undefined {
   return labels === undefined || /^https?:\/\//.test(labels) ? labels : resolve(labels);
 }
 
-function featureList(text: string): number[] {
-  const features = text.split(",").map((part) => (/^\s*\d+\s*$/.test(part) ? Number(part) : Number.NaN));
-  if (features.every((feature) => feature <= limits.feature_index)) return features;
-  throw new InvalidArgumentError("Write feature indices as 3,17.");
-}
+const featureList = numbersThat(
+  (feature) => Number.isInteger(feature) && feature >= 0 && feature <= limits.feature_index,
+  "Write feature indices such as 3,17.",
+);

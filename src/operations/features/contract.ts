@@ -25,31 +25,31 @@ export const FeaturesSubmission = Type.Object(
     texts: optional.Array(text("Raw text."), {
       minItems: 1,
       maxItems: limits.feature_texts,
-      description: "Texts to read in place of `prompt`.",
+      description: "Texts to read, instead of the single `prompt`.",
     }),
     top: optional.Integer({
       minimum: 1,
       maximum: limits.feature_top,
       default: defaults.feature_top,
-      description: "Features that the result names of each token; the artifact has all.",
+      description: "Number of features listed per token; the artifact contains all active features.",
     }),
     pages: optional.Array(Type.Integer({ minimum: 0, maximum: limits.feature_index }), {
       minItems: 1,
       maxItems: limits.feature_pages,
       uniqueItems: true,
       description:
-        "Features that are looked at one by one: where they are active, what their decoder rows raise and lower, and " +
-        "their neighbours.",
+        "Features to show a dashboard for: where they are active, which tokens' logits their decoder rows raise and lower, and " +
+        "their nearest features.",
     }),
     labels: path(
-      "With `pages`: what others call features. A file on the Lab's machine, from the root, of Neuronpedia's export; or an " +
-        "address that a feature's index is put behind, which is then asked.",
+      "With `pages`: source of feature labels. Either the absolute path of a Neuronpedia export on the Lab's machine, or a web " +
+        "address to which the Lab appends each feature's index and then requests it.",
     ),
   },
   {
     ...closed,
     title: "FeaturesSubmission",
-    description: "Read texts through a stored sparse dictionary, and see how well it fits them.",
+    description: "Encode texts with a saved sparse dictionary, and measure how well it fits them.",
   },
 );
 
@@ -63,13 +63,13 @@ export type FeatureActivation = Static<typeof FeatureActivation>;
 
 export const Fidelity = Type.Object(
   {
-    tokens: Type.Integer({ description: "Tokens that count: a text's BOS token does not." }),
+    tokens: Type.Integer({ description: "Number of tokens, without BOS tokens." }),
     excluded: Type.Optional(Excluded),
-    l0: Type.Number({ description: "Features active in a token, on average." }),
+    l0: Type.Number({ description: "Mean number of active features per token." }),
     explained_variance: orNull(
-      "1 - sum |x - y|^2 / sum |x - mean x|^2 over these tokens, with y the reconstruction; null where they do not vary.",
+      "1 - sum |x - y|^2 / sum |x - mean x|^2 over these tokens, with y the reconstruction; null if they do not vary.",
     ),
-    cosine: Type.Number({ description: "Between block output and reconstruction, on average." }),
+    cosine: Type.Number({ description: "Mean cosine similarity between block output and reconstruction." }),
     cross_entropy: Type.Union(
       [
         Type.Object({ clean: Type.Number(), reconstructed: Type.Number(), ablated: Type.Number() }),
@@ -77,13 +77,11 @@ export const Fidelity = Type.Object(
       ],
       {
         description:
-          "Of the texts' own next tokens, nats a token: as the model is, with every block output replaced by its " +
-          "reconstruction, and by zero. Null where there is no next token.",
+          "Loss on the texts' next tokens in nats per token: unmodified, with every block output replaced by its " +
+          "reconstruction, and with it replaced by zero. Null if there is no next token.",
       },
     ),
-    loss_recovered: orNull(
-      "(ablated - reconstructed) / (ablated - clean); null where those two hardly differ.",
-    ),
+    loss_recovered: orNull("(ablated - reconstructed) / (ablated - clean); null if these two hardly differ."),
   },
   { title: "Fidelity", description: "How well the dictionary fits these texts." },
 );
@@ -93,28 +91,28 @@ const NamedToken = Type.Object(
   {
     token_id: Type.Integer(),
     token: Type.String(),
-    effect: Type.Number({ description: "Its logit less the mean of all." }),
+    effect: Type.Number({ description: "Its logit minus the mean logit." }),
   },
   { title: "NamedToken" },
 );
 
 const namedTokens = (what: string) =>
   Type.Union([Type.Array(NamedToken), Type.Null()], {
-    description: `Tokens that a row which is the feature's decoder row alone makes ${what} probable; null without a logit lens.`,
+    description: `Tokens that the feature's decoder row alone makes ${what} probable; null without a logit lens.`,
   });
 
 export const FeatureExampleGroup = Type.Object(
   {
     name: Type.Enum(["top", "75-100 %", "50-75 %", "25-50 %", "0-25 %"], {
-      description: "The strongest tokens, or some of a quarter of all in which it is active, by rank.",
+      description: "The strongest activations, or a sample from one quarter of all activations by rank.",
     }),
     examples: Type.Array(
       Type.Object({
         text: Type.Integer({ description: "Index in texts," }),
         token: Type.Integer({ description: "and token index." }),
         activation: Type.Number(),
-        from: Type.Integer({ description: "The first token that is shown around it." }),
-        activations: Type.Array(Type.Number(), { description: "Of the tokens from there on." }),
+        from: Type.Integer({ description: "Index of the first token of the excerpt." }),
+        activations: Type.Array(Type.Number(), { description: "Activations of the excerpt's tokens." }),
       }),
     ),
   },
@@ -122,21 +120,21 @@ export const FeatureExampleGroup = Type.Object(
 );
 export type FeatureExampleGroup = Static<typeof FeatureExampleGroup>;
 
-const label = Type.Optional(Type.String({ description: "What others call it." }));
+const label = Type.Optional(Type.String({ description: "Label from the requested source." }));
 
 export const FeaturePage = Type.Object(
   {
     feature: Type.Integer(),
     label,
-    active_tokens: Type.Integer({ description: "Tokens of these texts in which it is active." }),
+    active_tokens: Type.Integer({ description: "Number of tokens in these texts on which it is active." }),
     histogram: Type.Array(Type.Object({ least: Type.Number(), tokens: Type.Integer() }), {
-      description: "Those tokens by activation: how many from `least` to the next bin's.",
+      description: "Those tokens by activation: each bin counts from its `least` to the next bin's.",
     }),
     groups: Type.Array(FeatureExampleGroup),
     raised: namedTokens("more"),
     lowered: namedTokens("less"),
     neighbours: Type.Array(Type.Object({ feature: Type.Integer(), cosine: Type.Number(), label }), {
-      description: "The features whose decoder rows have the largest cosine with its own.",
+      description: "The features with the most similar decoder rows, by cosine.",
     }),
   },
   { title: "FeaturePage" },
@@ -160,7 +158,7 @@ export const FeaturesResult = Type.Object(
         tokens: Type.Array(Type.String()),
         token_ids: Type.Array(Type.Integer()),
         top: Type.Array(Type.Array(FeatureActivation), {
-          description: "The most active features of each token, strongest first.",
+          description: "The strongest features of each token, in descending order.",
         }),
       }),
     ),
@@ -168,14 +166,14 @@ export const FeaturesResult = Type.Object(
       Type.Object({
         feature: Type.Integer(),
         max: Type.Number(),
-        mean: Type.Number({ description: "Over the tokens where it is active." }),
-        frequency: Type.Number({ description: "Share of the tokens where it is active." }),
-        text: Type.Integer({ description: "Where it is strongest: index in texts," }),
+        mean: Type.Number({ description: "Mean over the tokens on which it is active." }),
+        frequency: Type.Number({ description: "Share of tokens on which it is active." }),
+        text: Type.Integer({ description: "Where it is strongest: index in `texts`" }),
         token: Type.Integer({ description: "and token index." }),
       }),
-      { description: "The features that become strongest anywhere, strongest first." },
+      { description: "The features with the largest activations anywhere, in descending order." },
     ),
-    pages: Type.Optional(Type.Array(FeaturePage, { description: "Of the features that were asked for." })),
+    pages: Type.Optional(Type.Array(FeaturePage, { description: "Dashboards of the requested features." })),
     fidelity: Fidelity,
     ...notedResultFields,
   },
@@ -190,10 +188,10 @@ export default {
   places: { labels: "path or address" },
   check({ prompt, texts, pages, labels }: FeaturesConfig): void {
     if ((prompt === undefined) === (texts === undefined)) {
-      throw new InvalidInput("prompt", "give either prompt or texts.");
+      throw new InvalidInput("prompt", "or texts is required, but not both.");
     }
     if (labels !== undefined && pages === undefined) {
-      throw new InvalidInput("labels", "are for pages; name features in pages.");
+      throw new InvalidInput("labels", "requires pages.");
     }
   },
 } satisfies Contract;

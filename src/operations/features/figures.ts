@@ -1,35 +1,35 @@
 import type { FeaturePage, FeaturesResult } from "../../contracts/index.js";
 import { greatest, greatestActivation, shadeOf, upTo } from "../../findings/features.js";
 import type { Figure } from "../../findings/figure.js";
-import { dataOf } from "../../findings/figure.js";
+import { tabled } from "../../findings/figure.js";
 import { count, figureOf, percent, signed } from "../../findings/numbers.js";
 import { visible } from "../../findings/text.js";
 import { glimpse, Html, html } from "../../report/markup.js";
 import type { Findings, Passage } from "../../report/parts.js";
 
-/** Texts that are shown with their tokens. */
+/** Maximum number of texts shown token by token. */
 const textsShown = 12;
 
-/** How well a dictionary fits texts, its strongest features, and where they are active. */
+/** How well a dictionary fits the texts, its strongest features, and where they are active. */
 export function featuresFindings(result: FeaturesResult): Findings {
   const { dictionary, fidelity, layer, point } = result;
   const { explained_variance: explained, loss_recovered: recovered } = fidelity;
   return {
     summary: [
       `The dictionary ${dictionary.name} (${count(dictionary.features, "feature")}, ${dictionary.activation}) at ${point === undefined ? "" : `${point} of `}block ${layer}: ` +
-        `${figureOf(fidelity.l0)} features are active a token, over ${count(fidelity.tokens, "token")}; ` +
+        `${figureOf(fidelity.l0)} features are active per token, over ${count(fidelity.tokens, "token")}; ` +
         (explained === null
-          ? "the rows do not vary."
-          : `their sum explains ${percent(explained)} of the variance.`),
+          ? "the activations do not vary."
+          : `their reconstruction explains ${percent(explained)} of the variance.`),
       ...(recovered === null
         ? []
         : [
-            `With ${point === undefined ? "the block's output" : point} replaced by that sum, ${percent(recovered)} of the loss is recovered.`,
+            `With ${point === undefined ? "the block's output" : point} replaced by the reconstruction, ${percent(recovered)} of the loss is recovered.`,
           ]),
     ],
     cautions: [
-      "A dictionary that does not fit these texts shows features that mean nothing here: look at the explained variance and the loss recovered first.",
-      "That a feature is active where we expect it does not show that the model uses it; steering with it is the experiment for that.",
+      "If the dictionary does not fit these texts, its features mean nothing here: check explained variance and loss recovered first.",
+      "A feature that is active where you expect it is not proof that the model uses it; to test that, steer with it.",
     ],
     parts: [
       strongest(result),
@@ -39,7 +39,7 @@ export function featuresFindings(result: FeaturesResult): Findings {
   };
 }
 
-/** A feature by itself: its activations as a histogram, its examples by quantile, and where its decoder row points. */
+/** A feature dashboard: a histogram of its activations, examples by quantile, and its decoder row's logit effects. */
 function pageOf(page: FeaturePage, result: FeaturesResult): Array<Figure | Passage> {
   const name = `Feature ${page.feature}${page.label === undefined ? "" : `: ${page.label}`}`;
   return [
@@ -55,78 +55,64 @@ function histogram({ feature, histogram, active_tokens }: FeaturePage, name: str
   return {
     id: `feature-${feature}-activations`,
     title: `${name}: activations`,
-    description: `The ${count(active_tokens, "token")} of these texts in which it is active, by activation.`,
+    description: `Histogram of its activations on the ${count(active_tokens, "token")} of these texts where it is active.`,
     chart: { kind: "bars", label: "from", value: "tokens", axis: "tokens" },
-    ...dataOf(histogram, {
-      from: ["activation from", ({ least }) => figureOf(least)],
-      tokens: ["tokens", (one) => one.tokens],
+    ...tabled(histogram, {
+      from: ["activation from", ({ least }) => figureOf(least), String],
+      tokens: ["tokens", (one) => one.tokens, String],
     }),
-    details: histogram.map(({ least, tokens }) => `${count(tokens, "token")} from ${figureOf(least)} on`),
-    table: {
-      head: ["activation from", "tokens"],
-      rows: histogram.map(({ least, tokens }) => [figureOf(least), String(tokens)]),
-    },
+    details: histogram.map(({ least, tokens }) => `${count(tokens, "token")} from ${figureOf(least)}`),
   };
 }
 
-/** Tokens whose logits the decoder row by itself makes largest, or smallest. */
+/** The tokens that the decoder row promotes or suppresses most. */
 function named(page: FeaturePage, name: string, way: "raises" | "lowers"): Figure[] {
   const tokens = way === "raises" ? page.raised : page.lowered;
   if (tokens === null || tokens.length === 0) return [];
   return [
     {
       id: `feature-${page.feature}-${way}`,
-      title: `${name}: tokens that it ${way}`,
-      description: `The tokens whose logits the decoder row by itself makes ${way === "raises" ? "largest" : "smallest"}, less the mean of all.`,
-      chart: { kind: "bars", label: "token", value: "effect", axis: "logit less the mean of all" },
-      ...dataOf(tokens, {
-        token: ["token", ({ token }) => visible(token)],
-        token_id: ["token id", (one) => one.token_id],
-        effect: ["logit less the mean of all", (one) => one.effect],
+      title: `${name}: tokens it ${way}`,
+      description: `Tokens this feature ${way === "raises" ? "promotes" : "suppresses"} most (direct logit effect, mean-centred).`,
+      chart: { kind: "bars", label: "token", value: "effect", axis: "direct logit effect" },
+      ...tabled(tokens, {
+        token: ["token", ({ token }) => visible(token), String],
+        token_id: ["token id", (one) => one.token_id, String],
+        effect: ["direct logit effect", (one) => one.effect, figureOf],
       }),
       details: tokens.map(
         ({ token, token_id, effect }) => `${visible(token)} (id ${token_id})\n${signed(effect)}`,
       ),
-      table: {
-        head: ["token", "id", "effect"],
-        rows: tokens.map(({ token, token_id, effect }) => [
-          visible(token),
-          String(token_id),
-          figureOf(effect),
-        ]),
-      },
     },
   ];
 }
 
 function near({ feature, neighbours, raised, lowered }: FeaturePage, name: string): Figure[] {
-  const names = neighbours.map(
-    ({ feature, label }) => `feature ${feature}${label === undefined ? "" : `: ${glimpse(label, 80)}`}`,
-  );
+  const named = neighbours.map(({ feature, label, cosine }) => ({
+    name: `feature ${feature}${label === undefined ? "" : `: ${glimpse(label, 80)}`}`,
+    cosine,
+  }));
   return [
     {
       id: `feature-${feature}-near`,
-      title: `${name}: features near it`,
-      description: "The features whose decoder rows have the largest cosine with its own.",
+      title: `${name}: nearest features`,
+      description: "The features with the most similar decoder rows, by cosine.",
       chart: { kind: "bars", label: "feature", value: "cosine", axis: "cosine of the decoder rows" },
-      columns: [
-        { name: "feature", label: "feature" },
-        { name: "cosine", label: "cosine" },
-      ],
-      rows: neighbours.map(({ cosine }, at) => [names[at] as string, cosine]),
-      details: neighbours.map(({ cosine }, at) => `${names[at]}\n${figureOf(cosine)}`),
-      ...((raised === null || lowered === null) && {
-        notes: ["This model has no logit lens: which tokens the feature raises and lowers is not known."],
+      ...tabled(named, {
+        feature: ["feature", (one) => one.name, String],
+        cosine: ["cosine", (one) => one.cosine, figureOf],
       }),
-      table: {
-        head: ["feature", "cosine"],
-        rows: neighbours.map(({ cosine }, at) => [names[at] as string, figureOf(cosine)]),
-      },
+      details: named.map(({ name, cosine }) => `${name}\n${figureOf(cosine)}`),
+      ...((raised === null || lowered === null) && {
+        notes: [
+          "This model has no logit lens, so the tokens that the feature raises and lowers are unknown.",
+        ],
+      }),
     },
   ];
 }
 
-/** Its examples, each token shaded by the feature's activation there. */
+/** Its examples, with each token shaded by the feature's activation. */
 function examples({ feature, groups }: FeaturePage, { texts }: FeaturesResult): Passage {
   const most = greatestActivation(groups);
   const shaded = ({ text, from, activations }: FeaturePage["groups"][number]["examples"][number]) =>
@@ -139,7 +125,7 @@ function examples({ feature, groups }: FeaturePage, { texts }: FeaturesResult): 
     id: `feature-${feature}-examples`,
     title: `Feature ${feature}: examples`,
     description:
-      "The tokens in which it is strongest, then some of each quarter of those in which it is active; the shade is its activation.",
+      "The tokens with its strongest activations, then samples from each quarter of its activations. Shading shows its activation.",
     get body() {
       return html`<div class="features">${groups.map(
         ({ name, examples }) => html`<section class="feature"><h3>${name}</h3>
@@ -154,37 +140,29 @@ function strongest({ features, texts }: FeaturesResult): Figure {
   return {
     id: "strongest-features",
     title: "Strongest features",
-    description: "The features that become strongest anywhere in the texts, by their greatest activation.",
-    chart: { kind: "bars", label: "feature", value: "max", axis: "greatest activation" },
-    ...dataOf(features, {
-      feature: ["feature", ({ feature }) => `feature ${feature}`],
-      max: ["greatest activation", (one) => one.max],
-      frequency: ["share of tokens", (one) => one.frequency],
+    description: "The features with the largest activation anywhere in the texts.",
+    chart: { kind: "bars", label: "feature", value: "max", axis: "max activation" },
+    ...tabled(features, {
+      feature: ["feature", ({ feature }) => `feature ${feature}`, String],
+      max: ["max activation", (one) => one.max, figureOf],
+      mean: ["mean where active", (one) => one.mean, figureOf],
+      frequency: ["share of tokens", (one) => one.frequency, percent],
+      after: ["strongest after", ({ text, token }) => around(text, token), String],
     }),
     details: features.map(
       ({ feature, max, frequency, text, token }) =>
         `feature ${feature}\n${figureOf(max)} after ${around(text, token)}\nactive on ${percent(frequency)}`,
     ),
-    table: {
-      head: ["feature", "greatest", "mean where active", "share of tokens", "strongest after"],
-      rows: features.map(({ feature, max, mean, frequency, text, token }) => [
-        String(feature),
-        figureOf(max),
-        figureOf(mean),
-        percent(frequency),
-        around(text, token),
-      ]),
-    },
   };
 }
 
-/** A text whose tokens are shaded by the activation of their strongest feature. */
+/** A text with each token shaded by the activation of its strongest feature. */
 function tokens(text: FeaturesResult["texts"][number], index: number): Passage {
   const most = greatest(text.top.flatMap((top) => top.map(({ activation }) => activation)));
   return {
     id: `tokens-${index}`,
     title: `Text ${index + 1}`,
-    description: "Each token with its strongest feature; the shade is that feature's activation.",
+    description: "Each token with its strongest feature. Shading shows that feature's activation.",
     get body() {
       return html`<ol>${text.tokens.map((token, at) => {
         const [top] = text.top[at] ?? [];

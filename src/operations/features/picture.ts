@@ -8,25 +8,25 @@ import { dim, inScale, magnitudeScale } from "../../terminal/paint.js";
 import { table } from "../../terminal/table.js";
 import type { Picture } from "../picture.js";
 
-/** Tokens of the first text that are listed with their features. */
+/** Maximum number of tokens of the first text listed with their features. */
 const tokensShown = 40;
 const featuresShown = 4;
 
-/** What a dictionary sees in texts: how well it fits them, features by token, and the strongest ones. */
+/** How well a dictionary fits the texts, features by token, and the strongest features. */
 export function featuresPicture(result: FeaturesResult, canvas: Canvas): string[] {
   return [
-    heading("Fidelity", "how well the dictionary stands for what it reads in these texts", "", canvas),
+    heading("Fidelity", "how well the dictionary reconstructs activations on these texts", "", canvas),
     ...fidelity(result, canvas),
     "",
     ...byToken(result, canvas),
     "",
-    heading("Strongest features", "by their greatest activation anywhere", "", canvas),
+    heading("Strongest features", "by maximum activation", "", canvas),
     ...strongest(result, canvas),
     ...(result.pages ?? []).flatMap((page) => ["", ...pagePicture(page, result, canvas)]),
   ];
 }
 
-/** One feature: where it is active, what it raises and lowers, and what is near it. */
+/** A feature dashboard: where it is active, which tokens it raises and lowers, and its nearest features. */
 function pagePicture(page: FeaturePage, { texts, fidelity }: FeaturesResult, canvas: Canvas): string[] {
   const { feature, label, groups, histogram, raised, lowered, neighbours } = page;
   const most = greatestActivation(groups);
@@ -48,12 +48,12 @@ function pagePicture(page: FeaturePage, { texts, fidelity }: FeaturesResult, can
   return [
     heading(
       `Feature ${feature}`,
-      label === undefined ? `active in ${page.active_tokens} tokens of ${fidelity.tokens}` : oneLine(label),
+      label === undefined ? `active on ${page.active_tokens} of ${fidelity.tokens} tokens` : oneLine(label),
       "",
       canvas,
     ),
     ...(histogram.length === 0
-      ? [dim("It is active in no token of these texts.", canvas.colors)]
+      ? [dim("Not active on any token of these texts.", canvas.colors)]
       : row(
           "Activations",
           `0 ${sparks(histogram.map(({ tokens }) => tokens))} ${shortNumber(most)}, ${page.active_tokens} tokens`,
@@ -73,7 +73,7 @@ function pagePicture(page: FeaturePage, { texts, fidelity }: FeaturesResult, can
   ];
 }
 
-/** A bar a number, on a scale of roots: the few strong ones are what one looks for. */
+/** One bar per number, on a square-root scale, so that the few strong activations remain visible. */
 function sparks(counts: readonly number[]): string {
   const most = Math.max(1, ...counts);
   return counts
@@ -94,14 +94,14 @@ function fidelity({ fidelity, dictionary, layer, point }: FeaturesResult, canvas
     ...row(
       "Explained",
       `${share(fidelity.explained_variance)} of the variance of ${fidelity.tokens} tokens, cosine ${fidelity.cosine.toFixed(3)}, ` +
-        `${fidelity.l0.toFixed(1)} features active a token`,
+        `${fidelity.l0.toFixed(1)} features active per token`,
     ),
     ...row(
       "Loss",
       loss === null
         ? "no next token to predict"
-        : `${loss.clean.toFixed(3)} nats a token as it is, ${loss.reconstructed.toFixed(3)} through the dictionary, ` +
-            `${loss.ablated.toFixed(3)} with zeros: ${share(fidelity.loss_recovered)} recovered`,
+        : `${loss.clean.toFixed(3)} nats per token unmodified, ${loss.reconstructed.toFixed(3)} through the dictionary, ` +
+            `${loss.ablated.toFixed(3)} ablated: ${share(fidelity.loss_recovered)} recovered`,
     ),
   ];
 }

@@ -8,9 +8,8 @@ const answerBytes = 16 * 1024 ** 2;
 const answerMs = 30_000;
 
 /**
- * What others call features: from a file of Neuronpedia's export, or from a host that was named, which is asked for these
- * features alone.
- * @param from a path, or an address that a feature's index is put behind
+ * Feature labels, from a Neuronpedia export file or from a host, which receives one request per feature.
+ * @param from a path, or a web address to which a feature's index is appended
  * @throws UserError
  */
 export async function labelsOf(from: string, features: readonly number[]): Promise<Map<number, string>> {
@@ -26,12 +25,12 @@ export async function labelsOf(from: string, features: readonly number[]): Promi
 async function fromFile(path: string): Promise<Map<number, string>> {
   try {
     const { size } = await stat(path);
-    if (size > fileBytes) throw new UserError(`${path} has ${size} bytes; at most ${fileBytes} are read.`);
+    if (size > fileBytes) throw new UserError(`${path} has ${size} bytes; the limit is ${fileBytes}.`);
     return readLabels(await readFile(path));
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (error instanceof FormatError) throw new UserError(`${path}: ${message}`);
-    throw code === undefined ? error : new UserError(`${path} cannot be read (${code}).`);
+    throw code === undefined ? error : new UserError(`Cannot read ${path} (${code}).`);
   }
 }
 
@@ -40,12 +39,13 @@ async function fromHost(address: string): Promise<Map<number, string>> {
     const answer = await fetch(address, { signal: AbortSignal.timeout(answerMs), redirect: "error" });
     const bytes = new Uint8Array(await answer.arrayBuffer());
     if (answer.status === 404) return new Map();
-    if (!answer.ok) throw new UserError(`${address} answered ${answer.status}.`);
-    if (bytes.length > answerBytes) throw new UserError(`${address} answered ${bytes.length} bytes.`);
+    if (!answer.ok) throw new UserError(`${address} returned HTTP ${answer.status}.`);
+    if (bytes.length > answerBytes)
+      throw new UserError(`${address} returned ${bytes.length} bytes; the limit is ${answerBytes}.`);
     return readLabels(bytes);
   } catch (error) {
     if (error instanceof UserError) throw error;
     const reason = error instanceof FormatError ? error.message : String((error as Error).cause ?? error);
-    throw new UserError(`${address} gave no labels: ${reason.replace(/\.$/, "")}.`);
+    throw new UserError(`Cannot read labels from ${address}: ${reason.replace(/\.$/, "")}.`);
   }
 }

@@ -7,14 +7,14 @@ import type { Context, Model } from "../../native/index.js";
 const bins = 20;
 const topExamples = 5;
 const groupExamples = 3;
-/** Tokens of an example before the one that it is of, and behind it. */
+/** Tokens of an excerpt before and after its main token. */
 const [tokensBefore, tokensBehind] = [10, 5];
 const namedTokens = 10;
 const namedNeighbours = 8;
-/** Values of the decoder that are in memory at a time. */
+/** Maximum number of decoder values in memory at a time. */
 const pieceValues = 16 * 1024 ** 2;
 
-/** A token in which a feature is active. */
+/** A token on which a feature is active. */
 interface Place {
   text: number;
   token: number;
@@ -22,9 +22,9 @@ interface Place {
 }
 
 /**
- * What there is to see of single features: where in these texts they are active, in groups of quantiles; which tokens
- * their decoder row raises and lowers by itself, and the features whose rows point the same way.
- * @throws UserError where the dictionary has no such feature
+ * Feature dashboards: where the features are active in these texts, grouped by quantile; which tokens their decoder rows
+ * raise and lower; and the features with the most similar decoder rows.
+ * @throws UserError if the dictionary has no such feature
  */
 export async function featurePages(
   wanted: readonly number[],
@@ -60,7 +60,7 @@ export async function featurePages(
   return pages;
 }
 
-/** Where a feature is active, strongest first, among the tokens that count. */
+/** Where a feature is active, strongest first, among the counted tokens. */
 function placesOf(feature: number, readings: readonly Reading[]): Place[] {
   const places: Place[] = [];
   for (const [text, { sparse, counted }] of readings.entries()) {
@@ -95,7 +95,7 @@ function histogramOf(places: readonly Place[]): FeaturePage["histogram"] {
   return counts;
 }
 
-/** The strongest places, then some of each quarter of all, by rank. */
+/** The strongest places, then a sample of each quarter by rank. */
 function groupsOf(places: readonly Place[]): Array<{ name: FeatureExampleGroup["name"]; places: Place[] }> {
   const top = places.slice(0, topExamples);
   const names = ["75-100 %", "50-75 %", "25-50 %", "0-25 %"] as const;
@@ -126,7 +126,7 @@ function exampleOf(
   };
 }
 
-/** Which tokens a row that is this direction alone would make more and less probable than the average token. */
+/** The tokens that this direction alone would make most and least probable, relative to the average token. */
 async function tokensOf(
   direction: Float32Array,
   model: Model,
@@ -145,7 +145,7 @@ async function tokensOf(
   return { raised: named(raised), lowered: named(lowered) };
 }
 
-/** Of each feature the others whose decoder rows have the largest cosine with its own. The decoder is read once. */
+/** For each feature, the features with the most similar decoder rows by cosine. Reads the decoder once. */
 async function neighboursOf(
   dictionary: OpenDictionary,
   features: readonly number[],

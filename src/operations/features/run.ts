@@ -12,8 +12,8 @@ import { type Context, type Model, strongestFeatures } from "../../native/index.
 import type { Findings, OperationInput, Run } from "../run.js";
 
 /**
- * Reads texts through a stored dictionary: which features are active in which token, and how well the dictionary fits
- * these texts: explained variance, L0, and the loss recovered (Bricken et al. 2023, "Towards Monosemanticity").
+ * Encodes texts with a saved dictionary: which features are active on which token, and how well the dictionary fits
+ * the texts: explained variance, L0, and loss recovered (Bricken et al. 2023, "Towards Monosemanticity").
  */
 export async function features(input: OperationInput<FeaturesConfig>): Promise<Findings<FeaturesResult>> {
   const { config, model, artifacts, clock, progress } = input;
@@ -63,7 +63,7 @@ async function tokenizeTexts({ config, model }: OperationInput<FeaturesConfig>):
   }
   const total = texts.reduce((sum, { length }) => sum + length, 0);
   if (total > limits.feature_tokens) {
-    throw new UserError(`The texts have ${total} tokens; at most ${limits.feature_tokens} are read at once.`);
+    throw new UserError(`The texts have ${total} tokens; the limit is ${limits.feature_tokens}.`);
   }
   return texts;
 }
@@ -171,32 +171,30 @@ function strongestAnywhere(readings: readonly Reading[]): FeaturesResult["featur
 }
 
 function excludedNote(model: Model, readings: readonly Reading[]): string {
-  const bos = model.info.addBos
-    ? "A text's BOS token counts in none of the figures, and is left as it is."
-    : "";
+  const bos = model.info.addBos ? "BOS tokens are excluded from all values and never replaced." : "";
   const { outliers } = excludedIn(model, readings);
   if (outliers === 0) return bos;
   const which = outliers === 1 ? "1 activation" : `${outliers} activations`;
   const verb = outliers === 1 ? "is" : "are";
-  return `${bos} The figures also leave out ${which} whose norm ${verb} above ten times the median.`.trim();
+  return `${bos} The values also exclude ${which} whose norm ${verb} above ten times the median.`.trim();
 }
 
-/** Rows of texts that begin otherwise are other rows, most of all the first ones. */
+/** With or without a BOS token, activations differ, especially the first ones. */
 function otherBosNote(model: Model, prependBos: boolean | null): string {
   if (prependBos === null || prependBos === model.info.addBos) return "";
   return prependBos
-    ? "The dictionary was trained on texts that begin with a BOS token; this model's texts begin without one."
-    : "The dictionary was trained on texts without a BOS token; this model's texts begin with one.";
+    ? "The dictionary was trained on texts that start with a BOS token; this model adds none."
+    : "The dictionary was trained on texts without a BOS token; this model adds one.";
 }
 
 const tuned = /(^|[-_/ ])(it|instruct|chat)($|[-_/ .])/i;
 
-/** A dictionary of the base model on an instruct model, or the other way round, is another model's. */
+/** A base model's dictionary on an instruct model, or vice versa, was made for a different model. */
 function mismatchNote(model: Model, trainedOn: string | null): string {
   if (trainedOn === null || model.info.name === "") return "";
   const [own, its] = [tuned.test(model.info.name), tuned.test(trainedOn)];
   if (own === its) return "";
-  return `The dictionary was made on ${trainedOn}, the model is ${model.info.name}: base and instruct models differ.`;
+  return `The dictionary was trained on ${trainedOn}; the model is ${model.info.name}: base and instruct models differ.`;
 }
 
 export default {

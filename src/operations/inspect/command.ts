@@ -21,35 +21,40 @@ interface InspectOptions extends CommonOptions {
   heads?: number[];
 }
 
-/** `tapline inspect`: one forward pass, read. */
+/** `tapline inspect`: what one forward pass computes. */
 export default function register(program: Command): void {
   withPrompt(
     experiment(
       program,
       "inspect",
-      "Look inside one forward pass: logit lens, norms, next tokens.",
+      "Inspect one forward pass: logit lens, norms, next tokens.",
       layersOption("evenly spread"),
     ),
   )
     .option(
       "--target <token>",
-      "one token to follow through every cell of the lens (default: the model's answer, after the last token)",
+      "track this token's rank in every cell of the lens (default: the model's answer, after the last token only)",
     )
     .option(
       "--points <list>",
-      `also read inside the blocks: ${innerPoints.join(", ")}`,
+      `also capture hook points inside the blocks: ${innerPoints.join(", ")}`,
       pointList(innerPoints),
     )
-    .option("--lens <name>", "read them through this lens, too (tapline lens)")
+    .option("--lens <name>", "also read activations through this saved lens (see tapline lens)")
     .addOption(
-      new Option("--show <what>", "what the cells of the lenses show (default: token)").choices([
-        ...lensViews,
-      ]),
+      new Option("--show <what>", "what the lens cells show (default: token)").choices([...lensViews]),
     )
-    .option("--attention <layers>", "what the heads of these blocks look at, as 4,6 or 4-7", layerList)
-    .option("--heads <list>", "of these heads only, as 0,3 or 0-7 (default: all)", anyLayers)
-    .option("--routing", "which experts these blocks chose for each token")
-    .option("--decompose", "what every block adds to the logit of the target, or of the answer")
+    .option("--attention <layers>", "attention patterns of these blocks, such as 4,6 or 4-7", layerList)
+    .option(
+      "--heads <list>",
+      "with --attention: only these heads, such as 0,3 or 0-7 (default: all)",
+      anyLayers,
+    )
+    .option("--routing", "which experts each block chose for each token")
+    .option(
+      "--decompose",
+      "direct logit attribution: each block's contribution to the logit of the target or the answer",
+    )
     .addHelpText(
       "after",
       examples(`
@@ -68,7 +73,7 @@ export default function register(program: Command): void {
         {
           prompt: await promptOf(prompt),
           ...{ target: undefined, target_token: options.target },
-          // What is shown has to be there.
+          // --show needs measures even without a lens.
           ...(options.show !== undefined && options.lens === undefined && { measures: true }),
           ...{ attention: attentionFor(options), heads: undefined },
         },
@@ -82,13 +87,13 @@ export default function register(program: Command): void {
 
 function attentionFor({ attention, heads }: InspectOptions): object | undefined {
   if (attention === undefined) {
-    if (heads !== undefined) throw new UsageError("--heads: chooses of what --attention keeps.");
+    if (heads !== undefined) throw new UsageError("--heads requires --attention.");
     return undefined;
   }
   return { layers: attention, ...(heads === undefined ? {} : { heads }) };
 }
 
-/** Up to eight of the model's blocks, evenly spread. Where nobody here can count them, that is said. */
+/** Up to eight of the model's blocks, evenly spread; a note on stderr if they cannot be counted on this machine. */
 async function spreadLayers(model: unknown, revision: unknown, quiet = false): Promise<number[] | undefined> {
   if (typeof model !== "string") return undefined;
   const [{ blockCount }, findings] = await Promise.all([
@@ -100,8 +105,8 @@ async function spreadLayers(model: unknown, revision: unknown, quiet = false): P
   if (!quiet) {
     const { shown } = await import("../../contracts/validate.js");
     process.stderr.write(
-      `tapline: The blocks of ${shown(model)} cannot be counted from here; layer ${defaults.layers.join(", ")} is ` +
-        "inspected unless --layers names others.\n",
+      `tapline: Cannot count the blocks of ${shown(model)} from here; inspecting layer ${defaults.layers.join(", ")}. ` +
+        "Use --layers to choose others.\n",
     );
   }
   return undefined;

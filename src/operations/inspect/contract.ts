@@ -23,30 +23,31 @@ export const InspectSubmission = Type.Object(
     prompt,
     target_token: Type.Optional(
       text(
-        "Text that encodes to exactly one token, without special tokens: the lens tells its probability and rank at " +
+        "Text that encodes to exactly one token, without special tokens. The lens reports its probability and rank at " +
           "every token.",
       ),
     ),
     follow_answer: optional.Boolean({
-      description: "In its place: probability and rank of the model's own answer after the last token.",
+      description:
+        "Instead of target_token: report the probability and rank of the model's own answer, after the last token only.",
     }),
     lens: named(
-      "A lens that is kept by name (tapline lens): read each of the layers through it, too, before the model's own final norm " +
-        "and head.",
+      "Name of a saved lens (see `tapline lens`): also read each layer through it, before the model's own final norm " +
+        "and output head.",
     ),
     measures: optional.Boolean({
       description:
-        "Also the entropy of what is read at each token, and how far the model's output is from it (KL), both in nats. " +
-        "With a lens unless told otherwise.",
+        "Also report each reading's entropy and its KL divergence from the model's output, both in nats. Default: only if " +
+        "lens is given.",
     }),
     points: optional.Array(Type.Enum([...innerPoints]), {
       minItems: 1,
       maxItems: innerPoints.length,
       uniqueItems: true,
       description:
-        "Points of each of the layers beside its output: block_in, the residual stream before it; attn_out, what " +
-        "attention adds; mid, the stream then; ffn_out, what the MLP or the experts add. A model that has one of them " +
-        "not is refused.",
+        "Hook points inside each layer, in addition to its output: block_in, the residual stream into it; attn_out, what " +
+        "attention adds; mid, the residual stream after attention; ffn_out, what the MLP or the experts add. Models " +
+        "without one of these points are rejected.",
     }),
     attention: optional.Object(
       {
@@ -54,29 +55,29 @@ export const InspectSubmission = Type.Object(
           minItems: 1,
           maxItems: limits.layers,
           uniqueItems: true,
-          description: "Blocks whose attention is kept; otherwise the submission's layers.",
+          description: "Blocks whose attention is recorded. Default: the submission's layers.",
         }),
-        heads: headList("Of each of them; otherwise all."),
+        heads: headList("Heads of each of these blocks. Default: all."),
       },
       {
         ...closed,
         description:
-          "How much each token reads of each, after the softmax, as attention.npz, [heads, tokens, tokens] a layer, with " +
-          "what each head read; and what each head looks at, as figures.",
+          "Attention weights after the softmax, as attention.npz ([heads, tokens, tokens] per layer, with the heads' outputs), " +
+          "and a summary of what each head attends to.",
       },
     ),
     routing: optional.Boolean({
       description:
-        "Of models with experts: also which experts each of the layers chose for each token, and their weights, as " +
-        "routing.npz. A model or a layer without a router that can be read is refused.",
+        "For mixture-of-experts models: also record which experts each layer chose for each token, and their weights, as " +
+        "routing.npz. Models and layers without a readable router are rejected.",
     }),
     decompose: optional.Boolean({
       description:
-        "Also the direct contribution of every block's attention and MLP to one logit after the last token: the " +
-        "target's, or that of the model's answer.",
+        "Direct logit attribution: also report the direct contribution of every block's attention and MLP to one logit after " +
+        "the last token, the target's or the model's answer's.",
     }),
   },
-  { ...closed, title: "InspectSubmission", description: "Look inside one forward pass over a prompt." },
+  { ...closed, title: "InspectSubmission", description: "Inspect one forward pass over a prompt." },
 );
 
 export type InspectConfig = Filled<Static<typeof InspectSubmission>, CommonDefaults>;
@@ -86,40 +87,43 @@ export const Standing = Type.Object(
     probability: Type.Number(),
     rank: Type.Integer({ description: "1 is the most probable token; ties by token id." }),
   },
-  { title: "Standing", description: "Where a token stands in a prediction over the whole vocabulary." },
+  {
+    title: "Standing",
+    description: "A token's rank and probability in a prediction over the whole vocabulary.",
+  },
 );
 export type Standing = Static<typeof Standing>;
 
 const measured = {
   entropies: optional.Array(Type.Number(), {
-    description: "Entropy of what is read at each token, in nats.",
+    description: "Entropy of the reading at each token, in nats.",
   }),
   divergences: optional.Array(Type.Number(), {
-    description: "How far the model's output at each token is from it: KL(output, reading), in nats.",
+    description: "KL(output ‖ reading) at each token, in nats.",
   }),
 };
 
 export const TranslatedReading = Type.Object(
   {
     predictions: Type.Array(Type.Array(Candidate), {
-      description: "The top 3 candidates, one list a token.",
+      description: "The top 3 candidates, one list per token.",
     }),
-    target: Type.Optional(Type.Array(Standing, { description: "As of the logit lens." })),
+    target: Type.Optional(Type.Array(Standing, { description: "As for the logit lens." })),
     ...measured,
   },
-  { title: "TranslatedReading", description: "What the named lens reads of a block's output." },
+  { title: "TranslatedReading", description: "The named lens's readings of a block's output." },
 );
 export type TranslatedReading = Static<typeof TranslatedReading>;
 
 export const InspectLayer = Type.Object({
   layer: Type.Integer(),
-  norms: Type.Array(Type.Number(), { description: "L2 norm of the block output, one a token." }),
+  norms: Type.Array(Type.Number(), { description: "L2 norm of the block output, one per token." }),
   predictions: optional.Array(Type.Array(Candidate), {
-    description: "Logit lens: the top 3 candidates, one list a token.",
+    description: "Logit lens: the top 3 candidates, one list per token.",
   }),
   target: optional.Array(Standing, {
     description:
-      "Logit lens: where the target token stands, one a token where the request named it; of the model's answer, after the last token alone.",
+      "Logit lens: rank and probability of the target token, one per token if the request named it. For the model's answer: after the last token only.",
   }),
   ...measured,
   translated: Type.Optional(TranslatedReading),
@@ -131,36 +135,36 @@ export const InspectPoint = Type.Object(
   {
     layer: Type.Integer(),
     point: Type.Enum([...innerPoints]),
-    norms: Type.Array(Type.Number(), { description: "L2 norm, one a token." }),
+    norms: Type.Array(Type.Number(), { description: "L2 norm, one per token." }),
     predictions: optional.Array(Type.Array(Candidate), {
       description:
-        "Logit lens, of block_in and mid: what is added to the stream is no state to predict from.",
+        "Logit lens for block_in and mid. attn_out and ffn_out have none, because they are only added to the residual stream.",
     }),
-    target: Type.Optional(Type.Array(Standing, { description: "As of a layer." })),
+    target: Type.Optional(Type.Array(Standing, { description: "As for a layer." })),
     ...measured,
   },
-  { title: "InspectPoint", description: "A point inside a block." },
+  { title: "InspectPoint", description: "A hook point inside a block." },
 );
 export type InspectPoint = Static<typeof InspectPoint>;
 
 const meanShare = (description: string) =>
-  Type.Union([Type.Number(), Type.Null()], { description: `${description}, on average.` });
+  Type.Union([Type.Number(), Type.Null()], { description: `${description}, mean over tokens.` });
 
 export const AttentionHead = Type.Object(
   {
     layer: Type.Integer(),
     head: Type.Integer(),
-    previous: meanShare("What tokens read of the token before them"),
-    first: meanShare("What tokens read of the first one, where a head rests"),
-    own: Type.Number({ description: "What tokens read of themselves, on average." }),
+    previous: meanShare("Attention to the previous token"),
+    first: meanShare("Attention to the first token, where idle heads park"),
+    own: Type.Number({ description: "Attention of tokens to themselves, mean over tokens." }),
     induction: meanShare(
-      "What a token that was there before reads of the token behind its first occurrence; null where none comes again",
+      "Attention of a repeated token to the token after its first occurrence; null if no token is repeated",
     ),
     last: Type.Array(Type.Object({ position: Type.Integer(), weight: Type.Number() }), {
-      description: "What the last token reads most.",
+      description: "The positions that the last token attends to most.",
     }),
   },
-  { title: "AttentionHead", description: "What a head looks at: shares of its attention in this text." },
+  { title: "AttentionHead", description: "What a head attends to: shares of its attention in this text." },
 );
 export type AttentionHead = Static<typeof AttentionHead>;
 
@@ -168,15 +172,15 @@ export const Routing = Type.Object(
   {
     layer: Type.Integer(),
     experts: Type.Integer({ description: "Experts to choose from." }),
-    used: Type.Integer({ description: "Experts of a token." }),
+    used: Type.Integer({ description: "Experts per token." }),
     shares: Type.Array(Type.Number(), {
-      description: "Of each expert, its share of all choices in this text; they sum to 1.",
+      description: "Each expert's share of all choices in this text; the shares sum to 1.",
     }),
     chosen: Type.Array(Type.Array(Type.Integer()), {
-      description: "Of each token its experts, the best first.",
+      description: "The experts of each token, best first.",
     }),
     weights: Type.Array(Type.Array(Type.Number()), {
-      description: "What the layer multiplies their outputs by.",
+      description: "The weights of their outputs.",
     }),
   },
   { title: "Routing", description: "Which experts a layer's router chose." },
@@ -187,20 +191,23 @@ export const Decomposition = Type.Object(
   {
     target_token: Type.String(),
     target_token_id: Type.Integer(),
-    logit: Type.Number({ description: "The model's own, after the last token." }),
+    logit: Type.Number({ description: "The model's logit after the last token." }),
     sum: Type.Number({
-      description: "Of everything below. What it differs by is the rounding of the model's own product.",
+      description:
+        "Sum of all contributions below. It differs from the logit only by rounding in the model's output head.",
     }),
-    embedding: Type.Number({ description: "Of what goes into the first block." }),
-    constant: Type.Number({ description: "Of the final norm's and the head's biases." }),
+    embedding: Type.Number({ description: "Contribution of the input to the first block." }),
+    constant: Type.Number({
+      description: "Contribution of the biases of the final norm and the output head.",
+    }),
     blocks: Type.Array(Type.Object({ layer: Type.Integer(), attention: Type.Number(), mlp: Type.Number() }), {
-      description: "Every block, from the first.",
+      description: "All blocks, in order.",
     }),
   },
   {
     title: "Decomposition",
     description:
-      "Direct contributions to one logit (direct logit attribution), with the final norm's scale kept as it is.",
+      "Direct logit attribution: direct contributions to one logit, with the final norm's scale frozen.",
   },
 );
 export type Decomposition = Static<typeof Decomposition>;
@@ -211,16 +218,16 @@ export const InspectResult = Type.Object(
     token_ids: Type.Array(Type.Integer()),
     layers: Type.Array(InspectLayer),
     points: optional.Array(InspectPoint, {
-      description: "Layer by layer, and point by point, as asked for.",
+      description: "In the order of `layers`, then `points`.",
     }),
     attention: optional.Array(AttentionHead, {
-      description: "Layer by layer, and head by head, as asked for.",
+      description: "Layer by layer, then head by head, in the requested order.",
     }),
-    routing: Type.Optional(Type.Array(Routing, { description: "Layer by layer, as asked for." })),
+    routing: Type.Optional(Type.Array(Routing, { description: "Layer by layer, in the requested order." })),
     decomposition: Type.Optional(Decomposition),
     lens: Type.Optional(LensUsed),
     target_token: optional.String({
-      description: "The token that the lens follows, where one was asked for.",
+      description: "The token that the lens tracks, if requested.",
     }),
     target_token_id: Type.Optional(Type.Integer()),
     next_tokens: Type.Array(Candidate, { description: "The model's top 5 after the last token." }),
@@ -237,7 +244,10 @@ export default {
   places: {},
   check({ target_token, follow_answer }: InspectConfig): void {
     if (target_token !== undefined && follow_answer === true) {
-      throw new InvalidInput("follow_answer", "follows another token than target_token; give one of them.");
+      throw new InvalidInput(
+        "follow_answer",
+        "cannot be combined with target_token: they track different tokens.",
+      );
     }
   },
 } satisfies Contract;

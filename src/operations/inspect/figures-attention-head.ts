@@ -1,17 +1,17 @@
 import type { Figure } from "../../findings/figure.js";
 import { percent } from "../../findings/numbers.js";
 
-/** One head of one block, as it read one text. */
+/** The attention of one head of one block over one text. */
 export interface HeadWeights {
   layer: number;
   head: number;
-  /** As a reader can tell them apart. */
+  /** Distinguishable for a reader. */
   tokens: readonly string[];
-  /** A row for each token, what it reads of each; rows add up to 1. */
+  /** One row per token: its attention to each token. Rows sum to 1. */
   weights: readonly (readonly number[])[];
 }
 
-/** What each token reads of each, after the softmax; what no token reads, since it comes later, is left out. */
+/** Attention weights after the softmax, without the causally masked ones. */
 export function attentionHead({ layer, head, tokens, weights }: HeadWeights): Figure {
   const cells = weights.flatMap((row, reader) =>
     row.flatMap((weight, position) =>
@@ -23,7 +23,7 @@ export function attentionHead({ layer, head, tokens, weights }: HeadWeights): Fi
     id: `attention-${layer}-${head}`,
     title: `Attention of layer ${layer}, head ${head}`,
     description:
-      "How much each token (a row) reads of each (a column), after the softmax; a row adds up to 100 %. The first token is where a head rests that has nothing to read.",
+      "Attention of each token (row) to each token (column), after the softmax; each row sums to 100 %. Heads with nothing to attend to park on the first token.",
     chart: {
       kind: "tokens",
       tokens: [...tokens],
@@ -34,8 +34,8 @@ export function attentionHead({ layer, head, tokens, weights }: HeadWeights): Fi
       scale: "probability",
     },
     columns: [
-      { name: "layer", label: "reading token" },
-      { name: "position", label: "token that is read" },
+      { name: "layer", label: "attending token" },
+      { name: "position", label: "attended token" },
       { name: "weight", label: "weight" },
       { name: "shown", label: "weight, as shown" },
     ],
@@ -46,10 +46,10 @@ export function attentionHead({ layer, head, tokens, weights }: HeadWeights): Fi
       weight < 0.005 ? "" : percent(weight),
     ]),
     details: cells.map(
-      ({ reader, position, weight }) => `${named(reader)} reads ${percent(weight)} of ${named(position)}`,
+      ({ reader, position, weight }) => `${named(reader)} attends ${percent(weight)} to ${named(position)}`,
     ),
     table: {
-      head: ["reading token", ...tokens],
+      head: ["attending token", ...tokens],
       rows: weights.map((row, reader) => [named(reader), ...row.map((weight) => percent(weight))]),
     },
   };

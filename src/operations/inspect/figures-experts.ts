@@ -5,7 +5,7 @@ import { dataOf } from "../../findings/figure.js";
 import { figureOf, percent } from "../../findings/numbers.js";
 import { visible } from "../../findings/text.js";
 
-/** Which experts each token went to, and how evenly they were used. */
+/** Which experts each token was routed to, and how evenly they were used. */
 export function routing({ routing: layers = [], tokens }: InspectResult): Figure[] {
   if (layers.length === 0) return [];
   const cells = layers.flatMap((found) =>
@@ -23,21 +23,21 @@ export function routing({ routing: layers = [], tokens }: InspectResult): Figure
       id: "routing-tokens",
       title: "Experts of each token",
       description:
-        "For every block and token the expert that its router put first, coloured by that expert's share of the token's " +
-        "weights. All experts of a token are in the table; numbers of experts mean nothing across blocks.",
+        "The top expert for every block and token, coloured by its share of the token's routing " +
+        "weights. The table lists all experts of a token. Expert numbers are not comparable between blocks.",
       chart: {
         kind: "tokens",
         tokens: tokens.map(visible),
         value: "share",
         label: "expert",
-        legend: "the first expert's share of the weights",
+        legend: "the top expert's share of the weights",
         scale: "probability",
       },
       ...dataOf(cells, {
         layer: ["layer", (one) => one.layer],
         position: ["position", (one) => one.position],
         input: ["input token", (one) => visible(tokens[one.position] as string)],
-        expert: ["first expert", ({ chosen }) => String(chosen[0])],
+        expert: ["top expert", ({ chosen }) => String(chosen[0])],
         share: ["its share of the weights", (one) => one.share],
         experts: ["all experts", ({ chosen }) => chosen.join(" ")],
       }),
@@ -58,7 +58,7 @@ export function routing({ routing: layers = [], tokens }: InspectResult): Figure
       id: "routing-experts",
       title: "How often each expert was chosen",
       description:
-        `The share of all choices in this text that fell on each expert. ${layers.map((found) => `Layer ${found.layer}: ${expertsStory(found)}.`).join(" ")} ` +
+        `Each expert's share of all choices in this text. ${layers.map((found) => `Layer ${found.layer}: ${expertsStory(found)}.`).join(" ")} ` +
         "One text says little about how a model uses its experts.",
       chart: {
         kind: "tokens",

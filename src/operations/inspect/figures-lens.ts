@@ -1,17 +1,17 @@
 import type { InspectResult, Standing } from "../../contracts/index.js";
 import type { Figure, Shade } from "../../findings/figure.js";
-import { dataOf } from "../../findings/figure.js";
+import { dataOf, tabled } from "../../findings/figure.js";
 import { followedLayers, type LensReading, lensReadings, viewValues } from "../../findings/lens.js";
 import { figureOf, leastEntropy, mean, percent, shortNumber } from "../../findings/numbers.js";
 import { answerAt } from "../../findings/story.js";
 import { visible } from "../../findings/text.js";
 
-/** What the layers say of themselves, each sentence once. */
+/** The notes of the layers, without repeats. */
 export function notesOf(layers: InspectResult["layers"]): string[] {
   return [...new Set(layers.flatMap(({ note }) => (note === undefined ? [] : [note])))];
 }
 
-/** What every block's output would say, token by token, through each lens that was asked for. */
+/** What every block's output predicts, token by token, through each requested lens. */
 export function lens(result: InspectResult): Figure[] {
   const { tokens, layers } = result;
   const readings = lensReadings(result);
@@ -35,11 +35,11 @@ export function lens(result: InspectResult): Figure[] {
   return [
     {
       id: "logit-lens",
-      title: several ? "What the lenses read" : "Logit lens",
+      title: several ? "Lens readings" : "Logit lens",
       description:
-        `For every block and token, what the block's output would answer with${several ? ", through each lens" : ""}; the ` +
-        "legend says what is coloured. The deepest block is on top; the text runs from left to right below. Of each cell a result " +
-        `keeps the ${ranks} most probable tokens: in a report, hovering and the CSV file show them.`,
+        `What each block's output predicts after each token${several ? ", through each lens" : ""}. The ` +
+        "deepest block is on top; the text runs from left to right. " +
+        `Hover over a cell for its top ${ranks} tokens (also in the CSV).`,
       chart: {
         kind: "tokens",
         tokens: tokens.map(visible),
@@ -89,9 +89,9 @@ export function lens(result: InspectResult): Figure[] {
         [
           `${several ? `${name}, ` : ""}layer ${layer}, after ${visible(tokens[position] as string)} (token ${position})`,
           ...candidates.map(({ token, probability }) => `${visible(token)}  ${percent(probability)}`),
-          ...quantities.flatMap(({ values, told }) => {
+          ...quantities.flatMap(({ values, line }) => {
             const value = values[cell];
-            return value === undefined ? [] : [told(value)];
+            return value === undefined ? [] : [line(value)];
           }),
         ].join("\n"),
       ),
@@ -111,7 +111,7 @@ export function lens(result: InspectResult): Figure[] {
   ];
 }
 
-/** Which lens is nearer to what the model says, block by block: the mean over the tokens. */
+/** How close each lens is to the model's output, block by block: the mean over the tokens. */
 function divergenceByLayer(readings: readonly LensReading[]): Figure[] {
   const points = readings.flatMap(({ name, layers }) =>
     layers.flatMap(({ layer, divergences = [] }) =>
@@ -124,10 +124,10 @@ function divergenceByLayer(readings: readonly LensReading[]): Figure[] {
   return [
     {
       id: "divergence-by-layer",
-      title: "How near to the output",
+      title: "Distance to the output by layer",
       description:
-        "For every block, how far the model's output is from what is read there, KL in nats, on average over this text; 0 is " +
-        "the output itself.",
+        "KL divergence of the reading at each block from the model's output, in nats, mean over this text; 0 means " +
+        "identical to the output.",
       chart: {
         kind: "lines",
         x: "layer",
@@ -158,17 +158,17 @@ function divergenceByLayer(readings: readonly LensReading[]): Figure[] {
   ];
 }
 
-/** What else can be told of each cell of the lens, cell by cell as the lens has them. */
+/** A further value for each cell of the lens, in the order of its cells. */
 interface Quantity {
   id: string;
   name: string;
   legend: string;
   scale: Shade["scale"];
   values: (number | undefined)[];
-  /** What is written into a cell; its top token unless told otherwise. */
+  /** The text in a cell; its top token by default. */
   shown?: (value: number) => string;
-  /** The line of it in a cell's details. */
-  told: (value: number) => string;
+  /** The line in a cell's details. */
+  line: (value: number) => string;
 }
 
 function lensQuantities(
@@ -187,7 +187,7 @@ function lensQuantities(
       scale: "probability",
       values: targets.map((standing) => standing?.probability),
       shown: percent,
-      told: (value) => `${followed}  ${percent(value)}`,
+      line: (value) => `${followed}  ${percent(value)}`,
     },
     {
       id: "rank",
@@ -196,7 +196,7 @@ function lensQuantities(
       scale: "rank",
       values: targets.map((standing) => standing?.rank),
       shown: (value) => `#${value}`,
-      told: (value) => `${followed}  rank ${value}`,
+      line: (value) => `${followed}  rank ${value}`,
     },
   ];
   return [
@@ -208,12 +208,12 @@ function lensQuantities(
       legend: "L2 norm of the block output",
       scale: "magnitude",
       values: read.flatMap(({ norms }) => norms),
-      told: (value) => `norm  ${figureOf(value)}`,
+      line: (value) => `norm  ${figureOf(value)}`,
     },
   ];
 }
 
-/** Entropy as it is, and KL to the output, where the result has them; else the least entropy that the candidates allow. */
+/** Entropy and KL to the output, if the result has them; otherwise the lowest entropy that the candidates allow. */
 function measured(read: LensReading["layers"]): Quantity[] {
   const some = (values: (number | undefined)[]) => values.some((value) => value !== undefined);
   const each = (pick: (found: LensReading["layers"][number]) => number[] | undefined) =>
@@ -223,35 +223,35 @@ function measured(read: LensReading["layers"]): Quantity[] {
   const exact: Quantity = {
     id: "entropy",
     name: "entropy",
-    legend: "entropy of what is read, in nats",
+    legend: "entropy of the reading, in nats",
     scale: "amount",
     values: entropies,
     shown: shortNumber,
-    told: (value) => `entropy  ${value.toFixed(2)} nats`,
+    line: (value) => `entropy  ${value.toFixed(2)} nats`,
   };
   const least: Quantity = {
     id: "entropy",
     name: "entropy, at least",
-    legend: "least entropy in bits, from the candidates that are kept",
+    legend: "lower bound of the entropy in bits, from the recorded candidates",
     scale: "amount",
     values: read.flatMap(({ predictions }) =>
       predictions.map((candidates) => leastEntropy(candidates.map(({ probability }) => probability))),
     ),
-    told: (value) => `entropy  ${value.toFixed(2)} bits or more`,
+    line: (value) => `entropy  ${value.toFixed(2)} bits or more`,
   };
   const distance: Quantity = {
     id: "divergence",
     name: "KL to the output",
-    legend: "how far the model's output is from what is read (KL), in nats",
+    legend: "KL divergence of the reading from the model's output, in nats",
     scale: "amount",
     values: divergences,
     shown: shortNumber,
-    told: (value) => `KL to the output  ${value.toFixed(2)} nats`,
+    line: (value) => `KL to the output  ${value.toFixed(2)} nats`,
   };
   return [some(entropies) ? exact : least, ...(some(divergences) ? [distance] : [])];
 }
 
-/** Where the token that the request named stands in every cell. */
+/** The rank of the tracked token in every cell. */
 export function target(result: InspectResult): Figure[] {
   const followed = followedLayers(result);
   if (followed.length === 0) return [];
@@ -263,10 +263,10 @@ export function target(result: InspectResult): Figure[] {
   return [
     {
       id: "target",
-      title: `Where ${named} stands`,
+      title: `Rank of ${named}`,
       description:
-        `For every block and token, the rank of ${named} among all tokens that the block's output could answer ` +
-        "with, coloured by its probability; #1 is the lens's own top token.",
+        `The rank of ${named} among all tokens of the vocabulary at each block and token, coloured by its ` +
+        "probability; #1 is the lens's top token.",
       chart: {
         kind: "tokens",
         tokens: tokens.map(visible),
@@ -301,7 +301,7 @@ export function target(result: InspectResult): Figure[] {
   ];
 }
 
-/** The last token's top token and the model's answer, layer by layer. */
+/** The lens's top token after the last token, and the model's answer, layer by layer. */
 export function answerByLayer(result: InspectResult): Figure[] {
   const {
     layers,
@@ -326,14 +326,14 @@ export function answerByLayer(result: InspectResult): Figure[] {
   return [
     {
       id: "answer-by-layer",
-      title: "The answer's way up",
+      title: "The answer by layer",
       description:
         `After the last token: the probability of the lens's top token, and of the model's own answer ` +
         `${visible(answer.token)}, ${
           target_token_id === answer.token_id
-            ? "wherever it stands"
-            : `where it is among the lens's three best${
-                target_token_id === undefined ? "" : ": this result follows another token"
+            ? "at any rank"
+            : `only where it is in the lens's top three${
+                target_token_id === undefined ? "" : ", because this result tracks another token"
               }`
         }.`,
       chart: {
@@ -348,27 +348,17 @@ export function answerByLayer(result: InspectResult): Figure[] {
         emphasis: "the model's answer",
         dots: true,
       },
-      ...dataOf(points, {
-        layer: ["layer", (one) => one.layer],
-        series: ["line", (one) => one.series],
-        token: ["token", ({ candidate }) => visible(candidate.token)],
-        probability: ["probability", ({ candidate }) => candidate.probability],
-        rank: ["rank", (one) => one.rank],
+      ...tabled(points, {
+        layer: ["layer", (one) => one.layer, String],
+        series: ["line", (one) => one.series, String],
+        token: ["token", ({ candidate }) => visible(candidate.token), String],
+        probability: ["probability", ({ candidate }) => candidate.probability, percent],
+        rank: ["rank", (one) => one.rank, String],
       }),
       details: points.map(
         ({ layer, series, candidate, rank }) =>
           `layer ${layer}, ${series}\n${visible(candidate.token)}  rank ${rank}, ${percent(candidate.probability)}`,
       ),
-      table: {
-        head: ["layer", "line", "token", "probability", "rank"],
-        rows: points.map(({ layer, series, candidate, rank }) => [
-          String(layer),
-          series,
-          visible(candidate.token),
-          percent(candidate.probability),
-          String(rank),
-        ]),
-      },
     },
   ];
 }

@@ -5,7 +5,7 @@ import { dataOf } from "../../findings/figure.js";
 import { figureOf, percent, signed } from "../../findings/numbers.js";
 import { visible } from "../../findings/text.js";
 
-/** What each head looks at: layers over heads, a picture for each of the classic kinds. */
+/** What each head attends to: layers over heads, a figure for each of the classic kinds of heads. */
 export function attention({ attention: heads = [], tokens }: InspectResult): Figure[] {
   const numbers = [...new Set(heads.map(({ head }) => head))];
   const layers = [...new Set(heads.map(({ layer }) => layer))];
@@ -18,8 +18,8 @@ export function attention({ attention: heads = [], tokens }: InspectResult): Fig
       .join(", ");
   return kindsOf(heads).map((kind) => ({
     id: `attention-${kind}`,
-    title: `Attention: ${kind === "previous" ? "the token before" : kind === "first" ? "the first token" : kind}`,
-    description: `For every block and head ${attentionKinds[kind]}, on average over this text. All weights are in attention.npz.`,
+    title: `Attention: ${kind === "previous" ? "the previous token" : kind === "first" ? "the first token" : kind}`,
+    description: `For every block and head ${attentionKinds[kind]}, mean over this text. All weights are in attention.npz.`,
     chart: {
       kind: "tokens",
       tokens: numbers.map((head) => `head ${head}`),
@@ -37,7 +37,7 @@ export function attention({ attention: heads = [], tokens }: InspectResult): Fig
     }),
     details: heads.map(
       (head) =>
-        `layer ${head.layer}, head ${head.head}\n${attentionKinds[kind]}: ${percent(head[kind] ?? 0)}\nthe last token reads ${read(head)}`,
+        `layer ${head.layer}, head ${head.head}\n${attentionKinds[kind]}: ${percent(head[kind] ?? 0)}\nthe last token attends to ${read(head)}`,
     ),
     table: {
       head: ["layer", ...numbers.map((head) => `head ${head}`)],
@@ -52,7 +52,7 @@ export function attention({ attention: heads = [], tokens }: InspectResult): Fig
   }));
 }
 
-/** What one logit is made of: each block's attention and MLP. */
+/** Direct logit attribution: the contributions of each block's attention and MLP. */
 export function contributions(found: Decomposition | undefined): Figure[] {
   if (found === undefined) return [];
   const { blocks, embedding, constant, logit } = found;
@@ -65,11 +65,11 @@ export function contributions(found: Decomposition | undefined): Figure[] {
   return [
     {
       id: "contributions",
-      title: `What the logit of ${target} is made of`,
+      title: `Direct logit attribution of ${target}`,
       description:
         `The direct contribution of every block's attention and MLP to the logit of ${target} after the last token, with the ` +
-        `final norm's scale kept as it is there. With the embedding's (${signed(embedding)}) and the biases' ` +
-        `(${signed(constant)}) they add up to the logit, ${figureOf(logit)}.`,
+        `final norm's scale frozen. Together with the embedding's (${signed(embedding)}) and the biases' ` +
+        `(${signed(constant)}) they sum to the logit, ${figureOf(logit)}.`,
       chart: {
         kind: "sites",
         columns: parts.map((part) => ({ above: names[part], below: "" })),
@@ -82,14 +82,14 @@ export function contributions(found: Decomposition | undefined): Figure[] {
         column: ["column", (one) => one.column],
         part: ["part of the block", ({ part }) => names[part]],
         contribution: ["contribution", (one) => one.contribution],
-        inside: ["is one", () => 1],
+        inside: ["contributes", () => 1],
       }),
       details: cells.map(
         ({ layer, part, contribution }) =>
           `layer ${layer}, ${names[part]}\n${signed(contribution)} of ${figureOf(logit)}`,
       ),
       notes: [
-        `All attention ${signed(total(blocks, "attention"))}, all MLPs ${signed(total(blocks, "mlp"))}. What later blocks make of a part is counted as theirs.`,
+        `All attention ${signed(total(blocks, "attention"))}, all MLPs ${signed(total(blocks, "mlp"))}. Indirect effects are credited to the later block.`,
       ],
       table: {
         head: ["layer", "attention", "MLP"],

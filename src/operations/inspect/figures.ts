@@ -1,7 +1,7 @@
 import type { InspectResult } from "../../contracts/index.js";
 import { layersByPoint, pointMeanings } from "../../findings/blocks.js";
 import type { Figure } from "../../findings/figure.js";
-import { dataOf } from "../../findings/figure.js";
+import { dataOf, tabled } from "../../findings/figure.js";
 import { figureOf, percent, shortNumber } from "../../findings/numbers.js";
 import { story } from "../../findings/story.js";
 import { visible } from "../../findings/text.js";
@@ -10,13 +10,13 @@ import { routing } from "./figures-experts.js";
 import { answerByLayer, lens, notesOf, target } from "./figures-lens.js";
 import { attention, contributions } from "./figures-within-blocks.js";
 
-/** Logit lens, the answer's way up, norms and next tokens. */
+/** Logit lens, the answer by layer, norms and next tokens. */
 export function inspectFindings(result: InspectResult): Findings {
   return {
     summary: [story(result), ...withoutLens(result)],
     cautions: [
-      "A readout is not causal evidence. The logit lens shows what a block's output would say through the model's own final norm and head, not what later blocks take from it, and not that the model has decided there.",
-      "Early blocks may hold the answer in a form that this lens cannot read; a weak readout is no proof of absence. A norm is the length of a vector and says nothing about what it stands for.",
+      "A readout is not causal evidence. The logit lens shows what a block's output predicts through the model's own final norm and head, not how later blocks use it, and not that the model has decided there.",
+      "Early blocks may represent the answer in a form that this lens cannot read; a weak readout does not prove absence. A norm is the length of a vector and says nothing about its meaning.",
     ],
     parts: [
       ...lens(result),
@@ -38,7 +38,7 @@ export function inspectFindings(result: InspectResult): Findings {
   };
 }
 
-/** Why there is no lens at all; where only some layers lack it, the figure says so. */
+/** Why there is no lens at all. If only some layers lack it, the figure has a note. */
 function withoutLens({ layers }: InspectResult): string[] {
   return layers.some(({ predictions }) => predictions !== undefined) ? [] : notesOf(layers);
 }
@@ -59,8 +59,8 @@ function normsOf(
     id,
     title,
     description:
-      `The length (L2 norm) of ${what} at each token, coloured by its logarithm: one outlier token ` +
-      "does not make all others look the same.",
+      `The L2 norm of ${what} at each token, on a logarithmic color scale, so that one outlier token ` +
+      "does not hide the differences between the rest.",
     chart: {
       kind: "tokens",
       tokens: tokens.map(visible),
@@ -93,23 +93,15 @@ function nextTokens({ next_tokens: candidates }: InspectResult): Figure {
   return {
     id: "next-tokens",
     title: "Next token",
-    description: "What the model itself would say after the last token: its most probable candidates.",
+    description: "The model's most probable next tokens after the last token.",
     chart: { kind: "bars", label: "token", value: "probability", axis: "probability", domain: [0, 1] },
-    ...dataOf(candidates, {
-      token: ["token", ({ token }) => visible(token)],
-      token_id: ["token id", (one) => one.token_id],
-      probability: ["probability", (one) => one.probability],
+    ...tabled(candidates, {
+      token: ["token", ({ token }) => visible(token), String],
+      token_id: ["token id", (one) => one.token_id, String],
+      probability: ["probability", (one) => one.probability, percent],
     }),
     details: candidates.map(
       ({ token, token_id, probability }) => `${visible(token)} (id ${token_id})\n${percent(probability)}`,
     ),
-    table: {
-      head: ["token", "id", "probability"],
-      rows: candidates.map(({ token, token_id, probability }) => [
-        visible(token),
-        String(token_id),
-        percent(probability),
-      ]),
-    },
   };
 }

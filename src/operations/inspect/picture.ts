@@ -21,7 +21,7 @@ import { heading } from "../../terminal/page.js";
 import { bold, magnitudeScale, probabilityScale } from "../../terminal/paint.js";
 import { layersAsked, type Picture } from "../picture.js";
 
-/** An inspect job: the logit lens, the sentence it tells, norms, and the model's own next tokens. */
+/** An inspect job: the logit lens, its summary in one sentence, norms, and the model's next tokens. */
 export function inspectPicture(
   result: Pick<
     InspectResult,
@@ -53,7 +53,7 @@ export function inspectPicture(
 
 type Read = Pick<InspectResult, "tokens" | "layers" | "next_tokens" | "lens" | "target_token">;
 
-/** Each lens by itself, in the same colours: the token that it reads, or what the canvas asks for. */
+/** A grid per lens, in the same colors: its top token, or the view that the canvas selects. */
 function lensPicture(result: Read, canvas: Canvas): string[] {
   const { lensView: view = "token" } = canvas;
   const [, ...others] = lensReadings(result);
@@ -80,7 +80,7 @@ function lensPicture(result: Read, canvas: Canvas): string[] {
     if (grid.length === 0) return [];
     return [heading(reading.name, `${lensViewMeanings[view]}${followed}`, key, canvas), ...grid, ""];
   });
-  return drawn.length > 0 ? drawn : [`The result has no ${view} at every token.`, ""];
+  return drawn.length > 0 ? drawn : [`The result does not contain ${view} for every token.`, ""];
 }
 
 function targetPicture(
@@ -91,13 +91,13 @@ function targetPicture(
   if (grid.length === 0) return [];
   const name = `Target “${visible(result.target_token ?? "")}”`;
   return [
-    heading(name, "its rank and probability in the lens", legend(probabilityScale, "0", "1", canvas), canvas),
+    heading(name, "rank and probability in the lens", legend(probabilityScale, "0", "1", canvas), canvas),
     ...grid,
     "",
   ];
 }
 
-/** What a capture of a serving model shows, too: norms and next tokens. */
+/** Norms and next tokens, which captures of a serving model also show. */
 export function measurePicture(
   result: Pick<InspectResult, "tokens" | "layers" | "next_tokens">,
   canvas: Canvas,
@@ -105,18 +105,18 @@ export function measurePicture(
   return [
     heading(
       "Norms",
-      "length of the residual stream behind each block",
+      "L2 norm of the residual stream after each block",
       legend(magnitudeScale, "low", "high", canvas),
       canvas,
     ),
     ...normsGrid(result, canvas).split("\n"),
     "",
-    heading("Next token", "what the model itself says", "", canvas),
+    heading("Next token", "the model's prediction", "", canvas),
     ...bars(result.next_tokens, canvas).split("\n"),
   ];
 }
 
 export default {
-  asked: (config) => [["Looked into", `${oneLine(config.prompt)} (${layersAsked(config)})`]],
+  asked: (config) => [["Inspected", `${oneLine(config.prompt)} (${layersAsked(config)})`]],
   draw: inspectPicture,
 } satisfies Picture<"inspect">;

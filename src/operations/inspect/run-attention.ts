@@ -8,12 +8,12 @@ import { checkLayers } from "../../lab/rows/tokens.js";
 import type { Context, LayerAttention } from "../../native/index.js";
 import type { OperationInput } from "../run.js";
 
-/** How many tokens a head's last row names. */
+/** Number of positions reported for the last token. */
 const mostRead = 3;
 
 /**
- * Attention after the softmax, in a context of its own: flash attention keeps no weights. All of them go to
- * `attention.npz`, with what each head read; what the classic kinds of heads do is told as figures.
+ * Attention after the softmax, in a separate context, because flash attention does not store weights. The weights and the
+ * heads' outputs go to `attention.npz`; the result has each head's score for the classic kinds of heads.
  */
 export async function attention(
   input: OperationInput<InspectConfig>,
@@ -57,7 +57,7 @@ export async function attention(
   });
 }
 
-/** Of rows of all heads, what some of them read. */
+/** The outputs of some heads, from rows of all heads. */
 function partsOf(data: Float32Array, width: number, size: number, heads: readonly number[]): Float32Array {
   const parts = new Float32Array((data.length / width) * heads.length * size);
   let to = 0;
@@ -74,7 +74,7 @@ function headsOf({ points }: Context, layer: number): number {
   return points.attention.heads[points.attention.layers.indexOf(layer)] as number;
 }
 
-/** Tells what is not there, and what would be too much, before anything is computed. */
+/** Rejects unavailable attention and oversized requests before anything is computed. */
 export function checkAttention(
   context: Context,
   layers: number[],
@@ -95,8 +95,8 @@ export function checkAttention(
   const bytes = matrices * tokens ** 2 * 4;
   if (bytes > limits.attention_bytes) {
     throw new UserError(
-      `attention: ${matrices} heads of ${layers.length} layers over ${tokens} tokens take ${mebibytes(bytes)} MiB; at most ` +
-        `${mebibytes(limits.attention_bytes)} MiB are computed: choose layers or heads.`,
+      `attention: ${matrices} heads of ${layers.length} layers over ${tokens} tokens take ${mebibytes(bytes)} MiB; the limit is ` +
+        `${mebibytes(limits.attention_bytes)} MiB. Choose fewer layers or heads.`,
     );
   }
 }
@@ -105,7 +105,7 @@ function mebibytes(bytes: number): number {
   return Math.ceil(bytes / 1024 ** 2);
 }
 
-/** What each head of a layer reads: means over tokens, and the last token's choice. */
+/** What each head of a layer attends to: means over tokens, and the last token's top positions. */
 function describe({ layer, heads, weights }: LayerAttention, tokens: Int32Array): AttentionHead[] {
   const n = tokens.length;
   const repeats = repeated(tokens);
@@ -130,7 +130,7 @@ function describe({ layer, heads, weights }: LayerAttention, tokens: Int32Array)
   });
 }
 
-/** Each token that was there before, with the token behind its first occurrence: where an induction head looks. */
+/** Each repeated token with the token after its first occurrence, which an induction head attends to. */
 function repeated(tokens: Int32Array): [number, number][] {
   const first = new Map<number, number>();
   const places: [number, number][] = [];

@@ -2,10 +2,10 @@ import type { Decomposition } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
 import type { AdvanceResult, Context, Model, Point } from "../../native/index.js";
 
-/** What the logit is made of, block by block. */
+/** The points whose contributions to the logit are computed. */
 const parts = ["block_in", "attn_out", "ffn_out", "block_out"] as const satisfies Point[];
 
-/** @throws UserError where a block's output is not known to be its input and what two halves add to it */
+/** @throws UserError if a block's output is not known to be the sum of its input, attention and MLP */
 export function checkDecomposable({ points }: Context): void {
   const missing = parts.map((point) => points[point]).find(({ supported }) => !supported);
   if (missing !== undefined) throw new UserError(missing.reason);
@@ -13,10 +13,10 @@ export function checkDecomposable({ points }: Context): void {
 
 /**
  * Direct contributions of the embedding and of every block's attention and MLP to a token's logit after the last token,
- * with the final norm's scale kept as it is there (direct logit attribution: Elhage et al. 2021). The stream after the
- * last block is the sum of all of them, so the contributions and the biases add up to the logit. A pass of its own, for
- * the rows of every block are wanted, and of one token only.
- * @param target a token id; null: the model's own answer
+ * with the final norm's scale frozen (direct logit attribution: Elhage et al. 2021). The residual stream after the last
+ * block is the sum of all of them, so the contributions and the biases add up to the logit. This is a separate pass,
+ * because it captures every block, at the last token only.
+ * @param target a token id; null for the model's own answer
  */
 export async function decompose(
   model: Model,

@@ -11,26 +11,26 @@ import {
   streamPoints,
 } from "../../native/index.js";
 
-/** What is read of the rows of one chunk, layer by layer and point by point as they were captured. */
+/** The readings of one chunk's activations, in the order of the captured layers and points. */
 export interface ChunkReading {
-  /** Through the model's own norm and head alone; none where the point is no residual stream. */
+  /** Logit lens; undefined for points outside the residual stream. */
   plain?: LensReading;
-  /** Through the named lens before them; none where it has no translation of the block. */
+  /** Through the named lens; undefined for blocks that it does not cover. */
   translated?: LensReading;
 }
 
-/** A lens that a submission names, and whether entropies and distances from the model's output are told. */
+/** A submission's named lens and measures (entropy, KL to the model's output). */
 export interface LensReader {
   lens?: OpenLens;
-  /** Blocks beside the submission's own that have to be captured: the last one says what the model's output is. */
+  /** Further blocks to capture: the last one, whose output is the model's. */
   layers: readonly number[];
   read(captured: AdvanceResult["layers"], targets: Int32Array | undefined): Promise<ChunkReading[]>;
 }
 
 /**
- * How an inspection's rows are read where it asks for more than the logit lens's candidates.
- * @returns nothing where it does not
- * @throws UserError for a lens that is none, or is not this model's
+ * Reads an inspection's activations if it requests more than the logit lens's candidates.
+ * @returns undefined if it does not
+ * @throws UserError for a lens that is invalid or made for another model
  */
 export async function lensReader(
   { lens: name, measures = name !== undefined, layers }: InspectConfig,
@@ -44,7 +44,7 @@ export async function lensReader(
   const translated = layers.filter((layer) => lens?.translator(layer) !== undefined);
   if (lens !== undefined && translated.length === 0) {
     throw new UserError(
-      `The lens ${lens.stored.name} translates the blocks ${lens.stored.layers.join(", ")}; asked for ` +
+      `The lens ${lens.stored.name} covers the blocks ${lens.stored.layers.join(", ")}, not ` +
         `${layers.join(", ")}.`,
     );
   }

@@ -4,7 +4,7 @@ import type { Artifacts } from "../../lab/artifacts.js";
 import { writeNpz } from "../../lab/npz.js";
 import type { Context, LayerRouting } from "../../native/index.js";
 
-/** What is known of one layer: experts to choose from and of a token, then [tokens, used]. */
+/** One layer: number of experts, experts per token, then arrays of [tokens, used]. */
 interface Found {
   experts: number;
   used: number;
@@ -12,21 +12,21 @@ interface Found {
   weights: Float32Array;
 }
 
-/** Experts of every token of some layers, put together of the chunks of a text. */
+/** The experts of every token at some layers, assembled from the chunks of a text. */
 export class RoutingReader {
   readonly layers: readonly number[];
   readonly #tokens: number;
   readonly #found = new Map<number, Found>();
   #rows = 0;
 
-  /** @throws UserError where the model has no router that can be read, or not in one of these layers */
+  /** @throws UserError if the model, or one of these layers, has no readable router */
   constructor({ points }: Pick<Context, "points">, layers: readonly number[], tokens: number) {
     const { supported, reason, layers: there, widths, experts } = points.router;
     if (!supported) throw new UserError(reason);
     const without = layers.filter((layer) => !there.includes(layer));
     if (without.length > 0) {
       throw new UserError(
-        `routing: ${blocks(without)} ${without.length === 1 ? "has" : "have"} no router that can be read; the model has one in ${blocks(there)}.`,
+        `routing: ${blocks(without)} ${without.length === 1 ? "has" : "have"} no readable router; the model has one in ${blocks(there)}.`,
       );
     }
     this.layers = layers;
@@ -42,7 +42,7 @@ export class RoutingReader {
     }
   }
 
-  /** Takes the next chunk's rows. */
+  /** Adds the next chunk's tokens. */
   take(chunk: readonly LayerRouting[]): void {
     for (const { layer, chosen, weights } of chunk) {
       const found = this.#found.get(layer);
@@ -74,14 +74,14 @@ export class RoutingReader {
   }
 }
 
-/** What part of all choices fell on each expert. */
+/** Each expert's share of all choices. */
 function sharesOf({ experts, chosen }: Found): number[] {
   const counts = new Array<number>(experts).fill(0);
   for (const expert of chosen) (counts[expert] as number)++;
   return counts.map((count) => count / chosen.length);
 }
 
-/** What falls on each expert, and each token's own. */
+/** The shares of the experts, and the experts of each token. */
 function described(layer: number, found: Found): Routing {
   const { experts, used, chosen, weights } = found;
   const rows = <T>(values: ArrayLike<T>) =>

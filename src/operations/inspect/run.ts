@@ -27,17 +27,17 @@ import { RoutingReader } from "./run-routing.js";
 
 const lensNote =
   "Predictions at a block apply the model's final norm and output head to that block's output (logit lens): " +
-  "what the block would say if it were the last, not what the model has decided there.";
+  "what the model would predict if the block were its last, not what it has decided there.";
 
 const measuresNote =
-  "Entropies are of what a lens reads, divergences of the model's output from that, both in nats: a small one says that the " +
+  "Entropy is that of the lens reading; divergence is KL(output ‖ reading). Both in nats. A small divergence means that the " +
   "lens reads what the model will say, not that the block has decided it.";
 
 const partsNote =
-  "attn_out and ffn_out are what the two halves of a block add to the residual stream; contributions to a logit are " +
-  "direct ones: what later blocks make of a part is counted as theirs.";
+  "attn_out and ffn_out are what attention and MLP add to the residual stream. Contributions to a logit are " +
+  "direct: indirect effects are credited to the later block.";
 
-/** What is kept of one point of one layer while the chunks go by; its states go straight to the file. */
+/** The findings at one point of one layer, collected chunk by chunk; activations go straight to the file. */
 interface LayerFindings {
   layer: number;
   point: Point;
@@ -50,20 +50,20 @@ type Reading = TopTokens & Pick<LensReading, "entropies" | "divergences">;
 
 interface Wanted {
   tokens: Int32Array;
-  /** The token that the lens follows at every token; null: none. */
+  /** The token that the lens tracks at every token; null for none. */
   target: number | null;
 }
 
 /**
- * Runs a prompt through the model once, in chunks, and keeps at each selected block every token's L2 norm and
- * logit lens; block outputs go to `activations.npz` as they come, float32 [1, tokens, hidden] a layer. The same of other
- * points of these blocks, where they are asked for.
+ * Runs a prompt through the model once, in chunks, and records every token's L2 norm and logit lens at each selected
+ * block. Block outputs are streamed to `activations.npz`, float32 [1, tokens, hidden] per layer. The same for further
+ * points of these blocks, if requested.
  */
 export async function inspect(input: OperationInput<InspectConfig>): Promise<Findings<InspectResult>> {
   const { config, model, artifacts, clock } = input;
   checkLayers(model, config.layers);
   const tokens = await tokenizeInput(model, config.prompt, config.max_input_tokens, "prompt");
-  // What may be too much is told before anything else is computed.
+  // First, because it may reject the request as too large.
   const heads = config.attention === undefined ? undefined : await attention(input, tokens);
   const target = config.target_token === undefined ? null : await targetToken(model, config.target_token);
   return inContext(input, { nCtx: tokens.length }, async (context) => {
@@ -132,7 +132,7 @@ async function captureAll(
         points: ["block_out", ...(config.points ?? [])],
         rows: "all",
         ...(signal === undefined ? {} : { signal }),
-        // Where another lens reads the same rows, both are read at once behind this.
+        // With another lens, both lenses read the captured activations below.
         ...(context.lens.supported && reader === undefined ? { lensTopK: topCounts.predictions } : {}),
         ...(target === null ? {} : { lensTarget: target }),
         lensAnswer: config.follow_answer === true,
@@ -160,7 +160,7 @@ async function captureAll(
   return next;
 }
 
-/** Whose place a chunk's rows tell: the target's everywhere, or the answer's after the last token; undefined: nobody's. */
+/** The tokens whose rank a chunk reports: the target's everywhere, or the answer's after the last token. */
 function targetsOf(rows: number, target: number | null, answer: number | undefined): Int32Array | undefined {
   if (target !== null) return new Int32Array(rows).fill(target);
   if (answer === undefined) return undefined;
@@ -174,7 +174,7 @@ async function store(captured: AdvanceResult, layers: LayerFindings[], npz: NpzW
     const index = layers.findIndex((wanted) => wanted.layer === layer && wanted.point === point);
     const rows = (states as NonNullable<typeof states>).data;
     const found = layers[index];
-    // What was captured for a lens alone is no artifact.
+    // Blocks captured only for a lens are not written.
     if (found !== undefined) {
       found.norms.push(...norms);
       if (lens !== undefined) found.lens.push(lens);
@@ -253,7 +253,7 @@ async function describe(
   };
 }
 
-/** One measure of all chunks, a number a token; nothing where it was not asked for. */
+/** One measure of all chunks, one number per token; empty if not requested. */
 function joined<K extends "entropies" | "divergences">(
   name: K,
   chunks: readonly Reading[],
@@ -262,7 +262,7 @@ function joined<K extends "entropies" | "divergences">(
   return all.length === 0 ? {} : ({ [name]: all } as { [key in K]?: number[] });
 }
 
-/** Where the target stands, of the rows that have one. */
+/** The target's rank and probability, at the tokens that have one. */
 function standings({ targetRanks, targetProbabilities }: TopTokens): Standing[] {
   return Array.from(targetRanks ?? [], (rank, row) => ({
     probability: targetProbabilities?.[row] as number,
@@ -270,7 +270,7 @@ function standings({ targetRanks, targetProbabilities }: TopTokens): Standing[] 
   })).filter(({ rank }) => rank > 0);
 }
 
-/** One list of candidates a row. */
+/** One list of candidates per token. */
 function candidates(top: TopTokens, piece: (id: number) => string): Candidate[][] {
   const rows: Candidate[][] = [];
   for (let start = 0; start < top.tokenIds.length; start += top.k) {

@@ -20,41 +20,48 @@ interface PatchOptions extends CommonOptions {
   controls?: boolean;
 }
 
-/** `tapline patch`: states of one run in another's. */
+/** `tapline patch`: activation patching between two prompts. */
 export default function register(program: Command): void {
   experiment(
     program,
     "patch_sweep",
-    "Patch one prompt's states into another's run: where does it happen?",
-    ["--layers <list>", "blocks as 0,3,7 or 0-7 (default: all)", anyLayers],
+    "Activation patching: copy activations from one prompt into a run on another to locate where the answer is computed.",
+    ["--layers <list>", "blocks to patch, such as 0,3,7 or 0-7 (default: all)", anyLayers],
     "patch",
   )
-    .argument("[clean]", "raw text that is answered as it should be; - reads it from standard input")
-    .option("--corrupted <text>", "as many tokens that are answered otherwise")
+    .argument("[clean]", "the prompt whose answer you want to trace (raw text); - reads standard input")
+    .option("--corrupted <text>", "a counterpart with the same number of tokens and a different answer")
     .option(
       "--pairs <file>",
-      `up to ${limits.patch_pairs} pairs: JSON, JSON Lines or CSV with clean and corrupted`,
+      `up to ${limits.patch_pairs} prompt pairs: JSON, JSON Lines or CSV with clean and corrupted`,
     )
-    .option("--target <token>", "one token (default: what the model says after the clean text)")
-    .option("--foil <token>", "the one that it is measured against (default: the corrupted text's)")
+    .option("--target <token>", "token to track (default: the model's answer to the clean prompt)")
+    .option(
+      "--foil <token>",
+      "token to compare it with (default: the model's answer to the corrupted prompt)",
+    )
     .option(
       "--points <list>",
-      `what is patched of each block, of ${changedPoints.join(", ")} (default: ${defaults.patch_points.join(",")})`,
+      `hook points to patch, from ${changedPoints.join(", ")} (default: ${defaults.patch_points.join(",")})`,
       pointList(changedPoints),
     )
-    .option("--heads <list>", "of head_out: these heads, each by itself, as 0,3 (default: all)", anyLayers)
+    .option(
+      "--heads <list>",
+      "with head_out: attention heads to patch, one at a time, such as 0,3 (default: all)",
+      anyLayers,
+    )
     .option(
       "--positions <list>",
-      `token indices as 3,4,-1; negative from the end; or aligned: spans between ${spanMarks.join(" and ")} in both texts (default: all)`,
+      `token indices such as 3,4,-1 (negative: from the end), or aligned: spans marked with ${spanMarks.join(" and ")} in both prompts (default: all)`,
       patchPositions,
     )
     .addOption(
       new Option(
         "--direction <direction>",
-        `denoise: clean states into the corrupted run; noise: the other way (default: ${defaults.patch_direction})`,
+        `denoise: clean activations into the corrupted run; noise: corrupted activations into the clean run (default: ${defaults.patch_direction})`,
       ).choices([...patchDirections]),
     )
-    .option("--no-controls", "no random changes beside the patches")
+    .option("--no-controls", "skip the random-vector control")
     .addHelpText(
       "after",
       examples(`

@@ -4,17 +4,17 @@ import { UserError } from "../../contracts/user-error.js";
 
 const [opens, closes] = spanMarks;
 
-/** A text without its marks, and what stood between them, in the order of the text. */
+/** A text without its marks, and the marked spans in order. */
 export interface MarkedText {
   text: string;
-  /** `end` is the offset behind the span, in the text without marks. */
+  /** `end` is the offset after the span in the unmarked text. */
   spans: { text: string; end: number }[];
 }
 
 /**
- * Takes the marks out of a text in which spans stand between `[[` and `]]`. There is no way to write the marks themselves.
+ * Removes the marks `[[` and `]]` from a text and returns the spans between them. The marks cannot be escaped.
  * @param what how an error names the text
- * @throws UserError where marks do not pair, are nested, or hold nothing; where there are none, or too many
+ * @throws UserError for unpaired, nested or empty marks, or if there are none or too many spans
  */
 export function readMarks(marked: string, what: string): MarkedText {
   const found: MarkedText = { text: "", spans: [] };
@@ -23,27 +23,24 @@ export function readMarks(marked: string, what: string): MarkedText {
     if (index % 2 === 0) {
       found.text += part;
     } else if (part === opens) {
-      if (open !== undefined) throw new UserError(`${what} opens a span with ${opens} inside of another.`);
+      if (open !== undefined) throw new UserError(`${what} opens a span with ${opens} inside another span.`);
       open = found.text.length;
     } else {
-      if (open === undefined)
-        throw new UserError(`${what} has ${closes} where no span was opened with ${opens}.`);
+      if (open === undefined) throw new UserError(`${what} has ${closes} without a matching ${opens}.`);
       const text = found.text.slice(open);
-      if (text === "") throw new UserError(`${what} marks a span without any text: ${opens}${closes}.`);
+      if (text === "") throw new UserError(`${what} contains an empty span: ${opens}${closes}.`);
       found.spans.push({ text, end: found.text.length });
       open = undefined;
     }
   }
-  if (open !== undefined) throw new UserError(`${what} opens a span with ${opens} that is not closed.`);
+  if (open !== undefined) throw new UserError(`${what} opens a span with ${opens} but does not close it.`);
   if (found.spans.length === 0) {
     throw new UserError(
-      `${what} marks no span: with aligned positions, write what is patched between ${opens} and ${closes}.`,
+      `${what} contains no span: with aligned positions, mark each span to patch with ${opens} and ${closes}.`,
     );
   }
   if (found.spans.length > limits.patch_spans) {
-    throw new UserError(
-      `${what} marks ${found.spans.length} spans; at most ${limits.patch_spans} are aligned.`,
-    );
+    throw new UserError(`${what} contains ${found.spans.length} spans; the limit is ${limits.patch_spans}.`);
   }
   return found;
 }

@@ -1,6 +1,6 @@
 import { InvalidInput } from "../../contracts/invalid-input.js";
 
-/** Two texts, and the tokens that their answers are measured by; a prompt pair's own tokens win. */
+/** Two prompts, and the tokens whose logits are compared; a pair's own tokens take precedence. */
 interface Texts {
   clean?: string;
   corrupted?: string;
@@ -10,8 +10,8 @@ interface Texts {
 type Pair = Texts & { clean: string; corrupted: string };
 
 /**
- * The pairs of a patch sweep, with the tokens that each is measured by.
- * @throws InvalidInput where they are given in two ways, or not at all
+ * The prompt pairs of a patch sweep, with the tokens whose logits are compared.
+ * @throws InvalidInput if they are given in both ways, or not at all
  */
 export function promptPairs(config: Texts & { pairs?: Pair[] }): Pair[] {
   const { clean, corrupted, pairs, target_token, foil_token } = config;
@@ -21,12 +21,12 @@ export function promptPairs(config: Texts & { pairs?: Pair[] }): Pair[] {
   };
   if (pairs !== undefined) {
     for (const field of ["clean", "corrupted"] as const) {
-      if (config[field] !== undefined)
-        throw new InvalidInput(field, "stands beside pairs; give one or the other.");
+      if (config[field] !== undefined) throw new InvalidInput(field, "cannot be combined with pairs.");
     }
     return pairs.map((pair) => ({ ...tokens, ...pair }));
   }
-  if (clean === undefined) throw new InvalidInput("clean", "is required, with corrupted, or give pairs.");
-  if (corrupted === undefined) throw new InvalidInput("corrupted", "is required beside clean.");
+  if (clean === undefined)
+    throw new InvalidInput("clean", "and corrupted are required, unless pairs is given.");
+  if (corrupted === undefined) throw new InvalidInput("corrupted", "is required with clean.");
   return [{ clean, corrupted, ...tokens }];
 }

@@ -16,15 +16,17 @@ import type { Contract } from "../contract.js";
 import { promptPairs } from "./contract-pairs.js";
 
 const foilOrTarget = (what: string) =>
-  Type.Optional(text(`Text that encodes to exactly one token, without special tokens; otherwise ${what}`));
+  Type.Optional(text(`Text that encodes to exactly one token, without special tokens. Default: ${what}`));
 
-const target_token = foilOrTarget("the clean run's most probable token.");
+const target_token = foilOrTarget("the top token of the clean run.");
 
-const foil_token = foilOrTarget("the corrupted run's.");
+const foil_token = foilOrTarget("the top token of the corrupted run.");
 
-const clean = text("Raw text that is answered as it should be.");
+const clean = text("The prompt whose answer is traced (raw text).");
 
-const corrupted = text("Raw text of as many tokens, unless spans are marked, that is answered otherwise.");
+const corrupted = text(
+  "A counterpart with a different answer (raw text), and the same number of tokens unless spans are marked.",
+);
 
 export const PromptPair = Type.Object(
   { clean, corrupted, target_token, foil_token },
@@ -41,7 +43,8 @@ export const PatchSweepSubmission = Type.Object(
     pairs: optional.Array(PromptPair, {
       minItems: 1,
       maxItems: limits.patch_pairs,
-      description: "Pairs in place of `clean` and `corrupted`: figures are means over them, with intervals.",
+      description:
+        "Prompt pairs, instead of `clean` and `corrupted`. Results are means over the pairs, with confidence intervals.",
     }),
     target_token,
     foil_token,
@@ -49,7 +52,7 @@ export const PatchSweepSubmission = Type.Object(
       minItems: 1,
       maxItems: limits.layer_index + 1,
       uniqueItems: true,
-      description: "Zero-based block indices, any number of them; otherwise all blocks.",
+      description: "Zero-based block indices, any number of them. Default: all blocks.",
     }),
     points: optional.Array(Type.Enum([...changedPoints]), {
       minItems: 1,
@@ -57,11 +60,11 @@ export const PatchSweepSubmission = Type.Object(
       uniqueItems: true,
       default: [...defaults.patch_points],
       description:
-        "What is put in of each layer: block_out, its output; attn_out and ffn_out, what its attention and its MLP add to " +
-        "the residual stream; block_in and mid, the stream before them; head_out, what each head read, head by head. A " +
-        "model that has one of them not is refused.",
+        "Hook points to patch in each layer: block_out, its output; attn_out and ffn_out, what its attention and MLP add to " +
+        "the residual stream; block_in and mid, the residual stream before each; head_out, the output of each head, one head " +
+        "at a time. Models without one of these points are rejected.",
     }),
-    heads: headList("Of head_out, the heads that are patched, each by itself; otherwise all."),
+    heads: headList("For head_out: the heads to patch, one at a time. Default: all heads."),
     positions: optional.Union(
       [
         Type.Enum([alignedPositions]),
@@ -73,28 +76,28 @@ export const PatchSweepSubmission = Type.Object(
       ],
       {
         description:
-          "Token indices, negative ones from the end: -1 is the last token. Otherwise every token. Pairs of different " +
-          `lengths need negative ones. Or aligned: in both texts of every pair as many spans stand between ` +
-          `${spanMarks.join(" and ")}, at most ${limits.patch_spans}, and the last token of each is patched into that of its ` +
-          "like; the marks are taken out, and the texts may differ in length.",
+          "Token indices; negative indices count from the end, and -1 is the last token. Default: every token. Pairs of different " +
+          `lengths need negative indices. Or aligned: both texts of every pair mark the same number of spans with ` +
+          `${spanMarks.join(" and ")}, at most ${limits.patch_spans}, and each span's last-token activation is patched into the ` +
+          "matching span. The marks are removed, and the texts may differ in length.",
       },
     ),
     direction: optional.Enum([...patchDirections], {
       default: defaults.patch_direction,
       description:
-        "denoise puts states of the clean run into the corrupted run: where is it enough? noise puts states of the " +
-        "corrupted run into the clean run: where is it needed?",
+        "denoise patches activations of the clean run into the corrupted run (which are sufficient for the answer?); noise " +
+        "patches activations of the corrupted run into the clean run (which are necessary?).",
     }),
     controls: optional.Boolean({
       default: defaults.patch_controls,
-      description: "At each site also a random change, drawn from `seed`, as long as the patch's.",
+      description: "Also apply a norm-matched random change at each site, drawn from `seed`.",
     }),
   },
   {
     ...closed,
     title: "PatchSweepSubmission",
     description:
-      "Put single block outputs of one prompt into the run of another, or what attention, MLPs or single heads add, for each layer and token: where does it happen?",
+      "Activation patching: patch single block outputs, attention or MLP outputs or heads of one prompt into a run on another, for each layer and token, to locate where the answer is computed.",
   },
 );
 
@@ -106,16 +109,16 @@ export type PatchSweepConfig = Filled<
 const interval = (description: string) =>
   Type.Optional(Type.Object({ low: Type.Number(), high: Type.Number() }, { description }));
 
-const difference = Type.Number({ description: "Logit difference: the target's logit less the foil's." });
-const change = Type.Number({ description: "It less that of the run that is patched." });
+const difference = Type.Number({ description: "Logit difference: the target's logit minus the foil's." });
+const change = Type.Number({ description: "Its change relative to the patched run without a patch." });
 const recovery = orNull(
-  "The change as a share of the way from the run that is patched to the run that the states are from; null where these " +
-    "two differ by less than 1e-6.",
+  "The change as a share of the difference between the two runs: 0 is the unpatched run, 1 the run that the activations " +
+    "come from. Null if the runs differ by less than 1e-6.",
 );
 
 export const PatchControl = Type.Object(
   { logit_difference: difference, change, recovery },
-  { title: "PatchControl", description: "The same with a random change that is as long as the patch's." },
+  { title: "PatchControl", description: "The same with a norm-matched random change." },
 );
 
 export const PatchSite = Type.Object(
@@ -123,20 +126,20 @@ export const PatchSite = Type.Object(
     layer: Type.Integer(),
     // Jobs of earlier versions have none: they patched block outputs.
     point: Type.Optional(Type.Enum([...changedPoints])),
-    head: Type.Optional(Type.Integer({ description: "Of head_out, whose part of the row it is." })),
+    head: Type.Optional(Type.Integer({ description: "For head_out: the patched head." })),
     position: Type.Integer({ description: "As in `positions`." }),
     logit_difference: difference,
     change,
     recovery,
-    change_interval: interval("95 % bootstrap interval over the pairs, where there are two or more."),
-    recovery_interval: interval("The same of the recovery."),
-    change_length: orNull("L2 length of the row's change; null where nothing reads the row."),
-    row_length: orNull("L2 length of the row before it."),
+    change_interval: interval("95 % bootstrap interval over the pairs, if there are two or more."),
+    recovery_interval: interval("The same for the recovery."),
+    change_length: orNull("L2 norm of the change to the activation; null if nothing reads the activation."),
+    row_length: orNull("L2 norm of the activation before the change."),
     control: Type.Optional(PatchControl),
   },
   {
     title: "PatchSite",
-    description: "One point of one block, or one of its heads, at one token; means over the pairs.",
+    description: "One hook point of one block, or one of its heads, at one token; means over the pairs.",
   },
 );
 export type PatchSite = Static<typeof PatchSite>;
@@ -148,9 +151,9 @@ const PatchedPrompt = Type.Object(
     spans: optional.Array(
       Type.Object({
         text: Type.String(),
-        position: Type.Integer({ description: "Index of its last token, which is patched." }),
+        position: Type.Integer({ description: "Index of its last token, where the patch is applied." }),
       }),
-      { description: "Of marked texts." },
+      { description: "The marked spans." },
     ),
     logit_difference: difference,
   },
@@ -163,7 +166,7 @@ export const PatchPair = Type.Object(
     corrupted: PatchedPrompt,
     restored: Type.Number({
       description:
-        "Logit difference of the run that is patched, with a row of its own put back: what batches alone change.",
+        "Logit difference of the patched run with one of its own activations patched back: the effect of batching alone.",
     }),
     target_token: Type.String(),
     target_token_id: Type.Integer(),
@@ -176,20 +179,20 @@ export type PatchPair = Static<typeof PatchPair>;
 
 export const PatchGrowth = Type.Object(
   {
-    pair: Type.Integer({ description: "Index of the pair that is being patched." }),
+    pair: Type.Integer({ description: "Index of the pair being patched." }),
     pairs: Type.Integer(),
     layers: Type.Array(Type.Integer()),
     points: Type.Array(Type.Enum([...changedPoints])),
     positions: Type.Array(Type.Integer({ description: "Token indices of this pair." })),
-    clean: Type.Array(Type.String({ description: "The tokens there." })),
+    clean: Type.Array(Type.String({ description: "The tokens at these positions." })),
     corrupted: Type.Array(Type.String()),
     recovery: Type.Array(Type.Union([Type.Number(), Type.Null()]), {
-      description: "Layer by layer, point by point; null where it is still to be computed.",
+      description: "Layer by layer, point by point; null if not computed yet.",
     }),
   },
   {
     title: "PatchGrowth",
-    description: "What of a patch sweep is known while it runs; told of a single job, not in lists.",
+    description: "Partial results of a running patch sweep; included for a single job, not in lists.",
   },
 );
 export type PatchGrowth = Static<typeof PatchGrowth>;
@@ -200,30 +203,30 @@ export const PatchSweepResult = Type.Object(
     layers: Type.Array(Type.Integer()),
     points: Type.Optional(Type.Array(Type.Enum([...changedPoints]))),
     heads: optional.Array(Type.Integer(), {
-      description: "Of head_out, each of which is a site of its own.",
+      description: "For head_out: the heads, each of which is a separate site.",
     }),
     positions: Type.Array(
       Type.Integer({
         description:
-          "As asked for: token indices, negative ones from the end; of marked texts the spans' numbers, from 0.",
+          "As requested: token indices, negative indices counting from the end. For marked texts: the numbers of the spans, from 0.",
       }),
     ),
     pairs: Type.Array(PatchPair),
-    clean: Type.Number({ description: "Mean logit difference of the clean runs," }),
-    corrupted: Type.Number({ description: "of the corrupted runs," }),
+    clean: Type.Number({ description: "Mean logit difference of the clean runs." }),
+    corrupted: Type.Number({ description: "Mean logit difference of the corrupted runs." }),
     restored: Type.Number({
-      description: "and of the runs that are patched, with a row of their own put back.",
+      description:
+        "Mean logit difference of the patched runs with one of their own activations patched back.",
     }),
     sites: Type.Array(PatchSite, {
-      description:
-        "Layer by layer, point by point, in the order of `layers`, `points` and `positions`; of head_out head by head.",
+      description: "In the order of `layers`, `points` and `positions`; for head_out, also head by head.",
     }),
     computed_sites: Type.Integer({
       description:
-        "Sites and controls that were computed; the others change nothing: nothing reads the row, or both runs are the same there.",
+        "Sites and controls that were computed. The rest cannot change anything: nothing reads the activation, or both runs are identical there.",
     }),
-    computed_tokens: Type.Integer({ description: "Tokens that these took." }),
-    control_seed: Type.Optional(Type.Integer({ description: "What the random changes were drawn from." })),
+    computed_tokens: Type.Integer({ description: "Tokens computed for these sites." }),
+    control_seed: Type.Optional(Type.Integer({ description: "Seed of the random changes." })),
     ...notedResultFields,
   },
   { title: "PatchSweepResult" },
@@ -231,12 +234,12 @@ export const PatchSweepResult = Type.Object(
 export type PatchSweepResult = Static<typeof PatchSweepResult>;
 
 /**
- * What the fields of a patch sweep mean for each other.
+ * Checks constraints between fields.
  * @throws InvalidInput
  */
 function checkPatchSweep(config: PatchSweepConfig): void {
   if (config.heads !== undefined && !config.points.includes("head_out")) {
-    throw new InvalidInput("heads", "are those of point head_out.");
+    throw new InvalidInput("heads", "requires point head_out.");
   }
   for (const [index, { target_token, foil_token }] of promptPairs(config).entries()) {
     if (target_token === undefined || target_token !== foil_token) continue;

@@ -11,7 +11,7 @@ import {
   sitesAt,
 } from "../../findings/patch-sweep.js";
 
-const randomChange = "random change as long";
+const randomChange = "norm-matched random change";
 
 interface Found {
   layer: number;
@@ -23,21 +23,21 @@ interface Found {
 }
 
 /**
- * Of each layer the site that moves most, with its interval, beside the most that a random change as long moves anything
- * there. Nothing for a single layer, or where there are neither controls nor intervals: the maps have the rest.
+ * The site with the largest effect in each layer, with its interval, compared with the largest effect of a norm-matched
+ * random change there. Omitted for a single layer, or without controls and intervals: the maps show the rest.
  */
 export function patchByLayer(
   result: PatchSweepResult,
   sites: readonly PlacedSite[],
   shares: boolean,
 ): Figure[] {
-  const told = sites.some((site) => site.control !== undefined || intervalOf(site, shares) !== undefined);
-  if (result.layers.length < 2 || !told) return [];
+  const compared = sites.some((site) => site.control !== undefined || intervalOf(site, shares) !== undefined);
+  if (result.layers.length < 2 || !compared) return [];
   const points = patchPoints(result);
   const layers = [...result.layers].sort((a, b) => a - b);
   const found = [
     ...points.flatMap((point) =>
-      layers.flatMap((layer) => furthest(result, sitesAt(sites, point), layer, point, shares)),
+      layers.flatMap((layer) => largest(result, sitesAt(sites, point), layer, point, shares)),
     ),
     ...layers.flatMap((layer) => control(result, sites, layer, shares)),
   ];
@@ -49,11 +49,11 @@ export function patchByLayer(
   return [
     {
       id: "patch-by-layer",
-      title: `Furthest ${shares ? "recovery" : "change"} by layer`,
+      title: `Best ${shares ? "recovery" : "change"} by layer`,
       description:
-        `Of each layer the site that moves most${points.length > 1 ? ", for each thing that is put in" : ""}, beside the most ` +
-        "that a random change as long as a patch's moves anything in that layer." +
-        (intervals ? " Upright lines are 95 % bootstrap intervals over the pairs." : ""),
+        `The site with the largest effect in each layer${points.length > 1 ? ", per hook point" : ""}, compared with the ` +
+        "largest effect of a norm-matched random change in that layer." +
+        (intervals ? " Vertical bars are 95 % bootstrap intervals over the pairs." : ""),
       chart: {
         kind: "lines",
         x: "layer",
@@ -68,7 +68,7 @@ export function patchByLayer(
       },
       ...dataOf(found, {
         layer: ["layer", (one) => one.layer],
-        what: ["what is put in", ({ series }) => series],
+        what: ["patched", ({ series }) => series],
         value: [shares ? "recovery" : "change of the logit difference", (one) => one.value],
         low: ["95 % from", (one) => one.low ?? null],
         high: ["95 % to", (one) => one.high ?? null],
@@ -105,7 +105,7 @@ function whereOf(result: PatchSweepResult, { position, head }: PatchSite): strin
   return head === undefined ? place : `head ${head}, ${place}`;
 }
 
-function furthest(
+function largest(
   result: PatchSweepResult,
   sites: readonly PlacedSite[],
   layer: number,

@@ -5,8 +5,8 @@ import { percent } from "../../findings/numbers.js";
 import { visible } from "../../findings/text.js";
 
 /**
- * The map of a sweep that runs, as far as it is computed, on the scale that it will have: a cell that is drawn keeps its
- * colour. Of several pairs it is the one that is being patched; of several points the last.
+ * The map of a running sweep as far as it is computed, on its final scale, so that cells keep their color. With several
+ * pairs, the map of the one being patched; with several points, the last point's.
  */
 export function growingPatchMap(growth: PatchGrowth): Figure {
   const { layers, points, positions, clean, corrupted, recovery, pair, pairs } = growth;
@@ -25,8 +25,8 @@ export function growingPatchMap(growth: PatchGrowth): Figure {
     id: "patch-map",
     title: `Recovery by layer and token${point === "block_out" ? "" : `, ${point}`}, so far`,
     description:
-      `${computed} of ${cells.length} sites${pairs > 1 ? ` of pair ${pair + 1} of ${pairs}` : ""}. How far one patched state ` +
-      "alone moves the logit difference, from the run that is patched (0) to the run that the state is from (1). Dashed cells " +
+      `${computed} of ${cells.length} sites${pairs > 1 ? ` of pair ${pair + 1} of ${pairs}` : ""}. How far a single patched activation ` +
+      "moves the logit difference, from the unpatched run (0) to the run that the activation comes from (1). Dashed cells " +
       "are not computed yet.",
     chart: {
       kind: "sites",
@@ -43,7 +43,7 @@ export function growingPatchMap(growth: PatchGrowth): Figure {
       position: ["position", (one) => one.position],
       column: ["column", (one) => one.column],
       recovery: ["recovery", ({ value }) => value],
-      inside: ["changes anything", ({ value }) => (value === 0 ? 0 : 1)],
+      inside: ["has an effect", ({ value }) => (value === 0 ? 0 : 1)],
     }),
     details: cells.map(({ layer, position, column, value }) => {
       const [above, below] = here(column);

@@ -18,13 +18,13 @@ import { visible } from "../../findings/text.js";
 import type { Findings } from "../../report/parts.js";
 import { patchByLayer } from "./figures-by-layer.js";
 
-/** Where one state moves the answer: layers over tokens; of heads, layers over heads, and the strongest over tokens. */
+/** Where one activation moves the answer: layers over tokens; for heads, layers over heads, and the strongest over tokens. */
 export function patchSweepFindings(result: PatchSweepResult): Findings {
   const [pair] = result.pairs;
   const of =
     pair === undefined || result.pairs.length > 1
       ? `the mean of ${result.pairs.length} pairs`
-      : `${visible(pair.target_token)} less ${visible(pair.foil_token)}`;
+      : `${visible(pair.target_token)} minus ${visible(pair.foil_token)}`;
   const sites = placedSites(result);
   const drawn: Drawn = {
     result,
@@ -36,16 +36,16 @@ export function patchSweepFindings(result: PatchSweepResult): Findings {
     summary: [
       patchStory(result),
       `Logit difference (${of}): ${figureOf(result.clean)} in the clean run, ${figureOf(result.corrupted)} in the corrupted one.`,
-      `Controls: with a row of its own put back the patched run moves by ${figureOf(restored)}` +
+      `Controls: patching back one of the run's own activations moves it by ${figureOf(restored)}` +
         (random === undefined
           ? "."
-          : `; random changes as long as the patch's move it by at most ${figureOf(random)}.`),
+          : `; norm-matched random changes move it by at most ${figureOf(random)}.`),
     ],
     cautions: [
       result.direction === "denoise"
-        ? "A state that restores the answer is enough for it where the rest of the run is corrupted. That the model needs it is another question: noise asks that one."
-        : "A state that spoils the answer is needed for it. That it is enough is another question: denoise asks that one.",
-      "What a patch moves is everything in which the two prompts differ at that place. Choose a corrupted prompt that differs in one thing alone.",
+        ? "An activation that restores the answer is sufficient for it while the rest of the run is corrupted. Whether it is necessary is a separate question; use noising to test it."
+        : "An activation whose replacement breaks the answer is necessary for it. Whether it is sufficient is a separate question; use denoising to test it.",
+      "A patch carries everything that differs between the two prompts at that position. Choose a corrupted prompt that differs in exactly one thing.",
     ],
     parts: [
       ...patchPoints(result).flatMap((point) =>
@@ -56,14 +56,14 @@ export function patchSweepFindings(result: PatchSweepResult): Findings {
   };
 }
 
-/** Heads whose tokens are drawn. */
+/** Maximum number of heads drawn over tokens. */
 const headsDrawn = 12;
 
-/** What all maps of a result have in common. */
+/** Data shared by all maps of a result. */
 interface Drawn {
   result: PatchSweepResult;
   tokens: ReturnType<typeof patchTokens>;
-  /** Whether recoveries are drawn, or changes. */
+  /** Whether recoveries are drawn instead of changes. */
   shares: boolean;
 }
 
@@ -72,9 +72,7 @@ const name = (token: string | undefined) => (token === undefined ? "several" : v
 function tokensOf({ result, tokens }: Drawn, site: PlacedSite): string {
   const { clean, corrupted } = tokens[site.column] as Drawn["tokens"][number];
   const where = positionName(result, site.position);
-  return clean === corrupted
-    ? `${where}, ${name(clean)}`
-    : `${where}, ${name(clean)} against ${name(corrupted)}`;
+  return clean === corrupted ? `${where}, ${name(clean)}` : `${where}, ${name(clean)} vs. ${name(corrupted)}`;
 }
 
 function detailOf({ result, tokens }: Drawn, site: PlacedSite): string {
@@ -86,7 +84,7 @@ function detailOf({ result, tokens }: Drawn, site: PlacedSite): string {
     clean === corrupted
       ? `both prompts: ${name(clean)}`
       : `clean ${name(clean)}, corrupted ${name(corrupted)}`,
-    ...(site.inside ? [] : ["nothing can change here"]),
+    ...(site.inside ? [] : ["cannot change anything"]),
     ...(site.recovery === null ? [] : [`recovery ${percent(site.recovery)}`]),
     ...(site.recovery_interval === undefined
       ? []
@@ -94,12 +92,12 @@ function detailOf({ result, tokens }: Drawn, site: PlacedSite): string {
     `logit difference ${figureOf(site.logit_difference)} (${signed(site.change)})`,
     ...(site.change_length === null || site.row_length === null
       ? []
-      : [`change ${figureOf(site.change_length)} of a row of ${figureOf(site.row_length)}`]),
+      : [`change ${figureOf(site.change_length)} of an activation of norm ${figureOf(site.row_length)}`]),
     ...(site.control === undefined ? [] : [`random change: ${signed(site.control.change)}`]),
   ].join("\n");
 }
 
-/** What is known of a site, as a table's row: behind where it is drawn. */
+/** Columns of a site's values, after those of its place in the map. */
 const siteColumns = [
   { name: "position", label: "position" },
   { name: "clean", label: "clean token" },
@@ -109,9 +107,9 @@ const siteColumns = [
   { name: "change", label: "change" },
   { name: "recovery_low", label: "recovery, interval from" },
   { name: "recovery_high", label: "to" },
-  { name: "change_length", label: "length of the change" },
-  { name: "row_length", label: "length of the row" },
-  { name: "control_change", label: "change by a random vector" },
+  { name: "change_length", label: "norm of the change" },
+  { name: "row_length", label: "norm of the activation" },
+  { name: "control_change", label: "change with a random vector" },
   { name: "inside", label: "can change anything" },
 ];
 
@@ -140,7 +138,7 @@ function tokenColumns({ result, tokens }: Drawn) {
   }));
 }
 
-/** How a map is drawn, whatever its columns are. */
+/** The chart of a map, for any columns. */
 function chartOf({ shares }: Drawn, columns: { above: string; below: string }[]) {
   return {
     kind: "sites" as const,
@@ -151,12 +149,12 @@ function chartOf({ shares }: Drawn, columns: { above: string; below: string }[])
   };
 }
 
-const faint = "Faint cells cannot change anything: nothing reads them, or both runs are the same there.";
+const faint = "Faint cells cannot change anything: nothing reads them, or both runs are identical there.";
 
-function meaning({ shares }: Drawn, state: string): string {
+function meaning({ shares }: Drawn, what: string): string {
   return shares
-    ? `How far one patched ${state} alone moves the logit difference, from the run that is patched (0) to the run that the state is from (1). `
-    : `How far one patched ${state} alone moves the logit difference. `;
+    ? `How far a single patched ${what} moves the logit difference, from the unpatched run (0) to the run that the activation comes from (1). `
+    : `How far a single patched ${what} moves the logit difference. `;
 }
 
 function valueText({ shares }: Drawn, site: PlacedSite | undefined): string {
@@ -164,7 +162,7 @@ function valueText({ shares }: Drawn, site: PlacedSite | undefined): string {
   return shares ? percent(site.recovery ?? 0) : signed(site.change);
 }
 
-/** Layers over the tokens, of one point. */
+/** Layers over tokens, for one point. */
 function tokenMap(drawn: Drawn, all: readonly PlacedSite[], point: string): Figure {
   const { result, tokens, shares } = drawn;
   const sites = sitesAt(all, point);
@@ -173,7 +171,7 @@ function tokenMap(drawn: Drawn, all: readonly PlacedSite[], point: string): Figu
   return {
     id: only ? "patch-map" : `patch-map-${point.replace("_", "-")}`,
     title: `${shares ? "Recovery" : "Change"} by layer and token${only ? "" : `, ${point}`}`,
-    description: `${meaning(drawn, "state")}Below each column the clean prompt's token, and under it the corrupted prompt's where they differ. ${faint}`,
+    description: `${meaning(drawn, "activation")}Labels below each column: the clean prompt's token and, if different, the corrupted prompt's. ${faint}`,
     chart: chartOf(drawn, tokenColumns(drawn)),
     columns: [
       { name: "layer", label: "layer" },
@@ -198,7 +196,7 @@ function tokenMap(drawn: Drawn, all: readonly PlacedSite[], point: string): Figu
   };
 }
 
-/** Layers over heads, each head at the token where it moves most; and the strongest heads over the tokens. */
+/** Layers over heads, each at the token with its largest effect; and the strongest heads over tokens. */
 function headMaps(drawn: Drawn, all: readonly PlacedSite[]): Figure[] {
   const { result, tokens, shares } = drawn;
   const heads = result.heads ?? [];
@@ -215,7 +213,7 @@ function headMaps(drawn: Drawn, all: readonly PlacedSite[]): Figure[] {
   const byHead: Figure = {
     id: "patch-map-head-out",
     title: `${title} by layer and head`,
-    description: `${meaning(drawn, "head")}Of each head at the ${result.positions.length === 1 ? positionName(result, result.positions[0] as number) : "token where it moves most"}. ${faint}`,
+    description: `${meaning(drawn, "head")}Each head is shown at the ${result.positions.length === 1 ? positionName(result, result.positions[0] as number) : "token with its largest effect"}. ${faint}`,
     chart: chartOf(
       drawn,
       heads.map((head) => ({ above: `h${head}`, below: "" })),
@@ -241,7 +239,7 @@ function headMaps(drawn: Drawn, all: readonly PlacedSite[]): Figure[] {
   };
   const strongest = strongestHeads(sites, headsDrawn);
   if (strongest.length === 0 || tokens.length < 2) return [byHead];
-  // The strongest on top: the row with the greatest number.
+  // The row with the largest number is drawn on top, which is the strongest head.
   const order = strongest.toReversed().map(({ layer, head }) => `${layer}.${head}`);
   const drawnSites = sites
     .filter(({ layer, head }) => order.includes(`${layer}.${head}`))
@@ -252,7 +250,7 @@ function headMaps(drawn: Drawn, all: readonly PlacedSite[]): Figure[] {
     {
       id: "patch-heads",
       title: `${title} of the strongest heads by token`,
-      description: `${meaning(drawn, "head")}${strongest.length === 1 ? "The one head" : `The ${strongest.length} heads`} that ${strongest.length === 1 ? "moves" : "move"} most, block.head, at each token. ${faint}`,
+      description: `${meaning(drawn, "head")}The ${strongest.length === 1 ? "head" : `${strongest.length} heads`} with the largest effect, as block.head, at each token. ${faint}`,
       chart: { ...chartOf(drawn, tokenColumns(drawn)), rows: { name: "head", names: order } },
       columns: [
         { name: "layer", label: "row" },

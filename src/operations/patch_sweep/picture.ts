@@ -25,12 +25,12 @@ import { tokenGrid } from "../../terminal/token-grid.js";
 import type { Picture } from "../picture.js";
 import { promptPairs } from "./contract-pairs.js";
 
-/** Columns of a cell with a figure, and before the cells. */
+/** Width in columns of a cell with a number, and of the margin. */
 const [headCell, margin] = [8, 6];
 const headsNamed = 5;
 
 /**
- * A patch sweep: its heat map of layers over tokens, of heads over layers, what it says in a sentence, and its controls.
+ * A patch sweep: heat maps of layers over tokens, or of heads over layers, its summary in one sentence, and its controls.
  */
 export function patchSweepPicture(
   result: Omit<PatchSweepResult, "note" | "artifacts" | "provenance">,
@@ -67,11 +67,11 @@ export function patchSweepPicture(
       sitesAt(sites, point).sort((a, b) => a.column - b.column),
     );
   const [title, meaning] = shares
-    ? ["Recovery", "share of the way that one patched state moves the logit difference"]
-    : ["Change", "of the logit difference by one patched state"];
+    ? ["Recovery", "how far one patched activation moves the logit difference"]
+    : ["Change", "of the logit difference by one patched activation"];
   const total = Math.max(narrowest, canvas.width);
   const colors = legend(differenceScale, shortNumber(-reach), shortNumber(reach), canvas);
-  // Heads that do not fit beside each other go on below.
+  // Heads that do not fit into one line are wrapped.
   const heads = result.heads ?? [];
   const wide = Math.floor((total - margin) / headCell);
   const headMap = () => {
@@ -93,7 +93,12 @@ export function patchSweepPicture(
       ...(at === 0 ? [] : [""]),
       ...(point === "head_out"
         ? [
-            heading(`${title}, head_out`, "of each head at the token where it moves most", colors, canvas),
+            heading(
+              `${title}, head_out`,
+              "of each head at the token with its largest effect",
+              colors,
+              canvas,
+            ),
             ...headMap(),
             ...(strongest.length === 0 ? [] : labelled("Heads", strongest.join(", "), canvas)),
           ]
@@ -102,7 +107,7 @@ export function patchSweepPicture(
             ...tokenMap(point),
           ]),
     ]),
-    ...wrap("· cannot change anything: nothing reads it, or both runs are the same there", total).map(
+    ...wrap("· cannot change anything: nothing reads it, or both runs are identical there", total).map(
       (line) => dim(line, canvas.colors),
     ),
     "",
@@ -112,7 +117,7 @@ export function patchSweepPicture(
   ];
 }
 
-/** The runs by themselves, and what the controls do. */
+/** The unpatched runs and the controls. */
 function measured(
   result: Omit<PatchSweepResult, "note" | "artifacts" | "provenance">,
   canvas: Canvas,
@@ -120,8 +125,8 @@ function measured(
   const [pair] = result.pairs;
   const of =
     result.pairs.length === 1 && pair !== undefined
-      ? `“${visible(pair.target_token)}” less “${visible(pair.foil_token)}”`
-      : `target less foil, mean of ${result.pairs.length} pairs`;
+      ? `“${visible(pair.target_token)}” minus “${visible(pair.foil_token)}”`
+      : `target minus foil, mean of ${result.pairs.length} pairs`;
   const { restored, random } = patchControls(result);
   return [
     ...labelled(
@@ -131,10 +136,8 @@ function measured(
     ),
     ...labelled(
       "Controls",
-      `a row of its own put back moves the run by ${figureOf(restored)}` +
-        (random === undefined
-          ? ""
-          : `; random changes as long as the patch's by at most ${figureOf(random)}`),
+      `patching back one of the run's own activations moves it by ${figureOf(restored)}` +
+        (random === undefined ? "" : `; norm-matched random changes by at most ${figureOf(random)}`),
       canvas,
     ),
   ];
@@ -151,7 +154,7 @@ export default {
     const { clean = "", corrupted = "" } = first ?? {};
     const [from, into] = config.direction === "denoise" ? [clean, corrupted] : [corrupted, clean];
     const more = others.length === 0 ? "" : `, and ${others.length} pairs more`;
-    return [["Patched", `states of “${oneLine(from)}” into the run of “${oneLine(into)}”${more}`]];
+    return [["Patched", `activations of “${oneLine(from)}” into the run of “${oneLine(into)}”${more}`]];
   },
   draw: patchSweepPicture,
 } satisfies Picture<"patch_sweep">;

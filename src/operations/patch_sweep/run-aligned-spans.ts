@@ -3,10 +3,10 @@ import type { Model } from "../../native/index.js";
 import type { MarkedText } from "./contract-marked-text.js";
 
 /**
- * The index of each span's last token. The text up to there must have the same tokens by itself as it has in the whole,
- * so that a span ends where a token ends whatever the vocabulary is.
- * @param tokens of the whole text, with what the model wants around it
- * @throws UserError where a span ends inside a token
+ * The index of each span's last token. The text up to a span's end must tokenize alone as it does within the whole text,
+ * so that the span ends at a token boundary with any vocabulary.
+ * @param tokens tokens of the whole text, including those that the model adds
+ * @throws UserError for a span that ends inside a token
  */
 export async function lastTokens(
   model: Model,
@@ -16,7 +16,7 @@ export async function lastTokens(
 ): Promise<number[]> {
   const bare = (part: string) => model.tokenize(part, { special: false, parseSpecial: false });
   const whole = await bare(text);
-  const before = tokens.length - whole.length; // a BOS token; what is put behind the text as well
+  const before = tokens.length - whole.length; // BOS, and tokens added after the text
   const first = Array.from({ length: Math.max(0, before) + 1 }, (_, start) => start).find((start) =>
     whole.every((token, index) => tokens[start + index] === token),
   );
@@ -25,8 +25,8 @@ export async function lastTokens(
     const begin = await bare(text.slice(0, span.end));
     if (first === undefined || begin.length === 0 || begin.some((token, at) => whole[at] !== token)) {
       throw new UserError(
-        `${what}: span ${index}, ${JSON.stringify(span.text)}, does not end where a token ends; let it end with a whole ` +
-          "word, before the space that belongs to the next one.",
+        `${what}: span ${index}, ${JSON.stringify(span.text)}, does not end at a token boundary. End it after a whole ` +
+          "word, before the space of the next one.",
       );
     }
     const end = first + begin.length - 1;

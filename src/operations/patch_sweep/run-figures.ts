@@ -5,31 +5,31 @@ import { drawnInterval, pairDraws } from "../../lab/uncertainty.js";
 import type { Model, PatchPlace, PatchSweep } from "../../native/index.js";
 import type { Findings } from "../run.js";
 
-/** Draws of the bootstrap over pairs. */
+/** Resamples of the bootstrap over pairs. */
 const resamples = 1000;
-/** Runs whose logit differences are closer than this have no way between them. */
+/** Runs whose logit differences are closer than this count as equal: recovery is undefined. */
 export const leastDifference = 1e-6;
 
-/** The sites: each point of each layer, of head_out each head, at each position. */
+/** The sites: each point (for head_out each head) of each layer at each position. */
 export interface Grid {
   layers: number[];
   points: ChangedPoint[];
-  /** Of head_out. */
+  /** For head_out. */
   heads?: number[];
-  /** As asked for: they may count from the end, or be numbers of spans. */
+  /** As requested: they may count from the end, or be numbers of spans. */
   positions: number[];
-  /** What is put in at each position, in order. */
+  /** What is patched at each position, in order. */
   places: PatchPlace[];
-  /** Numbers of each place. */
+  /** Number of values at each place. */
   widths: number[];
 }
 
-/** A prompt as the model sees it, and where it is patched. */
+/** A tokenized prompt and the positions to patch. */
 export interface PairPrompt {
   tokens: Int32Array;
   /** Token indices, from 0. */
   positions: number[];
-  /** Of a marked text, what each position is the last token of. */
+  /** For a marked text: the span that ends at each position. */
   spans?: string[];
 }
 
@@ -40,13 +40,13 @@ export interface Pair {
   foil?: number;
 }
 
-/** Logit differences of the run that is patched, and of the one that the states are from. */
+/** Logit differences of the patched run, and of the run that the activations come from. */
 interface Sides {
   base: number;
   donor: number;
 }
 
-/** What the sweeps of all pairs say together: means over the pairs, and how far chance alone moves them. */
+/** Combines the sweeps of all pairs: means over the pairs, with bootstrap intervals. */
 export async function describePatches(
   config: PatchSweepConfig,
   model: Model,
@@ -153,13 +153,13 @@ function sitesOf(
   );
 }
 
-/** What a site puts in. */
+/** What each site patches. */
 function statesText(points: PatchSweepConfig["points"]): string {
   if (points.join() === "block_out") return "one block output";
   const rows = points.filter((point) => point !== "head_out");
   return [
     ...(rows.length === 0 ? [] : [`one block's ${rows.join(", or its ")}`]),
-    ...(rows.length === points.length ? [] : ["what one head read (head_out)"]),
+    ...(rows.length === points.length ? [] : ["one head's output (head_out)"]),
   ].join(", or ");
 }
 
@@ -169,15 +169,15 @@ function noteOf(config: PatchSweepConfig, pairs: PatchPair[], sides: Sides[], si
   const wrong = pairs.filter(({ clean }) => clean.logit_difference <= 0).length;
   const of = pairs.length === 1 ? "the pair" : `${pairs.length} pairs`;
   return [
-    `Each site puts ${statesText(config.points)} of the ${from} run into the ${into} run, at ` +
-      `${config.positions === alignedPositions ? "the last token of one span" : "one token"}; later tokens compute with it.`,
+    `Each site patches ${statesText(config.points)} of the ${from} run into the ${into} run, at ` +
+      `${config.positions === alignedPositions ? "the last token of one span" : "one token"}; later tokens are computed with it.`,
     config.direction === "denoise"
-      ? "A site that restores the answer is enough for it; that does not say that it is needed."
-      : "A site that spoils the answer is needed for it; that does not say that it is enough.",
+      ? "A site that restores the answer is sufficient for it, but not necessarily required."
+      : "A site that breaks the answer is necessary for it, but not necessarily sufficient.",
     same === 0
       ? ""
-      : `The two runs of ${same} of ${of} do not differ, so nothing can be recovered between them.`,
-    wrong === 0 ? "" : `The clean run of ${wrong} of ${of} gives the foil at least the target's logit.`,
+      : `The two runs of ${same} of ${of} have the same logit difference, so recovery is undefined.`,
+    wrong === 0 ? "" : `In the clean run of ${wrong} of ${of}, the foil's logit is at least the target's.`,
     sidePath,
   ]
     .filter((part) => part !== "")

@@ -21,19 +21,18 @@ import { promptPairs } from "./contract-pairs.js";
 import { lastTokens } from "./run-aligned-spans.js";
 import { describePatches, type Grid, leastDifference, type Pair, type PairPrompt } from "./run-figures.js";
 
-/** Sequences that a context holds at once: sites of one batch, and the run that they leave. */
+/** Maximum number of sequences in a context: the sites of one batch, and the run that they branch from. */
 const mostSequences = 256;
-/** Tokens of a batch; of a prompt that is longer, its own. */
+/** Tokens per batch; a longer prompt determines its own. */
 const batchTokens = 512;
-/** Of larger sweeps only the count is told while they run. */
+/** Larger sweeps report only their progress while running, not partial results. */
 const growingSites = 4096;
-/** Most memory that the states of two prompts may take. */
+/** Memory limit of the activations of two prompts. */
 const stateBytes = 1024 ** 3;
 
 /**
- * Puts each layer's output at each token of one prompt into the run of the other, or another of its points, a site at a
- * time, and tells how far the logit difference between two tokens goes with it (activation patching: Vig et al. 2020; Meng
- * et al. 2022).
+ * Activation patching (Vig et al. 2020; Meng et al. 2022): patches each layer's output, or another hook point, at each token
+ * of one prompt into a run on the other, one site at a time, and reports how the logit difference between two tokens changes.
  */
 export async function patchSweep(
   input: OperationInput<PatchSweepConfig>,
@@ -54,7 +53,7 @@ export async function patchSweep(
   });
 }
 
-/** What is patched: where nothing is said of layers, those blocks that have all of the points. */
+/** The sites to patch. Default layers: those that have all of the points. */
 function gridOf(config: PatchSweepConfig, model: Model, context: Context, pairs: Pair[]): Grid {
   const { points } = config;
   const first = context.points[points[0] as Grid["points"][number]].layers;
@@ -88,9 +87,9 @@ async function tokenizePairs({ config, model }: OperationInput<PatchSweepConfig>
     if (size(clean) !== size(corrupted)) {
       throw new UserError(
         aligned
-          ? `${where}clean marks ${spansText(clean)} and ${where}corrupted ${corrupted.positions.length}; each needs its like.`
-          : `${where}clean has ${clean.tokens.length} tokens and ${where}corrupted ${corrupted.tokens.length}; positions need as many in both: ` +
-              `${await spelled(model, clean.tokens)} against ${await spelled(model, corrupted.tokens)}.`,
+          ? `${where}clean marks ${spansText(clean)} and ${where}corrupted ${corrupted.positions.length}; both must mark the same number.`
+          : `${where}clean has ${clean.tokens.length} tokens and ${where}corrupted ${corrupted.tokens.length}; both must have the same number of tokens: ` +
+              `${await spelled(model, clean.tokens)} vs. ${await spelled(model, corrupted.tokens)}.`,
       );
     }
     pairs.push({
@@ -112,7 +111,7 @@ function spansText({ positions }: PairPrompt): string {
   return `${positions.length} ${positions.length === 1 ? "span" : "spans"}`;
 }
 
-/** @throws UserError where positions mean something else in one pair than in another */
+/** @throws UserError if positions do not correspond between the pairs */
 function checkAlike({ positions }: PatchSweepConfig, pairs: Pair[]): void {
   const [first, ...others] = pairs as [Pair, ...Pair[]];
   const differs = (size: (pair: Pair) => number) => others.findIndex((pair) => size(pair) !== size(first));
@@ -121,26 +120,26 @@ function checkAlike({ positions }: PatchSweepConfig, pairs: Pair[]): void {
     if (other === -1) return;
     throw new UserError(
       `pairs[0] marks ${spansText(first.clean)} and pairs[${other + 1}] ${others[other]?.clean.positions.length}; ` +
-        "figures are means over the pairs, so that all need as many.",
+        "all pairs must mark the same number, because results are means over the pairs.",
     );
   }
   const other = differs(({ clean }) => clean.tokens.length);
   if (other !== -1 && positions?.every((position) => position < 0) !== true) {
     throw new UserError(
-      `pairs[0] has ${first.clean.tokens.length} tokens and pairs[${other + 1}] ${others[other]?.clean.tokens.length}; pairs of different ` +
-        "lengths have no token in common by its index: give positions that count from the end, as -1, or mark spans in the texts.",
+      `pairs[0] has ${first.clean.tokens.length} tokens and pairs[${other + 1}] ${others[other]?.clean.tokens.length}; token indices do not correspond between ` +
+        "pairs of different lengths. Use negative positions, such as -1, or mark spans in the texts.",
     );
   }
 }
 
-/** The first tokens of a prompt, for a sentence. */
+/** The first tokens of a prompt, for an error message. */
 async function spelled(model: Model, tokens: Int32Array): Promise<string> {
   const shown = 24;
   const pieces = (await model.pieces(tokens.slice(0, shown))).map((piece) => JSON.stringify(piece)).join(" ");
   return tokens.length > shown ? `${pieces} …` : pieces;
 }
 
-/** A prompt, and where it is patched: its marked spans' last tokens, or token indices from 0. @throws UserError */
+/** A prompt and the positions to patch: the last tokens of its marked spans, or token indices from 0. @throws UserError */
 async function promptOf(
   model: Model,
   { positions }: PatchSweepConfig,
@@ -155,23 +154,23 @@ async function promptOf(
   if (!Array.isArray(positions)) return { tokens, positions: [...tokens.keys()] };
   const places = positions.map((position) => (position < 0 ? tokens.length + position : position));
   for (const [index, place] of places.entries()) {
-    const said = positions[index] as number;
+    const given = positions[index] as number;
     if (place < 0 || place >= tokens.length) {
       throw new UserError(
-        `positions: ${said} does not exist; ${what} has ${tokens.length} tokens, 0 to ${tokens.length - 1} or -${tokens.length} to -1.`,
+        `positions: ${given} does not exist; ${what} has ${tokens.length} tokens, 0 to ${tokens.length - 1} or -${tokens.length} to -1.`,
       );
     }
     const earlier = places.indexOf(place);
     if (earlier !== index) {
       throw new UserError(
-        `positions: ${positions[earlier]} and ${said} are the same of ${tokens.length} tokens.`,
+        `positions: ${positions[earlier]} and ${given} are the same token of ${tokens.length}.`,
       );
     }
   }
   return { tokens, positions: places };
 }
 
-/** Tells what would be too much before anything is computed. */
+/** Rejects oversized sweeps before anything is computed. */
 function checkSize({ layers, points, heads, positions, places, widths }: Grid, pairs: Pair[]): void {
   const sites = places.length * positions.length;
   const others = points.filter((point) => point !== "head_out").length;
@@ -185,22 +184,22 @@ function checkSize({ layers, points, heads, positions, places, widths }: Grid, p
     `${positions.length} ${pairs[0]?.clean.spans === undefined ? "positions" : "spans"}`,
   ];
   const grid = `${factors.join(" times ")} are ${sites} sites`;
-  const choose = `choose ${heads === undefined ? "layers" : "layers, heads"} or positions`;
+  const choose = `choose fewer ${heads === undefined ? "layers" : "layers, heads"} or positions`;
   if (sites > limits.patch_sites) {
-    throw new UserError(`${grid}; at most ${limits.patch_sites} are patched at once: ${choose}.`);
+    throw new UserError(`${grid}; the limit is ${limits.patch_sites}: ${choose}.`);
   }
   const numbers = widths.reduce((sum, width) => sum + width, 0) * positions.length;
   const bytes = 2 * numbers * 4;
   if (bytes > stateBytes) {
     throw new UserError(
-      `${grid} of ${numbers} numbers, which take ${Math.ceil(bytes / 1024 ** 2)} MiB for both prompts; at most ` +
-        `${stateBytes / 1024 ** 2} MiB are kept: ${choose}.`,
+      `${grid} with ${numbers} values, which take ${Math.ceil(bytes / 1024 ** 2)} MiB for both prompts; the limit is ` +
+        `${stateBytes / 1024 ** 2} MiB: ${choose}.`,
     );
   }
   const figures = sites * pairs.length;
   const most = 16 * limits.patch_sites;
   if (figures > most) {
-    throw new UserError(`${grid}, for ${pairs.length} pairs ${figures}; at most ${most}: ${choose}.`);
+    throw new UserError(`${grid}, ${figures} for ${pairs.length} pairs; the limit is ${most}: ${choose}.`);
   }
 }
 
@@ -226,8 +225,7 @@ async function sweepPair(
   const { layers, points, heads, positions, places } = grid;
   const spelled = ({ tokens, positions }: PairPrompt) =>
     model.pieces(Int32Array.from(positions, (position) => tokens[position] as number));
-  // What grows is told again and again; of a large sweep that would cost more than it shows, and heads have no map of
-  // tokens.
+  // Partial results are sent repeatedly. For a large sweep that would cost too much, and heads have no map over tokens.
   const pieces =
     heads === undefined && places.length * positions.length <= growingSites
       ? { clean: await spelled(clean), corrupted: await spelled(corrupted) }
@@ -258,7 +256,7 @@ async function sweepPair(
   });
 }
 
-/** Shares of the way; null where it is still to be computed, or where there is no way to go. */
+/** Recoveries; null if not computed yet or undefined. */
 function recoveries(
   { clean, corrupted, patched }: PatchGrowth,
   direction: PatchSweepConfig["direction"],
@@ -272,13 +270,13 @@ function recoveries(
   );
 }
 
-/** A direction for each place, one after another, that another choice of places does not change. */
+/** A random direction for each place, concatenated; independent of which other places are chosen. */
 function randomDirections({ places, widths }: Grid, seed: number): Float32Array {
   const directions = new Float32Array(widths.reduce((sum, width) => sum + width, 0));
   let start = 0;
   for (const [index, { layer }] of places.entries()) {
     const width = widths[index] as number;
-    // Points of one block get one direction, and its heads: what is compared are places, not draws.
+    // All points and heads of one block share a direction, so that differences come from the place.
     directions.set(randomVector(width, 1, seed * (limits.layer_index + 1) + layer), start);
     start += width;
   }
@@ -286,8 +284,8 @@ function randomDirections({ places, widths }: Grid, seed: number): Float32Array 
 }
 
 /**
- * Of every pair what the result has as means: float64 [pairs, layers, positions], of heads [pairs, layers, heads,
- * positions]; for several points one of each.
+ * Writes the values per pair whose means the result has: float64 [pairs, layers, positions], or [pairs, layers, heads,
+ * positions] for heads; one array per point.
  */
 async function writeArrays(
   { artifacts, config }: OperationInput<PatchSweepConfig>,

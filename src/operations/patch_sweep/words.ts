@@ -6,10 +6,10 @@ import { promptPairs } from "./contract-pairs.js";
 export default {
   heading({ pairs }) {
     const [first] = pairs;
-    if (first === undefined) return ["Where it happens in", ""];
+    if (first === undefined) return ["Activation patching on", ""];
     const text = `${first.clean.tokens.join("")} / ${first.corrupted.tokens.join("")}`;
     return [
-      "Where it happens in",
+      "Activation patching on",
       pairs.length === 1 ? text : `${count(pairs.length, "pair")}: ${glimpse(text, 80)}, …`,
     ];
   },
@@ -22,7 +22,7 @@ export default {
       .map(({ clean, corrupted }) => `${clean}\n${corrupted}`)
       .join("\n\n"),
   ],
-  // Jobs of earlier versions name no points.
+  // Jobs of earlier versions have no points.
   method({ layers, positions, points = ["block_out"], direction, controls, seed }) {
     const where = layers === undefined ? "every layer" : `layers ${layers.join(", ")}`;
     const tokens =
@@ -31,10 +31,10 @@ export default {
         : Array.isArray(positions)
           ? `tokens ${positions.join(", ")}`
           : "the last tokens of marked spans";
-    const states = points.join() === "block_out" ? "block outputs" : `states (${points.join(", ")})`;
+    const states = points.join() === "block_out" ? "block outputs" : `activations (${points.join(", ")})`;
     return (
-      `patch_sweep (${direction}): single ${states} of ${where} at ${tokens} put from one prompt's run into the other's; ` +
-      `logit difference of two tokens${controls ? `, beside random changes as long (seed ${seed})` : ""}.`
+      `patch_sweep (${direction}): single ${states} of ${where} at ${tokens} patched from one prompt's run into the other's; ` +
+      `logit difference of two tokens${controls ? `, with norm-matched random controls (seed ${seed})` : ""}.`
     );
   },
   tables: [

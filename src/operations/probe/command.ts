@@ -13,18 +13,22 @@ interface ProbeOptions extends CommonOptions {
   examples?: string;
 }
 
-/** `tapline probe`: a linear probe of blocks. */
+/** `tapline probe`: trains linear probes on block outputs. */
 export default function register(program: Command): void {
-  experiment(program, "probe", "Train a linear probe: can a property be read off a block?")
+  experiment(
+    program,
+    "probe",
+    "Train a linear probe to test whether a property can be read from a block's output.",
+  )
     .option(
       "--examples <file>",
-      "JSON, JSON Lines or CSV with text, label (0 or 1) and split (train or test); - is standard input",
+      "JSON, JSON Lines or CSV with text, label (0 or 1) and split (train or test); - reads standard input",
     )
     .addOption(readPointOption())
     .addOption(
       new Option(
         "--rows <which>",
-        "of each text the last token's, the mean, the mean behind its prompt, or every token's (default: last)",
+        "activations to use per text: the last token's, the mean, the mean over a response after its prompt, or every token's (default: last)",
       ).choices([...textRows]),
     )
     .addHelpText(

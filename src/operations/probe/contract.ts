@@ -44,22 +44,22 @@ export const ProbeSubmission = Type.Object(
     examples: Type.Array(ProbeExample, {
       ...manyExamples,
       description:
-        `At least ${limits.examples_per_split_min} in each split, both classes in each split, ` +
+        `At least ${limits.examples_per_split_min} per split, both classes in each split, and ` +
         "no text in both splits.",
     }),
     point: readPoint(),
     rows: optional.Enum([...textRows], {
       description:
-        `${rowsText}, or every token's (all), each with its text's label: at most ${limits.probe_rows} rows, and ` +
-        `${bytesText(limits.probe_bytes)} of them over all layers. Figures are of texts, by the mean of their rows' scores, ` +
-        "and of rows beside them.",
+        `${rowsText}, or every token's (all), each labelled like its text: at most ${limits.probe_rows} activations, and ` +
+        `${bytesText(limits.probe_bytes)} over all layers. Results are reported per text (mean of its scores) ` +
+        "and also per activation.",
     }),
   },
   {
     ...closed,
     title: "ProbeSubmission",
     description:
-      "Train a linear probe on final-token block outputs, or on other rows or another point of blocks.",
+      "Train a linear probe on the block outputs of last tokens, or on activations of other tokens or hook points.",
   },
 );
 
@@ -70,7 +70,7 @@ const Spread = Type.Object(
   { title: "Spread", description: "Mean, standard deviation and middle 95 %." },
 );
 
-/** How well a probe does on what was held out, beside its controls. */
+/** A probe's held-out performance and its controls. */
 const probeFigures = {
   accuracy: Type.Number(),
   auc: Type.Number(),
@@ -87,18 +87,18 @@ const probeFigures = {
 
 const ShuffledLabels = Type.Object(
   {
-    permutations: Type.Integer({ description: "How often the training labels were permuted anew." }),
+    permutations: Type.Integer({ description: "Number of permutations of the training labels." }),
     accuracy: Spread,
     auc: Spread,
     p_accuracy: Type.Number({
-      description: "Share of permutations at least as accurate, the probe counted as one of them.",
+      description: "Share of permutations that are at least as accurate, counting the probe itself as one.",
     }),
     p_auc: Type.Number({ description: "The same for the AUROC." }),
   },
-  { title: "ShuffledLabels", description: "What chance gives: probes of permuted training labels." },
+  { title: "ShuffledLabels", description: "Chance level: probes trained on permuted labels." },
 );
 
-const ofTexts = "95 % bootstrap interval over the held-out texts, each with all its rows.";
+const ofTexts = "95 % bootstrap interval over the held-out texts, each with all its activations.";
 
 export const ProbeRows = Type.Object(
   {
@@ -108,13 +108,13 @@ export const ProbeRows = Type.Object(
     shuffled_labels: ShuffledLabels,
     shared_rows: Type.Integer({
       description:
-        "Held-out rows that a training text has, too: both texts begin with the same tokens up to there.",
+        "Held-out activations that also occur in a training text, because both texts start with the same tokens.",
     }),
   },
   {
     title: "ProbeRows",
     description:
-      "For rows all: the same figures of single rows. Labels were permuted among texts, whose rows keep one label.",
+      "For rows all: the same values per activation. Labels are permuted among texts; all activations of a text keep one label.",
   },
 );
 export type ProbeRows = Static<typeof ProbeRows>;

@@ -1,6 +1,6 @@
 import type { ProbeResult } from "../../contracts/index.js";
 import type { Figure } from "../../findings/figure.js";
-import { dataOf } from "../../findings/figure.js";
+import { dataOf, tabled } from "../../findings/figure.js";
 import { count, figureOf, percent } from "../../findings/numbers.js";
 import {
   bestLayer,
@@ -16,18 +16,19 @@ import type { Findings, Passage } from "../../report/parts.js";
 
 type Report = ProbeResult["reports"][number];
 
+const threeDigits = (value: number) => value.toFixed(3);
 const histogramBins = 20;
 const calibrationBins = 10;
 const worstShown = 10;
 
-/** Accuracy by layer with its controls, ROC, reliability, scores, and the examples it gets most wrong. */
+/** Accuracy by layer with controls, ROC, calibration, scores, and the examples with the largest errors. */
 export function probeFindings({ reports }: ProbeResult): Findings {
   const sorted = reports.toSorted((a, b) => a.layer - b.layer);
   return {
     summary: summary(sorted),
     cautions: [
-      "A readout is not causal evidence. That a probe can read a property off a block's output does not show that the model uses it; changing the block and looking at the answer (compare) is a different experiment.",
-      "The controls belong to the result: an accuracy near the majority's, or near the one with shuffled labels, says nothing about the block. A probe can also read what merely goes along with the label in these texts, such as their length or a single word.",
+      "A readout is not causal evidence. A probe that can read a property from a block's output does not show that the model uses it; to test that, change the block and compare the answers (compare).",
+      "Read accuracy together with its controls: an accuracy near the majority class's or near that with shuffled labels says nothing about the block. A probe can also pick up on anything that correlates with the label in these texts, such as length or a single word.",
     ],
     parts: [
       byLayer(sorted),
@@ -40,7 +41,7 @@ export function probeFindings({ reports }: ProbeResult): Findings {
   };
 }
 
-/** An interval in words: as shares in percent, or with so many decimals. */
+/** An interval in words: in percent, or with a number of decimals. */
 function range(interval: { low: number; high: number } | undefined, decimals?: number): string {
   if (interval === undefined) return "";
   const words = (value: number) => (decimals === undefined ? percent(value) : value.toFixed(decimals));
@@ -54,25 +55,27 @@ function summary(reports: Report[]): string[] {
   const shuffled = best.shuffled_labels;
   const name =
     reports.length > 1
-      ? `Layer ${best.layer} has the largest AUROC of ${reports.length} layers${tie}${tie && ","} and reads`
-      : `Layer ${best.layer} reads`;
+      ? `Of ${reports.length} layers, layer ${best.layer} has the highest AUROC${tie}${tie && ","} and classifies`
+      : `Layer ${best.layer} classifies`;
   const sentences = [
-    `${name} the label of ${percent(best.accuracy)} of ${count(best.test_size, "held-out example")} right` +
+    `${name} ${percent(best.accuracy)} of ${count(best.test_size, "held-out example")} correctly` +
       `${range(best.accuracy_interval)} (AUROC ${best.auc.toFixed(3)}${range(best.auc_interval, 3)}, Brier ${best.brier.toFixed(3)}); ` +
-      `the majority class alone gives ${percent(best.majority_accuracy)}, ` +
+      `always choosing the majority class gives ${percent(best.majority_accuracy)}, ` +
       (shuffled === undefined
         ? `a probe trained on shuffled labels ${percent(best.shuffled_label_accuracy)}.`
-        : `${shuffled.permutations} probes trained on shuffled labels ${percent(shuffled.accuracy.mean)} on average, the ` +
-          `middle 95 % of them ${percent(shuffled.accuracy.low)} to ${percent(shuffled.accuracy.high)}; ` +
-          `a share of ${shuffled.p_auc.toFixed(3)} reaches its AUROC.`),
+        : `${shuffled.permutations} probes trained on shuffled labels ${percent(shuffled.accuracy.mean)} on average (middle ` +
+          `95 %: ${percent(shuffled.accuracy.low)} to ${percent(shuffled.accuracy.high)}); ` +
+          `a fraction of ${shuffled.p_auc.toFixed(3)} reach its AUROC.`),
   ];
   if (best.by_row !== undefined) sentences.push(ofSingleRows(best.by_row));
   if (reports.length > 1) {
-    sentences.push("It was chosen by the same held-out examples, so its figures are a little too good.");
+    sentences.push(
+      "This layer was selected on the same held-out examples, so its values are slightly optimistic.",
+    );
   }
   const unfinished = reports.filter(({ converged }) => !converged).map(({ layer }) => layer);
   if (unfinished.length > 0)
-    sentences.push(`The fit did not converge at layer ${unfinished.join(", ")}; its figures are not final.`);
+    sentences.push(`The fit did not converge at layer ${unfinished.join(", ")}; its values are not final.`);
   return sentences;
 }
 
@@ -80,11 +83,11 @@ function ofSingleRows(rows: NonNullable<Report["by_row"]>): string {
   const shared =
     rows.shared_rows === 0
       ? ""
-      : ` A training text has ${rows.shared_rows} of these rows, too, for the texts begin alike.`;
+      : ` ${rows.shared_rows} of these activations also occur in a training text with the same beginning.`;
   return (
-    "A text's score is the mean of its rows' scores. Row by row it reads the text's label of " +
-    `${percent(rows.accuracy)} of ${count(rows.test_size, "held-out row")} right${range(rows.accuracy_interval)} ` +
-    `(AUROC ${rows.auc.toFixed(3)}${range(rows.auc_interval, 3)}), with labels shuffled text by text ` +
+    "A text's score is the mean over its activations. Per activation, the probe classifies " +
+    `${percent(rows.accuracy)} of ${count(rows.test_size, "held-out activation")} correctly${range(rows.accuracy_interval)} ` +
+    `(AUROC ${rows.auc.toFixed(3)}${range(rows.auc_interval, 3)}); with labels shuffled between texts, ` +
     `${percent(rows.shuffled_labels.accuracy.mean)} on average.${shared}`
   );
 }
@@ -106,7 +109,7 @@ const measures: Measure[] = [
   },
 ];
 
-/** The same figures of single rows, where every row was read. */
+/** The same values per activation, if every token's activation was used. */
 function rowsByLayer(reports: Report[]): Figure[] {
   const rows = ofRows(reports);
   if (rows.length === 0) return [];
@@ -115,8 +118,8 @@ function rowsByLayer(reports: Report[]): Figure[] {
     {
       ...figure,
       id: "rows-by-layer",
-      title: "Single rows by layer",
-      description: `${description} Here of single rows, each with its text's label. The rows of a text are alike, so that intervals are over texts, each with all its rows, and labels were shuffled text by text.`,
+      title: "Single activations by layer",
+      description: `${description} This figure is per activation, each labelled like its text. Activations of one text resemble each other, so intervals resample whole texts, and labels were shuffled between texts.`,
     },
   ];
 }
@@ -132,10 +135,10 @@ function byLayer(reports: Report[]): Figure {
     id: "accuracy-by-layer",
     title: "Accuracy by layer",
     description:
-      "Held-out accuracy and AUROC of the probe at each layer, beside what the majority class alone and " +
+      "Held-out accuracy and AUROC of the probe at each layer, compared with the majority class and " +
       (permutations === undefined
-        ? "a probe trained on shuffled labels reach."
-        : `probes trained on shuffled labels reach: the mean of ${permutations}. Upright lines are 95 % bootstrap ` +
+        ? "a probe trained on shuffled labels."
+        : `the mean of ${permutations} probes trained on shuffled labels. Vertical bars are 95 % bootstrap ` +
           "intervals over the held-out examples and, for shuffled labels, the middle 95 % of the probes."),
     chart: {
       kind: "lines",
@@ -143,7 +146,7 @@ function byLayer(reports: Report[]): Figure {
       y: "value",
       series: "measure",
       xAxis: "layer",
-      yAxis: "share, or area",
+      yAxis: "accuracy or AUROC",
       yDomain: [0, 1],
       steps: true,
       emphasis: "held-out accuracy",
@@ -165,7 +168,7 @@ function byLayer(reports: Report[]): Figure {
     table: {
       head: [
         ...["layer", "held-out accuracy", "95 %", "AUROC", "95 %", "majority class"],
-        ...["shuffled labels", "95 %", "p of the AUROC", "Brier", "train / test", "converged"],
+        ...["shuffled labels", "95 %", "p (AUROC)", "Brier", "train / test", "converged"],
       ],
       rows: reports.map((report) => [
         String(report.layer),
@@ -194,8 +197,8 @@ function rocCurves(reports: Report[]): Figure {
     id: "roc",
     title: "ROC",
     description:
-      "Held-out examples: the share of class 1 that is found against the share of class 0 that is taken for it, " +
-      "for every threshold. The number beside a layer is the area below its line (AUROC).",
+      "True positive rate against false positive rate on held-out examples, for every threshold. " +
+      "Number in parentheses: area under the curve (AUROC).",
     chart: {
       kind: "lines",
       x: "false_positive_rate",
@@ -206,29 +209,24 @@ function rocCurves(reports: Report[]): Figure {
       xDomain: [0, 1],
       yDomain: [0, 1],
       diagonal: "chance",
-      // Curves of good probes lie on each other.
+      // Curves of good probes overlap.
       ...(reports.length > 3 ? { panel: { column: "layer", label: "" } } : {}),
     },
-    ...dataOf(points, {
-      layer: ["layer (AUROC)", (one) => one.name],
-      false_positive_rate: ["false positive rate", (one) => one.falsePositiveRate],
-      true_positive_rate: ["true positive rate", (one) => one.truePositiveRate],
-      threshold: ["threshold", ({ threshold }) => (Number.isFinite(threshold) ? threshold : null)],
+    ...tabled(points, {
+      layer: ["layer (AUROC)", (one) => one.name, String],
+      false_positive_rate: ["false positive rate", (one) => one.falsePositiveRate, threeDigits],
+      true_positive_rate: ["true positive rate", (one) => one.truePositiveRate, threeDigits],
+      threshold: [
+        "threshold",
+        ({ threshold }) => (Number.isFinite(threshold) ? threshold : null),
+        (value: number | null) => (value === null ? "" : figureOf(value)),
+      ],
     }),
     details: points.map(
       ({ name, falsePositiveRate, truePositiveRate, threshold }) =>
         `${name}\nscore ${Number.isFinite(threshold) ? `at least ${figureOf(threshold)}` : "above all"}\n` +
         `true positives ${percent(truePositiveRate)}, false positives ${percent(falsePositiveRate)}`,
     ),
-    table: {
-      head: ["layer (AUROC)", "threshold", "false positive rate", "true positive rate"],
-      rows: points.map(({ name, falsePositiveRate, truePositiveRate, threshold }) => [
-        name,
-        Number.isFinite(threshold) ? figureOf(threshold) : "",
-        falsePositiveRate.toFixed(3),
-        truePositiveRate.toFixed(3),
-      ]),
-    },
   };
 }
 
@@ -240,9 +238,9 @@ function reliability(reports: Report[]): Figure {
     id: "calibration",
     title: "Calibration",
     description:
-      "Held-out examples in ten bins of their score: the mean score of a bin against the share of class 1 in it. " +
-      "On the diagonal, scores can be taken as probabilities. Larger dots hold more examples; a bin with few is " +
-      "mostly chance.",
+      "Held-out examples in ten bins by score: the share of class 1 in each bin against its mean score. " +
+      "On the diagonal, scores can be read as probabilities. Larger dots contain more examples; bins with few examples " +
+      "are mostly noise.",
     chart: {
       kind: "lines",
       x: "mean_score",
@@ -257,13 +255,13 @@ function reliability(reports: Report[]): Figure {
       panel: { column: "layer", label: "layer" },
       dots: true,
     },
-    ...dataOf(bins, {
-      layer: ["layer", (one) => one.layer],
-      from: ["bin from", (one) => one.from],
-      to: ["bin to", (one) => one.to],
-      examples: ["examples", (one) => one.size],
-      mean_score: ["mean score", (one) => one.meanScore],
-      positive_share: ["share of class 1", (one) => one.positiveShare],
+    ...tabled(bins, {
+      layer: ["layer", (one) => one.layer, String],
+      from: ["bin from", (one) => one.from, (from: number) => from.toFixed(1)],
+      to: ["bin to", (one) => one.to, (to: number) => to.toFixed(1)],
+      examples: ["examples", (one) => one.size, String],
+      mean_score: ["mean score", (one) => one.meanScore, threeDigits],
+      positive_share: ["share of class 1", (one) => one.positiveShare, threeDigits],
     }),
     details: bins.map(
       ({ layer, from, to, size, meanScore, positiveShare }) =>
@@ -275,16 +273,6 @@ function reliability(reports: Report[]): Figure {
         .map(({ layer, brier }) => `layer ${layer} ${brier.toFixed(3)}`)
         .join(", ")}.`,
     ],
-    table: {
-      head: ["layer", "scores", "examples", "mean score", "share of class 1"],
-      rows: bins.map(({ layer, from, to, size, meanScore, positiveShare }) => [
-        String(layer),
-        `${from.toFixed(1)} to ${to.toFixed(1)}`,
-        String(size),
-        meanScore.toFixed(3),
-        positiveShare.toFixed(3),
-      ]),
-    },
   };
 }
 
@@ -307,8 +295,8 @@ function histogram(reports: Report[]): Figure {
     id: "scores",
     title: "Scores",
     description:
-      "How many examples get which score, by split and layer: class 1 above the line, class 0 below it. A probe " +
-      "that separates the classes has class 1 on the right and class 0 on the left.",
+      "Number of examples by score, for each split and layer: class 1 above the line, class 0 below. If the probe " +
+      "separates the classes, class 1 is on the right and class 0 on the left.",
     chart: {
       kind: "mirror",
       from: "from",
@@ -318,36 +306,26 @@ function histogram(reports: Report[]): Figure {
       axis: "score",
       panels: ["layer", "split"],
     },
-    ...dataOf(filled, {
-      layer: ["layer", (one) => one.layer],
-      split: ["split", (one) => one.split],
-      from: ["score from", (one) => one.from],
-      to: ["score to", (one) => one.to],
-      class_1: ["examples of class 1", ({ ones }) => ones],
-      class_0: ["examples of class 0", ({ zeros }) => zeros],
+    ...tabled(filled, {
+      layer: ["layer", (one) => one.layer, String],
+      split: ["split", (one) => one.split, String],
+      from: ["score from", (one) => one.from, (from: number) => from.toFixed(2)],
+      to: ["score to", (one) => one.to, (to: number) => to.toFixed(2)],
+      class_1: ["examples of class 1", ({ ones }) => ones, String],
+      class_0: ["examples of class 0", ({ zeros }) => zeros, String],
     }),
     details: filled.map(
       ({ layer, split, from, to, ones, zeros }) =>
         `layer ${layer}, ${split}\nscore ${from.toFixed(2)} to ${to.toFixed(2)}\nclass 1: ${ones}, class 0: ${zeros}`,
     ),
-    table: {
-      head: ["layer", "split", "score", "class 1", "class 0"],
-      rows: filled.map(({ layer, split, from, to, ones, zeros }) => [
-        String(layer),
-        split,
-        `${from.toFixed(2)} to ${to.toFixed(2)}`,
-        String(ones),
-        String(zeros),
-      ]),
-    },
   };
 }
 
 function worst(reports: Report[]): Passage {
   return {
     id: "worst",
-    title: "Most wrong",
-    description: "The held-out examples whose score is farthest from their label, at each layer.",
+    title: "Hardest examples",
+    description: "The held-out examples with the largest errors, at each layer.",
     get body() {
       return html`${reports.map((report, index) => worstAt(report, index === 0))}`;
     },
@@ -358,7 +336,7 @@ function worstAt(report: Report, open: boolean): Html {
   const examples = mostWrong(heldOut(report));
   const wrong = examples.filter(({ error }) => error > 0.5).length;
   return html`<details${open && html` open`}><summary>Layer ${report.layer}: ${wrong} of ${examples.length} on the wrong side of 0.5</summary>
-<div class="scroll" tabindex="0" role="region" aria-label="Most wrong examples at layer ${report.layer}"><table><thead><tr><th scope="col">text</th><th scope="col" class="number">label</th><th scope="col" class="number">score</th><th scope="col" class="number">error</th></tr></thead>
+<div class="scroll" tabindex="0" role="region" aria-label="Hardest examples at layer ${report.layer}"><table><thead><tr><th scope="col">text</th><th scope="col" class="number">label</th><th scope="col" class="number">score</th><th scope="col" class="number">error</th></tr></thead>
 <tbody>${examples
     .slice(0, worstShown)
     .map(

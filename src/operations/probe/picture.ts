@@ -22,14 +22,14 @@ type Report = ProbeResult["reports"][number];
 const unit: Axis = { low: 0, high: 1, ticks: [0, 0.5, 1].map((value) => [value, String(value)] as const) };
 const worstShown = 3;
 
-/** A probe job: ROC, calibration and scores on held-out examples, then every layer beside its controls. */
+/** A probe job: ROC, calibration and scores on held-out examples, then every layer with its controls. */
 export function probePicture(result: Pick<ProbeResult, "reports">, canvas: Canvas): string[] {
   const reports = [...result.reports].sort((a, b) => a.layer - b.layer);
   const { best, tie } = bestLayer(reports);
   const chosen =
-    reports.length > 1 ? `layer ${best.layer}, the one with the largest AUROC${tie}` : `layer ${best.layer}`;
+    reports.length > 1 ? `layer ${best.layer}, with the highest AUROC${tie}` : `layer ${best.layer}`;
   return [
-    heading("Held out", `${best.test_size} examples that the probe has not seen`, "", canvas),
+    heading("Held out", `${best.test_size} examples not used in training`, "", canvas),
     "",
     ...beside(
       [(half) => rocPlot(reports, half), (half) => calibrated(best, half)],
@@ -40,7 +40,7 @@ export function probePicture(result: Pick<ProbeResult, "reports">, canvas: Canva
     heading("Scores", `by class, ${chosen}`, "", canvas),
     ...histogram(best, canvas),
     "",
-    heading("Layers", "beside what needs no probe: the majority class, and shuffled labels", "", canvas),
+    heading("Layers", "compared with the majority class and shuffled labels", "", canvas),
     ...explanation(best, canvas),
     ...layerTable(reports, best, canvas),
     ...rowTable(reports, best, canvas),
@@ -48,19 +48,21 @@ export function probePicture(result: Pick<ProbeResult, "reports">, canvas: Canva
   ];
 }
 
-/** Where every row was read: the same figures of single rows. */
+/** The same values per activation, if every token's activation was used. */
 function rowTable(reports: readonly Report[], best: Report, canvas: Canvas): string[] {
   const rows = ofRows(reports);
   const chosen = rows.find(({ layer }) => layer === best.layer);
   if (chosen === undefined) return [];
   const shared = best.by_row?.shared_rows ?? 0;
   const words =
-    "Figures above are of texts, each by the mean of its rows' scores. Here 95 % are over texts, each with all its rows, " +
-    "and labels were shuffled text by text." +
-    (shared === 0 ? "" : ` A training text has ${shared} of these rows, too, for the texts begin alike.`);
+    "The values above are per text, by the mean score of its activations. Here, intervals resample whole texts, " +
+    "and labels were shuffled between texts." +
+    (shared === 0
+      ? ""
+      : ` ${shared} of these activations also occur in a training text with the same beginning.`);
   return [
     "",
-    heading("Rows", "one by one, each with its text's label", "", canvas),
+    heading("Activations", "individually, each labelled like its text", "", canvas),
     ...wrap(words, canvas.width).map((line) => dim(line, canvas.colors)),
     ...layerTable(rows, chosen, canvas),
   ];
@@ -76,7 +78,7 @@ function rocPlot(reports: readonly Report[], canvas: Canvas): string[] {
     })),
   );
   const title = reports.length === 1 ? `ROC, AUROC ${(reports[0] as Report).auc.toFixed(3)}` : "ROC by layer";
-  return unitSquare(title, series, "true against false positive rate; dotted: chance", canvas);
+  return unitSquare(title, series, "true vs. false positive rate; dotted: chance", canvas);
 }
 
 function calibrated(report: Report, canvas: Canvas): string[] {
@@ -85,10 +87,10 @@ function calibrated(report: Report, canvas: Canvas): string[] {
   );
   const title = `Calibration, layer ${report.layer}, Brier ${report.brier.toFixed(3)}`;
   const series = [{ points, marker: "●", place: 0.65 }];
-  return unitSquare(title, series, "share of label 1 against score; dotted: perfect", canvas);
+  return unitSquare(title, series, "share of label 1 vs. score; dotted: perfect", canvas);
 }
 
-/** A plot of shares against shares with its diagonal, and a word about its axes. */
+/** A plot from 0 to 1 on both axes with its diagonal and a caption. */
 function unitSquare(title: string, series: Series[], axes: string, canvas: Canvas): string[] {
   return [
     ...plot({ title, series, x: unit, y: unit, rows: 12, guides: { diagonal: true } }, canvas),
@@ -98,7 +100,7 @@ function unitSquare(title: string, series: Series[], axes: string, canvas: Canva
 
 const heights = " ▁▂▃▄▅▆▇█";
 
-/** Score histograms of both classes, above each other on one scale. */
+/** Score histograms of both classes, one above the other on the same scale. */
 function histogram(report: Report, canvas: Canvas): string[] {
   const bins = Math.min(50, Math.max(10, canvas.width - 20));
   const { zeros, ones } = classCounts(heldOut(report), bins);
@@ -111,12 +113,12 @@ function histogram(report: Report, canvas: Canvas): string[] {
   return [...rows, dim(`score    0${" ".repeat(bins - 2)}1`, canvas.colors)];
 }
 
-/** What the intervals of the table are. */
+/** Explains the table's intervals. */
 function explanation({ shuffled_labels: shuffled }: Report, canvas: Canvas): string[] {
   if (shuffled === undefined) return [];
   const words =
-    `95 %: bootstrap intervals over the held-out examples. shuffled: ${shuffled.permutations} probes of permuted ` +
-    "labels, their mean accuracy and its middle 95 %. p: the share of them with an AUROC at least as large.";
+    `95 %: bootstrap intervals over the held-out examples. shuffled: mean accuracy and middle 95 % of ${shuffled.permutations} probes ` +
+    "trained on permuted labels. p: the share of them with an AUROC at least as high.";
   return wrap(words, canvas.width).map((line) => dim(line, canvas.colors));
 }
 
@@ -164,7 +166,7 @@ function layerTable(reports: readonly Report[], best: Report, canvas: Canvas): s
 
 function worst(report: Report, canvas: Canvas): string[] {
   const misses = mostWrong(heldOut(report)).filter(({ error }) => error > 0.5);
-  const title = heading("Errors", `held-out examples that layer ${report.layer} gets wrong`, "", canvas);
+  const title = heading("Errors", `held-out examples misclassified at layer ${report.layer}`, "", canvas);
   if (misses.length === 0) return ["", title, "none"];
   const columns = [
     { title: "label" },

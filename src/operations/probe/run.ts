@@ -8,17 +8,17 @@ import { atLeastAsGood, bootstrapIntervals, type Interval, spreadOf } from "../.
 import { type ProbeFigures, type TrainedProbe, trainProbe } from "../../native/index.js";
 import type { Findings, OperationInput, Run } from "../run.js";
 
-/** Fits to shuffled labels that show how far their figures spread. */
+/** Number of fits to shuffled labels, whose spread shows the chance level. */
 const permutations = 100;
-/** Draws of a bootstrap interval. */
+/** Resamples of a bootstrap interval. */
 const resamples = 2000;
 
 type Report = ProbeResult["reports"][number];
 
 /**
- * Trains a linear probe at each selected layer on a row of each example, its last token's block output unless told otherwise, or
- * on every token's: logistic regression on activations standardised with the training examples' statistics, reported on
- * the held-out ones.
+ * Trains a linear probe at each selected layer on one activation per example (the last token's block output by default) or on
+ * every token's: logistic regression on activations standardized with the training set's statistics, evaluated on held-out
+ * examples.
  */
 export async function probe(input: OperationInput<ProbeConfig>): Promise<Findings<ProbeResult>> {
   const { config } = input;
@@ -46,7 +46,7 @@ export async function probe(input: OperationInput<ProbeConfig>): Promise<Finding
   return { ...(config.point && { point: config.point }), ...(config.rows && { rows: config.rows }), reports };
 }
 
-/** In double precision, so that the file's own arithmetic gives the reported scores. */
+/** In double precision, so that scores computed from the file equal the reported ones. */
 function writeWeights(
   { artifacts, config: { point } }: OperationInput<ProbeConfig>,
   layer: number,
@@ -62,7 +62,7 @@ function writeWeights(
   });
 }
 
-/** What each row scores, and whose it is: the result has the texts' alone. */
+/** The score of each activation, with its text and token; the result only has the texts' scores. */
 function writeRows(
   { artifacts }: OperationInput<ProbeConfig>,
   layer: number,
@@ -99,7 +99,7 @@ function report(
   };
 }
 
-/** Chance deals in texts, whose rows are alike: texts are drawn again, each with all its rows. */
+/** Activations of one text resemble each other, so the bootstrap resamples whole texts. */
 function byRow(
   examples: ProbeConfig["examples"],
   seed: number,
@@ -153,7 +153,7 @@ function figures(
   };
 }
 
-/** Of each text the mean of its rows' scores. */
+/** The mean score of each text's activations. */
 function meanScores(scores: Float64Array, texts: Int32Array, count: number): Float64Array {
   const sums = new Float64Array(count);
   const rows = new Float64Array(count);

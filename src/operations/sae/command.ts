@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { UsageError } from "../../cli/exit-code.js";
 import {
   type CommonOptions,
@@ -9,7 +9,7 @@ import {
   readPointOption,
   run,
 } from "../../cli/operation-command.js";
-import { integerBetween } from "../../cli/options.js";
+import { integerBetween, numberBetween } from "../../cli/options.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { type BlockPoint, saeArchitectures, textRows } from "../../contracts/names.js";
 
@@ -30,69 +30,77 @@ interface SaeOptions extends CommonOptions {
   threads?: number;
 }
 
-/** Steps of a training from an extraction: as many as a double counts. */
+/** Limit of the steps when training on an extraction: the largest exact integer. */
 const mostSteps = Number.MAX_SAFE_INTEGER;
 
-/** `tapline sae`: a sparse autoencoder, of examples by a Lab or of an extraction by this process. */
+/** `tapline sae`: trains a sparse autoencoder, on examples by a Lab or on an extraction in this process. */
 export default function register(program: Command): void {
-  experiment(program, "sae", "Train a sparse autoencoder: which directions does a block use?")
+  experiment(program, "sae", "Train a sparse autoencoder (SAE) on a block's activations.")
     .option(
       "--examples <file>",
-      "JSON, JSON Lines or CSV with text and split (train or test); - is standard input",
+      "JSON, JSON Lines or CSV with text and split (train or test); - reads standard input",
     )
     .option(
       "--from <folder>",
-      "an extraction, in place of examples and model: trained here, for as long as it takes",
+      "train on an extraction's folder instead of --examples and --model; runs in this process, without a time limit",
     )
     .addOption(
-      new Option("--architecture <name>", "what becomes of a feature (default: relu)").choices([
+      new Option("--architecture <name>", "activation function (default: relu)").choices([
         ...saeArchitectures,
       ]),
     )
     .addOption(
       new Option(
         "--rows <which>",
-        "of each text the last token's, the mean, the mean behind its prompt, or every token's (default: last; of an extraction all it has)",
+        "activations to use per text: the last token's, the mean, the mean over a response after its prompt, or every token's (default: last; with --from, all in the extraction)",
       ).choices([...textRows]),
     )
     .addOption(readPointOption())
     .option(
       "--features <number>",
-      `features of the autoencoder, ${limits.features_min} to ${limits.features}, from an extraction to ${limits.dictionary_features} (default: ${defaults.features})`,
+      `number of features, ${limits.features_min} to ${limits.features}, or up to ${limits.dictionary_features} with --from (default: ${defaults.features})`,
       integerBetween(limits.features_min, limits.dictionary_features),
     )
     .option(
       "--k <number>",
-      "for topk and batchtopk: features active in a row (default: 32, or a quarter of them)",
+      "for topk and batchtopk: active features per activation (default: 32, at most a quarter of the features)",
       integerBetween(1, limits.dictionary_features),
     )
     .option(
       "--steps <number>",
-      `optimiser steps, at most ${limits.steps}; from an extraction as many as wanted (default: ${defaults.steps})`,
+      `optimiser steps, at most ${limits.steps}; unlimited with --from (default: ${defaults.steps})`,
       integerBetween(1, mostSteps),
     )
     .option(
       "--batch <rows>",
-      "rows of a step (default: 2048, or all there are)",
+      "activations per step (default: 2048, or all if fewer)",
       integerBetween(1, limits.sae_batch),
     )
     .option(
       "--learning-rate <number>",
-      "Adam's (default: by features, steps and width; see the documentation)",
+      "Adam's learning rate (default: from features, steps and width; see the documentation)",
       numberBetween(0, 1),
     )
     .option(
       "--warmup <share>",
-      "of the steps, while the learning rate rises (default: 0.05)",
+      "share of the steps in which the learning rate rises from 0 (default: 0.05)",
       numberBetween(0, 1),
     )
-    .option("--decay <share>", "of the steps, while it falls to 0 (default: 0.2)", numberBetween(0, 1))
+    .option(
+      "--decay <share>",
+      "share of the steps in which it falls to 0 at the end (default: 0.2)",
+      numberBetween(0, 1),
+    )
     .option(
       "--sparsity <weight>",
-      "for relu and jumprelu: of the penalty on activations, or on their number",
+      "for relu and jumprelu: weight of the sparsity penalty (on activations or on their number)",
       numberBetween(0, limits.sae_sparsity),
     )
-    .option("--threads <number>", "with --from (default: all processors, at most 16)", integerBetween(1, 256))
+    .option(
+      "--threads <number>",
+      "with --from: number of threads (default: all processors, at most 16)",
+      integerBetween(1, 256),
+    )
     .addHelpText(
       "after",
       examples(`
@@ -102,7 +110,7 @@ export default function register(program: Command): void {
   tapline extract --data texts.jsonl --layers 12 --model ./model.gguf --out rows
   tapline sae --from rows --architecture topk --k 32 --features 16384 \\
     --steps 20000 --out trained
-What --from has finished in --out is kept: the same command goes on behind it.`),
+With --from, finished work in --out is kept: repeat the same command to resume.`),
     )
     .action((options: SaeOptions) =>
       options.from === undefined ? fromExamples(options) : fromRows(options),
@@ -110,7 +118,8 @@ What --from has finished in --out is kept: the same command goes on behind it.`)
 }
 
 async function fromExamples(options: SaeOptions): Promise<void> {
-  if (options.threads !== undefined) throw new UsageError("--threads: the Lab decides; it goes with --from.");
+  if (options.threads !== undefined)
+    throw new UsageError("--threads requires --from: otherwise the Lab chooses.");
   await run("sae", options, { examples: await contentOf(options.examples, "readExamples") });
 }
 
@@ -127,11 +136,11 @@ async function fromRows(options: SaeOptions): Promise<void> {
     if (options[name] !== undefined) {
       const flag = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
       throw new UsageError(
-        `--${flag} and --from: an extraction is trained on here, without a model or a Lab.`,
+        `--${flag} cannot be combined with --from, which needs neither a model nor a Lab.`,
       );
     }
   }
-  if (typeof options.out !== "string") throw new UsageError("--from: name a folder with --out.");
+  if (typeof options.out !== "string") throw new UsageError("--from requires a folder: use --out.");
   const { from, out, layers, seed = defaults.seed, threads } = options;
   const { features = defaults.features, steps = defaults.steps, learningRate: learning_rate } = options;
   const { architecture, rows, point, k, batch, warmup, decay, sparsity } = options;
@@ -148,12 +157,4 @@ async function fromRows(options: SaeOptions): Promise<void> {
     resolve(out),
     { threads, json: options.json === true, quiet: options.quiet === true },
   );
-}
-
-function numberBetween(least: number, most: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text);
-    if (text.trim() !== "" && value >= least && value <= most) return value;
-    throw new InvalidArgumentError(`It must be a number from ${least} to ${most}.`);
-  };
 }

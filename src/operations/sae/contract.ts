@@ -38,55 +38,55 @@ export const SaeSubmission = Type.Object(
     ...common,
     examples: optional.Array(SaeExample, {
       ...manyExamples,
-      description: `At least ${limits.examples_per_split_min} in each split, no text in both splits.`,
+      description: `At least ${limits.examples_per_split_min} per split, and no text in both splits.`,
     }),
     from: path(
-      "In place of `examples`: a folder on the Lab's machine, from the root, that an extraction was written into. Texts " +
-        "are held out by their content.",
+      "Instead of `examples`: absolute path of an extraction's folder on the Lab's machine. Texts " +
+        "are held out by a hash of their content.",
     ),
-    point: readPoint(" An extraction has its own."),
+    point: readPoint(" With `from`, the extraction determines it."),
     architecture: optional.Enum([...saeArchitectures], {
       description:
-        "relu (the default) with an L1 penalty; topk keeps the k most active features of a row; batchtopk those of a " +
-        "batch, then a threshold; jumprelu learns a threshold for each feature.",
+        "relu (the default) with an L1 penalty; topk keeps the k most active features per activation; batchtopk does so per " +
+        "batch, and uses a threshold after training; jumprelu learns a threshold for each feature.",
     }),
     rows: optional.Enum([...textRows], {
-      description: `${rowsText}, or every token's (all). An extraction has its own.`,
+      description: `${rowsText}, or every token's (all). With \`from\`, the extraction determines it.`,
     }),
     k: optional.Integer({
       minimum: 1,
       maximum: limits.dictionary_features,
-      description: "For topk and batchtopk: features that stay active in a row.",
+      description: "For topk and batchtopk: active features per activation.",
     }),
     batch: optional.Integer({
       minimum: 1,
       maximum: limits.sae_batch,
-      description: "Rows of an optimiser step.",
+      description: "Activations per optimizer step.",
     }),
     learning_rate: optional.Number({
       exclusiveMinimum: 0,
       maximum: 1,
-      description: "Adam's, after it has risen.",
+      description: "Adam's learning rate after warm-up.",
     }),
-    warmup: share("Share of the steps over which the learning rate rises from 0."),
-    decay: share("Share of the steps over which it falls to 0, at the end."),
+    warmup: share("Share of the steps in which the learning rate rises from 0."),
+    decay: share("Share of the steps in which it falls to 0 at the end."),
     sparsity: optional.Number({
       minimum: 0,
       maximum: limits.sae_sparsity,
       description:
-        "For relu and jumprelu: weight of the penalty, of the L1 term or of each active feature of a row.",
+        "For relu and jumprelu: weight of the penalty, on the L1 norm or on the number of active features per activation.",
     }),
     features: optional.Integer({
       minimum: limits.features_min,
       maximum: limits.features,
       default: defaults.features,
-      description: "Features of the autoencoder.",
+      description: "Number of features.",
     }),
     steps: optional.Integer({
       minimum: 1,
       maximum: limits.steps,
       default: defaults.steps,
-      description: "Optimiser steps.",
+      description: "Optimizer steps.",
     }),
   },
   {
@@ -102,19 +102,21 @@ export const SaeReport = Type.Object(
   {
     layer: Type.Integer(),
     excluded: optional.Object(Excluded.properties, {
-      description: "Activations that were left out of the means, or of the rows to train on.",
+      description: "Activations excluded from means or from training.",
     }),
     architecture: Type.Enum([...saeArchitectures]),
     held_out_mse: Type.Number(),
     train_mse: Type.Number({
       description:
-        "Of the finished dictionary, on its training data; of a training in batches over training.evaluated_train_rows rows.",
+        "Error of the trained dictionary on its training data; for training in batches, over training.evaluated_train_rows activations.",
     }),
     explained_variance: Type.Union([Type.Number(), Type.Null()], {
-      description: "On held-out examples; null, with a note, where these do not vary.",
+      description: "On held-out examples; null, with a note, if these do not vary.",
     }),
-    mean_active: Type.Number({ description: "Features active on a held-out example, on average." }),
-    dead_features: Type.Integer({ description: "Features active on no held-out example." }),
+    mean_active: Type.Number({ description: "Mean number of active features per held-out example." }),
+    dead_features: Type.Integer({
+      description: "Number of features that are active on no held-out example.",
+    }),
     dead_fraction: Type.Number(),
     losses: Type.Array(Type.Object({ step: Type.Integer(), loss: Type.Number() })),
     features: Type.Array(
@@ -126,20 +128,20 @@ export const SaeReport = Type.Object(
       }),
       {
         description:
-          "The 16 most active on held-out data; activations are those of the files, whose decoder rows have length 1.",
+          "The 16 most active on held-out data. Activations match the weight files, whose decoder rows have norm 1.",
       },
     ),
     training: optional.Object(
       {
         k: Type.Optional(Type.Integer()),
         steps: Type.Integer(),
-        batch: Type.Integer({ description: "Rows of a step." }),
+        batch: Type.Integer({ description: "Activations per step." }),
         train_rows: Type.Integer(),
         held_out_rows: Type.Integer(),
-        evaluated_rows: Type.Integer({ description: "Held-out rows that the figures are of." }),
+        evaluated_rows: Type.Integer({ description: "Held-out activations used for evaluation." }),
         evaluated_train_rows: optional.Integer({
           description:
-            "Training rows that train_mse is the mean of: all, or the first of the shuffled order.",
+            "Training activations over which train_mse is the mean: all, or the first in shuffled order.",
         }),
         learning_rate: Type.Number(),
         sparsity: Type.Number(),
@@ -150,16 +152,19 @@ export const SaeReport = Type.Object(
             mean_active: Type.Number(),
             dead_features: Type.Integer(),
           }),
-          { description: "Held-out figures on the way." },
+          { description: "Held-out evaluations during training." },
         ),
         densities: Type.Array(Type.Object({ least: Type.Number(), features: Type.Integer() }), {
           description:
-            "Features by the share of held-out rows in which they fire: how many from `least` to the next bin's.",
+            "Features by the share of held-out activations on which they fire: each bin counts from its `least` to the next bin's.",
         }),
       },
-      { title: "SaeTraining", description: "Of a training in batches; losses are its batches' errors." },
+      {
+        title: "SaeTraining",
+        description: "Details of training in batches; losses are those of the batches.",
+      },
     ),
-    note: Type.Optional(Type.String({ description: "Why a figure is null." })),
+    note: Type.Optional(Type.String({ description: "Why a value is null." })),
   },
   { title: "SaeReport" },
 );
@@ -179,23 +184,20 @@ export type SaeResult = Static<typeof SaeResult>;
 type Undefinable<T> = { [K in keyof T]: T[K] | undefined };
 type SaeSettings = Pick<SaeConfig, "architecture" | "features" | "k" | "sparsity" | "warmup" | "decay">;
 
-/** What of an autoencoder's settings goes together. @throws InvalidInput */
+/** Checks which settings can be combined. @throws InvalidInput */
 export function checkSaeSettings(settings: Undefinable<SaeSettings>): void {
   const { architecture = "relu", features = 0, k, sparsity, warmup = 0, decay = 0 } = settings;
   const keepsK = architecture === "topk" || architecture === "batchtopk";
   if (k !== undefined && !keepsK)
-    throw new InvalidInput("k", `is for topk and batchtopk, not for ${architecture}.`);
+    throw new InvalidInput("k", `applies to topk and batchtopk, not to ${architecture}.`);
   if (k !== undefined && k > features) {
-    throw new InvalidInput("k", `must be at most the ${features} features, got ${k}.`);
+    throw new InvalidInput("k", `must be at most the number of features (${features}), got ${k}.`);
   }
   if (sparsity !== undefined && keepsK) {
-    throw new InvalidInput("sparsity", `is for relu and jumprelu; ${architecture} has k.`);
+    throw new InvalidInput("sparsity", `applies to relu and jumprelu; use k for ${architecture}.`);
   }
   if (warmup + decay > 1) {
-    throw new InvalidInput(
-      "warmup",
-      `and decay are shares of the steps, together at most 1; got ${warmup + decay}.`,
-    );
+    throw new InvalidInput("warmup", `and decay must sum to at most 1, got ${warmup + decay}.`);
   }
 }
 
@@ -207,7 +209,7 @@ export default {
   check(config: SaeConfig): void {
     const { examples, from, rows } = config;
     if ((examples === undefined) === (from === undefined)) {
-      throw new InvalidInput("examples", "give either examples or from.");
+      throw new InvalidInput("examples", "or from is required, but not both.");
     }
     if (examples !== undefined) {
       checkPrompts(examples, rows);

@@ -1,7 +1,7 @@
 import type { SaeResult } from "../../contracts/index.js";
 import { greatestActivation, shadeOf } from "../../findings/features.js";
 import type { Figure } from "../../findings/figure.js";
-import { dataOf } from "../../findings/figure.js";
+import { dataOf, tabled } from "../../findings/figure.js";
 import { figureOf, percent } from "../../findings/numbers.js";
 import { glimpse, Html, html } from "../../report/markup.js";
 import type { Findings, Passage } from "../../report/parts.js";
@@ -16,13 +16,13 @@ export function saeFindings({ reports }: SaeResult): Findings {
     summary: sorted.map(
       (report) =>
         (report.explained_variance === null
-          ? `Layer ${report.layer}: the held-out block outputs are all alike, so there is no variance to explain, with `
+          ? `Layer ${report.layer}: the held-out block outputs are identical, so there is no variance to explain, with `
           : `Layer ${report.layer}: the autoencoder explains ${percent(report.explained_variance)} of the held-out variance with `) +
-        `${figureOf(report.mean_active)} active features a ${rowOf(report)}; ${report.dead_features} (${percent(report.dead_fraction)}) are active on none.`,
+        `${figureOf(report.mean_active)} active features per ${rowOf(report)}; ${report.dead_features} (${percent(report.dead_fraction)}) are active on none.`,
     ),
     cautions: [
-      "A readout is not causal evidence. A feature is a direction that helps to rebuild these activations; that it fires on texts that look alike to us does not show that the model uses it, and steering with features is a different experiment.",
-      `${inBatches ? "" : "A few hundred texts, their last tokens, and a small autoencoder: "}${inBatches ? "A" : "a"}nother seed, size or set of texts finds other features. Explained variance and the share of dead features say how far the features can stand for the block at all.`,
+      "A readout is not causal evidence. A feature is a direction that helps to reconstruct these activations. Firing on texts that look similar to us does not show that the model uses it; to test that, steer with it.",
+      `${inBatches ? "" : "A few hundred texts, their last tokens, and a small autoencoder: "}${inBatches ? "A" : "a"} different seed, size or set of texts finds different features. Explained variance and the share of dead features show how well the features represent the block at all.`,
     ],
     parts: [
       losses(sorted),
@@ -34,41 +34,37 @@ export function saeFindings({ reports }: SaeResult): Findings {
   };
 }
 
-/** What a report's features fire on. */
-const rowOf = ({ training }: Report) => (training === undefined ? "text" : "row");
+/** The unit on which a report's features fire. */
+const rowOf = ({ training }: Report) => (training === undefined ? "text" : "activation");
 
-/** How many features fire how often: one that fires in nearly every row tells little, one in none nothing. */
+/** Features by firing frequency: those that fire on nearly every activation say little, dead ones nothing. */
 function densities(reports: Report[]): Figure {
   const bins = reports.flatMap(({ layer, training }) =>
     (training?.densities ?? []).map((bin) => ({ layer, share: bin.least, count: bin.features })),
   );
   return {
     id: "densities",
-    title: "How often features fire",
+    title: "Firing frequency",
     description:
-      "Features by the share of held-out rows in which they fire, on a logarithmic scale. Features on the far right fire " +
-      "nearly everywhere; those that fire in no row are not drawn.",
+      "Features by the share of held-out activations on which they fire, on a logarithmic scale. Features on the far right fire " +
+      "nearly everywhere; dead features are not drawn.",
     chart: {
       kind: "lines",
       x: "share",
       y: "features",
       series: "layer",
-      xAxis: "share of held-out rows, power of ten",
+      xAxis: "share of held-out activations, power of ten",
       yAxis: "features",
       logarithmic: false,
     },
-    ...dataOf(bins, {
-      layer: ["layer", (one) => layerName(one.layer)],
-      share: ["share of rows, power of ten", (one) => Math.log10(one.share)],
-      features: ["features", (one) => one.count],
+    ...tabled(bins, {
+      layer: ["layer", (one) => layerName(one.layer), String],
+      share: ["share of activations, power of ten", (one) => Math.log10(one.share), figureOf],
+      features: ["features", (one) => one.count, String],
     }),
     details: bins.map(
-      ({ layer, share, count }) => `layer ${layer}\n${count} features from ${percent(share)} on`,
+      ({ layer, share, count }) => `layer ${layer}\n${count} features from ${percent(share)}`,
     ),
-    table: {
-      head: ["layer", "from a share of", "features"],
-      rows: bins.map(({ layer, share, count }) => [String(layer), figureOf(share), String(count)]),
-    },
   };
 }
 
@@ -80,7 +76,7 @@ function losses(reports: Report[]): Figure {
   return {
     id: "loss",
     title: "Training loss",
-    description: `${reports.some(({ training }) => training !== undefined) ? "Reconstruction error of the batches" : "Reconstruction error plus L1 penalty on the training texts, every ten steps"}${positive ? ", on a logarithmic scale" : ""}. A line that still falls at its end asks for more steps.`,
+    description: `${reports.some(({ training }) => training !== undefined) ? "Reconstruction error of the batches" : "Reconstruction error plus L1 penalty on the training texts, every ten steps"}${positive ? ", on a logarithmic scale" : ""}. If a line is still falling at its end, train for more steps.`,
     chart: {
       kind: "lines",
       x: "step",
@@ -90,16 +86,12 @@ function losses(reports: Report[]): Figure {
       yAxis: "loss",
       logarithmic: positive,
     },
-    ...dataOf(points, {
-      layer: ["layer", (one) => layerName(one.layer)],
-      step: ["step", (one) => one.step],
-      loss: ["loss", (one) => one.loss],
+    ...tabled(points, {
+      layer: ["layer", (one) => layerName(one.layer), String],
+      step: ["step", (one) => one.step, String],
+      loss: ["loss", (one) => one.loss, figureOf],
     }),
     details: points.map(({ layer, step, loss }) => `layer ${layer}, step ${step}\nloss ${figureOf(loss)}`),
-    table: {
-      head: ["layer", "step", "loss"],
-      rows: points.map(({ layer, step, loss }) => [String(layer), String(step), figureOf(loss)]),
-    },
   };
 }
 
@@ -114,9 +106,9 @@ function quality(reports: Report[]): Figure {
     reports.length > 1 ? `${layerName(layer)}, ${measure}` : measure;
   return {
     id: "quality",
-    title: "Explained and dead",
+    title: "Explained variance and dead features",
     description:
-      "The share of the held-out variance that the features rebuild, and the share of features that are active on " +
+      "The share of the held-out variance that the features explain, and the share of features that are active on " +
       "no held-out text.",
     chart: {
       kind: "bars",
@@ -132,7 +124,7 @@ function quality(reports: Report[]): Figure {
     }),
     details: bars.map((bar) => `${layerName(bar.layer)}\n${bar.measure}  ${percent(bar.value)}`),
     table: {
-      head: ["layer", "explained variance", "held-out MSE", "training MSE", "active a text", "dead"],
+      head: ["layer", "explained variance", "held-out MSE", "training MSE", "active per text", "dead"],
       rows: reports.map((report) => [
         String(report.layer),
         report.explained_variance === null ? "–" : percent(report.explained_variance),
@@ -159,8 +151,8 @@ function features(reports: Report[]): Figure {
     id: "features",
     title: "Features",
     description:
-      "The most active features of each layer: on which share of the held-out texts each fires, against its mean " +
-      "activation over them. On the right are features that are nearly always on.",
+      "The most active features of each layer: the mean activation of each against the share of held-out texts on which " +
+      "it fires. Features on the right are nearly always on.",
     chart: {
       kind: "scatter",
       x: "frequency",
@@ -170,27 +162,17 @@ function features(reports: Report[]): Figure {
       xAxis: "share of texts on which it is active",
       yAxis: "mean activation",
     },
-    ...dataOf(points, {
-      layer: ["layer", (one) => layerName(one.layer)],
-      feature: ["feature", (one) => one.feature],
-      frequency: ["frequency", (one) => one.frequency],
-      mean: ["mean activation", (one) => one.mean],
-      example: ["top example", (one) => one.example],
+    ...tabled(points, {
+      layer: ["layer", (one) => layerName(one.layer), String],
+      feature: ["feature", (one) => one.feature, String],
+      frequency: ["frequency", (one) => one.frequency, percent],
+      mean: ["mean activation", (one) => one.mean, figureOf],
+      example: ["top example", (one) => one.example, String],
     }),
     details: points.map(
       ({ layer, feature, mean, frequency, example }) =>
         `layer ${layer}, feature ${feature}\nactive on ${percent(frequency)}, mean ${figureOf(mean)}\n${example}`,
     ),
-    table: {
-      head: ["layer", "feature", "frequency", "mean activation", "top example"],
-      rows: points.map(({ layer, feature, mean, frequency, example }) => [
-        String(layer),
-        String(feature),
-        percent(frequency),
-        figureOf(mean),
-        example,
-      ]),
-    },
   };
 }
 
@@ -201,9 +183,9 @@ function topFeatures({ layer, features, training }: Report): Passage {
     title: `Top examples at layer ${layer}`,
     description:
       training === undefined
-        ? "For each feature the held-out texts on which it is most active. The bar shows the activation at the " +
-          "text's last token, the only one that this experiment reads; a full bar is the strongest of the layer."
-        : "For each feature the held-out rows in which it is most active, by their texts. A full bar is the strongest of the layer.",
+        ? "The held-out texts on which each feature is most active. The bar shows the activation at the " +
+          "text's last token, the only one used in this experiment; a full bar is the layer's strongest activation."
+        : "The texts of the held-out activations on which each feature is strongest. A full bar is the layer's strongest activation.",
     get body() {
       return html`<div class="features">${features.map(
         ({ feature, mean, frequency, examples }) => html`<section class="feature">

@@ -11,27 +11,22 @@ import { layersAsked, type Picture } from "../picture.js";
 
 type Report = SaeResult["reports"][number];
 
-/** Examples shown of a feature. */
+/** Examples shown per feature. */
 const examplesShown = 2;
 
 /**
- * An SAE job: loss curves, what the autoencoder keeps and what it wastes, and its most active features.
- * @param total features of the autoencoder
+ * An SAE job: loss curves, reconstruction quality and dead features, and the most active features.
+ * @param total number of features
  */
 export function saePicture(result: Pick<SaeResult, "reports">, total: number, canvas: Canvas): string[] {
   const reports = [...result.reports].sort((a, b) => a.layer - b.layer);
-  // All features of one layer, a few of each of many.
+  // All features of a single layer, or a few of each of several.
   const featuresShown = reports.length === 1 ? 16 : reports.length === 2 ? 8 : 4;
   return [
-    heading("Training", "loss against step, logarithmic", "", canvas),
+    heading("Training", "loss by step, logarithmic", "", canvas),
     ...losses(reports, canvas),
     "",
-    heading(
-      "Held out",
-      "how well the features rebuild activations that they were not trained on",
-      "",
-      canvas,
-    ),
+    heading("Held out", "how well the features reconstruct activations not used in training", "", canvas),
     ...summary(reports, total, canvas),
     ...reports.flatMap(({ layer, note }) =>
       note === undefined

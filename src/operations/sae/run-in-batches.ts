@@ -12,8 +12,8 @@ import { extract } from "../extract/run.js";
 import type { Findings, OperationInput } from "../run.js";
 
 /**
- * Trains a dictionary in batches of rows for each selected layer: of an extraction, or of the examples, which are
- * extracted for it. Its weights are written in the Lab's layout and, where there is one layer, in SAELens's.
+ * Trains a dictionary in batches for each selected layer, on an extraction or on the examples, which are extracted first.
+ * Writes the weights in the Lab's layout and, for a single layer, in SAELens's.
  */
 export async function batchSae(input: OperationInput<SaeConfig>): Promise<Findings<SaeResult>> {
   const { from, examples } = input.config;

@@ -7,12 +7,11 @@ import { writeSafetensors } from "../../lab/safetensors.js";
 import { type TrainedSae, trainSae } from "../../native/index.js";
 import type { Findings, OperationInput, Run } from "../run.js";
 
-const constantNote =
-  "The held-out block outputs are all alike, so there is no variance of which a share could be explained.";
+const constantNote = "The held-out block outputs are identical, so there is no variance to explain.";
 
 /**
- * Trains a sparse autoencoder on the block outputs of each selected layer, and reports it on what was held out: a small
- * one (ReLU encoder, linear decoder, L1) on one row of each example at once, where nothing else was asked for.
+ * Trains a sparse autoencoder on the block outputs of each selected layer, and evaluates it on held-out data. By default a
+ * small one (ReLU encoder, linear decoder, L1) on one activation per example, all in one batch.
  */
 export async function sae(input: OperationInput<SaeConfig>): Promise<Findings<SaeResult>> {
   const { config } = input;
@@ -34,11 +33,11 @@ export async function sae(input: OperationInput<SaeConfig>): Promise<Findings<Sa
   return { ...(config.point && { point: config.point }), ...(config.rows && { rows: config.rows }), reports };
 }
 
-/** Whether it is the autoencoder of one batch: a row of each example, ReLU, nothing said of the steps. */
+/** Whether it can be trained in one batch: one activation per example, ReLU, no settings for batches. */
 function isSmall(config: SaeConfig): config is SaeExamplesConfig {
   const { examples, architecture, rows, batch, learning_rate, warmup, decay, sparsity } = config;
-  const said = [batch, learning_rate, warmup, decay, sparsity].some((value) => value !== undefined);
-  return examples !== undefined && (architecture ?? "relu") === "relu" && rows !== "all" && !said;
+  const batched = [batch, learning_rate, warmup, decay, sparsity].some((value) => value !== undefined);
+  return examples !== undefined && (architecture ?? "relu") === "relu" && rows !== "all" && !batched;
 }
 
 async function writeWeights(

@@ -30,7 +30,7 @@ export default {
         })),
       }));
       yield [
-        `most steps of the loss and all but ${examples} examples of a feature, ${most} characters of each`,
+        `most steps of the loss and all but ${examples} examples per feature, ${most} characters of each`,
         { ...whole, reports },
       ];
     }

@@ -103,7 +103,7 @@ test("Ctrl-C: one sentence, and what has arrived stays", async () => {
   pull.child.kill("SIGINT");
   const { code, stderr } = await pull.ended;
   assert.is(code, 1);
-  assert.is(sentence(stderr), "tapline: Stopped; the next pull continues here.");
+  assert.is(sentence(stderr), "tapline: Stopped. Run pull again to resume.");
   assert.equal(await readdir(blobs()), [`${hash}.tapline.incomplete`]);
 });
 

@@ -174,7 +174,7 @@ inBrowser(
     await picture(page, "probe");
     await page.getByRole("combobox", { name: "measured of each text" }).selectOption("every token's row");
     await page.getByRole("button", { name: "Train and evaluate" }).click();
-    const single = page.getByRole("figure", { name: "Single rows by layer" });
+    const single = page.getByRole("figure", { name: "Single activations by layer" });
     await single.locator("svg").first().waitFor();
     await page
       .getByRole("region", { name: "Result" })

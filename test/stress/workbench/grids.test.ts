@@ -72,7 +72,7 @@ inBrowser(
     await page.getByRole("textbox", { name: "strengths" }).fill("0, 0.8");
     await page.getByRole("button", { name: /^Measure effect/ }).click();
     const effect = page.getByRole("figure", { name: "Effect by layer and strength" });
-    const control = page.getByRole("figure", { name: "The same with random vectors" });
+    const control = page.getByRole("figure", { name: "Control: random vectors" });
     await control.locator("svg").last().waitFor();
     await until(async () => (await page.getByText(/cells are there/).count()) === 0);
     await until(async () => (await cells(effect).count()) === 4, "two layers and two strengths");
@@ -101,9 +101,9 @@ inBrowser(
     const answer = (row: number) => chosen.locator("tbody tr").nth(row).locator("td").nth(2).textContent();
     assert.is.not(await answer(1), await answer(0), "another answer than the model's own");
 
-    const script = page.getByRole("region", { name: "Dose and response" }).getByText("As a script").first();
+    const script = page.getByRole("region", { name: "Dose-response" }).getByText("As a script").first();
     // With a key: the pictures above may still move it.
-    await page.getByRole("figure", { name: "Dose and response" }).locator("svg").last().waitFor();
+    await page.getByRole("figure", { name: "Dose-response" }).locator("svg").last().waitFor();
     await script.press("Enter");
     const code = page.locator("details.code[open]");
     await code.getByRole("button", { name: "Python" }).click();
@@ -141,7 +141,7 @@ inBrowser(
       .waitFor();
     const byLayer = page.getByRole("figure", { name: "Furthest recovery by layer" });
     await byLayer.locator(".chart > svg").first().waitFor();
-    assert.match((await byLayer.textContent()) ?? "", /random change as long/);
+    assert.match((await byLayer.textContent()) ?? "", /norm-matched random change/);
     const [, ...rows] = await saved(page, "Recovery by layer and head", /^<svg .*h0/s);
     assert.ok(rows.length >= 3 * 2, `${rows.length} heads`);
     await heads.locator(".chart").focus();
@@ -195,13 +195,17 @@ inBrowser(
     await page.getByRole("combobox", { name: "Lens", exact: true }).selectOption("jacobian");
     await page.getByRole("textbox", { name: "layers" }).fill("3, 5");
     await page.getByRole("button", { name: "Inspect", exact: true }).click();
-    const lens = page.getByRole("figure", { name: "What the lenses read" });
+    const lens = page.getByRole("figure", { name: "Lens readings" });
     await cells(lens).first().waitFor();
     assert.is(await cells(lens).count(), 2 * 2 * 6);
     await lens.getByLabel("Colour by").selectOption("divergence");
     await page.waitForURL(({ searchParams }) => searchParams.get("by") === "divergence");
     await until(async () => /KL/.test((await lens.locator(".legend").textContent()) ?? ""));
-    await page.getByRole("figure", { name: "How near to the output" }).locator("svg").last().waitFor();
+    await page
+      .getByRole("figure", { name: "Distance to the output by layer" })
+      .locator("svg")
+      .last()
+      .waitFor();
     await page.reload();
     await cells(lens).first().waitFor();
     const kept = page.getByRole("combobox", { name: "Lens", exact: true });

@@ -74,7 +74,7 @@ async function inspectAndPatch(page: Page): Promise<void> {
   await page.getByRole("figure", { name: "Attention of layer" }).locator("svg").last().waitFor();
   await tabTo(page, /^Colour by/);
   await page.keyboard.press("ArrowDown");
-  await page.locator(".legend", { hasText: "entropy of what is read, in nats" }).waitFor();
+  await page.locator(".legend", { hasText: "entropy of the reading, in nats" }).waitFor();
   await tabTo(page, /^Logit lens$/, "div");
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("Enter");

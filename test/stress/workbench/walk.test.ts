@@ -41,7 +41,9 @@ async function tapline(): Promise<string> {
   for await (const chunk of command.stdout as AsyncIterable<Buffer>) {
     said += chunk.toString();
     const [, link] =
-      /Open this link in a browser on this machine, once, within ten minutes:\n {2}(\S+)\n/.exec(said) ?? [];
+      /Open this link in a browser on this machine. It works once, within ten minutes:\n {2}(\S+)\n/.exec(
+        said,
+      ) ?? [];
     if (link !== undefined) return link;
   }
   throw new Error(`The command ended without a link: ${said}`);

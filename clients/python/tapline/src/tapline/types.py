@@ -1,4 +1,4 @@
-"""What the services accept and answer, for type checkers: each is a plain dictionary.
+"""Requests and responses of the services, for type checkers: each is a plain dictionary.
 
 Generated from src/contracts and src/operations by `npm run generate`.
 """
@@ -39,20 +39,20 @@ class Health(TypedDict):
 
 
 class PatchGrowth(TypedDict):
-    """What of a patch sweep is known while it runs; told of a single job, not in lists."""
+    """Partial results of a running patch sweep; included for a single job, not in lists."""
 
     pair: int
-    """Index of the pair that is being patched."""
+    """Index of the pair being patched."""
     pairs: int
     layers: list[int]
     points: list[ChangedPoint]
     positions: list[int]
     """Token indices of this pair."""
     clean: list[str]
-    """The tokens there."""
+    """The tokens at these positions."""
     corrupted: list[str]
     recovery: list[float | None]
-    """Layer by layer, point by point; None where it is still to be computed."""
+    """Layer by layer, point by point; None if not computed yet."""
 
 
 class _ProgressRequired(TypedDict):
@@ -88,9 +88,9 @@ class JobSummary(_JobSummaryRequired, total=False):
 
 class InspectSubmissionAttention(TypedDict, total=False):
     layers: list[int]
-    """Blocks whose attention is kept; otherwise the submission's layers."""
+    """Blocks whose attention is recorded. Default: the submission's layers."""
     heads: list[int]
-    """Of each of them; otherwise all."""
+    """Heads of each of these blocks. Default: all."""
 
 
 class _InspectSubmissionRequired(TypedDict):
@@ -102,7 +102,7 @@ class _InspectSubmissionRequired(TypedDict):
 
 
 class InspectSubmission(_InspectSubmissionRequired, total=False):
-    """Look inside one forward pass over a prompt."""
+    """Inspect one forward pass over a prompt."""
 
     revision: str
     """Pins a hub revision."""
@@ -115,29 +115,30 @@ class InspectSubmission(_InspectSubmissionRequired, total=False):
     seed: int
     """Experiment seed."""
     target_token: str
-    """Text that encodes to exactly one token, without special tokens: the lens tells its probability and rank
-    at every token."""
+    """Text that encodes to exactly one token, without special tokens. The lens reports its probability and
+    rank at every token."""
     follow_answer: bool
-    """In its place: probability and rank of the model's own answer after the last token."""
+    """Instead of target_token: report the probability and rank of the model's own answer, after the last
+    token only."""
     lens: str
-    """A lens that is kept by name (tapline lens): read each of the layers through it, too, before the model's
-    own final norm and head."""
+    """Name of a saved lens (see `tapline lens`): also read each layer through it, before the model's own
+    final norm and output head."""
     measures: bool
-    """Also the entropy of what is read at each token, and how far the model's output is from it (KL), both in
-    nats. With a lens unless told otherwise."""
+    """Also report each reading's entropy and its KL divergence from the model's output, both in nats.
+    Default: only if lens is given."""
     points: list[Literal["block_in", "attn_out", "mid", "ffn_out"]]
-    """Points of each of the layers beside its output: block_in, the residual stream before it; attn_out, what
-    attention adds; mid, the stream then; ffn_out, what the MLP or the experts add. A model that has one of
-    them not is refused."""
+    """Hook points inside each layer, in addition to its output: block_in, the residual stream into it;
+    attn_out, what attention adds; mid, the residual stream after attention; ffn_out, what the MLP or the
+    experts add. Models without one of these points are rejected."""
     attention: InspectSubmissionAttention
-    """How much each token reads of each, after the softmax, as attention.npz, [heads, tokens, tokens] a
-    layer, with what each head read; and what each head looks at, as figures."""
+    """Attention weights after the softmax, as attention.npz ([heads, tokens, tokens] per layer, with the
+    heads' outputs), and a summary of what each head attends to."""
     routing: bool
-    """Of models with experts: also which experts each of the layers chose for each token, and their weights,
-    as routing.npz. A model or a layer without a router that can be read is refused."""
+    """For mixture-of-experts models: also record which experts each layer chose for each token, and their
+    weights, as routing.npz. Models and layers without a readable router are rejected."""
     decompose: bool
-    """Also the direct contribution of every block's attention and MLP to one logit after the last token: the
-    target's, or that of the model's answer."""
+    """Direct logit attribution: also report the direct contribution of every block's attention and MLP to one
+    logit after the last token, the target's or the model's answer's."""
 
 
 class Candidate(TypedDict):
@@ -147,7 +148,7 @@ class Candidate(TypedDict):
 
 
 class Standing(TypedDict):
-    """Where a token stands in a prediction over the whole vocabulary."""
+    """A token's rank and probability in a prediction over the whole vocabulary."""
 
     probability: float
     rank: int
@@ -156,36 +157,36 @@ class Standing(TypedDict):
 
 class _TranslatedReadingRequired(TypedDict):
     predictions: list[list[Candidate]]
-    """The top 3 candidates, one list a token."""
+    """The top 3 candidates, one list per token."""
 
 
 class TranslatedReading(_TranslatedReadingRequired, total=False):
-    """What the named lens reads of a block's output."""
+    """The named lens's readings of a block's output."""
 
     target: list[Standing]
-    """As of the logit lens."""
+    """As for the logit lens."""
     entropies: list[float]
-    """Entropy of what is read at each token, in nats."""
+    """Entropy of the reading at each token, in nats."""
     divergences: list[float]
-    """How far the model's output at each token is from it: KL(output, reading), in nats."""
+    """KL(output ‖ reading) at each token, in nats."""
 
 
 class _InspectLayerRequired(TypedDict):
     layer: int
     norms: list[float]
-    """L2 norm of the block output, one a token."""
+    """L2 norm of the block output, one per token."""
 
 
 class InspectLayer(_InspectLayerRequired, total=False):
     predictions: list[list[Candidate]]
-    """Logit lens: the top 3 candidates, one list a token."""
+    """Logit lens: the top 3 candidates, one list per token."""
     target: list[Standing]
-    """Logit lens: where the target token stands, one a token where the request named it; of the model's
-    answer, after the last token alone."""
+    """Logit lens: rank and probability of the target token, one per token if the request named it. For the
+    model's answer: after the last token only."""
     entropies: list[float]
-    """Entropy of what is read at each token, in nats."""
+    """Entropy of the reading at each token, in nats."""
     divergences: list[float]
-    """How far the model's output at each token is from it: KL(output, reading), in nats."""
+    """KL(output ‖ reading) at each token, in nats."""
     translated: TranslatedReading
     note: str
     """Why there are no predictions."""
@@ -195,20 +196,21 @@ class _InspectPointRequired(TypedDict):
     layer: int
     point: Literal["block_in", "attn_out", "mid", "ffn_out"]
     norms: list[float]
-    """L2 norm, one a token."""
+    """L2 norm, one per token."""
 
 
 class InspectPoint(_InspectPointRequired, total=False):
-    """A point inside a block."""
+    """A hook point inside a block."""
 
     predictions: list[list[Candidate]]
-    """Logit lens, of block_in and mid: what is added to the stream is no state to predict from."""
+    """Logit lens for block_in and mid. attn_out and ffn_out have none, because they are only added to the
+    residual stream."""
     target: list[Standing]
-    """As of a layer."""
+    """As for a layer."""
     entropies: list[float]
-    """Entropy of what is read at each token, in nats."""
+    """Entropy of the reading at each token, in nats."""
     divergences: list[float]
-    """How far the model's output at each token is from it: KL(output, reading), in nats."""
+    """KL(output ‖ reading) at each token, in nats."""
 
 
 class Read(TypedDict):
@@ -217,21 +219,21 @@ class Read(TypedDict):
 
 
 class AttentionHead(TypedDict):
-    """What a head looks at: shares of its attention in this text."""
+    """What a head attends to: shares of its attention in this text."""
 
     layer: int
     head: int
     previous: float | None
-    """What tokens read of the token before them, on average."""
+    """Attention to the previous token, mean over tokens."""
     first: float | None
-    """What tokens read of the first one, where a head rests, on average."""
+    """Attention to the first token, where idle heads park, mean over tokens."""
     own: float
-    """What tokens read of themselves, on average."""
+    """Attention of tokens to themselves, mean over tokens."""
     induction: float | None
-    """What a token that was there before reads of the token behind its first occurrence; None where none
-    comes again, on average."""
+    """Attention of a repeated token to the token after its first occurrence; None if no token is repeated,
+    mean over tokens."""
     last: list[Read]
-    """What the last token reads most."""
+    """The positions that the last token attends to most."""
 
 
 class Routing(TypedDict):
@@ -241,13 +243,13 @@ class Routing(TypedDict):
     experts: int
     """Experts to choose from."""
     used: int
-    """Experts of a token."""
+    """Experts per token."""
     shares: list[float]
-    """Of each expert, its share of all choices in this text; they sum to 1."""
+    """Each expert's share of all choices in this text; the shares sum to 1."""
     chosen: list[list[int]]
-    """Of each token its experts, the best first."""
+    """The experts of each token, best first."""
     weights: list[list[float]]
-    """What the layer multiplies their outputs by."""
+    """The weights of their outputs."""
 
 
 class BlockContributions(TypedDict):
@@ -257,21 +259,21 @@ class BlockContributions(TypedDict):
 
 
 class Decomposition(TypedDict):
-    """Direct contributions to one logit (direct logit attribution), with the final norm's scale kept as it
-    is."""
+    """Direct logit attribution: direct contributions to one logit, with the final norm's scale frozen."""
 
     target_token: str
     target_token_id: int
     logit: float
-    """The model's own, after the last token."""
+    """The model's logit after the last token."""
     sum: float
-    """Of everything below. What it differs by is the rounding of the model's own product."""
+    """Sum of all contributions below. It differs from the logit only by rounding in the model's output
+    head."""
     embedding: float
-    """Of what goes into the first block."""
+    """Contribution of the input to the first block."""
     constant: float
-    """Of the final norm's and the head's biases."""
+    """Contribution of the biases of the final norm and the output head."""
     blocks: list[BlockContributions]
-    """Every block, from the first."""
+    """All blocks, in order."""
 
 
 class InspectLens(TypedDict):
@@ -333,16 +335,16 @@ class _InspectResultRequired(TypedDict):
 
 class InspectResult(_InspectResultRequired, total=False):
     points: list[InspectPoint]
-    """Layer by layer, and point by point, as asked for."""
+    """In the order of `layers`, then `points`."""
     attention: list[AttentionHead]
-    """Layer by layer, and head by head, as asked for."""
+    """Layer by layer, then head by head, in the requested order."""
     routing: list[Routing]
-    """Layer by layer, as asked for."""
+    """Layer by layer, in the requested order."""
     decomposition: Decomposition
     lens: InspectLens
     """The saved lens that was used."""
     target_token: str
-    """The token that the lens follows, where one was asked for."""
+    """The token that the lens tracks, if requested."""
     target_token_id: int
 
 
@@ -368,71 +370,73 @@ class CompareSubmission(_CompareSubmissionRequired, total=False):
     prompt: str
     """Raw text; no chat template is applied."""
     intervention: Literal["scale", "ablate", "patch", "steer", "project_out", "clamp", "swap"]
-    """How a row h of the block output changes at strength s on every forward pass: scale s*h; ablate (1-s)*h;
-    patch (1-s)*h + s*donor; steer h + s*u; project_out h - s*(h.u)u; clamp h + s*(clip(h.u, min, max) -
-    h.u)u, or with a feature of activation f and decoder row d h + s*(clip(f, min, max) - f)d; swap moves h to
-    the point where two tokens' coordinates are exchanged. u is the unit direction of positive against
-    negative."""
+    """How an activation h at the block's output changes at strength s in every forward pass: scale s*h;
+    ablate (1-s)*h; patch (1-s)*h + s*donor; steer h + s*u; project_out h - s*(h.u)u; clamp h + s*(clip(h.u,
+    min, max) - h.u)u, or with a feature of activation f and decoder row d h + s*(clip(f, min, max) - f)d;
+    swap moves h to the point where two tokens' coordinates are exchanged. u is the unit direction from
+    negative to positive."""
     strengths: list[float]
-    """Neutral: 1 for scale, 0 for all others. From -5 to 5; for steer in the unit vector to ±100, in row_norm
-    to ±10; for clamp from 0 to 1, by default 0, 0.5, 1."""
+    """Neutral: 1 for scale, 0 for all others. From -5 to 5; for steer in unit vector up to ±100, in unit
+    row_norm up to ±10; for clamp from 0 to 1, by default 0, 0.5, 1."""
     strength_unit: Literal["unit", "vector", "row_norm"]
-    """What a strength of 1 adds in steer: the unit vector (default), the difference as it is (vector), or as
-    much as the row is long (row_norm), which means the same in every model. Also the unit of min and max."""
+    """What strength 1 adds for steer: the unit vector (unit, the default), the raw difference (vector), or
+    the direction at the norm of the activation (row_norm), which is comparable between models. Also the unit
+    of min and max."""
     positions: Literal["last", "all", "prompt", "generated"] | list[list[int]]
-    """Tokens whose rows are changed: the last one of each forward pass, which is the prompt's last token and
-    every generated one (last, the default), all, prompt, generated, or ranges [first, last] of token indices,
-    both included, negative from the end of the prompt."""
+    """Tokens to edit: the last token of each forward pass, which is the last prompt token and every generated
+    token (last, the default), all, prompt, generated, or ranges [first, last] of token indices, both
+    included; negative indices count from the end of the prompt."""
     target_token: str
-    """Text that encodes to exactly one token, without special tokens; otherwise the baseline's top token."""
+    """Text that encodes to exactly one token, without special tokens. Default: the baseline's top token."""
     prompts: list[str]
-    """Prompts to compare; without them the list is [`prompt`]. One of the two is required."""
+    """Prompts to compare, instead of the single `prompt`. One of the two fields is required."""
     donor_prompt: str
     """Donor text; required for patch."""
     positive: str
-    """With `negative`, for steer, project_out and clamp: u is their unit difference."""
+    """With `negative`, for steer, project_out and clamp: u is the unit vector of their difference."""
     negative: str
     """With `positive`, for steer, project_out and clamp."""
     positives: list[str]
-    """In place of `positive` and `negative`: u is the unit difference of means."""
+    """Instead of `positive`: u is the unit vector of the difference of the two means."""
     negatives: list[str]
-    """With `positives`."""
+    """Instead of `negative`; requires `positives`."""
     feature: list[str | int]
-    """[dictionary, index]: a stored dictionary and one of its features, in place of texts: the direction is
-    that feature's decoder row."""
+    """[dictionary, index]: a saved dictionary and one of its features. The feature's decoder row is the
+    direction, instead of texts."""
     swap: list[str]
-    """For swap: two tokens whose coordinates in the lens's directions are exchanged, at every one of the
-    layers, with the values that the prompt's own run has there; at strength s the row goes s of the way."""
+    """For swap: two tokens whose coordinates along the lens's directions are exchanged at each layer, using
+    the values from the unmodified run of the prompt. Strength s moves the activation the fraction s of the
+    way."""
     lens: str
-    """For swap: the stored lens whose directions they are; otherwise the logit lens."""
+    """For swap: the saved lens that defines the directions. Default: the logit lens."""
     min: float
-    """For clamp: the least projection on u, in strength_unit; the least activation of a feature."""
+    """For clamp: lower bound of the projection on u, in strength_unit, or of a feature's activation."""
     max: float
-    """For clamp: the greatest projection on u, or a feature's greatest activation."""
+    """For clamp: upper bound of the projection on u, or of a feature's activation."""
     point: ChangedPoint
-    """What of the block is changed: its output (block_out, the default), what its attention or its MLP adds
-    (attn_out, ffn_out), the stream before them (block_in, mid), or what its heads read (head_out, for scale,
-    ablate and patch)."""
+    """Hook point to change: the block's output (block_out, the default), what its attention or MLP adds
+    (attn_out, ffn_out), the residual stream before each (block_in, mid), or the outputs of its heads
+    (head_out, for scale, ablate and patch)."""
     heads: list[int]
-    """Of head_out, the heads that are changed, together; otherwise all."""
+    """For head_out: the heads to change, all in the same run. Default: all heads."""
     controls: bool
-    """Also tries a random vector of the same length, drawn from `seed`, at every strength; for patch, steer,
-    project_out, clamp and swap."""
+    """Also runs a control at every strength: a norm-matched random vector drawn from `seed`. For patch,
+    steer, project_out, clamp and swap."""
 
 
 class Change(TypedDict):
     """What the intervention did to the block's output."""
 
     rows: int
-    """Tokens whose rows were changed, over all passes."""
+    """Number of edited token positions, over all passes."""
     length: float
-    """L2 length of the change, the mean of these rows."""
+    """L2 norm of the change, mean over these positions."""
     row_length: float
-    """L2 length of the row before the change, the mean of these rows."""
+    """L2 norm of the activation before the change, mean over these positions."""
 
 
 class ControlTrial(TypedDict):
-    """The same with a random vector of the same length in place of the donor's or the direction."""
+    """The same trial with a norm-matched random vector instead of the donor's activation or the direction."""
 
     probability: float
     delta: float
@@ -478,19 +482,19 @@ class _CompareResultRequired(TypedDict):
 
 class CompareResult(_CompareResultRequired, total=False):
     point: ChangedPoint
-    """What of the block was changed, where not its output."""
+    """The hook point that was changed, if not block_out."""
     heads: list[int]
     layers: list[int]
-    """Of a swap, all layers that were changed."""
+    """For swap: all layers that were changed."""
     swapped: list[SwappedToken]
-    """Of a swap, the two tokens."""
+    """For swap: the two tokens."""
     lens: InspectLens
     """The saved lens that was used."""
     strength_unit: Literal["unit", "vector", "row_norm"]
     vector_length: float
-    """L2 length of the donor's state, or of the difference of the texts' states."""
+    """L2 norm of the donor's activation, or of the difference between the texts' activations."""
     control_seed: int
-    """What the random vector was drawn from."""
+    """Seed of the random vector."""
 
 
 class _ProbeExampleRequired(TypedDict):
@@ -513,11 +517,12 @@ class _ProbeSubmissionRequired(TypedDict):
     model: str
     """A .gguf file, a directory with one model, a hub id, or `demo`, the embedded model."""
     examples: list[ProbeExample]
-    """At least 4 in each split, both classes in each split, no text in both splits."""
+    """At least 4 per split, both classes in each split, and no text in both splits."""
 
 
 class ProbeSubmission(_ProbeSubmissionRequired, total=False):
-    """Train a linear probe on final-token block outputs, or on other rows or another point of blocks."""
+    """Train a linear probe on the block outputs of last tokens, or on activations of other tokens or hook
+    points."""
 
     revision: str
     """Pins a hub revision."""
@@ -536,8 +541,8 @@ class ProbeSubmission(_ProbeSubmissionRequired, total=False):
     rows: Literal["last", "mean", "response", "all"]
     """Of each example the last token's activation (last, the default), the mean over its tokens, without a
     BOS token (mean), or the mean over the tokens of its text after its prompt (response), or every token's
-    (all), each with its text's label: at most 16384 rows, and 268 MB of them over all layers. Figures are of
-    texts, by the mean of their rows' scores, and of rows beside them."""
+    (all), each labelled like its text: at most 16384 activations, and 268 MB over all layers. Results are
+    reported per text (mean of its scores) and also per activation."""
 
 
 class ProbeScore(TypedDict):
@@ -562,21 +567,21 @@ class Spread(TypedDict):
 
 
 class ShuffledLabels(TypedDict):
-    """What chance gives: probes of permuted training labels."""
+    """Chance level: probes trained on permuted labels."""
 
     permutations: int
-    """How often the training labels were permuted anew."""
+    """Number of permutations of the training labels."""
     accuracy: Spread
     auc: Spread
     p_accuracy: float
-    """Share of permutations at least as accurate, the probe counted as one of them."""
+    """Share of permutations that are at least as accurate, counting the probe itself as one."""
     p_auc: float
     """The same for the AUROC."""
 
 
 class ProbeRows(TypedDict):
-    """For rows all: the same figures of single rows. Labels were permuted among texts, whose rows keep one
-    label."""
+    """For rows all: the same values per activation. Labels are permuted among texts; all activations of a
+    text keep one label."""
 
     accuracy: float
     auc: float
@@ -588,12 +593,13 @@ class ProbeRows(TypedDict):
     train_size: int
     test_size: int
     accuracy_interval: Interval
-    """95 % bootstrap interval over the held-out texts, each with all its rows."""
+    """95 % bootstrap interval over the held-out texts, each with all its activations."""
     auc_interval: Interval
-    """95 % bootstrap interval over the held-out texts, each with all its rows."""
+    """95 % bootstrap interval over the held-out texts, each with all its activations."""
     shuffled_labels: ShuffledLabels
     shared_rows: int
-    """Held-out rows that a training text has, too: both texts begin with the same tokens up to there."""
+    """Held-out activations that also occur in a training text, because both texts start with the same
+    tokens."""
 
 
 class Excluded(TypedDict):
@@ -662,8 +668,8 @@ class SaeExample(_SaeExampleRequired, total=False):
     """Not used."""
 
 
-# In place of `examples`: a folder on the Lab's machine, from the root, that an extraction was written into.
-# Texts are held out by their content.
+# Instead of `examples`: absolute path of an extraction's folder on the Lab's machine. Texts are held out by a
+# hash of their content.
 _SaeSubmissionFrom = TypedDict("_SaeSubmissionFrom", {"from": str}, total=False)
 
 
@@ -687,34 +693,35 @@ class SaeSubmission(_SaeSubmissionFrom, _SaeSubmissionRequired, total=False):
     seed: int
     """Experiment seed."""
     examples: list[SaeExample]
-    """At least 4 in each split, no text in both splits."""
+    """At least 4 per split, and no text in both splits."""
     point: BlockPoint
     """Point of each block to read: its output (block_out, the default), its attention or MLP output
     (attn_out, ffn_out), or the residual stream before these (block_in, mid). Models without this point are
-    refused. An extraction has its own."""
+    refused. With `from`, the extraction determines it."""
     architecture: Literal["relu", "topk", "batchtopk", "jumprelu"]
-    """relu (the default) with an L1 penalty; topk keeps the k most active features of a row; batchtopk those
-    of a batch, then a threshold; jumprelu learns a threshold for each feature."""
+    """relu (the default) with an L1 penalty; topk keeps the k most active features per activation; batchtopk
+    does so per batch, and uses a threshold after training; jumprelu learns a threshold for each feature."""
     rows: Literal["last", "mean", "response", "all"]
     """Of each example the last token's activation (last, the default), the mean over its tokens, without a
     BOS token (mean), or the mean over the tokens of its text after its prompt (response), or every token's
-    (all). An extraction has its own."""
+    (all). With `from`, the extraction determines it."""
     k: int
-    """For topk and batchtopk: features that stay active in a row."""
+    """For topk and batchtopk: active features per activation."""
     batch: int
-    """Rows of an optimiser step."""
+    """Activations per optimizer step."""
     learning_rate: float
-    """Adam's, after it has risen."""
+    """Adam's learning rate after warm-up."""
     warmup: float
-    """Share of the steps over which the learning rate rises from 0."""
+    """Share of the steps in which the learning rate rises from 0."""
     decay: float
-    """Share of the steps over which it falls to 0, at the end."""
+    """Share of the steps in which it falls to 0 at the end."""
     sparsity: float
-    """For relu and jumprelu: weight of the penalty, of the L1 term or of each active feature of a row."""
+    """For relu and jumprelu: weight of the penalty, on the L1 norm or on the number of active features per
+    activation."""
     features: int
-    """Features of the autoencoder."""
+    """Number of features."""
     steps: int
-    """Optimiser steps."""
+    """Optimizer steps."""
 
 
 class Loss(TypedDict):
@@ -749,25 +756,26 @@ class SaeDensity(TypedDict):
 class _SaeTrainingRequired(TypedDict):
     steps: int
     batch: int
-    """Rows of a step."""
+    """Activations per step."""
     train_rows: int
     held_out_rows: int
     evaluated_rows: int
-    """Held-out rows that the figures are of."""
+    """Held-out activations used for evaluation."""
     learning_rate: float
     sparsity: float
     evaluations: list[SaeEvaluation]
-    """Held-out figures on the way."""
+    """Held-out evaluations during training."""
     densities: list[SaeDensity]
-    """Features by the share of held-out rows in which they fire: how many from `least` to the next bin's."""
+    """Features by the share of held-out activations on which they fire: each bin counts from its `least` to
+    the next bin's."""
 
 
 class SaeTraining(_SaeTrainingRequired, total=False):
-    """Of a training in batches; losses are its batches' errors."""
+    """Details of training in batches; losses are those of the batches."""
 
     k: int
     evaluated_train_rows: int
-    """Training rows that train_mse is the mean of: all, or the first of the shuffled order."""
+    """Training activations over which train_mse is the mean: all, or the first in shuffled order."""
 
 
 class _SaeReportRequired(TypedDict):
@@ -775,27 +783,27 @@ class _SaeReportRequired(TypedDict):
     architecture: Literal["relu", "topk", "batchtopk", "jumprelu"]
     held_out_mse: float
     train_mse: float
-    """Of the finished dictionary, on its training data; of a training in batches over
-    training.evaluated_train_rows rows."""
+    """Error of the trained dictionary on its training data; for training in batches, over
+    training.evaluated_train_rows activations."""
     explained_variance: float | None
-    """On held-out examples; None, with a note, where these do not vary."""
+    """On held-out examples; None, with a note, if these do not vary."""
     mean_active: float
-    """Features active on a held-out example, on average."""
+    """Mean number of active features per held-out example."""
     dead_features: int
-    """Features active on no held-out example."""
+    """Number of features that are active on no held-out example."""
     dead_fraction: float
     losses: list[Loss]
     features: list[Feature]
-    """The 16 most active on held-out data; activations are those of the files, whose decoder rows have length
+    """The 16 most active on held-out data. Activations match the weight files, whose decoder rows have norm
     1."""
 
 
 class SaeReport(_SaeReportRequired, total=False):
     excluded: Excluded
-    """Activations that were left out of the means, or of the rows to train on."""
+    """Activations excluded from means or from training."""
     training: SaeTraining
     note: str
-    """Why a figure is None."""
+    """Why a value is None."""
 
 
 class _SaeResultRequired(TypedDict):
@@ -820,7 +828,7 @@ class _FeaturesSubmissionRequired(TypedDict):
 
 
 class FeaturesSubmission(_FeaturesSubmissionRequired, total=False):
-    """Read texts through a stored sparse dictionary, and see how well it fits them."""
+    """Encode texts with a saved sparse dictionary, and measure how well it fits them."""
 
     revision: str
     """Pins a hub revision."""
@@ -831,15 +839,15 @@ class FeaturesSubmission(_FeaturesSubmissionRequired, total=False):
     prompt: str
     """Raw text; no chat template is applied."""
     texts: list[str]
-    """Texts to read in place of `prompt`."""
+    """Texts to read, instead of the single `prompt`."""
     top: int
-    """Features that the result names of each token; the artifact has all."""
+    """Number of features listed per token; the artifact contains all active features."""
     pages: list[int]
-    """Features that are looked at one by one: where they are active, what their decoder rows raise and lower,
-    and their neighbours."""
+    """Features to show a dashboard for: where they are active, which tokens' logits their decoder rows raise
+    and lower, and their nearest features."""
     labels: str
-    """With `pages`: what others call features. A file on the Lab's machine, from the root, of Neuronpedia's
-    export; or an address that a feature's index is put behind, which is then asked."""
+    """With `pages`: source of feature labels. Either the absolute path of a Neuronpedia export on the Lab's
+    machine, or a web address to which the Lab appends each feature's index and then requests it."""
 
 
 class ReadDictionary(TypedDict):
@@ -860,18 +868,18 @@ class FeatureText(TypedDict):
     tokens: list[str]
     token_ids: list[int]
     top: list[list[FeatureActivation]]
-    """The most active features of each token, strongest first."""
+    """The strongest features of each token, in descending order."""
 
 
 class StrongestFeature(TypedDict):
     feature: int
     max: float
     mean: float
-    """Over the tokens where it is active."""
+    """Mean over the tokens on which it is active."""
     frequency: float
-    """Share of the tokens where it is active."""
+    """Share of tokens on which it is active."""
     text: int
-    """Where it is strongest: index in texts,"""
+    """Where it is strongest: index in `texts`"""
     token: int
     """and token index."""
 
@@ -881,7 +889,7 @@ class ActivationBin(TypedDict):
     tokens: int
 
 
-# The first token that is shown around it.
+# Index of the first token of the excerpt.
 _FeaturePageExampleFrom = TypedDict("_FeaturePageExampleFrom", {"from": int})
 
 
@@ -892,12 +900,12 @@ class FeaturePageExample(_FeaturePageExampleFrom):
     """and token index."""
     activation: float
     activations: list[float]
-    """Of the tokens from there on."""
+    """Activations of the excerpt's tokens."""
 
 
 class FeatureExampleGroup(TypedDict):
     name: Literal["top", "75-100 %", "50-75 %", "25-50 %", "0-25 %"]
-    """The strongest tokens, or some of a quarter of all in which it is active, by rank."""
+    """The strongest activations, or a sample from one quarter of all activations by rank."""
     examples: list[FeaturePageExample]
 
 
@@ -905,7 +913,7 @@ class NamedToken(TypedDict):
     token_id: int
     token: str
     effect: float
-    """Its logit less the mean of all."""
+    """Its logit minus the mean logit."""
 
 
 class _FeatureNeighbourRequired(TypedDict):
@@ -915,29 +923,27 @@ class _FeatureNeighbourRequired(TypedDict):
 
 class FeatureNeighbour(_FeatureNeighbourRequired, total=False):
     label: str
-    """What others call it."""
+    """Label from the requested source."""
 
 
 class _FeaturePageRequired(TypedDict):
     feature: int
     active_tokens: int
-    """Tokens of these texts in which it is active."""
+    """Number of tokens in these texts on which it is active."""
     histogram: list[ActivationBin]
-    """Those tokens by activation: how many from `least` to the next bin's."""
+    """Those tokens by activation: each bin counts from its `least` to the next bin's."""
     groups: list[FeatureExampleGroup]
     raised: list[NamedToken] | None
-    """Tokens that a row which is the feature's decoder row alone makes more probable; None without a logit
-    lens."""
+    """Tokens that the feature's decoder row alone makes more probable; None without a logit lens."""
     lowered: list[NamedToken] | None
-    """Tokens that a row which is the feature's decoder row alone makes less probable; None without a logit
-    lens."""
+    """Tokens that the feature's decoder row alone makes less probable; None without a logit lens."""
     neighbours: list[FeatureNeighbour]
-    """The features whose decoder rows have the largest cosine with its own."""
+    """The features with the most similar decoder rows, by cosine."""
 
 
 class FeaturePage(_FeaturePageRequired, total=False):
     label: str
-    """What others call it."""
+    """Label from the requested source."""
 
 
 class CrossEntropy(TypedDict):
@@ -948,19 +954,19 @@ class CrossEntropy(TypedDict):
 
 class _FidelityRequired(TypedDict):
     tokens: int
-    """Tokens that count: a text's BOS token does not."""
+    """Number of tokens, without BOS tokens."""
     l0: float
-    """Features active in a token, on average."""
+    """Mean number of active features per token."""
     explained_variance: float | None
-    """1 - sum |x - y|^2 / sum |x - mean x|^2 over these tokens, with y the reconstruction; None where they do
+    """1 - sum |x - y|^2 / sum |x - mean x|^2 over these tokens, with y the reconstruction; None if they do
     not vary."""
     cosine: float
-    """Between block output and reconstruction, on average."""
+    """Mean cosine similarity between block output and reconstruction."""
     cross_entropy: CrossEntropy | None
-    """Of the texts' own next tokens, nats a token: as the model is, with every block output replaced by its
-    reconstruction, and by zero. None where there is no next token."""
+    """Loss on the texts' next tokens in nats per token: unmodified, with every block output replaced by its
+    reconstruction, and with it replaced by zero. None if there is no next token."""
     loss_recovered: float | None
-    """(ablated - reconstructed) / (ablated - clean); None where those two hardly differ."""
+    """(ablated - reconstructed) / (ablated - clean); None if these two hardly differ."""
 
 
 class Fidelity(_FidelityRequired, total=False):
@@ -974,7 +980,7 @@ class _FeaturesResultRequired(TypedDict):
     layer: int
     texts: list[FeatureText]
     features: list[StrongestFeature]
-    """The features that become strongest anywhere, strongest first."""
+    """The features with the largest activations anywhere, in descending order."""
     fidelity: Fidelity
     note: str
     artifacts: list[str]
@@ -986,7 +992,7 @@ class FeaturesResult(_FeaturesResultRequired, total=False):
     point: BlockPoint
     """Point of each block that was read; if absent, its output."""
     pages: list[FeaturePage]
-    """Of the features that were asked for."""
+    """Dashboards of the requested features."""
 
 
 class _ExtractExampleRequired(TypedDict):
@@ -1011,7 +1017,7 @@ class _ExtractSubmissionRequired(TypedDict):
 
 
 class ExtractSubmission(_ExtractSubmissionRequired, total=False):
-    """Write the block outputs of a data set to disk, in .safetensors files."""
+    """Write the block outputs of a data set to .safetensors files."""
 
     revision: str
     """Pins a hub revision."""
@@ -1023,30 +1029,31 @@ class ExtractSubmission(_ExtractSubmissionRequired, total=False):
     """Experiment seed."""
     examples: list[ExtractExample]
     data: str
-    """In place of `examples`: a file on the Lab's machine, from the root: .txt, a text a line, or .jsonl,
-    whose entries are texts or have a `text` or a `prompt`."""
+    """Instead of `examples`: absolute path of a file on the Lab's machine: .txt with one text per line, or
+    .jsonl whose entries are texts or objects with `text` and, optionally, `prompt`."""
     point: BlockPoint
     """Point of each block to read: its output (block_out, the default), its attention or MLP output
     (attn_out, ffn_out), or the residual stream before these (block_in, mid). Models without this point are
     refused."""
     rows: Literal["all", "last", "mean", "response"]
-    """Every token's block output, the last token's of each text, their mean, which leaves a BOS token out, or
-    the mean of a response behind its prompt; a data file's entries then have both."""
+    """Activations to write per text: every token's (all), the last token's, their mean (mean, without a BOS
+    token), or the mean over a response after its prompt (response), which requires both in each entry of a
+    data file."""
     dtype: Literal["f32", "f16", "bf16"]
-    """Numbers in the files."""
+    """Number format of the files."""
     too_long: Literal["refuse", "cut"]
-    """What happens to a text of more than max_input_tokens; the result counts those that are cut."""
+    """Handling of texts longer than max_input_tokens: refuse fails the job, cut truncates them. The result
+    counts cut texts."""
     shard: list[int]
-    """[i, n]: of n machines this is number i, from 0; it takes the texts whose index leaves i when divided by
-    n."""
+    """[i, n]: process only the texts whose index modulo n is i, to split the work between n machines."""
     shard_tokens: int
-    """Tokens of a file: what is lost when the machine fails."""
+    """Tokens per file: the most work that can be lost if the machine fails."""
     out: str
-    """A folder on the Lab's machine, from the root, that the files are written into (made where the folder
-    above is there); where it holds finished files of the same extraction, the job goes on behind them.
-    Otherwise they are artifacts."""
+    """Absolute path of a folder on the Lab's machine for the files, created if its parent exists. If it
+    contains finished files of the same extraction, the job resumes after them. Default: the files become
+    artifacts."""
     plan: bool
-    """Only count texts, tokens and bytes: nothing is computed or written."""
+    """Only count texts, tokens and bytes, without computing or writing anything."""
 
 
 class ExtractedData(TypedDict):
@@ -1064,31 +1071,31 @@ class ExtractResultExcluded(TypedDict):
 
 class _ExtractResultRequired(TypedDict):
     folder: str | None
-    """Where the files are, on the Lab's machine; None where they are artifacts."""
+    """Folder of the files on the Lab's machine; None if they are artifacts."""
     index: str | None
-    """Name of the file that lists the others; None where only a plan was asked for."""
+    """Name of the index file; None for a plan."""
     data: ExtractedData
     layers: list[int]
     hidden: int
-    """Numbers in a row."""
+    """Values per activation."""
     rows: Literal["all", "last", "mean", "response"]
     dtype: Literal["f32", "f16", "bf16"]
     shard: list[int]
-    """[i, n]: the part of the texts that this is."""
+    """[i, n]: the processed part of the texts."""
     texts: int
     cut_texts: int
-    """Texts whose end was left out."""
+    """Number of truncated texts."""
     tokens: int
     row_count: int
-    """Rows of each layer."""
+    """Activations per layer."""
     bytes: int
-    """Of all files."""
+    """Total size of all files."""
     files: int
-    """Files of rows."""
+    """Number of files with activations."""
     kept_files: int
-    """Those of them that were there already."""
+    """Number of these files that already existed."""
     tokens_per_second: float | None
-    """Of the files that this job made, the disk included; None where it made none."""
+    """Speed of this job, including writing to disk; None if it wrote no files."""
     note: str
     artifacts: list[str]
     """Names for `GET .../artifacts/{name}`."""
@@ -1099,7 +1106,7 @@ class ExtractResult(_ExtractResultRequired, total=False):
     point: BlockPoint
     """Point of each block that was read; if absent, its output."""
     excluded: list[ExtractResultExcluded]
-    """For means: activations that those of this job's files leave out."""
+    """For means: activations that the means in this job's files exclude."""
 
 
 class _DriftExampleRequired(TypedDict):
@@ -1109,7 +1116,7 @@ class _DriftExampleRequired(TypedDict):
 
 class DriftExample(_DriftExampleRequired, total=False):
     label: Literal[0, 1]
-    """Class; needed for a probe or a vector."""
+    """Class; required with a probe or a vector."""
     split: Split
     """Whether the example is for training or held out."""
 
@@ -1119,12 +1126,14 @@ class _DriftSubmissionRequired(TypedDict):
     model: str
     """A .gguf file, a directory with one model, a hub id, or `demo`, the embedded model."""
     other: str
-    """The model that is compared with `model`, named as that is: of one architecture and shape."""
+    """The model to compare with `model`, in any form that `model` accepts. Both must have the same
+    architecture and shape."""
     examples: list[DriftExample]
 
 
 class DriftSubmission(_DriftSubmissionRequired, total=False):
-    """What changes between two models of one architecture, such as a model and its quantised form."""
+    """Measure what changes between two models of the same architecture, such as a model and its quantised
+    version."""
 
     revision: str
     """Pins a hub revision."""
@@ -1137,11 +1146,11 @@ class DriftSubmission(_DriftSubmissionRequired, total=False):
     other_revision: str
     """Pins a hub revision of `other`."""
     dictionary: str
-    """A stored dictionary: which features stay active, and what it recovers in each model."""
+    """Name of a saved dictionary: compare its active features and loss recovered in each model."""
     probe: str
-    """A stored probe: how well it tells the examples' labels in each model."""
+    """Name of a saved probe: compare how well it separates the examples' labels in each model."""
     vector: str
-    """A stored vector: how well its projections tell the labels in each model."""
+    """Name of a saved vector: compare how well its projections separate the labels in each model."""
 
 
 class DriftModel(TypedDict):
@@ -1151,7 +1160,7 @@ class DriftModel(TypedDict):
 
 
 class Measured(TypedDict):
-    """A figure with its 95 % bootstrap interval: the examples drawn again with replacement."""
+    """A value with its 95 % bootstrap interval (resampling the examples)."""
 
     value: float
     low: float
@@ -1175,15 +1184,15 @@ class _DriftDictionaryRequired(TypedDict):
     features: int
     jaccard: Measured | None
     l0: list[float]
-    """Features active in a token, on average, in the first and in the second model."""
+    """Mean number of active features per token, in the first and the second model."""
     loss_recovered: list[Measured] | None
-    """Share of the loss, in the first and in the second model."""
+    """Share of the loss recovered, in the first and the second model."""
     loss_recovered_difference: Measured | None
 
 
 class DriftDictionary(_DriftDictionaryRequired, total=False):
-    """jaccard: features active in both models, over those active in one, summed over tokens. None: no feature
-    is active, or the loss does not depend on the block."""
+    """jaccard: features active in both models divided by features active in either, summed over tokens. None
+    if no feature is active, or if the loss does not depend on the block."""
 
     point: BlockPoint
     """Point of each block that was read; if absent, its output."""
@@ -1194,27 +1203,27 @@ class DriftProbe(TypedDict):
     sha256: str
     layer: int
     auroc: list[Measured]
-    """AUROC of its scores of the last tokens, in the first and in the second model."""
+    """AUROC of its scores at the last tokens, in the first and the second model."""
     difference: Measured
 
 
 class DriftVector(TypedDict):
-    """At the first of `layers` that the vector has."""
+    """Measured at the first of `layers` that the vector covers."""
 
     name: str
     sha256: str
     layer: int
     separation: list[Measured]
-    """AUROC of the last tokens' projections, in the first and in the second model."""
+    """AUROC of the last tokens' projections, in the first and the second model."""
     difference: Measured
 
 
 class _DriftResultRequired(TypedDict):
     models: list[DriftModel]
-    """What was compared, in the first and in the second model."""
+    """The models, in the first and the second model."""
     texts: int
     tokens: int
-    """Tokens that count: a text's BOS token does not."""
+    """Number of tokens, without BOS tokens."""
     layers: list[DriftLayer]
     note: str
     artifacts: list[str]
@@ -1230,17 +1239,19 @@ class DriftResult(_DriftResultRequired, total=False):
 
 class _PromptPairRequired(TypedDict):
     clean: str
-    """Raw text that is answered as it should be."""
+    """The prompt whose answer is traced (raw text)."""
     corrupted: str
-    """Raw text of as many tokens, unless spans are marked, that is answered otherwise."""
+    """A counterpart with a different answer (raw text), and the same number of tokens unless spans are
+    marked."""
 
 
 class PromptPair(_PromptPairRequired, total=False):
     target_token: str
-    """Text that encodes to exactly one token, without special tokens; otherwise the clean run's most probable
-    token."""
+    """Text that encodes to exactly one token, without special tokens. Default: the top token of the clean
+    run."""
     foil_token: str
-    """Text that encodes to exactly one token, without special tokens; otherwise the corrupted run's."""
+    """Text that encodes to exactly one token, without special tokens. Default: the top token of the corrupted
+    run."""
 
 
 class _PatchSweepSubmissionRequired(TypedDict):
@@ -1250,8 +1261,8 @@ class _PatchSweepSubmissionRequired(TypedDict):
 
 
 class PatchSweepSubmission(_PatchSweepSubmissionRequired, total=False):
-    """Put single block outputs of one prompt into the run of another, or what attention, MLPs or single heads
-    add, for each layer and token: where does it happen?"""
+    """Activation patching: patch single block outputs, attention or MLP outputs or heads of one prompt into a
+    run on another, for each layer and token, to locate where the answer is computed."""
 
     revision: str
     """Pins a hub revision."""
@@ -1260,60 +1271,63 @@ class PatchSweepSubmission(_PatchSweepSubmissionRequired, total=False):
     seed: int
     """Experiment seed."""
     clean: str
-    """Raw text that is answered as it should be."""
+    """The prompt whose answer is traced (raw text)."""
     corrupted: str
-    """Raw text of as many tokens, unless spans are marked, that is answered otherwise."""
+    """A counterpart with a different answer (raw text), and the same number of tokens unless spans are
+    marked."""
     pairs: list[PromptPair]
-    """Pairs in place of `clean` and `corrupted`: figures are means over them, with intervals."""
+    """Prompt pairs, instead of `clean` and `corrupted`. Results are means over the pairs, with confidence
+    intervals."""
     target_token: str
-    """Text that encodes to exactly one token, without special tokens; otherwise the clean run's most probable
-    token."""
+    """Text that encodes to exactly one token, without special tokens. Default: the top token of the clean
+    run."""
     foil_token: str
-    """Text that encodes to exactly one token, without special tokens; otherwise the corrupted run's."""
+    """Text that encodes to exactly one token, without special tokens. Default: the top token of the corrupted
+    run."""
     layers: list[int]
-    """Zero-based block indices, any number of them; otherwise all blocks."""
+    """Zero-based block indices, any number of them. Default: all blocks."""
     points: list[ChangedPoint]
-    """What is put in of each layer: block_out, its output; attn_out and ffn_out, what its attention and its
-    MLP add to the residual stream; block_in and mid, the stream before them; head_out, what each head read,
-    head by head. A model that has one of them not is refused."""
+    """Hook points to patch in each layer: block_out, its output; attn_out and ffn_out, what its attention and
+    MLP add to the residual stream; block_in and mid, the residual stream before each; head_out, the output of
+    each head, one head at a time. Models without one of these points are rejected."""
     heads: list[int]
-    """Of head_out, the heads that are patched, each by itself; otherwise all."""
+    """For head_out: the heads to patch, one at a time. Default: all heads."""
     positions: Literal["aligned"] | list[int]
-    """Token indices, negative ones from the end: -1 is the last token. Otherwise every token. Pairs of
-    different lengths need negative ones. Or aligned: in both texts of every pair as many spans stand between
-    [[ and ]], at most 64, and the last token of each is patched into that of its like; the marks are taken
-    out, and the texts may differ in length."""
+    """Token indices; negative indices count from the end, and -1 is the last token. Default: every token.
+    Pairs of different lengths need negative indices. Or aligned: both texts of every pair mark the same
+    number of spans with [[ and ]], at most 64, and each span's last-token activation is patched into the
+    matching span. The marks are removed, and the texts may differ in length."""
     direction: Literal["denoise", "noise"]
-    """denoise puts states of the clean run into the corrupted run: where is it enough? noise puts states of
-    the corrupted run into the clean run: where is it needed?"""
+    """denoise patches activations of the clean run into the corrupted run (which are sufficient for the
+    answer?); noise patches activations of the corrupted run into the clean run (which are necessary?)."""
     controls: bool
-    """At each site also a random change, drawn from `seed`, as long as the patch's."""
+    """Also apply a norm-matched random change at each site, drawn from `seed`."""
 
 
 class PatchedSpan(TypedDict):
     text: str
     position: int
-    """Index of its last token, which is patched."""
+    """Index of its last token, where the patch is applied."""
 
 
 class _PatchedPromptRequired(TypedDict):
     tokens: list[str]
     token_ids: list[int]
     logit_difference: float
-    """Logit difference: the target's logit less the foil's."""
+    """Logit difference: the target's logit minus the foil's."""
 
 
 class PatchedPrompt(_PatchedPromptRequired, total=False):
     spans: list[PatchedSpan]
-    """Of marked texts."""
+    """The marked spans."""
 
 
 class PatchPair(TypedDict):
     clean: PatchedPrompt
     corrupted: PatchedPrompt
     restored: float
-    """Logit difference of the run that is patched, with a row of its own put back: what batches alone
-    change."""
+    """Logit difference of the patched run with one of its own activations patched back: the effect of
+    batching alone."""
     target_token: str
     target_token_id: int
     foil_token: str
@@ -1326,15 +1340,15 @@ class Bounds(TypedDict):
 
 
 class PatchControl(TypedDict):
-    """The same with a random change that is as long as the patch's."""
+    """The same with a norm-matched random change."""
 
     logit_difference: float
-    """Logit difference: the target's logit less the foil's."""
+    """Logit difference: the target's logit minus the foil's."""
     change: float
-    """It less that of the run that is patched."""
+    """Its change relative to the patched run without a patch."""
     recovery: float | None
-    """The change as a share of the way from the run that is patched to the run that the states are from; None
-    where these two differ by less than 1e-6."""
+    """The change as a share of the difference between the two runs: 0 is the unpatched run, 1 the run that
+    the activations come from. None if the runs differ by less than 1e-6."""
 
 
 class _PatchSiteRequired(TypedDict):
@@ -1342,28 +1356,28 @@ class _PatchSiteRequired(TypedDict):
     position: int
     """As in `positions`."""
     logit_difference: float
-    """Logit difference: the target's logit less the foil's."""
+    """Logit difference: the target's logit minus the foil's."""
     change: float
-    """It less that of the run that is patched."""
+    """Its change relative to the patched run without a patch."""
     recovery: float | None
-    """The change as a share of the way from the run that is patched to the run that the states are from; None
-    where these two differ by less than 1e-6."""
+    """The change as a share of the difference between the two runs: 0 is the unpatched run, 1 the run that
+    the activations come from. None if the runs differ by less than 1e-6."""
     change_length: float | None
-    """L2 length of the row's change; None where nothing reads the row."""
+    """L2 norm of the change to the activation; None if nothing reads the activation."""
     row_length: float | None
-    """L2 length of the row before it."""
+    """L2 norm of the activation before the change."""
 
 
 class PatchSite(_PatchSiteRequired, total=False):
-    """One point of one block, or one of its heads, at one token; means over the pairs."""
+    """One hook point of one block, or one of its heads, at one token; means over the pairs."""
 
     point: ChangedPoint
     head: int
-    """Of head_out, whose part of the row it is."""
+    """For head_out: the patched head."""
     change_interval: Bounds
-    """95 % bootstrap interval over the pairs, where there are two or more."""
+    """95 % bootstrap interval over the pairs, if there are two or more."""
     recovery_interval: Bounds
-    """The same of the recovery."""
+    """The same for the recovery."""
     control: PatchControl
 
 
@@ -1371,22 +1385,22 @@ class _PatchSweepResultRequired(TypedDict):
     direction: Literal["denoise", "noise"]
     layers: list[int]
     positions: list[int]
-    """As asked for: token indices, negative ones from the end; of marked texts the spans' numbers, from 0."""
+    """As requested: token indices, negative indices counting from the end. For marked texts: the numbers of
+    the spans, from 0."""
     pairs: list[PatchPair]
     clean: float
-    """Mean logit difference of the clean runs,"""
+    """Mean logit difference of the clean runs."""
     corrupted: float
-    """of the corrupted runs,"""
+    """Mean logit difference of the corrupted runs."""
     restored: float
-    """and of the runs that are patched, with a row of their own put back."""
+    """Mean logit difference of the patched runs with one of their own activations patched back."""
     sites: list[PatchSite]
-    """Layer by layer, point by point, in the order of `layers`, `points` and `positions`; of head_out head by
-    head."""
+    """In the order of `layers`, `points` and `positions`; for head_out, also head by head."""
     computed_sites: int
-    """Sites and controls that were computed; the others change nothing: nothing reads the row, or both runs
-    are the same there."""
+    """Sites and controls that were computed. The rest cannot change anything: nothing reads the activation,
+    or both runs are identical there."""
     computed_tokens: int
-    """Tokens that these took."""
+    """Tokens computed for these sites."""
     note: str
     artifacts: list[str]
     """Names for `GET .../artifacts/{name}`."""
@@ -1396,9 +1410,9 @@ class _PatchSweepResultRequired(TypedDict):
 class PatchSweepResult(_PatchSweepResultRequired, total=False):
     points: list[ChangedPoint]
     heads: list[int]
-    """Of head_out, each of which is a site of its own."""
+    """For head_out: the heads, each of which is a separate site."""
     control_seed: int
-    """What the random changes were drawn from."""
+    """Seed of the random changes."""
 
 
 class _ExplainSubmissionRequired(TypedDict):
@@ -1408,18 +1422,18 @@ class _ExplainSubmissionRequired(TypedDict):
     prompt: str
     """Raw text; no chat template is applied."""
     layer: int
-    """Zero-based block index: whose output is put into words."""
+    """Zero-based index of the block whose output is described."""
     template: str
-    """The verbaliser's prompt, with the marker once. Control tokens in it are read, so that it can be in the
-    verbaliser's chat format; no template is applied."""
+    """The verbaliser's prompt, containing the marker once. Control tokens are parsed, so it can be written in
+    the verbaliser's chat format; no chat template is applied."""
     marker: str
-    """Text that is exactly one token of the verbaliser, and is that in the template: in its embedding's place
-    stands the row."""
+    """Text that is exactly one token of the verbaliser, also within the template. The activation replaces
+    that token's embedding."""
 
 
 class ExplainSubmission(_ExplainSubmissionRequired, total=False):
-    """Put block outputs into words: each stands in a token embedding's place in another model's prompt, which
-    says what it is."""
+    """Describe block outputs in words: each replaces a token embedding in the prompt of a verbaliser
+    model."""
 
     revision: str
     """Pins a hub revision."""
@@ -1428,23 +1442,24 @@ class ExplainSubmission(_ExplainSubmissionRequired, total=False):
     seed: int
     """Experiment seed."""
     positions: list[int]
-    """Token indices of the prompt, negative ones from the end: each one's row is explained by itself."""
+    """Token indices of the prompt; negative indices count from the end. Each activation is described
+    separately."""
     verbaliser: str
-    """The model that is to say what a row is, named as `model` is and as wide; otherwise `model` itself."""
+    """The model that writes the descriptions, in any form that `model` accepts, with the same hidden size.
+    Default: `model` itself."""
     verbaliser_revision: str
     """Pins a hub revision of `verbaliser`."""
     length: float
-    """L2 length that each row is scaled to, which a verbaliser is trained on; otherwise rows stay as they
-    are."""
+    """L2 norm to which each activation is scaled, usually the norm that the verbaliser was trained on.
+    Default: unscaled."""
     samples: int
-    """Descriptions of each row; more than one need a temperature."""
+    """Descriptions per activation; more than one requires a temperature above 0."""
     temperature: float
-    """Of descriptions that are drawn from `seed`; 0: the most probable token each time."""
+    """Sampling temperature, with randomness from `seed`; 0 is greedy decoding."""
     description_tokens: int
-    """Tokens of a description at most."""
+    """Maximum length of a description, in tokens."""
     controls: bool
-    """Also what the verbaliser says to each row's numbers in another order, drawn from `seed`, and to no row
-    at all."""
+    """Also run two controls: each activation with its values shuffled by `seed`, and no activation at all."""
 
 
 class Verbaliser(TypedDict):
@@ -1452,43 +1467,44 @@ class Verbaliser(TypedDict):
     quantization: str
     bytes: int
     prompt_tokens: int
-    """Of the template, the marked one included."""
+    """Tokens of the template, including the marker."""
     token_scale: float
-    """What the model multiplies a typed token's embedding by, and a row that is put in not: 1 for most."""
+    """Factor that the model applies to token embeddings but not to an inserted activation; 1 for most
+    models."""
 
 
 class Description(TypedDict):
-    """What the verbaliser said, once."""
+    """One description by the verbaliser."""
 
     text: str
     tokens: int
     ended: bool
-    """By the verbaliser itself; otherwise it was cut."""
+    """Whether the verbaliser ended the description itself; otherwise it was cut off."""
 
 
 class _ExplainedRowRequired(TypedDict):
     position: int
-    """Index of its token, from 0."""
+    """Zero-based token index."""
     token: str
     token_id: int
     norm: float
-    """L2 length of the block output."""
+    """L2 norm of the block output."""
     descriptions: list[Description]
-    """One a sample."""
+    """One per sample."""
 
 
 class ExplainedRow(_ExplainedRowRequired, total=False):
-    """One row of the block output, and what the verbaliser said to it."""
+    """One activation of the block output, and the verbaliser's descriptions of it."""
 
     shuffled: list[Description]
-    """Of the control: the same numbers in another order, drawn from `seed`."""
+    """Control: descriptions of the activation with its values shuffled by `seed`."""
 
 
 class _ExplainResultRequired(TypedDict):
     layer: int
     verbaliser: Verbaliser
     length: float | None
-    """L2 length that every row was scaled to; None: as it was."""
+    """L2 norm to which every activation was scaled; None if unscaled."""
     explained: list[ExplainedRow]
     """In the order of `positions`."""
     note: str
@@ -1499,7 +1515,7 @@ class _ExplainResultRequired(TypedDict):
 
 class ExplainResult(_ExplainResultRequired, total=False):
     unfilled: list[Description]
-    """Of the control without a row: the marker stands in its place, as it is typed."""
+    """Control: descriptions without an activation; the marker keeps its own embedding."""
 
 
 class _CapabilitiesRequired(TypedDict):
@@ -1539,7 +1555,7 @@ class CaptureResult(TypedDict):
 
 
 class Submitting:
-    """What `Lab` has for each operation."""
+    """Methods of `Lab` for each operation."""
 
     @overload
     def submit(
@@ -1584,12 +1600,12 @@ class Submitting:
     def submit(
         self, operation: str, model: str | os.PathLike[str], **settings: Any
     ) -> Job[Any]:
-        """Hands an experiment in. It is accepted, not done: wait() for it.
+        """Submits an experiment. It is accepted, not finished: use wait().
 
         `model` is "demo", a hub id or the path of a model; a `Path` is made absolute, because the service
-        has a working directory of its own. `settings` are the fields of a submission, which the service
-        checks: layers, max_input_tokens, max_tokens, seed, revision and those of the operation. Ranges and
-        NumPy's arrays and numbers count as lists and numbers; a field that is None counts as absent.
+        has a different working directory. `settings` are the fields of a submission, which the service
+        validates: layers, max_input_tokens, max_tokens, seed, revision and those of the operation. Ranges and
+        NumPy arrays and numbers are accepted as lists and numbers; fields that are None are ignored.
         """
         return self._submit(operation, model, settings)
 
@@ -1600,7 +1616,7 @@ class Submitting:
 
 
 class AsyncSubmitting:
-    """What `AsyncLab` has for each operation."""
+    """Methods of `AsyncLab` for each operation."""
 
     @overload
     async def submit(
@@ -1645,7 +1661,7 @@ class AsyncSubmitting:
     async def submit(
         self, operation: str, model: str | os.PathLike[str], **settings: Any
     ) -> Job[Any]:
-        """Hands an experiment in, as Lab.submit() does."""
+        """Submits an experiment, like Lab.submit()."""
         return await self._submit(operation, model, settings)
 
     async def _submit(
