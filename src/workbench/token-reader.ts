@@ -1,4 +1,4 @@
-import type { ChatDelta, ToldToken } from "../client/index.js";
+import type { ChatDelta, TokenReport } from "../client/index.js";
 import type { AnswerToken, Candidate, Turn, TurnAnswer } from "./wire.js";
 
 /** Puts together what is told of one answer's tokens. */
@@ -47,7 +47,7 @@ export class TokenReader {
   }
 
   /** Which tokens of an event are thought and not said. */
-  #thinking(told: readonly ToldToken[], { content, reasoning }: ChatDelta): boolean[] {
+  #thinking(told: readonly TokenReport[], { content, reasoning }: ChatDelta): boolean[] {
     if (this.#raw) {
       return told.map(({ token = "" }) => {
         const now = this.#thinks;

@@ -226,7 +226,7 @@ test("capture: the blocks that were named, or four of the model's, and what they
   }
   service.answers = { "GET /lab/capabilities": { model: null, n_layer: null } };
   const none = await command(["capture", "x", "--url", service.url]);
-  assert.equal([none.code, none.stderr], [1, "tapline: The server holds no model at the moment.\n"]);
+  assert.equal([none.code, none.stderr], [1, "tapline: The server has no model loaded at the moment.\n"]);
   const long = await command(["capture", "x", "--url", service.url, "--max-input-tokens", "257"]);
   assert.match(long.stderr, "It must be a whole number between 1 and 256.");
 });

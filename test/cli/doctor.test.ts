@@ -108,7 +108,7 @@ test("a hub that does not answer, that asks for a token, and that cannot be aske
     ...{
       check,
       status: "problem",
-      finding: "The hub's token in HF_TOKEN holds a space or an odd character.",
+      finding: "The hub's token in HF_TOKEN contains a space or an invalid character.",
     },
     advice: "Set the variable right.",
   });

@@ -350,7 +350,7 @@ test("reports wait until somebody closes them, told in a line each, the oldest f
   assert.is(await said("dismiss", first!.toUpperCase()), `Report ${first!.toUpperCase()} is closed.\n`);
   assert.is((await said("reports")).split("\n").length, 2);
   await said("dismiss", second!);
-  assert.is(await said("reports"), "Nothing waits.\n");
+  assert.is(await said("reports"), "Nothing to review.\n");
   assert.equal(await refused("dismiss", first!), [
     ...[1, `There is no open report ${first}, or it is in that state already.`],
   ] as [number, string]);

@@ -250,7 +250,7 @@ test("jobs, reproduce and study: their flags and their bounds", async () => {
     [registerStudy, "study list", "--limit 51", "between 1 and 50"],
     [registerStudy, "study list", "--limit 0", "between 1 and 50"],
     [registerStudy, "study list", "--offset 10001", "between 0 and 10000"],
-    [registerStudy, "study get", "12345678", "A study's id is a UUID."],
+    [registerStudy, "study get", "12345678", "study_id must be a UUID."],
     [registerStudy, "study get", "x --version-number 0", "between 1 and 999999999"],
   ] as const) {
     assert.match(await refused(() => below(register, path, words.split(" "))), sentence, `${path} ${words}`);

@@ -84,7 +84,7 @@ test("redirects, to plain HTTP and to another host, are refused before a second 
       assert.instance(error, ResearchError);
       assert.is(
         error.message,
-        `The service answered with a redirect (status ${status}), which is not followed.`,
+        `The service answered with a redirect (status ${status}); redirects are not followed.`,
       );
       assert.is(service.seen.length, 1);
     }
@@ -163,7 +163,7 @@ test("a wrong checksum, or none on a study, is refused", async () => {
   reply(200, body, { "X-Content-SHA256": sha(body).toUpperCase() });
   assert.match((await rejection(client().getStudy(id))).message, /do not have the checksum/);
   reply(200, body);
-  assert.is((await rejection(client().getStudy(id))).message, "The study came without its checksum.");
+  assert.is((await rejection(client().getStudy(id))).message, "The response lacks the study's checksum.");
   assert.is(service.seen.length, 4, "nothing was asked twice");
 });
 
@@ -207,9 +207,9 @@ test("a refusal is the service's sentence or one of its status, with the time to
   const said = (error: string, reason?: string) =>
     JSON.stringify({ error, code: "x", request_id: "r", reason });
   const cases: [number, string, Record<string, string>, string][] = [
-    [401, "", {}, "The token was not accepted."],
-    [403, "", {}, "The token may not do this."],
-    [404, "", {}, "There is no such study, or this token may not read it."],
+    [401, "", {}, "The token was rejected."],
+    [403, "", {}, "The token lacks permission for this."],
+    [404, "", {}, "No such study, or this token may not read it."],
     [410, "", {}, "This is no longer published."],
     [429, "", { "Retry-After": "7" }, "A quota is used up. Wait 7 s."],
     [429, said("Too many; wait 7 s."), { "Retry-After": "7" }, "Too many; wait 7 s."],
@@ -408,7 +408,7 @@ test("a version is a whole number from one on, and nothing else becomes a path",
   assert.is(service.seen[0]?.line, `GET /api/v1/studies/${id}/versions/1`);
   for (const version of [0, -1, 1.5, Number.NaN, 2 ** 53]) {
     const error = await rejection(client().getStudy(id, { version }));
-    assert.is(error.message, `A version is a whole number from 1 on; this is ${version}.`);
+    assert.is(error.message, `version must be an integer of at least 1, got ${version}.`);
   }
   assert.is(service.seen.length, 1);
 });
@@ -423,7 +423,7 @@ test("what is empty counts as not given; an address with anything behind its hos
       (url) =>
         [
           { url },
-          "The address of a studies service looks like https://studies.example.org, without path, name or password.",
+          "The address of a studies service must look like https://studies.example.org, without path, user or password.",
         ] as const,
     ),
   ] as const) {

@@ -104,7 +104,7 @@ test("refusals keep the service's code, field and sentence", async () => {
   const scope = await rejection((await client(["public:read"])).savePrivateDraft(samplePackage()));
   assert.equal([scope.status, scope.code, scope.field], [403, "scope_missing", "drafts:write"]);
   const absent = await rejection(research.getStudy("00000000-0000-0000-0000-000000000000"));
-  assert.is(absent.message, "There is no such study, or this token may not read it.");
+  assert.is(absent.message, "No such study, or this token may not read it.");
   const limit = await rejection(research.listStudies({ limit: 51 }));
   assert.equal([limit.status, limit.field], [400, "limit"]);
 });
@@ -175,7 +175,7 @@ test("a refusal that comes before a large package was read is heard all the same
 test("ids that are none never become a path", async () => {
   const research = await client();
   for (const id of ["..", "../studies", "", "a/b", "00000000-0000-9000-8000-000000000000"]) {
-    assert.is((await rejection(research.getStudy(id))).message, "A study's id is a UUID; this is none.");
+    assert.is((await rejection(research.getStudy(id))).message, "The study id must be a UUID.");
     assert.is((await rejection(research.getDiscussion(id))).status, undefined);
   }
 });

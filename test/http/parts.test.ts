@@ -81,7 +81,7 @@ test("an error's body: OpenAI's below /v1, llama-server's at its own paths, ours
 test("what was thrown, as a refusal: ours as it is, what may be shown from 400 to 499, anything else a fault", () => {
   const own = new HttpError(418, "Tea.");
   assert.is(toHttpError(own), own);
-  const fault = [500, "The service failed on this request; its log says where."];
+  const fault = [500, "Internal error; see the service's log."];
   const told = (error: unknown) => {
     const { status, message } = toHttpError(error);
     return [status, message];
@@ -127,7 +127,7 @@ test("a key comes as a bearer's or as Anthropic's clients send it, whole; withou
       [status, code, told, message],
       [
         ...[401, "invalid_api_key", { "WWW-Authenticate": "Bearer" }],
-        "A valid API key is needed: send Authorization: Bearer <key>.",
+        "A valid API key is required: send Authorization: Bearer <key>.",
       ],
       JSON.stringify(headers),
     );
@@ -244,7 +244,7 @@ test("what pages of other sites may send: nothing that browsers send without ask
   const own = ["https://friend.example"];
   const fault = (asked: Asked, origins = own) => sharedAccessFault(request(asked), origins);
   const refused = (type: string) =>
-    `Requests from pages of other sites must be application/json, and their origin allowed by --cors; got ${type}.`;
+    `Requests from other sites' pages must be application/json, and --cors must allow their origin; got ${type}.`;
   const other = { origin: "https://other.example" };
   for (const [asked, said] of [
     [{}, null],
@@ -307,13 +307,14 @@ test("the headers that let a page read an answer, and ask for leave", () => {
 test("programs on this machine: by its address, one Host of its own port, and no header of a browser's", () => {
   const fault = (asked: Asked) => localAccessFault(request(asked));
   const host = "The Host header must be localhost, 127.0.0.1 or [::1] with this server's port.";
-  const browser = "Requests from web pages are refused: send no Origin, Sec-Fetch-Site or Cookie header.";
+  const browser =
+    "Requests from web pages are rejected: do not send Origin, Sec-Fetch-Site or Cookie headers.";
   for (const [asked, said] of [
     [{}, null],
     [{ host: ["LocalHost:5"], from: "::1" }, null],
     [
       { from: "192.0.2.1" },
-      "Only programs on this machine may use this address; the connection comes from elsewhere.",
+      "Only programs on this machine may use this address; the connection comes from another machine.",
     ],
     [{ url: "http://localhost:5/x" }, "The request target must be a path on this server."],
     [{ host: [] }, "Exactly one Host header is needed; the request has 0."],

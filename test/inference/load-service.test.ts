@@ -231,7 +231,7 @@ test("rpc-servers are greeted before anything is loaded, or waited for", async (
   await closing();
   opened = [];
   estimated = [];
-  const absent = `The rpc-server 127.0.0.1:${port} is not running: the connection is refused.`;
+  const absent = `The rpc-server 127.0.0.1:${port} is not running (connection refused).`;
   assert.is(await refused({ rpc }), `UserError: ${absent}`);
   assert.equal([opened, estimated, connected], [[], [], []]);
   const pauses: unknown[] = [];
@@ -241,7 +241,7 @@ test("rpc-servers are greeted before anything is loaded, or waited for", async (
   };
   await withTime({ "timers.setTimeout": atOnce }, async () => {
     const { warnings } = await loaded({ rpc, patient: true });
-    assert.equal(warnings, [`${absent} The server waits for it.`]);
+    assert.equal(warnings, [`${absent} Waiting for it.`]);
     assert.equal([pauses, connected.length, opened.length], [[1000, 1000], 1, 1]);
   }).finally(closing);
 });

@@ -181,7 +181,7 @@ test("a name that is taken is replaced only when the call says so", async () => 
     stand.calls.length = 0;
     assert.is(
       await refused(client, tool, input),
-      `A ${kind} named ${name} exists already; choose another name, or pass replace: true to replace it.`,
+      `A ${kind} named ${name} already exists; choose another name, or pass replace: true to replace it.`,
     );
     assert.not(stand.calls.some(([called]) => String(called).endsWith(make)));
     await shown(client, tool, { ...input, replace: true });
@@ -308,7 +308,7 @@ test("files of a job: their addresses; one is downloaded where there is a folder
   assert.equal(await shown(reading, "lab_artifacts", { id }), { artifacts, hidden_characters: 0 });
   assert.is(
     await refused(reading, "lab_artifacts", { id, name: "a b.npz" }),
-    "Downloads need `tapline mcp lab --artifacts <folder>`; fetch its url instead.",
+    "Downloads require `tapline mcp lab --artifacts <folder>`; fetch the file's URL instead.",
   );
   assert.is(await refused(reading, "lab_artifacts", { id, name: "d" }), 'The job has no artifact "d".');
   const writing = await lab(folder);
@@ -383,13 +383,13 @@ test("an answer is asked for with what was given and nothing else; what of it di
   assert.equal([long.hidden_characters, long.answers[0].finish_reason], [20_000, null]);
   assert.equal(long.cut, [{ pointer: "/answers/0/text", total: 160_000, shown: 12_000 }]);
   stand.calls.length = 0;
-  const one = "One of messages and prompt is required, and not both.";
+  const one = "Pass either messages or prompt, but not both.";
   assert.is(await refused(client, "serving_generate", {}), one);
   assert.is(await refused(client, "serving_generate", { prompt: "a", messages }), one);
   for (const thinking of [true, false]) {
     assert.is(
       await refused(client, "serving_generate", { prompt: "a", thinking }),
-      "thinking belongs to messages: a raw prompt has no chat template.",
+      "thinking requires messages: a raw prompt has no chat template.",
     );
   }
   assert.equal(stand.calls, []);
@@ -412,7 +412,7 @@ test("the library: everything, one kind, or one by its name", async () => {
       methods.map((method) => `serving.${method}`),
     );
   }
-  const sentence = "kind is required with name: vector or probe.";
+  const sentence = "name requires kind: vector or probe.";
   assert.is(await refused(client, "serving_library", { name: "v" }), sentence);
 });
 

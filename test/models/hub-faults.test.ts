@@ -133,12 +133,9 @@ test("which answers of a hub may pass, and whose fault a 401 is", async () => {
   const { host } = new URL(settings.endpoint);
   const none = `There is no file a/b here and no repository of that name on ${host}`;
   const unknown = { "x-error-code": "RepoNotFound" };
-  assert.is(fault(401, unknown).message, `${none} (a private one needs a token in HF_TOKEN).`);
+  assert.is(fault(401, unknown).message, `${none} (private repositories require a token in HF_TOKEN).`);
   assert.is(fault(401, unknown, "t").message, `${none}.`);
-  assert.is(
-    fault(401, {}, "t").message,
-    `${host} does not accept the token (HF_TOKEN); it may have expired.`,
-  );
+  assert.is(fault(401, {}, "t").message, `${host} rejected the token (HF_TOKEN); it may have expired.`);
 });
 
 test("a disk has room for what is missing, or is said to be full before anything is asked for", async () => {
@@ -513,7 +510,7 @@ test("an rpc-server is looked for by the addresses that llama.cpp takes, of IPv4
       syncBuiltinESMExports();
     });
   assert.equal(asked, [["there", 4]]);
-  assert.is((error as Error).message, "The rpc-server there:1 has no address: its name is not known.");
+  assert.is((error as Error).message, "The rpc-server there:1 does not resolve to an address.");
 });
 
 test("a server that can never be reached is not waited for", async () => {
@@ -554,7 +551,7 @@ test("what is waited for is told once, however often the server is asked", async
   assert.is(error, enough);
   assert.equal(waits, [1000, 1000, 1000]);
   assert.equal(told, [
-    `The rpc-server 127.0.0.1:${port} hung up on a greeting: another version, or another program. The server waits for it.`,
+    `The rpc-server 127.0.0.1:${port} closed the connection during the handshake (another version or another program?). Waiting for it.`,
   ]);
 });
 

@@ -112,7 +112,7 @@ test("what is no model", async () => {
   const text = await folder("i", []);
   await writeFile(join(text, "fake.gguf"), "<!doctype html>");
   assert.match(await fault(text), "is not a GGUF file");
-  assert.is(await fault(""), "The model has no name.");
+  assert.is(await fault(""), "The model name is empty.");
 });
 
 if (process.platform !== "win32") {

@@ -241,7 +241,7 @@ test("a configuration that is read again asks at once who was set aside", async 
   const router = await routing([locked.url], { timing });
   const [backend] = router.service.backends;
   await until(() => (backend?.nextCheck ?? 0) > performance.now());
-  assert.is(backend?.lastError, "it asks for an API key");
+  assert.is(backend?.lastError, "it requires an API key");
   locked.options.pages = { "/health": json({ status: "ok" }) };
   await router.configure([{ url: locked.url, api_key: "k" }]);
   await until(() => backend?.state === "healthy");
@@ -259,7 +259,7 @@ test("back-off doubles while a backend is down, up to its longest", async () => 
       await until(() => backend?.nextCheck === ms + wait && backend.checking === undefined);
       const { body } = await router.get("/stats");
       assert.is(body.backends[0].next_check_seconds, wait / 1000);
-      assert.is(body.backends[0].last_error, "nobody listens there");
+      assert.is(body.backends[0].last_error, "nothing listens at this address");
       assert.is(body.backends[0].failures, 1);
       ms += wait;
     }
@@ -299,7 +299,7 @@ test("a frozen backend loses the requests that it has not begun to answer", asyn
   frozen.options.pages = { "/health": () => {} };
   const answer = await chat;
   assert.is(answer.bytes.toString(), `${event("a")}${event("b")}data: [DONE]\n\n`);
-  assert.is(router.service.backends[0]?.lastError, "it does not answer");
+  assert.is(router.service.backends[0]?.lastError, "timeout");
   await until(async () => (await frozen.connections()) <= 1); // a check at most: the request was taken back
 });
 

@@ -341,7 +341,7 @@ test("4096 requests are inside at most", async () => {
 
 test("a request that came by this router already is refused", async () => {
   const { told, ask } = router(backend("one", [answers(200)]));
-  const sentence = "The request came back: a backend of this router leads to the router itself.";
+  const sentence = "Routing loop: a backend of this router leads back to the router itself.";
   assert.equal(refusedWith(await ask({}, { Via: "1.1 other, 1.1 me" })), [508, sentence]);
   assert.is(await ask({}, { Via: "1.1 other" }), null);
   assert.is(told.length, 2);

@@ -206,9 +206,9 @@ test("what a check finds, in words", async () => {
   const well = { "/health": json({ status: "ok" }) };
   const list = (data: unknown) => ({ ...well, ...models({ data }) });
   for (const [pages, told] of [
-    [{ "/health": json({}, 500) }, "/health answers 500"],
+    [{ "/health": json({}, 500) }, "/health answered 500"],
     [{ "/health": json({}, 429) }, "/health answers 429"],
-    [{ ...models({}, 401), "/health": json({}, 499) }, "it asks for an API key"],
+    [{ ...models({}, 401), "/health": json({}, 499) }, "it requires an API key"],
     [{ ...well, ...models({}, 404) }, "/v1/models answers 404"],
     [{ ...well, ...models({}, 201) }, "/v1/models answers 201"],
     [list({}), "/v1/models answers 200"],
@@ -241,7 +241,7 @@ test("a name that leads nowhere, for good or for now", async () => {
       const backend = at("http://nobody.example");
       const { health: one } = health();
       await one.watch([backend]);
-      assert.is(backend.lastError, "its name leads nowhere");
+      assert.is(backend.lastError, "the host name does not resolve");
       one.close();
     } finally {
       dns.lookup = lookup;
@@ -265,7 +265,7 @@ test("a check without an answer: frozen, unless its streams showed meanwhile tha
     backend.lastSeen = ms - 1;
   };
   assert.not(await one.check(backend));
-  assert.equal([backend.state, backend.lastError, said], ["aside", "it does not answer", ["abandon"]]);
+  assert.equal([backend.state, backend.lastError, said], ["aside", "timeout", ["abandon"]]);
   // Of one that stands aside already, a stream's last bytes say nothing.
   await backend.checking;
   ms = backend.nextCheck;

@@ -80,7 +80,7 @@ test("a router that cannot begin leaves nothing open", async () => {
   const one = await fake();
   await startRouter({ port, backends: [] }).then(
     () => assert.unreachable(),
-    (error: Error) => assert.is(error.message, "At least one backend is needed."),
+    (error: Error) => assert.is(error.message, "At least one backend is required."),
   );
   const router = await startRouter({ port, backends: [{ url: one.url }] });
   await startRouter({ port, backends: [{ url: one.url }] }).then(

@@ -63,13 +63,13 @@ test("a server is greeted; one that is gone, busy, old or something else is told
   await new Promise((resolve) => holder.once("data", resolve));
   assert.is(
     await fault(() => reachRpcServers([server])),
-    `The rpc-server ${name} accepts no more: it serves one program at a time, and another one holds it.`,
+    `The rpc-server ${name} is busy: it serves one program at a time, and another one is using it.`,
   );
   holder.destroy();
   await server.kill();
   assert.is(
     await fault(() => reachRpcServers([server])),
-    `The rpc-server ${name} is not running: the connection is refused.`,
+    `The rpc-server ${name} is not running (connection refused).`,
   );
   assert.equal(await lostRpcServers([server]), [name]);
 

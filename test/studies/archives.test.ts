@@ -40,7 +40,7 @@ test("a file of an archive is an ordinary one, readable by all and its owner's t
   for (const name of ["n".repeat(101), "", "a b", "ü", "a\n"]) {
     await headerOf(name).then(
       () => assert.unreachable(name),
-      (error) => assert.is(error.message, `No name for a file of an archive: ${name}`),
+      (error) => assert.is(error.message, `Invalid file name for a tar archive: ${name}`),
     );
   }
 });

@@ -208,7 +208,7 @@ test("a backup to a bad path says so in one sentence, leaves nothing and writes 
         assert.is(error.name, "UserError", error.stack);
         assert.is(
           error.message,
-          `The backup cannot be written to ${path} (${code}); nothing was left there.`,
+          `Cannot write the backup to ${path} (${code}); the partial file was removed.`,
         );
       },
     );

@@ -124,7 +124,7 @@ test("an outage is a few lines, and says how many requests it met", () => {
   // The next one is news again; other faults and lines without a kind are not held back.
   logFault({ log }, "r502", refused());
   logFault({ log }, "r503", new TypeError("secret"));
-  for (let times = 0; times < 2; times += 1) log("the TLS certificate was read again");
+  for (let times = 0; times < 2; times += 1) log("reloaded the TLS certificate");
   assert.is(lines.length, 8);
   assert.not.match(lines.join("\n"), "secret");
   // A fault that occurs once is not announced to be over.

@@ -295,8 +295,8 @@ test("what hides is told by its code, its name and how often it follows itself",
     ["\0", run("U+0000", "null")],
     ["\u00ad\u00ad\u00adx", run("U+00AD", "soft hyphen", 3), "x"],
     ["\u{e0041}\u{e0041}", run("U+E0041", "invisible", 2)],
-    ["\ud800", run("U+D800", "half a pair")],
-    ["\udfff", run("U+DFFF", "half a pair")],
+    ["\ud800", run("U+D800", "unpaired surrogate")],
+    ["\udfff", run("U+DFFF", "unpaired surrogate")],
     ["x\ufeff", "x", run("U+FEFF", "byte order mark")],
     // One emoji of several characters is seen as that.
     ["👩\u200d💻 ❤\ufe0f 1\ufe0f\u20e3", "👩\u200d💻 ❤\ufe0f 1\ufe0f\u20e3"],
@@ -318,7 +318,9 @@ test("what changed is told entry by entry, in the newer one's terms", () => {
   const changed = (before: StudyPackage, after: StudyPackage) =>
     differences(before, after).map(({ place, before: old, after: now }) => [place, old, now]);
   const two = study([entry(1), entry(2)]);
-  assert.equal(changed(two, study([entry(2), entry(1)])), [["/entries", "entries in another order", null]]);
+  assert.equal(changed(two, study([entry(2), entry(1)])), [
+    ["/entries", "the order of the entries changed", null],
+  ]);
   assert.equal(changed(two, study([entry(1)])), [
     [`/entries/${uuid(2)}`, JSON.stringify(entry(2), null, 2), null],
   ]);

@@ -95,18 +95,18 @@ test("notifications: 50 on a page, the way to earlier ones, and what may be done
   // All of them are read up to a moment that the form names, and no other.
   const without = await post("/notifications/read", cleo);
   assert.is(without.status, 400);
-  assert.match(without.text, "This form does not say up to when.");
+  assert.match(without.text, "The form lacks a valid time.");
   assert.match((await see("/notifications", cleo)).text, '<li class="unread">');
   const nothing = await see("/notifications", people[0]!);
   assert.match(nothing.text, "<p>Nothing yet.</p>");
   // The feed can be ended where there is one.
   assert.match(newest.text, ">Make an address</button>");
-  assert.not.match(newest.text, ">End the feed</button>");
+  assert.not.match(newest.text, ">Delete the feed</button>");
   const made = (await post("/notifications/feed", cleo)).text;
   assert.match(made, "it is shown this once");
   const later = (await see("/notifications", cleo)).text;
   assert.match(later, ">Make a new address, and end the former</button>");
-  assert.match(later, ">End the feed</button>");
+  assert.match(later, ">Delete the feed</button>");
   assert.not.match(later, "it is shown this once");
 });
 
@@ -197,7 +197,7 @@ test("a review's exact JSON cuts no character in two, and counts what hides beyo
   for (const pad of ["", "x"]) {
     const { id, body } = await save(jan, { title: "Long", finding: pad + "😀".repeat(21_000) });
     const { text } = await see(`/drafts/${id}`, jan);
-    assert.not.match(text, "half a pair");
+    assert.not.match(text, "unpaired surrogate");
     const [, exact = ""] = /aria-label="Exact JSON">(.*?)<\/pre>/s.exec(text) ?? [];
     assert.is(exact.replaceAll("&quot;", '"'), body, "all of it, in order");
   }
@@ -236,16 +236,16 @@ test("who may publish and who may have tokens is told, with what can be done abo
   const { see, post, save } = peopleOf(service, clock);
   const without = (await see("/agents", kim)).text;
   assert.match(without, "yours is not among them yet");
-  assert.match(without, "You have no active token.");
+  assert.match(without, "You have no active tokens.");
   assert.not.match(without, ">Create token</button>");
-  assert.not.match(without, "<h2>Ended</h2>");
+  assert.not.match(without, "<h2>Expired and revoked</h2>");
   const { id } = await save(leo, { title: "Leo's" });
   const review = (await see(`/drafts/${id}`, leo)).text;
   assert.match(review, "Publishing is open to approved accounts");
   assert.not.match(review, ">Publish</button>");
   const open = (await see("/agents", leo)).text;
   assert.match(open, ">Create token</button>");
-  assert.not.match(open, "You have no active token.");
+  assert.not.match(open, "You have no active tokens.");
   assert.match(open, "last used <time");
   const scopes = { scope: "public:read", days: "30" };
   for (let count = 1; count < 10; count++)
@@ -259,7 +259,7 @@ test("who may publish and who may have tokens is told, with what can be done abo
   const [, one = ""] = /action="\/agents\/([^/]+)\/revoke"/.exec(full) ?? [];
   assert.is((await post(`/agents/${one}/revoke`, leo)).status, 303);
   const after = (await see("/agents", leo)).text;
-  assert.match(after, "<h2>Ended</h2>");
+  assert.match(after, "<h2>Expired and revoked</h2>");
   assert.is(after.match(/\/revoke"/g)?.length, 9);
   assert.match((await see(`/agents/${one}`, leo)).text, '<span class="badge revoked">revoked</span>');
   // A second browser is another session, which can be ended from here.

@@ -109,7 +109,7 @@ test("queries: each parameter once, known, in UTF-8; numbers in plain digits", (
   );
   assert.equal(
     refusal(() => query("q=%ff")),
-    ["invalid_parameter", "The query is not percent-encoded UTF-8.", "q"],
+    ["invalid_parameter", "The query must be percent-encoded UTF-8.", "q"],
   );
   assert.is(refusal(() => query("%ff=1"))[2], "query");
 

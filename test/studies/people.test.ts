@@ -140,7 +140,7 @@ for (const database of databases.all) {
     );
     assert.match(feed.text, "<title>Ben (@ben) commented on your study “Heron &amp; &lt;crane&gt;”</title>");
     assert.match(feed.text, "said &lt;script&gt;.");
-    assert.match(feed.text, "A draft waits for your review");
+    assert.match(feed.text, "A draft is ready for your review");
     assert.not.match(feed.text, "Secret plans");
     assert.is(feed.text.match(/<entry>/g)?.length, 2);
     const secret = address.split("/").at(-1)?.replace(".atom", "") as string;

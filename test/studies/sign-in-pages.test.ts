@@ -33,7 +33,7 @@ test.after(async () => {
 
 const [signInCookie, sessionCookie] = ["__Host-tapline-signin", "__Host-tapline-session"];
 const guarded = "; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=";
-const runOut = "This sign-in has run out, or was begun in another browser; please start again.";
+const runOut = "This sign-in has expired or was started in another browser. Please start again.";
 const person = (subject: string, more: Partial<Identity> = {}): Identity => ({
   ...{ issuer: "test", subject, name: subject, email: null, login: null },
   ...more,
@@ -167,7 +167,7 @@ test("who is not let in is told why, by whom; a provider that is away is nobody'
     throw new TypeError("secret words");
   };
   const away = await comeBack(await leave());
-  const later = (label: string) => `${label} is not reachable just now; please try again later.`;
+  const later = (label: string) => `${label} is not reachable right now. Please try again later.`;
   assert.equal([away.status, said(away)], [503, later("Us")]);
   who.begin = () => {
     throw new RangeError("secret words");

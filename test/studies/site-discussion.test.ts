@@ -169,7 +169,7 @@ test("a page of a discussion: how deep, what is hidden from whom, where it goes 
       })
     ).markup;
   const said = (change: object) => ({ comments: [comment(1, change)] });
-  const nobody = "Nobody has said anything yet.";
+  const nobody = "No comments yet.";
   assert.match(await view(null, {}, { comment_count: 0 }), nobody);
   assert.not.match(await view(null), nobody);
   const links = async (offset: number, comment_count: number) =>

@@ -130,13 +130,13 @@ test("what moderators do is nowhere for everybody else, whatever their form hold
   ]) {
     const refused = await post(path, ben.cookie, { csrf, reason: "", version: "no number" });
     assert.is(refused.status, 404, path);
-    assert.match(refused.text, "There is no such page.", path);
+    assert.match(refused.text, "Page not found.", path);
   }
   // Of an account that there is: a moderator would be shown it.
   for (const path of ["/moderation", "/moderation/log", "/moderation/account?handle=ada"]) {
     const refused = await service.call(path, { headers: { Cookie: ben.cookie } });
     assert.is(refused.status, 404, path);
-    assert.match(refused.text, "There is no such page.", path);
+    assert.match(refused.text, "Page not found.", path);
     const nobody = await service.call(path);
     assert.is(nobody.status, 303, path);
     assert.match(String(nobody.headers.location), /^\/sign-in\?/, path);

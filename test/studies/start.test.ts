@@ -158,7 +158,7 @@ test("every minute the certificate is looked at; behind a proxy there is none", 
   try {
     assert.is(looks, 0);
     for (let times = 0; times < 3; times += 1) clocks.get(60_000)?.();
-    assert.equal([looks, log], [3, ["the TLS certificate cannot be used: ENOENT"]]);
+    assert.equal([looks, log], [3, ["the TLS certificate is unusable: ENOENT"]]);
     assert.is(running.origin, `https://studies.example.org:${running.port}`);
     const [{ options: given, server } = {} as Made] = servers;
     const { cert: _, key: __, ...bounds } = given;
@@ -196,7 +196,7 @@ test("what cannot start leaves nothing open: neither the port nor the database",
   assert.match(await failing({ port: running.port }), /^UserError: .*in use/);
   assert.is(
     await failing({ tls: { cert: "x", key: "y" } }),
-    "UserError: The TLS certificate or its key cannot be used (ERR_OSSL_PEM_NO_START_LINE).",
+    "UserError: The TLS certificate or its key is unusable (ERR_OSSL_PEM_NO_START_LINE).",
   );
   const providers = (origin: string) => {
     asked = Number(new URL(origin).port);

@@ -6,7 +6,7 @@ import type { Store } from "../store/store.js";
 import { listTokens } from "../store/tokens.js";
 import type { TarFile } from "./tar.js";
 
-/** Rows of a file; comments have up to 40 kB each. */
+/** Rows per file; comments have up to 40 kB each. */
 const pageSizes = {
   studies: 50,
   drafts: 20,
@@ -17,27 +17,27 @@ const pageSizes = {
   log: 1000,
 } as const;
 
-const readme = `What you wrote on this service, and what it keeps about you.
+const readme = `Everything you wrote on this service, and everything it stores about you.
 
-account.json         who you are here, how you sign in, what you may do, your newest 200 sessions and tokens (never their secrets)
-studies/ID.json      a study that you published: its versions and what became of them
-studies/ID/vN.json   a version, byte for byte as it was published
-drafts/ID.json       a draft that waits, byte for byte as it was saved
-drafts-N.json        when they were saved
-comments-N.json      comments, those that are hidden included; what you deleted is gone
-votes-N.json         studies that you gave an upvote
-reports-N.json       what you told moderators
-appeals-N.json       what you wrote to moderators about what they did
-notifications-N.json what you were told, by id
-audit-N.json         what you did, by id
-activity-N.json      what your tokens did, by id
+account.json         your profile, sign-in method, permissions, and newest 200 sessions and tokens (without their secrets)
+studies/ID.json      a study you published, with its versions and their status
+studies/ID/vN.json   a version, byte for byte as published
+drafts/ID.json       an unpublished draft, byte for byte as saved
+drafts-N.json        list of these drafts, with the time saved
+comments-N.json      your comments, including hidden ones (deleted text is gone)
+votes-N.json         studies you upvoted
+reports-N.json       your reports to moderators
+appeals-N.json       your appeals to moderators
+notifications-N.json your notifications, by id
+audit-N.json         your actions, by id
+activity-N.json      requests made with your tokens, by id
 
-Times are ISO 8601 in UTC. Files are JSON in UTF-8. Lists are cut into files of some hundred rows.
+Times are ISO 8601 in UTC. Files are JSON in UTF-8. Long lists are split into several files.
 `;
 
 /**
- * Everything that an account wrote and what is kept about it, file after file. Each file is read by queries of its own,
- * so that nobody waits while somebody downloads: what is written meanwhile may be in it or not.
+ * Everything that an account wrote and that is stored about it, file by file. Each file has its own queries, so that a
+ * slow download blocks nobody; concurrent changes may or may not be included.
  */
 export async function* personalFiles(store: Store, accountId: string): AsyncGenerator<TarFile> {
   yield { name: "README.txt", bytes: Buffer.from(readme) };
@@ -102,7 +102,7 @@ export async function* personalFiles(store: Store, accountId: string): AsyncGene
   yield* activity(store, accountId);
 }
 
-/** The next rows of a log, in the order of time and id. */
+/** The next rows of a log, ordered by time and id. */
 function afterPlace<T extends "notifications" | "audit", O>(
   query: SelectQueryBuilder<Database, T, O>,
   last: Place | undefined,
@@ -114,7 +114,7 @@ function afterPlace<T extends "notifications" | "audit", O>(
     .limit(pageSizes.log);
 }
 
-/** A list in files of so many rows: each is read where the one before it ended. */
+/** A list in files of `size` rows, using keyset pagination. */
 async function* paged<R extends object, L>(
   name: string,
   size: number,
@@ -129,7 +129,7 @@ async function* paged<R extends object, L>(
   }
 }
 
-/** A row with its times as people and programs read them. */
+/** A row with its times in ISO 8601. */
 function readable(row: object): object {
   return Object.fromEntries(
     Object.entries(row).map(([name, value]) => [
@@ -166,7 +166,7 @@ async function accountOf(store: Store, accountId: string): Promise<object> {
   };
 }
 
-/** Studies in the order of publication: one whose next version comes meanwhile is met again, and none is passed over. */
+/** Studies by publication time. One that gets a new version meanwhile is exported again; none is skipped. */
 async function* studies({ db }: Store, accountId: string): AsyncGenerator<TarFile> {
   for (let last = 0; ; ) {
     const found = await db
@@ -216,7 +216,7 @@ async function* drafts({ db }: Store, accountId: string): AsyncGenerator<TarFile
     if (found.length > 0) yield file(`drafts-${number}.json`, found.map(readable));
     for (const { id } of found) {
       const draft = await db.selectFrom("drafts").select("package").where("id", "=", id).executeTakeFirst();
-      // Published or deleted meanwhile.
+      // It may have been published or deleted meanwhile.
       if (draft !== undefined) yield { name: `drafts/${id}.json`, bytes: draft.package };
     }
     if (found.length < pageSizes.drafts) return;
@@ -224,7 +224,7 @@ async function* drafts({ db }: Store, accountId: string): AsyncGenerator<TarFile
   }
 }
 
-/** What tokens did; a record has no id, so those of one millisecond are read together. */
+/** Requests made with tokens. Records have no id, so those of the same millisecond are read together. */
 async function* activity({ db }: Store, accountId: string): AsyncGenerator<TarFile> {
   const tokens = await db.selectFrom("tokens").select("id").where("account_id", "=", accountId).execute();
   let number = 0;

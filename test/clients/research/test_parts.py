@@ -113,7 +113,7 @@ class TestAddresses(unittest.TestCase):
     def test_tokens_of_a_thousand_characters(self) -> None:
         self.assertEqual(Token("x" * 1000).hidden_in(f"a{'x' * 1000}b"), "a<token>b")
         self.assertEqual(Token("tpl_a").hidden_in("tpl_a, tpl_ab, a"), "<token>, <token>b, a")
-        with self.assertRaisesRegex(TypeError, "A token is not written anywhere."):
+        with self.assertRaisesRegex(TypeError, "Tokens cannot be pickled."):
             pickle.dumps(Token("tpl_a"))
         for text in ("x" * 1001, "", "a b", "a\n"):
             with self.assertRaises(InvalidArgument):
@@ -128,7 +128,7 @@ class TestReads(unittest.TestCase):
         targets = [target for _, target, _, _ in made.asked]
         self.assertEqual(targets, [f"/api/v1/studies/{ID}/versions/3", f"/api/v1/studies/{ID.upper()}"])
         for version in (0, -1, True, 1.0, "1"):
-            with self.assertRaisesRegex(InvalidArgument, "A version is a whole number from 1 on."):
+            with self.assertRaisesRegex(InvalidArgument, "version must be an integer of at least 1."):
                 client().get_study(ID, version=version)
         with self.assertRaisesRegex(AnswerInvalid, "another version than the one asked for"):
             client(study(version=4)).get_study(ID, version=3)
@@ -321,10 +321,10 @@ class TestRefusals(unittest.TestCase):
 
     def test_what_is_said_where_the_service_says_nothing(self) -> None:
         for status, sentence in (
-            (400, "The service found the request invalid. (400)"),
+            (400, "The request is invalid. (400)"),
             (401, "The token is missing, invalid, expired or revoked. (401)"),
-            (403, "The token may not do this. (403)"),
-            (404, "There is no such study for this token. (404)"),
+            (403, "The token lacks permission for this. (403)"),
+            (404, "No such study, or this token may not read it. (404)"),
             (410, "This is no longer published. (410)"),
             (418, "The service cannot answer. (418)"),
             (500, "The service cannot answer. (500)"),

@@ -26,7 +26,7 @@ import {
 } from "../visit.js";
 import { appealForm } from "./appeals.js";
 
-/** What can be done to a study or comment besides reading: take down, put back, report. */
+/** Actions on studies and comments: withdraw, remove, reinstate, report. */
 
 export function goneSentence({ standing }: Gone): string {
   return standing === "withdrawn" ? "This was withdrawn by its author." : "This was removed by a moderator.";
@@ -38,7 +38,7 @@ export function goneNotice(gone: Gone): Html {
 
 type VersionRow = { version: number; standing: string };
 
-/** Forms below a study, by who looks at it. */
+/** Forms below a study, depending on the visitor's role. */
 export function studyActions(visit: Visit, row: StudyRow, versions: VersionRow[]): Html | null {
   const { session } = visit;
   if (session === null) return null;
@@ -48,9 +48,9 @@ export function studyActions(visit: Visit, row: StudyRow, versions: VersionRow[]
   const choice = (
     name: string,
     ones: VersionRow[],
-  ) => html`<div class="field"><label for="${name}-version">What</label>
+  ) => html`<div class="field"><label for="${name}-version">Scope</label>
 <select id="${name}-version" name="version"><option value="">the whole study</option>${ones.map(
-    ({ version }) => html`<option value="${version}">version ${version} alone</option>`,
+    ({ version }) => html`<option value="${version}">version ${version} only</option>`,
   )}</select></div>`;
   const form = (name: string, label: string, fields: Html, hint: string) =>
     html`<details><summary>${label}</summary><form class="card" method="post" action="/studies/${row.id}/${name}">${csrfField(visit)}${fields}
@@ -60,8 +60,8 @@ export function studyActions(visit: Visit, row: StudyRow, versions: VersionRow[]
       ? form(
           "withdraw",
           "Withdraw",
-          html`${choice("withdraw", standing)}${reasonField("withdraw", "Why, as the page will say")}`,
-          "This cannot be taken back. Readers then see your reason; whoever has a copy keeps it.",
+          html`${choice("withdraw", standing)}${reasonField("withdraw", "Reason (shown on the page)")}`,
+          "This cannot be undone. Readers will see your reason. Existing copies are not affected.",
         )
       : null
   }${
@@ -69,18 +69,13 @@ export function studyActions(visit: Visit, row: StudyRow, versions: VersionRow[]
       ? form(
           "remove",
           "Remove",
-          html`${choice("remove", standing)}${reasonField("remove", "Why, as the page will say")}`,
-          "As a moderator: readers then see your reason. It can be reinstated.",
+          html`${choice("remove", standing)}${reasonField("remove", "Reason (shown on the page)")}`,
+          "As a moderator. Readers will see your reason. You can reinstate it later.",
         )
       : null
   }${
     session.isModerator && (row.standing === "removed" || removed.length > 0)
-      ? form(
-          "reinstate",
-          "Reinstate",
-          choice("reinstate", removed),
-          "As a moderator: what was removed is published again.",
-        )
+      ? form("reinstate", "Reinstate", choice("reinstate", removed), "As a moderator. Makes it public again.")
       : null
   }${
     mine || row.listed === 0
@@ -88,8 +83,8 @@ export function studyActions(visit: Visit, row: StudyRow, versions: VersionRow[]
       : form(
           "report",
           "Report",
-          reasonField("report", "What is wrong with this study"),
-          "Moderators read this, and who sent it.",
+          reasonField("report", "What is wrong with this study?"),
+          "Moderators will see your report and your name.",
         )
   }</div>`;
 }
@@ -103,16 +98,16 @@ interface CommentRow {
   body: string;
 }
 
-/** The form that changes a comment, as long as its author may. */
+/** The form to edit a comment, while its author still may. */
 function editForm(visit: Visit, { id, created_at, hidden, body }: CommentRow): Html | null {
   if (hidden !== null || Date.now() >= created_at + studyLimits.comment_edit_ms) return null;
   return html`<details><summary>Edit</summary><form class="card" method="post" action="/comments/${id}/edit">${csrfField(visit)}
-<div class="field"><label for="edit-${id}">Your comment, until ${studyLimits.comment_edit_ms / 60_000} minutes after you wrote it</label>
+<div class="field"><label for="edit-${id}">Edit your comment (possible for ${studyLimits.comment_edit_ms / 60_000} minutes after posting)</label>
 <textarea id="edit-${id}" name="body" required maxlength="${studyLimits.comment}">
-${body}</textarea></div><button>Change</button></form></details>`;
+${body}</textarea></div><button>Save</button></form></details>`;
 }
 
-/** Forms below a comment, by who looks at it. */
+/** Forms below a comment, depending on the visitor's role. */
 export function commentActions(visit: Visit, comment: CommentRow): Html | null {
   const { session } = visit;
   if (session === null || comment.hidden === "deleted") return null;
@@ -122,9 +117,9 @@ export function commentActions(visit: Visit, comment: CommentRow): Html | null {
   const form = (name: string, label: string, question: string) =>
     html`<details><summary>${label}</summary><form class="card" method="post" action="/comments/${comment.id}/${name}">${csrfField(visit)}${reasonField(`${name}-${comment.id}`, question)}<button class="danger">${label}</button></form></details>`;
   const shown = comment.hidden === null;
-  return html`${mine ? editForm(visit, comment) : null}${mine ? button("delete", "Delete") : shown ? form("report", "Report", "What is wrong with this comment") : null}${
+  return html`${mine ? editForm(visit, comment) : null}${mine ? button("delete", "Delete") : shown ? form("report", "Report", "What is wrong with this comment?") : null}${
     session.isModerator
-      ? html`${shown ? form("hide", "Hide", "Why, as readers will see") : button("show", "Show again")}${form("erase", "Erase", "Why, as readers will see")}`
+      ? html`${shown ? form("hide", "Hide", "Reason (shown to readers)") : button("show", "Show again")}${form("erase", "Erase", "Reason (shown to readers)")}`
       : null
   }`;
 }
@@ -132,13 +127,13 @@ export function commentActions(visit: Visit, comment: CommentRow): Html | null {
 function targetOf(studyId: string, form: URLSearchParams): Target {
   const text = form.get("version") ?? "";
   if (text === "") return { studyId, version: null };
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new SiteError(400, "There is no such version.");
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new SiteError(400, "Version not found.");
   return { studyId, version: Number(text) };
 }
 
 function settled(visit: Visit, studyId: string, changed: "changed" | "missing" | "already"): void {
-  if (changed === "missing") throw new SiteError(404, "There is no such study of yours.");
-  if (changed === "already") throw new SiteError(409, "That is so already, or there is no such version.");
+  if (changed === "missing") throw new SiteError(404, "You have no such study.");
+  if (changed === "already") throw new SiteError(409, "Already done, or no such version.");
   seeOther(visit.ctx, `/studies/${studyId}`);
 }
 
@@ -180,12 +175,12 @@ async function sendReport(
   await countVisit(visit, "report");
   const reason = reasonOf(form);
   if ((await report(visit.service.store, account.id, target, reason)) === "missing") {
-    throw new SiteError(404, "What you report is not there.");
+    throw new SiteError(404, "The reported study or comment no longer exists.");
   }
   backTo(visit, target.studyId, target.commentId);
 }
 
-/** To a study's page, at a comment. */
+/** Redirects to a study's page, at a comment. */
 function backTo(visit: Visit, studyId: string, commentId: string | null): void {
   seeOther(visit.ctx, `/studies/${studyId}${commentId === null ? "" : `#comment-${commentId}`}`);
 }
@@ -194,18 +189,18 @@ export async function postDeleteComment(visit: Visit, idText: string | undefined
   const id = idOf(idText);
   const { account } = await readForm(visit);
   const study = await deleteComment(visit.service.store, account.id, id);
-  if (study === null) throw new SiteError(404, "There is no such comment of yours.");
+  if (study === null) throw new SiteError(404, "You have no such comment.");
   backTo(visit, study, id);
 }
 
 type Sent = Awaited<ReturnType<typeof readModeratorForm>>;
 
-/** A moderator's change of a comment. */
+/** A handler for a moderator's action on a comment. */
 function moderated(change: (store: Store, id: string, sent: Sent) => Promise<string | null>) {
   return async (visit: Visit, idText: string | undefined): Promise<void> => {
     const id = idOf(idText);
     const study = await change(visit.service.store, id, await readModeratorForm(visit));
-    if (study === null) throw new SiteError(409, "That is so already, or there is no such comment.");
+    if (study === null) throw new SiteError(409, "Already done, or no such comment.");
     backTo(visit, study, id);
   };
 }
