@@ -15,7 +15,7 @@ test("what is sent and told of a request that its first backend answers", async 
   const body = '{"model":"m","stream":true}';
   one.state = "starting";
   // Somebody has to be waited for first: the wait is the request's, and none of the backend's time.
-  service.health.hope = async () => {
+  service.health.checkForRequest = async () => {
     pass(100);
     one.state = "healthy";
     return true;
@@ -65,7 +65,7 @@ test("the time to the first token: of streams that are answered with 200, the ba
   assert.is(one.firstTokenMs(performance.now()), 0);
   told.length = 0;
   one.state = "aside";
-  service.health.hope = async () => {
+  service.health.checkForRequest = async () => {
     pass(100);
     one.state = "healthy";
     return true;
@@ -307,7 +307,7 @@ test("a client that leaves has cancelled, while nobody is there and while somebo
   const two = backend("two", [answers(200)]);
   const waiting = router(two);
   two.state = "aside";
-  waiting.service.health.hope = async () => {
+  waiting.service.health.checkForRequest = async () => {
     two.state = "healthy";
     waiting.client.destroyed = true;
     return true;
@@ -408,7 +408,7 @@ test("a model that is new since the lists were read is found in them", async () 
   assert.is(sent.length, 1);
   // And one who comes back is asked, although nobody promised it.
   one.state = "aside";
-  service.health.hope = async () => {
+  service.health.checkForRequest = async () => {
     one.state = "healthy";
     return false;
   };

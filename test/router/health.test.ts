@@ -370,7 +370,7 @@ test("a request that has nobody else asks a tenth of a second after the last che
   const backend = at(server.url);
   backend.state = "aside";
   await one.watch([backend]);
-  assert.not(await one.hope(() => false), "nobody could take it");
+  assert.not(await one.checkForRequest(() => false), "nobody could take it");
   const { setTimeout: real } = globalThis;
   const waits: number[] = [];
   const waiting = (meanwhile: () => void) => {
@@ -382,7 +382,7 @@ test("a request that has nobody else asks a tenth of a second after the last che
       }
       return real(done, wait, ...(rest as []));
     };
-    return withTime({ setTimeout: atOnce }, () => one.hope(() => true));
+    return withTime({ setTimeout: atOnce }, () => one.checkForRequest(() => true));
   };
   backend.lastCheckEnded = ms - 40;
   assert.ok(
@@ -391,7 +391,7 @@ test("a request that has nobody else asks a tenth of a second after the last che
     }),
   );
   assert.equal([waits.splice(0), server.asked.length], [[60], 0], "it came back meanwhile, and is not asked");
-  assert.not(await one.hope(() => true), "of a healthy one nothing is to be hoped");
+  assert.not(await one.checkForRequest(() => true), "of a healthy one nothing is to be hoped");
   backend.state = "aside";
   backend.lastCheckEnded = ms - 100;
   assert.ok(await waiting(() => {}));
@@ -404,7 +404,7 @@ test("a request that has nobody else asks a tenth of a second after the last che
   backend.state = "aside";
   server.asked.length = 0;
   void one.check(backend);
-  assert.ok(await one.hope(() => true));
+  assert.ok(await one.checkForRequest(() => true));
   assert.is(server.asked.filter((path) => path === "/health").length, 1);
 });
 
