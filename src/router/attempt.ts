@@ -25,7 +25,7 @@ export type AttemptEnd =
   | { kind: "cut"; sentence: string }
   /** Connecting failed, so the backend did not get the request. */
   | { kind: "unreached"; sentence: string }
-  /** The connection ended before the first byte of the answer's body; `head` is whether the headers had arrived. */
+  /** The connection ended before the first byte of the answer's body; `head`: whether its headers had arrived. */
   | { kind: "broken"; sentence: string; head: boolean }
   /** Abandoned before the first byte, because the backend's health check failed. */
   | { kind: "abandoned" }
@@ -226,15 +226,9 @@ function headerOf(headers: readonly string[], wanted: string): string | undefine
   return at === -1 ? undefined : headers[at + 1];
 }
 
-const unreachedCodes = new Set([
-  "ECONNREFUSED",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "ETIMEDOUT",
-  "UND_ERR_CONNECT_TIMEOUT",
-  "UND_ERR_CLOSED",
-  "UND_ERR_DESTROYED",
-  "EMFILE",
-]);
+const unreachedCodes = new Set(
+  (
+    "ECONNREFUSED EHOSTUNREACH ENETUNREACH ENOTFOUND EAI_AGAIN ETIMEDOUT EMFILE " +
+    "UND_ERR_CONNECT_TIMEOUT UND_ERR_CLOSED UND_ERR_DESTROYED"
+  ).split(" "),
+);

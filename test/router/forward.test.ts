@@ -179,7 +179,7 @@ test("when everybody says not now, the last one's words are the answer, with a l
   assert.equal(client.chunks, ["two!"]);
   assert.equal(
     told,
-    [["hope"], ["ended", "failed", 1000]],
+    [["checkForRequest"], ["ended", "failed", 1000]],
     "both have said no; their lists are not read anew",
   );
   assert.is(service.requests.retried, 1);
@@ -372,14 +372,14 @@ test("with nobody to ask it is 503 or 404, in words that name what was asked for
     "No backend that serves n is healthy; try again later.",
     "unavailable",
     "7",
-    ["hope", "two", "unlisted"],
+    ["checkForRequest", "two", "unlisted"],
   ]);
   assert.equal(await refused(long), [
     503,
     `No backend that serves ${"n".repeat(200)} is healthy; try again later.`,
     "unavailable",
     "7",
-    ["hope", "unlisted", "four"],
+    ["checkForRequest", "unlisted", "four"],
   ]);
   // Somebody may list it since: the lists are read anew.
   assert.equal(await refused(`x${long}`), [
@@ -387,7 +387,7 @@ test("with nobody to ask it is 503 or 404, in words that name what was asked for
     `The model x${"n".repeat(199)} is not served by any backend.`,
     "model_not_found",
     undefined,
-    ["hope", "unlisted"],
+    ["checkForRequest", "unlisted"],
     ["refresh"],
   ]);
   for (const [given, sentence] of [

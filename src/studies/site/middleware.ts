@@ -64,7 +64,8 @@ import { answerPublic, isPublic } from "./public-pages.js";
 import { icon, style } from "./style.js";
 import { NeedsSignIn, SiteError, seeOther, startVisit, type Visit } from "./visit.js";
 
-type Handler = (visit: Visit, ...parts: (string | undefined)[]) => void | Promise<void>;
+/** Gets the path's parameters in order, ids in lower case. */
+type Handler = (visit: Visit, ...parts: string[]) => void | Promise<void>;
 
 /** Every route: method, path, handler, and the query parameters that a public page reads. */
 export const routes: [method: "GET" | "POST", path: string, handler: Handler, parameters?: Parameters][] = [
@@ -136,6 +137,7 @@ export const routes: [method: "GET" | "POST", path: string, handler: Handler, pa
 
 /** Path parameters that are restricted beyond ending at a slash. */
 const shapes: Record<string, RegExp> = {
+  id: new RegExp(uuidPattern),
   version: /^\d+$/,
   ending: /^[a-z]+$/,
   handle: /^[\w-]+$/,
@@ -170,7 +172,8 @@ export function site(service: Service): Middleware {
     router[method === "GET" ? "get" : "post"](path, async (ctx, next) => {
       if (!fits(path, ctx.captures)) return next();
       const visit: Visit = ctx.state.visit;
-      const make = async () => handler(visit, ...ctx.captures);
+      const parts = ctx.captures.map((part, at) => (path.startsWith("/:id", firstSlash(path, at)) ? part.toLowerCase() : part));
+      const make = async () => handler(visit, ...parts);
       await (isPublic(visit) ? answerPublic(visit, parameters, make) : make());
     });
   }

@@ -10,37 +10,20 @@ export type Actor = { accountId: string } | "operator";
 
 /** Names of actions in the audit log. */
 export type AuditAction =
-  | "account.delete"
-  | "account.export"
-  | "account.reinstate"
-  | "account.suspend"
-  | "appeal.add"
-  | "appeal.dismiss"
-  | "approval.add"
-  | "approval.remove"
+  | `account.${"delete" | "export" | "reinstate" | "suspend"}`
+  | `appeal.${"add" | "dismiss"}`
+  | `approval.${"add" | "remove"}`
+  | `comment.${"add" | "delete" | "edit" | "erase" | "hide" | "show"}`
+  | `feed.${"create" | "end"}`
+  | `report.${"add" | "dismiss"}`
+  | `study.${"publish" | "reinstate" | "remove" | "withdraw"}`
+  | `token.${"create" | "revoke"}`
+  | `vote.${"give" | "take"}`
   | "backup"
-  | "comment.add"
-  | "comment.delete"
-  | "comment.edit"
-  | "comment.erase"
-  | "comment.hide"
-  | "comment.show"
   | "draft.delete"
-  | "feed.create"
-  | "feed.end"
-  | "report.add"
-  | "report.dismiss"
   | "restore"
   | "session.end"
-  | "sign-in"
-  | "study.publish"
-  | "study.reinstate"
-  | "study.remove"
-  | "study.withdraw"
-  | "token.create"
-  | "token.revoke"
-  | "vote.give"
-  | "vote.take";
+  | "sign-in";
 
 export interface AuditEntry {
   actor: Actor;

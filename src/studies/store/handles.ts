@@ -6,23 +6,12 @@ import type { Database } from "./schema.js";
 const longest = 32;
 
 /** Handles that could be mistaken for the service itself. */
-const reserved = new Set([
-  "admin",
-  "administrator",
-  "anonymous",
-  "api",
-  "deleted",
-  "deleted-account",
-  "moderator",
-  "operator",
-  "root",
-  "security",
-  "staff",
-  "support",
-  "system",
-  "tapline",
-  "unnamed",
-]);
+const reserved = new Set(
+  (
+    "admin administrator anonymous api deleted deleted-account moderator operator root security staff support " +
+    "system tapline unnamed"
+  ).split(" "),
+);
 
 /** The stored hash of a deleted account's handle. */
 export function retiredHash(handle: string): string {

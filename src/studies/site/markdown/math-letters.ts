@@ -15,31 +15,11 @@ const alphabets: Record<string, [capital: number, small: number, digit: number]>
 };
 
 /** Letters that are encoded outside the mathematical block. */
-const earlier: Record<string, string> = {
-  "script B": "ℬ",
-  "script E": "ℰ",
-  "script F": "ℱ",
-  "script H": "ℋ",
-  "script I": "ℐ",
-  "script L": "ℒ",
-  "script M": "ℳ",
-  "script R": "ℛ",
-  "script e": "ℯ",
-  "script g": "ℊ",
-  "script o": "ℴ",
-  "fraktur C": "ℭ",
-  "fraktur H": "ℌ",
-  "fraktur I": "ℑ",
-  "fraktur R": "ℜ",
-  "fraktur Z": "ℨ",
-  "double-struck C": "ℂ",
-  "double-struck H": "ℍ",
-  "double-struck N": "ℕ",
-  "double-struck P": "ℙ",
-  "double-struck Q": "ℚ",
-  "double-struck R": "ℝ",
-  "double-struck Z": "ℤ",
-  "italic h": "ℎ",
+const earlier: Record<string, Record<string, string>> = {
+  script: { B: "ℬ", E: "ℰ", F: "ℱ", H: "ℋ", I: "ℐ", L: "ℒ", M: "ℳ", R: "ℛ", e: "ℯ", g: "ℊ", o: "ℴ" },
+  fraktur: { C: "ℭ", H: "ℌ", I: "ℑ", R: "ℜ", Z: "ℨ" },
+  "double-struck": { C: "ℂ", H: "ℍ", N: "ℕ", P: "ℙ", Q: "ℚ", R: "ℝ", Z: "ℤ" },
+  italic: { h: "ℎ" },
 };
 
 /**
@@ -52,7 +32,7 @@ export function mathLetters(text: string, variant: string): string {
   // Skip character references such as &amp;.
   return text.replace(/&[a-z]+;|[A-Za-z0-9]/g, (letter) => {
     if (letter.length > 1) return letter;
-    const known = earlier[`${variant} ${letter}`];
+    const known = earlier[variant]?.[letter];
     if (known !== undefined) return known;
     const [from, start] = /[A-Z]/.test(letter)
       ? [65, alphabet[0]]
