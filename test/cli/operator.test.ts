@@ -196,7 +196,7 @@ test("restore of a missing backup creates no database", async () => {
   const place = join(folder, "never");
   const { code, stderr } = await command(["studies", "restore", join(folder, "no.gz"), "--data", place]);
   assert.is(code, 1);
-  assert.match(stderr, `There is no file ${join(folder, "no.gz")}.`);
+  assert.match(stderr, `${join(folder, "no.gz")} does not exist.`);
   assert.not(existsSync(place));
 });
 
@@ -228,7 +228,7 @@ test("a DATABASE_URL that is not PostgreSQL's is refused, and its password is no
     process.env.DATABASE_URL = " POSTGRES://u:hunter2@127.0.0.1:1/s\n";
     const { code, stderr } = await command(["studies", "audit"]);
     assert.is(code, 1);
-    assert.match(stderr, "The PostgreSQL database s on 127.0.0.1, port 1 cannot be opened: ECONNREFUSED.");
+    assert.match(stderr, "Cannot open the PostgreSQL database s on 127.0.0.1, port 1: ECONNREFUSED.");
     assert.not.match(stderr, "hunter2");
     // A folder that is named is meant, whatever the environment says.
     assert.is((await command(["studies", "audit", "--data", data])).code, 0);

@@ -83,9 +83,9 @@ test("an answer without its version or checksum, of other bytes or of no study i
   const whole = (body: string) =>
     reply(200, body, { ...version, "X-Content-SHA256": createHash("sha256").update(body).digest("hex") });
   whole("{}");
-  assert.match(await refused(address), /^What came is not a study package: .* required/);
+  assert.match(await refused(address), /^The response is not a study package: .* required/);
   whole("<html>");
-  assert.match(await refused(address), /^What came is not a study package: /);
+  assert.match(await refused(address), /^The response is not a study package: /);
   const told: [number, string][] = [
     [404, "there is no such study"],
     [410, "it was withdrawn or removed"],

@@ -150,7 +150,7 @@ test("an answer of as many bytes as are read is read, told or untold, and one by
     };
     assert.is((await client({ maxBytes: body.length }).listStudies()).total, 0);
     const error = await rejection(client({ maxBytes: body.length - 1 }).listStudies());
-    assert.is(error.message, `The answer is larger than ${body.length - 1} bytes; it was not read further.`);
+    assert.is(error.message, `The response is larger than ${body.length - 1} bytes.`);
   }
 });
 
@@ -214,7 +214,7 @@ test("a refusal is the service's sentence or one of its status, with the time to
     [429, "", { "Retry-After": "7" }, "A quota is used up. Wait 7 s."],
     [429, said("Too many; wait 7 s."), { "Retry-After": "7" }, "Too many; wait 7 s."],
     [429, said("Too many; wait 70 s."), { "Retry-After": "7" }, "Too many; wait 70 s. Wait 7 s."],
-    [410, said("Removed.", "Copied."), {}, "Removed. The reason given: Copied."],
+    [410, said("Removed.", "Copied."), {}, "Removed. Reason: Copied."],
   ];
   for (const [status, body, headers, message] of cases) {
     reply(status, body, headers);
@@ -376,7 +376,7 @@ test("a draft of other bytes than those sent is told", async () => {
   );
   service.seen.length = 0;
   const over = await rejection(client().savePrivateDraft(Buffer.alloc(1_000_001, " ")));
-  assert.is(over.message, "A package has at most 1000000 bytes; this one has 1000001.");
+  assert.is(over.message, "A package must have at most 1000000 bytes, got 1000001.");
   assert.equal(service.seen, [], "nothing is sent");
 });
 
@@ -396,7 +396,10 @@ test("an idempotency key is one to two hundred characters that can be seen", asy
   service.seen.length = 0;
   for (const idempotencyKey of ["", " ", "a b", "é", "a\n", "x".repeat(201)]) {
     const error = await rejection(client().savePrivateDraft(bytes, { idempotencyKey }));
-    assert.is(error.message, "An idempotency key is 1 to 200 printable ASCII characters without spaces.");
+    assert.is(
+      error.message,
+      "An idempotency key must be 1 to 200 printable ASCII characters without spaces.",
+    );
   }
   assert.equal(service.seen, []);
 });
@@ -417,8 +420,11 @@ test("what is empty counts as not given; an address with anything behind its hos
   const open = (options: ResearchOptions) => () =>
     new ResearchClient({ url: "https://localhost", token, ...options }, {});
   for (const [options, sentence] of [
-    [{ url: "" }, "No studies service is named; set AGENT_RESEARCH_URL to its https address."],
-    [{ token: "" }, "No token is given; set AGENT_RESEARCH_TOKEN to one from Agent access."],
+    [{ url: "" }, "No studies service is configured; set AGENT_RESEARCH_URL to its https address."],
+    [
+      { token: "" },
+      "No token is configured; set AGENT_RESEARCH_TOKEN to a token from the website's Agent access page.",
+    ],
     ...["https://localhost/?x", "https://localhost/#x", "https://:p@localhost", "https://localhost/a"].map(
       (url) =>
         [

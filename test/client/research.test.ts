@@ -126,10 +126,7 @@ test("what was taken down is refused with who and why, and older versions are re
       [gone.status, gone.code, gone.field, gone.reason],
       [410, "removed", "id", "A name  was in it. And more."],
     );
-    assert.match(
-      gone.message,
-      /^This was removed by a moderator on \d{4}-\d\d-\d\d\. The reason given: A name {2}was/,
-    );
+    assert.match(gone.message, /^This was removed by a moderator on \d{4}-\d\d-\d\d\. Reason: A name {2}was/);
   }
 });
 
@@ -152,7 +149,7 @@ test("too large a package is refused before anything is sent", async () => {
     note: "n".repeat(100_000),
   }));
   const error = await rejection((await client()).savePrivateDraft(study));
-  assert.match(error.message, /^A package has at most 1000000 bytes; this one has 110\d{4}\.$/);
+  assert.match(error.message, /^A package must have at most 1000000 bytes, got 110\d{4}\.$/);
   assert.is(error.status, undefined);
 });
 

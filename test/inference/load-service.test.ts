@@ -151,11 +151,11 @@ test("a draft and an image encoder are named like models, and found as them", as
   assert.equal([given.draft, given.mmproj, service.drafts], [draft, mmproj, true]);
   assert.is(
     await refused({ draft: join(folder, "none.gguf") }),
-    `UserError: There is no model at ${folder}/none.gguf.`,
+    `UserError: No model found at ${folder}/none.gguf.`,
   );
   assert.is(
     await refused({ mmproj: join(folder, "none.gguf") }),
-    `UserError: There is no model at ${folder}/none.gguf.`,
+    `UserError: No model found at ${folder}/none.gguf.`,
   );
   assert.match(await refused({ revision: "main" }), "demo lies on this machine and has no revisions");
 });

@@ -93,7 +93,7 @@ test("a result says what it is of: the blocks asked for, the seconds of each sta
 test("a refusal is its own sentence; any other fault is told by its first line, and written down whole", async () => {
   const config = checkSubmission(submission);
   const absent = await failureOf({ ...config, model: join(folder, "absent.gguf") });
-  assert.match(absent.message, /^There is no model at .*absent\.gguf/);
+  assert.match(absent.message, /^No model found at .*absent\.gguf/);
   const damaged = join(folder, "damaged.gguf");
   writeFileSync(damaged, "GGUF and nothing more");
   const unread = await failureOf({ ...config, model: damaged });
@@ -135,7 +135,7 @@ test("a model that is large beside what is free is laid out first: refused, warn
   const refused = await withMemory(4 * size, 1000);
   assert.match(
     (refused.answer as { message: string }).message,
-    /^The model takes about \d+ MB \(weights .*\), and there are 1 MB in all; /,
+    /^The model needs about \d+ MB \(weights .*\), but there are 1 MB in all; /,
   );
   assert.is(refused.said, "");
   // Laid out is a context of the prompt's tokens and those that are generated.
@@ -181,7 +181,7 @@ test("another model that an operation opens is laid out like the first one, besi
   const { answer } = await after(size);
   assert.match(
     (answer as { message: string }).message,
-    /^The model takes about \d+ MB \(weights .*\), and there are 1 MB in all; /,
+    /^The model needs about \d+ MB \(weights .*\), but there are 1 MB in all; /,
   );
   resultOf(await after(size, { force: true }));
 });

@@ -290,7 +290,7 @@ test("what the service refuses is a result the agent can read, and never in the 
   hostile.answer = (_request, response) => response.writeHead(302, { Location: "http://x/" }).end();
   const redirected = await mcp.call("list_studies");
   assert.equal(redirected.content, [
-    { type: "text", text: "The service answered with a redirect (status 302), which is not followed." },
+    { type: "text", text: "The service answered with a redirect (status 302); redirects are not followed." },
   ]);
   const absent = await mcp.call("get_study", { id: "nonsense" }).catch((error) => ({ isError: true, error }));
   assert.ok(absent.isError);

@@ -107,7 +107,7 @@ test("a study: its head with the first entry, as many entries as fit, pieces by 
   assert.equal([piece.pointer, piece.total, piece.value.entries], ["", null, [entry(3)]]);
   assert.is(
     await refused(client, "get_study", { id: uuid, pointer: "/a" }),
-    'There is nothing at "/a"; a pointer looks like /entries/3/answer.',
+    'No value at "/a"; pointers look like /entries/3/answer.',
   );
 });
 

@@ -258,7 +258,7 @@ test("a wait that fails by a fault is a fault, and no word of the job's", async 
   process.stderr.write = (() => true) as typeof write;
   try {
     const sentence = await refused(client, "lab_job", { id, wait_seconds: 1 });
-    assert.is(sentence, "lab_job failed by a fault of its own.");
+    assert.is(sentence, "lab_job failed with an internal error.");
   } finally {
     process.stderr.write = write;
   }
@@ -290,7 +290,7 @@ test("a job's piece is at its pointer, from an offset on; the whole is cut where
   // The empty pointer is all of it.
   const all = (await shown(client, "lab_job", { id, pointer: "" })).piece;
   assert.equal([all.pointer, all.total, all.value.id], ["", null, job.id]);
-  assert.is(await refused(client, "lab_job", { id, pointer: "/a" }), 'The job has nothing at "/a".');
+  assert.is(await refused(client, "lab_job", { id, pointer: "/a" }), 'The job has no value at "/a".');
 });
 
 test("files of a job: their addresses; one is downloaded where there is a folder for it, and only a file of the job's", async () => {
@@ -426,11 +426,11 @@ test("a fault of its own is a line in the log, and no word of it in the result; 
   }) as typeof write;
   try {
     stand.answers = { health: () => Promise.reject(new Error("secret")) };
-    assert.is(await refused(client, "lab_health"), "lab_health failed by a fault of its own.");
+    assert.is(await refused(client, "lab_health"), "lab_health failed with an internal error.");
     assert.match(log, /^tapline mcp: lab_health: Error: secret\n +at /);
     log = "";
     stand.answers = { health: () => Promise.reject("a text") };
-    assert.is(await refused(client, "lab_health"), "lab_health failed by a fault of its own.");
+    assert.is(await refused(client, "lab_health"), "lab_health failed with an internal error.");
     assert.is(log, "tapline mcp: lab_health: a text\n");
     log = "";
     let ended = false;

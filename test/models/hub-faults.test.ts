@@ -193,7 +193,7 @@ test("a hub that sends more than a file has is told so, and no byte of that is k
   const repository = { host: "hub.example", read } as unknown as Repository;
   assert.is(
     await refusal(downloadFile(repository, cached, file, { onBytes: () => {} })),
-    "UserError: hub.example sends more than the 3004 bytes that m.gguf has.",
+    "UserError: hub.example sent more than the 3004 bytes of m.gguf.",
   );
   assert.is((await stat(cached.incomplete(file.hash))).size, 2000);
 });
@@ -449,7 +449,7 @@ test("a file is what its description can be: a safe path, a hash of the right le
   ]) {
     assert.match(
       String(await opened(odd)),
-      /describes a\/b in a way that the hub's API does not know\.$/,
+      /returned an unexpected description of a\/b\.$/,
       JSON.stringify(odd),
     );
   }

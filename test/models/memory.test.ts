@@ -45,7 +45,7 @@ test("what fits, what is tight, what cannot be", () => {
   assert.is(tight.fits, "tight");
   assert.is(
     tight.sentence,
-    "The model takes about 8.0 GB (weights 6.0 GB, context 1.0 GB, buffers 1.0 GB), and 4.0 GB of 16.0 GB are " +
+    "The model needs about 8.0 GB (weights 6.0 GB, context 1.0 GB, buffers 1.0 GB), but 4.0 GB of 16.0 GB are " +
       "free: it may be slow or be ended by the system.",
   );
   const no = judgeMemory(need, { free: 4 * GB, total: 7 * GB });

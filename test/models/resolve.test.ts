@@ -105,7 +105,7 @@ test("what is no model", async () => {
   assert.match(await fault(await folder("g", [])), "holds no .gguf file");
   assert.match(await fault(join(await folder("h", ["notes.txt"]), "notes.txt")), "is not a .gguf file");
   assert.match(await fault(join(root, "none.gguf")), "There is no model at");
-  assert.match(await fault("no such"), "There is no model at no such.");
+  assert.match(await fault("no such"), "No model found at no such.");
   assert.match(await fault("a\0b"), "NUL");
   assert.match(await fault(`/${"x".repeat(4000)}`), "longer than this system allows");
   if (process.platform !== "win32") assert.match(await fault("/dev/null"), "neither a file nor a directory");

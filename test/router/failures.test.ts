@@ -93,7 +93,7 @@ test("an answer that breaks off behind its first byte is cut, never mended by an
   // Whoever broke off was set aside, and says why; it may be healthy again by now.
   const { backends } = (await router.get("/stats")).body;
   const broken = backends.filter(({ requests }: { requests: number }) => requests === 1);
-  assert.match(broken[0].last_error, /^an answer broke off: /);
+  assert.match(broken[0].last_error, /^an answer was cut off: /);
   assert.is(broken.length, 1);
   assert.ok(router.events.includes(`${broken[0].url}: ${broken[0].last_error}`), "nobody was told");
 });

@@ -107,7 +107,7 @@ test("no browser, a token of this service, in time, within its quota, with the s
     assert.equal(refusal(await ask(all, reader.token, { headers: { [name]: value } })), [
       403,
       "browser_request",
-      `The API is not for browsers: send no ${name} header.`,
+      `The API does not accept browser requests: remove the ${name} header.`,
       name,
     ]);
   const missing = await ask(all);
@@ -144,7 +144,7 @@ test("no browser, a token of this service, in time, within its quota, with the s
   for (const header of [`bearer ${token}`, `BEARER   ${token}`])
     assert.is((await ask(all, null, { headers: { Authorization: header } })).status, 200);
   const words = (scope: string) =>
-    `The token lacks the scope ${scope}; create one that has it at ${origin}/agents.`;
+    `The token lacks the scope ${scope}; create one with it at ${origin}/agents.`;
   assert.equal(refusal(await ask(all, writer.token)), [
     403,
     "scope_missing",
@@ -167,7 +167,7 @@ test("no browser, a token of this service, in time, within its quota, with the s
   assert.equal(refusal(over), [
     429,
     "request_quota",
-    "The token's 60 requests in 60 seconds are used up; wait 40 s.",
+    "The token has used its 60 requests per 60 seconds; wait 40 s.",
   ]);
   assert.equal([over.header("Retry-After"), ...quota(over)], ["40", "60", "0", "40"]);
   clock.ms += 39_499;
@@ -448,7 +448,7 @@ test("drafts: bytes as they came, a key once, ten a day", async () => {
   const full = await send();
   assert.equal(
     [refusal(full), full.header("Retry-After")],
-    [[429, "draft_quota", "The account's 10 drafts in 24 hours are used up; wait 86400 s."], "86400"],
+    [[429, "draft_quota", "The account has used its 10 drafts per 24 hours; wait 86400 s."], "86400"],
   );
   await store.db.deleteFrom("drafts").execute();
   const deleted = await send({ "Idempotency-Key": "k".repeat(200) });

@@ -247,7 +247,7 @@ test("a restored database finds all of its studies again, however many there are
   assert.equal(await restore(empty, nothing), { rows: 0, studies: 0 }, "of none there are none");
   await empty.close();
   const missing = await restore(to, join(folder, "none.gz")).catch((error: Error) => error.message);
-  assert.is(missing, `There is no file ${join(folder, "none.gz")}.`);
+  assert.is(missing, `${join(folder, "none.gz")} does not exist.`);
   await Promise.all([from.close(), to.close()]);
 });
 

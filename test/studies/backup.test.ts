@@ -233,7 +233,10 @@ test("a backup writes to no file or link that is there, even where its name was 
     await backUp(store, path).then(
       () => assert.unreachable(),
       (error) =>
-        assert.is(error.message, `The backup cannot be written to ${path} (EEXIST); nothing was left there.`),
+        assert.is(
+          error.message,
+          `Cannot write the backup to ${path} (EEXIST); the partial file was removed.`,
+        ),
     );
   } finally {
     crypto.randomUUID = randomUUID;
@@ -266,7 +269,7 @@ const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tapline", 
     () => assert.unreachable(),
     (error) => {
       assert.is(error.name, "UserError", error.stack);
-      assert.is(error.message, `The backup cannot be written to ${path} (ENOSPC); nothing was left there.`);
+      assert.is(error.message, `Cannot write the backup to ${path} (ENOSPC); the partial file was removed.`);
     },
   );
   assert.equal(readdirSync(small), ["daily.gz"]);

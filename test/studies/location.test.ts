@@ -35,7 +35,7 @@ test("locations are paths or postgres URLs, and their names have no password", (
   assert.throws(() => parseLocation(""), saying("The database is empty."));
   assert.throws(
     () => parseLocation("mysql://u:secret@db/s"),
-    saying("The database must be a URL that begins with postgres:// or postgresql://, not mysql://."),
+    saying("The database must be a URL beginning with postgres:// or postgresql://, got mysql://."),
   );
   assert.is(databaseUrl({}), undefined);
   assert.is(databaseUrl({ DATABASE_URL: "postgres://db/s" }), "postgres://db/s");

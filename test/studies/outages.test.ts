@@ -43,8 +43,8 @@ for (const database of databases.all) {
     assert.match(
       service.log[0] as string,
       database.name === "sqlite"
-        ? "the database takes no writes: SQLite 8, attempt to write a readonly database"
-        : "the database takes no writes: PostgreSQL 42P01",
+        ? "the database does not accept writes: SQLite 8, attempt to write a readonly database"
+        : "the database does not accept writes: PostgreSQL 42P01",
     );
     assert.is(service.log.length, 1, "once, however often it is asked");
     await service.close();

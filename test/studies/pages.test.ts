@@ -251,7 +251,7 @@ test("who may publish and who may have tokens is told, with what can be done abo
   for (let count = 1; count < 10; count++)
     assert.is((await post("/agents", leo, { ...scopes, name: `T${count}` })).status, 200);
   const full = (await see("/agents", leo)).text;
-  assert.match(full, "You have 10 active tokens, the most allowed; revoke one first.");
+  assert.match(full, "You have 10 active tokens, which is the limit. Revoke one first.");
   assert.match(full, "never used");
   assert.not.match(full, ">Create token</button>");
   const eleventh = await post("/agents", leo, { ...scopes, name: "T11" });

@@ -99,7 +99,7 @@ test("queries: each parameter once, known, in UTF-8; numbers in plain digits", (
   assert.equal([...query("q=a=b")], [["q", "a=b"]]);
   assert.equal(
     refusal(() => query("x=1")),
-    ["unknown_parameter", "There is no such query parameter; accepted here: q, limit, offset.", "x"],
+    ["unknown_parameter", "Unknown query parameter; this endpoint accepts: q, limit, offset.", "x"],
   );
   assert.match(refusal(() => parseQuery(`${"y".repeat(150)}=1`, []))[1], "accepted here: none.");
   assert.is(refusal(() => parseQuery(`${"y".repeat(150)}=1`, []))[2], "y".repeat(100));
@@ -123,7 +123,7 @@ test("queries: each parameter once, known, in UTF-8; numbers in plain digits", (
   for (const text of ["0", "51", "", "-1", "+1", "1.0", "01", " 1", "1e1", "0x1", "9".repeat(10)]) {
     assert.equal(
       refusal(() => number(text)),
-      ["invalid_parameter", "limit must be a whole number from 1 to 50, in plain digits.", "limit"],
+      ["invalid_parameter", "limit must be an integer from 1 to 50, in decimal digits.", "limit"],
     );
   }
   const offset = (text?: string) => offsetParameter(new Map(text === undefined ? [] : [["offset", text]]));

@@ -176,7 +176,7 @@ test("who is not let in is told why, by whom; a provider that is away is nobody'
   assert.equal([unreachable.status, said(unreachable), unreachable.cookies], [503, later("GitHub"), {}]);
   assert.equal(service.lines, [
     "sign-in with oidc failed: TypeError",
-    "sign-in provider github is not reachable: RangeError",
+    "sign-in provider github is unreachable: RangeError",
   ]);
   assert.is(await sessions(), before);
 });

@@ -193,7 +193,7 @@ test("what goes wrong on a page is told by its kind, and only real faults are wr
   assert.match(String((await ask("GET", `/studies/%3${none.slice(1)}`)).body), "Page not found.");
   const wrong = await ask("DELETE", "/agents");
   assert.equal([wrong.status, wrong.response.get("Allow")], [405, "GET, POST"]);
-  assert.match(String(wrong.body), "This address accepts GET, POST only.");
+  assert.match(String(wrong.body), "This page accepts only GET, POST.");
   assert.equal((await ask("POST", "/")).response.get("Allow"), "GET");
   assert.is((await ask("HEAD", "/")).status, 200);
   const gone = await openStore(join(folder, "gone.db"));

@@ -134,7 +134,7 @@ test("an entry opens with what was asked and answered; what was written is Markd
     markup,
     "<li>temperature 0.5</li><li>seed 1</li><li>at most 2 tokens</li><li>thinking on</li>",
   );
-  assert.match(markup, "<li>finished: stop</li>");
+  assert.match(markup, "<li>finish reason: stop</li>");
   assert.match(markup, "\nUntitled <a ");
   const bare = { system: "", prompt: undefined, thinking: "", answer: "", note: undefined, context: [] };
   const none = await view({ ...bare, model: undefined, settings: undefined, finishReason: null, title: "T" });

@@ -71,7 +71,7 @@ test("what the driver would change silently is refused", () => {
     for (const [value, sentence] of [
       ["a\0b", "The database cannot store text with a NUL character."],
       ["\0", "The database cannot store text with a NUL character."],
-      [1e-17, "The number 1e-17 cannot be kept in the database."],
+      [1e-17, "The database cannot store the number 1e-17."],
     ] as const) {
       for (const ask of ["all", "run"] as const)
         assert.throws(() => file.prepare("select ? as value")[ask]([value]), saying(sentence));

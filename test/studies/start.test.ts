@@ -234,20 +234,20 @@ test("faults of a configuration are sentences", () => {
     refused(JSON.stringify({ ...behind, ...change }), env);
   const oidc = (issuer: string) => config({ oidc: { issuer, client_id: "c" } });
   assert.is(config({}), "accepted");
-  assert.match(refused("{"), `UserError: The configuration ${file} cannot be used: `);
+  assert.match(refused("{"), `UserError: The configuration ${file} is invalid: `);
   assert.is(
     oidc("login.example"),
-    "UserError: oidc.issuer must be a URL such as https://login.example.org, not login.example.",
+    "UserError: oidc.issuer must be a URL such as https://login.example.org, got login.example.",
   );
   assert.is(
     oidc("http://login.example"),
-    "UserError: oidc.issuer must be https, or http on this machine, not http://login.example.",
+    "UserError: oidc.issuer must use https, or http on this machine, got http://login.example.",
   );
   assert.is(oidc("http://127.0.0.1:9"), "accepted");
   for (const contact of ["nobody", "ftp://x", "http://x.example", "a b@c"])
     assert.is(
       config({ security_contact: contact }),
-      `UserError: security_contact must be an address, or a URL with https: or mailto:, not ${contact}.`,
+      `UserError: security_contact must be an email address, or an https: or mailto: URL, got ${contact}.`,
     );
   for (const token of ["", "short", "with blanks in between it"])
     assert.is(
@@ -256,11 +256,8 @@ test("faults of a configuration are sentences", () => {
     );
   assert.is(config({}, { DATABASE_URL: "" }).slice(0, 34), "UserError: DATABASE_URL is empty; ");
   const missing = join(folder, "none.json");
-  assert.throws(
-    () => readConfig(missing, {}),
-    saying(`The configuration ${missing} cannot be read (ENOENT).`),
-  );
-  assert.throws(() => readConfig(folder, {}), saying(`The configuration ${folder} cannot be read (EISDIR).`));
+  assert.throws(() => readConfig(missing, {}), saying(`Cannot read the configuration ${missing} (ENOENT).`));
+  assert.throws(() => readConfig(folder, {}), saying(`Cannot read the configuration ${folder} (EISDIR).`));
   writeFileSync(file, JSON.stringify({ ...behind, security_contact: "sec@s.example" }));
   const read = readConfig(file, { TAPLINE_METRICS_TOKEN: "0123456789abcdef" });
   assert.equal([read.securityContact, read.metricsToken], ["mailto:sec@s.example", "0123456789abcdef"]);

@@ -135,7 +135,7 @@ test("a refusal has the service's sentence; one of who is not known any more for
   answer = () => Response.json({ error: "The queue is full." }, { status: 503 });
   assert.equal(await refusal(call("/api/jobs", { method: "POST" })), [503, "The queue is full."]);
   answer = () => new Response("<html>", { status: 502 });
-  assert.equal(await refusal(call("/api/jobs")), [502, "/api/jobs was answered with status 502."]);
+  assert.equal(await refusal(call("/api/jobs")), [502, "/api/jobs returned status 502."]);
   assert.equal([heard, stored.size], [[], 1]);
   answer = () => Response.json({ error: "Who are you?" }, { status: 401 });
   assert.equal(await refusal(call("/api/state")), [401, "Who are you?"]);

@@ -62,7 +62,7 @@ import {
 } from "./parameters.js";
 import { answerPublic, isPublic } from "./public-pages.js";
 import { icon, style } from "./style.js";
-import { NeedsSignIn, SiteError, seeOther, startVisit, type Visit } from "./visit.js";
+import { isUuid, NeedsSignIn, SiteError, seeOther, startVisit, type Visit } from "./visit.js";
 
 /** Gets the path's parameters in order, ids in lower case. */
 type Handler = (visit: Visit, ...parts: string[]) => void | Promise<void>;
@@ -136,8 +136,8 @@ export const routes: [method: "GET" | "POST", path: string, handler: Handler, pa
 ];
 
 /** Path parameters that are restricted beyond ending at a slash. */
-const shapes: Record<string, RegExp> = {
-  id: new RegExp(uuidPattern),
+const shapes: Record<string, { test(part: string): boolean }> = {
+  id: { test: isUuid },
   version: /^\d+$/,
   ending: /^[a-z]+$/,
   handle: /^[\w-]+$/,
@@ -172,7 +172,7 @@ export function site(service: Service): Middleware {
     router[method === "GET" ? "get" : "post"](path, async (ctx, next) => {
       if (!fits(path, ctx.captures)) return next();
       const visit: Visit = ctx.state.visit;
-      const parts = ctx.captures.map((part, at) => (path.startsWith("/:id", firstSlash(path, at)) ? part.toLowerCase() : part));
+      const parts = ctx.captures.map((part) => (isUuid(part) ? part.toLowerCase() : part));
       const make = async () => handler(visit, ...parts);
       await (isPublic(visit) ? answerPublic(visit, parameters, make) : make());
     });

@@ -134,9 +134,9 @@ export function isUuid(text: string): boolean {
   return uuid.test(text);
 }
 
-/** A path's id in lower case. @throws SiteError 404 if it is not a UUID */
-export function idOf(text: string | undefined): string {
-  if (text === undefined || !isUuid(text)) throw new SiteError(404, "Page not found.");
+/** An id in lower case. @throws SiteError 404 if it is not a UUID */
+export function idOf(text: string): string {
+  if (!isUuid(text)) throw new SiteError(404, "Page not found.");
   return text.toLowerCase();
 }
 

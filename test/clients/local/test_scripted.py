@@ -372,9 +372,9 @@ class TestFailures(unittest.TestCase):
         bodies = {
             b'{"error": "A sentence."}': "A sentence.",
             b'{"error": {"message": "Another."}}': "Another.",
-            b"<html>gateway</html>": "/lab/v1/health was answered with status 503.",
-            b'{"error": {"message": 7}}': "/lab/v1/health was answered with status 503.",
-            b"[]": "/lab/v1/health was answered with status 503.",
+            b"<html>gateway</html>": "/lab/v1/health returned status 503.",
+            b'{"error": {"message": 7}}': "/lab/v1/health returned status 503.",
+            b"[]": "/lab/v1/health returned status 503.",
         }
         for body, sentence in bodies.items():
             with Scripted(lambda handler, *_, body=body: send(handler, 503, body, {})) as service:

@@ -305,11 +305,11 @@ class TestRefusals(unittest.TestCase):
     def test_what_is_kept_of_the_service_s_words(self) -> None:
         body = {"error": "e" * 500, "code": "a_b", "field": "f" * 501, "reason": "r" * 1001, "request_id": ID}
         error = refusal(answer(410, body), TOKEN)
-        self.assertEqual(str(error), f"{'e' * 500} The reason given: {'r' * 1000}… (410)")
+        self.assertEqual(str(error), f"{'e' * 500} Reason: {'r' * 1000}… (410)")
         self.assertEqual((error.field, error.reason), ("f" * 500 + "…", "r" * 1000 + "…"))
         self.assertEqual((error.code, error.request_id), ("a_b", ID))
         error = refusal(answer(410, {**body, "error": "e" * 501, "reason": "r" * 1000}), TOKEN)
-        self.assertEqual(str(error), f"{'e' * 500}… The reason given: {'r' * 1000} (410)")
+        self.assertEqual(str(error), f"{'e' * 500}… Reason: {'r' * 1000} (410)")
         error = refusal(answer(410, {"reason": "Of tpl_secret, \u202e."}), TOKEN)
         self.assertEqual(error.reason, "Of <token>, \\u202e.")
         # What is cut holds no half of it, either.
@@ -431,5 +431,5 @@ class TestConnecting(unittest.TestCase):
         headers["A"] = " x "
         self.assertEqual(transport._single(headers, "a"), "x")
         Message.add_header(headers, "A", "y")
-        with self.assertRaisesRegex(AnswerInvalid, "The answer has 2 headers A."):
+        with self.assertRaisesRegex(AnswerInvalid, "The response has 2 A headers."):
             transport._single(headers, "A")

@@ -111,7 +111,7 @@ if (process.platform === "linux") {
   test("a file larger than the system lets a process write", async () => {
     const { code, stderr } = await tapline(["pull", "tiny/demo"], { shell: "ulimit -f 1000" }).ended;
     assert.is(code, 1);
-    assert.match(sentence(stderr), /^tapline: demo-F16\.gguf is larger than files may be in .*\.$/);
+    assert.match(sentence(stderr), /^tapline: demo-F16\.gguf exceeds the file size limit in .*\.$/);
     assert.equal(await readdir(blobs()), [`${hash}.tapline.incomplete`]);
   });
 }
@@ -131,7 +131,7 @@ test("a full disk, seen beforehand and in mid download (where a small disk can b
     assert.is(before.code, 1);
     assert.match(
       before.stderr,
-      /^tapline: demo-F16\.gguf has 4 MB, and the disk of .* has \d MB free; make room/,
+      /^tapline: demo-F16\.gguf needs 4 MB, but the disk of .* has \d MB free; make room/,
     );
     assert.is(hub.downloads.length, 0);
     await rm(join(small, "filler"));
@@ -143,7 +143,7 @@ test("a full disk, seen beforehand and in mid download (where a small disk can b
     assert.is(code, 1);
     assert.match(
       sentence(stderr),
-      /^tapline: demo-F16\.gguf has 4 MB, and the disk of .* is full; make room/,
+      /^tapline: demo-F16\.gguf needs 4 MB, but the disk of .* is full; make room/,
     );
   } finally {
     spawnSync("umount", ["-l", small]);

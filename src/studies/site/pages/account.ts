@@ -29,9 +29,9 @@ ${sessions.length < 2 ? null : html`<form method="post" action="/account/session
   );
 }
 
-export async function postEndSession(visit: Visit, idText: string | undefined): Promise<void> {
+export async function postEndSession(visit: Visit, id: string): Promise<void> {
   const { account: person } = await readForm(visit);
-  await endSessions(visit.service.store, person.id, { id: idOf(idText) });
+  await endSessions(visit.service.store, person.id, { id: id });
   seeOther(visit.ctx, "/account");
 }
 

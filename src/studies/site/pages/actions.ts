@@ -137,34 +137,30 @@ function settled(visit: Visit, studyId: string, changed: "changed" | "missing" |
   seeOther(visit.ctx, `/studies/${studyId}`);
 }
 
-export async function postWithdraw(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postWithdraw(visit: Visit, id: string): Promise<void> {
   const { form, account } = await readForm(visit);
   const reason = reasonOf(form);
   settled(visit, id, await withdraw(visit.service.store, account.id, targetOf(id, form), reason));
 }
 
-export async function postRemove(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postRemove(visit: Visit, id: string): Promise<void> {
   const { form, actor } = await readModeratorForm(visit);
   const reason = reasonOf(form);
   settled(visit, id, await remove(visit.service.store, actor, targetOf(id, form), reason));
 }
 
-export async function postReinstate(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postReinstate(visit: Visit, id: string): Promise<void> {
   const { form, actor } = await readModeratorForm(visit);
   settled(visit, id, await reinstate(visit.service.store, actor, targetOf(id, form)));
 }
 
-export async function postReport(visit: Visit, idText: string | undefined): Promise<void> {
-  await sendReport(visit, { studyId: idOf(idText), commentId: null });
+export async function postReport(visit: Visit, id: string): Promise<void> {
+  await sendReport(visit, { studyId: id, commentId: null });
 }
 
-export async function postReportComment(visit: Visit, idText: string | undefined): Promise<void> {
-  const commentId = idOf(idText);
-  const comment = await findComment(visit.service.store, commentId);
-  await sendReport(visit, { studyId: comment?.study_id ?? commentId, commentId });
+export async function postReportComment(visit: Visit, id: string): Promise<void> {
+  const comment = await findComment(visit.service.store, id);
+  await sendReport(visit, { studyId: comment?.study_id ?? id, commentId: id });
 }
 
 async function sendReport(
@@ -185,8 +181,7 @@ function backTo(visit: Visit, studyId: string, commentId: string | null): void {
   seeOther(visit.ctx, `/studies/${studyId}${commentId === null ? "" : `#comment-${commentId}`}`);
 }
 
-export async function postDeleteComment(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postDeleteComment(visit: Visit, id: string): Promise<void> {
   const { account } = await readForm(visit);
   const study = await deleteComment(visit.service.store, account.id, id);
   if (study === null) throw new SiteError(404, "You have no such comment.");
@@ -197,8 +192,7 @@ type Sent = Awaited<ReturnType<typeof readModeratorForm>>;
 
 /** A handler for a moderator's action on a comment. */
 function moderated(change: (store: Store, id: string, sent: Sent) => Promise<string | null>) {
-  return async (visit: Visit, idText: string | undefined): Promise<void> => {
-    const id = idOf(idText);
+  return async (visit: Visit, id: string): Promise<void> => {
     const study = await change(visit.service.store, id, await readModeratorForm(visit));
     if (study === null) throw new SiteError(409, "Already done, or no such comment.");
     backTo(visit, study, id);

@@ -101,9 +101,8 @@ export async function postToken(visit: Visit): Promise<void> {
 }
 
 /** One token and its activity. */
-export async function agent(visit: Visit, idText: string | undefined): Promise<void> {
+export async function agent(visit: Visit, id: string): Promise<void> {
   const { account } = requireSession(visit);
-  const id = idOf(idText);
   const token = (await listTokens(visit.service.store, account.id)).find((one) => one.id === id);
   if (token === undefined) throw new SiteError(404, "You have no such token.");
   const records = await visit.service.activity.list(id);
@@ -124,8 +123,8 @@ ${token.state === "active" ? revokeForm(visit, token) : null}
   );
 }
 
-export async function postRevoke(visit: Visit, idText: string | undefined): Promise<void> {
+export async function postRevoke(visit: Visit, id: string): Promise<void> {
   const { account } = await readForm(visit);
-  await revokeToken(visit.service.store, account.id, idOf(idText));
+  await revokeToken(visit.service.store, account.id, id);
   seeOther(visit.ctx, "/agents");
 }

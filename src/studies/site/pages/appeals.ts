@@ -29,8 +29,7 @@ export function appealForm(visit: Visit, studyId: string): Html {
 ${reasonField("appeal", "Why should it be reinstated?")}<p class="hint">${hint}</p><button>Send to moderators</button></form></details>`;
 }
 
-export async function postAppealStudy(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postAppealStudy(visit: Visit, id: string): Promise<void> {
   const { form, account } = await readForm(visit);
   const body = reasonOf(form);
   await countVisit(visit, "appeal");
@@ -108,8 +107,7 @@ export function appealList(visit: Visit, appeals: Awaited<ReturnType<typeof open
   )}</ul>`;
 }
 
-export async function postDismissAppeal(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postDismissAppeal(visit: Visit, id: string): Promise<void> {
   const { actor } = await readModeratorForm(visit);
   if (!(await dismissAppeal(visit.service.store, actor, id)))
     throw new SiteError(409, "This appeal is already closed.");

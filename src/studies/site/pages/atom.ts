@@ -22,7 +22,7 @@ export async function feedAtom(visit: Visit): Promise<void> {
   });
 }
 
-export async function authorAtom(visit: Visit, handle: string | undefined): Promise<void> {
+export async function authorAtom(visit: Visit, handle: string): Promise<void> {
   const author = await findAuthor(visit, handle);
   const { rows } = await authorStudies(visit.service.store, author.id, entries, 0);
   send(visit, {

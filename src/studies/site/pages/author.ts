@@ -13,13 +13,13 @@ import { feedItem, pageLinks, pageOf } from "./feed.js";
 /** The public account with this handle. */
 export async function findAuthor(
   visit: Visit,
-  handle: string | undefined,
+  handle: string,
 ): Promise<{ id: string; name: string; handle: string; newest: number }> {
   const { db } = visit.service.store;
   const row = await db
     .selectFrom("accounts")
     .select(["id", "name", "handle"])
-    .where("handle", "=", handle ?? "")
+    .where("handle", "=", handle)
     .executeTakeFirst();
   const newest =
     row &&
@@ -37,7 +37,7 @@ export async function findAuthor(
 }
 
 /** An author's studies, with search and filters. */
-export async function author(visit: Visit, handle: string | undefined): Promise<void> {
+export async function author(visit: Visit, handle: string): Promise<void> {
   const { store } = visit.service;
   const found = await findAuthor(visit, handle);
   const { number, offset, size } = pageOf(visit);

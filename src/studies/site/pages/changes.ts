@@ -10,7 +10,7 @@ import { differenceView } from "./difference.js";
 import { findShown } from "./find-study.js";
 
 /** Differences between two published versions of a study; by default the last two. */
-export async function changes(visit: Visit, id: string | undefined): Promise<void> {
+export async function changes(visit: Visit, id: string): Promise<void> {
   const query = new URLSearchParams(visit.ctx.querystring);
   const newer = await findShown(visit, id, query.get("to") ?? undefined);
   const { row } = newer;

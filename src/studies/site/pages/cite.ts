@@ -27,13 +27,8 @@ export function citableOf(visit: Visit, { row, version }: ShownVersion, content:
 }
 
 /** A citation of one version, as a file for reference managers. */
-export async function cite(
-  visit: Visit,
-  id: string | undefined,
-  version: string | undefined,
-  ending: string | undefined,
-): Promise<void> {
-  const form = forms[ending ?? ""];
+export async function cite(visit: Visit, id: string, version: string, ending: string): Promise<void> {
+  const form = forms[ending];
   if (form === undefined) throw new SiteError(404, "Page not found.");
   const shown = await findShown(visit, id, version);
   const content = JSON.parse(shown.version.package.toString("utf8")) as StudyPackage;

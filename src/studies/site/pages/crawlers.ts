@@ -41,7 +41,7 @@ export async function sitemap(visit: Visit): Promise<void> {
 }
 
 /** One sitemap file: studies ordered by the publication of their current version. */
-export async function sitemapPart(visit: Visit, part: string | undefined): Promise<void> {
+export async function sitemapPart(visit: Visit, part: string): Promise<void> {
   const number = Number(part);
   const found = await listedIds(visit.service.store, partSize, (number - 1) * partSize);
   if (found.length === 0 && number > 1) throw new SiteError(404, "Page not found.");

@@ -124,8 +124,8 @@ function commentOf(form: URLSearchParams): string {
 }
 
 /** A comment's permalink: redirects to its page of the discussion. */
-export async function comment(visit: Visit, idText: string | undefined): Promise<void> {
-  await toComment(visit, idOf(idText));
+export async function comment(visit: Visit, id: string): Promise<void> {
+  await toComment(visit, id);
 }
 
 async function toComment(visit: Visit, id: string): Promise<void> {
@@ -136,8 +136,7 @@ async function toComment(visit: Visit, id: string): Promise<void> {
   seeOther(visit.ctx, `/studies/${place.studyId}${offset > 0 ? `?comments=${offset}` : ""}#comment-${id}`);
 }
 
-export async function postEditComment(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postEditComment(visit: Visit, id: string): Promise<void> {
   const { form, account } = await readForm(visit);
   await countVisit(visit, "comment");
   const study = await editComment(visit.service.store, account.id, id, commentOf(form));
@@ -147,8 +146,7 @@ export async function postEditComment(visit: Visit, idText: string | undefined):
   await toComment(visit, id);
 }
 
-export async function postComment(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postComment(visit: Visit, id: string): Promise<void> {
   const { form, account } = await readForm(visit);
   await countVisit(visit, "comment");
   const body = commentOf(form);

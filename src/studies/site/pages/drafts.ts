@@ -47,8 +47,8 @@ ${waiting.length === 0 ? html`<p>No drafts yet. An agent with the scope <code>dr
   );
 }
 
-async function ownDraft(visit: Visit, idText: string | undefined) {
-  const draft = await readOwnDraft(visit.service.store, requireSession(visit).account.id, idOf(idText));
+async function ownDraft(visit: Visit, id: string) {
+  const draft = await readOwnDraft(visit.service.store, requireSession(visit).account.id, id);
   if (draft === undefined) {
     throw new SiteError(404, "You have no such draft. If you just published it, find it under My drafts.");
   }
@@ -56,16 +56,16 @@ async function ownDraft(visit: Visit, idText: string | undefined) {
 }
 
 /** A draft as it would be published: warnings, differences, rendered view, exact JSON. */
-export async function review(visit: Visit, idText: string | undefined): Promise<void> {
+export async function review(visit: Visit, id: string): Promise<void> {
   const { account } = requireSession(visit);
   const { store } = visit.service;
-  const become = await findBecome(store, idOf(idText));
+  const become = await findBecome(store, id);
   if (become?.account_id === account.id) {
     const version = become.version === become.current ? undefined : become.version;
     seeOther(visit.ctx, studyPath(become.study_id, version));
     return;
   }
-  const draft = await ownDraft(visit, idText);
+  const draft = await ownDraft(visit, id);
   if (visit.session?.unread) visit.session.unread -= await setSeen(store, account.id, { draftId: draft.id });
   const text = draft.package.toString("utf8");
   const content = JSON.parse(text) as StudyPackage;
@@ -199,14 +199,14 @@ async function secretsNotice(content: StudyPackage, pace: Pace): Promise<Html | 
 <ul>${found.map(({ kind, pointer, start }) => html`<li>${kind} at <code>${pointer}</code>: ${revealed(start)}…</li>`)}</ul></div>`;
 }
 
-export async function postPublish(visit: Visit, idText: string | undefined): Promise<void> {
+export async function postPublish(visit: Visit, id: string): Promise<void> {
   const { form, account } = await readForm(visit);
   const { store } = visit.service;
   if (!(await isApproved(store, account, "publisher"))) {
     throw new SiteError(403, "During the beta, only approved accounts can publish. Yours is not approved.");
   }
   if (form.get("reviewed") !== "yes") throw new SiteError(400, "Confirm that you have read the draft.");
-  const draft = await ownDraft(visit, idText);
+  const draft = await ownDraft(visit, id);
   const replaces = form.get("replaces") || null;
   if (replaces !== null && (await ownStudy(visit, replaces)) === undefined) {
     throw new SiteError(404, "You can only replace your own studies.");
@@ -230,15 +230,15 @@ export async function postPublish(visit: Visit, idText: string | undefined): Pro
   seeOther(visit.ctx, `/studies/${published.id}`);
 }
 
-export async function postDelete(visit: Visit, idText: string | undefined): Promise<void> {
+export async function postDelete(visit: Visit, id: string): Promise<void> {
   const { account } = await readForm(visit);
-  if (!(await deleteDraft(visit.service.store, account.id, idOf(idText)))) {
+  if (!(await deleteDraft(visit.service.store, account.id, id))) {
     throw new SiteError(404, "You have no such draft.");
   }
   seeOther(visit.ctx, "/drafts");
 }
 
-export async function downloadDraft(visit: Visit, idText: string | undefined): Promise<void> {
-  const draft = await ownDraft(visit, idText);
+export async function downloadDraft(visit: Visit, id: string): Promise<void> {
+  const draft = await ownDraft(visit, id);
   sendPackage(visit, `draft-${draft.id}`, draft);
 }

@@ -17,24 +17,16 @@ function wantedVersion(visit: Visit, segment: string | undefined): number | unde
 }
 
 /** A study, one of its versions, and whether it was taken down. */
-export async function findVersion(
-  visit: Visit,
-  id: string | undefined,
-  segment?: string,
-): Promise<ShownVersion> {
+export async function findVersion(visit: Visit, id: string, segment?: string): Promise<ShownVersion> {
   const { store } = visit.service;
-  const row = await findStudy(store, idOf(id));
+  const row = await findStudy(store, id);
   const version = row && (await readVersion(store, row.id, wantedVersion(visit, segment) ?? row.version));
   if (row === undefined || version === undefined) throw new SiteError(404, "Study not found.");
   return { row, version, gone: await goneOf(store, row, version.version) };
 }
 
 /** The same, but refuses versions that were taken down unless the visitor may still see them. */
-export async function findShown(
-  visit: Visit,
-  id: string | undefined,
-  segment?: string,
-): Promise<ShownVersion> {
+export async function findShown(visit: Visit, id: string, segment?: string): Promise<ShownVersion> {
   const found = await findVersion(visit, id, segment);
   if (found.gone !== null && !maySeeGone(visit, found.row))
     throw new SiteError(410, goneSentence(found.gone));

@@ -113,8 +113,7 @@ function logTable(log: Awaited<ReturnType<typeof readAudit>>) {
   )}</tbody></table></div>`;
 }
 
-export async function postDismiss(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postDismiss(visit: Visit, id: string): Promise<void> {
   const { actor } = await readModeratorForm(visit);
   if (!(await dismissReport(visit.service.store, actor, id))) {
     throw new SiteError(409, "This report does not exist or is already closed.");
@@ -122,16 +121,14 @@ export async function postDismiss(visit: Visit, idText: string | undefined): Pro
   seeOther(visit.ctx, "/moderation");
 }
 
-export async function postSuspend(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postSuspend(visit: Visit, id: string): Promise<void> {
   const { form, actor } = await readModeratorForm(visit);
   const changed = await suspend(visit.service.store, actor, { id }, reasonOf(form));
   if (changed === "moderator") throw new SiteError(403, "Only the operator can suspend moderators.");
   await toAccount(visit, id, changed);
 }
 
-export async function postUnsuspend(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postUnsuspend(visit: Visit, id: string): Promise<void> {
   const { actor } = await readModeratorForm(visit);
   await toAccount(visit, id, await unsuspend(visit.service.store, actor, { id }));
 }

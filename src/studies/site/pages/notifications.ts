@@ -142,9 +142,9 @@ export async function postReadAll(visit: Visit): Promise<void> {
   seeOther(visit.ctx, "/notifications");
 }
 
-export async function postRead(visit: Visit, idText: string | undefined): Promise<void> {
+export async function postRead(visit: Visit, id: string): Promise<void> {
   const { form, account } = await readForm(visit);
-  if (!(await setRead(visit.service.store, account.id, idOf(idText), form.get("read") !== "no")))
+  if (!(await setRead(visit.service.store, account.id, id, form.get("read") !== "no")))
     throw new SiteError(404, "You have no such notification.");
   seeOther(visit.ctx, "/notifications");
 }
@@ -167,9 +167,9 @@ export async function postEndFeed(visit: Visit): Promise<void> {
  * The notifications as a feed, for anyone who has its address. Neither compressed nor cached: it is private and contains
  * text that others chose.
  */
-export async function privateFeed(visit: Visit, secret: string | undefined): Promise<void> {
+export async function privateFeed(visit: Visit, secret: string): Promise<void> {
   const { ctx, service } = visit;
-  const account = await findFeed(service.store, sha256Hex(secret ?? ""));
+  const account = await findFeed(service.store, sha256Hex(secret));
   if (account === undefined) throw new SiteError(404, "Feed not found. It may have been deleted.");
   const rows = await readNotifications(service.store, account.id, { limit: feedEntries });
   const at = (path: string) => absolute(service, path);

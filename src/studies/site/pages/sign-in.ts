@@ -39,7 +39,7 @@ ${visit.service.providers.map(
   );
 }
 
-function providerOf(visit: Visit, key: string | undefined): Provider {
+function providerOf(visit: Visit, key: string): Provider {
   const provider = visit.service.providers.find((one) => one.key === key);
   if (provider === undefined) throw new SiteError(404, "There is no such page.");
   return provider;
@@ -58,7 +58,7 @@ interface Away {
 }
 
 /** Redirects to the provider, with the state in an encrypted cookie. */
-export async function postSignIn(visit: Visit, key: string | undefined): Promise<void> {
+export async function postSignIn(visit: Visit, key: string): Promise<void> {
   const { ctx, service } = visit;
   const provider = providerOf(visit, key);
   const form = await readAnyForm(visit);
@@ -99,7 +99,7 @@ async function comesBackFirst(visit: Visit, away: Away): Promise<boolean> {
 }
 
 /** Handles the provider's callback: verifies it and starts a session. */
-export async function signInCallback(visit: Visit, key: string | undefined): Promise<void> {
+export async function signInCallback(visit: Visit, key: string): Promise<void> {
   const { ctx, service } = visit;
   const provider = providerOf(visit, key);
   const ticket = ctx.cookies.get(signInCookie);

@@ -27,11 +27,10 @@ import { findShown, findVersion, maySeeGone } from "./find-study.js";
 import { commentTexts, packageView } from "./package-view.js";
 
 /** A published study with its discussion. */
-export async function study(visit: Visit, idText: string | undefined, segment?: string): Promise<void> {
+export async function study(visit: Visit, id: string, segment?: string): Promise<void> {
   const { store } = visit.service;
-  const found = await findVersion(visit, idText, segment);
+  const found = await findVersion(visit, id, segment);
   const { row, version, gone } = found;
-  const { id } = row;
   if (gone !== null && !maySeeGone(visit, row)) {
     page(
       visit,
@@ -154,8 +153,7 @@ function upvoteForm(visit: Visit, { id, upvotes, account_id, listed }: StudyRow,
 <button class="quiet" aria-pressed="${upvoted ? "true" : "false"}">${upvoted ? "▲ Upvoted" : "△ Upvote"} · ${upvotes}</button></form>`;
 }
 
-export async function postUpvote(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postUpvote(visit: Visit, id: string): Promise<void> {
   const { form, account } = await readForm(visit);
   await countVisit(visit, "vote");
   const voted = await setUpvote(visit.service.store, account.id, id, form.get("wanted") !== "no");
@@ -165,12 +163,8 @@ export async function postUpvote(visit: Visit, idText: string | undefined): Prom
 }
 
 /** Downloads the exact bytes of a version. */
-export async function downloadStudy(
-  visit: Visit,
-  idText: string | undefined,
-  segment?: string,
-): Promise<void> {
-  const { row, version } = await findShown(visit, idText, segment);
+export async function downloadStudy(visit: Visit, id: string, segment?: string): Promise<void> {
+  const { row, version } = await findShown(visit, id, segment);
   visit.ctx.set("X-Study-Version", String(version.version));
   sendPackage(visit, `${row.id}-v${version.version}`, version);
 }
