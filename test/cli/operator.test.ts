@@ -159,13 +159,13 @@ test("commands refuse a missing or foreign database and create nothing", async (
   for (const words of onDatabase) {
     const { code, stdout, stderr } = await command(["studies", ...words, "--data", missing]);
     assert.equal([code, stdout], [1, ""], words.join(" "));
-    assert.match(stderr, `There is no studies database in the SQLite database ${missing}/studies.db`);
+    assert.match(stderr, `The SQLite database ${missing}/studies.db`);
     assert.not(existsSync(missing), words.join(" "));
     for (const content of Object.values(contents)) {
       writeFileSync(join(foreign, "studies.db"), content, "latin1");
       const { code, stderr } = await command(["studies", ...words, "--data", foreign]);
       assert.is(code, 1, words.join(" "));
-      assert.match(stderr, "There is no studies database in the SQLite database ");
+      assert.match(stderr, "The SQLite database ");
       assert.is(readFileSync(join(foreign, "studies.db"), "latin1"), content, "it is as it was");
     }
   }
@@ -188,7 +188,7 @@ test("an empty database does not replace a backup", async () => {
   writeFileSync(backup, "the last good one");
   const { code, stderr } = await command(["studies", "backup", backup, "--data", empty]);
   assert.is(code, 1);
-  assert.match(stderr, `has no accounts, so its backup does not replace ${backup}.`);
+  assert.match(stderr, `has no accounts, so ${backup} was not replaced.`);
   assert.is(readFileSync(backup, "utf8"), "the last good one");
 });
 

@@ -79,7 +79,7 @@ test("an answer without its version or checksum, of other bytes or of no study i
   }
   const version = { "X-Study-Version": "1" };
   reply(200, `${bytes} `, { ...checksum, ...version });
-  assert.match(await refused(address), "do not have the checksum");
+  assert.match(await refused(address), "does not match its checksum");
   const whole = (body: string) =>
     reply(200, body, { ...version, "X-Content-SHA256": createHash("sha256").update(body).digest("hex") });
   whole("{}");
@@ -87,7 +87,7 @@ test("an answer without its version or checksum, of other bytes or of no study i
   whole("<html>");
   assert.match(await refused(address), /^The response is not a study package: /);
   const told: [number, string][] = [
-    [404, "there is no such study"],
+    [404, "no such study"],
     [410, "it was withdrawn or removed"],
     [500, "it refused"],
   ];

@@ -112,7 +112,7 @@ test("a slow drip ends at the deadline, however steadily it drips", async () => 
   };
   const error = await rejection(client({ timeoutMs: 300 }).listStudies());
   assert.instance(error, TimeoutError);
-  assert.match(error.message, /did not answer completely within 0\.3 s\.$/);
+  assert.match(error.message, /^No complete response from .* within 0\.3 s\.$/);
   service.answer = () => {};
   assert.instance(await rejection(client({ timeoutMs: 100 }).getStudy(id)), TimeoutError);
 });
@@ -159,9 +159,9 @@ test("a wrong checksum, or none on a study, is refused", async () => {
   reply(200, body, { "X-Content-SHA256": sha(body) });
   assert.is((await client().getStudy(id)).package.title, envelope.package.title);
   reply(200, body, { "X-Content-SHA256": sha(`${body} `) });
-  assert.match((await rejection(client().getStudy(id))).message, /do not have the checksum/);
+  assert.match((await rejection(client().getStudy(id))).message, /does not match its checksum/);
   reply(200, body, { "X-Content-SHA256": sha(body).toUpperCase() });
-  assert.match((await rejection(client().getStudy(id))).message, /do not have the checksum/);
+  assert.match((await rejection(client().getStudy(id))).message, /does not match its checksum/);
   reply(200, body);
   assert.is((await rejection(client().getStudy(id))).message, "The response lacks the study's checksum.");
   assert.is(service.seen.length, 4, "nothing was asked twice");
@@ -210,7 +210,7 @@ test("a refusal is the service's sentence or one of its status, with the time to
     [401, "", {}, "The token was rejected."],
     [403, "", {}, "The token lacks permission for this."],
     [404, "", {}, "No such study, or this token may not read it."],
-    [410, "", {}, "This is no longer published."],
+    [410, "", {}, "This is no longer available."],
     [429, "", { "Retry-After": "7" }, "A quota is used up. Wait 7 s."],
     [429, said("Too many; wait 7 s."), { "Retry-After": "7" }, "Too many; wait 7 s."],
     [429, said("Too many; wait 70 s."), { "Retry-After": "7" }, "Too many; wait 70 s. Wait 7 s."],
@@ -366,7 +366,7 @@ test("a draft of other bytes than those sent is told", async () => {
   const created = { id, review_url: `${service.url}/drafts/${id}`, expires_at: null };
   reply(201, JSON.stringify({ ...created, package_sha256: "0".repeat(64) }));
   const error = await rejection(client().savePrivateDraft(samplePackage()));
-  assert.match(error.message, /saved with other bytes/);
+  assert.match(error.message, /saved with different bytes/);
   const largest = Buffer.alloc(1_000_000, " ");
   reply(201, JSON.stringify({ ...created, package_sha256: sha(largest) }));
   assert.is(

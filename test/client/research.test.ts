@@ -208,7 +208,7 @@ test("what is missing or of no use is said at once, without repeating it", () =>
         AGENT_RESEARCH_TOKEN: secret,
         AGENT_RESEARCH_CA_FILE: "/nonexistent/ca.pem",
       },
-      /\/nonexistent\/ca\.pem cannot be read \(ENOENT\)/,
+      /Cannot read the CA file \/nonexistent\/ca\.pem \(ENOENT\)/,
     ],
     [
       {
@@ -216,7 +216,7 @@ test("what is missing or of no use is said at once, without repeating it", () =>
         AGENT_RESEARCH_TOKEN: secret,
         AGENT_RESEARCH_CA_FILE: import.meta.filename,
       },
-      /holds no PEM certificate/,
+      /contains no PEM certificate/,
     ],
   ];
   for (const [environment, expected] of complaints) {

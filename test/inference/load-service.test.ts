@@ -164,14 +164,14 @@ test("a model that cannot fit is refused unless it is forced, one that hardly fi
   const gpu = { ...roomy, host: false, free: 2 ** 60, total: 2 ** 60 };
   const huge = { ...roomy, weights: 2 ** 62 };
   devices = () => [huge];
-  assert.match(await refused(), /^UserError: The model takes about 4611686018\.4 GB/);
+  assert.match(await refused(), /^UserError: The model needs about 4611686018\.4 GB/);
   assert.equal(opened, []);
   const { warnings } = await loaded({ force: true });
   assert.is(warnings.length, 1);
-  assert.match(warnings[0]!, "--force loads it all the same");
+  assert.match(warnings[0]!, "--force to load it anyway");
   // Free is less than there is: tight.
   devices = () => [{ ...gpu, free: 0, weights: 2 ** 50 }];
-  assert.match((await loaded()).warnings[0]!, "it may be slow or be ended by the system");
+  assert.match((await loaded()).warnings[0]!, "it may be slow, or the system may kill it");
   devices = () => [{ ...gpu, weights: 2 ** 50 }];
   assert.equal((await loaded()).warnings, []);
   // Loading says better what is wrong with a file; any other fault is one.

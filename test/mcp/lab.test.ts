@@ -244,7 +244,7 @@ test("an agent makes a direction, steers and watches an answer with it, and forg
   ] as const) {
     assert.match(refusal(await mcp.call("serving_generate", input)), sentence);
   }
-  assert.match(refusal(await mcp.call("serving_library", { name: "unknown" })), /kind is required with name/);
+  assert.match(refusal(await mcp.call("serving_library", { name: "unknown" })), /name requires kind/);
   assert.match(
     refusal(await mcp.call("serving_forget", { kind: "probe", name: "nobody" })),
     /no probe named nobody/,

@@ -269,7 +269,7 @@ test("a package of a megabyte comes entry by entry, and no text is out of reach"
   assert.ok(pages > 5 && pages < 40, String(pages));
   assert.equal(read, entries);
   const nowhere = await mcp.call("get_study", { id, pointer: "/entries/60" });
-  assert.match(nowhere.content[0]!.text, /^There is nothing at "\/entries\/60"/);
+  assert.match(nowhere.content[0]!.text, /^No value at "\/entries\/60"/);
 });
 
 test("what the service refuses is a result the agent can read, and never in the server's own voice", async () => {

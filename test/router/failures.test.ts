@@ -337,7 +337,7 @@ test("a request that kills whoever takes it is given up", async () => {
   });
   const { status, body } = await router.chat({ messages });
   assert.is(status, 502);
-  assert.match(body.error.message, "5 backends in a row ended under this request");
+  assert.match(body.error.message, "5 backends in a row crashed during this request");
   const { body: list } = await router.get("/executions");
   const { body: record } = await router.get(`/executions/${list.executions[0].id}`);
   validate(Execution, record);

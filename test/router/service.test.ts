@@ -32,7 +32,7 @@ test("another configuration keeps who stays, with what it says now, and lets the
   const before = router.service.backends;
   await router.configure([{ url: stays.url }, { url: stays.url }]).then(
     () => assert.unreachable(),
-    (error: Error) => assert.match(error.message, "is named twice"),
+    (error: Error) => assert.match(error.message, "is given twice"),
   );
   assert.is(router.service.backends, before, "a configuration that is none changes nothing");
 });
@@ -139,7 +139,7 @@ test("what a server does not tell, or not as JSON, is said with its address", as
   const router = await routing([one.url]);
   const broken = await router.get("/props");
   assert.is(broken.status, 502);
-  assert.match(broken.body.error.message, `${one.url} does not tell its /props: `);
+  assert.match(broken.body.error.message, `${one.url} did not return /props: `);
   const html = await router.get("/slots?model=a");
   assert.equal([html.status, html.body.error.message], [502, `${one.url} answered 501 without JSON.`]);
 });

@@ -225,7 +225,7 @@ test("who repeated a study is listed, the newest first; no version of its own is
   await publish(ada, { title: "Heron again", finding }, id);
   const repeating = async () => {
     const { text } = await see(`/studies/${id}`);
-    assert.not.match(text, "This repeats");
+    assert.not.match(text, "This reproduces");
     return [...text.matchAll(/<span class="badge outcome-held">held<\/span> <a [^>]*>([^<]*)</g)].map(
       ([, title]) => title,
     );

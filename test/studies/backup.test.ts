@@ -318,8 +318,8 @@ test("a damaged or foreign file restores nothing", async () => {
     [whole.subarray(0, whole.length - 2000), "is damaged (unexpected end of file); nothing was restored."],
     [Buffer.from("hello"), "is damaged (incorrect header check); nothing was restored."],
     [Buffer.alloc(0), ""],
-    [packed(rows.slice(0, -1)), "is cut off; nothing was restored."],
-    [packed(rows.toSpliced(-2, 1)), "is cut off; nothing was restored."],
+    [packed(rows.slice(0, -1)), "is truncated; nothing was restored."],
+    [packed(rows.toSpliced(-2, 1)), "is truncated; nothing was restored."],
     [packed(rows.with(-1, twice)), ""],
     [
       packed(rows.toSpliced(1, 0, '{"table":"secrets","row":{}}')),

@@ -15,7 +15,7 @@ for (const database of databases.all) {
     const location = database.fresh();
     const error = await openStore(location, { create: false }).catch((thrown) => thrown);
     assert.is(error.name, "UserError", error.stack);
-    assert.match(error.message, /^There is no studies database in the (SQLite|PostgreSQL) database /);
+    assert.match(error.message, /^The (SQLite|PostgreSQL) database /);
     if (database.name === "sqlite") assert.not.ok(existsSync(location));
     await (await openStore(location)).close();
     const store = await openStore(location, { create: false });

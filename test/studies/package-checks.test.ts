@@ -113,7 +113,7 @@ test("a package's first fault is told with its place, its limit and what there i
     ],
     [check({ schemaVersion: 2 }), ["invalid_value", "/schemaVersion", "/schemaVersion must be 1."]],
     [check({ license: "MIT" }), ["invalid_value", "/license", "/license must be one of CC-BY-4.0, CC0-1.0."]],
-    [check({ entries: [] }), ["invalid_value", "/entries", "/entries must have at least 1 item; it has 0."]],
+    [check({ entries: [] }), ["invalid_value", "/entries", "/entries must have at least 1 item, got 0."]],
     [
       check({ entries: many(201) }),
       ["invalid_value", "/entries", "/entries must have at most 200 items, got 201."],

@@ -31,7 +31,7 @@ test("my drafts: what waits, what was published, and what became of it", async (
   const ada = await service.account("Ada");
   const { store, see, save, publish } = peopleOf(service, clock);
   const empty = (await see("/drafts", ada)).text;
-  assert.match(empty, "No draft is waiting.");
+  assert.match(empty, "No drafts yet.");
   assert.match(empty, "<p>Nothing yet.</p>");
   const [standing, withdrawn, removed] = [
     await publish(ada, { title: "Stands" }),
@@ -42,7 +42,7 @@ test("my drafts: what waits, what was published, and what became of it", async (
   await remove(store, "operator", { studyId: removed.id, version: null }, "copied");
   await save(ada, { title: "Waits" });
   const { text } = await see("/drafts", ada);
-  assert.not.match(text, "No draft is waiting.");
+  assert.not.match(text, "No drafts yet.");
   assert.not.match(text, "<p>Nothing yet.</p>");
   const badges = [...text.matchAll(/<h3 dir="auto"><a href="\/studies\/([^"]+)">[^<]*<\/a>(.*?)<\/h3>/g)];
   assert.equal(Object.fromEntries(badges.map(([, id, badge]) => [id, badge?.trim()])), {
@@ -58,13 +58,13 @@ test("a review points at what looks secret and at what hides, and says nothing w
   const key = ["AKIA", "ABCDEFGHIJKLMNOP"].join("");
   const telling = await save(ben, { title: "Telling", finding: `With ${key}\u202e and \u202e.` });
   const { text } = await see(`/drafts/${telling.id}`, ben);
-  assert.match(text, "Look at these twice.");
+  assert.match(text, "Double-check these.");
   assert.match(text, "<li>AWS access key at <code>/finding</code>: AKIAABCDEFGH…</li>");
   assert.match(text, "Hidden or direction-changing characters.");
   assert.match(text, /<li>U\+202E [^<]*, 2 times, first at <code>\/finding/);
   const plain = await save(ben, { title: "Plain" });
   const quiet = (await see(`/drafts/${plain.id}`, ben)).text;
-  assert.not.match(quiet, "Look at these twice.");
+  assert.not.match(quiet, "Double-check these.");
   assert.not.match(quiet, "direction-changing characters.");
 });
 
@@ -103,11 +103,11 @@ test("notifications: 50 on a page, the way to earlier ones, and what may be done
   assert.match(newest.text, ">Make an address</button>");
   assert.not.match(newest.text, ">Delete the feed</button>");
   const made = (await post("/notifications/feed", cleo)).text;
-  assert.match(made, "it is shown this once");
+  assert.match(made, "be able to see it again");
   const later = (await see("/notifications", cleo)).text;
   assert.match(later, ">Make a new address, and end the former</button>");
   assert.match(later, ">Delete the feed</button>");
-  assert.not.match(later, "it is shown this once");
+  assert.not.match(later, "be able to see it again");
 });
 
 test("reports name who wrote and who told, by handle or as a deleted account", async () => {
@@ -235,13 +235,13 @@ test("who may publish and who may have tokens is told, with what can be done abo
   const [kim, leo] = [await service.account("Kim", []), await service.account("Leo", ["agent"])];
   const { see, post, save } = peopleOf(service, clock);
   const without = (await see("/agents", kim)).text;
-  assert.match(without, "yours is not among them yet");
+  assert.match(without, "Yours is not approved yet");
   assert.match(without, "You have no active tokens.");
   assert.not.match(without, ">Create token</button>");
   assert.not.match(without, "<h2>Expired and revoked</h2>");
   const { id } = await save(leo, { title: "Leo's" });
   const review = (await see(`/drafts/${id}`, leo)).text;
-  assert.match(review, "Publishing is open to approved accounts");
+  assert.match(review, "only approved accounts can publish");
   assert.not.match(review, ">Publish</button>");
   const open = (await see("/agents", leo)).text;
   assert.match(open, ">Create token</button>");
@@ -255,7 +255,10 @@ test("who may publish and who may have tokens is told, with what can be done abo
   assert.match(full, "never used");
   assert.not.match(full, ">Create token</button>");
   const eleventh = await post("/agents", leo, { ...scopes, name: "T11" });
-  assert.equal([eleventh.status, eleventh.text.includes("10 active tokens, the most allowed")], [400, true]);
+  assert.equal(
+    [eleventh.status, eleventh.text.includes("10 active tokens, which is the limit")],
+    [400, true],
+  );
   const [, one = ""] = /action="\/agents\/([^/]+)\/revoke"/.exec(full) ?? [];
   assert.is((await post(`/agents/${one}/revoke`, leo)).status, 303);
   const after = (await see("/agents", leo)).text;

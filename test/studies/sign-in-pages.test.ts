@@ -187,7 +187,7 @@ test("who is suspended gets no session, and the reason; whoever is let in again 
   const sue = await signInAccount(store, person("sue"));
   await suspend(store, "operator", sue, "Spam & worse.");
   const refused = await comeBack(await leave());
-  const end = "Whoever runs this service can give you your data, and delete the account.";
+  const end = "The operator of this service can send you your data and delete the account.";
   assert.equal(
     [refused.status, said(refused)],
     [403, `This account is suspended: Spam &amp; worse.. ${end}`],

@@ -148,7 +148,12 @@ test("what goes wrong on a page is told by its kind, and only real faults are wr
   assert.equal(await failing(new AccountSuspended()), [403, "Not allowed", suspended, undefined]);
   assert.equal(await failing(new SiteError(429, "Slowly.", 7)), [429, "Too often", "Slowly.", "7"]);
   assert.equal(await failing(new SiteError(410, "Gone.")), [410, "No longer available", "Gone.", undefined]);
-  assert.equal(await failing(new SiteError(503, "Later.")), [503, "Not just now", "Later.", undefined]);
+  assert.equal(await failing(new SiteError(503, "Later.")), [
+    503,
+    "Temporarily unavailable",
+    "Later.",
+    undefined,
+  ]);
   const away = await (async () => {
     fault = new NeedsSignIn();
     return ask("GET", "/fault");
@@ -157,8 +162,8 @@ test("what goes wrong on a page is told by its kind, and only real faults are wr
   assert.equal(log, []);
   const unavailable = [
     503,
-    "Not just now",
-    "The service cannot answer at the moment; please try again soon.",
+    "Temporarily unavailable",
+    "The service cannot handle the request right now. Please try again soon.",
     undefined,
   ];
   assert.equal(await failing(Object.assign(new Error("gone"), { code: "ECONNRESET" })), unavailable);

@@ -239,7 +239,7 @@ test("who does too much is told for how long to wait", async () => {
   assert.is(refused.status, 429);
   const seconds = Number(refused.headers["retry-after"]);
   assert.ok(seconds > 86_000 && seconds <= 86_400, String(seconds));
-  assert.match(refused.text, "please try again in 1440 minutes");
+  assert.match(refused.text, "Please try again in 1440 minutes");
 });
 
 test("comments are escaped, threaded and bounded", async () => {
@@ -392,7 +392,7 @@ test("publishing is for publishers: an agent's approval is none", async () => {
   const body = JSON.stringify(samplePackage({ title: "Not yet" }));
   const { json } = await service.api(token, "/api/v1/studies", { method: "POST", body });
   const page = await service.call(`/drafts/${json.id}`, { headers: { Cookie: cleo.cookie } });
-  assert.match(page.text, "yours is not among them yet");
+  assert.match(page.text, "Yours is not approved yet");
   const csrf = await csrfOf(cleo.cookie);
   const form = { csrf, reviewed: "yes", sha256: json.package_sha256, replaces: "" };
   assert.is((await post(`/drafts/${json.id}/publish`, cleo.cookie, form)).status, 403);

@@ -407,7 +407,7 @@ class TestFailures(unittest.TestCase):
     def test_a_service_that_says_nothing(self) -> None:
         over = threading.Event()
         with Scripted(lambda *_: over.wait(600) and None) as service:
-            with self.assertRaisesRegex(TimeoutError, "said nothing for 0.1 s"):
+            with self.assertRaisesRegex(TimeoutError, "No response from .* for 0.1 s"):
                 Lab(service.url, timeout=0.1).health()
             with self.assertRaises(TimeoutError):
                 Lab(service.url).wait(ID, timeout=0.1)

@@ -103,9 +103,9 @@ class TestAddresses(unittest.TestCase):
     def test_what_is_given_empty_is_not_taken_from_the_environment(self) -> None:
         variables = {"AGENT_RESEARCH_URL": "https://env.example", "AGENT_RESEARCH_TOKEN": "tpl_env"}
         with mock.patch.dict(os.environ, variables):
-            with self.assertRaisesRegex(InvalidArgument, "There is no token"):
+            with self.assertRaisesRegex(InvalidArgument, "No token"):
                 client(token="")
-            with self.assertRaisesRegex(InvalidArgument, "There is no address"):
+            with self.assertRaisesRegex(InvalidArgument, "No address"):
                 client(base_url="")
         # A file's last line ends with a line end.
         self.assertEqual(client(token=" tpl_given\n")._token.authorization(), "Bearer tpl_given")
@@ -130,7 +130,7 @@ class TestReads(unittest.TestCase):
         for version in (0, -1, True, 1.0, "1"):
             with self.assertRaisesRegex(InvalidArgument, "version must be an integer of at least 1."):
                 client().get_study(ID, version=version)
-        with self.assertRaisesRegex(AnswerInvalid, "another version than the one asked for"):
+        with self.assertRaisesRegex(AnswerInvalid, "different version"):
             client(study(version=4)).get_study(ID, version=3)
         # An id is the same in capitals.
         self.assertEqual(client(study(version=1)).get_study(ID.upper())["id"], ID)
@@ -138,7 +138,7 @@ class TestReads(unittest.TestCase):
         other = ID.replace("1", "2")
         self.assertEqual(client(study(id=other, version=2)).get_study(ID)["id"], other)
         for version in (1, 0, None, "2"):
-            with self.assertRaisesRegex(AnswerInvalid, "another study"):
+            with self.assertRaisesRegex(AnswerInvalid, "different study"):
                 client(study(id=other, version=version)).get_study(ID)
 
     def test_what_counts_as_json_by_its_header(self) -> None:
@@ -155,12 +155,12 @@ class TestReads(unittest.TestCase):
             if taken:
                 self.assertEqual(client(given).list_studies(), page)
             else:
-                with self.assertRaisesRegex(AnswerInvalid, "not JSON by its Content-Type"):
+                with self.assertRaisesRegex(AnswerInvalid, "Content-Type is not JSON"):
                     client(given).list_studies()
 
     def test_a_checksum_is_compared_wherever_there_is_one(self) -> None:
         listed = answer(200, {"items": []}, X_Content_SHA256="0" * 64)
-        with self.assertRaisesRegex(AnswerInvalid, "do not match its X-Content-SHA256"):
+        with self.assertRaisesRegex(AnswerInvalid, "does not match its X-Content-SHA256"):
             client(listed).list_studies()
 
     def test_pauses_double_from_half_a_second_and_a_service_s_own_wait_counts(self) -> None:
@@ -402,7 +402,7 @@ class TestConnecting(unittest.TestCase):
         broken = ssl.SSLError(1, "[SSL: A_REASON] A text.")
         broken.reason = "A_REASON"
         for sent, kind, sentence in (
-            (False, TLSFailed, "https://a.example does not speak TLS as it should (A_REASON)."),
+            (False, TLSFailed, "TLS error with https://a.example (A_REASON)."),
             (True, ConnectionFailed, "The connection to https://a.example broke (SSLError)."),
         ):
             told = made._explained(broken, sent)

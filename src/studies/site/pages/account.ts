@@ -2,7 +2,7 @@ import { endSessions, listSessions } from "../../store/sessions.js";
 import { html } from "../html.js";
 import { csrfField, page, when } from "../layout.js";
 import { revealed } from "../reveal.js";
-import { idOf, readForm, requireSession, seeOther, sessionCookie, setCookie, type Visit } from "../visit.js";
+import { readForm, requireSession, seeOther, sessionCookie, setCookie, type Visit } from "../visit.js";
 
 /** The account and its sessions. */
 export async function account(visit: Visit): Promise<void> {

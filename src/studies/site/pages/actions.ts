@@ -16,7 +16,6 @@ import { csrfField, reasonField, when } from "../layout.js";
 import { revealed } from "../reveal.js";
 import {
   countVisit,
-  idOf,
   readForm,
   readModeratorForm,
   reasonOf,

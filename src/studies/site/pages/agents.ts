@@ -5,7 +5,7 @@ import { isBlank } from "../../text/blank.js";
 import { displayable } from "../../text/display.js";
 import { type Html, html } from "../html.js";
 import { counted, csrfField, page, when } from "../layout.js";
-import { idOf, readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
+import { readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
 
 /** Agent access: the account's tokens, and a form to create one. */
 export async function agents(

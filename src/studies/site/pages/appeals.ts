@@ -7,7 +7,6 @@ import { Reveal, revealed } from "../reveal.js";
 import { seal, unseal } from "../sealed.js";
 import {
   countVisit,
-  idOf,
   readAnyForm,
   readForm,
   readModeratorForm,

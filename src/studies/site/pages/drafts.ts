@@ -12,7 +12,7 @@ import { type Html, html } from "../html.js";
 import { counted, csrfField, page, when } from "../layout.js";
 import { Pace } from "../pace.js";
 import { Reveal, revealed, type Shown } from "../reveal.js";
-import { idOf, isUuid, readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
+import { isUuid, readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
 import { differenceView } from "./difference.js";
 import { packageView } from "./package-view.js";
 import { sendPackage } from "./study.js";

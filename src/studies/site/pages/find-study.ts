@@ -1,5 +1,5 @@
 import { findStudy, type Gone, goneOf, readVersion, type StudyRow } from "../../store/studies.js";
-import { idOf, SiteError, type Visit } from "../visit.js";
+import { SiteError, type Visit } from "../visit.js";
 import { goneSentence } from "./actions.js";
 
 export interface ShownVersion {

@@ -10,7 +10,6 @@ import { counted, csrfField, page, reasonField, signature, when } from "../layou
 import { Reveal, revealed } from "../reveal.js";
 import {
   beforeOf,
-  idOf,
   readModeratorForm,
   reasonOf,
   requireModerator,

@@ -16,7 +16,7 @@ import { absolute, commentPath, studyPath } from "../address.js";
 import { type Html, html } from "../html.js";
 import { csrfField, page, when } from "../layout.js";
 import { Reveal, type Shown } from "../reveal.js";
-import { beforeOf, idOf, readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
+import { beforeOf, readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
 import { plain, sendXml, xml } from "./xml.js";
 
 const pageSize = 50;

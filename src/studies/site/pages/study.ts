@@ -18,7 +18,7 @@ import { codeBlock } from "../markdown/render.js";
 import { Outline } from "../outline.js";
 import { Pace } from "../pace.js";
 import { Reveal, revealed } from "../reveal.js";
-import { countVisit, idOf, readForm, SiteError, seeOther, type Visit } from "../visit.js";
+import { countVisit, readForm, SiteError, seeOther, type Visit } from "../visit.js";
 import { abstractView, contentsView, isLong } from "./abstract.js";
 import { goneNotice, studyActions } from "./actions.js";
 import { citableOf, citeForms } from "./cite.js";
