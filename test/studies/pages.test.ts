@@ -81,7 +81,7 @@ test("notifications: 50 on a page, the way to earlier ones, and what may be done
   const [, rest] = /<a href="(\?before=[^"]+)">Earlier<\/a>/.exec(full.text) ?? [];
   const beyond = await see(`/notifications${rest}`, cleo);
   assert.is(told(beyond), 0);
-  assert.match(beyond.text, "<p>Nothing earlier.</p>");
+  assert.match(beyond.text, "<p>No earlier notifications.</p>");
   await comment(id, people[1]!, "The last");
   const newest = await see("/notifications", cleo);
   assert.equal([told(newest), newest.text.includes("Mark all as read")], [50, true]);

@@ -101,7 +101,7 @@ test("queries: each parameter once, known, in UTF-8; numbers in plain digits", (
     refusal(() => query("x=1")),
     ["unknown_parameter", "Unknown query parameter; this endpoint accepts: q, limit, offset.", "x"],
   );
-  assert.match(refusal(() => parseQuery(`${"y".repeat(150)}=1`, []))[1], "accepted here: none.");
+  assert.match(refusal(() => parseQuery(`${"y".repeat(150)}=1`, []))[1], "this endpoint accepts: none.");
   assert.is(refusal(() => parseQuery(`${"y".repeat(150)}=1`, []))[2], "y".repeat(100));
   assert.equal(
     refusal(() => query("q=1&q=2")),
@@ -190,11 +190,11 @@ test("a package's view ends where the page would become too large, and says what
   const view = async (change: Partial<StudyPackage>) =>
     (await packageView(samplePackage(change) as StudyPackage, options())).markup;
   const whole = await view({ omissions: ["left", "out"] });
-  for (const heading of ["Question", "Method", "Limitations", "Left out", "Entries"]) {
+  for (const heading of ["Question", "Method", "Limitations", "Omissions", "Entries"]) {
     assert.match(whole, new RegExp(`<h2 id="[a-z-]+">${heading}</h2>`));
   }
   assert.not.match(whole, "more texts are not shown");
-  assert.not.match(await view({ hypothesis: "", omissions: [] }), /Hypothesis|Left out/);
+  assert.not.match(await view({ hypothesis: "", omissions: [] }), /Hypothesis|Omissions/);
   // 3,000,000 characters of markup: the 31st text of 100,000 begins within them, and nothing behind it.
   const entry = (index: number) => ({
     id: `00000000-0000-4000-8000-${String(index).padStart(12, "0")}`,

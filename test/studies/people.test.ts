@@ -306,7 +306,7 @@ for (const database of databases.all) {
     )?.[0] as string;
     await comment(id, ben, "Told to her.");
     const before = (await see("/account/delete", ada)).text;
-    for (const what of ["1 draft, 2 tokens", "1 study you published", "1 comment:", "1 upvote", "@ada"])
+    for (const what of ["1 draft, 2 tokens", "1 study that you published", "1 comment:", "1 upvote", "@ada"])
       assert.match(before, what);
     assert.is((await post("/account/delete", ada, { handle: "ben" })).status, 400);
     assert.is((await see("/account", ada)).status, 200, "nothing was deleted");

@@ -264,7 +264,7 @@ for (const database of databases.all) {
       [changed.body, Date.parse(changed.edited_at) - Date.parse(changed.created_at)],
       ["First.", 899_000],
     );
-    assert.match((await service.call(`/studies/${id}`)).text, "changed <time");
+    assert.match((await service.call(`/studies/${id}`)).text, "edited <time");
     clock.ms += 1000;
     assert.is(await editComment(store, ben.id, comment, "Late."), null);
     await deleteComment(store, ben.id, comment);

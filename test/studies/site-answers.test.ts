@@ -146,7 +146,7 @@ test("what goes wrong on a page is told by its kind, and only real faults are wr
   const suspended =
     "This account is suspended or deleted, so nothing was changed. Sign in again to see why and to appeal.";
   assert.equal(await failing(new AccountSuspended()), [403, "Not allowed", suspended, undefined]);
-  assert.equal(await failing(new SiteError(429, "Slowly.", 7)), [429, "Too often", "Slowly.", "7"]);
+  assert.equal(await failing(new SiteError(429, "Slowly.", 7)), [429, "Too many requests", "Slowly.", "7"]);
   assert.equal(await failing(new SiteError(410, "Gone.")), [410, "No longer available", "Gone.", undefined]);
   assert.equal(await failing(new SiteError(503, "Later.")), [
     503,

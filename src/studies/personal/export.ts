@@ -5,6 +5,9 @@ import type { Store } from "../store/store.js";
 import { listTokens } from "../store/tokens.js";
 import type { TarFile } from "./tar.js";
 
+/** Rows per file; comments have up to 40 kB each. */
+const pageSizes = { comments: 100, votes: 1000, reports: 200, appeals: 200, notifications: 1000 } as const;
+
 const readme = `Everything you wrote on this service, and everything it stores about you.
 
 account.json         your profile, sign-in method, permissions, and newest 200 sessions and tokens (without their secrets)
@@ -36,9 +39,7 @@ export async function* personalFiles(store: Store, accountId: string): AsyncGene
   ) => {
     // All these tables have the columns that are used here.
     const rows = db.selectFrom(table as "comments").select(columns as "id"[]);
-    // Comments have up to 40 kB each.
-    const size = table === "comments" ? 100 : 500;
-    return listFiles(table, pages(rows.where("account_id", "=", accountId), keys as "id"[], size));
+    return listFiles(table, pages(rows.where("account_id", "=", accountId), keys as "id"[], pageSizes[table]));
   };
   yield { name: "README.txt", bytes: Buffer.from(readme) };
   yield file("account.json", await accountOf(store, accountId));

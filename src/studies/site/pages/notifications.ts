@@ -32,7 +32,7 @@ interface Message {
   excerpt: string | null;
 }
 
-const outcomeWords = { held: "confirmed", partly: "partly confirmed", failed: "not confirmed" } as const;
+const outcomeWords = { held: "it held", partly: "it held partly", failed: "it failed" } as const;
 
 /** @param reader account id of the recipient */
 function messageOf(row: NotificationRow, reader: string): Message {

@@ -107,7 +107,7 @@ ${discussed}`,
   );
 }
 
-const outcomeNames = { held: "confirmed", partly: "partly confirmed", failed: "not confirmed" } as const;
+const outcomeNames = { held: "held", partly: "held partly", failed: "failed" } as const;
 
 /** The studies that this one reproduces. */
 function originalsNotice(originals: Awaited<ReturnType<typeof originalsOf>>): Html | null {
