@@ -159,7 +159,7 @@ test("a whole model and a begun one of a repository go together", async () => {
     removed: ["a/b/m.gguf", "an unfinished download"],
     freed: content.length + 4,
   });
-  assert.match(await refusal(removeCached("a/b")), /^UserError: Nothing of a\/b is in the cache /);
+  assert.match(await refusal(removeCached("a/b")), /^UserError: a\/b is not in the cache /);
 });
 
 test("what is a place of the hub, and what is none", () => {

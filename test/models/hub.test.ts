@@ -138,7 +138,7 @@ test("a file of the repository, a quantisation in any case, a file in a folder",
   // A quantisation is a whole word: Q4_K is not Q4_K_M.
   assert.match(
     await fault("a/b:Q4_K"),
-    "a/b has no Q4_K; there is a/b/IQ2_XS/x-00001.gguf, a/b/x-Q4_K_M.gguf",
+    "a/b has no Q4_K; available: a/b/IQ2_XS/x-00001.gguf, a/b/x-Q4_K_M.gguf",
   );
   assert.match(await fault("a/b/none.gguf"), "a/b has no file none.gguf; there is");
 });
@@ -366,7 +366,7 @@ test("whatever the hub says, nothing is written outside the repository's folder"
     assert.match(await fault("a/evil"), "returned an unexpected description of a/evil.");
   }
   for (const id of ["a/../b", "a/b/../../c.gguf", "a/--b", "../a", "a/b:", "a/.."]) {
-    assert.match(await fault(id), /No model found at|is not a \.gguf file|holds/);
+    assert.match(await fault(id), /No model found at|is not a \.gguf file|contains/);
   }
   assert.equal(await names(join(home, "hub")), []);
 });

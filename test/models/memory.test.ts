@@ -50,7 +50,7 @@ test("what fits, what is tight, what cannot be", () => {
   );
   const no = judgeMemory(need, { free: 4 * GB, total: 7 * GB });
   assert.is(no.fits, "no");
-  assert.match(no.sentence, "there are 7.0 GB in all");
+  assert.match(no.sentence, "there is only 7.0 GB in total");
   assert.match(no.sentence, "--force");
 });
 

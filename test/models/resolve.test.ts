@@ -79,9 +79,9 @@ test("a split set: its first part is loaded, all parts are weights, from the dir
 
 test("what is missing of a split set is named", async () => {
   const path = await folder("d", ["big-00002-of-00003.gguf"]);
-  assert.match(await fault(path), "lacks big-00001-of-00003.gguf, big-00003-of-00003.gguf in ");
+  assert.match(await fault(path), " lacks big-00001-of-00003.gguf, big-00003-of-00003.gguf.");
   const many = await folder("many", ["big-00002-of-99999.gguf"]);
-  assert.match(await fault(many), "-00004-of-99999.gguf and 99995 more in ");
+  assert.match(await fault(many), "-00004-of-99999.gguf and 99995 more.");
 });
 
 test("several models: the error lists them", async () => {
@@ -93,7 +93,7 @@ test("several models: the error lists them", async () => {
   ]);
   assert.match(
     await fault(path),
-    "holds 3 models; choose one: big-00001-of-00002.gguf, q4.gguf, q8.gguf.",
+    "contains 3 models; choose one: big-00001-of-00002.gguf, q4.gguf, q8.gguf.",
   );
 });
 
@@ -102,7 +102,7 @@ test("safetensors only: the error names the converter", async () => {
 });
 
 test("what is no model", async () => {
-  assert.match(await fault(await folder("g", [])), "holds no .gguf file");
+  assert.match(await fault(await folder("g", [])), "contains no .gguf file");
   assert.match(await fault(join(await folder("h", ["notes.txt"]), "notes.txt")), "is not a .gguf file");
   assert.match(await fault(join(root, "none.gguf")), "No model found at");
   assert.match(await fault("no such"), "No model found at no such.");
@@ -129,7 +129,7 @@ if (process.platform !== "win32") {
     for (const [path, told, toldOfFolder] of [
       [circle, "is a cyclic symbolic link", "is a cyclic symbolic link"],
       [nowhere, "No model found at", "No model found at"],
-      [directory, "holds no .gguf file", "is not a file"],
+      [directory, "contains no .gguf file", "is not a file"],
       [pipe, "is neither a file nor a directory", "is not a file"],
     ] as const) {
       assert.match(await fault(path), told);
