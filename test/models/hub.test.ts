@@ -140,7 +140,7 @@ test("a file of the repository, a quantisation in any case, a file in a folder",
     await fault("a/b:Q4_K"),
     "a/b has no Q4_K; available: a/b/IQ2_XS/x-00001.gguf, a/b/x-Q4_K_M.gguf",
   );
-  assert.match(await fault("a/b/none.gguf"), "a/b has no file none.gguf; there is");
+  assert.match(await fault("a/b/none.gguf"), "a/b has no file none.gguf; available:");
 });
 
 test("all parts of a split model are downloaded, and progress counts them together", async () => {
