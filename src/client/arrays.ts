@@ -4,15 +4,15 @@ import { FormatError } from "../formats/format-error.js";
 import { inCOrder, npzFiles } from "../formats/npz.js";
 import { TaplineError } from "./errors.js";
 
-/** What the Lab's artifacts hold. */
+/** An array in the Lab's artifacts. */
 export type ArtifactArray = NdArray<Float32Array | Float64Array | Int32Array>;
 
-/** A Buffer holds no more. */
+/** The largest Buffer. */
 const mostBytes = 2 ** 32;
 
 /**
- * The arrays of an .npz file by their names, as NumPy sees them.
- * @throws TaplineError where the file is none, or damaged
+ * The arrays of an .npz file by name.
+ * @throws TaplineError if the file is invalid
  */
 export function readArrays(file: Uint8Array): Map<string, ArtifactArray> {
   try {
@@ -23,9 +23,10 @@ export function readArrays(file: Uint8Array): Map<string, ArtifactArray> {
 }
 
 function readArray(name: string, bytes: Buffer): ArtifactArray {
-  // A copy: the numbers have to begin where their size divides.
+  // A copy, because typed arrays must be aligned.
   const { data, shape, fortranOrder } = parse(new Uint8Array(bytes).buffer);
   const known = data instanceof Float32Array || data instanceof Float64Array || data instanceof Int32Array;
-  if (!known) throw new TaplineError(`${name} is not of float32, float64 or int32.`);
+  if (!known)
+    throw new TaplineError(`${name} has an unsupported type: only float32, float64 and int32 are supported.`);
   return ndarray(fortranOrder ? inCOrder(data, shape) : data, shape);
 }

@@ -10,20 +10,20 @@ export interface ChatOptions extends CallOptions {
   request?: Record<string, unknown>;
 }
 
-/** What arrived with one event of a streamed answer. */
+/** One event of a streamed answer. */
 export interface ChatDelta {
-  /** Which answer it belongs to: 0 unless several were asked for, or a pair. */
+  /** Index of the answer; 0 unless several answers or a pair were requested. */
   choice: number;
   content: string;
   reasoning: string;
   finishReason: string | null;
-  /** Of each token, where `logprobs` asked for them. */
+  /** Probabilities of each token, if `logprobs` requested them. */
   probabilities?: TokenProbability[];
-  /** What a request with a `tapline` object is told of its tokens and interventions. */
-  tapline?: LiveTold;
+  /** Readings and interventions, for requests with a `tapline` object. */
+  tapline?: LiveReport;
 }
 
-/** How probable a generated token was, and what else could have stood there. */
+/** A generated token's probability and its alternatives. */
 export interface TokenProbability {
   token_id?: number;
   token: string;
@@ -31,20 +31,20 @@ export interface TokenProbability {
   candidates: Array<{ token_id?: number; token: string; probability: number }>;
 }
 
-/** What the answer to a `tapline` object holds. */
-export interface LiveTold {
-  /** Generated tokens, each with what was watched in the row that chose it. */
-  tokens?: ToldToken[];
+/** The `tapline` object of an answer. */
+export interface LiveReport {
+  /** Generated tokens, each with the readings at the position that predicted it. */
+  tokens?: TokenReport[];
   /** Watched tokens of the prompt. */
-  prompt?: ToldToken[];
+  prompt?: TokenReport[];
   interventions?: Array<Record<string, unknown> & { rows: number; note?: string }>;
   capture?: { id: string; rows: number; layers: number[]; note?: string };
   pair_of?: number;
 }
 
-export interface ToldToken {
+export interface TokenReport {
   index: number;
-  /** Both absent of a stream's last token where it is no text: the end of the turn. */
+  /** Both absent for a stream's final token without text (end of turn). */
   token_id?: number;
   token?: string;
   norms?: Record<string, number>;
@@ -53,20 +53,20 @@ export interface ToldToken {
   lens?: Record<string, Array<{ token_id: number; token: string; probability: number }>>;
 }
 
-/** What is asked: a conversation in the model's chat template, or a raw text, or its tokens, that it goes on with. */
+/** A conversation for the chat template, or a raw text (or its tokens) to continue. */
 export type Question = string | number[] | Static<typeof ChatMessage>[];
 
-/** One answer, whole. */
+/** One complete answer. */
 export interface Answer {
-  /** 0 unless several were asked for, or a pair. */
+  /** 0 unless several answers or a pair were requested. */
   choice: number;
   text: string;
   reasoning: string;
   finishReason: string | null;
-  tapline?: LiveTold;
+  tapline?: LiveReport;
 }
 
-/** Asks a server and gives the answer as it is generated. Leaving the loop ends it. */
+/** Sends a request and yields the answer as it is generated. Leaving the loop cancels it. */
 export async function* streamAnswer(
   http: Transport,
   question: Question,
@@ -85,8 +85,8 @@ export async function* streamAnswer(
     for (const { index = 0, delta, text, finish_reason, tapline, logprobs } of event.choices ?? []) {
       const [content, reasoning] = [delta?.content ?? text ?? "", delta?.reasoning_content ?? ""];
       const probabilities = probabilitiesOf(logprobs);
-      const told = tapline !== undefined || probabilities.length > 0;
-      if (content === "" && reasoning === "" && finish_reason == null && !told) continue;
+      const hasData = tapline !== undefined || probabilities.length > 0;
+      if (content === "" && reasoning === "" && finish_reason == null && !hasData) continue;
       yield {
         choice: index,
         content,
@@ -104,11 +104,11 @@ function parse(data: string): StreamEvent {
   try {
     return JSON.parse(data) as StreamEvent;
   } catch (cause) {
-    throw new TaplineError("An event of the answer is not JSON.", { cause });
+    throw new TaplineError("An event of the stream is not JSON.", { cause });
   }
 }
 
-/** The answers of a stream, each whole, in the order of their choices. */
+/** The complete answers of a stream, in order of their index. */
 export async function wholeAnswers(deltas: AsyncIterable<ChatDelta>): Promise<Answer[]> {
   const answers: Answer[] = [];
   for await (const { choice, content, reasoning, finishReason, tapline } of deltas) {
@@ -129,12 +129,12 @@ interface StreamEvent {
     text?: string;
     finish_reason?: string | null;
     index?: number;
-    tapline?: LiveTold;
+    tapline?: LiveReport;
     logprobs?: StreamLogprobs | null;
   }>;
 }
 
-/** As chats have it, or as completions had it first. */
+/** The format of chats, or the older format of completions. */
 interface StreamLogprobs {
   content?: Array<{ id?: number; token: string; logprob: number; top_logprobs?: StreamCandidate[] }> | null;
   tokens?: string[];

@@ -1,7 +1,7 @@
-/** A request that a service refused, an answer that makes no sense, or a job that did not complete. */
+/** A request that a service refused, an invalid answer, or a job that did not complete. */
 export class TaplineError extends Error {
   override name = "TaplineError";
-  /** HTTP status, where there is one. */
+  /** HTTP status, if there is one. */
   readonly status: number | undefined;
 
   constructor(message: string, options: { status?: number; cause?: unknown } = {}) {
@@ -10,7 +10,7 @@ export class TaplineError extends Error {
   }
 }
 
-/** A deadline passed, or a service stayed silent for too long. What it was asked to do may still go on. */
+/** A deadline passed, or a service was silent for too long. The requested work may still be running. */
 export class TimeoutError extends Error {
   override name = "TimeoutError";
 }

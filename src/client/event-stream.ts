@@ -1,4 +1,4 @@
-/** The data of each server-sent event in a stream of bytes, however the bytes are cut. */
+/** The data of each server-sent event in a byte stream. */
 export async function* events(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void> {
   const decoder = new TextDecoder();
   let waiting = "";

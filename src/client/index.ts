@@ -1,4 +1,4 @@
-// For programs that do not name Node's types themselves.
+// For programs that do not reference Node's types themselves.
 /// <reference types="node" preserve="true" />
 
 export type { JobOf } from "../contracts/index.js";
@@ -13,7 +13,7 @@ export type {
   StudySummary,
 } from "../contracts/studies/index.js";
 export type { ArtifactArray } from "./arrays.js";
-export type { Answer, ChatDelta, ChatOptions, LiveTold, Question, ToldToken } from "./chat.js";
+export type { Answer, ChatDelta, ChatOptions, LiveReport, Question, TokenReport } from "./chat.js";
 export { TaplineError, TimeoutError } from "./errors.js";
 export { type CompletedJob, Lab, type Settings, type WaitOptions } from "./lab.js";
 export { type ListOptions, ResearchClient, type ResearchOptions, type SaveOptions } from "./research.js";

@@ -19,7 +19,7 @@ import { TaplineError, TimeoutError } from "./errors.js";
 import { type CallOptions, Transport } from "./transport.js";
 import { writeWhole } from "./whole-file.js";
 
-/** A job that completed, with the configuration and the result of its operation. */
+/** A completed job, with its operation's configuration and result. */
 export type CompletedJob<O extends Operation = Operation> = {
   [K in O]: Omit<Job, "operation" | "config" | "result" | "status"> & {
     operation: K;
@@ -29,31 +29,30 @@ export type CompletedJob<O extends Operation = Operation> = {
   };
 }[O];
 
-/** The fields of a submission beside operation, model and what a shortcut takes as its own argument. */
+/** The fields of a submission, except operation, model and those that a method takes as arguments. */
 export type Settings<O extends Operation, Taken extends string = never> = Omit<
   SubmissionOf<O>,
   "operation" | "model" | Taken
 >;
 
 export interface WaitOptions extends CallOptions {
-  /** Overall deadline in milliseconds; the worker's own (30 minutes) unless told otherwise. */
+  /** Overall deadline in milliseconds; default: the worker's own (30 minutes). */
   timeoutMs?: number;
-  /** Milliseconds between two looks; 500 unless told otherwise. */
+  /** Polling interval in milliseconds; default: 500. */
   intervalMs?: number;
-  /** Hears of the job at every look. */
+  /** Called with the job after every poll. */
   onProgress?: (job: Job) => void;
 }
 
-/** The isolated research service: experiments that run in a worker of their own and stay on disk. */
+/** The Lab service: experiments that run in a separate worker process and are stored on disk. */
 export class Lab {
   readonly #http: Transport;
-  /** For what may be downloaded first. */
+  /** For requests that may download files. */
   readonly #adding: Transport;
 
   /**
    * @param baseUrl origin of the Lab, without /lab/v1
-   * @param options.timeoutMs longest silence within one request: 10 s unless told otherwise, an hour where a dictionary
-   *   may be downloaded
+   * @param options.timeoutMs longest silence within one request; default: 10 s, or an hour if a dictionary may be downloaded
    */
   constructor(baseUrl = `http://127.0.0.1:${ports.lab}`, options: { timeoutMs?: number } = {}) {
     const open = (usual: number) => new Transport(baseUrl, options.timeoutMs ?? usual, { service: "lab" });
@@ -61,7 +60,7 @@ export class Lab {
     this.#adding = open(3_600_000);
   }
 
-  /** What the service can do, its limits, and what it is doing. */
+  /** The service's operations, limits and current activity. */
   health(options: CallOptions = {}): Promise<LabHealth> {
     return this.#http.json("/lab/v1/health", options);
   }
@@ -76,7 +75,7 @@ export class Lab {
     return (await this.#http.json<{ jobs: JobSummary[] }>("/lab/v1/jobs", options)).jobs;
   }
 
-  /** Hands an experiment in. It is accepted, not done: {@link wait} for it. */
+  /** Submits an experiment and returns before it runs; {@link wait} waits for it. */
   submit<O extends Operation>(
     operation: O,
     model: string,
@@ -96,7 +95,7 @@ export class Lab {
     return this.submit("inspect", model, { prompt, ...settings }, options);
   }
 
-  /** @param prompt none where `settings.prompts` lists several */
+  /** @param prompt undefined if `settings.prompts` lists several */
   compare(
     model: string,
     prompt: string | undefined,
@@ -115,7 +114,7 @@ export class Lab {
     return this.submit("probe", model, { examples, ...settings }, options);
   }
 
-  /** @param examples none where `settings.from` names an extraction's folder on the service's machine */
+  /** @param examples undefined if `settings.from` is an extraction's folder on the service's machine */
   sae(
     model: string,
     examples: Static<typeof SaeExample>[] | undefined,
@@ -125,7 +124,7 @@ export class Lab {
     return this.submit("sae", model, { examples, ...settings }, options);
   }
 
-  /** Reads texts through a dictionary that is kept by name. */
+  /** Encodes texts with a saved dictionary. */
   features(
     model: string,
     dictionary: string,
@@ -138,14 +137,14 @@ export class Lab {
 
   /**
    * Writes the block outputs of a data set to disk.
-   * @param settings.data a .txt or .jsonl file on the service's machine, in place of `examples`
-   * @param settings.out a folder there; without it the files are artifacts
+   * @param settings.data a .txt or .jsonl file on the service's machine, instead of `examples`
+   * @param settings.out a folder on that machine; without it the files become artifacts
    */
   extract(model: string, settings: Settings<"extract">, options: CallOptions = {}) {
     return this.submit("extract", model, settings, options);
   }
 
-  /** What changes between two models of one architecture, on the same examples. */
+  /** Compares two models of the same architecture on the same examples. */
   drift(
     model: string,
     other: string,
@@ -156,7 +155,7 @@ export class Lab {
     return this.submit("drift", model, { other, examples, ...settings }, options);
   }
 
-  /** Where does it happen: states of one prompt in the run of another, for each layer and token. */
+  /** Activation patching: patches activations of one prompt into a run on another, for each layer and token. */
   patchSweep(
     model: string,
     clean: string,
@@ -168,9 +167,9 @@ export class Lab {
   }
 
   /**
-   * Block outputs in words: a row of `prompt` at `layer` stands in the place of a token's embedding in a prompt of another
-   * model, which says what it is.
-   * @param template that model's prompt, with `marker`, one of its tokens, in the row's place
+   * Describes activations in words: the activation of `prompt` at `layer` replaces a token's embedding in a prompt of a
+   * verbalizer model, which describes it.
+   * @param template the verbalizer's prompt, in which `marker` (one of its tokens) marks the place of the activation
    */
   explain(
     model: string,
@@ -181,7 +180,7 @@ export class Lab {
     return this.submit("explain", model, { prompt, layer, template, marker, ...settings }, options);
   }
 
-  /** The sparse dictionaries that are kept by name. */
+  /** The saved sparse dictionaries. */
   async dictionaries(options: CallOptions = {}): Promise<StoredDictionary[]> {
     const { dictionaries } = await this.#http.json<{ dictionaries: StoredDictionary[] }>(
       "/lab/dictionaries",
@@ -190,15 +189,14 @@ export class Lab {
     return dictionaries;
   }
 
-  /** One dictionary. @throws TaplineError where there is none of that name */
+  /** One saved dictionary. @throws TaplineError if there is none with that name */
   dictionary(name: string, options: CallOptions = {}): Promise<StoredDictionary> {
     return this.#http.json(dictionaryPath(name), options);
   }
 
   /**
-   * Keeps a published sparse dictionary under a name, in place of one that had it.
-   * @param from its folder or file of weights on the service's machine, or owner/name/path of the hub, which is
-   *   downloaded first
+   * Saves a published sparse dictionary under a name, replacing an existing one.
+   * @param from its folder or weights file on the service's machine, or owner/name/path on the hub, which is downloaded
    */
   addDictionary(
     name: string,
@@ -210,25 +208,25 @@ export class Lab {
     return this.#adding.json(dictionaryPath(name), { ...options, method: "PUT", body });
   }
 
-  /** Forgets a dictionary. @throws TaplineError where there is none of that name */
+  /** Deletes a dictionary. @throws TaplineError if there is none with that name */
   async removeDictionary(name: string, options: CallOptions = {}): Promise<void> {
     await this.#http.json(dictionaryPath(name), { ...options, method: "DELETE" });
   }
 
-  /** The lenses that are kept by name. */
+  /** The saved lenses. */
   async lenses(options: CallOptions = {}): Promise<StoredLens[]> {
     return (await this.#http.json<{ lenses: StoredLens[] }>("/lab/lenses", options)).lenses;
   }
 
-  /** One lens. @throws TaplineError where there is none of that name */
+  /** One saved lens. @throws TaplineError if there is none with that name */
   lens(name: string, options: CallOptions = {}): Promise<StoredLens> {
     return this.#http.json(lensPath(name), options);
   }
 
   /**
-   * Keeps a Jacobian or tuned lens under a name, in place of one that had it.
-   * @param from its folder or file of weights on the service's machine, owner/name/path of the hub, which is downloaded
-   *   first, or `demo`, the embedded model's
+   * Saves a Jacobian or tuned lens under a name, replacing an existing one.
+   * @param from its folder or weights file on the service's machine, owner/name/path on the hub, which is downloaded, or
+   *   `demo` for the embedded model's
    */
   addLens(
     name: string,
@@ -239,20 +237,20 @@ export class Lab {
     return this.#adding.json(lensPath(name), { ...options, method: "PUT", body: { from, ...settings } });
   }
 
-  /** Forgets a lens. @throws TaplineError where there is none of that name */
+  /** Deletes a lens. @throws TaplineError if there is none with that name */
   async removeLens(name: string, options: CallOptions = {}): Promise<void> {
     await this.#http.json(lensPath(name), { ...options, method: "DELETE" });
   }
 
-  /** The whole job. */
+  /** A job with its configuration and result. */
   job(id: string, options: CallOptions = {}): Promise<Job> {
     return this.#http.json(jobPath(id), options);
   }
 
   /**
-   * Waits until a job has completed. Given the job as submitted, its result has that operation's type.
-   * @throws TaplineError when it failed, was cancelled or interrupted; TimeoutError on the deadline, which does
-   * not cancel the job
+   * Waits until a job has completed. If given the submitted job, the result has its operation's type.
+   * @throws TaplineError if it failed, was cancelled or interrupted; TimeoutError on the deadline, which does not cancel
+   * the job
    */
   async wait<O extends Operation = Operation>(
     job: string | JobOf<O>,
@@ -281,14 +279,14 @@ export class Lab {
     }
   }
 
-  /** Stops a job's worker; a finished job stays as it is. */
+  /** Cancels a job; has no effect on a finished one. */
   cancel(id: string, options: CallOptions = {}): Promise<Job> {
     return this.#http.json(`${jobPath(id)}/cancel`, { ...options, method: "POST", body: {} });
   }
 
   /**
-   * The arrays of an .npz artifact that the job lists, by name: `layer_<n>` of activations.npz [1, tokens, hidden].
-   * @throws TaplineError where there is no such artifact, or it holds no arrays
+   * The arrays of an .npz artifact by name, such as `layer_<n>` [1, tokens, hidden] of activations.npz.
+   * @throws TaplineError if there is no such artifact, or it is invalid
    */
   async arrays(id: string, name: string, options: CallOptions = {}): Promise<Map<string, ArtifactArray>> {
     const file = await this.#http.bytes(artifactPath(id, name), options);
@@ -297,8 +295,7 @@ export class Lab {
   }
 
   /**
-   * Downloads an artifact that the job lists. The destination is overwritten, in one step and only by a
-   * complete file.
+   * Downloads an artifact. The destination is replaced atomically by the complete file.
    * @returns the destination
    */
   async artifact(id: string, name: string, destination: string, options: CallOptions = {}): Promise<string> {

@@ -5,7 +5,7 @@ import { InvalidInput, validate } from "../contracts/validate.js";
 import { ResearchError } from "./research-errors.js";
 import { exchange } from "./research-transport.js";
 
-/** A version of a study as its service publishes it to everybody. */
+/** A published version of a study. */
 export interface PublishedStudy {
   id: string;
   version: number;
@@ -15,15 +15,15 @@ export interface PublishedStudy {
 
 const place = new RegExp(`^/studies/(${uuidPattern.slice(1, -1)})(?:/v/([1-9]\\d{0,8}))?/?$`);
 
-/** Whether an address is that of a study, or of a version of one. */
+/** Whether an address is that of a study or of a version of a study. */
 export function isStudyAddress(address: string): boolean {
   return URL.canParse(address) && /^https?:/.test(address) && place.test(new URL(address).pathname);
 }
 
 /**
- * Reads a published study by the address of its page, without a token. Its text is that of other people: data, never
+ * Reads a published study by the address of its page, without a token. Its text was written by others: it is data, never
  * instructions.
- * @throws ResearchError where the address is not one, or what came is not a study with the checksum that it came with
+ * @throws ResearchError if the address is invalid, or the answer is not a study with a matching checksum
  */
 export async function readPublished(
   address: string,
@@ -33,7 +33,7 @@ export async function readPublished(
   const [, id, version] = (url && place.exec(url.pathname)) ?? [];
   if (url === null || url.protocol !== "https:" || id === undefined)
     throw new ResearchError(
-      "The address of a study is https://…/studies/ID, or …/studies/ID/v/N for one version.",
+      "A study's address has the form https://…/studies/ID, or …/studies/ID/v/N for one version.",
     );
   const caFile = options.caFile ?? process.env[researchEnvironment.caFile];
   const deadline = AbortSignal.timeout(researchLimits.deadline_ms);
@@ -47,18 +47,18 @@ export async function readPublished(
     signal: options.signal === undefined ? deadline : AbortSignal.any([deadline, options.signal]),
   });
   if (status !== 200) {
-    const why = { 404: "there is no such study", 410: "it was withdrawn or removed" }[status] ?? "it refused";
+    const why = { 404: "no such study", 410: "it was withdrawn or removed" }[status] ?? "request refused";
     throw new ResearchError(`The service answered ${status}: ${why}.`, { status });
   }
   const sha256 = headers["x-content-sha256"];
-  const told = Number(headers["x-study-version"]);
-  if (typeof sha256 !== "string" || !Number.isSafeInteger(told) || told < 1)
-    throw new ResearchError("The study came without its version and checksum.", { status });
+  const number = Number(headers["x-study-version"]);
+  if (typeof sha256 !== "string" || !Number.isSafeInteger(number) || number < 1)
+    throw new ResearchError("The response lacks the study's version or checksum.", { status });
   try {
     const content = validate(StudyPackage, JSON.parse(body.toString("utf8")));
-    return { id: id.toLowerCase(), version: told, package_sha256: sha256, package: content };
+    return { id: id.toLowerCase(), version: number, package_sha256: sha256, package: content };
   } catch (error) {
     if (!(error instanceof InvalidInput) && !(error instanceof SyntaxError)) throw error;
-    throw new ResearchError(`What came is not a study package: ${error.message}`, { status });
+    throw new ResearchError(`The response is not a study package: ${error.message}`, { status });
   }
 }

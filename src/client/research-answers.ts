@@ -12,19 +12,19 @@ import { lineOf } from "../text/hidden.js";
 import { ResearchError } from "./research-errors.js";
 import type { SecureAnswer } from "./research-transport.js";
 
-/** JSON from bytes that must be UTF-8. Unpaired surrogates, which packages may hold as escapes, are kept. */
+/** Parses JSON from UTF-8 bytes. Unpaired surrogates, which packages may contain as escapes, are preserved. */
 function parse(body: Buffer): unknown {
   return JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body));
 }
 
-/** A schema without its "no other properties": a newer service may tell more than this client knows. */
+/** A schema that allows additional properties, which a newer service may send. */
 function tolerant(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(tolerant);
   if (typeof schema !== "object" || schema === null) return schema;
-  const kept = Object.entries(schema).filter(
+  const rest = Object.entries(schema).filter(
     ([name, value]) => name !== "additionalProperties" || value !== false,
   );
-  return Object.fromEntries(kept.map(([name, value]) => [name, tolerant(value)]));
+  return Object.fromEntries(rest.map(([name, value]) => [name, tolerant(value)]));
 }
 
 const validators = new WeakMap<TSchema, Compiled>();
@@ -51,48 +51,48 @@ export function readAnswer<K extends keyof Schemas>(
   try {
     value = parse(body);
   } catch {
-    throw new ResearchError("The answer is not JSON in UTF-8.", { status });
+    throw new ResearchError("The response is not JSON in UTF-8.", { status });
   }
   if (!follows(schema, value)) {
     const { title } = schema as { title?: string };
-    throw new ResearchError(`The answer is not a ${title} as the contract describes it.`, { status });
+    throw new ResearchError(`The response does not match the schema ${title}.`, { status });
   }
   return value as Static<Schemas[K]>;
 }
 
-/** For answers that say nothing themselves. */
+/** For responses without an error message. */
 const sentences: Record<number, string> = {
-  401: "The token was not accepted.",
-  403: "The token may not do this.",
-  404: "There is no such study, or this token may not read it.",
-  410: "This is no longer published.",
-  429: "A quota is used up.",
-  503: "The service is not available.",
+  401: "The token was rejected.",
+  403: "The token lacks permission for this.",
+  404: "No such study, or this token may not read it.",
+  410: "This is no longer available.",
+  429: "A quota is exhausted.",
+  503: "The service is unavailable.",
 };
 
-/** What to raise for an answer that is no success. @param token is taken out of whatever the service said */
+/** The error for a response other than success. @param token removed from the service's text */
 export function refusal({ status, headers, body }: SecureAnswer, token: string): ResearchError {
-  const said = errorBody(body);
+  const fields = errorBody(body);
   const retryAfter = secondsOf(headers["retry-after"], headers.date);
-  const sentence = said && clean(said.error, token);
-  const reason = said?.reason === undefined ? undefined : clean(said.reason, token, studyLimits.reason);
+  const sentence = fields && clean(fields.error, token);
+  const reason = fields?.reason === undefined ? undefined : clean(fields.reason, token, studyLimits.reason);
   const bare = sentence ?? sentences[status] ?? `The service answered with status ${status}.`;
-  const told = reason === undefined ? bare : `${bare} The reason given: ${reason}`;
+  const message = reason === undefined ? bare : `${bare} Reason: ${reason}`;
   const wait = retryAfter === undefined ? "" : `wait ${retryAfter} s.`;
-  return new ResearchError(wait === "" || told.endsWith(wait) ? told : `${told} W${wait.slice(1)}`, {
+  return new ResearchError(wait === "" || message.endsWith(wait) ? message : `${message} W${wait.slice(1)}`, {
     status,
     retryAfter,
-    ...(said && {
-      code: clean(said.code, token),
-      field: said.field === undefined ? undefined : clean(said.field, token),
-      requestId: clean(said.request_id, token),
+    ...(fields && {
+      code: clean(fields.code, token),
+      field: fields.field === undefined ? undefined : clean(fields.field, token),
+      requestId: clean(fields.request_id, token),
       serviceSentence: sentence,
       reason,
     }),
   });
 }
 
-/** The contract's error body, with codes that this client has not heard of, too. */
+/** The contract's error body, but with any code, since newer services may add some. */
 const AnyError = Type.Object({
   error: Type.String(),
   code: Type.String(),
@@ -110,14 +110,14 @@ function errorBody(body: Buffer): Static<typeof AnyError> | undefined {
   }
 }
 
-/** One line of bounded length, without the token and without characters that nobody sees. */
+/** One line of bounded length, without the token and without invisible characters. */
 function clean(text: string, token: string, most: number = researchLimits.error_characters): string {
   const line = lineOf(text.replaceAll(token, "[token]"));
   const characters = [...line];
   return characters.length > most ? `${characters.slice(0, most).join("")}…` : line;
 }
 
-/** `Retry-After` in seconds, whichever of its two forms it has; a date counts from the service's own clock. */
+/** `Retry-After` in seconds, from either form; dates are relative to the service's clock. */
 function secondsOf(retryAfter: string | undefined, date: string | undefined): number | undefined {
   if (retryAfter === undefined) return undefined;
   if (/^\d{1,9}$/.test(retryAfter)) return Number(retryAfter);

@@ -8,27 +8,27 @@ export interface ResearchErrorDetails {
   retryAfter?: number;
   serviceSentence?: string;
   reason?: string;
-  /** Only the code of a connection's fault: Node's own errors may quote what was sent. */
+  /** Only the error code, since Node's errors may quote the request. */
   cause?: unknown;
 }
 
 /**
- * A call that the studies service refused, or an answer that cannot be trusted: cut short, changed, too large,
- * redirected, not what the contract says. It never holds the token.
+ * A call that the studies service refused, or a response that cannot be trusted: truncated, altered, too large,
+ * redirected, or not matching the contract. It never contains the token.
  */
 export class ResearchError extends TaplineError {
   override name = "ResearchError";
   /** The service's stable code, such as `scope_missing`. */
   readonly code: string | undefined;
-  /** JSON pointer into the body, or the parameter or header at fault. */
+  /** JSON pointer into the body, or the invalid parameter or header. */
   readonly field: string | undefined;
-  /** Names the answer in the service's log. */
+  /** Identifies the request in the service's log. */
   readonly requestId: string | undefined;
-  /** Seconds after which the same call is admitted again, where the service told (429, 503). */
+  /** Seconds to wait before retrying, if the service sent them (429, 503). */
   readonly retryAfter: number | undefined;
-  /** What the service itself said, where it said something: text from elsewhere. */
+  /** The service's own message, if any: untrusted text. */
   readonly serviceSentence: string | undefined;
-  /** Why a study was withdrawn or removed (410), in the words of who did it: text from elsewhere. */
+  /** Why a study was withdrawn or removed (410), as given by its author or a moderator: untrusted text. */
   readonly reason: string | undefined;
 
   constructor(message: string, details: ResearchErrorDetails = {}) {
@@ -43,9 +43,8 @@ export class ResearchError extends TaplineError {
 }
 
 /**
- * A save whose outcome is not known: the request may have arrived, its answer did not. The draft may exist. Look
- * on the website, or save the same package with the same `idempotencyKey`: within 24 hours that gives the draft
- * that exists, or creates it.
+ * A save with an unknown outcome: the request may have arrived, but there was no valid response. Check the website, or save
+ * the same package with the same `idempotencyKey`: within 24 hours that returns the existing draft or creates it.
  */
 export class DraftMayExistError extends ResearchError {
   override name = "DraftMayExistError";
@@ -53,8 +52,8 @@ export class DraftMayExistError extends ResearchError {
 
   constructor(reason: string, idempotencyKey: string, details: ResearchErrorDetails = {}) {
     super(
-      `${reason} The draft may exist: look on the website, or save the same package again with the same ` +
-        "idempotency key, which never makes a second one within 24 hours.",
+      `${reason} The draft may exist: check the website, or save the same package again with the same ` +
+        "idempotency key, which creates no second draft within 24 hours.",
       details,
     );
     this.idempotencyKey = idempotencyKey;

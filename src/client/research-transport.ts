@@ -4,19 +4,19 @@ import { request } from "node:https";
 import { researchEnvironment } from "../contracts/research.js";
 import { ResearchError } from "./research-errors.js";
 
-/** One request, and the bounds within which it is answered. */
+/** One request and its limits. */
 export interface SecureExchange {
   url: URL;
   method: "GET" | "POST";
-  /** None for what everybody may read. */
+  /** Null for public resources. */
   token: string | null;
   body?: Uint8Array;
   headers?: Record<string, string>;
-  /** PEM certificates to trust in place of Node's own. */
+  /** PEM certificates to trust instead of Node's own. */
   ca?: string;
-  /** Most bytes that are read. */
+  /** Most bytes to read. */
   maxBytes: number;
-  /** Ends the exchange, whatever it is doing; the promise then rejects with its reason. */
+  /** Aborts the exchange; the promise then rejects with its reason. */
   signal: AbortSignal;
 }
 
@@ -26,12 +26,12 @@ export interface SecureAnswer {
   body: Buffer;
 }
 
-/** A connection that broke, as opposed to an answer that was refused: a read may be tried again. */
+/** A broken connection, as opposed to a rejected response: a read may be retried. */
 export class ConnectionBroke extends ResearchError {
   override name = "ResearchError";
-  /** Whether asking again at once could help: not where nobody listens or the certificate is wrong. */
+  /** Whether an immediate retry could help; not if nothing listens or the certificate is wrong. */
   readonly transient: boolean;
-  /** Whether the service was reached, so that it may have got the request. */
+  /** Whether the service was reached and may have received the request. */
   readonly reached: boolean;
 
   constructor(
@@ -46,10 +46,9 @@ export class ConnectionBroke extends ResearchError {
 }
 
 /**
- * One HTTPS request on a connection of its own, read to its last byte. Certificates are always checked, also
- * where NODE_TLS_REJECT_UNAUTHORIZED says otherwise. Redirects raise: there is no second request that could carry
- * the token elsewhere. An answer is refused when it grows beyond the cap, has a coding or breaks off, and when its
- * checksum is not that of its bytes.
+ * One HTTPS request on a new connection, read completely. Certificates are always verified, whatever
+ * NODE_TLS_REJECT_UNAUTHORIZED says. Redirects are errors, so the token cannot be sent elsewhere. A response is rejected if
+ * it is too large, compressed or truncated, or if its checksum does not match.
  */
 export function exchange(call: SecureExchange): Promise<SecureAnswer> {
   const { url, signal } = call;
@@ -113,12 +112,12 @@ function refuseHead({ statusCode, headers }: IncomingMessage, maxBytes: number):
   const status = statusCode as number;
   if (status >= 300 && status < 400) {
     return new ResearchError(
-      `The service answered with a redirect (status ${status}), which is not followed.`,
+      `The service answered with a redirect (status ${status}); redirects are not followed.`,
       { status },
     );
   }
   if ((headers["content-encoding"] ?? "identity").toLowerCase() !== "identity") {
-    return new ResearchError("The answer has a content coding, which was not asked for.", { status });
+    return new ResearchError("The response has a content coding, which was not requested.", { status });
   }
   const length = headers["content-length"];
   return length !== undefined && Number(length) > maxBytes ? tooLarge(maxBytes) : undefined;
@@ -126,25 +125,26 @@ function refuseHead({ statusCode, headers }: IncomingMessage, maxBytes: number):
 
 function refuseBody({ complete, headers, statusCode }: IncomingMessage, body: Buffer): Error | undefined {
   if (!complete)
-    return new ConnectionBroke("The answer broke off before it was complete.", "ECONNRESET", {
+    return new ConnectionBroke("The response ended before it was complete.", "ECONNRESET", {
       transient: true,
       reached: true,
     });
-  const told = headers["x-content-sha256"];
-  if (told === undefined || told === createHash("sha256").update(body).digest("hex")) return undefined;
-  return new ResearchError("The answer's bytes do not have the checksum that came with them.", {
+  const expected = headers["x-content-sha256"];
+  if (expected === undefined || expected === createHash("sha256").update(body).digest("hex"))
+    return undefined;
+  return new ResearchError("The response does not match its checksum.", {
     status: statusCode,
   });
 }
 
 function tooLarge(maxBytes: number): ResearchError {
-  return new ResearchError(`The answer is larger than ${maxBytes} bytes; it was not read further.`);
+  return new ResearchError(`The response is larger than ${maxBytes} bytes.`);
 }
 
-/** What is not there at all: asking again at once is no use. */
-const absent: Record<string, string> = { ECONNREFUSED: "Nothing listens at", ENOTFOUND: "There is no host" };
+/** Errors for which an immediate retry is useless. */
+const absent: Record<string, string> = { ECONNREFUSED: "Nothing listens at", ENOTFOUND: "Unknown host" };
 
-// Only codes are told: a message or cause of Node's may quote what the other side sent, or the request.
+// Report only error codes: Node's messages and causes may quote the response or the request.
 function connectionError({ host }: URL, error: Error, reached: boolean): Error {
   if (error instanceof ResearchError) return error;
   const code = (error as NodeJS.ErrnoException).code ?? "no code";
@@ -152,7 +152,7 @@ function connectionError({ host }: URL, error: Error, reached: boolean): Error {
     new ConnectionBroke(sentence, code, { transient, reached });
   if (absent[code] !== undefined) return broke(`${absent[code]} ${host}.`, false);
   if (/CERT|SIGNATURE|ISSUER|ALTNAME|ERR_SSL|ERR_TLS|CRL/.test(code)) {
-    const advice = `${researchEnvironment.caFile} names an authority of your own`;
+    const advice = `set ${researchEnvironment.caFile} to trust your own certificate authority`;
     return broke(`The connection to ${host} is not secure (${code}); ${advice}.`, false);
   }
   return broke(`The connection to ${host} broke (${code}).`, true);

@@ -1,7 +1,7 @@
 import type { Job, Operation } from "../contracts/index.js";
 import type { CompletedJob, Lab, Settings } from "./lab.js";
 
-/** How often a job is looked at, in milliseconds. */
+/** Polling interval for jobs, in milliseconds. */
 export const intervalMs = 200;
 
 interface Watching {
@@ -9,17 +9,17 @@ interface Watching {
   onProgress: (job: Job) => void;
 }
 
-/** Waits until a job has completed; a signal cancels it. @throws TaplineError, the signal's reason */
+/** Waits until a job has completed; the signal cancels it. @throws TaplineError, the signal's reason */
 export async function waitOrCancel(lab: Lab, id: string, options: Watching): Promise<CompletedJob> {
   try {
     return await lab.wait(id, { ...options, intervalMs });
   } catch (error) {
-    if (options.signal.aborted) await lab.cancel(id).catch(() => {}); // a Lab that is gone has cancelled it
+    if (options.signal.aborted) await lab.cancel(id).catch(() => {}); // a stopped Lab has already cancelled it
     throw error;
   }
 }
 
-/** Submits a job to a Lab and waits for it; a signal cancels it. */
+/** Submits a job to a Lab and waits for it; the signal cancels it. */
 export async function runJob(
   lab: Lab,
   { operation, model, settings }: { operation: Operation; model: string; settings: object },

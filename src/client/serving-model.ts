@@ -16,24 +16,24 @@ import { TaplineError } from "./errors.js";
 import { type CallOptions, Transport } from "./transport.js";
 
 export interface InspectOptions extends CallOptions {
-  /** Distinct block indices; the first block unless told otherwise. */
+  /** Distinct block indices; default: the first block. */
   layers?: number[];
   maxInputTokens?: number;
-  /** The resident model's exact name, where the caller has it from capabilities(). */
+  /** The resident model's exact name, if already known from capabilities(). */
   model?: string;
 }
 
-/** The model that an inference server on this machine holds in memory. */
+/** The model loaded in an inference server on this machine. */
 export class ServingModel {
   readonly #http: Transport;
-  /** For what takes a forward pass a text, each in its turn. */
+  /** For requests that need one forward pass per text. */
   readonly #making: Transport;
 
   /**
    * @param service its port on this machine, or its address: `http://127.0.0.1:8971`
-   * @param options.timeoutMs longest silence within one request; 75 s unless told otherwise, since a capture may wait a
-   *   minute for its turn, and 10 minutes where a vector or a probe is made
-   * @param options.apiKey the server's key, if it has one; TAPLINE_API_KEY unless given
+   * @param options.timeoutMs longest silence within one request; default: 75 s, since a capture may be queued for a minute,
+   *   and 10 minutes for creating vectors and probes
+   * @param options.apiKey the server's key, if it has one; default: TAPLINE_API_KEY
    */
   constructor(
     service: number | string = ports.inference,
@@ -47,37 +47,37 @@ export class ServingModel {
     this.#making = open(600_000);
   }
 
-  /** Which model is resident, whether it can be captured, and the limits of a capture. */
+  /** The resident model, whether it supports captures, and their limits. */
   capabilities(options: CallOptions = {}): Promise<Capabilities> {
     return this.#http.json("/lab/capabilities", options);
   }
 
   /**
-   * Measures the resident model on a raw prompt: norms of the chosen block outputs and the next-token
-   * candidates. It looks up the model's exact name first, so that nothing else is measured by mistake.
+   * Measures the resident model on a raw prompt: norms of block outputs, and next-token candidates. Looks up the model's
+   * exact name first, so that no other model is measured by mistake.
    */
   async inspect(prompt: string, options: InspectOptions = {}): Promise<CaptureResult> {
     const { signal, layers, maxInputTokens } = options;
     const model = options.model ?? (await this.capabilities({ signal })).model;
-    if (model === null) throw new TaplineError("The server holds no model at the moment.");
+    if (model === null) throw new TaplineError("The server has no model loaded at the moment.");
     const body: Partial<CaptureRequest> = { model, prompt, layers, max_input_tokens: maxInputTokens };
     return this.#http.json("/lab/activations", { signal, method: "POST", body });
   }
 
   /**
-   * Makes a direction from two lists of texts on the resident model and keeps it under a name, for the `tapline` object
-   * of requests. The answer says how well it separates texts that it was not made from.
+   * Creates a direction from two lists of texts on the resident model and saves it under a name, for the `tapline` object
+   * of requests. The result includes how well it separates held-out texts.
    */
   makeVector(request: VectorRequest, options: CallOptions = {}): Promise<StoredVector> {
     return this.#making.json("/lab/vectors", { ...options, method: "POST", body: request });
   }
 
-  /** Trains a linear probe on two lists of texts on the resident model and keeps it under a name. */
+  /** Trains a linear probe on two lists of texts on the resident model and saves it under a name. */
   makeProbe(request: ProbeRequest, options: CallOptions = {}): Promise<StoredProbe> {
     return this.#making.json("/lab/probes", { ...options, method: "POST", body: request });
   }
 
-  /** Keeps a vector's file (.safetensors, .npz, or a control vector's .gguf), or rows by layer. */
+  /** Saves a vector: a file (.safetensors, .npz, or a control vector's .gguf), or vectors by layer. */
   putVector(
     name: string,
     vector: Uint8Array | Readonly<Record<number, Float32Array>>,
@@ -99,7 +99,7 @@ export class ServingModel {
     });
   }
 
-  /** Keeps a probe's file: the Lab's probe-layer-<n>.npz with its layer, or .safetensors. */
+  /** Saves a probe's file: the Lab's probe-layer-<n>.npz with its layer, or .safetensors. */
   putProbe(
     name: string,
     file: Uint8Array,
@@ -113,39 +113,39 @@ export class ServingModel {
     });
   }
 
-  /** One vector. @throws TaplineError where there is none of that name */
+  /** One saved vector. @throws TaplineError if there is none with that name */
   vector(name: string, options: CallOptions = {}): Promise<StoredVector> {
     return this.#http.json(`/lab/vectors/${encodeURIComponent(name)}`, options);
   }
 
-  /** One probe. @throws TaplineError where there is none of that name */
+  /** One saved probe. @throws TaplineError if there is none with that name */
   probe(name: string, options: CallOptions = {}): Promise<StoredProbe> {
     return this.#http.json(`/lab/probes/${encodeURIComponent(name)}`, options);
   }
 
-  /** Forgets a vector. @throws TaplineError where there is none of that name */
+  /** Deletes a vector. @throws TaplineError if there is none with that name */
   async removeVector(name: string, options: CallOptions = {}): Promise<void> {
     await this.#http.json(`/lab/vectors/${encodeURIComponent(name)}`, { ...options, method: "DELETE" });
   }
 
-  /** Forgets a probe. @throws TaplineError where there is none of that name */
+  /** Deletes a probe. @throws TaplineError if there is none with that name */
   async removeProbe(name: string, options: CallOptions = {}): Promise<void> {
     await this.#http.json(`/lab/probes/${encodeURIComponent(name)}`, { ...options, method: "DELETE" });
   }
 
-  /** The vectors that are kept. */
+  /** The saved vectors. */
   async vectors(options: CallOptions = {}): Promise<StoredVector[]> {
     const { vectors } = await this.#http.json<{ vectors: StoredVector[] }>("/lab/vectors", options);
     return vectors;
   }
 
-  /** The probes that are kept. */
+  /** The saved probes. */
   async probes(options: CallOptions = {}): Promise<StoredProbe[]> {
     const { probes } = await this.#http.json<{ probes: StoredProbe[] }>("/lab/probes", options);
     return probes;
   }
 
-  /** The file of rows that a request kept (`watch.states`); its answer says the id. */
+  /** The file of activations that a request captured (`watch.states`); its answer contains the id. */
   capture(
     id: string,
     { format = "safetensors", ...options }: CallOptions & { format?: "safetensors" | "npz" } = {},
@@ -154,19 +154,19 @@ export class ServingModel {
     return this.#http.bytes(path, options);
   }
 
-  /** Asks the model in its chat template and gives the answer as it is generated. Leaving the loop ends it. */
+  /** Sends a chat and yields the answer as it is generated. Leaving the loop cancels it. */
   chat(messages: Static<typeof ChatMessage>[], options: ChatOptions = {}): AsyncGenerator<ChatDelta, void> {
     return streamAnswer(this.#http, messages, options);
   }
 
-  /** The same for a chat's messages or a raw prompt, its text or its tokens. */
+  /** The same for a chat's messages, or for a raw prompt as text or tokens. */
   stream(question: Question, options: ChatOptions = {}): AsyncGenerator<ChatDelta, void> {
     return streamAnswer(this.#http, question, options);
   }
 
   /**
-   * The whole answers to a chat's messages or to a raw prompt, with what a `tapline` object in `request` was told: one,
-   * or as many as `n` and `pair` ask for.
+   * Complete answers to a chat or a raw prompt, with the readings that a `tapline` object in `request` asked for: one answer,
+   * or several with `n` or `pair`.
    */
   answers(question: Question, options: ChatOptions = {}): Promise<Answer[]> {
     return wholeAnswers(streamAnswer(this.#http, question, options));

@@ -2,19 +2,19 @@ import { type IncomingMessage, request } from "node:http";
 import { ports } from "../contracts/limits.js";
 import { TaplineError, TimeoutError } from "./errors.js";
 
-/** What every call accepts beside its own arguments. */
+/** Options of every call. */
 export interface CallOptions {
-  /** Ends the request; the call then rejects with the signal's reason. */
+  /** Aborts the request; the call then rejects with the signal's reason. */
   signal?: AbortSignal;
 }
 
 interface Exchange extends CallOptions {
   method?: "GET" | "POST" | "PUT" | "DELETE";
-  /** Bytes as they are; anything else as JSON. */
+  /** Bytes are sent unchanged; anything else as JSON. */
   body?: unknown;
 }
 
-/** The services of this machine: the command that starts each, and its usual port. */
+/** Local services: the command that starts each, and its default port. */
 const starters = {
   lab: ["tapline lab", ports.lab],
   serve: ["tapline serve", ports.inference],
@@ -22,8 +22,8 @@ const starters = {
 type Service = keyof typeof starters;
 
 /**
- * Plain HTTP to one local service. Not `fetch`, which gives up after 300 s of silence whatever the caller says, and
- * keeps its connections open behind the caller: here it is one connection a request.
+ * Plain HTTP to one local service, with one connection per request. Not `fetch`, which always times out after 300 s of
+ * silence and keeps connections open.
  */
 export class Transport {
   readonly #origin: URL;
@@ -34,8 +34,8 @@ export class Transport {
   /**
    * @param timeoutMs longest silence of the service within one request
    * @param options.headers sent with every request
-   * @param options.service what is expected there, for the sentence about a port where nothing listens
-   * @param options.apiKey what the service asks for; for an inference server or a router TAPLINE_API_KEY unless given
+   * @param options.service the expected service, for the error if nothing listens
+   * @param options.apiKey the service's key; default for an inference server or a router: TAPLINE_API_KEY
    */
   constructor(
     baseUrl: string,
@@ -48,7 +48,7 @@ export class Transport {
   ) {
     const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
     if (url?.protocol !== "http:" || url.pathname !== "/" || url.search !== "" || url.username !== "") {
-      throw new TaplineError(`A service's address looks like http://127.0.0.1:8980, not ${baseUrl}.`);
+      throw new TaplineError(`A service's address must look like http://127.0.0.1:8980, got ${baseUrl}.`);
     }
     this.#origin = url;
     this.#timeoutMs = timeoutMs;
@@ -67,14 +67,14 @@ export class Transport {
     return this.#whole(await this.open(path, exchange), exchange.signal);
   }
 
-  /** Sends a request and gives its answer as it arrives. @throws as json() */
+  /** Sends a request and returns its response as a stream. @throws as json() */
   async open(path: string, exchange: Exchange = {}): Promise<IncomingMessage> {
     const response = await this.#send(path, exchange);
     const status = response.statusCode as number;
     if (status >= 200 && status < 300) return response;
     const text = await this.#text(response, exchange.signal);
-    const sentence = errorSentence(text) ?? `${path} was answered with status ${status}.`;
-    const hint = status === 401 && this.#service === "serve" ? " TAPLINE_API_KEY can hold the key." : "";
+    const sentence = errorSentence(text) ?? `${path} returned status ${status}.`;
+    const hint = status === 401 && this.#service === "serve" ? " Set TAPLINE_API_KEY to the key." : "";
     throw new TaplineError(sentence + hint, { status });
   }
 
@@ -97,9 +97,9 @@ export class Transport {
       let reading: IncomingMessage | undefined;
       outgoing.setTimeout(this.#timeoutMs, () => {
         const seconds = this.#timeoutMs / 1000;
-        // Whoever waits hears the reason: the answer's reader once there is an answer, the request before.
+        // Pass the reason to the response's reader if there is a response, else to the request.
         (reading ?? outgoing).destroy(
-          new TimeoutError(`${this.#origin.origin} said nothing for ${seconds} s.`),
+          new TimeoutError(`No response from ${this.#origin.origin} for ${seconds} s.`),
         );
       });
       outgoing.on("error", (error) => reject(this.#explain(error, signal)));
@@ -121,7 +121,7 @@ export class Transport {
     return Buffer.concat(chunks);
   }
 
-  /** The bytes of an answer. @throws TaplineError when it ends early, TimeoutError, the signal's reason */
+  /** The bytes of a response. @throws TaplineError if it ends early, TimeoutError, the signal's reason */
   async *chunks(response: IncomingMessage, signal?: AbortSignal): AsyncGenerator<Buffer, void> {
     try {
       yield* response as AsyncIterable<Buffer>;
@@ -144,7 +144,7 @@ export class Transport {
   #starting(): string {
     const { hostname, port } = this.#origin;
     if (this.#service === undefined || !["127.0.0.1", "localhost", "[::1]"].includes(hostname)) {
-      return "is the service started?";
+      return "is the service running?";
     }
     const [command, usual] = starters[this.#service];
     return `start it with ${command}${Number(port) === usual ? "" : ` --port ${port}`}.`;
@@ -155,7 +155,7 @@ function parse(text: string, path: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new TaplineError(`The answer of ${path} is not JSON.`, { cause });
+    throw new TaplineError(`The response of ${path} is not JSON.`, { cause });
   }
 }
 

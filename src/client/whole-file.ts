@@ -2,15 +2,15 @@ import { randomBytes } from "node:crypto";
 import { open, rename, rm, stat } from "node:fs/promises";
 
 /**
- * Writes a file that is there complete or not at all: what stood there before stays until the last byte is
- * written, and a failure leaves nothing behind. What is no file (a device, a named pipe) is written to as it is.
+ * Writes a file atomically: an existing file stays until the new one is complete, and a failure leaves no partial file.
+ * Devices and named pipes are written to directly.
  */
 export async function writeWhole(
   destination: string,
   content: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): Promise<void> {
   const there = await stat(destination).catch(() => undefined);
-  // A folder is refused by the renaming.
+  // For a folder, the rename below fails.
   if (there !== undefined && !there.isFile() && !there.isDirectory()) return pour(destination, content);
   const partial = `${destination}.${randomBytes(6).toString("hex")}.part`;
   try {

@@ -1,4 +1,4 @@
-/** For `.catch`: nothing where a file or folder is not there, or not any more. */
+/** For `.catch`: undefined if a file or folder does not exist. */
 export function absent(error: NodeJS.ErrnoException): undefined {
   if (error.code !== "ENOENT") throw error;
   return undefined;

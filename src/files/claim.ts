@@ -3,20 +3,19 @@ import { link, rename, rm, stat, writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { NotRegular, readRegular } from "./regular.js";
 
-/** What file systems say that have no hard links: exFAT, some that lie on a network. */
+/** Error codes of file systems without hard links, such as exFAT and some network file systems. */
 const withoutLinks = new Set(["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP"]);
-/** An heir takes milliseconds; one that is there for longer has died over it. */
+/** Taking over a lock takes milliseconds; an older .heir file was left by a crash. */
 const heirMs = 10_000;
-/** There, a file exists for a moment before it has its content. */
+/** Without links, a file exists briefly before it has its content. */
 const contentMs = 500;
 
-/** `holder`: what the file of somebody who lives says; undefined when a dead one's was just being cleared away. */
+/** `holder`: text of the live holder's file; undefined if a dead holder's file was just being removed. */
 export type Claim = { taken: true } | { taken: false; holder: string | undefined };
 
 /**
- * Tries once to make `path` a file that says `text`, as a lock between processes. The file never appears over another's,
- * unless `isDead` says of that one's text that its holder is gone; where the disk has links, it has its whole content
- * from the first.
+ * Tries once to create the lock file `path` with the content `text`. It never replaces another's file unless `isDead`
+ * returns true for that file's text. On file systems with hard links, it appears with its whole content.
  */
 export async function claim(
   path: string,
@@ -40,9 +39,9 @@ export async function claim(
   }
 }
 
-/** Puts `own` in the place of a dead one's file that says `seen`, unless another process does so. */
+/** Replaces a dead holder's file, which contains `seen`, unless another process does so. */
 async function inherit(own: string, path: string, seen: string): Promise<boolean> {
-  // One at a time: between reading and replacing, somebody else might have become the next living holder.
+  // Only one process at a time: another could become the new holder between reading and replacing.
   const heir = `${path}.heir`;
   const since = await stat(heir).catch(() => undefined);
   if (since !== undefined && Date.now() - since.mtimeMs > heirMs) await rm(heir, { force: true });
@@ -56,12 +55,12 @@ async function inherit(own: string, path: string, seen: string): Promise<boolean
   }
 }
 
-/** Gives a claim back. Idempotent; another's claim stays. */
+/** Releases a claim. Idempotent; another holder's claim stays. */
 export async function unclaim(path: string, text: string): Promise<void> {
   if ((await read(path)) === text) await rm(path, { force: true });
 }
 
-/** Whether somebody who lives holds the lock. */
+/** Whether a live holder has the lock. */
 export async function isClaimed(
   path: string,
   isDead: (text: string) => boolean | Promise<boolean>,
@@ -77,7 +76,7 @@ function read(path: string): Promise<string | undefined> {
   });
 }
 
-/** Gives the file `from`, which says `text`, the name `to`; false where that is taken. */
+/** Links `from`, which contains `text`, to `to`; false if that exists. */
 async function appear(from: string, to: string, text: string): Promise<boolean> {
   try {
     await link(from, to).catch((error: NodeJS.ErrnoException) => {

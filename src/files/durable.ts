@@ -3,9 +3,9 @@ import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 
 /**
- * Writes a file so that, whatever dies and when, its path holds the old content or the new one whole: to a
- * temporary file beside it, synced, renamed, and the folder synced so that the rename itself lasts.
- * @param content whole, or in pieces
+ * Writes a file atomically and durably: after a crash its path holds either the old or the complete new content. Writes a
+ * temporary file next to it, syncs, renames, and syncs the folder.
+ * @param content whole, or in chunks
  */
 export async function writeDurably(
   path: string,
@@ -15,7 +15,7 @@ export async function writeDurably(
   try {
     const file = await open(temporary, "wx", 0o600);
     try {
-      // Node takes pieces, too, which its types do not say.
+      // Node also accepts iterables, which its types omit.
       await file.writeFile(content as Uint8Array);
       await file.sync();
     } finally {
@@ -29,7 +29,7 @@ export async function writeDurably(
   await syncFolder(dirname(path));
 }
 
-/** Removes what processes that were killed left of writing a file. Nobody else may be writing it. */
+/** Removes temporary files left by killed processes. No other process may be writing the file. */
 export async function removeTorn(path: string): Promise<void> {
   const [folder, start] = [dirname(path), `${basename(path)}.`];
   for (const name of await readdir(folder)) {
@@ -38,19 +38,19 @@ export async function removeTorn(path: string): Promise<void> {
   }
 }
 
-/** Makes a folder, with those above it that are not there, private to this account and so that it lasts. */
+/** Creates a folder and its missing parents durably, accessible only to this user. */
 export async function makeFolderDurably(path: string): Promise<void> {
   const first = await mkdir(path, { recursive: true, mode: 0o700 });
   if (first === undefined) return;
   for (let made = path; ; made = dirname(made)) {
     await syncFolder(dirname(made)).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== "EACCES") throw error; // writable and not readable: nobody can sync it
+      if (error.code !== "EACCES") throw error; // writable but not readable, so it cannot be synced
     });
     if (made === first || made === dirname(made)) return;
   }
 }
 
-/** Makes renames and removals in a folder last. Windows has no such call and needs none. */
+/** Makes renames and removals in a folder durable. Windows has no such call and needs none. */
 export async function syncFolder(path: string): Promise<void> {
   if (process.platform === "win32") return;
   const folder = await open(path, "r");

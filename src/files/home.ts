@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 
-/** The folder that holds everything tapline keeps: `--home`, else TAPLINE_HOME, else ~/.tapline. */
+/** tapline's data folder: `--home`, else TAPLINE_HOME, else ~/.tapline. */
 export function taplineHome(override?: string): string {
   return resolve(override ?? (process.env.TAPLINE_HOME || join(homedir(), ".tapline")));
 }

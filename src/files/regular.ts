@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 
-/** A FIFO, socket, device or folder in the place of a file. */
+/** The path is a FIFO, socket, device or folder instead of a file. */
 export class NotRegular extends Error {
   override name = "NotRegular";
   readonly code = "ENOTREG";
@@ -12,7 +12,7 @@ export class NotRegular extends Error {
 }
 
 /**
- * Opens a file, and nothing else: opening a FIFO would wait until somebody opens its other end.
+ * Opens a regular file only: opening a FIFO would block until its other end is opened.
  * @throws NotRegular
  */
 export async function openRegular(
@@ -22,7 +22,7 @@ export async function openRegular(
 ): Promise<FileHandle> {
   // Windows has no such flag and no FIFOs among files.
   const file = await open(path, flags | (constants.O_NONBLOCK ?? 0), mode).catch((error) => {
-    // A FIFO that nobody reads from, opened for writing; a socket.
+    // A FIFO without readers opened for writing, or a socket.
     throw error.code === "ENXIO" ? new NotRegular(path) : error;
   });
   const found = await file.stat().catch(() => undefined);

@@ -4,8 +4,8 @@ import type { Middleware } from "koa";
 import { HttpError } from "./errors.js";
 
 /**
- * A check of `Authorization: Bearer <key>`, or of `X-Api-Key: <key>` as Anthropic's clients send it, in time that
- * tells nothing about the key. It throws a 401 for anything else; without a key everything passes.
+ * Checks `Authorization: Bearer <key>`, or `X-Api-Key: <key>` as Anthropic's clients send it, in constant time. Throws a
+ * 401 for anything else; without a key everything passes.
  */
 export function apiKeyCheck(key: string | undefined): (headers: IncomingHttpHeaders) => void {
   if (key === undefined) return () => {};
@@ -15,14 +15,14 @@ export function apiKeyCheck(key: string | undefined): (headers: IncomingHttpHead
     for (const given of [bearer, String(headers["x-api-key"] ?? "")]) {
       if (timingSafeEqual(digest(given), wanted)) return;
     }
-    throw new HttpError(401, "A valid API key is needed: send Authorization: Bearer <key>.", {
+    throw new HttpError(401, "A valid API key is required: send Authorization: Bearer <key>.", {
       code: "invalid_api_key",
       headers: { "WWW-Authenticate": "Bearer" },
     });
   };
 }
 
-/** Asks for the key, where there is one, of every request whose path `applies` names. */
+/** Requires the key, if there is one, for every request whose path `applies` accepts. */
 export function keyAccess(key: string | undefined, applies: (path: string) => boolean): Middleware {
   const check = apiKeyCheck(key);
   return (ctx, next) => {

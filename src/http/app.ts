@@ -2,11 +2,11 @@ import Router from "@koa/router";
 import Koa, { type Context, type Middleware, type Next } from "koa";
 import { type ErrorBody, HttpError, isDisconnect, plainErrorBody, toHttpError } from "./errors.js";
 
-/** What a route is asked, and answers into. */
+/** The context of a route's handler. */
 export type RouteContext = Context & {
-  /** What stands in the path, decoded. */
+  /** Path parameters, decoded. */
   params: Record<string, string>;
-  /** The same as it stands there, in order. */
+  /** The same undecoded, in order. */
   captures: string[];
 };
 
@@ -28,22 +28,22 @@ export interface AppOptions {
   /** Middleware that runs before any route: access rules, counters, recorders. In this order. */
   before?: Middleware[];
   routers: Routes[];
-  /** Shape of error bodies at a path; `{"error": "<sentence>"}` unless told otherwise. */
+  /** Format of error bodies by path; default: `{"error": "<sentence>"}`. */
   errorBodyAt?: (path: string) => ErrorBody;
-  /** Receives one line for each fault of the service itself; standard error unless told otherwise. */
+  /** Receives one line per internal error; default: standard error. */
   log?: (line: string) => void;
 }
 
-/** A router whose paths match exactly: no other case, no trailing slash, so that no rule can be dodged. */
+/** A router whose paths match exactly, including case and trailing slash, so that access rules cannot be bypassed. */
 export function createRouter(prefix?: string): Routes {
   const router = new Router({ sensitive: true, strict: true, ...(prefix === undefined ? {} : { prefix }) });
-  // Its own types of a context are further than Koa's functions take.
+  // The router's context types are wider than Koa's.
   return router as unknown as Routes;
 }
 
 /**
- * The application that every local service starts from: errors as JSON sentences, `Cache-Control: no-store`,
- * 404 for unknown routes, 405 with `Allow` for known routes with another method.
+ * The base application of every local service: errors as JSON sentences, `Cache-Control: no-store`, 404 for unknown
+ * routes, 405 with `Allow` for known routes with another method.
  */
 export function createApp(options: AppOptions): Koa {
   const log = options.log ?? ((line: string) => void process.stderr.write(`${line}\n`));
@@ -65,7 +65,7 @@ function answerErrors(errorBodyAt: (path: string) => ErrorBody, log: (line: stri
     try {
       await next();
     } catch (error) {
-      // Once the head is out only the connection itself can say that something went wrong; Koa would leave it open.
+      // After the headers are sent, only closing the connection signals an error; Koa would leave it open.
       if (ctx.headerSent) {
         if (!ctx.res.writableEnded) ctx.res.destroy();
         throw error;
@@ -79,7 +79,7 @@ function answerErrors(errorBodyAt: (path: string) => ErrorBody, log: (line: stri
   };
 }
 
-/** The methods that a path has, where none of its routes answered. */
+/** The methods that a path supports, for requests that no route handled. */
 export function methodsOf(ctx: Context): string[] {
   const matched: { methods: string[] }[] = ctx.matched ?? [];
   return [...new Set(matched.flatMap((layer) => layer.methods))].sort();
@@ -88,7 +88,7 @@ export function methodsOf(ctx: Context): string[] {
 /** Reached only when no route answered. */
 const refuseUnrouted: Middleware = (ctx) => {
   const methods = methodsOf(ctx);
-  if (methods.length === 0) throw new HttpError(404, `There is nothing at ${ctx.path}.`);
+  if (methods.length === 0) throw new HttpError(404, `Nothing found at ${ctx.path}.`);
   throw new HttpError(405, `${ctx.path} accepts ${methods.join(", ")}, not ${ctx.method}.`, {
     headers: { Allow: methods.join(", ") },
   });

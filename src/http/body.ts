@@ -11,8 +11,8 @@ export interface BodyOptions {
 }
 
 /**
- * Reads a request's JSON body. Refuses with 400: more bytes than the limit, a content coding, invalid UTF-8,
- * invalid JSON, an empty body (unless optional).
+ * Reads a request's JSON body. Rejects with 400: bodies over the limit, content codings, invalid UTF-8, invalid JSON, and
+ * empty bodies (unless optional).
  */
 export async function readJson(ctx: Context, options: BodyOptions): Promise<unknown> {
   const bytes = await readBytes(ctx, options.limit);
@@ -34,14 +34,16 @@ export async function readJson(ctx: Context, options: BodyOptions): Promise<unkn
 }
 
 /**
- * Reads a request's body, at most `limit` bytes. What lies beyond is discarded, not kept, and the connection
- * stays usable: a client that writes everything before it reads still gets the refusal.
+ * Reads a request's body, at most `limit` bytes. The rest is read and discarded, so that a client that writes everything
+ * before it reads still gets the error.
  */
 export function readBytes(ctx: Pick<Context, "req">, limit: number): Promise<Buffer> {
   const request = ctx.req;
   const coding = request.headers["content-encoding"];
   if (coding !== undefined && coding.toLowerCase() !== "identity") {
-    return Promise.reject(new HttpError(400, `The body has content coding ${coding}; send it plain.`));
+    return Promise.reject(
+      new HttpError(400, `The body has the content coding ${coding}; send it without one.`),
+    );
   }
   const announced = Number(request.headers["content-length"]);
   if (announced > limit) {
@@ -62,7 +64,7 @@ export function readBytes(ctx: Pick<Context, "req">, limit: number): Promise<Buf
         chunks.push(chunk);
         return;
       }
-      settle(() => reject(new HttpError(400, `The body has more than ${limit} bytes, the most accepted.`)));
+      settle(() => reject(new HttpError(400, `The body has more than ${limit} bytes, which is the limit.`)));
       request.resume();
     };
     const onEnd = () => settle(() => resolve(Buffer.concat(chunks, length)));
@@ -72,12 +74,12 @@ export function readBytes(ctx: Pick<Context, "req">, limit: number): Promise<Buf
   });
 }
 
-/** A value as its schema says. @throws HttpError 400 */
+/** Validates a value against a schema. @throws HttpError 400 */
 export function checked<S extends TSchema>(schema: S, value: unknown): Static<S> {
   return accepted(() => validate(schema, value));
 }
 
-/** What a check of input lets through. @throws HttpError 400 with the sentence of the check */
+/** Runs a check of input. @throws HttpError 400 with the check's message */
 export function accepted<T>(check: () => T): T {
   try {
     return check();

@@ -1,6 +1,6 @@
 import type { Context } from "koa";
 
-/** Aborts when the client goes away before the answer was complete. */
+/** Aborts when the client disconnects before the response is complete. */
 export function clientGone(ctx: Context): AbortController {
   const gone = new AbortController();
   ctx.res.once("close", () => {

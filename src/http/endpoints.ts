@@ -1,12 +1,12 @@
 import type { TSchema } from "typebox";
 import { createRouter, type RouteContext, type Routes } from "./app.js";
 
-/** What a body holds: JSON of a schema, a file's bytes, or either. */
+/** A body's content: JSON of a schema, a file's bytes, or either. */
 type Content = { json?: object; bytes?: true };
 
 export type Answered = Content & { description: string; headers?: object };
 
-/** A parameter as OpenAPI has it. */
+/** An OpenAPI parameter. */
 export type Parameter = {
   name: string;
   in: string;
@@ -15,20 +15,20 @@ export type Parameter = {
   schema: object;
 };
 
-/** One of a path is required, others are not. */
+/** Path parameters are required, others optional. */
 export function parameter(place: string, name: string, schema: object, description?: string): Parameter {
   return { name, in: place, required: place === "path", schema, ...(description && { description }) };
 }
 
 export const json = (description: string, schema: object): Answered => ({ description, json: schema });
 
-/** Refusals of one shape, by what each status says. */
+/** Error responses with a common schema, described by status. */
 export function refusals<Status extends number>(texts: Record<Status, string>, schema: TSchema) {
   return (...statuses: Status[]): Record<number, Answered> =>
     Object.fromEntries(statuses.map((status) => [status, json(texts[status], schema)]));
 }
 
-/** What the OpenAPI document says of an endpoint. */
+/** An endpoint's entry in the OpenAPI document. */
 export interface Operation {
   operationId: string;
   tags?: readonly string[];
@@ -37,25 +37,25 @@ export interface Operation {
   parameters?: readonly Parameter[];
   body?: Content & { optional?: boolean };
   answers: Readonly<Record<number, Answered>>;
-  /** What the methods of the path have in common. */
+  /** Fields shared by the path's methods. */
   shared?: { parameters?: readonly Parameter[]; servers?: readonly object[] };
 }
 
-/** Method and path: `GET /jobs/{id}`, as OpenAPI has it; `{*id}` takes slashes, too. */
+/** Method and OpenAPI path, such as `GET /jobs/{id}`; `{*id}` also matches slashes. */
 type Place = { at: `${"GET" | "POST" | "PUT" | "DELETE"} ${string}` };
 
-/** An operation, and where it is. */
+/** An operation with its method and path. */
 export type Described = Operation & Place;
 
-/** One endpoint of a service: its route, and its part of the OpenAPI document. One that the document leaves out says why. */
+/** An endpoint of a service: its route and its OpenAPI entry, or the reason why it is unlisted. */
 export type Endpoint<Service> = (Described | (Place & { unlisted: string })) & {
-  /** Further paths that answer the same; the document has the first one only. */
+  /** Further paths with the same handler; the OpenAPI document has only the first. */
   also?: readonly string[];
-  /** @returns the body of the first status in `answers`, or nothing where it has answered itself */
+  /** @returns the body for the first status in `answers`, or undefined if it has responded itself */
   answer(service: Service, ctx: RouteContext): unknown;
 };
 
-/** The routes of endpoints, in their order. */
+/** The routes of endpoints, in order. */
 export function routesOf<Service>(endpoints: readonly Endpoint<Service>[], service: Service): Routes {
   const router = createRouter();
   for (const endpoint of endpoints) {
@@ -81,7 +81,7 @@ function placeOf({ at }: Place): [method: "get" | "post" | "put" | "delete", pat
   return at.replace(/^\w+/, (method) => method.toLowerCase()).split(" ") as ReturnType<typeof placeOf>;
 }
 
-/** The endpoints of a part of a service as those of the whole. */
+/** Adapts the endpoints of a part of a service to the whole service. */
 export function within<Whole, Part>(
   endpoints: readonly Endpoint<Part>[],
   part: (whole: Whole) => Part,
@@ -91,7 +91,7 @@ export function within<Whole, Part>(
 
 /**
  * The `paths` of an OpenAPI document.
- * @param refer writes a schema, or a reference to it
+ * @param refer returns a schema or a reference to it
  */
 export function pathsOf(
   endpoints: readonly (Described | { unlisted: string })[],

@@ -1,13 +1,13 @@
 import { llamaServerPaths } from "../contracts/llama-server.js";
 import { underPath } from "./under-path.js";
 
-/** A refusal with its status; the message is the sentence that the client reads. */
+/** An error response; the message is the sentence that the client reads. */
 export class HttpError extends Error {
   override name = "HttpError";
   readonly status: number;
-  /** Parameter at fault, for the error shapes that name it. */
+  /** The invalid parameter, for error formats that name it. */
   readonly param: string | null;
-  /** Stable machine-readable code, for the error shapes that carry one. */
+  /** Stable machine-readable code, for error formats with one. */
   readonly code: string | null;
   readonly headers: Record<string, string>;
 
@@ -24,18 +24,18 @@ export class HttpError extends Error {
   }
 }
 
-/** How a service writes an error's body. */
+/** Formats an error's body. */
 export type ErrorBody = (error: HttpError) => object;
 
-/** The shape of every local service: `{"error": "<sentence>"}`. */
+/** The format of every local service: `{"error": "<sentence>"}`. */
 export const plainErrorBody: ErrorBody = (error) => ({ error: error.message });
 
-/** The shape that OpenAI clients expect under /v1: `{"error": {message, type, param, code}}`. */
+/** The format that OpenAI clients expect under /v1: `{"error": {message, type, param, code}}`. */
 export const openAiErrorBody: ErrorBody = (error) => ({
   error: { message: error.message, type: openAiType(error.status), param: error.param, code: error.code },
 });
 
-/** The shape that llama-server's clients expect of its own paths: OpenAI's, with the status as its code. */
+/** The format of llama-server's own paths: OpenAI's, with the status as code. */
 const llamaServerErrorBody: ErrorBody = (error) => ({
   error: { code: error.status, message: error.message, type: openAiType(error.status), param: error.param },
 });
@@ -43,7 +43,7 @@ const llamaServerErrorBody: ErrorBody = (error) => ({
 const openAi = underPath("/v1");
 const llamaServers = underPath(...llamaServerPaths.asked, ...llamaServerPaths.told);
 
-/** The shape that clients expect at a path of a server of models: OpenAI's, llama-server's, or a local service's. */
+/** The error format that clients expect at a path: OpenAI's, llama-server's, or a local service's. */
 export function errorBodyAt(path: string): ErrorBody {
   if (openAi(path)) return openAiErrorBody;
   return llamaServers(path) ? llamaServerErrorBody : plainErrorBody;
@@ -66,7 +66,7 @@ function openAiType(status: number): string {
   }
 }
 
-/** Errors that only say that the client went away: nothing to answer, nothing to log. */
+/** Whether an error only means that the client disconnected, so that there is nothing to answer or log. */
 export function isDisconnect(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
   return (
@@ -77,7 +77,7 @@ export function isDisconnect(error: unknown): boolean {
   );
 }
 
-/** Turns whatever was thrown into a refusal; faults of this program become a 500 that hides the details. */
+/** Turns any thrown value into an HttpError; internal errors become a 500 without details. */
 export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
   const { status, expose, message } = (error ?? {}) as {
@@ -88,5 +88,5 @@ export function toHttpError(error: unknown): HttpError {
   if (expose === true && typeof status === "number" && status >= 400 && status < 500) {
     return new HttpError(status, message ?? "The request was refused.");
   }
-  return new HttpError(500, "The service failed on this request; its log says where.");
+  return new HttpError(500, "Internal error; see the service's log.");
 }

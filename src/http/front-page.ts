@@ -4,16 +4,16 @@ import { Html, htmlTag } from "../markup/html.js";
 import { remoteFault } from "./local-access.js";
 import { sharedAccessFault } from "./page-access.js";
 
-/** What a service says of itself to whoever opens its address in a browser. */
+/** The page shown when a service's address is opened in a browser. */
 export interface FrontPage {
   /** The command that started it. */
   name: string;
-  /** One sentence: what this is. */
+  /** What the service is, in one sentence. */
   what: string;
-  /** One sentence: how it is now. */
+  /** Its current state, in one sentence. */
   state: string;
   endpoints: readonly (readonly [path: string, meaning: string])[];
-  /** A command that asks it something, at the address that the browser was given. */
+  /** An example command for the address in the browser. */
   example: (url: string) => string;
 }
 
@@ -35,13 +35,12 @@ const policy = [
 ].join("; ");
 
 /**
- * `GET /` for a browser on this machine: a small static page without script, from which nothing can be learned but what
- * the service is. It comes before the rules that refuse pages, for it starts nothing and tells nothing of what is
- * computed; that a page of another site cannot read it is the browser's doing, since no header allows it.
+ * `GET /` for a browser on this machine: a small static page without scripts. It is served before the rules that reject
+ * web pages, since it starts nothing and reveals no results. Other sites cannot read it, since no CORS header allows it.
  */
 export function frontPage(describe: () => FrontPage): Middleware {
   return (ctx, next) => {
-    // Who opens an address sends no Origin; a page that fetches one does.
+    // Navigation sends no Origin header; a fetch from a page does.
     const opened = ctx.headers.origin === undefined && (ctx.method === "GET" || ctx.method === "HEAD");
     const asked = ctx.path === "/" && opened;
     if (!asked || remoteFault(ctx.req) !== null || sharedAccessFault(ctx.req, []) !== null) {
@@ -64,6 +63,6 @@ function page({ name, what, state, endpoints, example }: FrontPage, url: string)
 <p>${what}</p><p>${state}</p>
 <h2>Endpoints</h2>
 <dl>${endpoints.map(([path, meaning]) => html`<dt>${path}</dt><dd>${meaning}</dd>`)}</dl>
-<h2>How to ask</h2><pre><code>${example(url)}</code></pre></main></body></html>
+<h2>Example request</h2><pre><code>${example(url)}</code></pre></main></body></html>
 `;
 }

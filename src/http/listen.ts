@@ -10,11 +10,11 @@ import { PortInUse, UserError } from "../contracts/user-error.js";
 import { answerHalfClosed } from "./half-close.js";
 
 export interface ListenOptions {
-  /** Address to bind; loopback unless told otherwise. */
+  /** Address to bind; default: loopback. */
   host?: string;
-  /** 0 takes any free port. */
+  /** 0 chooses a free port. */
   port: number;
-  /** How long `close` lets running requests finish before it ends their connections, in milliseconds. */
+  /** How long `close` waits for running requests before it closes their connections, in milliseconds. */
   graceMs?: number;
 }
 
@@ -22,13 +22,13 @@ export interface Listening {
   readonly server: Server;
   readonly host: string;
   readonly port: number;
-  /** Origin that reaches this server from this machine, without a trailing slash. */
+  /** Origin for reaching this server from this machine, without a trailing slash. */
   readonly url: string;
-  /** Stops accepting, lets running requests finish for the grace time, ends every connection. Idempotent. */
+  /** Stops accepting, waits up to the grace time for running requests, closes every connection. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Serves an application: Koa's, or anything else that gives a handler of requests. Fails with one sentence when the port is taken or may not be used. */
+/** Serves an application (Koa or anything with a request handler). @throws UserError if the port is taken or not allowed */
 export async function listen(
   app: { callback(): RequestListener },
   options: ListenOptions,
@@ -59,21 +59,21 @@ export async function listen(
   };
 }
 
-/** A server with the refusals that all services share; it does not listen yet. */
+/** A server with the error handling that all services share; not listening yet. */
 export function createHttpServer(handler: RequestListener): Server {
-  // Requests without Host are ours to refuse, with a body that says why.
+  // We reject requests without Host ourselves, with a body that explains why.
   const server = createServer({ requireHostHeader: false }, handler);
   server.on("clientError", refuseUnparsable);
-  server.on("request", closeBehind);
+  server.on("request", closePipelined);
   answerHalfClosed(server);
   return server;
 }
 
 /**
- * When a connection ends, Node closes the response whose turn it is. One to a pipelined request behind it would never
- * hear that its client is gone, and would work on for nobody.
+ * When a connection ends, Node closes only the active response. Responses to pipelined requests after it would never learn
+ * that the client is gone.
  */
-function closeBehind({ socket }: IncomingMessage, response: ServerResponse): void {
+function closePipelined({ socket }: IncomingMessage, response: ServerResponse): void {
   if (response.socket !== null) return;
   const onGone = () => {
     if (response.socket !== null) return;
@@ -84,7 +84,7 @@ function closeBehind({ socket }: IncomingMessage, response: ServerResponse): voi
   response.once("close", () => socket.off("close", onGone));
 }
 
-/** Stops accepting, lets running requests finish for the grace time, ends every connection. */
+/** Stops accepting, waits up to the grace time for running requests, closes every connection. */
 export function closeServer(
   server: Pick<Server, "close" | "closeAllConnections" | "closeIdleConnections">,
   graceMs: number,
@@ -99,25 +99,25 @@ export function closeServer(
   });
 }
 
-/** The host part of a URL that reaches a server bound to `host` from this machine. */
+/** The URL host for reaching, from this machine, a server bound to `host`. */
 export function urlHost(host: string): string {
   if (host === "0.0.0.0" || host === "::") return "127.0.0.1";
   return host.includes(":") ? `[${host}]` : host;
 }
 
-/** Why a port could not be bound, in one sentence where the reason is known. */
+/** The error for a port that could not be bound; a UserError if the reason is known. */
 export function describeBindFailure(error: NodeJS.ErrnoException, host: string, port: number): Error {
   switch (error.code) {
     case "EADDRINUSE":
       return new PortInUse(host, port);
     case "EACCES":
-      return new UserError(`Port ${port} on ${host} may not be used by this account; choose one above 1023.`);
+      return new UserError(`This user may not use port ${port} on ${host}; choose a port above 1023.`);
     case "EADDRNOTAVAIL":
-      return new UserError(`This machine has no address ${host} to listen on.`);
+      return new UserError(`Cannot listen on ${host}: this machine does not have that address.`);
     case "ENOTFOUND":
     case "EAI_AGAIN":
     case "EINVAL":
-      return new UserError(`The address ${host} cannot be listened on (${error.code}).`);
+      return new UserError(`Cannot listen on ${host} (${error.code}).`);
     default:
       return error;
   }

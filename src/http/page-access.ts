@@ -4,18 +4,18 @@ import type { Middleware } from "koa";
 import { HttpError } from "./errors.js";
 import { headerValues, isLoopback } from "./local-access.js";
 
-/** Origins whose pages may ask; "*" stands for every one. */
+/** Origins whose pages may send requests; "*" means all. */
 export type AllowedOrigins = readonly string[];
 
 /**
- * Why a request may not use an endpoint that is shared, or null when it may. A page of another site can send a form
- * or plain text anywhere without asking first, and can reach loopback under a name of its own that it lets resolve
- * there; neither may start work here. A body of JSON makes browsers ask first, and without leave they do not send it.
- * @param origins pages of these may ask whatever they like
+ * Why a request may not use a shared endpoint, or null if it may. Other sites' pages can send forms or plain text without
+ * a preflight, and can reach loopback by DNS rebinding; neither may start work here. For JSON bodies browsers send a
+ * preflight first.
+ * @param origins pages of these origins may send any request
  */
 export function sharedAccessFault(request: IncomingMessage, origins: AllowedOrigins): string | null {
   const hosts = headerValues(request, (name) => name === "host");
-  if (hosts.length > 1) return `One Host header is needed; the request has ${hosts.length}.`;
+  if (hosts.length > 1) return `At most one Host header is allowed, got ${hosts.length}.`;
   const host = hosts[0] ?? "";
   if (hosts.length === 1 && isLoopback(request.socket.localAddress) && !namesLoopback(host)) {
     return "On loopback the Host header must be localhost, 127.0.0.1 or [::1].";
@@ -25,14 +25,14 @@ export function sharedAccessFault(request: IncomingMessage, origins: AllowedOrig
   const type = headers["content-type"]?.split(";")[0]?.trim().toLowerCase() ?? "";
   if (/^application\/([\w.-]+\+)?json$/.test(type)) return null;
   return (
-    "Requests from pages of other sites must be application/json, and their origin allowed by --cors; " +
+    "Requests from other sites' pages must be application/json, and --cors must allow their origin; " +
     `got ${type === "" ? "no Content-Type" : type.slice(0, 100)}.`
   );
 }
 
 /**
- * The headers that let a page of an allowed origin read the answer; for a preflight, those that let it ask. Empty
- * for any other origin, and for who sends none.
+ * CORS headers for pages of allowed origins, including preflight headers. Empty for other origins and requests without
+ * one.
  */
 export function corsHeaders(
   request: Pick<IncomingMessage, "method" | "headers">,
@@ -59,15 +59,14 @@ export function corsHeaders(
   };
 }
 
-/** Whether a browser asks if a page may send what it is about to send. */
+/** Whether a request is a CORS preflight. */
 export function isPreflight({ method, headers }: Pick<IncomingMessage, "method" | "headers">): boolean {
   return method === "OPTIONS" && headers["access-control-request-method"] !== undefined;
 }
 
 /**
- * Refuses with 403 what sharedAccessFault names, everywhere; lets pages of the given origins in where `pages` says so, and
- * answers no page of another site elsewhere. It has to come before the check of a key: browsers send none with the
- * question whether a page may ask.
+ * Rejects with 403 what sharedAccessFault reports; allows pages of the given origins on paths that `pages` accepts, and
+ * rejects other sites' pages elsewhere. Must come before the API key check, since preflights carry no key.
  */
 export function sharedAccess(origins: AllowedOrigins, pages: (path: string) => boolean): Middleware {
   return (ctx, next) => {
@@ -83,7 +82,7 @@ export function sharedAccess(origins: AllowedOrigins, pages: (path: string) => b
   };
 }
 
-/** Why the page of another site is not answered, or null. */
+/** Why another site's page is rejected, or null. */
 function foreignPageFault(
   request: IncomingMessage,
   origins: AllowedOrigins,
@@ -91,9 +90,9 @@ function foreignPageFault(
 ): string | null {
   const { method, headers } = request;
   if (headers.origin === undefined || !isFromOtherSite(request, headers.host ?? "", origins)) return null;
-  if (!forPages) return "Pages of other sites may use /v1 only, and only if --cors allows their origin.";
+  if (!forPages) return "Other sites' pages may use only /v1, and only if --cors allows their origin.";
   if (method !== "OPTIONS") return null;
-  return `Pages of ${headers.origin.slice(0, 200)} may not use this server; --cors allows an origin.`;
+  return `Pages of ${headers.origin.slice(0, 200)} may not use this server; allow the origin with --cors.`;
 }
 
 function isFromOtherSite({ headers }: IncomingMessage, host: string, origins: AllowedOrigins): boolean {
@@ -110,7 +109,7 @@ function isAllowed(origin: string, origins: AllowedOrigins): boolean {
   return origins.includes("*") || origins.includes(origin);
 }
 
-/** A name for loopback, with any port: a tunnel may end here that begins elsewhere. */
+/** Whether a host names loopback, with any port, since the request may come through a tunnel. */
 function namesLoopback(host: string): boolean {
   const name = host.toLowerCase().replace(/:\d*$/, "");
   if (name === "localhost") return true;

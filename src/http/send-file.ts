@@ -3,23 +3,23 @@ import { open } from "node:fs/promises";
 import type { Context } from "koa";
 import { HttpError } from "./errors.js";
 
-/** Without waiting: a FIFO opens only when its other end does. Windows has neither flag. */
+/** Non-blocking, since opening a FIFO blocks until its other end opens. Windows has neither flag. */
 const reading = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 /**
- * Answers with a file as `application/octet-stream`, with `Content-Length`, a strong `ETag`, conditional
- * requests and single byte ranges. Links are not followed. Absent files are 404, and so is anything but a file.
+ * Sends a file as `application/octet-stream`, with `Content-Length`, a strong `ETag`, conditional requests and single byte
+ * ranges. Links are not followed. Missing files and anything but regular files give 404.
  */
 export async function sendFile(ctx: Context, path: string): Promise<void> {
   const file = await open(path, reading).catch((error) => {
     if (["ENOENT", "ELOOP", "ENOTDIR", "ENXIO"].includes(error.code))
-      throw new HttpError(404, "There is no such file.");
+      throw new HttpError(404, "File not found.");
     throw error;
   });
   let streaming = false;
   try {
     const found = await file.stat({ bigint: true });
-    if (!found.isFile()) throw new HttpError(404, "There is no such file.");
+    if (!found.isFile()) throw new HttpError(404, "File not found.");
     const { mtimeNs } = found;
     const size = Number(found.size);
     const etag = `"${size.toString(16)}-${mtimeNs.toString(16)}"`;
@@ -32,7 +32,7 @@ export async function sendFile(ctx: Context, path: string): Promise<void> {
     const usable = ctx.get("If-Range") === "" || ctx.get("If-Range") === etag;
     const range = usable ? parseRange(ctx.get("Range"), size) : null;
     if (range === "unsatisfiable") {
-      throw new HttpError(416, `The range lies outside the file's ${size} bytes.`, {
+      throw new HttpError(416, `The range is outside the file's ${size} bytes.`, {
         headers: { "Content-Range": `bytes */${size}` },
       });
     }
@@ -47,21 +47,21 @@ export async function sendFile(ctx: Context, path: string): Promise<void> {
     }
     const length = end - start + 1;
     ctx.body = file.createReadStream({ start, end, autoClose: true });
-    ctx.length = length; // Koa forgets it when a stream becomes the body.
+    ctx.length = length; // Koa resets the length when the body is a stream.
     streaming = true;
   } finally {
     if (!streaming) await file.close();
   }
 }
 
-/** Whether an `If-None-Match` names what a client would get. */
+/** Whether an `If-None-Match` header matches an ETag. */
 export function matchesEtag(header: string, etag: string): boolean {
   return header.split(",").some((one) => one.trim() === "*" || one.trim().replace(/^W\//, "") === etag);
 }
 
 /**
- * The single range a header asks for. Null where the whole file is the right answer: no header, another unit,
- * several ranges, or text that is no range.
+ * The single range that a header requests. Null if the whole file should be sent: no header, another unit, several ranges,
+ * or an invalid range.
  */
 export function parseRange(
   header: string,

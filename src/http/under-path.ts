@@ -1,4 +1,4 @@
-/** A test for paths at or below the given prefixes, however they are spelled. */
+/** Tests whether a path is at or below one of the prefixes, ignoring case, escapes and repeated slashes. */
 export function underPath(...prefixes: string[]): (path: string) => boolean {
   return (path) => {
     const plain = `${decoded(path).toLowerCase().replace(/\/+/g, "/")}/`;

@@ -1,6 +1,6 @@
 import { mcpLimits } from "../contracts/mcp.js";
 
-/** Something that a result shows in part, and how much there is of it. */
+/** A value that a result shows in part. */
 export interface Cut {
   /** JSON pointer. */
   pointer: string;
@@ -14,7 +14,7 @@ export interface Excerpt {
   cut: Cut[];
 }
 
-/** From generous to tight: most characters of a text and most items of an array. */
+/** From generous to tight: limits on characters per text and items per array. */
 const levels: readonly [characters: number, items: number][] = [
   [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
   [mcpLimits.piece_characters, 100],
@@ -24,12 +24,12 @@ const levels: readonly [characters: number, items: number][] = [
   [120, 4],
 ];
 
-/** Characters of JSON that a value takes. */
+/** Length of a value's JSON. */
 export function sizeOf(value: unknown): number {
   return JSON.stringify(value).length;
 }
 
-/** A JSON value that fits into a result: whole where it does, else with its longest texts and arrays cut. */
+/** A JSON value that fits into a result, with long texts and arrays cut if necessary. */
 export function excerpt(value: unknown, pointer = "", budget: number = mcpLimits.page_characters): Excerpt {
   let found: Excerpt = { value, cut: [] };
   for (const [characters, items] of levels) {
@@ -42,7 +42,7 @@ export function excerpt(value: unknown, pointer = "", budget: number = mcpLimits
 
 function shorten(value: unknown, pointer: string, characters: number, items: number, cut: Cut[]): unknown {
   if (typeof value === "string") {
-    if (value.length <= characters) return value; // no text has more characters than units
+    if (value.length <= characters) return value; // a text has at most as many characters as UTF-16 units
     const [shown, total] = part(value, 0, characters);
     if (total > characters) cut.push({ pointer, total, shown: characters });
     return shown;
@@ -62,13 +62,13 @@ function shorten(value: unknown, pointer: string, characters: number, items: num
   );
 }
 
-/** So many characters (code points) of a text from a place on, and how many it has. */
+/** `count` characters (code points) of a text from an offset, and its total length. */
 function part(text: string, from: number, count: number): [shown: string, total: number] {
   const points = [...text];
   return [points.slice(from, from + count).join(""), points.length];
 }
 
-/** As many items as fit into a budget from the first on; always the first, which may be an excerpt. */
+/** The leading items that fit into a budget; at least the first, possibly as an excerpt. */
 export function pageOf<T>(
   items: readonly T[],
   pointerOf: (index: number) => string,
@@ -87,7 +87,7 @@ export function pageOf<T>(
   return page;
 }
 
-/** A piece of a value that a result had cut. */
+/** A piece of a value that a result has cut. */
 export interface Piece {
   pointer: string;
   offset: number;
@@ -99,8 +99,8 @@ export interface Piece {
 }
 
 /**
- * What stands at a JSON pointer: a text or an array from an offset on, as much as fits; anything else as an
- * excerpt. Undefined where the pointer leads nowhere.
+ * The value at a JSON pointer: of a text or array, as much as fits from an offset; of anything else, an excerpt. Undefined
+ * if there is no value.
  */
 export function pieceAt(root: unknown, pointer: string, offset: number): Piece | undefined {
   const value = lookUp(root, pointer);

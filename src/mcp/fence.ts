@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 
 /**
- * A JSON value between two lines that hold a random nonce. Whoever wrote the value could not know the nonce, and a
- * line end in a text stands as `\n` within JSON, so no text can end the fence or begin a line of its own.
- * @param preface the fence's own words, before it
+ * A JSON value between two lines with a random nonce. The value's author could not know the nonce, and line breaks are
+ * escaped in JSON, so no text can end the fence or start a line.
+ * @param preface text before the fence
  */
 export function fence(preface: string, value: unknown): string {
   const payload = JSON.stringify(value, null, 1);

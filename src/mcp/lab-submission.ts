@@ -1,7 +1,7 @@
 import Type, { type TSchema } from "typebox";
 import { contracts, operations } from "../contracts/index.js";
 
-/** The fields of all operations' own schemas. */
+/** The fields of all operations' submissions. */
 const submissionFields: Readonly<Record<string, TSchema>> = (() => {
   const fields: Record<string, TSchema> = {};
   for (const operation of operations) {
@@ -10,8 +10,8 @@ const submissionFields: Readonly<Record<string, TSchema>> = (() => {
     )) {
       if (name === "operation") continue;
       const given = fields[name];
-      // Of the forms of examples, the last ones have an optional label and an optional split. Those of positions have
-      // nothing in common.
+      // The last operation's examples have optional labels and splits, so they accept the others'. Positions differ, so they
+      // become a union.
       fields[name] = name === "positions" && given !== undefined ? Type.Union([given, schema]) : schema;
     }
   }
@@ -19,8 +19,8 @@ const submissionFields: Readonly<Record<string, TSchema>> = (() => {
 })();
 
 /**
- * A submission as one object, which tools need at the root; what belongs to which operation is checked by checkSubmission, as the
- * service does it.
+ * A submission as one object schema, which tools require at the root. checkSubmission checks which fields belong to which
+ * operation, as in the service.
  */
 export const SubmissionInput: TSchema = (() => {
   const { model, ...others } = submissionFields;
@@ -34,7 +34,7 @@ export const SubmissionInput: TSchema = (() => {
   );
 })();
 
-/** The same as tools/list shows it: which fields there are. Operations differ in what a field means: lab_operation says it. */
+/** The same for tools/list: only field names and types. lab_operation returns the fields' meaning per operation. */
 export const ListedSubmission: TSchema = (() => {
   const { operation: _operation, model: _model, ...others } = submissionFields;
   const bare = (schema: TSchema): TSchema => {
@@ -51,7 +51,7 @@ export const ListedSubmission: TSchema = (() => {
           .join(" "),
       }),
       model: Type.String({
-        description: "A .gguf file, a folder that holds one model, a hub id, or `demo`.",
+        description: "A .gguf file, a folder with one model, a hub id, or `demo`.",
       }),
       ...Object.fromEntries(
         Object.entries(others).map(([name, schema]) => [name, Type.Optional(bare(schema))]),

@@ -1,23 +1,23 @@
 import Type, { type TSchema } from "typebox";
 
 /**
- * Schemas as `tools/list` shows them. A host puts all of them before its model, so they are short: what a tool answers is named
- * and not spelled out, and what a submission's field means in full says lab_operation. Calls are checked against the full ones.
+ * Short schemas for `tools/list`, since hosts put all of them into the model's context: results are named but not spelled
+ * out, and lab_operation returns the full submission schemas. Calls are validated against the full schemas.
  */
 
-/** Longest description of a field in a list. */
+/** Longest description of a field in tools/list. */
 const fieldCharacters = 60;
-/** Of an input's schema, what only a check needs. */
+/** Schema keywords that only validation needs. */
 const checks = [
   ...["title", "additionalProperties", "additionalItems", "minItems", "uniqueItems"],
   ...["minLength", "maxLength", "pattern"],
 ];
-/** Bounds this far from 0 only keep numbers finite or whole. */
+/** Bounds this far from 0 are omitted. */
 const farBound = 1_000_000;
 
 type Json = Record<string, unknown>;
 
-/** An input's schema whose fields have neither lengths, patterns nor far bounds, and descriptions of one clause. It is as closed as it was. */
+/** An input schema whose fields have no lengths, patterns and far bounds, and descriptions of one clause. */
 export function brief<S extends TSchema>(schema: S): S {
   const { properties = {}, ...rest } = schema as S & { properties?: Json };
   const fields = Object.entries(properties).map(([name, field]) => [name, trimmed(field)]);
@@ -27,7 +27,7 @@ export function brief<S extends TSchema>(schema: S): S {
 function trimmed(part: unknown): unknown {
   if (Array.isArray(part)) return part.map(trimmed);
   if (typeof part !== "object" || part === null) return part;
-  const kept = Object.entries(part as Json)
+  const rest = Object.entries(part as Json)
     .filter(([name, value]) => !checks.includes(name) && !isFarBound(name, value))
     .map(([name, value]) => {
       // Field names are not keywords: a field may be called maxLength.
@@ -39,10 +39,10 @@ function trimmed(part: unknown): unknown {
       }
       return [name, name === "description" && typeof value === "string" ? clause(value) : trimmed(value)];
     });
-  return asEnum(Object.fromEntries(kept));
+  return asEnum(Object.fromEntries(rest));
 }
 
-/** A choice between constants in its short form. */
+/** A union of constants as an enum. */
 function asEnum({ anyOf, ...rest }: Json): Json {
   const constants = Array.isArray(anyOf) ? anyOf.map((one: Json) => one.const) : [undefined];
   if (constants.includes(undefined)) return anyOf === undefined ? rest : { ...rest, anyOf };
@@ -65,6 +65,6 @@ function clause(text: string): string {
     : `${text.slice(0, end)} …`;
 }
 
-/** That a result holds an object, or a list of them: what its fields are, they say themselves. */
+/** An object, or a list of objects, with unspecified fields. */
 export const anObject: TSchema = Type.Unsafe({ type: "object" });
 export const objects: TSchema = Type.Array(anObject);

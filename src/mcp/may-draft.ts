@@ -2,24 +2,24 @@ import { type ResearchClient, ResearchError, TimeoutError } from "../client/inde
 import { mcpLimits } from "../contracts/mcp.js";
 
 /**
- * Whether save_private_draft is offered: only where the environment allows it and the token may, too, since a host may
- * have set the variable for a token that only reads.
+ * Whether save_private_draft is offered: only if both the environment and the token allow it, since a host may set the
+ * variable for a read-only token.
  * @param allowed the variable's value
- * @param tell hears why there is no such tool although the variable asks for it
+ * @param warn called with the reason if the variable allows it but the token does not
  */
 export async function mayDraft(
   client: Pick<ResearchClient, "maySaveDrafts">,
   allowed: string | undefined,
-  tell: (why: string) => void,
+  warn: (why: string) => void,
 ): Promise<boolean> {
   if (allowed !== "1") return false;
   try {
     const may = await client.maySaveDrafts({ signal: AbortSignal.timeout(mcpLimits.scope_check_ms) });
-    if (!may) tell("the token lacks the scope drafts:write.");
+    if (!may) warn("the token lacks the scope drafts:write.");
     return may;
   } catch (error) {
     const known = error instanceof ResearchError || error instanceof TimeoutError;
-    tell(known ? error.message : "the service did not say what the token may do.");
+    warn(known ? error.message : "the service did not return the token's permissions.");
     return false;
   }
 }

@@ -1,6 +1,6 @@
 import { hiddenCharacters } from "../text/hidden.js";
 
-/** A text in which every character that nobody sees, or that turns others around, is written as `\u{202E}`. */
+/** Escapes invisible and direction-changing characters, as in `\u{202E}`. */
 export function reveal(text: string): string {
   return text.replace(hiddenCharacters, (character) => {
     const code = character.codePointAt(0) as number;
@@ -8,7 +8,7 @@ export function reveal(text: string): string {
   });
 }
 
-/** The same for every string in a JSON value, names of properties included, and how many were written so. */
+/** Escapes every string in a JSON value, including property names, and counts the escaped characters. */
 export function revealAll(value: unknown): { value: unknown; hidden: number } {
   let hidden = 0;
   const walk = (part: unknown): unknown => {

@@ -4,9 +4,9 @@ import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/s
 import { lineOf } from "../text/hidden.js";
 
 /**
- * Speaks MCP over this process's stdin and stdout until the client closes either, or `stopped` resolves.
- * @param factory makes a server for the connection
- * @param protocol where protocol lines go, from claimStdout
+ * Serves MCP over stdin and stdout until the client closes either, or `stopped` resolves.
+ * @param factory creates a server for the connection
+ * @param protocol the output stream from claimStdout
  */
 export async function serveMcp(
   factory: () => McpServer | Promise<McpServer>,
@@ -14,7 +14,9 @@ export async function serveMcp(
   stopped: Promise<unknown>,
 ): Promise<void> {
   if (process.stdin.isTTY) {
-    process.stderr.write("tapline mcp speaks to an agent's host over stdin and stdout; Ctrl-D ends it.\n");
+    process.stderr.write(
+      "tapline mcp is meant to be started by an agent's host, over stdin and stdout; press Ctrl-D to exit.\n",
+    );
   }
   const ended = new Promise<void>((resolve) => {
     for (const event of ["end", "close", "error"]) process.stdin.once(event, () => resolve());
@@ -26,6 +28,6 @@ export async function serveMcp(
   });
   await Promise.race([ended, stopped]);
   await handle.close();
-  // A client that only sent a signal still holds its end of stdin open; that must not keep this process.
+  // A client that only sent a signal still holds stdin open, which would keep this process alive.
   process.stdin.destroy();
 }

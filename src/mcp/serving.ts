@@ -12,7 +12,7 @@ import { anObject, objects } from "./listed.js";
 import { cuts, local, quoted, resultSchema, shown } from "./result.js";
 import { revealAll } from "./reveal.js";
 import { addTool } from "./tool.js";
-import { replace, unlessKept } from "./unless-kept.js";
+import { checkNotTaken, replace } from "./unless-kept.js";
 
 const closed = { additionalProperties: false };
 const Nothing = Type.Object({}, closed);
@@ -29,23 +29,25 @@ const GenerateInput = Type.Object(
       Type.Array(Message, {
         minItems: 1,
         maxItems: 100,
-        description: "A conversation, in the chat template.",
+        description: "A conversation, formatted with the chat template.",
       }),
     ),
     prompt: Type.Optional(
       Type.String({
         minLength: 1,
-        description: "Instead of messages: a raw text that the model goes on with.",
+        description: "Instead of messages: a raw text to continue.",
       }),
     ),
     max_tokens: Type.Optional(
       Type.Integer({ minimum: 1, maximum: mcpLimits.answer_tokens, default: mcpLimits.usual_answer_tokens }),
     ),
     temperature: Type.Optional(
-      Type.Number({ minimum: 0, maximum: 2, description: "0: always the most probable token." }),
+      Type.Number({ minimum: 0, maximum: 2, description: "0 always chooses the most probable token." }),
     ),
     seed: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.seed })),
-    thinking: Type.Optional(Type.Boolean({ description: "Of a chat whose template knows thinking." })),
+    thinking: Type.Optional(
+      Type.Boolean({ description: "For messages, if the chat template supports thinking." }),
+    ),
     tapline: Type.Optional(LiveRequest),
   },
   closed,
@@ -56,27 +58,26 @@ const ProbeInput = Type.Object({ ...ProbeRequest.properties, replace }, closed);
 const Kind = Type.Enum(["vector", "probe"]);
 const LibraryInput = Type.Object(
   { kind: Type.Optional(Kind), name: Type.Optional(Name) },
-  { ...closed, description: "Without both: the list of everything." },
+  { ...closed, description: "Without kind and name: lists everything." },
 );
 const ForgetInput = Type.Object({ kind: Kind, name: Name }, closed);
 
-/** The tools for the model that an inference server holds: looked into, steered, watched. */
+/** Tools for the model of an inference server: inspect, steer, and read it. */
 export function addServingTools(server: McpServer, serving: ServingModel): void {
   addTool(server, {
     name: "serving_capabilities",
-    title: "The model being served",
-    description:
-      "Which model the inference server holds in memory, and whether and how far it can be inspected.",
+    title: "The served model",
+    description: "The model loaded in the inference server, whether it can be inspected, and the limits.",
     input: Nothing,
     output: resultSchema({ capabilities: anObject }),
     call: async (_input, signal) => shown({ capabilities: await serving.capabilities({ signal }) }),
   });
   addTool(server, {
     name: "serving_inspect",
-    title: "Look into the model being served",
+    title: "Inspect the served model",
     description:
-      "Runs a raw prompt (no chat template) through the model in memory: each token's activation norms at the chosen " +
-      "blocks' outputs, and the candidates for the next token. Waits for its turn between two requests.",
+      "Runs a raw prompt (no chat template) through the loaded model: each token's activation norms at the chosen " +
+      "blocks' outputs, and next-token candidates. It is queued between other requests.",
     input: InspectInput,
     output: resultSchema({ capture: anObject }),
     async call({ prompt, layers, max_input_tokens }, signal) {
@@ -87,46 +88,46 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
   });
   addTool(server, {
     name: "serving_generate",
-    title: "Let the model answer, steered and watched",
+    title: "Generate with interventions and readings",
     description:
-      "The served model answers messages or continues a prompt. `tapline` changes and reads it while it writes: " +
-      `\`interventions\` (${liveKinds.join(", ")}; vectors are those that serving_library lists), ` +
+      "The served model answers messages or continues a prompt. `tapline` edits and reads activations during generation: " +
+      `\`interventions\` (${liveKinds.join(", ")}; serving_library lists the vectors), ` +
       "`watch` (norms, lens, probes, projections per token), `stop_when` (a probe's bound), `pair` (also the answer " +
-      "without interventions). The result has each edit's rows and lengths: a mean change of 0 did nothing. To claim an " +
-      "effect, compare with `pair` and with random directions of the same length.",
+      "without interventions). The result reports each edit's positions and size: a mean change of 0 means no effect. To claim an " +
+      "effect, compare with `pair` and with random directions of the same norm.",
     input: GenerateInput,
     output: resultSchema({
       answers: objects,
-      cut: cuts("watch fewer layers, probes or positions, or fewer tokens, for the rest."),
+      cut: cuts("watch fewer layers, probes, positions or tokens to see everything."),
     }),
     call: async (input, signal) => generated(serving, input, signal),
   });
   addTool(server, {
     name: "serving_library",
-    title: "Vectors and probes that requests can name",
+    title: "Saved vectors and probes",
     description:
-      "Lists them, or shows one (`kind` and `name`): layers, length, how well it separates held-out texts (AUROC; " +
-      "`shuffled_separation` is chance), and the model that it belongs to.",
+      "Lists them, or shows one (`kind` and `name`): layers, norm, how well it separates held-out texts (AUROC; " +
+      "`shuffled_separation` is chance), and its model.",
     input: LibraryInput,
     output: resultSchema({
       vectors: Type.Optional(objects),
       probes: Type.Optional(objects),
-      cut: cuts("name one of them to see it whole."),
+      cut: cuts("pass kind and name to see one completely."),
     }),
     call: async (input, signal) => inPart(await library(serving, input, signal)),
   });
   addTool(server, {
     name: "serving_make_vector",
-    title: "Make a direction from texts",
+    title: "Create a direction from texts",
     description:
-      "A direction in the served model, from texts that have something and texts that lack it, saved under a name. " +
-      "Choose texts that differ in this alone: a direction holds every difference. A separation near " +
-      "shuffled_separation means that there is none.",
+      "Creates a direction in the served model from texts with and without some property, and saves it under a name. " +
+      "Choose texts that differ only in this property: a direction captures every difference. A separation near " +
+      "shuffled_separation means that it found nothing.",
     input: VectorInput,
     output: resultSchema({ vector: anObject }),
     destructive: true,
     async call({ replace, ...request }, signal) {
-      await unlessKept("vector", request.name, replace, () => serving.vectors({ signal }));
+      await checkNotTaken("vector", request.name, replace, () => serving.vectors({ signal }));
       return shown({ vector: await serving.makeVector(request, { signal }) });
     },
   });
@@ -134,20 +135,20 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
     name: "serving_make_probe",
     title: "Train a probe on texts",
     description:
-      "A linear probe at one block of the served model: 1 for texts like the positive ones, 0 for the negative; saved " +
-      "under a name, for `watch`, `when` and `stop_when`. Every fifth text is held out; separation is the AUROC there.",
+      "Trains a linear probe at one block of the served model (1: like the positive texts, 0: like the negative) and saves it " +
+      "under a name, for `watch`, `when` and `stop_when`. Every fifth text is held out; separation is the AUROC on those.",
     input: ProbeInput,
     output: resultSchema({ probe: anObject }),
     destructive: true,
     async call({ replace, ...request }, signal) {
-      await unlessKept("probe", request.name, replace, () => serving.probes({ signal }));
+      await checkNotTaken("probe", request.name, replace, () => serving.probes({ signal }));
       return shown({ probe: await serving.makeProbe(request, { signal }) });
     },
   });
   addTool(server, {
     name: "serving_forget",
-    title: "Forget a vector or a probe",
-    description: "Deletes it from the library. Later requests that name it are refused.",
+    title: "Delete a vector or a probe",
+    description: "Deletes it from the library. Later requests that use it are refused.",
     input: ForgetInput,
     output: resultSchema({ forgotten: Type.String() }),
     destructive: true,
@@ -173,10 +174,10 @@ async function generated(
 ) {
   const question = messages ?? prompt;
   if (question === undefined || (messages !== undefined && prompt !== undefined)) {
-    throw new TaplineError("One of messages and prompt is required, and not both.");
+    throw new TaplineError("Pass either messages or prompt, but not both.");
   }
   if (thinking !== undefined && messages === undefined) {
-    throw new TaplineError("thinking belongs to messages: a raw prompt has no chat template.");
+    throw new TaplineError("thinking requires messages: a raw prompt has no chat template.");
   }
   const request = {
     ...asked,
@@ -190,7 +191,7 @@ async function generated(
   return inPart({ answers });
 }
 
-/** A result that says what of it did not fit. */
+/** A result with a list of truncated values. */
 function inPart(data: object) {
   const { value, hidden } = revealAll(data);
   const part = excerpt(value);
@@ -203,7 +204,7 @@ async function library(
   signal: AbortSignal,
 ): Promise<object> {
   if (name !== undefined) {
-    if (kind === undefined) throw new TaplineError("kind is required with name: vector or probe.");
+    if (kind === undefined) throw new TaplineError("name requires kind: vector or probe.");
     return kind === "vector"
       ? { vectors: [await serving.vector(name, { signal })] }
       : { probes: [await serving.probe(name, { signal })] };

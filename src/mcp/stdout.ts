@@ -1,8 +1,8 @@
 import { Writable } from "node:stream";
 
 /**
- * Takes stdout for the protocol: from now on, whatever else writes to it lands on stderr. Called before anything
- * else is loaded, so that no module's greeting reaches the client.
+ * Reserves stdout for the protocol; other output is redirected to stderr. Must be called before other modules are loaded,
+ * so that none of their output reaches the client.
  */
 export function claimStdout(): Writable {
   const write = process.stdout.write;

@@ -14,20 +14,20 @@ export interface Tool<S extends TSchema> {
   title: string;
   description: string;
   input: S;
-  /** The input as a list of tools shows it; unless given, with short descriptions. Calls are checked against `input`. */
+  /** The input schema for tools/list; default: `input` with short descriptions. Calls are validated against `input`. */
   listed?: TSchema;
   output: TSchema;
-  /** Whether it leaves everything as it is; unless given, whatever ends or removes nothing does. */
+  /** Whether it changes nothing; default: not destructive. */
   readOnly?: boolean;
-  /** Whether it ends or removes something. */
+  /** Whether it may stop or delete something. */
   destructive?: boolean;
   /** Whether it reaches beyond this machine. */
   remote?: boolean;
-  /** @param signal ends with the call: cancelled by the client, or the connection closed */
+  /** @param signal aborts if the client cancels the call or the connection closes */
   call(input: Static<S>, signal: AbortSignal): Promise<CallToolResult>;
 }
 
-/** Refuses arguments as the services refuse bodies: the field, what it may be, and what it was. */
+/** Validates arguments with the services' error messages: field, allowed values, actual value. */
 const sentences = (schema: TSchema): jsonSchemaValidator => ({
   getValidator:
     <T>() =>
@@ -42,7 +42,7 @@ const sentences = (schema: TSchema): jsonSchemaValidator => ({
     },
 });
 
-/** Adds a tool to a server. Its failures become results that the model reads; faults go to stderr as well. */
+/** Adds a tool to a server. Errors become results for the model; internal errors also go to stderr. */
 export function addTool<S extends TSchema>(server: McpServer, tool: Tool<S>): void {
   const { destructive = false, readOnly = !destructive, remote = false } = tool;
   server.registerTool(
@@ -70,7 +70,7 @@ export function addTool<S extends TSchema>(server: McpServer, tool: Tool<S>): vo
           );
           return {
             isError: true,
-            content: [{ type: "text", text: `${tool.name} failed by a fault of its own.` }],
+            content: [{ type: "text", text: `${tool.name} failed with an internal error.` }],
           };
         }
       }

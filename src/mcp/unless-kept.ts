@@ -1,7 +1,7 @@
 import Type from "typebox";
 import { TaplineError } from "../client/index.js";
 
-/** A field of tools that keep something under a name. */
+/** A field of tools that save something under a name. */
 export const replace = Type.Optional(
   Type.Boolean({
     default: false,
@@ -9,17 +9,17 @@ export const replace = Type.Optional(
   }),
 );
 
-/** @throws TaplineError where something has the name already and is not to be replaced */
-export async function unlessKept(
+/** @throws TaplineError if the name is taken and `replaced` is not true */
+export async function checkNotTaken(
   kind: "vector" | "probe" | "dictionary" | "lens",
   name: string,
   replaced: boolean | undefined,
   list: () => Promise<ReadonlyArray<{ name: string }>>,
 ): Promise<void> {
   if (replaced === true) return;
-  if ((await list()).some((kept) => kept.name === name)) {
+  if ((await list()).some((stored) => stored.name === name)) {
     throw new TaplineError(
-      `A ${kind} named ${name} exists already; choose another name, or pass replace: true to replace it.`,
+      `A ${kind} named ${name} already exists; choose another name, or pass replace: true to replace it.`,
     );
   }
 }

@@ -5,9 +5,8 @@ import type { HubOptions } from "./hub/index.js";
 import { modelHere } from "./resolve.js";
 
 /**
- * How many blocks a model has, from the head of its file: nothing is loaded, and of a model of the hub nothing else
- * is asked for.
- * @returns undefined for what is neither on this machine nor a hub id, and where the head does not tell
+ * Number of blocks of a model, from its file's header: nothing is loaded, and from the hub only the header is read.
+ * @returns undefined if it is neither on this machine nor a hub id, or the header does not contain it
  * @throws UserError
  */
 export async function blockCount(

@@ -1,23 +1,23 @@
 import { open } from "node:fs/promises";
 import { type ByteSource, GgufHeaderReader } from "../formats/gguf.js";
 
-/** What a GGUF file says about itself before its weights. */
+/** Metadata of a GGUF file. */
 export interface GgufHeader {
   architecture: string;
-  /** Name that its maker gave it; empty where there is none. */
+  /** Name given by its author; may be empty. */
   name: string;
   /** Elements of all tensors in this file. */
   parameters: number;
-  /** Short name of the file type, as in file names: `Q4_K_M`; null where the file does not say. */
+  /** Short name of the file type, as in file names: `Q4_K_M`; null if unknown. */
   quantization: string | null;
-  /** Tokens that the model was trained to attend to. */
+  /** Context length in training, in tokens. */
   context: number | null;
   blocks: number | null;
   /** Hidden size. */
   hidden: number | null;
 }
 
-/** llama.cpp's file types (llama.h, llama_ftype) under the names that files carry. */
+/** llama.cpp's file types (llama.h, llama_ftype) with their names in file names. */
 // biome-ignore format: a table
 const fileTypes: Record<number, string> = {
   0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 7: "Q8_0", 8: "Q5_0", 9: "Q5_1", 10: "Q2_K", 11: "Q3_K_S",
@@ -28,14 +28,14 @@ const fileTypes: Record<number, string> = {
 };
 
 /**
- * Reads the header of a GGUF file, nothing of the weights.
- * @throws FormatError for what is none, or is cut off or damaged within its header
+ * Reads the header of a GGUF file, without the weights.
+ * @throws FormatError if it is not a GGUF file, or its header is truncated or damaged
  */
 export async function readGgufHeader(path: string): Promise<GgufHeader> {
   return fromFile(path, read);
 }
 
-/** Hands a file's bytes to a reader. */
+/** Runs a reader on a file. */
 export async function fromFile<T>(path: string, reader: (source: ByteSource) => Promise<T>): Promise<T> {
   const file = await open(path);
   try {
@@ -50,8 +50,8 @@ export async function fromFile<T>(path: string, reader: (source: ByteSource) => 
 }
 
 /**
- * How many blocks the model of a GGUF has, read no further than that: it stands before the vocabulary.
- * @returns null where the file does not say
+ * Number of blocks of a GGUF model. Reads only up to that field, which comes before the vocabulary.
+ * @returns null if the file does not contain it
  * @throws FormatError as readGgufHeader does
  */
 export async function readBlockCount(source: ByteSource): Promise<number | null> {

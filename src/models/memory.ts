@@ -1,6 +1,6 @@
 import { totalmem } from "node:os";
 
-/** What a model would take on one device, as the addon lays it out; bytes. */
+/** Estimated memory of a model on one device, in bytes. */
 export interface DeviceMemory {
   name: string;
   /** The machine's own memory. */
@@ -13,25 +13,25 @@ export interface DeviceMemory {
 }
 
 export interface MemoryVerdict {
-  /** Bytes that model, context and buffers take. */
+  /** Bytes for model, context and buffers. */
   needed: number;
   free: number;
   total: number;
-  /** `tight`: more than is free now. `no`: more than there is. */
+  /** `tight`: more than is free now. `no`: more than the total. */
   fits: "yes" | "tight" | "no";
-  /** What a person should know, unless it simply fits. */
+  /** Explanation; empty if it fits. */
   sentence: string;
 }
 
-/** Memory of this machine as this process may use it: a container's limit counts. */
+/** Memory available to this process, including a container's limit. */
 export function hostMemory(): { free: number; total: number } {
   const limit = process.constrainedMemory() || Number.POSITIVE_INFINITY;
   return { free: process.availableMemory(), total: Math.min(totalmem(), limit) };
 }
 
 /**
- * Compares what a model takes with what is there, over all devices together: what does not fit on a GPU stays in
- * the machine's memory. Weights are mapped from the file, so that a model which is merely tight works, slowly.
+ * Compares a model's memory with that of all devices together, since layers that do not fit on a GPU stay in host memory.
+ * Weights are memory-mapped, so a tight model still works, but slowly.
  */
 export function judgeMemory(devices: readonly DeviceMemory[], host = hostMemory()): MemoryVerdict {
   const sum = (value: (device: DeviceMemory) => number) =>
@@ -52,11 +52,11 @@ export function judgeMemory(devices: readonly DeviceMemory[], host = hostMemory(
   const sentence =
     fits === "yes"
       ? ""
-      : `The model takes about ${size(needed)} (${breakdown}), and ` +
+      : `The model needs about ${size(needed)} (${breakdown}), but ` +
         (fits === "no"
-          ? `there are ${size(total)} in all; a smaller quantisation, a smaller --ctx-size or --rpc would help, ` +
-            "and --force loads it all the same."
-          : `${size(free)} of ${size(total)} are free: it may be slow or be ended by the system.`);
+          ? `there is only ${size(total)} in total; use a smaller quantization, a smaller --ctx-size or --rpc, ` +
+            "or --force to load it anyway."
+          : `only ${size(free)} of ${size(total)} is free: it may be slow, or the system may kill it.`);
   return { needed, free, total, fits, sentence };
 }
 

@@ -3,7 +3,7 @@ import type { Provenance } from "../contracts/index.js";
 import { version } from "../contracts/version.js";
 import type { ResolvedModel } from "./resolve.js";
 
-/** What was asked, in the caller's words. */
+/** The request, as given by the caller. */
 export interface Asked {
   /** The whole request; its SHA-256 is taken over JSON with sorted keys. */
   config: unknown;
@@ -13,7 +13,7 @@ export interface Asked {
   seed: number;
 }
 
-/** What answered: the loaded model and the addon's backend, as both kinds of service know them. */
+/** The loaded model and the addon's backend. */
 export interface Answered {
   resolved: ResolvedModel;
   info: {
@@ -21,7 +21,7 @@ export interface Answered {
     readonly quantization: string;
     readonly nLayer: number;
     readonly nEmbd: number;
-    /** What holds the blocks, where it is known. */
+    /** Devices that hold the blocks, if known. */
     readonly devices?: ReadonlyArray<{
       readonly name: string;
       readonly description: string;
@@ -41,7 +41,7 @@ export interface Answered {
 }
 
 /**
- * Where a result comes from: what was asked, of which files, with which versions, on which device.
+ * A result's provenance: request, files, versions and device.
  * @param seconds by stage
  */
 export function provenance(
@@ -74,7 +74,7 @@ export function provenance(
   };
 }
 
-/** JSON with sorted keys and no spaces: equal values give equal text. */
+/** JSON with sorted keys and no spaces, so that equal values give equal text. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, entry: unknown) =>
     typeof entry === "object" && entry !== null && !Array.isArray(entry)
@@ -83,7 +83,7 @@ export function canonicalJson(value: unknown): string {
   );
 }
 
-/** Devices with the blocks that they hold. */
+/** Devices and their blocks. */
 function placedText({ devices = [], nLayer }: Answered["info"]): string | undefined {
   if (devices.length === 0) return undefined;
   return devices

@@ -3,37 +3,35 @@ import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../contracts/user-error.js";
 
-/** An rpc-server of llama.cpp, as it was named. */
+/** The address of a llama.cpp rpc-server. */
 export interface RpcServer {
   host: string;
   port: number;
 }
 
-/** What llama.cpp v0.5.0 speaks (ggml-rpc.h); it wants the same major version and no newer minor one. */
+/** Protocol of llama.cpp v0.5.0 (ggml-rpc.h), which requires the same major version and no newer minor one. */
 export const protocol = { major: 7, minor: 0 };
-/** llama.cpp takes no more. */
+/** llama.cpp's limit. */
 const mostServers = 16;
 const helloCommand = 14;
 const capabilityBytes = 24;
 const answerMs = 5000;
 const pollMs = 1000;
 
-/** Reads `host:port,host:port`. @throws UserError */
+/** Parses `host:port,host:port`. @throws UserError */
 export function parseRpcServers(text: string): RpcServer[] {
   const servers = text.split(",").map((part) => {
     const [, host, port] = /^([A-Za-z0-9_.-]+):(\d{1,5})$/.exec(part.trim()) ?? [];
     if (host === undefined || Number(port) < 1 || Number(port) > 65535) {
-      throw new UserError(
-        `"${part.trim()}" is no rpc-server: each is host:port, several with commas between.`,
-      );
+      throw new UserError(`"${part.trim()}" is not a valid rpc-server: use host:port, separated by commas.`);
     }
     return { host, port: Number(port) };
   });
   if (servers.length > mostServers) {
-    throw new UserError(`${servers.length} rpc-servers were named; llama.cpp takes ${mostServers}.`);
+    throw new UserError(`At most ${mostServers} rpc-servers are supported, got ${servers.length}.`);
   }
   if (new Set(servers.map(nameOf)).size < servers.length) {
-    throw new UserError("An rpc-server is named twice; it serves one program at a time.");
+    throw new UserError("An rpc-server is given twice; it serves one program at a time.");
   }
   return servers;
 }
@@ -41,16 +39,16 @@ export function parseRpcServers(text: string): RpcServer[] {
 export const nameOf = ({ host, port }: RpcServer): string => `${host}:${port}`;
 
 /**
- * Greets each server as llama.cpp will, because llama.cpp itself ends the process where it meets a closed door or
- * another version, and waits for ever where the server is busy with somebody else.
- * @returns their addresses for the addon, by number: names could grow too long for it
- * @throws UserError that names the server and what is wrong with it
+ * Performs llama.cpp's handshake with each server first, because llama.cpp aborts the process if the connection is refused
+ * or the version differs, and waits forever if the server is busy.
+ * @returns their numeric addresses for the addon, which limits the length of names
+ * @throws UserError with the server and the problem
  */
 export async function reachRpcServers(servers: readonly RpcServer[]): Promise<string[]> {
   return Promise.all(
     servers.map(async (server) => {
       const { address } = await lookup(server.host, { family: 4 }).catch(() => {
-        throw new UserError(`The rpc-server ${nameOf(server)} has no address: its name is not known.`);
+        throw new UserError(`The rpc-server ${nameOf(server)} does not resolve to an address.`);
       });
       await greet(server, address);
       return `${address}:${server.port}`;
@@ -58,23 +56,23 @@ export async function reachRpcServers(servers: readonly RpcServer[]): Promise<st
   );
 }
 
-/** The same, for as long as it takes. @param onWait called once with what is being waited for */
+/** The same, retrying until all servers are reachable. @param onWait called once with the reason for waiting */
 export async function awaitRpcServers(
   servers: readonly RpcServer[],
   onWait: (sentence: string) => void,
 ): Promise<string[]> {
-  for (let told = false; ; told = true) {
+  for (let waiting = false; ; waiting = true) {
     try {
       return await reachRpcServers(servers);
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
-      if (!told) onWait(`${error.message} The server waits for it.`);
+      if (!waiting) onWait(`${error.message} Waiting for it.`);
       await sleep(pollMs);
     }
   }
 }
 
-/** Those of the servers that cannot be reached now. */
+/** The servers that are unreachable now. */
 export async function lostRpcServers(servers: readonly RpcServer[]): Promise<string[]> {
   const found = await Promise.all(
     servers.map((server) =>
@@ -98,14 +96,14 @@ function greet(server: RpcServer, address: string): Promise<void> {
       fail(
         socket.connecting
           ? "does not answer"
-          : "accepts no more: it serves one program at a time, and another one holds it",
+          : "is busy: it serves one program at a time, and another one is using it",
       ),
     );
     socket.on("error", (error: NodeJS.ErrnoException) =>
       fail(
         error.code === "ECONNREFUSED"
-          ? "is not running: the connection is refused"
-          : `cannot be reached (${error.code ?? error.message})`,
+          ? "is not running (connection refused)"
+          : `is unreachable (${error.code ?? error.message})`,
       ),
     );
     let answer = Buffer.alloc(0);
@@ -114,17 +112,19 @@ function greet(server: RpcServer, address: string): Promise<void> {
       if (answer.length < 12) return;
       const [length, major, minor] = [answer.readBigUInt64LE(0), answer[8] as number, answer[9] as number];
       if (length !== BigInt(4 + capabilityBytes))
-        return fail("speaks another language than llama.cpp's rpc-server");
+        return fail("does not speak the protocol of llama.cpp's rpc-server");
       if (major !== protocol.major || minor > protocol.minor) {
         return fail(
-          `speaks version ${major}.${minor} of the protocol, and this build ${protocol.major}.${protocol.minor}: ` +
+          `speaks protocol version ${major}.${minor}, but this build speaks ${protocol.major}.${protocol.minor}: ` +
             "both need the same llama.cpp (node scripts/build/tools.js rpc-server)",
         );
       }
       socket.destroy();
       resolve();
     });
-    socket.on("end", () => fail("hung up on a greeting: another version, or another program"));
+    socket.on("end", () =>
+      fail("closed the connection during the handshake (another version or another program?)"),
+    );
     const request = Buffer.alloc(9 + capabilityBytes);
     request[0] = helloCommand;
     request.writeBigUInt64LE(BigInt(capabilityBytes), 1);

@@ -1,14 +1,14 @@
 /** The files of one model: one, or the parts of a split set in order. */
 export interface GgufSet {
   files: string[];
-  /** How many parts the names announce. */
+  /** Number of parts according to the file names. */
   parts: number;
 }
 
 // llama.cpp names the parts of a split model <stem>-00001-of-00003.gguf.
 const partName = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/i;
 
-/** Groups file names into models; names that are no `.gguf` are left out. Sorted by name. */
+/** Groups `.gguf` file names into models and ignores other names. Sorted by name. */
 export function groupGgufFiles(names: readonly string[]): GgufSet[] {
   const sets = new Map<string, GgufSet>();
   for (const name of [...names].sort()) {
@@ -22,10 +22,10 @@ export function groupGgufFiles(names: readonly string[]): GgufSet[] {
   return [...sets.values()];
 }
 
-/** So many missing parts are told by name. */
+/** Most missing parts listed by name. */
 const named = 3;
 
-/** The parts that a set announces and does not hold, for a sentence; empty when it is whole. */
+/** The missing parts of a set, for an error message; empty if it is complete. */
 export function missingParts(set: GgufSet): string {
   const part = partName.exec(set.files[0] as string);
   if (part === null) return "";

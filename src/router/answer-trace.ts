@@ -2,14 +2,14 @@ import { StringDecoder } from "node:string_decoder";
 import { limits } from "../contracts/limits.js";
 import type { ExecutionTrace } from "../executions/index.js";
 
-/** So many bytes of a stream are kept before they are read into the record. */
+/** Bytes of a stream that are buffered before they are parsed into the record. */
 const pendingBytes = 65_536;
-/** A whole answer longer than this is not read: no text of the record's length has so much around it. */
+/** Longer non-streamed answers are not recorded. */
 const wholeBytes = 4 * limits.execution_text_bytes;
 
 /**
- * Reads passed-on answers into an execution record. While a stream runs it only keeps a reference to each piece;
- * they are parsed between other work, or when somebody asks for the record.
+ * Records forwarded answers in an execution record. While a stream runs, it only keeps references to the chunks; they are
+ * parsed in idle moments, or when the record is requested.
  */
 export class AnswerTrace {
   readonly #trace: ExecutionTrace;
@@ -32,14 +32,14 @@ export class AnswerTrace {
     else if (/\bjson\b/.test(contentType)) this.#kind = "whole";
   }
 
-  /** A piece of it was passed on. */
+  /** A chunk was forwarded. */
   passed(chunk: Buffer): void {
     if (this.#trace.id === null || this.#kind === "none") return;
     this.#bytes += chunk.length;
     if (this.#kind === "whole" && this.#bytes > wholeBytes) {
       this.#kind = "none";
       this.#chunks = [];
-      this.#trace.lifecycle(`an answer of more than ${wholeBytes} bytes, which is not kept`);
+      this.#trace.lifecycle(`the answer has more than ${wholeBytes} bytes and is not recorded`);
       return;
     }
     this.#chunks.push(chunk);
@@ -50,7 +50,7 @@ export class AnswerTrace {
     }
   }
 
-  /** A whole answer is all there. */
+  /** A non-streamed answer is complete. */
   ended(): void {
     if (this.#kind !== "whole") return;
     const body = Buffer.concat(this.#chunks).toString();

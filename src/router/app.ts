@@ -17,8 +17,8 @@ import {
   underPath,
 } from "../http/index.js";
 import type { ModelObject } from "./backend.js";
-import { cameBack, notServed, unavailable } from "./forward.js";
-import { isComingBack, withVia } from "./headers.js";
+import { notServed, routingLoop, unavailable } from "./forward.js";
+import { isLoop, withVia } from "./headers.js";
 import { pick } from "./pick.js";
 import type { RouterService } from "./service.js";
 
@@ -26,8 +26,8 @@ const shared = underPath("/v1");
 const open = underPath("/health");
 
 /**
- * The router's application, but for what is forwarded. /v1 is for everybody who reaches the port; everything
- * else answers programs on this machine only. Where there is a key, all but /health asks for it.
+ * The router's application, except forwarding. /v1 is open to everyone who can reach the port; everything else is for
+ * programs on this machine. If there is a key, all paths except /health require it.
  */
 export function routerApp(service: RouterService, log: (line: string) => void): Koa {
   return createApp({
@@ -50,8 +50,11 @@ function greeting({ backends }: RouterService): FrontPage {
     what: "One address in front of several servers of language models.",
     state: `${healthy} of ${backends.length} backends ${backends.length === 1 ? "is" : "are"} healthy.`,
     endpoints: [
-      ["POST /v1/chat/completions", "goes to a backend that serves the model; so do the other paths of /v1"],
-      ["GET /v1/models", "what the backends serve"],
+      [
+        "POST /v1/chat/completions",
+        "forwarded to a backend that serves the model, like the other paths of /v1",
+      ],
+      ["GET /v1/models", "models served by the backends"],
       ["GET /health", "whether any backend is healthy"],
       ["GET /stats", "each backend's state and counts"],
     ],
@@ -60,7 +63,7 @@ function greeting({ backends }: RouterService): FrontPage {
   };
 }
 
-const unlisted = "the router has no description of its own: what it forwards is the backends'";
+const unlisted = "the router has no OpenAPI document: the forwarded endpoints are the backends'";
 
 const routerEndpoints: readonly Endpoint<RouterService>[] = [
   {
@@ -81,13 +84,13 @@ const routerEndpoints: readonly Endpoint<RouterService>[] = [
   ...llamaServerPaths.told.map((path) => ({
     at: `GET ${path}` as const,
     unlisted,
-    answer: (service: RouterService, ctx: RouteContext) => told(service, ctx, path),
+    answer: (service: RouterService, ctx: RouteContext) => statusPage(service, ctx, path),
   })),
   { at: "GET /health", also: ["/v1/health"], unlisted, answer: health },
   { at: "GET /stats", unlisted, answer: (service) => service.report() },
 ];
 
-/** What the healthy backends serve, each id once, and the id that leaves the choice to the router. */
+/** Models of the healthy backends, each id once, and the id that lets the router choose. */
 function modelsOf(service: RouterService): ModelObject[] {
   const auto = { id: autoModel, object: "model", created: service.startedAt, owned_by: "tapline" };
   const models = new Map<string, ModelObject>([[autoModel, auto]]);
@@ -98,19 +101,19 @@ function modelsOf(service: RouterService): ModelObject[] {
   return [...models.values()];
 }
 
-/** What one server tells of itself, as llama-server's clients ask: of a backend that serves `?model=ID`. */
-async function told(service: RouterService, ctx: RouteContext, path: string): Promise<void> {
-  if (isComingBack(ctx.req, service.via)) throw cameBack();
+/** Forwards llama-server's status pages, from a backend that serves `?model=ID`. */
+async function statusPage(service: RouterService, ctx: RouteContext, path: string): Promise<void> {
+  if (isLoop(ctx.req, service.via)) throw routingLoop();
   const { model } = ctx.query;
   const wanted = typeof model === "string" && model !== autoModel ? model : null;
   const backend = pick(service.backends, wanted, new Set(), performance.now());
   if (backend === null) throw unavailable(service, wanted);
   const { status, body } = await service.health
-    .told(backend, path, withVia(ctx.get("X-Tapline-Route"), service.via))
+    .statusPage(backend, path, withVia(ctx.get("X-Tapline-Route"), service.via))
     .catch((error: Error) => {
-      throw new HttpError(502, `${backend.url} does not tell its ${path}: ${error.message}.`);
+      throw new HttpError(502, `${backend.url} did not return ${path}: ${error.message}.`);
     });
-  if (body === undefined) throw new HttpError(502, `${backend.url} answers ${status}, without JSON.`);
+  if (body === undefined) throw new HttpError(502, `${backend.url} answered ${status} without JSON.`);
   ctx.status = status;
   ctx.body = body;
 }

@@ -9,14 +9,14 @@ export interface BackendAnswer {
   body: unknown;
 }
 
-/** A backend that did not answer in time: it may be frozen. */
+/** A backend did not answer in time; it may be frozen. */
 export class Silence extends Error {
   override name = "Silence";
 }
 
 /**
- * Asks a backend about itself, on a connection of its own: that proves that it still accepts some.
- * @throws Silence when the whole answer did not arrive in time, or the connection's error
+ * Requests a status page of a backend, on a new connection to prove that it still accepts connections.
+ * @throws Silence if the whole answer did not arrive in time, or the connection's error
  */
 export function ask(
   url: string,
@@ -34,7 +34,7 @@ export function ask(
       readAnswer(response).then(resolve, reject).finally(settled);
     });
     const settled = afterRunning(timeoutMs, () => {
-      reject(new Silence("it does not answer"));
+      reject(new Silence("timeout"));
       request.destroy();
     });
     request.on("error", (error) => {
@@ -45,13 +45,13 @@ export function ask(
   });
 }
 
-/** How finely the time of a wait is told. */
+/** Number of ticks per timeout. */
 const slices = 20;
 
 /**
- * Calls `over` after so many milliseconds in which this process ran: one that stood still, suspended or on a machine
- * with too much to do, has not listened meanwhile, and the answer may lie there unread.
- * @returns what ends the wait
+ * Calls `over` after `ms` milliseconds of running time: while this process was suspended or starved, an answer may have
+ * arrived that it could not read.
+ * @returns a function that cancels the timeout
  */
 function afterRunning(ms: number, over: () => void): () => void {
   let left = slices;

@@ -4,11 +4,11 @@ import { framesItself } from "../http/index.js";
 import type { Backend } from "./backend.js";
 import { answerHeaders } from "./headers.js";
 
-/** Answers that say "not now" or "not here": another backend may say something else. 508 is a router in a circle. */
+/** Statuses after which another backend may succeed. 508 means a routing loop. */
 const notNow = new Set([429, 502, 503, 504, 508]);
-/** Of such an answer's body, what is kept in case every backend says the same. */
+/** Bytes of such an answer that are kept in case every backend refuses. */
 const refusalBytes = 65_536;
-/** Pieces up to this size go out as one string: copying them costs less than writing them apart. */
+/** Chunks up to this size are sent as one string: copying costs less than separate writes. */
 const oneString = 16_384;
 
 export interface Refusal {
@@ -17,34 +17,34 @@ export interface Refusal {
   body: Buffer;
 }
 
-/** How one try ended; of all these only `answered` and `cut` have sent anything to the client. */
+/** How an attempt ended. Only `answered` and `cut` have sent anything to the client. */
 export type AttemptEnd =
-  /** The whole answer was passed on. */
+  /** The whole answer was forwarded. */
   | { kind: "answered"; status: number }
-  /** It broke behind its first byte. */
+  /** The connection broke after the first byte of the answer. */
   | { kind: "cut"; sentence: string }
-  /** No connection: the request never got there. */
+  /** Connecting failed, so the backend did not get the request. */
   | { kind: "unreached"; sentence: string }
-  /** The connection ended before the first byte of an answer; `head` says whether its head was there. */
+  /** The connection ended before the first byte of the answer's body; `head`: whether its headers had arrived. */
   | { kind: "broken"; sentence: string; head: boolean }
-  /** Given up before the first byte, because the backend's health check failed. */
+  /** Abandoned before the first byte, because the backend's health check failed. */
   | { kind: "abandoned" }
   | { kind: "refused"; refusal: Refusal }
-  /** The request itself cannot be sent on. */
+  /** The request itself cannot be forwarded. */
   | { kind: "unsendable"; sentence: string }
-  /** The client went away. */
+  /** The client disconnected. */
   | { kind: "gone" };
 
 export interface AttemptWatcher {
-  /** The first byte of the answer is about to be passed on. */
+  /** The first byte of the answer is about to be forwarded. */
   started(status: number, contentType: string): void;
-  /** A piece of the answer has just been passed on. */
+  /** A chunk of the answer was just forwarded. */
   passed(chunk: Buffer): void;
 }
 
 /**
- * One try of a request at one backend. Once the first byte of an answer is there, the client's response belongs to
- * this try alone: bytes go through as they come, and the backend is read only as fast as the client reads.
+ * One attempt to send a request to one backend. After the first byte of an answer, the response belongs to this attempt:
+ * bytes are forwarded as they arrive, and the backend is read only as fast as the client reads.
  */
 export class Attempt implements Dispatcher.DispatchHandler {
   readonly #backend: Backend;
@@ -59,7 +59,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #statusText = "";
   #refusal: Buffer[] | null = null;
   #refusalLength = 0;
-  /** Whether it writes the chunks of the transfer coding itself. */
+  /** Whether it frames the chunked transfer coding itself. */
   #framed = false;
 
   private constructor(
@@ -98,21 +98,20 @@ export class Attempt implements Dispatcher.DispatchHandler {
     });
   }
 
-  /** Gives the backend up if nothing of its answer was passed on yet. */
+  /** Abandons the backend if nothing of its answer was forwarded yet. */
   abandon(): void {
     if (!this.#committed) this.#end({ kind: "abandoned" });
   }
 
-  /** Gives an answer up in its middle, unless it is the client who does not read. */
+  /** Also abandons a partly forwarded answer, unless the client is the one not reading. */
   giveUp(): void {
-    if (this.#committed && !this.#response.writableNeedDrain)
-      this.#cut("its backend does not answer any more");
+    if (this.#committed && !this.#response.writableNeedDrain) this.#cut("its backend stopped responding");
     else this.abandon();
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    if (this.#ended) controller.abort(new Error("given up"));
+    if (this.#ended) controller.abort(new Error("abandoned"));
   }
 
   onResponseStart(
@@ -129,7 +128,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    // An empty piece would be written as the last one of the transfer coding.
+    // An empty chunk would end the transfer coding.
     if (this.#ended || chunk.length === 0) return;
     this.#backend.lastSeen = performance.now();
     if (this.#refusal !== null) {
@@ -182,9 +181,9 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#framed =
       !known && response.req.httpVersion !== "1.0" && this.#status !== 204 && this.#status !== 304;
     if (this.#framed) headers.push("Transfer-Encoding", "chunked");
-    // Raw pairs keep names, order and repetitions as the backend sent them.
+    // Raw pairs preserve names, order and repetitions.
     response.writeHead(this.#status, this.#statusText, headers);
-    // Its own chunks go out as one string each. Node would write each in four pieces, which costs twice as much.
+    // Write each chunk as one string. Node would write four pieces per chunk, which costs twice as much.
     if (!this.#framed) return;
     response.chunkedEncoding = false;
     framesItself(response);
@@ -202,7 +201,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     return response.write("\r\n", "latin1");
   }
 
-  /** The rest of the answer will not come: only a reset tells a client that what it has is not all. */
+  /** The rest of the answer will not arrive: only a reset shows the client that it is incomplete. */
   #cut(sentence: string): void {
     this.#end({ kind: "cut", sentence });
     this.#response.destroy();
@@ -213,7 +212,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#ended = true;
     this.#backend.attempts.delete(this);
     this.#response.off("close", this.#onClose).off("drain", this.#onDrain);
-    if (end.kind !== "answered" && end.kind !== "refused") this.#controller?.abort(new Error("given up"));
+    if (end.kind !== "answered" && end.kind !== "refused") this.#controller?.abort(new Error("abandoned"));
     this.#settle(end);
   }
 
@@ -227,15 +226,9 @@ function headerOf(headers: readonly string[], wanted: string): string | undefine
   return at === -1 ? undefined : headers[at + 1];
 }
 
-const unreachedCodes = new Set([
-  "ECONNREFUSED",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "ETIMEDOUT",
-  "UND_ERR_CONNECT_TIMEOUT",
-  "UND_ERR_CLOSED",
-  "UND_ERR_DESTROYED",
-  "EMFILE",
-]);
+const unreachedCodes = new Set(
+  (
+    "ECONNREFUSED EHOSTUNREACH ENETUNREACH ENOTFOUND EAI_AGAIN ETIMEDOUT EMFILE " +
+    "UND_ERR_CONNECT_TIMEOUT UND_ERR_CLOSED UND_ERR_DESTROYED"
+  ).split(" "),
+);

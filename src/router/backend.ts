@@ -2,35 +2,35 @@ import { Pool } from "undici";
 import type { BackendConfig, BackendStats } from "../contracts/router.js";
 import { isLoopback } from "../http/index.js";
 
-/** How many requests a server generates at once that does not tell: what most start with. */
+/** Assumed number of slots for servers that do not report it: the usual default. */
 const usualSlots = 4;
-/** A measured time loses half its weight in so many milliseconds, so that a slow backend is tried again. */
+/** Half-life of a measured time, so that a slow backend is tried again. */
 const halfLifeMs = 30_000;
-/** Shorter than any server's, so that the router ends an idle connection first. */
+/** Shorter than any server's, so that the router closes idle connections first. */
 const keepAliveMs = 4000;
 const connectMs = 3000;
 
-/** A model as a backend lists it. */
+/** A model as listed by a backend. */
 export type ModelObject = { id: string } & Record<string, unknown>;
 
-/** One server behind the router: its connections, what it serves, how it is, what it has to do. */
+/** One server behind the router: its connections, models, health and load. */
 export class Backend {
   readonly url: string;
-  /** What stands before /v1 in its paths. */
+  /** Path prefix before /v1. */
   readonly prefix: string;
   readonly pool: Pool;
-  /** For requests that need a connection of their own. */
+  /** For requests that need a new connection. */
   readonly fresh: Pool;
-  /** Requests that are there, each of which can be given up before its first byte, or in the middle, too. */
+  /** Running requests, which can be abandoned before the first byte or in the middle. */
   readonly attempts = new Set<{ abandon(): void; giveUp(): void }>();
   config: BackendConfig;
-  /** Set once it was taken out of the configuration: what runs there goes on. */
+  /** Set when it was removed from the configuration; running requests continue. */
   retired = false;
 
   state: BackendStats["state"] = "starting";
-  /** Counts its recoveries: who saw it fail before the last one has nothing to say about it now. */
+  /** Number of recoveries, to ignore failures of requests from before the last one. */
   epoch = 0;
-  /** Failures in a row; the first answer ends them. */
+  /** Consecutive failures; an answer resets them. */
   failures = 0;
   timesAside = 0;
   lastError: string | null = null;
@@ -42,19 +42,19 @@ export class Backend {
   checking: Promise<boolean> | undefined;
 
   models: ModelObject[] = [];
-  /** What models are called, however they are asked for, and their ids. */
+  /** Ids of models by all their names. */
   names = new Map<string, string>();
   listedAt = Number.NEGATIVE_INFINITY;
-  /** Which pages it is asked for: not again for what it does not have. */
+  /** Which pages to request: not those that it does not have. */
   pages = { health: true, stats: true };
-  /** Slots that it told of. */
-  toldSlots: number | null = null;
+  /** Number of slots that it reported. */
+  reportedSlots: number | null = null;
   elsewhere = 0;
   requests = 0;
   lastPicked = 0;
   #firstToken: { ms: number; at: number } | null = null;
 
-  /** Whether it is a tapline server on this machine, which may be asked to open its model. */
+  /** Whether it is a tapline server on this machine, which accepts requests with interventions. */
   get opensModels(): boolean {
     const host = new URL(this.url).hostname.replace(/^\[|\]$/g, "");
     return (
@@ -69,7 +69,7 @@ export class Backend {
     this.prefix = pathname === "/" ? "" : pathname;
     const options = {
       connections: null,
-      // What a stream may take is not the router's to say; whether the backend lives, its health tells.
+      // Streams may take any time; health checks detect dead backends.
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: keepAliveMs,
@@ -80,15 +80,15 @@ export class Backend {
   }
 
   get slots(): number {
-    return this.config.slots ?? this.toldSlots ?? usualSlots;
+    return this.config.slots ?? this.reportedSlots ?? usualSlots;
   }
 
-  /** Requests there for each that it can generate at once. */
+  /** Requests per slot. */
   get load(): number {
     return (this.attempts.size + this.elsewhere) / this.slots;
   }
 
-  /** Whether it has told which models it serves. */
+  /** Whether its models are known. */
   get listed(): boolean {
     return this.listedAt > 0;
   }
@@ -98,7 +98,7 @@ export class Backend {
     this.listedAt = now;
     this.names = new Map();
     for (const { id, aliases } of models) {
-      // Ollama takes a name without its tag for the latest one; llama-server lists other names.
+      // Ollama accepts names without the tag :latest; llama-server lists aliases.
       if (id.endsWith(":latest")) this.names.set(id.slice(0, -":latest".length), id);
       for (const alias of Array.isArray(aliases) ? aliases : []) {
         if (typeof alias === "string") this.names.set(alias, id);
@@ -107,25 +107,25 @@ export class Backend {
     for (const { id } of models) this.names.set(id, id);
   }
 
-  /** The id under which it serves what was asked for; null where it does not. */
+  /** Its id for the requested model; null if it does not serve it. */
   idOf(model: string | null): string | null {
     if (model !== null) return this.names.get(model) ?? null;
     return this.config.model ?? this.models[0]?.id ?? null;
   }
 
-  /** Adds the time to the first token of one stream. */
+  /** Records the time to first token of a stream. */
   measured(ms: number, now: number): void {
     const before = this.#firstToken;
     this.#firstToken = { ms: before === null ? ms : 0.7 * before.ms + 0.3 * ms, at: now };
   }
 
-  /** Expected milliseconds to the first token; zero where nothing recent is known. */
+  /** Expected milliseconds to the first token; 0 without recent measurements. */
   firstTokenMs(now: number): number {
     if (this.#firstToken === null) return 0;
     return this.#firstToken.ms * 2 ** ((this.#firstToken.at - now) / halfLifeMs);
   }
 
-  /** Its part of `GET /stats`. */
+  /** Its entry in `GET /stats`. */
   report(now: number): BackendStats {
     return {
       url: this.url,
@@ -142,14 +142,14 @@ export class Backend {
     };
   }
 
-  /** Lets what runs finish, then ends the connections. */
+  /** Lets running requests finish, then closes the connections. */
   retire(): void {
     this.retired = true;
     void this.pool.close();
     void this.fresh.close();
   }
 
-  /** Ends the connections, whatever they are doing. */
+  /** Closes the connections immediately. */
   async destroy(): Promise<void> {
     await Promise.all([this.pool.destroy(), this.fresh.destroy()]);
   }

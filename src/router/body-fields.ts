@@ -15,8 +15,8 @@ const openBracket = 0x5b;
 const closeBracket = 0x5d;
 
 /**
- * The members of the object that a JSON text is, without parsing what they hold: the rest of a request goes to the
- * backend byte for byte, and judging it is the backend's business. Null where the text is no object.
+ * The members of a JSON object, without parsing their values: the request is forwarded byte for byte, and validating it is
+ * the backend's job. Null if the text is not an object.
  */
 export function membersOf(text: Uint8Array): Member[] | null {
   const members: Member[] = [];
@@ -42,13 +42,13 @@ export function membersOf(text: Uint8Array): Member[] | null {
   }
 }
 
-/** The parsed value of a member; undefined where it is absent or no JSON. The last one counts, as in JSON.parse. */
+/** The parsed value of a member; undefined if absent or not JSON. The last duplicate counts, as in JSON.parse. */
 export function memberValue(text: Uint8Array, members: readonly Member[], name: string): unknown {
   const member = members.findLast((candidate) => candidate.name === name);
   return member === undefined ? undefined : parsed(text, member.start, member.end);
 }
 
-/** The same text with another value for every member of a name, or with that member in front. */
+/** The same text with every member of that name replaced, or with a new first member. */
 export function withString(
   text: Uint8Array,
   members: readonly Member[],
@@ -81,7 +81,7 @@ function skipSpace(text: Uint8Array, from: number): number {
   }
 }
 
-/** Behind the string that begins at `from`; beyond the text where it does not end. */
+/** The position after the string that begins at `from`; beyond the text if it is unterminated. */
 function skipString(text: Uint8Array, from: number): number {
   let at = from + 1;
   while (at < text.length) {
@@ -92,7 +92,7 @@ function skipString(text: Uint8Array, from: number): number {
   return text.length + 1;
 }
 
-/** Behind the value that begins at `from`; `from` itself where there is none. */
+/** The position after the value that begins at `from`; `from` itself if there is none. */
 function skipValue(text: Uint8Array, from: number): number {
   let depth = 0;
   let at = from;

@@ -8,18 +8,18 @@ import { AnswerTrace } from "./answer-trace.js";
 import { Attempt, type AttemptEnd, type Refusal } from "./attempt.js";
 import type { Backend } from "./backend.js";
 import { type Member, membersOf, memberValue, withString } from "./body-fields.js";
-import { isComingBack, requestHeaders } from "./headers.js";
+import { isLoop, requestHeaders } from "./headers.js";
 import { pick } from "./pick.js";
 import type { RouterService } from "./service.js";
 
-/** More tries than any run of bad luck needs; it ends what would go on for ever. */
-const mostTries = 64;
+/** Limit on attempts, to prevent endless retries. */
+const mostAttempts = 64;
 
-/** What a request says about where it can go; everything else in it is the backend's business. */
+/** The parts of a request that affect routing; everything else is up to the backend. */
 interface Ask {
   body: Uint8Array;
   members: Member[];
-  /** The model asked for; null leaves the choice to the router. */
+  /** The requested model; null lets the router choose. */
   model: string | null;
   stream: boolean;
   thinking: boolean | null;
@@ -27,41 +27,45 @@ interface Ask {
   opensModel: boolean;
 }
 
-/** The answer to a request that this router has sent on already. */
-export function cameBack(): HttpError {
-  return new HttpError(508, "The request came back: a backend of this router leads to the router itself.");
+/** The error for a request that this router has already forwarded. */
+export function routingLoop(): HttpError {
+  return new HttpError(508, "Routing loop: a backend of this router leads back to the router itself.");
 }
 
-/** The answer to a request for a model that no backend lists. */
+/** The error for a model that no backend lists. */
 export function notServed(model: string): HttpError {
-  const sentence = `The model ${model.slice(0, 200)} is not served by any backend.`;
+  const sentence = `No backend serves the model ${model.slice(0, 200)}.`;
   return new HttpError(404, sentence, { param: "model", code: "model_not_found" });
 }
 
-/** The answer where no healthy backend serves the model; null: none at all. */
+/** The error if no healthy backend serves the model. @param model null for any model */
 export function unavailable({ backends, health }: RouterService, model: string | null): HttpError {
   const healthy = backends.some(({ state }) => state === "healthy");
-  const nobody = healthy ? "No healthy backend lists a model" : "No backend is healthy";
-  const which = model === null ? nobody : `No backend that serves ${model.slice(0, 200)} is healthy`;
+  const none = healthy ? "No healthy backend lists a model" : "No backend is healthy";
+  const which = model === null ? none : `No backend that serves ${model.slice(0, 200)} is healthy`;
   return new HttpError(503, `${which}; try again later.`, {
     code: "unavailable",
     headers: { "Retry-After": String(health.retryAfterSeconds()) },
   });
 }
 
-/** Answers one request with a backend's answer. */
+/** Forwards a request to a backend and its answer to the client. */
 export async function forward(
   service: RouterService,
   request: IncomingMessage,
   response: ServerResponse,
   path: string,
 ): Promise<void> {
-  if (isComingBack(request, service.via)) throw cameBack();
+  if (isLoop(request, service.via)) throw routingLoop();
   if (service.requests.active >= routerLimits.active) {
-    throw new HttpError(503, `The router is busy: ${service.requests.active} requests are inside already.`, {
-      code: "overloaded",
-      headers: { "Retry-After": "1" },
-    });
+    throw new HttpError(
+      503,
+      `The router is overloaded: ${service.requests.active} requests are already active.`,
+      {
+        code: "overloaded",
+        headers: { "Retry-After": "1" },
+      },
+    );
   }
   const began = performance.now();
   service.requests.total++;
@@ -116,7 +120,7 @@ function readAsk(body: Buffer): Ask {
   };
 }
 
-/** Other servers ignore what they do not know, and so they would a `tapline` object that the router did not find. */
+/** Rejects misspelled `tapline` fields, which other servers would silently ignore. */
 function checkDisguises(body: Uint8Array, members: readonly Member[]): void {
   for (const { name } of members) {
     const fault = disguisedLiveField(name, () => memberValue(body, members, name));
@@ -125,8 +129,8 @@ function checkDisguises(body: Uint8Array, members: readonly Member[]): void {
 }
 
 /**
- * A request with a `tapline` object opens a model: it comes from a program on this machine, and goes to a tapline server
- * on this machine, which could not tell the router's own connection from such a program.
+ * Requests with a `tapline` object may come only from programs on this machine, and go only to tapline servers on this
+ * machine, which cannot distinguish the router's connection from a local program's.
  */
 function checkOpening(request: IncomingMessage, backends: readonly Backend[]): void {
   const fault = localAccessFault(request);
@@ -138,7 +142,7 @@ function checkOpening(request: IncomingMessage, backends: readonly Backend[]): v
   }
 }
 
-/** The way of one request through the backends, until one answers it. */
+/** Tries backends for one request until one answers it. */
 class Forwarding {
   readonly #service: RouterService;
   readonly #request: IncomingMessage;
@@ -171,21 +175,21 @@ class Forwarding {
     if (ask.opensModel) {
       for (const backend of service.backends) if (!backend.opensModels) this.#refusedBy.add(backend);
     }
-    response.on("error", () => {}); // a write that met a closed connection; close says the rest
+    response.on("error", () => {}); // a write to a closed connection; the close event handles it
   }
 
   async run(): Promise<Outcome | "refused"> {
     let deaths = 0;
-    // Who ended a kept connection under the request may only have been about to close it anyway.
+    // A backend that closed a keep-alive connection may just have timed it out, so retry it on a new one.
     let again = null as Backend | null;
-    for (let tries = 0; tries < mostTries; tries++) {
+    for (let tries = 0; tries < mostAttempts; tries++) {
       const known: Backend | null = again?.state === "healthy" && !again.retired ? again : null;
       const fresh = known !== null;
       const backend: Backend | null = known ?? (await this.#choose());
-      // Choosing may have taken seconds, and a response that is closed already tells nobody so again.
+      // Choosing may take seconds; a response that closed meanwhile emits no further event.
       if (this.#response.destroyed) return "cancelled";
       again = null;
-      if (backend === null) return this.#nobody();
+      if (backend === null) return this.#noBackend();
       if (tries > 0) this.#service.requests.retried++;
       const { epoch } = backend;
       const end = await this.#try(backend, fresh);
@@ -197,41 +201,44 @@ class Forwarding {
         case "gone":
           return "cancelled";
         case "cut":
-          this.#service.health.failed(backend, epoch, `an answer broke off: ${end.sentence}`);
-          this.#trace.failed(`${backend.url} broke off: ${end.sentence}`);
+          this.#service.health.failed(backend, epoch, `an answer was cut off: ${end.sentence}`);
+          this.#trace.failed(`${backend.url} cut off its answer: ${end.sentence}`);
           return "failed";
         case "unsendable":
           throw new HttpError(400, `The request cannot be forwarded: ${end.sentence}.`);
         case "refused":
           this.#refusedBy.add(backend);
           this.#refusal = end.refusal;
-          this.#trace.lifecycle(`${backend.url} answers ${end.refusal.status}`);
-          // A tapline server says so of the process that died under the request.
+          this.#trace.lifecycle(`${backend.url} answered ${end.refusal.status}`);
+          // A tapline server answers 502 if its process died during the request.
           if (end.refusal.status === 502) deaths++;
           this.#giveUpAfter(deaths);
           break;
         case "unreached":
         case "broken":
-          this.#trace.lifecycle(`${backend.url} failed before its first byte: ${end.sentence}`);
+          this.#trace.lifecycle(`${backend.url} failed before the first byte: ${end.sentence}`);
           if (end.kind === "broken" && !end.head && !fresh) again = backend;
           else if (!backend.retired) this.#service.health.failed(backend, epoch, end.sentence);
           if (end.kind === "broken") deaths++;
           this.#giveUpAfter(deaths);
           break;
         case "abandoned":
-          this.#trace.lifecycle(`${backend.url} does not answer; it is given up before its first byte`);
+          this.#trace.lifecycle(`${backend.url} does not respond; abandoned before the first byte`);
       }
     }
-    throw new HttpError(502, `No backend answered this request in ${mostTries} tries.`);
+    throw new HttpError(502, `No backend answered this request in ${mostAttempts} attempts.`);
   }
 
-  /** A request under which one backend after the other dies is kept from the rest. */
+  /** Stops retrying a request that seems to crash backends. */
   #giveUpAfter(deaths: number): void {
     if (deaths < routerLimits.deaths) return;
-    throw new HttpError(502, `${deaths} backends in a row ended under this request; it is given up.`);
+    throw new HttpError(
+      502,
+      `${deaths} backends in a row crashed during this request, so it is not retried.`,
+    );
   }
 
-  /** A backend that can take the request now; asks those that are set aside when there is no other. */
+  /** A backend that can take the request now; if there is none, checks backends that were set aside. */
   async #choose(): Promise<Backend | null> {
     const { model } = this.#ask;
     const find = () => pick(this.#service.backends, model, this.#refusedBy, performance.now());
@@ -239,9 +246,9 @@ class Forwarding {
     if (found !== null) return found;
     const might = (backend: Backend) =>
       !this.#refusedBy.has(backend) && (!backend.listed || backend.idOf(model) !== null);
-    if (await this.#service.health.hope(might)) return find();
+    if (await this.#service.health.checkForRequest(might)) return find();
     if (model === null || this.#refusal !== undefined || this.#isListed(model)) return find();
-    // A model may be new since the lists were read.
+    // The model may be newer than the lists.
     await this.#service.health.refresh();
     return find();
   }
@@ -250,7 +257,7 @@ class Forwarding {
     return this.#service.backends.some((backend) => backend.idOf(model) !== null);
   }
 
-  #nobody(): Outcome {
+  #noBackend(): Outcome {
     const { model } = this.#ask;
     if (this.#refusal !== undefined) return this.#passRefusal(this.#refusal);
     const { backends } = this.#service;
@@ -260,7 +267,7 @@ class Forwarding {
     throw unavailable(this.#service, model);
   }
 
-  /** Everybody said "not now": what the last one said is the answer. */
+  /** All backends refused: forwards the last refusal. */
   #passRefusal({ status, headers, body }: Refusal): Outcome {
     const kept = headers.flatMap((name, index) =>
       index % 2 === 1 || /^content-length$/i.test(name) ? [] : [name, headers[index + 1] as string],
@@ -283,7 +290,7 @@ class Forwarding {
     const { apiKey, via } = this.#service;
     const headers = requestHeaders(this.#request, {
       via,
-      // Both were checked: what opens a model here, llama-server's own paths before the request was read.
+      // Access was already checked: here for requests with interventions, in front.ts for llama-server's own paths.
       local: this.#ask.opensModel || !this.#path.startsWith("/v1/"),
       executionId: this.#trace.id,
       apiKey: backend.config.api_key,

@@ -16,8 +16,8 @@ import type { RouterService } from "./service.js";
 const forwarded = new Set<string>(forwardedPaths);
 
 /**
- * Takes the requests that are forwarded before the application sees them: they are nearly all, and a framework's
- * way through middleware costs as much as everything that the router itself does for a request.
+ * Handles forwarded requests before the Koa application: they are nearly all requests, and the middleware costs as much
+ * time as the router's own work.
  */
 export function frontHandler(
   service: RouterService,
@@ -50,7 +50,7 @@ async function answer(
   checkKey: (headers: IncomingHttpHeaders) => void,
 ): Promise<void> {
   const shared = path.startsWith("/v1/");
-  // What lies beside /v1 is for programs on this machine, as everything else that the router answers.
+  // Paths outside /v1 are for programs on this machine only.
   const fault = shared ? sharedAccessFault(request, service.cors) : localAccessFault(request);
   if (fault !== null) throw new HttpError(403, fault);
   checkKey(request.headers);

@@ -1,60 +1,50 @@
 import type { IncomingMessage } from "node:http";
 
-/** Headers of one connection, not of the message that it carries. */
-const hopByHop = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-authenticate",
-  "proxy-authorization",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-]);
-/** The router writes these itself. Without a coding that the client named, answers come plain, and can be recorded. */
-const rewritten = new Set([
-  "host",
-  "content-length",
-  "content-type",
-  "expect",
-  "accept-encoding",
-  "via",
-  "x-tapline-execution-id",
-  "x-tapline-route",
-]);
+/** Hop-by-hop headers, which must not be forwarded. */
+const hopByHop = new Set(
+  (
+    "connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding " +
+    "upgrade"
+  ).split(" "),
+);
+/** Headers that the router sets itself. Without Accept-Encoding, answers are uncompressed and can be recorded. */
+const rewritten = new Set(
+  (
+    "host content-length content-type expect accept-encoding via x-tapline-execution-id " + "x-tapline-route"
+  ).split(" "),
+);
 
 export interface ForwardedHeaders {
-  /** Who the request passes through. */
+  /** This router's entry in Via. */
   via: string;
-  /** Whether the router has checked that the request comes from a program on this machine. */
+  /** Whether the router has verified that the request comes from a program on this machine. */
   local: boolean;
-  /** Id of the router's own record; null leaves the client's header as it is. */
+  /** Id of the router's record; null passes on the client's header. */
   executionId: string | null;
-  /** What the backend asks for. */
+  /** The backend's key. */
   apiKey: string | undefined;
-  /** Whether the client's key is the router's, and nobody else's to see. */
+  /** Whether the client's key is for the router, and must not be forwarded. */
   keyIsOurs: boolean;
 }
 
-/** The routers that a request has passed through: each adds itself, so that none sends on a request twice. */
+/** Lists the routers that a request has passed through, to detect loops. */
 export const routeHeader = "X-Tapline-Route";
 
 /** Whether a request has passed through this router before. */
-export function isComingBack({ headers }: Pick<IncomingMessage, "headers">, own: string): boolean {
+export function isLoop({ headers }: Pick<IncomingMessage, "headers">, own: string): boolean {
   return [headers.via, headers["x-tapline-route"]].flat().some((route) => route?.includes(own));
 }
 
-/** The list of routers and proxies, with one more at its end. */
+/** Appends an entry to a Via list. */
 export function withVia(before: string | undefined, own: string): string {
   return before === undefined || before === "" ? own : `${before}, ${own}`;
 }
 
-/** The headers of a request as a backend gets them, names and values in turn. */
+/** The request headers for a backend: names and values alternate. */
 export function requestHeaders(request: IncomingMessage, own: ForwardedHeaders): string[] {
   const { rawHeaders } = request;
   const named = connectionOptions(request.headers.connection);
-  // The router has read the body as JSON, and some servers refuse what curl calls it (x-www-form-urlencoded).
+  // The body is JSON, but some servers reject curl's default x-www-form-urlencoded.
   const headers: string[] = ["Content-Type", "application/json"];
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = (rawHeaders[index] as string).toLowerCase();
@@ -64,8 +54,8 @@ export function requestHeaders(request: IncomingMessage, own: ForwardedHeaders):
     headers.push(rawHeaders[index] as string, rawHeaders[index + 1] as string);
   }
   if (own.apiKey !== undefined) headers.push("Authorization", `Bearer ${own.apiKey}`);
-  // Via says that the request may come from anywhere, and backends refuse it where they ask for a program on this machine.
-  // Requests that this router has checked itself are sent without it.
+  // Backends reject requests with Via on endpoints for programs on this machine, since they may come from anywhere.
+  // Requests that this router has verified are sent without it.
   if (!own.local) headers.push("Via", withVia(request.headers.via, own.via));
   headers.push(routeHeader, withVia([request.headers["x-tapline-route"]].flat()[0], own.via));
   const executionId = own.executionId ?? request.headers["x-tapline-execution-id"];
@@ -73,7 +63,7 @@ export function requestHeaders(request: IncomingMessage, own: ForwardedHeaders):
   return headers;
 }
 
-/** The headers of a backend's answer as the client gets them, names and values in turn. */
+/** The response headers for the client: names and values alternate. */
 export function answerHeaders(raw: unknown, own: readonly string[]): string[] {
   const pairs = ((raw ?? []) as (Buffer | string)[]).map(text);
   const connection = pairs.findIndex((name, at) => at % 2 === 0 && name.toLowerCase() === "connection");
@@ -89,7 +79,7 @@ export function answerHeaders(raw: unknown, own: readonly string[]): string[] {
   return headers;
 }
 
-/** Further headers that the connection claims for itself. */
+/** Headers that Connection declares as hop-by-hop. */
 function connectionOptions(connection: string | undefined): string[] | undefined {
   if (connection === undefined || /^(keep-alive|close)$/i.test(connection)) return undefined;
   return connection.split(",").map((option) => option.trim().toLowerCase());

@@ -1,24 +1,24 @@
 import { ask, Silence } from "./ask.js";
 import type { Backend, ModelObject } from "./backend.js";
 
-/** When a backend is asked how it is, and for how long it is left alone. In milliseconds. */
+/** Intervals of health checks, in milliseconds. */
 export interface HealthTiming {
-  /** Between two checks of a backend that nothing is heard from, and that has nothing to do. */
+  /** Between checks of a silent backend without requests. */
   idle: number;
-  /** A backend with requests is asked when it was silent for so long. */
+  /** Silence after which a backend with requests is checked. */
   silent: number;
-  /** A check without an answer for so long means that the backend is frozen. */
+  /** Timeout of a check; the backend then counts as frozen. */
   answer: number;
-  /** The second check of a failing backend comes after so long; each further one after twice as long. */
+  /** Delay of the second check of a failing backend; doubles with each further check. */
   firstBackOff: number;
   longestBackOff: number;
-  /** A check that a waiting request asks for comes at the earliest so long after the last. */
+  /** Shortest time between checks for a waiting request. */
   urgent: number;
-  /** A stream is given up when its backend is set aside and was silent for so long. */
+  /** Silence after which streams of a failed backend are abandoned. */
   lost: number;
-  /** Between two looks at what a backend serves and how much others give it to do. */
+  /** Between updates of a backend's models and its load from other clients. */
   news: number;
-  /** A backend that was healthy for so long starts its back-off anew. */
+  /** Time of good health after which the back-off is reset. */
   settled: number;
 }
 
@@ -42,25 +42,25 @@ const tickMs = 100;
 const capacityMs = 1000;
 
 /**
- * Knows which backends can be given work. What requests show counts at once; whether a backend lives is asked at
- * /health (at /v1/models where there is no /health), more often while requests wait there in silence. One that
- * fails is set aside and asked again with exponential back-off, or as soon as a request has nobody else.
+ * Tracks which backends can take requests. Failing requests count immediately; in addition, /health (or /v1/models if
+ * there is no /health) is polled, more often while requests wait in silence. A failing backend is set aside and checked
+ * again with exponential back-off, or when a request has no other backend.
  */
 export class Health {
   readonly #timing: HealthTiming;
-  readonly #tell: (event: HealthEvent) => void;
+  readonly #notify: (event: HealthEvent) => void;
   readonly #tick: NodeJS.Timeout;
   readonly #ended = new AbortController();
   #backends: readonly Backend[] = [];
 
-  constructor(timing: HealthTiming, tell: (event: HealthEvent) => void) {
+  constructor(timing: HealthTiming, notify: (event: HealthEvent) => void) {
     this.#timing = timing;
-    this.#tell = tell;
+    this.#notify = notify;
     this.#tick = setInterval(() => this.#look(), tickMs);
     this.#tick.unref();
   }
 
-  /** From now on these are looked after; resolves when each was asked once. */
+  /** Starts monitoring backends; resolves when each new one was checked once. */
   async watch(backends: readonly Backend[]): Promise<void> {
     this.#backends = backends;
     await Promise.all(backends.filter(({ state }) => state === "starting").map((one) => this.check(one)));
@@ -71,7 +71,7 @@ export class Health {
     this.#ended.abort();
   }
 
-  /** A request failed at a backend, before or within its answer. `epoch` is that of the backend when it began. */
+  /** A request to a backend failed. `epoch` is the backend's epoch when the request began. */
   failed(backend: Backend, epoch: number, sentence: string): void {
     if (backend.epoch !== epoch || backend.state !== "healthy") return;
     this.#setAside(backend, sentence);
@@ -82,15 +82,15 @@ export class Health {
     backend.failures = 0;
   }
 
-  /** Seconds until the next of them is asked again: what a client is told to wait. */
+  /** Seconds until the next check, for Retry-After. */
   retryAfterSeconds(): number {
     const now = performance.now();
     const next = Math.min(...this.#backends.map(({ nextCheck }) => nextCheck));
     return Math.min(30, Math.max(1, Math.ceil((next - now) / 1000)));
   }
 
-  /** Asks those that might serve a request for which there is nobody; whether one of them can take it now. */
-  async hope(might: (backend: Backend) => boolean): Promise<boolean> {
+  /** Checks unhealthy backends for a request that no healthy one can take. Returns whether one is healthy now. */
+  async checkForRequest(might: (backend: Backend) => boolean): Promise<boolean> {
     const hopeful = this.#backends.filter((backend) => backend.state !== "healthy" && might(backend));
     let open = hopeful.length;
     if (open === 0) return false;
@@ -100,7 +100,7 @@ export class Health {
         settled = true;
         resolve(healthy);
       };
-      // While a frozen one keeps everybody waiting, another may come back: those that said no are asked again.
+      // Keep checking failed backends while a frozen one delays the result, since one may recover meanwhile.
       const askOn = async (backend: Backend) => {
         for (let round = 0; !settled; round++) {
           if (await this.#askUrgently(backend)) settle(true);
@@ -112,14 +112,14 @@ export class Health {
   }
 
   async #askUrgently(backend: Backend): Promise<boolean> {
-    // The check that is under way may have begun before the backend came back: one failure is not the last word.
+    // A check in progress may have begun before the backend recovered, so one failure is not conclusive.
     if (backend.checking !== undefined && (await backend.checking)) return true;
     const wait = backend.lastCheckEnded + this.#timing.urgent - performance.now();
     if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
     return backend.state === "healthy" || this.check(backend);
   }
 
-  /** Reads again what the healthy ones serve, where that is older than a second. */
+  /** Refreshes model lists of healthy backends that are older than a second. */
   async refresh(): Promise<void> {
     const old = performance.now() - 1000;
     const due = this.#backends.filter(({ state, listedAt }) => state === "healthy" && listedAt < old);
@@ -131,7 +131,7 @@ export class Health {
     );
   }
 
-  /** Asks a backend how it is. Whoever asks meanwhile shares the answer. */
+  /** Checks a backend; concurrent calls share the result. */
   check(backend: Backend): Promise<boolean> {
     backend.checking ??= this.#check(backend).finally(() => {
       backend.checking = undefined;
@@ -167,7 +167,7 @@ export class Health {
       }
     } catch (error) {
       if (this.#ended.signal.aborted || backend.retired) return false;
-      // On a busy machine a check may starve while the backend's streams show that it lives.
+      // On a busy machine a check may time out although streams show that the backend is alive.
       if (error instanceof Silence && backend.state === "healthy" && backend.lastSeen > began) return true;
       this.#checkFailed(backend, sentenceOf(error));
       return false;
@@ -181,12 +181,12 @@ export class Health {
       backend.state = "healthy";
       backend.healthySince = now;
       backend.epoch++;
-      this.#tell({ event: "healthy", url: backend.url, models: backend.models.map(({ id }) => id) });
+      this.#notify({ event: "healthy", url: backend.url, models: backend.models.map(({ id }) => id) });
     }
     return true;
   }
 
-  /** A failing check, unlike a failing request, says that whatever waits there waits in vain. */
+  /** After a failed check, unlike a failed request, all waiting requests are abandoned. */
   #checkFailed(backend: Backend, sentence: string): void {
     this.#setAside(backend, sentence);
     for (const attempt of backend.attempts) attempt.abandon();
@@ -195,30 +195,30 @@ export class Health {
   #setAside(backend: Backend, sentence: string): void {
     const { firstBackOff, longestBackOff } = this.#timing;
     const known = backend.state === "aside";
-    // Asked before its time, for a request that had nobody else: that does not lengthen its back-off.
+    // An early check, for a waiting request, does not lengthen the back-off.
     if (known && performance.now() < backend.nextCheck) return;
     backend.failures++;
-    // Whoever comes back at this address may be another program.
+    // Another program may come back at this address.
     backend.pages = { health: true, stats: true };
     backend.state = "aside";
     backend.lastError = sentence;
-    // The first failure may be a connection that ended by itself: ask at once.
+    // The first failure may be just a closed connection, so check immediately.
     const wait =
       backend.failures === 1 ? 0 : Math.min(longestBackOff, firstBackOff * 2 ** (backend.failures - 2));
     backend.nextCheck = performance.now() + wait;
     if (known) return;
     backend.timesAside++;
-    this.#tell({ event: "aside", url: backend.url, sentence });
-    // A check that is under way asked before this failure; the next tick asks again.
+    this.#notify({ event: "aside", url: backend.url, sentence });
+    // A check in progress began before this failure; the next tick checks again.
     if (wait === 0 && backend.checking === undefined) void this.check(backend);
   }
 
   async #askHealth(backend: Backend): Promise<void> {
     if (!backend.pages.health) return this.#readModels(backend);
     const { status, body } = await this.#ask(backend, "/health");
-    if (status >= 500 || status === 429) throw new Error(`/health answers ${status}`);
+    if (status >= 500 || status === 429) throw new Error(`/health answered ${status}`);
     if (status === 200 && (body as { error?: unknown } | undefined)?.error === undefined) return;
-    // Some servers have no such page, or not for us, and log each time that somebody asks for it.
+    // Some servers lack this page, or deny it, and log each request for it.
     await this.#readModels(backend);
     backend.pages.health = false;
   }
@@ -226,9 +226,9 @@ export class Health {
   async #readNews(backend: Backend): Promise<void> {
     if (backend.pages.health) await this.#readModels(backend);
     const before = backend.attempts.size;
-    // What it has to do, a busy engine may tell late or never: that is no sign of bad health.
+    // A busy engine may report its load late or never; that does not mean bad health.
     const capacity = await this.#askCapacity(backend).catch(() => null);
-    backend.toldSlots = capacity?.slots ?? backend.toldSlots;
+    backend.reportedSlots = capacity?.slots ?? backend.reportedSlots;
     const own = Math.max(before, backend.attempts.size);
     backend.elsewhere = Math.max(0, (capacity?.active ?? 0) - own);
   }
@@ -236,15 +236,15 @@ export class Health {
   async #readModels(backend: Backend): Promise<void> {
     const { status, body } = await this.#ask(backend, "/v1/models");
     const data = (body as { data?: unknown } | undefined)?.data ?? [];
-    if (status === 401) throw new Error("it asks for an API key");
-    if (status !== 200 || !Array.isArray(data)) throw new Error(`/v1/models answers ${status}`);
+    if (status === 401) throw new Error("it requires an API key");
+    if (status !== 200 || !Array.isArray(data)) throw new Error(`/v1/models answered ${status}`);
     const models = data.filter(
       (model): model is ModelObject => typeof (model as { id?: unknown } | null)?.id === "string",
     );
     backend.setModels(models, performance.now());
   }
 
-  /** How many requests it can generate at once, and has: tapline and its router tell, llama-server the first. */
+  /** Number of slots and active requests. tapline reports both, llama-server only the slots. */
   async #askCapacity(backend: Backend): Promise<{ slots?: number; active?: number } | null> {
     if (!backend.pages.stats) return null;
     const stats = (await this.#ask(backend, "/stats", capacityMs)).body as CapacityAnswer | undefined;
@@ -259,8 +259,8 @@ export class Health {
       : null;
   }
 
-  /** What a backend says of itself at this path, for a client whose request has come by these routers. */
-  told(backend: Backend, path: string, route: string) {
+  /** A backend's status page, requested for a client through the routers in `route`. */
+  statusPage(backend: Backend, path: string, route: string) {
     return ask(backend.url + path, backend.config.api_key, this.#timing.answer, this.#ended.signal, route);
   }
 
@@ -280,12 +280,12 @@ function sentenceOf(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   switch (code) {
     case "ECONNREFUSED":
-      return "nobody listens there";
+      return "nothing listens at this address";
     case "ECONNRESET":
-      return "it ended the connection";
+      return "the connection was closed";
     case "ENOTFOUND":
     case "EAI_AGAIN":
-      return "its name leads nowhere";
+      return "the host name does not resolve";
     default:
       return message;
   }

@@ -9,13 +9,13 @@ export type { HealthEvent, HealthTiming } from "./health.js";
 export type { RouterOptions } from "./service.js";
 
 export interface StartOptions extends RouterOptions {
-  /** Address to bind; loopback unless told otherwise. */
+  /** Address to bind; default: loopback. */
   host?: string;
-  /** 0 takes any free port. */
+  /** 0 chooses a free port. */
   port: number;
-  /** How long running answers may go on when the router ends, in milliseconds. */
+  /** How long running answers may continue on shutdown, in milliseconds. */
   graceMs?: number;
-  /** Receives one line for each fault of the router itself. */
+  /** Receives one line per internal error. */
   log?: (line: string) => void;
 }
 
@@ -23,16 +23,16 @@ export interface Router {
   readonly url: string;
   readonly port: number;
   readonly service: RouterService;
-  /** Puts other backends in place of the present ones; what runs goes on. */
+  /** Replaces the backends; running requests continue. */
   configure(backends: readonly BackendConfig[]): Promise<void>;
-  /** Lets running answers finish for a moment, then ends everything. Idempotent. */
+  /** Waits briefly for running answers, then closes everything. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Idle connections of clients stay open for longer than most clients keep them. */
+/** Longer than most clients keep idle connections. */
 const keepAliveMs = 75_000;
 
-/** Starts a router. It listens at once; the first request waits for the backends' first answers. */
+/** Starts a router. It listens immediately; the first request waits for the first health checks. */
 export async function startRouter(options: StartOptions): Promise<Router> {
   const service = new RouterService(options);
   const log = options.log ?? ((line: string) => void process.stderr.write(`${line}\n`));

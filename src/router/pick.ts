@@ -1,10 +1,10 @@
 import type { Backend } from "./backend.js";
 
 /**
- * The backend for a request: of those that are healthy and serve the model, the one with the least work for each of
- * its slots; among equals the one that was last the quickest with a first token; among those, each in turn.
- * @param model what was asked for; null leaves the choice to the router
- * @param without backends that have refused this request
+ * Chooses the backend for a request: healthy, serves the model, lowest load per slot; ties go to the shortest recent time
+ * to first token, then to the least recently used.
+ * @param model the requested model; null lets the router choose
+ * @param without backends that refused this request
  */
 export function pick(
   backends: readonly Backend[],

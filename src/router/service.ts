@@ -7,21 +7,21 @@ import { Health, type HealthEvent, type HealthTiming, usualTiming } from "./heal
 
 export interface RouterOptions {
   backends: readonly BackendConfig[];
-  /** Key that /v1 asks for. */
+  /** API key required for /v1. */
   apiKey?: string | undefined;
-  /** Origins whose pages may use /v1; none unless told otherwise. */
+  /** Origins whose pages may use /v1; default: none. */
   cors?: readonly string[] | undefined;
   timing?: Partial<HealthTiming>;
   onEvent?: ((event: HealthEvent) => void) | undefined;
 }
 
-/** What the routes of one router share. */
+/** State shared by a router's routes. */
 export class RouterService {
   readonly executions = new ExecutionRecorder();
   readonly health: Health;
   readonly apiKey: string | undefined;
   readonly cors: readonly string[];
-  /** How it signs what it forwards, so that it knows its own requests again. */
+  /** Identifies requests forwarded by this router. */
   readonly via = `1.1 tapline-${randomBytes(8).toString("hex")}`;
   readonly requests = {
     total: 0,
@@ -49,9 +49,9 @@ export class RouterService {
   }
 
   /**
-   * Puts these backends in place of those before: what stays keeps its connections and what is known of it, what
-   * goes gets nothing new and finishes what it has. Resolves when each new one was asked once.
-   * @throws UserError where an address is none or is named twice; then everything stays as it was
+   * Replaces the backends. Remaining ones keep their connections and state; removed ones finish their requests and get no
+   * new ones. Resolves when each new one was checked once.
+   * @throws UserError if an address is invalid or given twice; nothing then changes
    */
   async configure(backends: readonly BackendConfig[]): Promise<void> {
     const configs = checkBackends(backends);
@@ -61,7 +61,7 @@ export class RouterService {
       if (known === undefined) return new Backend(config);
       before.delete(config.url);
       known.config = config;
-      // What kept it aside, a wrong key say, may just have been put right.
+      // The reason for a failure, such as a wrong key, may just have been fixed.
       known.nextCheck = 0;
       return known;
     });
@@ -75,7 +75,7 @@ export class RouterService {
     this.total.add((performance.now() - began) / 1000);
   }
 
-  /** The answer of `GET /stats`. */
+  /** The body of `GET /stats`. */
   report(): RouterStats {
     const now = performance.now();
     return {
@@ -86,7 +86,7 @@ export class RouterService {
     };
   }
 
-  /** Ends checks and connections. Idempotent. */
+  /** Stops checks and closes connections. Idempotent. */
   async close(): Promise<void> {
     this.health.close();
     await Promise.all(this.#backends.map((backend) => backend.destroy()));

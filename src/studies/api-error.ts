@@ -1,6 +1,6 @@
 import { type ErrorCode, errorCodes } from "../contracts/studies/index.js";
 
-/** A refusal of the studies service: a stable code, the sentence a client reads, and the field at fault. */
+/** A refused request: a stable code, the sentence that the client reads, and the invalid field. */
 export class ApiError extends Error {
   override name = "ApiError";
   readonly code: ErrorCode;

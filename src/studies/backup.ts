@@ -27,7 +27,7 @@ import type { Database } from "./store/schema.js";
 import { indexed, listedPackages } from "./store/search-entry.js";
 import { readNow, type Store } from "./store/store.js";
 
-/** In an order in which every row finds what it refers to. Left out: sessions and sign-ins, limits, keys. */
+/** In foreign-key order. Excluded: sessions, sign-ins, limits and keys. */
 const tables = [
   ["accounts", ["id"]],
   ["approvals", ["role", "identity"]],
@@ -48,31 +48,31 @@ const tables = [
 ] as const satisfies [keyof Database, string[]][];
 
 const format = "tapline studies backup 2";
-/** Of the release before handles and moderation: what its rows lack is filled in. */
+/** From the release before handles and moderation; restoring fills in the missing columns. */
 const formerFormat = "tapline studies backup 1";
 const batchSize = 500;
-/** Rows wait to be inserted together until they hold so many bytes of packages. */
+/** Bytes of packages after which a batch of rows is inserted. */
 const batchBytes = 4_000_000;
-/** Studies, each of up to 1 MB, that are indexed together. */
+/** Studies (up to 1 MB each) indexed per batch. */
 const indexBatch = 50;
 
-/** What a backup holds. */
+/** Size of a backup. */
 export interface BackedUp {
   rows: number;
   studies: number;
 }
 
 /**
- * Writes everything but sessions to a compressed file of JSON lines, from one snapshot of the database. The file
- * can be restored into either kind of database.
- * @returns what was written; `unrecorded` says why the audit log does not have it, where it does not
+ * Writes everything except sessions to a gzipped JSON Lines file, from one snapshot of the database. It can be
+ * restored into SQLite or PostgreSQL.
+ * @returns what was written; `unrecorded` is why the audit log lacks the backup, or null
  */
 export async function backUp(store: Store, path: string): Promise<BackedUp & { unrecorded: string | null }> {
-  // Somebody may have named the wrong database; the last good backup must survive that.
+  // The wrong database may have been given; the last good backup must survive that.
   if (existsSync(path) && !(await isThere(store.db.selectFrom("accounts").select("id").limit(1)))) {
-    throw new UserError(`The ${store.name} has no accounts, so its backup does not replace ${path}.`);
+    throw new UserError(`The ${store.name} has no accounts, so ${path} was not replaced.`);
   }
-  // A name of its own, made anew: nobody else's file or link is written to.
+  // A fresh random name, so that no existing file or link is overwritten.
   const partial = `${path}.${randomUUID()}.partial`;
   let rows = 0;
   let studies = 0;
@@ -107,12 +107,12 @@ export async function backUp(store: Store, path: string): Promise<BackedUp & { u
   } catch (error) {
     try {
       rmSync(partial);
-    } catch {} // there may be none
+    } catch {} // it may not exist
     const { code, syscall } = error as NodeJS.ErrnoException;
     if (syscall === undefined) throw error;
-    throw new UserError(`The backup cannot be written to ${path} (${code}); nothing was left there.`);
+    throw new UserError(`Cannot write the backup to ${path} (${code}); the partial file was removed.`);
   }
-  // The file is complete: a database that takes no writes, on a full disk for one, takes nothing away from it.
+  // The backup is complete even if the database accepts no writes, for example on a full disk.
   const unrecorded = await asOperator(store, (trx, now) =>
     audit(trx, now, { actor: "operator", action: "backup", target: basename(path) }),
   ).then(
@@ -126,17 +126,17 @@ export async function backUp(store: Store, path: string): Promise<BackedUp & { u
   return { rows, studies, unrecorded };
 }
 
-/** @throws UserError where there is no file */
+/** @throws UserError if the file does not exist */
 export function checkExists(path: string): void {
-  if (!existsSync(path)) throw new UserError(`There is no file ${path}.`);
+  if (!existsSync(path)) throw new UserError(`${path} does not exist.`);
 }
 
-/** Fills an empty database from a backup, all or nothing. */
+/** Fills an empty database from a backup, in one transaction. */
 export async function restore(store: Store, path: string): Promise<BackedUp> {
   checkExists(path);
   const whole = { rows: 0, studies: 0, ended: false };
   await store.db.transaction().execute(async (trx) => {
-    // Writes first, so that a service on the same file waits.
+    // Write first, so that a service using the same file waits.
     await trx.deleteFrom("counters").execute();
     for (const [table] of tables) {
       if (await isThere(trx.selectFrom(table).select(sql.lit(1).as("one")).limit(1)))
@@ -188,16 +188,18 @@ export async function restore(store: Store, path: string): Promise<BackedUp> {
       unreadable = error;
     });
     await pipeline(file, createGunzip(), noted).catch((error) => {
-      // Whoever stops reading ends the pipeline, which then says only that it was ended.
+      // When the consumer throws, the pipeline reports only that it was closed prematurely.
       const cause = fault ?? error;
       if (cause instanceof UserError) throw cause;
-      if (unreadable !== undefined) throw new UserError(`${path} cannot be read (${unreadable.code}).`);
+      if (unreadable !== undefined) throw new UserError(`Cannot read ${path} (${unreadable.code}).`);
       const refused = faultOf(cause);
       if (refused?.ofDatabase)
-        throw new UserError(`The ${store.name} cannot take ${path} (${refused.text}); nothing was restored.`);
+        throw new UserError(
+          `The ${store.name} cannot store ${path} (${refused.text}); nothing was restored.`,
+        );
       throw new UserError(`${path} is damaged (${(cause as Error).message}); nothing was restored.`);
     });
-    if (!whole.ended) throw new UserError(`${path} is cut off; nothing was restored.`);
+    if (!whole.ended) throw new UserError(`${path} is truncated; nothing was restored.`);
     if (former) await completePublicSite(trx);
     await indexStudies(store, trx);
     await findReproductions(trx);
@@ -212,7 +214,7 @@ export async function restore(store: Store, path: string): Promise<BackedUp> {
   return { rows: whole.rows, studies: whole.studies };
 }
 
-/** A new name is on disk once its folder is; where folders cannot be synced, they need not be. */
+/** Makes a rename durable. Platforms that cannot sync folders do not need to. */
 function syncFolder(path: string): void {
   try {
     const folder = openSync(path, "r");
@@ -235,15 +237,15 @@ function isFull(waiting: Waiting, next: string): boolean {
 }
 
 /**
- * After rows came in bulk. PostgreSQL would notice by itself within minutes, and read whole tables for rare words until
- * then; SQLite's plans do not depend on statistics here.
+ * Updates planner statistics after a bulk load. PostgreSQL would do so only within minutes and scan whole tables for
+ * rare words until then; SQLite's plans here do not depend on statistics.
  */
 export async function gatherStatistics(store: Store): Promise<void> {
   if (store.dialect.name !== "postgresql") return;
   await withoutTimeout(store.db, (connection) => sql`vacuum analyze`.execute(connection));
 }
 
-/** Fills the empty full-text index from the current versions. */
+/** Fills the empty full-text index with the current versions. */
 export async function indexStudies(store: Store, trx: Kysely<Database>): Promise<void> {
   async function* batches(): AsyncGenerator<IndexedStudy[]> {
     for (let last = 0, more = true; more; ) {

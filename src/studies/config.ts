@@ -14,37 +14,39 @@ import { databaseUrl } from "./store/location.js";
 const strict = { additionalProperties: false };
 const text = (description: string) => Type.String({ minLength: 1, description });
 
-/** The configuration file of the production form. Secrets come from the environment variables that it names. */
+/** The production configuration file. Secrets come from environment variables. */
 export const StudiesConfig = Type.Object(
   {
     origin: text("Public origin, such as https://studies.example.org."),
-    host: Type.Optional(text("Address to listen on; all of them unless told otherwise.")),
+    host: Type.Optional(text("Address to listen on; default: all addresses with tls, else 127.0.0.1.")),
     port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
-    database: Type.Optional(text("Path of the SQLite file; DATABASE_URL names a PostgreSQL instead.")),
+    database: Type.Optional(text("Path of the SQLite file; set DATABASE_URL to use PostgreSQL instead.")),
     tls: Type.Optional(
       Type.Object(
         { certificate: text("PEM file."), key: text("PEM file.") },
-        { ...strict, description: "Own certificate." },
+        { ...strict, description: "TLS certificate of this service." },
       ),
     ),
     trusted_proxies: Type.Optional(
-      Type.Array(text("IP address of a proxy that ends TLS and sets X-Forwarded-Proto."), { minItems: 1 }),
+      Type.Array(text("IP address of a proxy that terminates TLS and sets X-Forwarded-Proto."), {
+        minItems: 1,
+      }),
     ),
     oidc: Type.Optional(
       Type.Object(
         {
           issuer: text("Issuer URL."),
           client_id: text("Client id."),
-          label: Type.Optional(text("Name on the button.")),
+          label: Type.Optional(text("Label of the sign-in button.")),
         },
         strict,
       ),
     ),
     github: Type.Optional(Type.Object({ client_id: text("Client id of the OAuth app.") }, strict)),
     security_contact: Type.Optional(
-      text("Where to report a vulnerability: an address, or a URL with https: or mailto:."),
+      text("Where to report vulnerabilities: an email address, or an https: or mailto: URL."),
     ),
-    disable_file: Type.Optional(text("While this file exists the API answers 503.")),
+    disable_file: Type.Optional(text("While this file exists, the API answers 503.")),
   },
   { ...strict, title: "StudiesConfig" },
 );
@@ -55,7 +57,7 @@ type Environment = Record<string, string | undefined>;
 /**
  * Reads a configuration file; relative paths in it are relative to its folder.
  * @param env DATABASE_URL, TAPLINE_OIDC_CLIENT_SECRET, TAPLINE_GITHUB_CLIENT_SECRET
- * @throws UserError in one sentence
+ * @throws UserError
  */
 export function readConfig(path: string, env: Environment): StudiesOptions {
   let config: StudiesConfig;
@@ -63,18 +65,18 @@ export function readConfig(path: string, env: Environment): StudiesOptions {
     config = validate(StudiesConfig, JSON.parse(readFileSync(path, "utf8")));
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    if (code?.startsWith("E")) throw new UserError(`The configuration ${path} cannot be read (${code}).`);
-    throw new UserError(`The configuration ${path} cannot be used: ${message}`);
+    if (code?.startsWith("E")) throw new UserError(`Cannot read the configuration ${path} (${code}).`);
+    throw new UserError(`The configuration ${path} is invalid: ${message}`);
   }
   const file = (name: string) => resolve(dirname(path), name);
   const origin = originOf(config.origin);
   if ((config.tls === undefined) === (config.trusted_proxies === undefined)) {
     throw new UserError(
-      "The configuration needs either tls (an own certificate) or trusted_proxies, and not both.",
+      "The configuration needs either tls (a certificate) or trusted_proxies, but not both.",
     );
   }
   for (const address of config.trusted_proxies ?? []) {
-    if (isIP(address) === 0) throw new UserError(`trusted_proxies must be IP addresses; ${address} is none.`);
+    if (isIP(address) === 0) throw new UserError(`trusted_proxies must be IP addresses, got ${address}.`);
   }
   if (config.oidc !== undefined) checkIssuer(config.oidc.issuer);
   const readTls = () => ({
@@ -111,7 +113,9 @@ function metricsTokenOf(env: Environment): string | null {
 function contactOf(given: string): string {
   const url = urlOf(/^[^\s@:/]+@[^\s@:/]+$/.test(given) ? `mailto:${given}` : given);
   if (url?.protocol === "https:" || url?.protocol === "mailto:") return url.href;
-  throw new UserError(`security_contact must be an address, or a URL with https: or mailto:, not ${given}.`);
+  throw new UserError(
+    `security_contact must be an email address, or an https: or mailto: URL, got ${given}.`,
+  );
 }
 
 function urlOf(given: string): URL | undefined {
@@ -121,16 +125,16 @@ function urlOf(given: string): URL | undefined {
 function checkIssuer(given: string): void {
   const url = urlOf(given);
   if (url === undefined)
-    throw new UserError(`oidc.issuer must be a URL such as https://login.example.org, not ${given}.`);
+    throw new UserError(`oidc.issuer must be a URL such as https://login.example.org, got ${given}.`);
   if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback(url)))
-    throw new UserError(`oidc.issuer must be https, or http on this machine, not ${given}.`);
+    throw new UserError(`oidc.issuer must use https, or http on this machine, got ${given}.`);
 }
 
-/** A URL would become a file with that name, password included. */
+/** Rejects URLs, which would create a file named after the URL, password included. */
 function sqlitePath(given: string): string {
   if (/^\s*[a-z][a-z0-9+.-]*:\/\//i.test(given)) {
     throw new UserError(
-      "database must be the path of an SQLite file, not a URL; DATABASE_URL names a PostgreSQL.",
+      "database must be the path of an SQLite file, not a URL; set DATABASE_URL to use PostgreSQL.",
     );
   }
   return given;
@@ -139,9 +143,9 @@ function sqlitePath(given: string): string {
 function originOf(given: string): string {
   const url = urlOf(given);
   if (url === undefined)
-    throw new UserError(`origin must be a URL such as https://studies.example.org, not ${given}.`);
+    throw new UserError(`origin must be a URL such as https://studies.example.org, got ${given}.`);
   if (url.protocol !== "https:" || url.origin !== given.replace(/\/$/, "")) {
-    throw new UserError(`origin must be https, a host and nothing more, not ${given}.`);
+    throw new UserError(`origin must be https:// and a host, without a path, got ${given}.`);
   }
   return url.origin;
 }
@@ -169,6 +173,6 @@ function read(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new UserError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+    throw new UserError(`Cannot read ${path} (${(error as NodeJS.ErrnoException).code}).`);
   }
 }

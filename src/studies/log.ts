@@ -1,20 +1,20 @@
-/** Different faults that are counted at a time. */
+/** Kinds of faults tracked at the same time. */
 const mostKinds = 100;
 
 /**
- * Writes a line. With `kind`, the first of its kind is written and those after it are counted: an outage is a few lines,
- * however many requests it meets.
+ * Writes a line. With `kind`, only the first line of its kind is written and later ones are counted, so that an outage
+ * takes a few lines however many requests fail.
  */
 export type Log = (line: string, kind?: string) => void;
 
 export interface SummarizingLog {
   log: Log;
-  /** Writes what was counted since the last time; to be called every minute, and at the end. */
+  /** Writes the counts since the last call; to be called every minute, and at the end. */
   summarize(): void;
 }
 
 export function summarizing(write: (line: string) => void): SummarizingLog {
-  /** Lines that were held back, by kind: since the last summary, and in all. */
+  /** Suppressed lines by kind: since the last summary, and in total. */
   const kinds = new Map<string, { now: number; all: number; line: string }>();
   return {
     log(line, kind) {
@@ -32,9 +32,9 @@ export function summarizing(write: (line: string) => void): SummarizingLog {
     },
     summarize() {
       for (const [kind, seen] of kinds) {
-        if (seen.now > 0) write(`${seen.now} more since the last line like it; the newest: ${seen.line}`);
+        if (seen.now > 0) write(`repeated ${seen.now} more times; latest: ${seen.line}`);
         else {
-          if (seen.all > 0) write(`over, after ${seen.all + 1} times: ${kind}`);
+          if (seen.all > 0) write(`stopped after ${seen.all + 1} times: ${kind}`);
           kinds.delete(kind);
         }
         seen.now = 0;
@@ -43,7 +43,7 @@ export function summarizing(write: (line: string) => void): SummarizingLog {
   };
 }
 
-/** A line as it is written where nothing else was asked for: with the time, in UTC. */
+/** The default log: standard error, with the UTC time. */
 export function toStandardError(line: string): void {
   process.stderr.write(`${new Date().toISOString()} ${line}\n`);
 }

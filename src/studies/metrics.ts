@@ -1,21 +1,21 @@
-/** Upper bounds of a request's seconds. */
+/** Histogram bucket bounds, in seconds. */
 const bounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 export type Area = "api" | "site" | "machine";
 
 interface Series {
-  /** Requests by the first digit of their status. */
+  /** Requests by the first digit of the status. */
   statuses: Map<number, number>;
   buckets: number[];
   seconds: number;
   count: number;
 }
 
-/** What a process counts of its requests. Labels are words of this program alone: nothing that clients send. */
+/** Request counters of this process. Label values are fixed; clients cannot add any. */
 export class Metrics {
   readonly startedAt = Date.now();
   readonly #areas = new Map<Area, Series>();
-  /** Faults that went into the log. */
+  /** Logged faults. */
   faults = 0;
 
   record(area: Area, status: number, seconds: number): void {
@@ -32,8 +32,8 @@ export class Metrics {
   }
 
   /**
-   * All numbers in Prometheus' text format, version 0.0.4.
-   * @param gauges of the database, by name and help; null where it could not be asked
+   * All metrics in Prometheus text format 0.0.4.
+   * @param gauges of the database; null values (database unavailable) are omitted
    */
   text(gauges: readonly (readonly [name: string, help: string, value: number | null])[]): string {
     const lines: string[] = [];
@@ -42,11 +42,11 @@ export class Metrics {
     };
     const add = (name: string, labels: string, value: number) =>
       lines.push(`tapline_studies_${name}${labels} ${value}`);
-    begin("requests_total", "counter", "Requests by part of the service and class of status.");
+    begin("requests_total", "counter", "Requests by area and status class.");
     for (const [area, { statuses }] of this.#areas)
       for (const [kind, count] of statuses)
         add("requests_total", `{area="${area}",status="${kind}xx"}`, count);
-    begin("request_seconds", "histogram", "Seconds until the answer was ready to be sent.");
+    begin("request_seconds", "histogram", "Seconds until the response was ready.");
     for (const [area, { buckets, seconds, count }] of this.#areas) {
       for (const [place, bound] of bounds.entries())
         add("request_seconds_bucket", `{area="${area}",le="${bound}"}`, buckets[place] as number);
@@ -54,9 +54,9 @@ export class Metrics {
       add("request_seconds_sum", `{area="${area}"}`, seconds);
       add("request_seconds_count", `{area="${area}"}`, count);
     }
-    begin("faults_total", "counter", "Requests that failed inside the service.");
+    begin("faults_total", "counter", "Requests that failed with an internal error.");
     add("faults_total", "", this.faults);
-    begin("start_time_seconds", "gauge", "When this process started, in Unix seconds.");
+    begin("start_time_seconds", "gauge", "Start time of this process, in Unix seconds.");
     add("start_time_seconds", "", this.startedAt / 1000);
     begin("memory_bytes", "gauge", "Resident memory of this process.");
     add("memory_bytes", "", process.memoryUsage.rss());

@@ -5,30 +5,30 @@ import type { Log } from "./log.js";
 import type { Metrics } from "./metrics.js";
 import type { ActivityLog } from "./store/activity.js";
 import { faultOf } from "./store/fault.js";
-import type { Kept } from "./store/kept.js";
 import type { Store } from "./store/store.js";
+import type { VersionedCache } from "./store/versioned-cache.js";
 
-/** What the routes of one running service share. */
+/** State shared by the routes of one running service. */
 export interface Service {
   store: Store;
-  /** Public origin, without a trailing slash. Every absolute address comes from here, none from a Host header. */
+  /** Public origin, without a trailing slash. Absolute URLs are built from it, never from a Host header. */
   origin: string;
-  /** Peers that may say that a request came by HTTPS; null where this process holds the TLS end itself. */
+  /** Proxies whose X-Forwarded-* headers are trusted; null if this process terminates TLS itself. */
   trustedProxies: readonly string[] | null;
-  /** A file whose existence makes the API answer 503. */
+  /** While this file exists, the API answers 503. */
   disableFile: string;
   activity: ActivityLog;
-  /** Pages of the API's list, by the number of the public state. */
-  lists: Kept<Buffer>;
-  /** The website's pages as everybody gets them, the same way. */
-  pages: Kept<PublicPage>;
+  /** Cached pages of the API's list, by generation. */
+  lists: VersionedCache<Buffer>;
+  /** Cached public pages of the website, by generation. */
+  pages: VersionedCache<PublicPage>;
   providers: Providers;
   metrics: Metrics;
-  /** Opens `/metrics`; null where nobody may read it. */
+  /** Required for `/metrics`; null disables that page. */
   metricsToken: string | null;
-  /** Where to report a vulnerability, as a URL; null where no address was given. */
+  /** URL for reporting vulnerabilities; null if not configured. */
   securityContact: string | null;
-  /** Receives lines about faults. */
+  /** Receives log lines about faults. */
   log: Log;
 }
 
@@ -37,8 +37,8 @@ export function isDisabled(service: Service): boolean {
 }
 
 /**
- * A fault in one line: its kind and place, and the request it belongs to. Never its message, which may quote
- * parameters, except where it is a system's or database's code.
+ * Logs a fault in one line: its kind, stack and request. Never its message, which may quote parameters; only error codes
+ * of the system or the database.
  */
 export function logFault(
   service: Pick<Service, "log"> & { metrics?: Metrics },
@@ -49,12 +49,12 @@ export function logFault(
   const { name, code, message, stack } = (error ?? {}) as Partial<Error & { code: unknown }>;
   const known = faultOf(error);
   const fault = known?.text ?? String(code ?? "");
-  // The stack begins with the message, whose own lines may look like places.
+  // The stack begins with the message, whose lines may look like stack frames.
   const [, traced = ""] = (stack ?? "").split(`: ${message}\n`);
   const places = (message === "" ? (stack ?? "") : traced).split("\n").filter((line) => /^\s+at /.test(line));
   const where = places.slice(0, 6).map((line) => line.trim().slice(3));
   const what = `${name ?? typeof error} ${fault}`;
-  // A database that is gone fails every statement of every request; other faults are a line each, with the request's id.
+  // An unavailable database fails every request, so its faults are summarized; others get one line each.
   const kind = known?.ofDatabase ? fault : undefined;
   service.log(`request ${requestId} failed: ${what} at ${where.join(" < ")}`, kind);
 }

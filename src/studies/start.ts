@@ -6,29 +6,29 @@ import { Metrics } from "./metrics.js";
 import type { Service } from "./service.js";
 import { ActivityLog } from "./store/activity.js";
 import { faultOf } from "./store/fault.js";
-import { Kept } from "./store/kept.js";
 import { openStore, type StoreOptions } from "./store/open.js";
 import { cleanUp } from "./store/upkeep.js";
+import { VersionedCache } from "./store/versioned-cache.js";
 
 export interface StudiesOptions {
-  /** Public origin; https. With port 0, a `:0` in it becomes the port taken. */
+  /** Public https origin. With port 0, a `:0` in it is replaced by the actual port. */
   origin: string;
   host: string;
   port: number;
   /** Path of an SQLite file, or a `postgres://` URL. */
   database: string;
   tls: Tls | null;
-  /** Reads certificate and key again: they are renewed while the service runs. */
+  /** Reads certificate and key again, to pick up renewals while the service runs. */
   renewedTls?: () => Tls;
   trustedProxies: readonly string[] | null;
   disableFile: string;
-  /** Opens `/metrics` to callers that send it; nobody otherwise. */
+  /** Token required for `/metrics`; without it that page does not exist. */
   metricsToken?: string | null;
-  /** Where to report a vulnerability, as a URL. */
+  /** URL for reporting vulnerabilities. */
   securityContact?: string | null;
   providers: (origin: string) => Promise<Providers> | Providers;
   store?: StoreOptions;
-  /** Takes the service's log, line by line; standard error, with times, unless told otherwise. */
+  /** Receives the log line by line; default: standard error, with timestamps. */
   log?: (line: string) => void;
 }
 
@@ -36,7 +36,7 @@ export interface RunningStudies {
   readonly service: Service;
   readonly origin: string;
   readonly port: number;
-  /** Takes over certificate and key if their files have changed; done by itself every minute. */
+  /** Reloads certificate and key if their files have changed; also runs every minute. */
   renewTls(): void;
   /** Idempotent. */
   close(): Promise<void>;
@@ -45,7 +45,7 @@ export interface RunningStudies {
 const minuteMs = 60_000;
 const hourMs = 3_600_000;
 
-/** Looks whether certificate and key have changed, and serves with them if they can be used; else the former ones stay. */
+/** Switches to a changed certificate and key if they are usable; otherwise the old ones stay in use. */
 function renewal(
   { tls, renewedTls }: StudiesOptions,
   renew: (tls: Tls) => void,
@@ -60,10 +60,10 @@ function renewal(
       if (now === last) return;
       last = now;
       renew(renewed);
-      log("the TLS certificate was read again");
+      log("reloaded the TLS certificate");
     } catch (error) {
-      // Files are replaced one after the other: half of the change does not fit together, and the next look has both.
-      log(`the TLS certificate cannot be used: ${(error as { code?: string }).code ?? "unreadable"}`);
+      // Certificate and key are replaced one after the other; the next check sees both.
+      log(`the TLS certificate is unusable: ${(error as { code?: string }).code ?? "unreadable"}`);
     }
   };
 }
@@ -79,8 +79,8 @@ export async function startStudies(options: StudiesOptions): Promise<RunningStud
       trustedProxies: options.trustedProxies,
       disableFile: options.disableFile,
       activity: new ActivityLog(store),
-      lists: new Kept(400),
-      pages: new Kept(100),
+      lists: new VersionedCache(400),
+      pages: new VersionedCache(100),
       providers: [],
       metrics: new Metrics(),
       metricsToken: options.metricsToken ?? null,

@@ -1,4 +1,4 @@
-import type { ChatDelta, ToldToken } from "../client/index.js";
+import type { ChatDelta, TokenReport } from "../client/index.js";
 import type { AnswerToken, Candidate, Turn, TurnAnswer } from "./wire.js";
 
 /** Combines the data of one answer's tokens from the stream. */
@@ -47,7 +47,7 @@ export class TokenReader {
   }
 
   /** Which tokens of an event are thinking. */
-  #thinking(tokens: readonly ToldToken[], { content, reasoning }: ChatDelta): boolean[] {
+  #thinking(tokens: readonly TokenReport[], { content, reasoning }: ChatDelta): boolean[] {
     if (this.#raw) {
       return tokens.map(({ token = "" }) => {
         const now = this.#thinks;

@@ -98,7 +98,7 @@ test("a missing model is one sentence, and nothing is written", async () => {
   const run = demo(root, ["--model", "nowhere.gguf"]);
   const { code, stdout, stderr } = await run.ended;
   assert.is(stdout, "");
-  assert.is(stderr, "tapline: There is no model at nowhere.gguf.\n");
+  assert.is(stderr, "tapline: No model found at nowhere.gguf.\n");
   assert.is(code, 1);
   assert.equal(readdirSync(run.folder), ["tmp"]);
   await assertNothingLeft(run);

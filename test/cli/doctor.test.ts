@@ -76,7 +76,7 @@ test("a port that is held, by tapline or by another program; a model, a hub and 
       const [rpc, model] = [of(found, "rpc")[0]!, of(found, "model")[0]!];
       assert.equal([rpc.status, model.status], ["problem", "problem"]);
       assert.match(rpc.finding, "127.0.0.1:1");
-      assert.match(model.finding, "HF_HUB_OFFLINE is set, and a model of owner/none");
+      assert.match(model.finding, "HF_HUB_OFFLINE is set, but a model of owner/none");
       assert.is(model.advice, "Choose another model with --model.");
     }
   }
@@ -108,7 +108,7 @@ test("a hub that does not answer, that asks for a token, and that cannot be aske
     ...{
       check,
       status: "problem",
-      finding: "The hub's token in HF_TOKEN holds a space or an odd character.",
+      finding: "The hub's token in HF_TOKEN contains a space or an invalid character.",
     },
     advice: "Fix the variable.",
   });
@@ -138,7 +138,7 @@ test("a disk, memory and a model that are tight, and those that are too small", 
   assert.equal(states(tight), ["warning", "warning", "warning", "warning"]);
   assert.match(
     of(tight, "model")[0]!.finding,
-    /^The model takes about .* of 4\.0 GB are free: it may be slow/,
+    /^The model needs about .* of 4\.0 GB is free: it may be slow/,
   );
   const small = await looked(200e6 - 512, { available: 1e6, limit: 2e6 });
   assert.equal(states(small), ["problem", "problem", "warning", "problem"]);

@@ -170,7 +170,7 @@ test("what is wrong is one sentence, and its exit code says whose fault it is", 
     [
       ["inspect", "x", "--quiet", "--model", "/nowhere", "--lab", "new"],
       1,
-      /^tapline: There is no model at \/nowhere\.\n$/,
+      /^tapline: No model found at \/nowhere\.\n$/,
     ],
     [["inspect", "x", "--lab", "http://127.0.0.1:1"], 3, /Nothing listens at http:\/\/127\.0\.0\.1:1/],
     [["stats", "--url", "1"], 3, /Nothing listens/],

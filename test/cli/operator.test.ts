@@ -159,13 +159,13 @@ test("commands refuse a missing or foreign database and create nothing", async (
   for (const words of onDatabase) {
     const { code, stdout, stderr } = await command(["studies", ...words, "--data", missing]);
     assert.equal([code, stdout], [1, ""], words.join(" "));
-    assert.match(stderr, `There is no studies database in the SQLite database ${missing}/studies.db`);
+    assert.match(stderr, `The SQLite database ${missing}/studies.db`);
     assert.not(existsSync(missing), words.join(" "));
     for (const content of Object.values(contents)) {
       writeFileSync(join(foreign, "studies.db"), content, "latin1");
       const { code, stderr } = await command(["studies", ...words, "--data", foreign]);
       assert.is(code, 1, words.join(" "));
-      assert.match(stderr, "There is no studies database in the SQLite database ");
+      assert.match(stderr, "The SQLite database ");
       assert.is(readFileSync(join(foreign, "studies.db"), "latin1"), content, "it is as it was");
     }
   }
@@ -188,7 +188,7 @@ test("an empty database does not replace a backup", async () => {
   writeFileSync(backup, "the last good one");
   const { code, stderr } = await command(["studies", "backup", backup, "--data", empty]);
   assert.is(code, 1);
-  assert.match(stderr, `has no accounts, so its backup does not replace ${backup}.`);
+  assert.match(stderr, `has no accounts, so ${backup} was not replaced.`);
   assert.is(readFileSync(backup, "utf8"), "the last good one");
 });
 
@@ -196,7 +196,7 @@ test("restore of a missing backup creates no database", async () => {
   const place = join(folder, "never");
   const { code, stderr } = await command(["studies", "restore", join(folder, "no.gz"), "--data", place]);
   assert.is(code, 1);
-  assert.match(stderr, `There is no file ${join(folder, "no.gz")}.`);
+  assert.match(stderr, `${join(folder, "no.gz")} does not exist.`);
   assert.not(existsSync(place));
 });
 
@@ -228,7 +228,7 @@ test("a DATABASE_URL that is not PostgreSQL's is refused, and its password is no
     process.env.DATABASE_URL = " POSTGRES://u:hunter2@127.0.0.1:1/s\n";
     const { code, stderr } = await command(["studies", "audit"]);
     assert.is(code, 1);
-    assert.match(stderr, "The PostgreSQL database s on 127.0.0.1, port 1 cannot be opened: ECONNREFUSED.");
+    assert.match(stderr, "Cannot open the PostgreSQL database s on 127.0.0.1, port 1: ECONNREFUSED.");
     assert.not.match(stderr, "hunter2");
     // A folder that is named is meant, whatever the environment says.
     assert.is((await command(["studies", "audit", "--data", data])).code, 0);

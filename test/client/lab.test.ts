@@ -151,7 +151,7 @@ test("arrays of float32, float64 and int32 are read in either order, others refu
   assert.equal(numbersOf(columns), [1, 2, 3, 4, 5, 6]);
   assert.throws(
     () => numbersOf(npy("|u1", bytes(Uint8Array.of(1, 2)))),
-    saying("x is not of float32, float64 or int32."),
+    saying("x has an unsupported type: only float32, float64 and int32 are supported."),
   );
 });
 
@@ -197,7 +197,7 @@ test("a refusal without a sentence still says what was asked and answered", asyn
   const service = await scripted((_request, response) => response.writeHead(502).end("<html>"));
   const error = await rejection(new Lab(service.url).health());
   await service.close();
-  assert.is(error.message, "/lab/v1/health was answered with status 502.");
+  assert.is(error.message, "/lab/v1/health returned status 502.");
 });
 
 test("success has a status from 200 to 299", async () => {

@@ -47,7 +47,8 @@ test("a study is read by the address of its page, the newest version or one, wit
 });
 
 test("what is no study's address is refused before anything is asked", async () => {
-  const sentence = "The address of a study is https://…/studies/ID, or …/studies/ID/v/N for one version.";
+  const sentence =
+    "A study's address has the form https://…/studies/ID, or …/studies/ID/v/N for one version.";
   const here = `${service.url}/studies`;
   for (const address of ["", "study", here, `${here}/${id}x`, `${here}/${id}/v/0`, `${here}/${id}/v/x`]) {
     assert.is(await refused(address), sentence, address);
@@ -63,7 +64,7 @@ test("what is no study's address is refused before anything is asked", async () 
 
 test("an answer without its version or checksum, of other bytes or of no study is refused", async () => {
   const address = `${service.url}/studies/${id}`;
-  const without = "The study came without its version and checksum.";
+  const without = "The response lacks the study's version or checksum.";
   const checksum = { "X-Content-SHA256": sha256 };
   for (const headers of [
     {},
@@ -78,15 +79,15 @@ test("an answer without its version or checksum, of other bytes or of no study i
   }
   const version = { "X-Study-Version": "1" };
   reply(200, `${bytes} `, { ...checksum, ...version });
-  assert.match(await refused(address), "do not have the checksum");
+  assert.match(await refused(address), "does not match its checksum");
   const whole = (body: string) =>
     reply(200, body, { ...version, "X-Content-SHA256": createHash("sha256").update(body).digest("hex") });
   whole("{}");
-  assert.match(await refused(address), /^What came is not a study package: .* required/);
+  assert.match(await refused(address), /^The response is not a study package: .* required/);
   whole("<html>");
-  assert.match(await refused(address), /^What came is not a study package: /);
+  assert.match(await refused(address), /^The response is not a study package: /);
   const told: [number, string][] = [
-    [404, "there is no such study"],
+    [404, "no such study"],
     [410, "it was withdrawn or removed"],
     [500, "it refused"],
   ];

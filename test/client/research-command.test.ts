@@ -108,7 +108,7 @@ test("get: one version; what was taken down is told with its reason", async () =
   await service.takeDown(id, "Copied \u001b[2J from a book.");
   const gone = await inProcess(["study", "get", id]);
   assert.is(gone.code, 1);
-  assert.match(gone.stderr, /removed by a moderator on \S+ The reason given: Copied {2}\[2J from a book\.$/m);
+  assert.match(gone.stderr, /removed by a moderator on \S+ Reason: Copied {2}\[2J from a book\.$/m);
 });
 
 test("get: text that would command a terminal is shown, and JSON is exact", async () => {

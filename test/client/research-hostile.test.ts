@@ -84,7 +84,7 @@ test("redirects, to plain HTTP and to another host, are refused before a second 
       assert.instance(error, ResearchError);
       assert.is(
         error.message,
-        `The service answered with a redirect (status ${status}), which is not followed.`,
+        `The service answered with a redirect (status ${status}); redirects are not followed.`,
       );
       assert.is(service.seen.length, 1);
     }
@@ -112,7 +112,7 @@ test("a slow drip ends at the deadline, however steadily it drips", async () => 
   };
   const error = await rejection(client({ timeoutMs: 300 }).listStudies());
   assert.instance(error, TimeoutError);
-  assert.match(error.message, /did not answer completely within 0\.3 s\.$/);
+  assert.match(error.message, /^No complete response from .* within 0\.3 s\.$/);
   service.answer = () => {};
   assert.instance(await rejection(client({ timeoutMs: 100 }).getStudy(id)), TimeoutError);
 });
@@ -150,7 +150,7 @@ test("an answer of as many bytes as are read is read, told or untold, and one by
     };
     assert.is((await client({ maxBytes: body.length }).listStudies()).total, 0);
     const error = await rejection(client({ maxBytes: body.length - 1 }).listStudies());
-    assert.is(error.message, `The answer is larger than ${body.length - 1} bytes; it was not read further.`);
+    assert.is(error.message, `The response is larger than ${body.length - 1} bytes.`);
   }
 });
 
@@ -159,11 +159,11 @@ test("a wrong checksum, or none on a study, is refused", async () => {
   reply(200, body, { "X-Content-SHA256": sha(body) });
   assert.is((await client().getStudy(id)).package.title, envelope.package.title);
   reply(200, body, { "X-Content-SHA256": sha(`${body} `) });
-  assert.match((await rejection(client().getStudy(id))).message, /do not have the checksum/);
+  assert.match((await rejection(client().getStudy(id))).message, /does not match its checksum/);
   reply(200, body, { "X-Content-SHA256": sha(body).toUpperCase() });
-  assert.match((await rejection(client().getStudy(id))).message, /do not have the checksum/);
+  assert.match((await rejection(client().getStudy(id))).message, /does not match its checksum/);
   reply(200, body);
-  assert.is((await rejection(client().getStudy(id))).message, "The study came without its checksum.");
+  assert.is((await rejection(client().getStudy(id))).message, "The response lacks the study's checksum.");
   assert.is(service.seen.length, 4, "nothing was asked twice");
 });
 
@@ -207,14 +207,14 @@ test("a refusal is the service's sentence or one of its status, with the time to
   const said = (error: string, reason?: string) =>
     JSON.stringify({ error, code: "x", request_id: "r", reason });
   const cases: [number, string, Record<string, string>, string][] = [
-    [401, "", {}, "The token was not accepted."],
-    [403, "", {}, "The token may not do this."],
-    [404, "", {}, "There is no such study, or this token may not read it."],
-    [410, "", {}, "This is no longer published."],
+    [401, "", {}, "The token was rejected."],
+    [403, "", {}, "The token lacks permission for this."],
+    [404, "", {}, "No such study, or this token may not read it."],
+    [410, "", {}, "This is no longer available."],
     [429, "", { "Retry-After": "7" }, "A quota is used up. Wait 7 s."],
     [429, said("Too many; wait 7 s."), { "Retry-After": "7" }, "Too many; wait 7 s."],
     [429, said("Too many; wait 70 s."), { "Retry-After": "7" }, "Too many; wait 70 s. Wait 7 s."],
-    [410, said("Removed.", "Copied."), {}, "Removed. The reason given: Copied."],
+    [410, said("Removed.", "Copied."), {}, "Removed. Reason: Copied."],
   ];
   for (const [status, body, headers, message] of cases) {
     reply(status, body, headers);
@@ -366,7 +366,7 @@ test("a draft of other bytes than those sent is told", async () => {
   const created = { id, review_url: `${service.url}/drafts/${id}`, expires_at: null };
   reply(201, JSON.stringify({ ...created, package_sha256: "0".repeat(64) }));
   const error = await rejection(client().savePrivateDraft(samplePackage()));
-  assert.match(error.message, /saved with other bytes/);
+  assert.match(error.message, /saved with different bytes/);
   const largest = Buffer.alloc(1_000_000, " ");
   reply(201, JSON.stringify({ ...created, package_sha256: sha(largest) }));
   assert.is(
@@ -376,7 +376,7 @@ test("a draft of other bytes than those sent is told", async () => {
   );
   service.seen.length = 0;
   const over = await rejection(client().savePrivateDraft(Buffer.alloc(1_000_001, " ")));
-  assert.is(over.message, "A package has at most 1000000 bytes; this one has 1000001.");
+  assert.is(over.message, "A package must have at most 1000000 bytes, got 1000001.");
   assert.equal(service.seen, [], "nothing is sent");
 });
 
@@ -396,7 +396,10 @@ test("an idempotency key is one to two hundred characters that can be seen", asy
   service.seen.length = 0;
   for (const idempotencyKey of ["", " ", "a b", "é", "a\n", "x".repeat(201)]) {
     const error = await rejection(client().savePrivateDraft(bytes, { idempotencyKey }));
-    assert.is(error.message, "An idempotency key is 1 to 200 printable ASCII characters without spaces.");
+    assert.is(
+      error.message,
+      "An idempotency key must be 1 to 200 printable ASCII characters without spaces.",
+    );
   }
   assert.equal(service.seen, []);
 });
@@ -408,7 +411,7 @@ test("a version is a whole number from one on, and nothing else becomes a path",
   assert.is(service.seen[0]?.line, `GET /api/v1/studies/${id}/versions/1`);
   for (const version of [0, -1, 1.5, Number.NaN, 2 ** 53]) {
     const error = await rejection(client().getStudy(id, { version }));
-    assert.is(error.message, `A version is a whole number from 1 on; this is ${version}.`);
+    assert.is(error.message, `version must be an integer of at least 1, got ${version}.`);
   }
   assert.is(service.seen.length, 1);
 });
@@ -417,13 +420,16 @@ test("what is empty counts as not given; an address with anything behind its hos
   const open = (options: ResearchOptions) => () =>
     new ResearchClient({ url: "https://localhost", token, ...options }, {});
   for (const [options, sentence] of [
-    [{ url: "" }, "No studies service is named; set AGENT_RESEARCH_URL to its https address."],
-    [{ token: "" }, "No token is given; set AGENT_RESEARCH_TOKEN to one from Agent access."],
+    [{ url: "" }, "No studies service is configured; set AGENT_RESEARCH_URL to its https address."],
+    [
+      { token: "" },
+      "No token is configured; set AGENT_RESEARCH_TOKEN to a token from the website's Agent access page.",
+    ],
     ...["https://localhost/?x", "https://localhost/#x", "https://:p@localhost", "https://localhost/a"].map(
       (url) =>
         [
           { url },
-          "The address of a studies service looks like https://studies.example.org, without path, name or password.",
+          "The address of a studies service must look like https://studies.example.org, without path, user or password.",
         ] as const,
     ),
   ] as const) {

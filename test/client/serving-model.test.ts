@@ -215,7 +215,7 @@ test("refusals, faults in the middle and early ends of an answer all raise", asy
     "All places are taken.",
     "The model failed.",
     "The answer ended before it was complete.",
-    "An event of the answer is not JSON.",
+    "An event of the stream is not JSON.",
   ]);
 });
 
@@ -293,7 +293,7 @@ test("a server with a key answers clients that have it, given or in TAPLINE_API_
       );
     const refused = [
       401,
-      "A valid API key is needed: send Authorization: Bearer <key>. TAPLINE_API_KEY can hold the key.",
+      "A valid API key is required: send Authorization: Bearer <key>. Set TAPLINE_API_KEY to the key.",
     ];
     assert.equal(await model(), refused);
     assert.is(await model({ apiKey: "secret" }), "m");

@@ -101,7 +101,7 @@ test("a connection that breaks is told by its code; silence by its length", asyn
   const error = await rejection(new Lab(service.url, { timeoutMs: 50 }).health());
   await service.close();
   assert.instance(error, TimeoutError);
-  assert.is(error.message, `${service.url} said nothing for 0.05 s.`);
+  assert.is(error.message, `No response from ${service.url} for 0.05 s.`);
 });
 
 test("headers of one's own go with each request, bytes as they are and everything else as JSON", async () => {

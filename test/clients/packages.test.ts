@@ -64,10 +64,13 @@ test("what is installed is the package, its types and nothing else, and needs no
 test("only arrays and frames ask for more than the standard library, and say what is missing", async () => {
   const output = await succeed(inside, [join(here, "support/without_numpy.py")]);
   const [arrays, frames] = output.split("\n");
-  assert.match(arrays as string, /^NumPy is not installed, and arrays need it; Lab\.artifact\(\) downloads/);
+  assert.match(
+    arrays as string,
+    /^Arrays require NumPy, which is not installed; Lab\.artifact\(\) downloads/,
+  );
   assert.match(
     frames as string,
-    /^pandas is not installed, and frames need it: pip install 'tapline-client\[/,
+    /^DataFrames require pandas, which is not installed: pip install 'tapline-client\[/,
   );
 });
 

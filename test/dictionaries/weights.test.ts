@@ -252,7 +252,10 @@ test("a hold of another width, or of a feature that is not there, is refused", a
     );
     assert.match(error?.message ?? "", says);
   };
-  await refused({ dictionary, index: features }, /Feature 70 does not exist: the dictionary has features 0 to 69\./);
+  await refused(
+    { dictionary, index: features },
+    /Feature 70 does not exist: the dictionary has features 0 to 69\./,
+  );
   await refused({ dictionary: { ...dictionary, hidden: 64 }, index: 0 }, /width/);
   await refused(undefined, /A hold needs a feature\./);
 });

@@ -116,7 +116,7 @@ test("405 names each method once, in their order", async () => {
     [status, headers.get("allow"), body.error],
     [405, "DELETE, GET, HEAD", "/api/two/thing accepts DELETE, GET, HEAD, not POST."],
   );
-  assert.is((await call("/api/none")).body.error, "There is nothing at /api/none.");
+  assert.is((await call("/api/none")).body.error, "Nothing found at /api/none.");
 });
 
 test("bodies: limit, UTF-8, JSON, content coding, empty", async () => {

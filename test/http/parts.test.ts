@@ -81,7 +81,7 @@ test("an error's body: OpenAI's below /v1, llama-server's at its own paths, ours
 test("what was thrown, as a refusal: ours as it is, what may be shown from 400 to 499, anything else a fault", () => {
   const own = new HttpError(418, "Tea.");
   assert.is(toHttpError(own), own);
-  const fault = [500, "The service failed on this request; its log says where."];
+  const fault = [500, "Internal error; see the service's log."];
   const told = (error: unknown) => {
     const { status, message } = toHttpError(error);
     return [status, message];
@@ -127,7 +127,7 @@ test("a key comes as a bearer's or as Anthropic's clients send it, whole; withou
       [status, code, told, message],
       [
         ...[401, "invalid_api_key", { "WWW-Authenticate": "Bearer" }],
-        "A valid API key is needed: send Authorization: Bearer <key>.",
+        "A valid API key is required: send Authorization: Bearer <key>.",
       ],
       JSON.stringify(headers),
     );
@@ -149,8 +149,8 @@ test("how a service is reached from here, and why a port could not be bound", ()
   const failed = (code: string) => describeBindFailure(Object.assign(new Error("bind"), { code }), "h", 80);
   assert.instance(failed("EADDRINUSE"), PortInUse);
   for (const [code, sentence] of [
-    ["EACCES", "Port 80 on h may not be used by this account; choose one above 1023."],
-    ["EADDRNOTAVAIL", "This machine has no address h to listen on."],
+    ["EACCES", "This user may not use port 80 on h; choose a port above 1023."],
+    ["EADDRNOTAVAIL", "Cannot listen on h: this machine does not have that address."],
   ] as const) {
     assert.instance(failed(code), UserError);
     assert.is(failed(code).message, sentence);
@@ -244,7 +244,7 @@ test("what pages of other sites may send: nothing that browsers send without ask
   const own = ["https://friend.example"];
   const fault = (asked: Asked, origins = own) => sharedAccessFault(request(asked), origins);
   const refused = (type: string) =>
-    `Requests from pages of other sites must be application/json, and their origin allowed by --cors; got ${type}.`;
+    `Requests from other sites' pages must be application/json, and --cors must allow their origin; got ${type}.`;
   const other = { origin: "https://other.example" };
   for (const [asked, said] of [
     [{}, null],
@@ -266,7 +266,7 @@ test("what pages of other sites may send: nothing that browsers send without ask
     [{ headers: { "sec-fetch-site": "same-site" } }, refused("no Content-Type")],
     [{ headers: { "sec-fetch-site": "same-origin" } }, null],
     [{ headers: { "sec-fetch-site": "none" } }, null],
-    [{ host: ["a", "b"] }, "One Host header is needed; the request has 2."],
+    [{ host: ["a", "b"] }, "At most one Host header is allowed, got 2."],
     [{ host: [] }, null],
     [{ host: ["models.example"] }, "On loopback the Host header must be localhost, 127.0.0.1 or [::1]."],
     [{ host: ["models.example"], at: "192.0.2.1" }, null],
@@ -307,17 +307,18 @@ test("the headers that let a page read an answer, and ask for leave", () => {
 test("programs on this machine: by its address, one Host of its own port, and no header of a browser's", () => {
   const fault = (asked: Asked) => localAccessFault(request(asked));
   const host = "The Host header must be localhost, 127.0.0.1 or [::1] with this server's port.";
-  const browser = "Requests from web pages are refused: send no Origin, Sec-Fetch-Site or Cookie header.";
+  const browser =
+    "Requests from web pages are rejected: do not send Origin, Sec-Fetch-Site or Cookie headers.";
   for (const [asked, said] of [
     [{}, null],
     [{ host: ["LocalHost:5"], from: "::1" }, null],
     [
       { from: "192.0.2.1" },
-      "Only programs on this machine may use this address; the connection comes from elsewhere.",
+      "Only programs on this machine may use this address; the connection comes from another machine.",
     ],
     [{ url: "http://localhost:5/x" }, "The request target must be a path on this server."],
-    [{ host: [] }, "Exactly one Host header is needed; the request has 0."],
-    [{ host: ["localhost:5", "localhost:5"] }, "Exactly one Host header is needed; the request has 2."],
+    [{ host: [] }, "Exactly one Host header is required, got 0."],
+    [{ host: ["localhost:5", "localhost:5"] }, "Exactly one Host header is required, got 2."],
     [{ host: ["localhost"] }, host],
     [{ host: ["localhost:6"] }, host],
     [{ host: ["127.0.0.2:5"] }, host],
@@ -362,7 +363,7 @@ test("a body is read up to its last byte, and refused from its first byte too ma
     assert.ok(exact.stream.listenerCount(event) <= 1, `${event}: nobody listens any more`);
   }
   const much = bodyOf(["ab", "cde"]);
-  assert.is(await failed(readBytes(much.ctx, 4)), "400 The body has more than 4 bytes, the most accepted.");
+  assert.is(await failed(readBytes(much.ctx, 4)), "400 The body has more than 4 bytes, which is the limit.");
   // The rest is read away, so that the client can read the refusal.
   assert.is(much.stream.readableFlowing, true);
   const announced = (length: string) => readBytes(bodyOf([], { "content-length": length }).ctx, 4);
@@ -373,7 +374,7 @@ test("a body is read up to its last byte, and refused from its first byte too ma
     return failed(readBytes(ctx, 4));
   };
   assert.is(await coded("Identity"), "read");
-  assert.is(await coded("gzip"), "400 The body has content coding gzip; send it plain.");
+  assert.is(await coded("gzip"), "400 The body has the content coding gzip; send it without one.");
   for (const leaves of ["close", "error"]) {
     const left = bodyOf(["x"]);
     const reading = failed(readBytes(left.ctx, 4));

@@ -245,7 +245,7 @@ test("pages of allowed origins may use /v1, and nothing else", async () => {
   const answer = await keyed.send("OPTIONS", "/v1/chat/completions", undefined, question);
   assert.equal(
     [answer.status, answer.body.error.message],
-    [403, "Pages of https://other.example may not use this server; --cors allows an origin."],
+    [403, "Pages of https://other.example may not use this server; allow the origin with --cors."],
   );
   assert.equal((await send("POST", "/v1/tokens", "{}", { Origin: "https://other.example" })).status, 403);
 });

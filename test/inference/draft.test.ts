@@ -255,7 +255,7 @@ test("a draft model that is not there, or of another vocabulary, is told in one 
     }
     assert.unreachable("it should not have started");
   };
-  await fails("/nowhere/draft.gguf", "There is no model at /nowhere/draft.gguf.");
+  await fails("/nowhere/draft.gguf", "No model found at /nowhere/draft.gguf.");
   const folder = await mkdtemp(join(tmpdir(), "tapline-draft-"));
   try {
     // One letter of one token: the longest word that the vocabulary has.

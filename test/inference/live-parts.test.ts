@@ -324,7 +324,7 @@ test("who may open the model: programs on this machine, where it can be opened, 
     [cookie.status, cookie.body.error.message, cookie.body.error.param],
     [
       403,
-      "tapline: Requests from web pages are refused: send no Origin, Sec-Fetch-Site or Cookie header.",
+      "tapline: Requests from web pages are rejected: do not send Origin, Sec-Fetch-Site or Cookie headers.",
       "tapline",
     ],
   );

@@ -151,11 +151,11 @@ test("a draft and an image encoder are named like models, and found as them", as
   assert.equal([given.draft, given.mmproj, service.drafts], [draft, mmproj, true]);
   assert.is(
     await refused({ draft: join(folder, "none.gguf") }),
-    `UserError: There is no model at ${folder}/none.gguf.`,
+    `UserError: No model found at ${folder}/none.gguf.`,
   );
   assert.is(
     await refused({ mmproj: join(folder, "none.gguf") }),
-    `UserError: There is no model at ${folder}/none.gguf.`,
+    `UserError: No model found at ${folder}/none.gguf.`,
   );
   assert.match(await refused({ revision: "main" }), "demo lies on this machine and has no revisions");
 });
@@ -164,14 +164,14 @@ test("a model that cannot fit is refused unless it is forced, one that hardly fi
   const gpu = { ...roomy, host: false, free: 2 ** 60, total: 2 ** 60 };
   const huge = { ...roomy, weights: 2 ** 62 };
   devices = () => [huge];
-  assert.match(await refused(), /^UserError: The model takes about 4611686018\.4 GB/);
+  assert.match(await refused(), /^UserError: The model needs about 4611686018\.4 GB/);
   assert.equal(opened, []);
   const { warnings } = await loaded({ force: true });
   assert.is(warnings.length, 1);
-  assert.match(warnings[0]!, "--force loads it all the same");
+  assert.match(warnings[0]!, "--force to load it anyway");
   // Free is less than there is: tight.
   devices = () => [{ ...gpu, free: 0, weights: 2 ** 50 }];
-  assert.match((await loaded()).warnings[0]!, "it may be slow or be ended by the system");
+  assert.match((await loaded()).warnings[0]!, "it may be slow, or the system may kill it");
   devices = () => [{ ...gpu, weights: 2 ** 50 }];
   assert.equal((await loaded()).warnings, []);
   // Loading says better what is wrong with a file; any other fault is one.
@@ -231,7 +231,7 @@ test("rpc-servers are greeted before anything is loaded, or waited for", async (
   await closing();
   opened = [];
   estimated = [];
-  const absent = `The rpc-server 127.0.0.1:${port} is not running: the connection is refused.`;
+  const absent = `The rpc-server 127.0.0.1:${port} is not running (connection refused).`;
   assert.is(await refused({ rpc }), `UserError: ${absent}`);
   assert.equal([opened, estimated, connected], [[], [], []]);
   const pauses: unknown[] = [];
@@ -241,7 +241,7 @@ test("rpc-servers are greeted before anything is loaded, or waited for", async (
   };
   await withTime({ "timers.setTimeout": atOnce }, async () => {
     const { warnings } = await loaded({ rpc, patient: true });
-    assert.equal(warnings, [`${absent} The server waits for it.`]);
+    assert.equal(warnings, [`${absent} Waiting for it.`]);
     assert.equal([pauses, connected.length, opened.length], [[1000, 1000], 1, 1]);
   }).finally(closing);
 });

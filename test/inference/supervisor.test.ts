@@ -62,7 +62,7 @@ test("a model that is not there, and a taken port, are told in one sentence", as
       assert.match((error as Error).message, sentence);
     }
   };
-  await fails({ model: "/nowhere/model.gguf", port: 0 }, /There is no model at/);
+  await fails({ model: "/nowhere/model.gguf", port: 0 }, /No model found at/);
   const first = await serve({ model: "demo", host: "127.0.0.1", port: 0, parallel: 1 });
   try {
     await fails({ model: "demo", port: first.port }, /already in use/);

@@ -74,10 +74,7 @@ test("texts of a file: a line each, or entries of JSON; empty lines and a mark a
     "f.txt has a line of more than 16777216 bytes.",
   );
   assert.is((await all(textsOfFile(file("f.txt", Buffer.alloc(most, "x"))).read()))[0]!.text.length, most);
-  assert.match(
-    await refusal(() => textsOfFile("a.jsonl.gz")),
-    /^a\.jsonl\.gz has an unknown format/,
-  );
+  assert.match(await refusal(() => textsOfFile("a.jsonl.gz")), /^a\.jsonl\.gz has an unknown format/);
 });
 
 const form: RowForm = { layers: [1, 5], hidden: 2, rows: "all", dtype: "f32" };

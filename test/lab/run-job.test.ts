@@ -93,7 +93,7 @@ test("a result says what it is of: the blocks asked for, the seconds of each sta
 test("a refusal is its own sentence; any other fault is told by its first line, and written down whole", async () => {
   const config = checkSubmission(submission);
   const absent = await failureOf({ ...config, model: join(folder, "absent.gguf") });
-  assert.match(absent.message, /^There is no model at .*absent\.gguf/);
+  assert.match(absent.message, /^No model found at .*absent\.gguf/);
   const damaged = join(folder, "damaged.gguf");
   writeFileSync(damaged, "GGUF and nothing more");
   const unread = await failureOf({ ...config, model: damaged });
@@ -135,7 +135,7 @@ test("a model that is large beside what is free is laid out first: refused, warn
   const refused = await withMemory(4 * size, 1000);
   assert.match(
     (refused.answer as { message: string }).message,
-    /^The model takes about \d+ MB \(weights .*\), and there are 1 MB in all; /,
+    /^The model needs about \d+ MB \(weights .*\), but there is only 1 MB in total; /,
   );
   assert.is(refused.said, "");
   // Laid out is a context of the prompt's tokens and those that are generated.
@@ -148,7 +148,7 @@ test("a model that is large beside what is free is laid out first: refused, warn
   resultOf(await withMemory(1000, 1000, { force: true }));
   const tight = await withMemory(1000, 1e9);
   resultOf(tight);
-  assert.match(tight.said, /^The model takes about .* 1 MB of 1\.0 GB are free: .*\n$/);
+  assert.match(tight.said, /^The model needs about .* 1 MB of 1\.0 GB is free: .*\n$/);
 });
 
 test("another model that an operation opens is laid out like the first one, beside what is free by then", async () => {
@@ -181,7 +181,7 @@ test("another model that an operation opens is laid out like the first one, besi
   const { answer } = await after(size);
   assert.match(
     (answer as { message: string }).message,
-    /^The model takes about \d+ MB \(weights .*\), and there are 1 MB in all; /,
+    /^The model needs about \d+ MB \(weights .*\), but there is only 1 MB in total; /,
   );
   resultOf(await after(size, { force: true }));
 });

@@ -95,7 +95,7 @@ test("what is in the cache needs no hub", async () => {
   assert.is(again.source, `tiny/saes/layer_3/sae_weights.safetensors@${mainCommit}`);
   assert.is(
     await refusal("tiny/saes/layer_4/width_2/average_l0_1"),
-    "HF_HUB_OFFLINE is set, and layer_4/width_2/average_l0_1 of tiny/saes at main is not in the cache.",
+    "HF_HUB_OFFLINE is set, but layer_4/width_2/average_l0_1 of tiny/saes at main is not in the cache.",
   );
   assert.is(hub.requests.length, before);
 });

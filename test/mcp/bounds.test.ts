@@ -188,7 +188,7 @@ test("a draft may be saved where the variable is exactly 1 and the token may", a
   for (const [error, sentence] of [
     [new ResearchError("Refused."), "Refused."],
     [new TimeoutError("Too late."), "Too late."],
-    [new TypeError("secret"), "the service did not say what the token may do."],
+    [new TypeError("secret"), "the service did not return the token's permissions."],
   ] as const) {
     assert.equal(await told("1", () => Promise.reject(error)), [false, 1, sentence]);
   }

@@ -179,7 +179,7 @@ test("what is refused comes as one sentence with the numbers", async () => {
   assert.match(refusal(undone), /--artifacts <folder>/);
   assert.match(
     refusal(await mcp.call("lab_job", { id: job.id, pointer: "/nothing" })),
-    /nothing at "\/nothing"/,
+    /no value at "\/nothing"/,
   );
 });
 
@@ -239,12 +239,12 @@ test("an agent makes a direction, steers and watches an answer with it, and forg
   for (const [input, sentence] of [
     [{ prompt: "a", tapline: { interventions: [{ ...steer, layer: 4 }] } }, /no layer 4; it has 5/],
     [{ prompt: "a", tapline: { watching: {} } }, /watching/],
-    [{ prompt: "a", messages: [{ role: "user", content: "b" }] }, /One of messages and prompt/],
+    [{ prompt: "a", messages: [{ role: "user", content: "b" }] }, /Pass either messages or prompt/],
     [{ prompt: "a", thinking: true }, /thinking belongs to messages/],
   ] as const) {
     assert.match(refusal(await mcp.call("serving_generate", input)), sentence);
   }
-  assert.match(refusal(await mcp.call("serving_library", { name: "unknown" })), /kind is required with name/);
+  assert.match(refusal(await mcp.call("serving_library", { name: "unknown" })), /name requires kind/);
   assert.match(
     refusal(await mcp.call("serving_forget", { kind: "probe", name: "nobody" })),
     /no probe named nobody/,

@@ -107,7 +107,7 @@ test("a study: its head with the first entry, as many entries as fit, pieces by 
   assert.equal([piece.pointer, piece.total, piece.value.entries], ["", null, [entry(3)]]);
   assert.is(
     await refused(client, "get_study", { id: uuid, pointer: "/a" }),
-    'There is nothing at "/a"; a pointer looks like /entries/3/answer.',
+    'No value at "/a"; pointers look like /entries/3/answer.',
   );
 });
 
@@ -138,7 +138,7 @@ test("what a service says of a refusal is fenced, with the facts before it", asy
   const unclear = new DraftMayExistError("It broke.", "key", { status: 504, serviceSentence });
   assert.is(
     unfence(await failing(unclear, "save_private_draft", draft)).preface,
-    "The studies service refused the call (status 504). The draft may exist; look on the website. Its own words follow.",
+    "The studies service refused the call (status 504). The draft may exist; check the website. Its message follows.",
   );
   // Without words of the service's, the client's own sentence, on one line.
   assert.is(await failing(new ResearchError("One.\r\n\nTwo\u200b.")), "One. Two\\u{200B}.");

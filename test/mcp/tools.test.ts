@@ -181,7 +181,7 @@ test("a name that is taken is replaced only when the call says so", async () => 
     stand.calls.length = 0;
     assert.is(
       await refused(client, tool, input),
-      `A ${kind} named ${name} exists already; choose another name, or pass replace: true to replace it.`,
+      `A ${kind} named ${name} already exists; choose another name, or pass replace: true to replace it.`,
     );
     assert.not(stand.calls.some(([called]) => String(called).endsWith(make)));
     await shown(client, tool, { ...input, replace: true });
@@ -258,7 +258,7 @@ test("a wait that fails by a fault is a fault, and no word of the job's", async 
   process.stderr.write = (() => true) as typeof write;
   try {
     const sentence = await refused(client, "lab_job", { id, wait_seconds: 1 });
-    assert.is(sentence, "lab_job failed by a fault of its own.");
+    assert.is(sentence, "lab_job failed with an internal error.");
   } finally {
     process.stderr.write = write;
   }
@@ -290,7 +290,7 @@ test("a job's piece is at its pointer, from an offset on; the whole is cut where
   // The empty pointer is all of it.
   const all = (await shown(client, "lab_job", { id, pointer: "" })).piece;
   assert.equal([all.pointer, all.total, all.value.id], ["", null, job.id]);
-  assert.is(await refused(client, "lab_job", { id, pointer: "/a" }), 'The job has nothing at "/a".');
+  assert.is(await refused(client, "lab_job", { id, pointer: "/a" }), 'The job has no value at "/a".');
 });
 
 test("files of a job: their addresses; one is downloaded where there is a folder for it, and only a file of the job's", async () => {
@@ -308,7 +308,7 @@ test("files of a job: their addresses; one is downloaded where there is a folder
   assert.equal(await shown(reading, "lab_artifacts", { id }), { artifacts, hidden_characters: 0 });
   assert.is(
     await refused(reading, "lab_artifacts", { id, name: "a b.npz" }),
-    "Downloads need `tapline mcp lab --artifacts <folder>`; fetch its url instead.",
+    "Downloads require `tapline mcp lab --artifacts <folder>`; fetch the file's URL instead.",
   );
   assert.is(await refused(reading, "lab_artifacts", { id, name: "d" }), 'The job has no artifact "d".');
   const writing = await lab(folder);
@@ -383,13 +383,13 @@ test("an answer is asked for with what was given and nothing else; what of it di
   assert.equal([long.hidden_characters, long.answers[0].finish_reason], [20_000, null]);
   assert.equal(long.cut, [{ pointer: "/answers/0/text", total: 160_000, shown: 12_000 }]);
   stand.calls.length = 0;
-  const one = "One of messages and prompt is required, and not both.";
+  const one = "Pass either messages or prompt, but not both.";
   assert.is(await refused(client, "serving_generate", {}), one);
   assert.is(await refused(client, "serving_generate", { prompt: "a", messages }), one);
   for (const thinking of [true, false]) {
     assert.is(
       await refused(client, "serving_generate", { prompt: "a", thinking }),
-      "thinking belongs to messages: a raw prompt has no chat template.",
+      "thinking requires messages: a raw prompt has no chat template.",
     );
   }
   assert.equal(stand.calls, []);
@@ -412,7 +412,7 @@ test("the library: everything, one kind, or one by its name", async () => {
       methods.map((method) => `serving.${method}`),
     );
   }
-  const sentence = "kind is required with name: vector or probe.";
+  const sentence = "name requires kind: vector or probe.";
   assert.is(await refused(client, "serving_library", { name: "v" }), sentence);
 });
 
@@ -426,11 +426,11 @@ test("a fault of its own is a line in the log, and no word of it in the result; 
   }) as typeof write;
   try {
     stand.answers = { health: () => Promise.reject(new Error("secret")) };
-    assert.is(await refused(client, "lab_health"), "lab_health failed by a fault of its own.");
+    assert.is(await refused(client, "lab_health"), "lab_health failed with an internal error.");
     assert.match(log, /^tapline mcp: lab_health: Error: secret\n +at /);
     log = "";
     stand.answers = { health: () => Promise.reject("a text") };
-    assert.is(await refused(client, "lab_health"), "lab_health failed by a fault of its own.");
+    assert.is(await refused(client, "lab_health"), "lab_health failed with an internal error.");
     assert.is(log, "tapline mcp: lab_health: a text\n");
     log = "";
     let ended = false;

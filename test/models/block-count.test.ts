@@ -54,7 +54,7 @@ test("blocks of a hub's model: its head alone travels, and nothing is kept", asy
   assert.ok(hub.sent < demo.length / 2, `${hub.sent} of ${demo.length} bytes`);
   assert.equal(await readdir(home), []);
   const error = await blockCount("tiny/none").catch((fault: Error) => fault);
-  assert.match((error as Error).message, "no repository of that name");
+  assert.match((error as Error).message, "is neither a local file nor a repository");
 });
 
 test("blocks of a model in the hub's cache: nothing travels", async () => {

@@ -99,7 +99,7 @@ test("a repository of which somebody is downloading a file stays as it is", asyn
     () => removeCached("tiny/demo").catch((error: Error) => error.message),
     never,
   );
-  assert.is(refused, "tiny/demo is being downloaded by another process; stop that first.");
+  assert.is(refused, "Another process is downloading tiny/demo; stop it first.");
   assert.equal(
     (await listCached()).models.map(({ id }) => id),
     ["tiny/demo/a-F16.gguf"],

@@ -86,7 +86,7 @@ test("a hub in trouble is asked three times, each time after twice as long, or w
     [500, "Wed, 21 Oct 2015 07:28:00 GMT"],
     [429, "1"],
   ];
-  assert.match(await refusal(resolveModel("a/b")), /has had too many requests from here; try again in a few/);
+  assert.match(await refusal(resolveModel("a/b")), /Too many requests to .*; try again in a few/);
   assert.equal(waits, [500, 1000]);
   waits = [];
   // What will not be another answer is no reason to ask again.
@@ -131,14 +131,11 @@ test("which answers of a hub may pass, and whose fault a 401 is", async () => {
   const passing = [400, 403, 404, 408, 410, 429, 500, 502, 503].filter((status) => fault(status).passing);
   assert.equal(passing, [408, 429, 500, 502, 503]);
   const { host } = new URL(settings.endpoint);
-  const none = `There is no file a/b here and no repository of that name on ${host}`;
+  const none = `a/b is neither a local file nor a repository on ${host}`;
   const unknown = { "x-error-code": "RepoNotFound" };
-  assert.is(fault(401, unknown).message, `${none} (a private one needs a token in HF_TOKEN).`);
+  assert.is(fault(401, unknown).message, `${none} (private repositories require a token in HF_TOKEN).`);
   assert.is(fault(401, unknown, "t").message, `${none}.`);
-  assert.is(
-    fault(401, {}, "t").message,
-    `${host} does not accept the token (HF_TOKEN); it may have expired.`,
-  );
+  assert.is(fault(401, {}, "t").message, `${host} rejected the token (HF_TOKEN); it may have expired.`);
 });
 
 test("a disk has room for what is missing, or is said to be full before anything is asked for", async () => {
@@ -162,7 +159,7 @@ test("a whole model and a begun one of a repository go together", async () => {
     removed: ["a/b/m.gguf", "an unfinished download"],
     freed: content.length + 4,
   });
-  assert.match(await refusal(removeCached("a/b")), /^UserError: Nothing of a\/b is in the cache /);
+  assert.match(await refusal(removeCached("a/b")), /^UserError: a\/b is not in the cache /);
 });
 
 test("what is a place of the hub, and what is none", () => {
@@ -196,7 +193,7 @@ test("a hub that sends more than a file has is told so, and no byte of that is k
   const repository = { host: "hub.example", read } as unknown as Repository;
   assert.is(
     await refusal(downloadFile(repository, cached, file, { onBytes: () => {} })),
-    "UserError: hub.example sends more than the 3004 bytes that m.gguf has.",
+    "UserError: hub.example sent more than the 3004 bytes of m.gguf.",
   );
   assert.is((await stat(cached.incomplete(file.hash))).size, 2000);
 });
@@ -452,7 +449,7 @@ test("a file is what its description can be: a safe path, a hash of the right le
   ]) {
     assert.match(
       String(await opened(odd)),
-      /describes a\/b in a way that the hub's API does not know\.$/,
+      /returned an unexpected description of a\/b\.$/,
       JSON.stringify(odd),
     );
   }
@@ -513,7 +510,7 @@ test("an rpc-server is looked for by the addresses that llama.cpp takes, of IPv4
       syncBuiltinESMExports();
     });
   assert.equal(asked, [["there", 4]]);
-  assert.is((error as Error).message, "The rpc-server there:1 has no address: its name is not known.");
+  assert.is((error as Error).message, "The rpc-server there:1 does not resolve to an address.");
 });
 
 test("a server that can never be reached is not waited for", async () => {
@@ -554,7 +551,7 @@ test("what is waited for is told once, however often the server is asked", async
   assert.is(error, enough);
   assert.equal(waits, [1000, 1000, 1000]);
   assert.equal(told, [
-    `The rpc-server 127.0.0.1:${port} hung up on a greeting: another version, or another program. The server waits for it.`,
+    `The rpc-server 127.0.0.1:${port} closed the connection during the handshake (another version or another program?). Waiting for it.`,
   ]);
 });
 

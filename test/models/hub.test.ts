@@ -138,9 +138,9 @@ test("a file of the repository, a quantisation in any case, a file in a folder",
   // A quantisation is a whole word: Q4_K is not Q4_K_M.
   assert.match(
     await fault("a/b:Q4_K"),
-    "a/b has no Q4_K; there is a/b/IQ2_XS/x-00001.gguf, a/b/x-Q4_K_M.gguf",
+    "a/b has no Q4_K; available: a/b/IQ2_XS/x-00001.gguf, a/b/x-Q4_K_M.gguf",
   );
-  assert.match(await fault("a/b/none.gguf"), "a/b has no file none.gguf; there is");
+  assert.match(await fault("a/b/none.gguf"), "a/b has no file none.gguf; available:");
 });
 
 test("all parts of a split model are downloaded, and progress counts them together", async () => {
@@ -181,7 +181,7 @@ test("revisions: a tag and a commit, each with a snapshot, sharing the blob", as
   assert.is(pinned.path, main.path);
   assert.is(hub.requests.length, 0);
   assert.match(await fault("tiny/demo", { revision: "v9" }), 'tiny/demo has no revision "v9".');
-  assert.match(await fault("tiny/demo", { revision: "../../x" }), "cannot be a revision");
+  assert.match(await fault("tiny/demo", { revision: "../../x" }), "is not a valid revision");
   assert.match(await fault("demo", { revision: "main" }), "has no revisions");
 });
 
@@ -193,7 +193,7 @@ test("offline: what is cached, and nothing else; without a network, the same", a
   assert.is((await resolveModel("tiny/demo:F16")).commit, mainCommit);
   assert.match(
     await fault("tiny/demo:Q8_0"),
-    "HF_HUB_OFFLINE is set, and Q8_0 of tiny/demo at main is not in the cache.",
+    "HF_HUB_OFFLINE is set, but Q8_0 of tiny/demo at main is not in the cache.",
   );
   assert.match(await fault("tiny/none"), "HF_HUB_OFFLINE is set");
   assert.is(hub.requests.length, 0);
@@ -202,7 +202,7 @@ test("offline: what is cached, and nothing else; without a network, the same", a
   assert.is((await resolveModel("tiny/demo")).commit, mainCommit);
   assert.match(
     await fault("tiny/none"),
-    /tiny\/none is not here, and 127\.0\.0\.1:9 cannot be reached \(.+\)\./,
+    /tiny\/none is not on this machine, and 127\.0\.0\.1:9 is unreachable \(.+\)\./,
   );
 });
 
@@ -268,14 +268,14 @@ test("HF_HUB_CACHE is the cache itself, and a bad HF_ENDPOINT is told", async ()
   process.env.HF_HUB_CACHE = join(home, "elsewhere");
   assert.match((await resolveModel("tiny/demo")).path, join(home, "elsewhere", "models--tiny--demo"));
   process.env.HF_ENDPOINT = "hub.example";
-  assert.match(await fault("tiny/demo"), 'HF_ENDPOINT is "hub.example", which is no http or https address.');
+  assert.match(await fault("tiny/demo"), 'HF_ENDPOINT must be an http or https address, got "hub.example".');
 });
 
 test("a token goes to the hub and not to where the hub sends us", async () => {
   hub.repositories["tiny/demo"]!.token = "hf_mine";
   assert.match(
     await fault("tiny/demo"),
-    /no repository of that name on .* \(a private one needs a token in HF_TOKEN\)\./,
+    /is neither a local file nor a repository on .* \(private repositories require a token in HF_TOKEN\)\./,
   );
   process.env.HF_TOKEN = "hf_mine";
   await resolveModel("tiny/demo");
@@ -287,9 +287,9 @@ test("a token goes to the hub and not to where the hub sends us", async () => {
   await writeFile(join(home, "token"), "hf_mine\n");
   await resolveModel("tiny/demo");
   process.env.HF_TOKEN = "hf_expired";
-  assert.match(await fault("tiny/demo"), "does not accept the token (HF_TOKEN); it may have expired.");
+  assert.match(await fault("tiny/demo"), "rejected the token (HF_TOKEN); it may have expired.");
   process.env.HF_TOKEN = "two words";
-  assert.match(await fault("tiny/demo"), "holds a space");
+  assert.match(await fault("tiny/demo"), "contains a space");
 });
 
 test("whatever address the hub names, directly or by a redirect, the token goes to its own origin alone", async () => {
@@ -329,7 +329,7 @@ test("gated: what to do with and without a token", async () => {
   hub.repositories["tiny/demo"]!.gated = true;
   assert.match(await fault("tiny/demo"), /is gated: accept its terms at http.*\/tiny\/demo and set HF_TOKEN/);
   process.env.HF_TOKEN = "hf_stranger";
-  assert.match(await fault("tiny/demo"), "is gated, and the account of the token has no access to it yet");
+  assert.match(await fault("tiny/demo"), "is gated, and the token's account has no access yet");
   process.env.HF_TOKEN = "hf_granted";
   await resolveModel("tiny/demo");
 });
@@ -339,14 +339,14 @@ test("repositories without a model to load", async () => {
   hub.repositories["a/torch"] = { files: { "model.safetensors": Buffer.from("x") } };
   hub.repositories["a/many"] = { files: { "x-F16.gguf": gguf(2000), "x-IQ2.gguf": gguf(2000) } };
   hub.repositories["a/fake"] = { files: { "fake.gguf": Buffer.from("<!doctype html>") } };
-  assert.is(await fault("a/text"), "a/text holds no .gguf file.");
+  assert.is(await fault("a/text"), "a/text has no .gguf file.");
   assert.match(await fault("a/torch"), "convert_hf_to_gguf.py");
   assert.is(
     await fault("a/many"),
-    "a/many holds several models and none in Q4_K_M or Q8_0: name one of a/many/x-F16.gguf, a/many/x-IQ2.gguf.",
+    "a/many has several models, but none in Q4_K_M or Q8_0: choose one of a/many/x-F16.gguf, a/many/x-IQ2.gguf.",
   );
   assert.match(await fault("a/fake"), "is not a GGUF file");
-  assert.match(await fault("a/none"), "no repository of that name");
+  assert.match(await fault("a/none"), "is neither a local file nor a repository");
 });
 
 test("servers in trouble are asked again, and in the end told", async () => {
@@ -357,16 +357,16 @@ test("servers in trouble are asked again, and in the end told", async () => {
   hub.faults.status = () => ({ status: 500 });
   assert.match(await fault("a/b"), "answered 500 for a/b; try again later.");
   hub.faults.status = () => ({ status: 403 });
-  assert.match(await fault("a/b"), "refuses access to a/b");
+  assert.match(await fault("a/b"), "denied access to a/b");
 });
 
 test("whatever the hub says, nothing is written outside the repository's folder", async () => {
   for (const path of ["../../evil.gguf", "/etc/evil.gguf", "a/../../evil.gguf", "a\\..\\evil.gguf"]) {
     hub.repositories["a/evil"] = { files: { [path]: gguf(2000) } };
-    assert.match(await fault("a/evil"), "describes a/evil in a way that the hub's API does not know.");
+    assert.match(await fault("a/evil"), "returned an unexpected description of a/evil.");
   }
   for (const id of ["a/../b", "a/b/../../c.gguf", "a/--b", "../a", "a/b:", "a/.."]) {
-    assert.match(await fault(id), /There is no model at|is not a \.gguf file|holds/);
+    assert.match(await fault(id), /No model found at|is not a \.gguf file|contains/);
   }
   assert.equal(await names(join(home, "hub")), []);
 });
@@ -396,12 +396,12 @@ test("a wrong content is not kept, whether it has the right length or not", asyn
   hub.faults = { corrupt: true };
   assert.match(
     await fault("tiny/demo"),
-    /^demo-F16\.gguf arrived with another checksum than .* gives for it; it was not kept\.$/,
+    /^demo-F16\.gguf does not match the checksum given by .*; it was discarded\.$/,
   );
   assert.equal(await names(join(folder(), "blobs")), []);
   assert.equal(await names(join(folder(), "snapshots")), []);
   hub.faults = { pointer: true };
-  assert.match(await fault("tiny/demo"), /sends \d+ bytes in place of the \d+ that demo-F16\.gguf has/);
+  assert.match(await fault("tiny/demo"), /sent \d+ bytes instead of the \d+ bytes of demo-F16\.gguf/);
   hub.faults = {};
   await resolveModel("tiny/demo");
 });

@@ -45,12 +45,12 @@ test("what fits, what is tight, what cannot be", () => {
   assert.is(tight.fits, "tight");
   assert.is(
     tight.sentence,
-    "The model takes about 8.0 GB (weights 6.0 GB, context 1.0 GB, buffers 1.0 GB), and 4.0 GB of 16.0 GB are " +
-      "free: it may be slow or be ended by the system.",
+    "The model needs about 8.0 GB (weights 6.0 GB, context 1.0 GB, buffers 1.0 GB), but only 4.0 GB of 16.0 GB " +
+      "is free: it may be slow, or the system may kill it.",
   );
   const no = judgeMemory(need, { free: 4 * GB, total: 7 * GB });
   assert.is(no.fits, "no");
-  assert.match(no.sentence, "there are 7.0 GB in all");
+  assert.match(no.sentence, "there is only 7.0 GB in total");
   assert.match(no.sentence, "--force");
 });
 

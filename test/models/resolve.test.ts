@@ -79,9 +79,9 @@ test("a split set: its first part is loaded, all parts are weights, from the dir
 
 test("what is missing of a split set is named", async () => {
   const path = await folder("d", ["big-00002-of-00003.gguf"]);
-  assert.match(await fault(path), "lacks big-00001-of-00003.gguf, big-00003-of-00003.gguf in ");
+  assert.match(await fault(path), " lacks big-00001-of-00003.gguf, big-00003-of-00003.gguf.");
   const many = await folder("many", ["big-00002-of-99999.gguf"]);
-  assert.match(await fault(many), "-00004-of-99999.gguf and 99995 more in ");
+  assert.match(await fault(many), "-00004-of-99999.gguf and 99995 more.");
 });
 
 test("several models: the error lists them", async () => {
@@ -93,7 +93,7 @@ test("several models: the error lists them", async () => {
   ]);
   assert.match(
     await fault(path),
-    "holds 3 models; name one of them: big-00001-of-00002.gguf, q4.gguf, q8.gguf.",
+    "contains 3 models; choose one: big-00001-of-00002.gguf, q4.gguf, q8.gguf.",
   );
 });
 
@@ -102,17 +102,17 @@ test("safetensors only: the error names the converter", async () => {
 });
 
 test("what is no model", async () => {
-  assert.match(await fault(await folder("g", [])), "holds no .gguf file");
+  assert.match(await fault(await folder("g", [])), "contains no .gguf file");
   assert.match(await fault(join(await folder("h", ["notes.txt"]), "notes.txt")), "is not a .gguf file");
-  assert.match(await fault(join(root, "none.gguf")), "There is no model at");
-  assert.match(await fault("no such"), "There is no model at no such.");
+  assert.match(await fault(join(root, "none.gguf")), "No model found at");
+  assert.match(await fault("no such"), "No model found at no such.");
   assert.match(await fault("a\0b"), "NUL");
-  assert.match(await fault(`/${"x".repeat(4000)}`), "longer than this system allows");
+  assert.match(await fault(`/${"x".repeat(4000)}`), "too long for this system");
   if (process.platform !== "win32") assert.match(await fault("/dev/null"), "neither a file nor a directory");
   const text = await folder("i", []);
   await writeFile(join(text, "fake.gguf"), "<!doctype html>");
   assert.match(await fault(text), "is not a GGUF file");
-  assert.is(await fault(""), "The model has no name.");
+  assert.is(await fault(""), "The model name is empty.");
 });
 
 if (process.platform !== "win32") {
@@ -127,9 +127,9 @@ if (process.platform !== "win32") {
     const pipe = await inside("pipe");
     execFileSync("mkfifo", [pipe]);
     for (const [path, told, toldOfFolder] of [
-      [circle, "is a symbolic link that leads in a circle", "is a symbolic link that leads in a circle"],
-      [nowhere, "There is no model at", "There is no model at"],
-      [directory, "holds no .gguf file", "is not a file"],
+      [circle, "is a cyclic symbolic link", "is a cyclic symbolic link"],
+      [nowhere, "No model found at", "No model found at"],
+      [directory, "contains no .gguf file", "is not a file"],
       [pipe, "is neither a file nor a directory", "is not a file"],
     ] as const) {
       assert.match(await fault(path), told);

@@ -54,7 +54,7 @@ test("a job downloads its model, says so, and its provenance has repository and 
     });
     assert.ok((provenance.seconds.download as number) > 0);
     const failed = await lab.finished((await lab.submit({ ...demoInspect, model: "tiny/none" })).id);
-    assert.match(failed.error as string, "no repository of that name");
+    assert.match(failed.error as string, "is neither a local file nor a repository");
   } finally {
     await lab.close();
   }

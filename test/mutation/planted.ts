@@ -608,7 +608,7 @@ export const planted: readonly Planted[] = [
   {
     what: "a refused question for /props goes round in a circle",
     file: "src/router/app.ts",
-    from: "  if (isComingBack(ctx.req, service.via)) throw cameBack();\n",
+    from: "  if (isLoop(ctx.req, service.via)) throw routingLoop();\n",
     to: "",
     tests: ["router/"],
   },

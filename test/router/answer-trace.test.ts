@@ -38,7 +38,10 @@ test("of an answer that is too large nothing is kept, which is told once", () =>
   answer.passed(Buffer.from("{}"));
   answer.ended();
   assert.is(told.length, 1);
-  assert.match((told[0] as string[])[1] as string, /^an answer of more than \d+ bytes, which is not kept$/);
+  assert.match(
+    (told[0] as string[])[1] as string,
+    /^the answer has more than \d+ bytes and is not recorded$/,
+  );
 });
 
 test("events are told by whole lines, and what is neither events nor JSON is not", () => {

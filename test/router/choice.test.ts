@@ -62,7 +62,7 @@ test("an unknown model is 404, unless a backend has it since", async () => {
   const { status, body } = await router.chat({ model: "new", messages });
   assert.is(status, 404);
   assert.equal(body.error, {
-    message: "The model new is not served by any backend.",
+    message: "No backend serves the model new.",
     type: "not_found_error",
     param: "model",
     code: "model_not_found",
@@ -73,7 +73,7 @@ test("an unknown model is 404, unless a backend has it since", async () => {
     record.events.map(({ kind, text }: { kind: string; text: string }) => [kind, text]),
     [
       ["lifecycle", "received"],
-      ["error", "The model new is not served by any backend."],
+      ["error", "No backend serves the model new."],
       ["lifecycle", "failed"],
     ],
   );

@@ -27,16 +27,16 @@ test("a configuration is read, or refused with the file's name and one sentence"
   const backend = { url: "http://h:1/base/v1/", api_key: "k", model: "m", slots: 2 };
   assert.equal(await read({ backends: [backend] }), [{ ...backend, url: "http://h:1/base" }]);
   for (const [value, told] of [
-    ["{", /^UserError: The file F is not valid JSON\.$/],
-    [{}, /^UserError: The file F is not usable: .*backends/],
-    [{ backends: [] }, /^UserError: The file F is not usable: .*backends/],
+    ["{", /^UserError: F is not valid JSON\.$/],
+    [{}, /^UserError: F is not a valid configuration: .*backends/],
+    [{ backends: [] }, /^UserError: F is not a valid configuration: .*backends/],
     [{ backends: [{ url: "ftp://h" }] }, /such as http:\/\/127\.0\.0\.1:8971, not ftp:\/\/h\.$/],
     [{ backends: [{ url: "http://a:b@h" }] }, /without user/],
     [{ backends: [{ url: "http://:b@h" }] }, /without user/],
     [{ backends: [{ url: "http://a@h" }] }, /without user/],
     [{ backends: [{ url: "http://h/?a" }] }, /without user, query and fragment/],
     [{ backends: [{ url: "http://h/#a" }] }, /without user, query and fragment/],
-    [{ backends: [{ url: "http://h/v1" }, { url: "http://h" }] }, /The backend http:\/\/h is named twice\.$/],
+    [{ backends: [{ url: "http://h/v1" }, { url: "http://h" }] }, /The backend http:\/\/h is given twice\.$/],
     [{ backends: [{ url: "http://h", slots: 0 }] }, /slots/],
     [{ backends: [{ url: "http://h", port: 1 }] }, /port/],
   ] as const) {
@@ -59,7 +59,7 @@ test("the command says what is wrong with its words", async () => {
   for (const [words, told] of [
     [[], "Name the backends: --backend URL for each, or --config FILE with all of them."],
     [["--backend", "http://h", "--config", "f"], "Name the backends"],
-    [["--backend", "nonsense"], "A backend is an address such as http://127.0.0.1:8971, not nonsense."],
+    [["--backend", "nonsense"], "A backend must be an address such as http://127.0.0.1:8971, got nonsense."],
   ] as const) {
     const { said, ended } = start([...words]);
     assert.is.not(await ended, 0);

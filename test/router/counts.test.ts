@@ -105,7 +105,7 @@ test("what is told of a backend that was never asked, and of one that stands asi
       timesAside: 2,
       lastError: "it broke",
     } as const;
-    Object.assign(backend, { ...aside, nextCheck: 7500, toldSlots: 8 });
+    Object.assign(backend, { ...aside, nextCheck: 7500, reportedSlots: 8 });
     backend.setModels([{ id: "a:latest", aliases: ["b", 7] }, { id: "b" }], 10);
     const figures = { models: ["a:latest", "b"], slots: 8, elsewhere: 6, requests: 3, failures: 2 };
     assert.equal(backend.report(5000), {

@@ -93,7 +93,7 @@ test("an answer that breaks off behind its first byte is cut, never mended by an
   // Whoever broke off was set aside, and says why; it may be healthy again by now.
   const { backends } = (await router.get("/stats")).body;
   const broken = backends.filter(({ requests }: { requests: number }) => requests === 1);
-  assert.match(broken[0].last_error, /^an answer broke off: /);
+  assert.match(broken[0].last_error, /^an answer was cut off: /);
   assert.is(broken.length, 1);
   assert.ok(router.events.includes(`${broken[0].url}: ${broken[0].last_error}`), "nobody was told");
 });
@@ -241,7 +241,7 @@ test("a configuration that is read again asks at once who was set aside", async 
   const router = await routing([locked.url], { timing });
   const [backend] = router.service.backends;
   await until(() => (backend?.nextCheck ?? 0) > performance.now());
-  assert.is(backend?.lastError, "it asks for an API key");
+  assert.is(backend?.lastError, "it requires an API key");
   locked.options.pages = { "/health": json({ status: "ok" }) };
   await router.configure([{ url: locked.url, api_key: "k" }]);
   await until(() => backend?.state === "healthy");
@@ -259,7 +259,7 @@ test("back-off doubles while a backend is down, up to its longest", async () => 
       await until(() => backend?.nextCheck === ms + wait && backend.checking === undefined);
       const { body } = await router.get("/stats");
       assert.is(body.backends[0].next_check_seconds, wait / 1000);
-      assert.is(body.backends[0].last_error, "nobody listens there");
+      assert.is(body.backends[0].last_error, "nothing listens at this address");
       assert.is(body.backends[0].failures, 1);
       ms += wait;
     }
@@ -299,7 +299,7 @@ test("a frozen backend loses the requests that it has not begun to answer", asyn
   frozen.options.pages = { "/health": () => {} };
   const answer = await chat;
   assert.is(answer.bytes.toString(), `${event("a")}${event("b")}data: [DONE]\n\n`);
-  assert.is(router.service.backends[0]?.lastError, "it does not answer");
+  assert.is(router.service.backends[0]?.lastError, "timeout");
   await until(async () => (await frozen.connections()) <= 1); // a check at most: the request was taken back
 });
 
@@ -337,7 +337,7 @@ test("a request that kills whoever takes it is given up", async () => {
   });
   const { status, body } = await router.chat({ messages });
   assert.is(status, 502);
-  assert.match(body.error.message, "5 backends in a row ended under this request");
+  assert.match(body.error.message, "5 backends in a row crashed during this request");
   const { body: list } = await router.get("/executions");
   const { body: record } = await router.get(`/executions/${list.executions[0].id}`);
   validate(Execution, record);

@@ -15,7 +15,7 @@ test("what is sent and told of a request that its first backend answers", async 
   const body = '{"model":"m","stream":true}';
   one.state = "starting";
   // Somebody has to be waited for first: the wait is the request's, and none of the backend's time.
-  service.health.hope = async () => {
+  service.health.checkForRequest = async () => {
     pass(100);
     one.state = "healthy";
     return true;
@@ -65,7 +65,7 @@ test("the time to the first token: of streams that are answered with 200, the ba
   assert.is(one.firstTokenMs(performance.now()), 0);
   told.length = 0;
   one.state = "aside";
-  service.health.hope = async () => {
+  service.health.checkForRequest = async () => {
     pass(100);
     one.state = "healthy";
     return true;
@@ -142,7 +142,7 @@ test("an answer that breaks off sets its backend aside and is told in the record
   assert.is(await ask({}), null);
   assert.equal(told, [
     ["answered", "one"],
-    ["failed", "one", 3, "an answer broke off: it ended (ECONNRESET)"],
+    ["failed", "one", 3, "an answer was cut off: it ended (ECONNRESET)"],
     ["ended", "failed", 1000],
   ]);
   assert.ok(notes()?.includes("error: http://one broke off: it ended (ECONNRESET)"));
@@ -179,7 +179,7 @@ test("when everybody says not now, the last one's words are the answer, with a l
   assert.equal(client.chunks, ["two!"]);
   assert.equal(
     told,
-    [["hope"], ["ended", "failed", 1000]],
+    [["checkForRequest"], ["ended", "failed", 1000]],
     "both have said no; their lists are not read anew",
   );
   assert.is(service.requests.retried, 1);
@@ -204,7 +204,7 @@ test("a connection that ends without a word is asked again on a new one; with a 
     ["ended", "completed", 1000],
   ]);
   assert.ok(
-    quiet.notes()?.includes("lifecycle: http://one failed before its first byte: it ended (ECONNRESET)"),
+    quiet.notes()?.includes("lifecycle: http://one failed before the first byte: it ended (ECONNRESET)"),
   );
 
   const twice = router(backend("one", [fails("ECONNRESET")]), backend("two", [answers(200)]));
@@ -257,7 +257,7 @@ test("five connections that end under a request are enough; addresses where nobo
   dies.service.health.failed = () => 0;
   assert.equal(refusedWith(await dies.ask({})), [
     502,
-    "5 backends in a row ended under this request; it is given up.",
+    "5 backends in a row crashed during this request, so it is not retried.",
   ]);
   assert.equal([dies.sent.length, dies.service.requests.retried], [5, 4]);
   assert.equal(dies.told, [["ended", "failed", 1000]]);
@@ -274,7 +274,7 @@ test("five backends whose process ended under a request (502) are enough, busy o
   const dying = router(...six(502));
   assert.equal(refusedWith(await dying.ask({})), [
     502,
-    "5 backends in a row ended under this request; it is given up.",
+    "5 backends in a row crashed during this request, so it is not retried.",
   ]);
   assert.is(dying.sent.length, 5);
   const busy = router(...six(503));
@@ -294,7 +294,7 @@ test("a backend that is given up before its first byte is told as that, and anot
     ["answered", "two"],
     ["ended", "completed", 1000],
   ]);
-  assert.ok(notes()?.includes("lifecycle: http://one does not answer; it is given up before its first byte"));
+  assert.ok(notes()?.includes("lifecycle: http://one does not respond; abandoned before the first byte"));
 });
 
 test("a client that leaves has cancelled, while nobody is there and while somebody answers", async () => {
@@ -307,7 +307,7 @@ test("a client that leaves has cancelled, while nobody is there and while somebo
   const two = backend("two", [answers(200)]);
   const waiting = router(two);
   two.state = "aside";
-  waiting.service.health.hope = async () => {
+  waiting.service.health.checkForRequest = async () => {
     two.state = "healthy";
     waiting.client.destroyed = true;
     return true;
@@ -332,7 +332,7 @@ test("4096 requests are inside at most", async () => {
   const { service, told, ask } = router(backend("one", [answers(200)]));
   service.requests.active = 4096;
   const busy = await ask({});
-  assert.equal(refusedWith(busy), [503, "The router is busy: 4096 requests are inside already."]);
+  assert.equal(refusedWith(busy), [503, "The router is overloaded: 4096 requests are already active."]);
   assert.equal([busy?.code, busy?.headers["Retry-After"]], ["overloaded", "1"]);
   assert.equal([told, service.requests.total, service.requests.active], [[], 0, 4096], "nothing has begun");
   service.requests.active = 4095;
@@ -341,7 +341,7 @@ test("4096 requests are inside at most", async () => {
 
 test("a request that came by this router already is refused", async () => {
   const { told, ask } = router(backend("one", [answers(200)]));
-  const sentence = "The request came back: a backend of this router leads to the router itself.";
+  const sentence = "Routing loop: a backend of this router leads back to the router itself.";
   assert.equal(refusedWith(await ask({}, { Via: "1.1 other, 1.1 me" })), [508, sentence]);
   assert.is(await ask({}, { Via: "1.1 other" }), null);
   assert.is(told.length, 2);
@@ -372,22 +372,22 @@ test("with nobody to ask it is 503 or 404, in words that name what was asked for
     "No backend that serves n is healthy; try again later.",
     "unavailable",
     "7",
-    ["hope", "two", "unlisted"],
+    ["checkForRequest", "two", "unlisted"],
   ]);
   assert.equal(await refused(long), [
     503,
     `No backend that serves ${"n".repeat(200)} is healthy; try again later.`,
     "unavailable",
     "7",
-    ["hope", "unlisted", "four"],
+    ["checkForRequest", "unlisted", "four"],
   ]);
   // Somebody may list it since: the lists are read anew.
   assert.equal(await refused(`x${long}`), [
     404,
-    `The model x${"n".repeat(199)} is not served by any backend.`,
+    `No backend serves the model x${"n".repeat(199)}.`,
     "model_not_found",
     undefined,
-    ["hope", "unlisted"],
+    ["checkForRequest", "unlisted"],
     ["refresh"],
   ]);
   for (const [given, sentence] of [
@@ -408,7 +408,7 @@ test("a model that is new since the lists were read is found in them", async () 
   assert.is(sent.length, 1);
   // And one who comes back is asked, although nobody promised it.
   one.state = "aside";
-  service.health.hope = async () => {
+  service.health.checkForRequest = async () => {
     one.state = "healthy";
     return false;
   };

@@ -206,9 +206,9 @@ test("what a check finds, in words", async () => {
   const well = { "/health": json({ status: "ok" }) };
   const list = (data: unknown) => ({ ...well, ...models({ data }) });
   for (const [pages, told] of [
-    [{ "/health": json({}, 500) }, "/health answers 500"],
+    [{ "/health": json({}, 500) }, "/health answered 500"],
     [{ "/health": json({}, 429) }, "/health answers 429"],
-    [{ ...models({}, 401), "/health": json({}, 499) }, "it asks for an API key"],
+    [{ ...models({}, 401), "/health": json({}, 499) }, "it requires an API key"],
     [{ ...well, ...models({}, 404) }, "/v1/models answers 404"],
     [{ ...well, ...models({}, 201) }, "/v1/models answers 201"],
     [list({}), "/v1/models answers 200"],
@@ -241,7 +241,7 @@ test("a name that leads nowhere, for good or for now", async () => {
       const backend = at("http://nobody.example");
       const { health: one } = health();
       await one.watch([backend]);
-      assert.is(backend.lastError, "its name leads nowhere");
+      assert.is(backend.lastError, "the host name does not resolve");
       one.close();
     } finally {
       dns.lookup = lookup;
@@ -265,7 +265,7 @@ test("a check without an answer: frozen, unless its streams showed meanwhile tha
     backend.lastSeen = ms - 1;
   };
   assert.not(await one.check(backend));
-  assert.equal([backend.state, backend.lastError, said], ["aside", "it does not answer", ["abandon"]]);
+  assert.equal([backend.state, backend.lastError, said], ["aside", "timeout", ["abandon"]]);
   // Of one that stands aside already, a stream's last bytes say nothing.
   await backend.checking;
   ms = backend.nextCheck;
@@ -370,7 +370,7 @@ test("a request that has nobody else asks a tenth of a second after the last che
   const backend = at(server.url);
   backend.state = "aside";
   await one.watch([backend]);
-  assert.not(await one.hope(() => false), "nobody could take it");
+  assert.not(await one.checkForRequest(() => false), "nobody could take it");
   const { setTimeout: real } = globalThis;
   const waits: number[] = [];
   const waiting = (meanwhile: () => void) => {
@@ -382,7 +382,7 @@ test("a request that has nobody else asks a tenth of a second after the last che
       }
       return real(done, wait, ...(rest as []));
     };
-    return withTime({ setTimeout: atOnce }, () => one.hope(() => true));
+    return withTime({ setTimeout: atOnce }, () => one.checkForRequest(() => true));
   };
   backend.lastCheckEnded = ms - 40;
   assert.ok(
@@ -391,7 +391,7 @@ test("a request that has nobody else asks a tenth of a second after the last che
     }),
   );
   assert.equal([waits.splice(0), server.asked.length], [[60], 0], "it came back meanwhile, and is not asked");
-  assert.not(await one.hope(() => true), "of a healthy one nothing is to be hoped");
+  assert.not(await one.checkForRequest(() => true), "of a healthy one nothing is to be hoped");
   backend.state = "aside";
   backend.lastCheckEnded = ms - 100;
   assert.ok(await waiting(() => {}));
@@ -404,7 +404,7 @@ test("a request that has nobody else asks a tenth of a second after the last che
   backend.state = "aside";
   server.asked.length = 0;
   void one.check(backend);
-  assert.ok(await one.hope(() => true));
+  assert.ok(await one.checkForRequest(() => true));
   assert.is(server.asked.filter((path) => path === "/health").length, 1);
 });
 

@@ -32,7 +32,7 @@ test("another configuration keeps who stays, with what it says now, and lets the
   const before = router.service.backends;
   await router.configure([{ url: stays.url }, { url: stays.url }]).then(
     () => assert.unreachable(),
-    (error: Error) => assert.match(error.message, "is named twice"),
+    (error: Error) => assert.match(error.message, "is given twice"),
   );
   assert.is(router.service.backends, before, "a configuration that is none changes nothing");
 });
@@ -80,7 +80,7 @@ test("a router that cannot begin leaves nothing open", async () => {
   const one = await fake();
   await startRouter({ port, backends: [] }).then(
     () => assert.unreachable(),
-    (error: Error) => assert.is(error.message, "At least one backend is needed."),
+    (error: Error) => assert.is(error.message, "At least one backend is required."),
   );
   const router = await startRouter({ port, backends: [{ url: one.url }] });
   await startRouter({ port, backends: [{ url: one.url }] }).then(
@@ -115,7 +115,7 @@ test("what the front page, /health and the list of models say of healthy backend
   );
   assert.is(data[0].created, router.service.startedAt);
   const missing = await router.get(`/v1/models/${"c".repeat(300)}`);
-  assert.is(missing.body.error.message, `The model ${"c".repeat(200)} is not served by any backend.`);
+  assert.is(missing.body.error.message, `No backend serves the model ${"c".repeat(200)}.`);
   assert.equal([(await router.get("/health")).status, (await router.get("/v1/health")).status], [200, 200]);
   const alone = await routing([down.url]);
   const sick = await alone.get("/health");
@@ -139,9 +139,9 @@ test("what a server does not tell, or not as JSON, is said with its address", as
   const router = await routing([one.url]);
   const broken = await router.get("/props");
   assert.is(broken.status, 502);
-  assert.match(broken.body.error.message, `${one.url} does not tell its /props: `);
+  assert.match(broken.body.error.message, `${one.url} did not return /props: `);
   const html = await router.get("/slots?model=a");
-  assert.equal([html.status, html.body.error.message], [502, `${one.url} answers 501, without JSON.`]);
+  assert.equal([html.status, html.body.error.message], [502, `${one.url} answered 501 without JSON.`]);
 });
 
 test("a client that leaves in the midst of its question is no fault, and the router goes on", async () => {

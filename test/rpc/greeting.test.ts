@@ -43,11 +43,11 @@ test("lists of servers", async () => {
     { host: "b.example", port: 65535 },
   ]);
   for (const text of ["", "a", "a:0", "a:65536", "a:1,,b:2", "http://a:1", "a:1;b:2"]) {
-    assert.match(await fault(() => parseRpcServers(text)), "is no rpc-server: each is host:port");
+    assert.match(await fault(() => parseRpcServers(text)), "is not a valid rpc-server: use host:port");
   }
-  assert.match(await fault(() => parseRpcServers("a:1,a:1")), "named twice");
+  assert.match(await fault(() => parseRpcServers("a:1,a:1")), "given twice");
   const many = Array.from({ length: 17 }, (_, index) => `a:${index + 1}`).join();
-  assert.match(await fault(() => parseRpcServers(many)), "17 rpc-servers were named; llama.cpp takes 16.");
+  assert.match(await fault(() => parseRpcServers(many)), "At most 16 rpc-servers are supported, got 17.");
   assert.is(parseRpcServers(many.slice(0, many.lastIndexOf(","))).length, 16);
 });
 
@@ -63,13 +63,13 @@ test("a server is greeted; one that is gone, busy, old or something else is told
   await new Promise((resolve) => holder.once("data", resolve));
   assert.is(
     await fault(() => reachRpcServers([server])),
-    `The rpc-server ${name} accepts no more: it serves one program at a time, and another one holds it.`,
+    `The rpc-server ${name} is busy: it serves one program at a time, and another one is using it.`,
   );
   holder.destroy();
   await server.kill();
   assert.is(
     await fault(() => reachRpcServers([server])),
-    `The rpc-server ${name} is not running: the connection is refused.`,
+    `The rpc-server ${name} is not running (connection refused).`,
   );
   assert.equal(await lostRpcServers([server]), [name]);
 
@@ -81,12 +81,12 @@ test("a server is greeted; one that is gone, busy, old or something else is told
     async (old) =>
       assert.match(
         await fault(() => reachRpcServers([old])),
-        "speaks version 3.0 of the protocol, and this build 7.0",
+        "speaks protocol version 3.0, but this build speaks 7.0",
       ),
   );
   await impostor(
     (socket) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"),
-    async (web) => assert.match(await fault(() => reachRpcServers([web])), "speaks another language"),
+    async (web) => assert.match(await fault(() => reachRpcServers([web])), "does not speak the protocol"),
   );
   // Whoever was found to be another is let go: it may serve one program at a time.
   const left: Promise<unknown>[] = [];
@@ -95,12 +95,13 @@ test("a server is greeted; one that is gone, busy, old or something else is told
       left.push(new Promise((resolve) => socket.resume().once("close", resolve)));
       socket.write(hello);
     },
-    async (old) => assert.match(await fault(() => reachRpcServers([old])), "speaks version 3.0"),
+    async (old) => assert.match(await fault(() => reachRpcServers([old])), "speaks protocol version 3.0"),
   );
   await Promise.all(left);
   await impostor(
     (socket) => socket.end(),
-    async (mute) => assert.match(await fault(() => reachRpcServers([mute])), "hung up on a greeting"),
+    async (mute) =>
+      assert.match(await fault(() => reachRpcServers([mute])), "closed the connection during the handshake"),
   );
 });
 

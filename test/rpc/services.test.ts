@@ -59,10 +59,7 @@ test("a Lab over rpc-servers finds what a Lab without them finds; one that dies 
     assert.is(failed.error, `The rpc-server ${nameOf(servers[1]!)} was lost while the job was running.`);
 
     const refused = await remote.finished((await remote.submit(demoInspect)).id);
-    assert.is(
-      refused.error,
-      `The rpc-server ${nameOf(servers[1]!)} is not running: the connection is refused.`,
-    );
+    assert.is(refused.error, `The rpc-server ${nameOf(servers[1]!)} is not running (connection refused).`);
     await servers[1]!.start();
     const again = await remote.finished((await remote.submit(demoInspect)).id);
     assert.is(again.status, "completed", again.error);
@@ -103,7 +100,7 @@ test("a server over rpc-servers answers, captures, and comes back when one that 
     await ask().catch(() => undefined);
     const told = (text: string) =>
       events.some((event) => "sentence" in event && event.sentence.includes(text));
-    await until(() => told("An rpc-server went away") && told("is not running: the connection is refused."));
+    await until(() => told("An rpc-server went away") && told("is not running (connection refused)."));
     const away = await send(`${url}/health`, "GET");
     assert.is(away.status, 503);
     await servers[0]!.start();
@@ -121,7 +118,7 @@ test("a server that cannot be reached at the start is told, not waited for", asy
     await serving.close();
     assert.unreachable();
   } catch (error) {
-    assert.match((error as Error).message, /^The rpc-server .* is not running: the connection is refused\.$/);
+    assert.match((error as Error).message, /^The rpc-server .* is not running (connection refused)\.$/);
   }
 });
 

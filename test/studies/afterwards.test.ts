@@ -196,7 +196,7 @@ test("a hidden comment, and one on what is gone, is not told on in notifications
   assert.is(before.headers["x-robots-tag"], "noindex", "an address that a crawler found is not listed");
   await remove(store, "operator", { studyId: id, version: null }, "It was copied.");
   for (const text of [(await see(feed)).text, (await see("/notifications", ben)).text]) {
-    assert.match(text, "a study that is no longer here");
+    assert.match(text, "a study that is no longer available");
     assert.not.match(text, /What ada answered|Heron/);
   }
   // Its author goes on reading what was said about it.
@@ -225,7 +225,7 @@ test("who repeated a study is listed, the newest first; no version of its own is
   await publish(ada, { title: "Heron again", finding }, id);
   const repeating = async () => {
     const { text } = await see(`/studies/${id}`);
-    assert.not.match(text, "This repeats");
+    assert.not.match(text, "This reproduces");
     return [...text.matchAll(/<span class="badge outcome-held">held<\/span> <a [^>]*>([^<]*)</g)].map(
       ([, title]) => title,
     );

@@ -107,18 +107,18 @@ test("no browser, a token of this service, in time, within its quota, with the s
     assert.equal(refusal(await ask(all, reader.token, { headers: { [name]: value } })), [
       403,
       "browser_request",
-      `The API is not for browsers: send no ${name} header.`,
+      `The API does not accept browser requests: remove the ${name} header.`,
       name,
     ]);
   const missing = await ask(all);
   assert.equal(refusal(missing), [
     401,
     "token_missing",
-    "The request has no Authorization header; send Bearer and a token.",
+    "The Authorization header is missing; send `Bearer` followed by a token.",
     "Authorization",
   ]);
   assert.is(missing.header("WWW-Authenticate"), 'Bearer realm="tapline studies"');
-  const form = "The Authorization header is not Bearer followed by a token of this service.";
+  const form = "The Authorization header must be `Bearer` followed by a token of this service.";
   const { token } = reader;
   for (const header of [
     token,
@@ -135,7 +135,7 @@ test("no browser, a token of this service, in time, within its quota, with the s
   }
   assert.equal(refusal(await ask(all, newToken())).slice(1, 3), [
     "token_invalid",
-    "The service does not know this token.",
+    "This token does not exist.",
   ]);
   assert.equal(refusal(await ask(all, gone.token)).slice(1, 3), [
     "token_revoked",
@@ -144,7 +144,7 @@ test("no browser, a token of this service, in time, within its quota, with the s
   for (const header of [`bearer ${token}`, `BEARER   ${token}`])
     assert.is((await ask(all, null, { headers: { Authorization: header } })).status, 200);
   const words = (scope: string) =>
-    `The token lacks the scope ${scope}; create one that has it at ${origin}/agents.`;
+    `The token lacks the scope ${scope}; create one with it at ${origin}/agents.`;
   assert.equal(refusal(await ask(all, writer.token)), [
     403,
     "scope_missing",
@@ -167,7 +167,7 @@ test("no browser, a token of this service, in time, within its quota, with the s
   assert.equal(refusal(over), [
     429,
     "request_quota",
-    "The token's 60 requests in 60 seconds are used up; wait 40 s.",
+    "The token has used its 60 requests per 60 seconds; wait 40 s.",
   ]);
   assert.equal([over.header("Retry-After"), ...quota(over)], ["40", "60", "0", "40"]);
   clock.ms += 39_499;
@@ -190,7 +190,7 @@ test("paths and methods as they stand; a switch; what everybody gets has a name 
     "/api/v1/studies/x/y",
   ]) {
     const got = await ask(path, token);
-    assert.equal(refusal(got), [404, "not_found", "The API has no such path."], path);
+    assert.equal(refusal(got), [404, "not_found", "No such path in the API."], path);
     assert.is(json(got).request_id, "00000000-0000-0000-0000-000000000000");
   }
   for (const [path, method, allowed] of [
@@ -211,7 +211,7 @@ test("paths and methods as they stand; a switch; what everybody gets has a name 
         api({ ...service, trustedProxies: ["10.0.0.1"] }),
       )(all),
     ),
-    [403, "https_required", "The API answers over HTTPS only."],
+    [403, "https_required", "The API is available over HTTPS only."],
   );
   const id = await publish(ada, token, { finding: "Long enough. ".repeat(100) });
   const read = await ask(`${all}/${id.toUpperCase()}`, token, { headers: { "Accept-Encoding": "gzip" } });
@@ -246,7 +246,7 @@ test("paths and methods as they stand; a switch; what everybody gets has a name 
   const off = await ask(all);
   assert.equal(
     [refusal(off), off.header("Retry-After")],
-    [[503, "disabled", "The API is switched off for the moment; the website is not."], "60"],
+    [[503, "disabled", "The API is temporarily disabled; the website still works."], "60"],
   );
   assert.is((await ask("/api/v1/openapi.json")).status, 200);
 });
@@ -318,20 +318,20 @@ test("a study, its versions, what is gone and what was said", async () => {
   const one = json(await read(`${id}/versions/1`));
   assert.equal([one.version, one.package.title, one.url], [1, "One", `${origin}/studies/${id}?version=1`]);
   assert.is(one.package_sha256, createHash("sha256").update(JSON.stringify(one.package)).digest("hex"));
-  const nothing = [404, "not_found", "There is no such study, or this token may not read it.", "id"];
+  const nothing = [404, "not_found", "No such study, or this token may not read it.", "id"];
   for (const path of [`${id}/versions/3`, `${id.slice(0, -4)}0000`, `${id.slice(0, -4)}0000/discussion`])
     assert.equal(refusal(await read(path)), nothing);
   assert.equal(refusal(await read("x")), [
     400,
     "invalid_parameter",
-    "The study's id in the path is not a UUID.",
+    "The study id in the path must be a UUID.",
     "id",
   ]);
   for (const version of ["0", "01", "1.0", "x", "9".repeat(10)])
     assert.equal(refusal(await read(`${id}/versions/${version}`)), [
       400,
       "invalid_parameter",
-      "The version in the path must be a whole number from 1, in plain digits.",
+      "The version in the path must be an integer of at least 1, in decimal digits.",
       "version",
     ]);
   for (const path of [`${id}?x=1`, `${id}/versions/1?x=1`, `${id}/discussion?limit=1`])
@@ -404,7 +404,7 @@ test("drafts: bytes as they came, a key once, ten a day", async () => {
   assert.equal(refusal(again), [
     400,
     "idempotency_key_reused",
-    "This Idempotency-Key came with another body before.",
+    "This Idempotency-Key was already used with a different body.",
     "Idempotency-Key",
   ]);
   const key = "Idempotency-Key must be 1 to 200 printable ASCII characters without spaces.";
@@ -414,7 +414,7 @@ test("drafts: bytes as they came, a key once, ten a day", async () => {
       [400, "invalid_idempotency_key", key, "Idempotency-Key"],
       wrong,
     );
-  const type = "The body's Content-Type must be application/json, in UTF-8.";
+  const type = "The Content-Type must be application/json, in UTF-8.";
   for (const [given, status] of [
     ["application/json;charset=UTF-8", 201],
     ['application/json ; charset = "utf-8" ', 201],
@@ -430,7 +430,7 @@ test("drafts: bytes as they came, a key once, ten a day", async () => {
   assert.equal(refusal(await send({ "Content-Encoding": "gzip" })), [
     400,
     "unsupported_content_encoding",
-    "The body must come without content coding.",
+    "The body must not have a Content-Encoding.",
     "Content-Encoding",
   ]);
   assert.is((await send({ "Content-Encoding": "Identity" })).status, 201);
@@ -448,14 +448,14 @@ test("drafts: bytes as they came, a key once, ten a day", async () => {
   const full = await send();
   assert.equal(
     [refusal(full), full.header("Retry-After")],
-    [[429, "draft_quota", "The account's 10 drafts in 24 hours are used up; wait 86400 s."], "86400"],
+    [[429, "draft_quota", "The account has used its 10 drafts per 24 hours; wait 86400 s."], "86400"],
   );
   await store.db.deleteFrom("drafts").execute();
   const deleted = await send({ "Idempotency-Key": "k".repeat(200) });
   assert.equal(refusal(deleted), [
     410,
     "draft_deleted",
-    "The draft of this Idempotency-Key was deleted by its owner; another key saves it anew.",
+    "The draft saved with this Idempotency-Key was deleted by its owner; use a new key to save it again.",
     "Idempotency-Key",
   ]);
 });
@@ -529,7 +529,7 @@ test("a fault of the database is a 503 with an id that the log has", async () =>
   assert.equal(refusal(got), [
     503,
     "unavailable",
-    "The service cannot answer just now; whether a write happened is open.",
+    "The service is temporarily unavailable; a write may or may not have happened.",
   ]);
   assert.equal([got.header("Retry-After"), service.lines.length], ["5", 1]);
   assert.match(service.lines[0] ?? "", json(got).request_id);

@@ -40,7 +40,7 @@ test("a file of an archive is an ordinary one, readable by all and its owner's t
   for (const name of ["n".repeat(101), "", "a b", "ü", "a\n"]) {
     await headerOf(name).then(
       () => assert.unreachable(name),
-      (error) => assert.is(error.message, `No name for a file of an archive: ${name}`),
+      (error) => assert.is(error.message, `Invalid file name for a tar archive: ${name}`),
     );
   }
 });
@@ -247,7 +247,7 @@ test("a restored database finds all of its studies again, however many there are
   assert.equal(await restore(empty, nothing), { rows: 0, studies: 0 }, "of none there are none");
   await empty.close();
   const missing = await restore(to, join(folder, "none.gz")).catch((error: Error) => error.message);
-  assert.is(missing, `There is no file ${join(folder, "none.gz")}.`);
+  assert.is(missing, `${join(folder, "none.gz")} does not exist.`);
   await Promise.all([from.close(), to.close()]);
 });
 

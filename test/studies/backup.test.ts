@@ -208,7 +208,7 @@ test("a backup to a bad path says so in one sentence, leaves nothing and writes 
         assert.is(error.name, "UserError", error.stack);
         assert.is(
           error.message,
-          `The backup cannot be written to ${path} (${code}); nothing was left there.`,
+          `Cannot write the backup to ${path} (${code}); the partial file was removed.`,
         );
       },
     );
@@ -233,7 +233,10 @@ test("a backup writes to no file or link that is there, even where its name was 
     await backUp(store, path).then(
       () => assert.unreachable(),
       (error) =>
-        assert.is(error.message, `The backup cannot be written to ${path} (EEXIST); nothing was left there.`),
+        assert.is(
+          error.message,
+          `Cannot write the backup to ${path} (EEXIST); the partial file was removed.`,
+        ),
     );
   } finally {
     crypto.randomUUID = randomUUID;
@@ -266,7 +269,7 @@ const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tapline", 
     () => assert.unreachable(),
     (error) => {
       assert.is(error.name, "UserError", error.stack);
-      assert.is(error.message, `The backup cannot be written to ${path} (ENOSPC); nothing was left there.`);
+      assert.is(error.message, `Cannot write the backup to ${path} (ENOSPC); the partial file was removed.`);
     },
   );
   assert.equal(readdirSync(small), ["daily.gz"]);
@@ -315,8 +318,8 @@ test("a damaged or foreign file restores nothing", async () => {
     [whole.subarray(0, whole.length - 2000), "is damaged (unexpected end of file); nothing was restored."],
     [Buffer.from("hello"), "is damaged (incorrect header check); nothing was restored."],
     [Buffer.alloc(0), ""],
-    [packed(rows.slice(0, -1)), "is cut off; nothing was restored."],
-    [packed(rows.toSpliced(-2, 1)), "is cut off; nothing was restored."],
+    [packed(rows.slice(0, -1)), "is truncated; nothing was restored."],
+    [packed(rows.toSpliced(-2, 1)), "is truncated; nothing was restored."],
     [packed(rows.with(-1, twice)), ""],
     [
       packed(rows.toSpliced(1, 0, '{"table":"secrets","row":{}}')),

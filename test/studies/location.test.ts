@@ -15,7 +15,7 @@ for (const database of databases.all) {
     const location = database.fresh();
     const error = await openStore(location, { create: false }).catch((thrown) => thrown);
     assert.is(error.name, "UserError", error.stack);
-    assert.match(error.message, /^There is no studies database in the (SQLite|PostgreSQL) database /);
+    assert.match(error.message, /^The (SQLite|PostgreSQL) database /);
     if (database.name === "sqlite") assert.not.ok(existsSync(location));
     await (await openStore(location)).close();
     const store = await openStore(location, { create: false });
@@ -35,7 +35,7 @@ test("locations are paths or postgres URLs, and their names have no password", (
   assert.throws(() => parseLocation(""), saying("The database is empty."));
   assert.throws(
     () => parseLocation("mysql://u:secret@db/s"),
-    saying("The database must be a URL that begins with postgres:// or postgresql://, not mysql://."),
+    saying("The database must be a URL beginning with postgres:// or postgresql://, got mysql://."),
   );
   assert.is(databaseUrl({}), undefined);
   assert.is(databaseUrl({ DATABASE_URL: "postgres://db/s" }), "postgres://db/s");

@@ -268,7 +268,7 @@ for (const database of databases.all) {
     assert.is((await accountNamed(store.db, "@Octocat-2")).id, thief.id);
     await approve(store, "moderator", "@nobody").then(
       () => assert.unreachable(),
-      (error) => assert.is(error.message, "There is no account @nobody."),
+      (error) => assert.is(error.message, "No account matches @nobody."),
     );
     await service.close();
   });

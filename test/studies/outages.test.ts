@@ -43,8 +43,8 @@ for (const database of databases.all) {
     assert.match(
       service.log[0] as string,
       database.name === "sqlite"
-        ? "the database takes no writes: SQLite 8, attempt to write a readonly database"
-        : "the database takes no writes: PostgreSQL 42P01",
+        ? "the database does not accept writes: SQLite 8, attempt to write a readonly database"
+        : "the database does not accept writes: PostgreSQL 42P01",
     );
     assert.is(service.log.length, 1, "once, however often it is asked");
     await service.close();
@@ -110,21 +110,18 @@ test("an outage is a few lines, and says how many requests it met", () => {
   assert.match(lines[0] as string, /^request r1 failed: Error ECONNREFUSED at /);
   summarize();
   assert.is(lines.length, 2);
-  assert.match(
-    lines[1] as string,
-    /^499 more since the last line like it; the newest: request r500 failed: Error ECON/,
-  );
+  assert.match(lines[1] as string, /^499 more times; latest: request r500 failed: Error ECON/);
   logFault({ log }, "r501", refused());
   summarize();
   assert.match(lines[2] as string, /^1 more .*request r501 failed/);
   summarize();
-  assert.equal(lines.slice(3), ["over, after 501 times: ECONNREFUSED"]);
+  assert.equal(lines.slice(3), ["stopped after 501 times: ECONNREFUSED"]);
   summarize();
   assert.is(lines.length, 4);
   // The next one is news again; other faults and lines without a kind are not held back.
   logFault({ log }, "r502", refused());
   logFault({ log }, "r503", new TypeError("secret"));
-  for (let times = 0; times < 2; times += 1) log("the TLS certificate was read again");
+  for (let times = 0; times < 2; times += 1) log("reloaded the TLS certificate");
   assert.is(lines.length, 8);
   assert.not.match(lines.join("\n"), "secret");
   // A fault that occurs once is not announced to be over.

@@ -74,7 +74,7 @@ test("JSON that two readers could take for two things is refused, and where", ()
   }
   assert.is(
     refusal(() => parse("[".repeat(33) + "]".repeat(33)))[2],
-    "The body nests deeper than 32 levels.",
+    "The body is nested more than 32 levels deep.",
   );
   assert.equal(
     refusal(() => parseStrictJson(Uint8Array.of(0x22, 0xff, 0x22))),
@@ -109,19 +109,19 @@ test("a package's first fault is told with its place, its limit and what there i
     [check({ title: "" }), ["invalid_value", "/title", "/title must not be empty."]],
     [
       check({ title: "😀".repeat(161) }),
-      ["invalid_value", "/title", "/title may have at most 160 characters; it has 161."],
+      ["invalid_value", "/title", "/title must have at most 160 characters, got 161."],
     ],
     [check({ schemaVersion: 2 }), ["invalid_value", "/schemaVersion", "/schemaVersion must be 1."]],
     [check({ license: "MIT" }), ["invalid_value", "/license", "/license must be one of CC-BY-4.0, CC0-1.0."]],
-    [check({ entries: [] }), ["invalid_value", "/entries", "/entries must have at least 1 item; it has 0."]],
+    [check({ entries: [] }), ["invalid_value", "/entries", "/entries must have at least 1 item, got 0."]],
     [
       check({ entries: many(201) }),
-      ["invalid_value", "/entries", "/entries may have at most 200 items; it has 201."],
+      ["invalid_value", "/entries", "/entries must have at most 200 items, got 201."],
     ],
     [check({ entries: many(200) }), ["accepted", undefined, ""]],
     [
       check({ omissions: Array(5000).fill("x") }),
-      ["invalid_value", "/omissions", "/omissions may have at most 100 items; it has 5000."],
+      ["invalid_value", "/omissions", "/omissions must have at most 100 items, got 5000."],
     ],
     [
       one({ id: "x" }),
@@ -158,23 +158,17 @@ test("a package's first fault is told with its place, its limit and what there i
     ],
     [
       check({ title: 5, extra: 1, other: 2 }),
-      ["unknown_property", "/extra", "The body has a property that the contract does not know."],
+      ["unknown_property", "/extra", "The body has an unknown property."],
     ],
     [check({ "a/b~c": 1 }).slice(0, 2), ["unknown_property", "/a~1b~0c"]],
-    [
-      one({ extra: 1 }),
-      ["unknown_property", "/entries/0/extra", "/entries/0 has a property that the contract does not know."],
-    ],
+    [one({ extra: 1 }), ["unknown_property", "/entries/0/extra", "/entries/0 has an unknown property."]],
     [check({ method: 7, title: 5 }).slice(0, 2), ["invalid_value", "/title"]],
     [check({ title: "\u2800\u00ad" }), ["blank_title", "/title", "The title is blank."]],
     [
       check({ entries: [entry, { ...entry, id: uuid(7) }, { ...entry, id: entry.id.toUpperCase() }] }),
       ["duplicate_entry_id", "/entries/2/id", "Entries 0 and 2 have the same id."],
     ],
-    [
-      linked(null, 7),
-      ["unknown_parent", "/entries/1/parent", "Entry 1 names a parent that is not among the entries."],
-    ],
+    [linked(null, 7), ["unknown_parent", "/entries/1/parent", "The parent of entry 1 does not exist."]],
     [linked(null, 0, 1, 1, 0), ["accepted", undefined, ""]],
     [linked(3, 0, 1, null), ["accepted", undefined, ""]],
     [linked(0), ["parent_cycle", "/entries/0/parent", "Entry 0 is its own ancestor."]],
@@ -295,8 +289,8 @@ test("what hides is told by its code, its name and how often it follows itself",
     ["\0", run("U+0000", "null")],
     ["\u00ad\u00ad\u00adx", run("U+00AD", "soft hyphen", 3), "x"],
     ["\u{e0041}\u{e0041}", run("U+E0041", "invisible", 2)],
-    ["\ud800", run("U+D800", "half a pair")],
-    ["\udfff", run("U+DFFF", "half a pair")],
+    ["\ud800", run("U+D800", "unpaired surrogate")],
+    ["\udfff", run("U+DFFF", "unpaired surrogate")],
     ["x\ufeff", "x", run("U+FEFF", "byte order mark")],
     // One emoji of several characters is seen as that.
     ["👩\u200d💻 ❤\ufe0f 1\ufe0f\u20e3", "👩\u200d💻 ❤\ufe0f 1\ufe0f\u20e3"],
@@ -318,7 +312,9 @@ test("what changed is told entry by entry, in the newer one's terms", () => {
   const changed = (before: StudyPackage, after: StudyPackage) =>
     differences(before, after).map(({ place, before: old, after: now }) => [place, old, now]);
   const two = study([entry(1), entry(2)]);
-  assert.equal(changed(two, study([entry(2), entry(1)])), [["/entries", "entries in another order", null]]);
+  assert.equal(changed(two, study([entry(2), entry(1)])), [
+    ["/entries", "the order of the entries changed", null],
+  ]);
   assert.equal(changed(two, study([entry(1)])), [
     [`/entries/${uuid(2)}`, JSON.stringify(entry(2), null, 2), null],
   ]);

@@ -31,8 +31,8 @@ test("my drafts: what waits, what was published, and what became of it", async (
   const ada = await service.account("Ada");
   const { store, see, save, publish } = peopleOf(service, clock);
   const empty = (await see("/drafts", ada)).text;
-  assert.match(empty, "No draft is waiting.");
-  assert.match(empty, "<p>Nothing yet.</p>");
+  assert.match(empty, "No drafts yet.");
+  assert.match(empty, "<p>No notifications yet.</p>");
   const [standing, withdrawn, removed] = [
     await publish(ada, { title: "Stands" }),
     await publish(ada, { title: "Went" }),
@@ -42,8 +42,8 @@ test("my drafts: what waits, what was published, and what became of it", async (
   await remove(store, "operator", { studyId: removed.id, version: null }, "copied");
   await save(ada, { title: "Waits" });
   const { text } = await see("/drafts", ada);
-  assert.not.match(text, "No draft is waiting.");
-  assert.not.match(text, "<p>Nothing yet.</p>");
+  assert.not.match(text, "No drafts yet.");
+  assert.not.match(text, "<p>No notifications yet.</p>");
   const badges = [...text.matchAll(/<h3 dir="auto"><a href="\/studies\/([^"]+)">[^<]*<\/a>(.*?)<\/h3>/g)];
   assert.equal(Object.fromEntries(badges.map(([, id, badge]) => [id, badge?.trim()])), {
     [standing.id]: "",
@@ -58,13 +58,13 @@ test("a review points at what looks secret and at what hides, and says nothing w
   const key = ["AKIA", "ABCDEFGHIJKLMNOP"].join("");
   const telling = await save(ben, { title: "Telling", finding: `With ${key}\u202e and \u202e.` });
   const { text } = await see(`/drafts/${telling.id}`, ben);
-  assert.match(text, "Look at these twice.");
+  assert.match(text, "Double-check these.");
   assert.match(text, "<li>AWS access key at <code>/finding</code>: AKIAABCDEFGH…</li>");
   assert.match(text, "Hidden or direction-changing characters.");
   assert.match(text, /<li>U\+202E [^<]*, 2 times, first at <code>\/finding/);
   const plain = await save(ben, { title: "Plain" });
   const quiet = (await see(`/drafts/${plain.id}`, ben)).text;
-  assert.not.match(quiet, "Look at these twice.");
+  assert.not.match(quiet, "Double-check these.");
   assert.not.match(quiet, "direction-changing characters.");
 });
 
@@ -81,7 +81,7 @@ test("notifications: 50 on a page, the way to earlier ones, and what may be done
   const [, rest] = /<a href="(\?before=[^"]+)">Earlier<\/a>/.exec(full.text) ?? [];
   const beyond = await see(`/notifications${rest}`, cleo);
   assert.is(told(beyond), 0);
-  assert.match(beyond.text, "<p>Nothing earlier.</p>");
+  assert.match(beyond.text, "<p>No earlier notifications.</p>");
   await comment(id, people[1]!, "The last");
   const newest = await see("/notifications", cleo);
   assert.equal([told(newest), newest.text.includes("Mark all as read")], [50, true]);
@@ -95,19 +95,19 @@ test("notifications: 50 on a page, the way to earlier ones, and what may be done
   // All of them are read up to a moment that the form names, and no other.
   const without = await post("/notifications/read", cleo);
   assert.is(without.status, 400);
-  assert.match(without.text, "This form does not say up to when.");
+  assert.match(without.text, "The form lacks a valid time.");
   assert.match((await see("/notifications", cleo)).text, '<li class="unread">');
   const nothing = await see("/notifications", people[0]!);
-  assert.match(nothing.text, "<p>Nothing yet.</p>");
+  assert.match(nothing.text, "<p>No notifications yet.</p>");
   // The feed can be ended where there is one.
   assert.match(newest.text, ">Make an address</button>");
-  assert.not.match(newest.text, ">End the feed</button>");
+  assert.not.match(newest.text, ">Delete the feed</button>");
   const made = (await post("/notifications/feed", cleo)).text;
-  assert.match(made, "it is shown this once");
+  assert.match(made, "be able to see it again");
   const later = (await see("/notifications", cleo)).text;
   assert.match(later, ">Make a new address, and end the former</button>");
-  assert.match(later, ">End the feed</button>");
-  assert.not.match(later, "it is shown this once");
+  assert.match(later, ">Delete the feed</button>");
+  assert.not.match(later, "be able to see it again");
 });
 
 test("reports name who wrote and who told, by handle or as a deleted account", async () => {
@@ -197,7 +197,7 @@ test("a review's exact JSON cuts no character in two, and counts what hides beyo
   for (const pad of ["", "x"]) {
     const { id, body } = await save(jan, { title: "Long", finding: pad + "😀".repeat(21_000) });
     const { text } = await see(`/drafts/${id}`, jan);
-    assert.not.match(text, "half a pair");
+    assert.not.match(text, "unpaired surrogate");
     const [, exact = ""] = /aria-label="Exact JSON">(.*?)<\/pre>/s.exec(text) ?? [];
     assert.is(exact.replaceAll("&quot;", '"'), body, "all of it, in order");
   }
@@ -235,31 +235,34 @@ test("who may publish and who may have tokens is told, with what can be done abo
   const [kim, leo] = [await service.account("Kim", []), await service.account("Leo", ["agent"])];
   const { see, post, save } = peopleOf(service, clock);
   const without = (await see("/agents", kim)).text;
-  assert.match(without, "yours is not among them yet");
-  assert.match(without, "You have no active token.");
+  assert.match(without, "Yours is not approved yet");
+  assert.match(without, "You have no active tokens.");
   assert.not.match(without, ">Create token</button>");
-  assert.not.match(without, "<h2>Ended</h2>");
+  assert.not.match(without, "<h2>Expired and revoked</h2>");
   const { id } = await save(leo, { title: "Leo's" });
   const review = (await see(`/drafts/${id}`, leo)).text;
-  assert.match(review, "Publishing is open to approved accounts");
+  assert.match(review, "only approved accounts can publish");
   assert.not.match(review, ">Publish</button>");
   const open = (await see("/agents", leo)).text;
   assert.match(open, ">Create token</button>");
-  assert.not.match(open, "You have no active token.");
+  assert.not.match(open, "You have no active tokens.");
   assert.match(open, "last used <time");
   const scopes = { scope: "public:read", days: "30" };
   for (let count = 1; count < 10; count++)
     assert.is((await post("/agents", leo, { ...scopes, name: `T${count}` })).status, 200);
   const full = (await see("/agents", leo)).text;
-  assert.match(full, "You have 10 active tokens, the most allowed; revoke one first.");
+  assert.match(full, "You have 10 active tokens, which is the limit. Revoke one first.");
   assert.match(full, "never used");
   assert.not.match(full, ">Create token</button>");
   const eleventh = await post("/agents", leo, { ...scopes, name: "T11" });
-  assert.equal([eleventh.status, eleventh.text.includes("10 active tokens, the most allowed")], [400, true]);
+  assert.equal(
+    [eleventh.status, eleventh.text.includes("10 active tokens, which is the limit")],
+    [400, true],
+  );
   const [, one = ""] = /action="\/agents\/([^/]+)\/revoke"/.exec(full) ?? [];
   assert.is((await post(`/agents/${one}/revoke`, leo)).status, 303);
   const after = (await see("/agents", leo)).text;
-  assert.match(after, "<h2>Ended</h2>");
+  assert.match(after, "<h2>Expired and revoked</h2>");
   assert.is(after.match(/\/revoke"/g)?.length, 9);
   assert.match((await see(`/agents/${one}`, leo)).text, '<span class="badge revoked">revoked</span>');
   // A second browser is another session, which can be ended from here.

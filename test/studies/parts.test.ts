@@ -99,9 +99,9 @@ test("queries: each parameter once, known, in UTF-8; numbers in plain digits", (
   assert.equal([...query("q=a=b")], [["q", "a=b"]]);
   assert.equal(
     refusal(() => query("x=1")),
-    ["unknown_parameter", "There is no such query parameter; accepted here: q, limit, offset.", "x"],
+    ["unknown_parameter", "Unknown query parameter; this endpoint accepts: q, limit, offset.", "x"],
   );
-  assert.match(refusal(() => parseQuery(`${"y".repeat(150)}=1`, []))[1], "accepted here: none.");
+  assert.match(refusal(() => parseQuery(`${"y".repeat(150)}=1`, []))[1], "this endpoint accepts: none.");
   assert.is(refusal(() => parseQuery(`${"y".repeat(150)}=1`, []))[2], "y".repeat(100));
   assert.equal(
     refusal(() => query("q=1&q=2")),
@@ -109,7 +109,7 @@ test("queries: each parameter once, known, in UTF-8; numbers in plain digits", (
   );
   assert.equal(
     refusal(() => query("q=%ff")),
-    ["invalid_parameter", "The query is not percent-encoded UTF-8.", "q"],
+    ["invalid_parameter", "The query must be percent-encoded UTF-8.", "q"],
   );
   assert.is(refusal(() => query("%ff=1"))[2], "query");
 
@@ -123,7 +123,7 @@ test("queries: each parameter once, known, in UTF-8; numbers in plain digits", (
   for (const text of ["0", "51", "", "-1", "+1", "1.0", "01", " 1", "1e1", "0x1", "9".repeat(10)]) {
     assert.equal(
       refusal(() => number(text)),
-      ["invalid_parameter", "limit must be a whole number from 1 to 50, in plain digits.", "limit"],
+      ["invalid_parameter", "limit must be an integer from 1 to 50, in decimal digits.", "limit"],
     );
   }
   const offset = (text?: string) => offsetParameter(new Map(text === undefined ? [] : [["offset", text]]));
@@ -190,11 +190,11 @@ test("a package's view ends where the page would become too large, and says what
   const view = async (change: Partial<StudyPackage>) =>
     (await packageView(samplePackage(change) as StudyPackage, options())).markup;
   const whole = await view({ omissions: ["left", "out"] });
-  for (const heading of ["Question", "Method", "Limitations", "Left out", "Entries"]) {
+  for (const heading of ["Question", "Method", "Limitations", "Omissions", "Entries"]) {
     assert.match(whole, new RegExp(`<h2 id="[a-z-]+">${heading}</h2>`));
   }
-  assert.not.match(whole, "This view ends here");
-  assert.not.match(await view({ hypothesis: "", omissions: [] }), /Hypothesis|Left out/);
+  assert.not.match(whole, "more texts are not shown");
+  assert.not.match(await view({ hypothesis: "", omissions: [] }), /Hypothesis|Omissions/);
   // 3,000,000 characters of markup: the 31st text of 100,000 begins within them, and nothing behind it.
   const entry = (index: number) => ({
     id: `00000000-0000-4000-8000-${String(index).padStart(12, "0")}`,
@@ -208,7 +208,7 @@ test("a package's view ends where the page would become too large, and says what
   ) as unknown as StudyPackage["entries"];
   const cut = await view({ ...short, entries });
   assert.is(cut.split("n".repeat(100_000)).length - 1, 30);
-  assert.match(cut, "This view ends here: 3 more texts");
+  assert.match(cut, "3 more texts");
   // Deeper than six levels nothing is moved further in.
   const deep = Array.from({ length: 9 }, (_, index) => ({
     ...entry(index),

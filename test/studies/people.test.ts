@@ -140,7 +140,7 @@ for (const database of databases.all) {
     );
     assert.match(feed.text, "<title>Ben (@ben) commented on your study “Heron &amp; &lt;crane&gt;”</title>");
     assert.match(feed.text, "said &lt;script&gt;.");
-    assert.match(feed.text, "A draft waits for your review");
+    assert.match(feed.text, "A draft is ready for your review");
     assert.not.match(feed.text, "Secret plans");
     assert.is(feed.text.match(/<entry>/g)?.length, 2);
     const secret = address.split("/").at(-1)?.replace(".atom", "") as string;
@@ -285,7 +285,7 @@ for (const database of databases.all) {
       { actor: "operator", target: ada.id },
     ]);
     const again = await deleteAccountOf(store, ada).catch((error) => error.message);
-    assert.is(again, `The account ${ada.id} is deleted already.`);
+    assert.is(again, `The account ${ada.id} is already deleted.`);
     await service.close();
   });
 
@@ -410,7 +410,7 @@ test("an archive is what tar reads: names, sizes, blocks, an end", async () => {
   const refused = await tar(bad(), 0)
     .next()
     .catch((error: Error) => error.message);
-  assert.is(refused, "No name for a file of an archive: a b");
+  assert.is(refused, "Invalid file name for a tar archive: a b");
 });
 
 /** Files of a tar archive, read as POSIX has it, checksums looked at. */

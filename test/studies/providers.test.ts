@@ -22,7 +22,7 @@ async function refusal(work: Promise<unknown>): Promise<[string, string]> {
   return [error.name, error.message];
 }
 
-const notSays = "GitHub did not tell who you are; please try again.";
+const notSays = "GitHub did not return your account; please try again.";
 
 /** A GitHub that answers so, by path; the rest is as it should be. */
 async function withGitHub<T>(
@@ -110,7 +110,7 @@ test("GitHub: whom it does not name without a doubt is nobody, and nobody else i
     ]);
   assert.equal(await through({}, "error=access_denied"), [
     "SignInRefused",
-    "GitHub did not let you in, or you cancelled.",
+    "GitHub denied the sign-in, or you cancelled it.",
     0,
   ]);
   // Secrets and tokens go nowhere else, whatever GitHub's address answers.
@@ -197,10 +197,10 @@ test("OpenID: what goes wrong is the person's, the provider's, or neither's", as
       return refusal(provider.finish(back(secrets, query), secrets));
     });
   const nothing = () => {};
-  const checks = ["SignInRefused", "The provider's answer did not pass the checks; please try again."];
+  const checks = ["SignInRefused", "The provider's response failed validation; please try again."];
   assert.equal(await through(nothing, { query: "error=access_denied" }), [
     "SignInRefused",
-    "The provider did not let you in, or you cancelled.",
+    "The provider denied the sign-in, or you cancelled it.",
   ]);
   const wrongCode = (server: OidcProvider) => {
     server.instead["/token"] = (response) => json(response, { error: "invalid_grant" }, 400);
@@ -221,7 +221,7 @@ test("OpenID: an ID token with a wrong signature, or none, is refused", async ()
       change(server);
       return refusal(provider.finish(back(secrets), secrets));
     });
-  const checks = ["SignInRefused", "The provider's answer did not pass the checks; please try again."];
+  const checks = ["SignInRefused", "The provider's response failed validation; please try again."];
   const other = generateKeyPairSync("rsa", { modulusLength: 2048 });
   assert.equal(
     await through((server) => {

@@ -173,7 +173,7 @@ test("a draft's exact text is all there, once, however long, and no pair is cut 
     .replace(/&amp;/g, "&");
   assert.is(decoded.length, text.length);
   assert.ok(decoded === text);
-  assert.not.match(page.text, "would make the page too large");
+  assert.not.match(page.text, "are not shown, to limit the page size");
 });
 
 test("feeds: the newest first even where a search finds best matches first, each with its author and times", async () => {

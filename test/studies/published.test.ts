@@ -53,7 +53,7 @@ for (const database of databases.all) {
     assert.match(await see(""), /<h1 dir="auto">Two</);
     const first = await see("/v/1");
     assert.match(first, /<h1 dir="auto">One</);
-    assert.match(first, "This is version 1; the current one is 2.");
+    assert.match(first, "This is version 1; the current version is 2.");
     assert.match(first, "<em>Nothing</em> yet.");
     assert.match(await see("/v/1?view=source"), "*Nothing* yet.");
     assert.match(await see("?version=1"), /<h1 dir="auto">One</, "the address that it had before");
@@ -102,7 +102,7 @@ for (const database of databases.all) {
     assert.match(page, "Reproductions (1)");
     assert.match(page, '<span class="badge outcome-partly">held partly</span>');
     assert.match(page, "The &lt;b&gt;norms&lt;/b&gt; differ.");
-    assert.match((await service.call(`/studies/${again.id}`)).text, "This repeats");
+    assert.match((await service.call(`/studies/${again.id}`)).text, "This reproduces");
     const reproduced = async () => {
       const list = await service.api(again.token, "/api/v1/studies?reproduced=yes");
       return list.json.items.map(({ title }: { title: string }) => title);
@@ -264,7 +264,7 @@ for (const database of databases.all) {
       [changed.body, Date.parse(changed.edited_at) - Date.parse(changed.created_at)],
       ["First.", 899_000],
     );
-    assert.match((await service.call(`/studies/${id}`)).text, "changed <time");
+    assert.match((await service.call(`/studies/${id}`)).text, "edited <time");
     clock.ms += 1000;
     assert.is(await editComment(store, ben.id, comment, "Late."), null);
     await deleteComment(store, ben.id, comment);

@@ -69,20 +69,20 @@ test("TLS files are taken over without a restart, together or not at all", async
     assert.is(await presented(port), fingerprint(first.cert));
     assert.match(
       log.splice(0).join(),
-      /^the TLS certificate cannot be used: ERR_OSSL_X509_KEY_VALUES_MISMATCH$/,
+      /^the TLS certificate is unusable: ERR_OSSL_X509_KEY_VALUES_MISMATCH$/,
     );
 
     writeFileSync(keyFile, second.key);
     running.renewTls();
     assert.is(await ask(open), "HTTP/1.1 200 OK", "who was connected stays so");
     assert.is(await presented(port), fingerprint(second.cert));
-    assert.equal(log.splice(0), ["the TLS certificate was read again"]);
+    assert.equal(log.splice(0), ["reloaded the TLS certificate"]);
 
     for (const spoil of [() => writeFileSync(certFile, "no certificate"), () => rmSync(keyFile)]) {
       spoil();
       running.renewTls();
       assert.is(await presented(port), fingerprint(second.cert));
-      assert.match(log.splice(0).join(), /^the TLS certificate cannot be used: /);
+      assert.match(log.splice(0).join(), /^the TLS certificate is unusable: /);
     }
     open.destroy();
   } finally {

@@ -33,7 +33,7 @@ test.after(async () => {
 
 const [signInCookie, sessionCookie] = ["__Host-tapline-signin", "__Host-tapline-session"];
 const guarded = "; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=";
-const runOut = "This sign-in has run out, or was begun in another browser; please start again.";
+const runOut = "This sign-in has expired or was started in another browser. Please start again.";
 const person = (subject: string, more: Partial<Identity> = {}): Identity => ({
   ...{ issuer: "test", subject, name: subject, email: null, login: null },
   ...more,
@@ -167,7 +167,7 @@ test("who is not let in is told why, by whom; a provider that is away is nobody'
     throw new TypeError("secret words");
   };
   const away = await comeBack(await leave());
-  const later = (label: string) => `${label} is not reachable just now; please try again later.`;
+  const later = (label: string) => `${label} is not reachable right now. Please try again later.`;
   assert.equal([away.status, said(away)], [503, later("Us")]);
   who.begin = () => {
     throw new RangeError("secret words");
@@ -176,7 +176,7 @@ test("who is not let in is told why, by whom; a provider that is away is nobody'
   assert.equal([unreachable.status, said(unreachable), unreachable.cookies], [503, later("GitHub"), {}]);
   assert.equal(service.lines, [
     "sign-in with oidc failed: TypeError",
-    "sign-in provider github is not reachable: RangeError",
+    "sign-in provider github is unreachable: RangeError",
   ]);
   assert.is(await sessions(), before);
 });
@@ -187,7 +187,7 @@ test("who is suspended gets no session, and the reason; whoever is let in again 
   const sue = await signInAccount(store, person("sue"));
   await suspend(store, "operator", sue, "Spam & worse.");
   const refused = await comeBack(await leave());
-  const end = "Whoever runs this service can give you your data, and delete the account.";
+  const end = "The operator of this service can send you your data and delete the account.";
   assert.equal(
     [refused.status, said(refused)],
     [403, `This account is suspended: Spam &amp; worse.. ${end}`],

@@ -11,9 +11,9 @@ import { site as makeSite, routes } from "../../src/studies/site/middleware.js";
 import { answerPublic, isPublic } from "../../src/studies/site/public-pages.js";
 import { NeedsSignIn, SiteError, type Visit } from "../../src/studies/site/visit.js";
 import { NotModerator } from "../../src/studies/store/audit.js";
-import { Kept } from "../../src/studies/store/kept.js";
 import { openStore } from "../../src/studies/store/open.js";
 import { AccountSuspended, bumpGeneration } from "../../src/studies/store/store.js";
+import { VersionedCache } from "../../src/studies/store/versioned-cache.js";
 import { aroundStore, folder, store } from "./support/one-store.js";
 import { origin, reader, sessionOf, type Who } from "./support/visitors.js";
 
@@ -60,7 +60,7 @@ test("pages that everybody may read: asked for without a cookie, by reading", ()
 });
 
 test("a public page is made once while nothing changes, and kept unless it is large", async () => {
-  const service = { store, pages: new Kept(5) } as unknown as Service;
+  const service = { store, pages: new VersionedCache(5) } as unknown as Service;
   let made = 0;
   const ask = async (body: string | Buffer, path = "/docs?a=1", status = 200, headers = {}) => {
     const ctx = contextOf("GET", path, headers);
@@ -115,7 +115,7 @@ test("what goes wrong on a page is told by its kind, and only real faults are wr
       origin,
       trustedProxies: null,
       providers: [],
-      pages: new Kept(5),
+      pages: new VersionedCache(5),
       log: (line: string) => log.push(line),
       ...change,
     }) as unknown as Service;
@@ -141,14 +141,19 @@ test("what goes wrong on a page is told by its kind, and only real faults are wr
       ctx.response.get("Retry-After"),
     ];
   };
-  const nothing = [404, "Not found", "There is no such page.", undefined];
+  const nothing = [404, "Not found", "Page not found.", undefined];
   assert.equal(await failing(new NotModerator()), nothing);
   const suspended =
-    "This account is suspended or deleted; nothing was done. Sign in again to read why and to appeal.";
+    "This account is suspended or deleted, so nothing was changed. Sign in again to see why and to appeal.";
   assert.equal(await failing(new AccountSuspended()), [403, "Not allowed", suspended, undefined]);
-  assert.equal(await failing(new SiteError(429, "Slowly.", 7)), [429, "Too often", "Slowly.", "7"]);
-  assert.equal(await failing(new SiteError(410, "Gone.")), [410, "No longer here", "Gone.", undefined]);
-  assert.equal(await failing(new SiteError(503, "Later.")), [503, "Not just now", "Later.", undefined]);
+  assert.equal(await failing(new SiteError(429, "Slowly.", 7)), [429, "Too many requests", "Slowly.", "7"]);
+  assert.equal(await failing(new SiteError(410, "Gone.")), [410, "No longer available", "Gone.", undefined]);
+  assert.equal(await failing(new SiteError(503, "Later.")), [
+    503,
+    "Temporarily unavailable",
+    "Later.",
+    undefined,
+  ]);
   const away = await (async () => {
     fault = new NeedsSignIn();
     return ask("GET", "/fault");
@@ -157,8 +162,8 @@ test("what goes wrong on a page is told by its kind, and only real faults are wr
   assert.equal(log, []);
   const unavailable = [
     503,
-    "Not just now",
-    "The service cannot answer at the moment; please try again soon.",
+    "Temporarily unavailable",
+    "The service cannot handle the request right now. Please try again soon.",
     undefined,
   ];
   assert.equal(await failing(Object.assign(new Error("gone"), { code: "ECONNRESET" })), unavailable);
@@ -190,10 +195,10 @@ test("what goes wrong on a page is told by its kind, and only real faults are wr
     assert.is((await ask(path.toLowerCase().startsWith(there) ? "GET" : "PUT", path)).status, status, path);
   }
   assert.is((await ask("GET", "/sitemap-1a.xml")).status, 404);
-  assert.match(String((await ask("GET", `/studies/%3${none.slice(1)}`)).body), "There is no such page.");
+  assert.match(String((await ask("GET", `/studies/%3${none.slice(1)}`)).body), "Page not found.");
   const wrong = await ask("DELETE", "/agents");
   assert.equal([wrong.status, wrong.response.get("Allow")], [405, "GET, POST"]);
-  assert.match(String(wrong.body), "This address accepts GET, POST only.");
+  assert.match(String(wrong.body), "This page accepts only GET, POST.");
   assert.equal((await ask("POST", "/")).response.get("Allow"), "GET");
   assert.is((await ask("HEAD", "/")).status, 200);
   const gone = await openStore(join(folder, "gone.db"));

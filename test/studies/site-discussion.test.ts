@@ -169,7 +169,7 @@ test("a page of a discussion: how deep, what is hidden from whom, where it goes 
       })
     ).markup;
   const said = (change: object) => ({ comments: [comment(1, change)] });
-  const nobody = "Nobody has said anything yet.";
+  const nobody = "No comments yet.";
   assert.match(await view(null, {}, { comment_count: 0 }), nobody);
   assert.not.match(await view(null), nobody);
   const links = async (offset: number, comment_count: number) =>
@@ -195,10 +195,10 @@ test("a page of a discussion: how deep, what is hidden from whom, where it goes 
     assert.is(markup.includes("<i>said 1</i>"), text);
     assert.match(markup, sentence);
     assert.not.match(markup, "<summary>Reply");
-    assert.not.match(markup, "<li>changed ");
+    assert.not.match(markup, "<li>edited ");
   }
   assert.not.match(await view(reader, said({})), 'class="gone"');
-  assert.match(await view(null, said({ edited_at: 5 })), "<li>changed <time");
+  assert.match(await view(null, said({ edited_at: 5 })), "<li>edited <time");
   for (const [thread, depth] of [
     [1, 0],
     [2, 1],

@@ -38,7 +38,7 @@ test("differences: three hundred at most, and 1,500,000 characters of markup", a
     revealed,
     new Pace(),
   );
-  assert.is(same.markup, "<p>The content is the same.</p>");
+  assert.is(same.markup, "<p>The content is identical.</p>");
 });
 
 test("a result's figures: drawn twice, their data beside them, within a bound; what is no result stays text", async () => {
@@ -80,7 +80,7 @@ test("a result's figures: drawn twice, their data beside them, within a bound; w
       const more = /(\d+) more rows are in the exact bytes/.exec(figure)?.[1];
       assert.is(more, table.rows.length > most ? String(table.rows.length - most) : undefined, title);
       const pictures = [...figure.matchAll(/<div class="drawing (\w+)">/g)].map(([, name]) => name);
-      const none = figure.includes("Too many values for a picture here.");
+      const none = figure.includes("Too many values to plot here.");
       assert.equal(pictures, none ? [] : ["wide", "narrow"], title);
     }
     assert.ok(turns >= rows + 3 * parts.length, "and others get their turn");
@@ -134,7 +134,7 @@ test("an entry opens with what was asked and answered; what was written is Markd
     markup,
     "<li>temperature 0.5</li><li>seed 1</li><li>at most 2 tokens</li><li>thinking on</li>",
   );
-  assert.match(markup, "<li>finished: stop</li>");
+  assert.match(markup, "<li>finish reason: stop</li>");
   assert.match(markup, "\nUntitled <a ");
   const bare = { system: "", prompt: undefined, thinking: "", answer: "", note: undefined, context: [] };
   const none = await view({ ...bare, model: undefined, settings: undefined, finishReason: null, title: "T" });
@@ -205,7 +205,7 @@ test("facets are links that set a filter, and the one that is set leads back", (
     ["/?method=sae", false, "sae", "2"],
     ["/?author=ada", false, "Ada L", "4"],
     ["/?license=CC0-1.0", false, "CC0-1.0", "5"],
-    ["/?reproduced=yes", false, "by somebody", "1"],
+    ["/?reproduced=yes", false, "yes", "1"],
   ]);
   assert.not.match(panel({}), "<dt>Year</dt>");
   assert.equal(links(panel({ model: "m1", sort: "top" }, { q: "x y" })).slice(0, 3), [

@@ -147,7 +147,7 @@ test("a cookie by its whole name, what is said as a reason, and for how long to 
     ["\u00ad", 1],
     [null, 0],
   ] as const)
-    assert.throws(() => reason(text), saying(`A reason has 1 to 1000 characters; this has ${length}.`));
+    assert.throws(() => reason(text), saying(`A reason must have 1 to 1000 characters, got ${length}.`));
   // Sixty sign-ins of one address in ten minutes.
   clock.ms += 1e9;
   const service = { store, trustedProxies: null } as unknown as Service;
@@ -163,7 +163,7 @@ test("a cookie by its whole name, what is said as a reason, and for how long to 
     return error && [error.status, error.retryAfter, error.message];
   };
   const sentence = (wait: string) =>
-    `Too many sign-ins were begun from here in a short time; please try again in ${wait}.`;
+    `Too many sign-in attempts from your address in a short time. Please try again in ${wait}.`;
   assert.equal(await refused(0), [429, 600, sentence("10 minutes")]);
   assert.equal(await refused(479_001), [429, 121, sentence("3 minutes")]);
   assert.equal(await refused(1000), [429, 120, sentence("2 minutes")]);
@@ -206,28 +206,28 @@ test("a form is one of this site's own: by where it comes from, what it is, and 
   assert.equal(await send(own, "csrf=token", true, "busy"), { csrf: "token" });
   assert.equal(await send(own, "csrf=token", true, "busy"), [
     429,
-    "Too many forms came from here in a short time; please try again in 10 minutes.",
+    "Too many forms from your address in a short time. Please try again in 10 minutes.",
   ]);
-  const elsewhere = [403, "This form was sent by another site, so nothing was done."];
+  const elsewhere = [403, "This form was sent by another site, so it was ignored."];
   assert.equal(await send({ Origin: "https://e.example" }, "csrf=token"), elsewhere);
   assert.equal(await send({ "Sec-Fetch-Site": "same-site" }, "csrf=token"), elsewhere);
   assert.equal(await send({ ...own, "Sec-Fetch-Site": "none" }, "csrf=token"), elsewhere);
   for (const type of ["text/plain", "", "application/x-www-form-urlencodedx"])
     assert.equal(await send({ "Content-Type": type }, "csrf=token"), [
       400,
-      "This is not a form of this site.",
+      "This is not a form from this site.",
     ]);
-  assert.equal(await send({}, "csrf=token", false), [403, "Your session has ended; sign in and try again."]);
+  assert.equal(await send({}, "csrf=token", false), [403, "Your session has ended. Sign in and try again."]);
   for (const wrong of ["csrf=tokem", "csrf=toke", "csrf=", ""])
     assert.equal(await send({}, wrong), [
       403,
-      "This form is too old, or was not made for you; load its page again.",
+      "This form has expired or belongs to another session. Reload its page.",
     ]);
   // A comment of 10,000 characters, twelve bytes each, and 4,000 bytes more.
   assert.is(Object.hasOwn(await send({}, `csrf=token&b=${"x".repeat(124_000 - 13)}`), "csrf"), true);
   assert.equal(await send({}, `csrf=token&b=${"x".repeat(124_001 - 13)}`), [
     400,
-    "The form is too large, or did not arrive whole.",
+    "The form is too large or was truncated.",
   ]);
 });
 

@@ -69,9 +69,9 @@ test("an integer that JavaScript's numbers cannot hold is refused, not rounded",
 test("what the driver would change silently is refused", () => {
   withFile((file) => {
     for (const [value, sentence] of [
-      ["a\0b", "A text with a NUL in it cannot be kept in the database."],
-      ["\0", "A text with a NUL in it cannot be kept in the database."],
-      [1e-17, "The number 1e-17 cannot be kept in the database."],
+      ["a\0b", "The database cannot store text with a NUL character."],
+      ["\0", "The database cannot store text with a NUL character."],
+      [1e-17, "The database cannot store the number 1e-17."],
     ] as const) {
       for (const ask of ["all", "run"] as const)
         assert.throws(() => file.prepare("select ? as value")[ask]([value]), saying(sentence));
@@ -162,7 +162,10 @@ test("the lock outlasts another connection's end, and is missed once a descripto
       () => "opened",
       (error: Error) => error.message,
     );
-    assert.is(refused, `The lock on ${path} was lost: a program that reads it could take what is written.`);
+    assert.is(
+      refused,
+      `The lock on ${path} was lost: another program that reads it could discard recent writes.`,
+    );
   } finally {
     await one.destroy();
   }

@@ -158,7 +158,7 @@ test("every minute the certificate is looked at; behind a proxy there is none", 
   try {
     assert.is(looks, 0);
     for (let times = 0; times < 3; times += 1) clocks.get(60_000)?.();
-    assert.equal([looks, log], [3, ["the TLS certificate cannot be used: ENOENT"]]);
+    assert.equal([looks, log], [3, ["the TLS certificate is unusable: ENOENT"]]);
     assert.is(running.origin, `https://studies.example.org:${running.port}`);
     const [{ options: given, server } = {} as Made] = servers;
     const { cert: _, key: __, ...bounds } = given;
@@ -196,7 +196,7 @@ test("what cannot start leaves nothing open: neither the port nor the database",
   assert.match(await failing({ port: running.port }), /^UserError: .*in use/);
   assert.is(
     await failing({ tls: { cert: "x", key: "y" } }),
-    "UserError: The TLS certificate or its key cannot be used (ERR_OSSL_PEM_NO_START_LINE).",
+    "UserError: The TLS certificate or its key is unusable (ERR_OSSL_PEM_NO_START_LINE).",
   );
   const providers = (origin: string) => {
     asked = Number(new URL(origin).port);
@@ -234,20 +234,20 @@ test("faults of a configuration are sentences", () => {
     refused(JSON.stringify({ ...behind, ...change }), env);
   const oidc = (issuer: string) => config({ oidc: { issuer, client_id: "c" } });
   assert.is(config({}), "accepted");
-  assert.match(refused("{"), `UserError: The configuration ${file} cannot be used: `);
+  assert.match(refused("{"), `UserError: The configuration ${file} is invalid: `);
   assert.is(
     oidc("login.example"),
-    "UserError: oidc.issuer must be a URL such as https://login.example.org, not login.example.",
+    "UserError: oidc.issuer must be a URL such as https://login.example.org, got login.example.",
   );
   assert.is(
     oidc("http://login.example"),
-    "UserError: oidc.issuer must be https, or http on this machine, not http://login.example.",
+    "UserError: oidc.issuer must use https, or http on this machine, got http://login.example.",
   );
   assert.is(oidc("http://127.0.0.1:9"), "accepted");
   for (const contact of ["nobody", "ftp://x", "http://x.example", "a b@c"])
     assert.is(
       config({ security_contact: contact }),
-      `UserError: security_contact must be an address, or a URL with https: or mailto:, not ${contact}.`,
+      `UserError: security_contact must be an email address, or an https: or mailto: URL, got ${contact}.`,
     );
   for (const token of ["", "short", "with blanks in between it"])
     assert.is(
@@ -256,11 +256,8 @@ test("faults of a configuration are sentences", () => {
     );
   assert.is(config({}, { DATABASE_URL: "" }).slice(0, 34), "UserError: DATABASE_URL is empty; ");
   const missing = join(folder, "none.json");
-  assert.throws(
-    () => readConfig(missing, {}),
-    saying(`The configuration ${missing} cannot be read (ENOENT).`),
-  );
-  assert.throws(() => readConfig(folder, {}), saying(`The configuration ${folder} cannot be read (EISDIR).`));
+  assert.throws(() => readConfig(missing, {}), saying(`Cannot read the configuration ${missing} (ENOENT).`));
+  assert.throws(() => readConfig(folder, {}), saying(`Cannot read the configuration ${folder} (EISDIR).`));
   writeFileSync(file, JSON.stringify({ ...behind, security_contact: "sec@s.example" }));
   const read = readConfig(file, { TAPLINE_METRICS_TOKEN: "0123456789abcdef" });
   assert.equal([read.securityContact, read.metricsToken], ["mailto:sec@s.example", "0123456789abcdef"]);
@@ -269,7 +266,7 @@ test("faults of a configuration are sentences", () => {
 test("a host that does not resolve is a sentence", async () => {
   const error = await startStudies(options({ host: "no-such-host.invalid" })).catch((thrown) => thrown);
   assert.is(error.name, "UserError", error.stack);
-  assert.match(error.message, "The address no-such-host.invalid cannot be listened on (");
+  assert.match(error.message, "Cannot listen on no-such-host.invalid (");
 });
 
 test("a configuration says where it listens, what it trusts and who signs people in", () => {

@@ -51,14 +51,14 @@ test("an approval is kept under the name that it was given by, for the account t
   await approve(store, "agent", ada.id.toUpperCase());
   assert.equal(await approvals(), [["agent", ada.id, ada.id]]);
   for (const nobody of ["@nobody", "00000000-0000-4000-8000-000000000000"]) {
-    assert.is(await error(approve(store, "agent", nobody)), `UserError: There is no account ${nobody}.`);
-    assert.is(await error(accountNamed(store.db, nobody)), `UserError: There is no account ${nobody}.`);
+    assert.is(await error(approve(store, "agent", nobody)), `UserError: No account matches ${nobody}.`);
+    assert.is(await error(accountNamed(store.db, nobody)), `UserError: No account matches ${nobody}.`);
   }
   const other = await person("Other", { email: "ada@example.org" });
   await log();
   assert.is(
     await error(approve(store, "publisher", "ada@example.org")),
-    `UserError: 2 accounts show ada@example.org: @octo (https://id.example#Ada), @other (https://id.example#Other). Name one by its @handle.`,
+    `UserError: 2 accounts match ada@example.org: @octo (https://id.example#Ada), @other (https://id.example#Other). Use one of the @handles.`,
   );
   assert.equal([await approvals(), await log()], [[["agent", ada.id, ada.id]], []]);
   // Nobody is named by what is gone.
@@ -249,7 +249,7 @@ test("who leaves takes what is theirs along, and nothing of anybody else's", asy
   assert.is((await findStudy(store, study))?.author, "Ben", "nobody else's name goes");
   // What anybody once called them is not in the log any more.
   assert.equal((await readAudit(store, { target: "ada@example.org", limit: 9 })).length, 0);
-  assert.is(await error(deleteAccountOf(store, ada)), `UserError: The account ${ada.id} is deleted already.`);
+  assert.is(await error(deleteAccountOf(store, ada)), `UserError: The account ${ada.id} is already deleted.`);
   assert.is((await person("Ada")).handle, "ada-2");
 });
 

@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { sql } from "kysely";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { Kept } from "../../src/studies/store/kept.js";
 import { openStore } from "../../src/studies/store/open.js";
 import { ReadAhead } from "../../src/studies/store/read-ahead.js";
 import { numbersOf, readTimes } from "../../src/studies/store/reading.js";
 import { readNow } from "../../src/studies/store/store.js";
+import { VersionedCache } from "../../src/studies/store/versioned-cache.js";
 import { aroundStore, folder, store } from "./support/one-store.js";
 
 aroundStore();
@@ -77,7 +77,7 @@ test("times in a text are numbers in order, of one moment with the publication's
 });
 
 test("what was computed is kept while its number holds, and no failure is", async () => {
-  const kept = new Kept<string>(2);
+  const kept = new VersionedCache<string>(2);
   let computed = 0;
   const get = (number: number, key: string, fails = false) =>
     kept.get(number, key, async () => {

@@ -106,7 +106,7 @@ test("where a model file lies on the author's machine stays there, and the omiss
     {
       status: "failed",
       result: undefined,
-      error: "There is no model at /home/ada/private folder/small.gguf.",
+      error: "No model found at /home/ada/private folder/small.gguf.",
     },
   );
   for (const job of [...jobs(), failed]) {
@@ -115,7 +115,7 @@ test("where a model file lies on the author's machine stays there, and the omiss
     assert.ok(accepted(made).omissions.some((line) => line.startsWith("The folder of the model file")));
   }
   const entry = accepted(assemble(words, [jobEvidence(failed)])).entries[1] as Entry;
-  assert.equal([entry.kind, entry.note], ["error", "There is no model at small.gguf."]);
+  assert.equal([entry.kind, entry.note], ["error", "No model found at small.gguf."]);
 });
 
 test("what does not fit is left out, the largest first, and stated", () => {

@@ -136,7 +136,7 @@ test("what is no study, has nothing to run, or names a file of its author's is t
   const file = await reproduce(`${research.origin}/studies/${local}`, "--yes");
   assert.equal([file.code, /name yours with --model/.test(file.stderr)], [2, true], file.stderr);
   const missing = await reproduce(`${research.origin}/studies/12345678-1234-4234-8234-123456789abc`);
-  assert.match(missing.stderr, "there is no such study");
+  assert.match(missing.stderr, "no such study");
   assert.match(
     (await reproduce("logit-lens-rise", "--yes")).stderr,
     "--yes and --draft are of published studies",

@@ -103,7 +103,7 @@ test("an answer that fails, ends early or is stopped keeps what came, and says s
   const odd: Answers[string] = (response: ServerResponse) => {
     response.writeHead(200).end("data: {\n\n");
   };
-  assert.equal(await answer(odd), ["failed", "An event of the answer is not JSON.", 0]);
+  assert.equal(await answer(odd), ["failed", "An event of the stream is not JSON.", 0]);
 
   answers[chatPath] = (response: ServerResponse) => {
     response.writeHead(200).write(`data: ${JSON.stringify({ choices: begun })}\n\n`);

@@ -402,14 +402,14 @@ test("a service that breaks off is a 502", async () => {
 });
 
 test("a service that says nothing is a 504, with how long it said nothing", async () => {
-  const silent = () => Promise.reject(new TimeoutError("http://127.0.0.1:8980 said nothing for 10 s."));
+  const silent = () => Promise.reject(new TimeoutError("No response from http://127.0.0.1:8980 for 10 s."));
   const routes = apiRoutes({ services: { lab: { job: silent } } } as unknown as Workbench);
   const server = createServer(createApp({ routers: [routes] }).callback());
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   const { status, body } = await send(`http://127.0.0.1:${port}/api/jobs/${jobId}`, "GET");
   await new Promise((resolve) => server.close(resolve));
-  assert.equal([status, body.error], [504, "http://127.0.0.1:8980 said nothing for 10 s."]);
+  assert.equal([status, body.error], [504, "No response from http://127.0.0.1:8980 for 10 s."]);
 });
 
 test("all sessions end at once, and nobody else's word does it", async () => {

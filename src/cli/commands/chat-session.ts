@@ -1,4 +1,4 @@
-import type { ChatDelta, ToldToken } from "../../client/index.js";
+import type { ChatDelta, TokenReport } from "../../client/index.js";
 
 export interface ChatMessage {
   role: "system" | "user" | "assistant";
@@ -24,8 +24,8 @@ export interface ChatSettings {
 
 /** Receives an answer as it arrives. */
 export interface Sink {
-  thinking(text: string, tokens: readonly ToldToken[]): void;
-  answer(text: string, tokens: readonly ToldToken[]): void;
+  thinking(text: string, tokens: readonly TokenReport[]): void;
+  answer(text: string, tokens: readonly TokenReport[]): void;
 }
 
 /** How a turn of the conversation ended. */

@@ -17,8 +17,8 @@ import { dirname, join, relative } from "node:path";
 import { isCommit } from "./id.js";
 
 /**
- * One repository in the hub's standard cache, as huggingface_hub lays it out: `blobs/<hash>` holds each file
- * once, `snapshots/<commit>/<path>` links to it, `refs/<revision>` says which commit a name meant.
+ * One repository in the hub's cache, with huggingface_hub's layout: `blobs/<hash>` holds each file once,
+ * `snapshots/<commit>/<path>` links to it, `refs/<revision>` holds the commit of a revision.
  */
 export class CachedRepository {
   readonly repository: string;
@@ -37,8 +37,8 @@ export class CachedRepository {
   }
 
   /**
-   * What of a blob has arrived. The name is tapline's own: another tool writing the same file at the same time
-   * neither disturbs it nor is disturbed.
+   * The partial download of a blob. The name is specific to tapline, so that other tools can download the same file
+   * concurrently.
    */
   incomplete(hash: string): string {
     return join(this.folder, "blobs", `${hash}.tapline.incomplete`);
@@ -56,7 +56,7 @@ export class CachedRepository {
     return join(this.folder, "snapshots", commit, path);
   }
 
-  /** The commit that a revision meant when it was last asked for. */
+  /** The commit of a revision when it was last resolved. */
   async ref(revision: string): Promise<string | undefined> {
     if (isCommit(revision)) return revision;
     const text = await readFile(join(this.folder, "refs", revision), "utf8").catch(() => "");
@@ -75,19 +75,19 @@ export class CachedRepository {
   /** Paths of the complete files of a commit, sorted. */
   async files(commit: string): Promise<string[]> {
     const folder = this.snapshot(commit);
-    // With the entries' types, links to folders are not followed: they could lead in a circle.
+    // With file types, links to folders are not followed, which could form a cycle.
     const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
     const complete: string[] = [];
     for (const { name, parentPath } of entries) {
       const path = join(parentPath, name);
-      // A link whose blob is gone leads nowhere.
+      // Skip dangling links.
       const target = await stat(path).catch(() => undefined);
       if (target?.isFile()) complete.push(relative(folder, path).replaceAll("\\", "/"));
     }
     return complete.sort();
   }
 
-  /** Makes a file of a commit lead to its blob, unless it does so already. */
+  /** Links a file of a commit to its blob, unless it already is. */
   async link(commit: string, path: string, hash: string): Promise<void> {
     const from = this.snapshot(commit, path);
     const blob = this.blob(hash);
@@ -97,7 +97,7 @@ export class CachedRepository {
     try {
       await symlink(relative(dirname(from), blob), temporary);
     } catch (error) {
-      // Windows allows symbolic links only to some, exFAT to nobody: there it is a second name, or a copy.
+      // Windows restricts symbolic links and exFAT has none: use a hard link or a copy.
       if (!["EPERM", "ENOSYS", "ENOTSUP"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
       await link(blob, temporary).catch(() => copyFile(blob, temporary));
     }
@@ -111,7 +111,7 @@ export class CachedRepository {
 async function leadsTo(from: string, blob: string): Promise<boolean> {
   const found = await lstat(from).catch(() => undefined);
   if (found === undefined) return false;
-  // A copy, where there are no links.
+  // A copy, on file systems without links.
   if (found.isFile()) return found.size === (await stat(blob)).size;
   return (await realpath(from).catch(() => "")) === (await realpath(blob));
 }

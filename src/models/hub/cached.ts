@@ -16,25 +16,25 @@ export interface CachedModel {
   /** Hub id that loads exactly this model: `owner/name/file.gguf`. */
   id: string;
   repository: string;
-  /** Commits of which it is a part; the one that `main` means first. */
+  /** Commits that contain it; that of `main` first. */
   commits: string[];
   /** Paths in the repository: one, or the parts of a split model. */
   files: string[];
   /** Path of the first file. */
   path: string;
   bytes: number;
-  /** When its files were last read, in Unix seconds, as exactly as the file system says. */
+  /** When its files were last read, in Unix seconds. */
   lastUsed: number;
-  /** Null when the header cannot be read. */
+  /** Null if the header cannot be read. */
   header: GgufHeader | null;
 }
 
-/** A download that was not finished. */
+/** An unfinished download. */
 export interface UnfinishedDownload {
   repository: string;
   bytes: number;
   path: string;
-  /** Another process is at it. */
+  /** Whether another process is downloading it. */
   underWay: boolean;
 }
 
@@ -45,8 +45,7 @@ export interface CacheContents {
 }
 
 /**
- * What the cache holds of GGUF, read from headers without loading anything. Downloads end and models are removed while it
- * is read: what is gone by then is left out.
+ * Lists the GGUF models in the cache, from their headers. Skips files that are deleted while they are being listed.
  */
 export async function listCached(): Promise<CacheContents> {
   const { cache } = await hubSettings();
@@ -70,7 +69,7 @@ async function modelsOf(cached: CachedRepository): Promise<CachedModel[]> {
       const paths = files.map((file) => cached.snapshot(commit, file));
       const blobs = await Promise.all(paths.map((path) => realpath(path))).catch(absent);
       if (blobs === undefined) continue;
-      // Files of two names may share their bytes: each name is a model.
+      // Files with different names may share a blob; each name is a model.
       const key = JSON.stringify([files, blobs]);
       const known = found.get(key);
       if (known !== undefined) {
@@ -111,7 +110,7 @@ async function headerOf(blobs: string[]): Promise<GgufHeader | null> {
     const parameters = headers.reduce((sum, header) => sum + header.parameters, 0);
     return { ...(headers[0] as GgufHeader), parameters };
   } catch (error) {
-    // What another account keeps to itself in a shared cache is in the list, too.
+    // Unreadable files of other users in a shared cache are also listed.
     if (error instanceof FormatError || (error as NodeJS.ErrnoException).code !== undefined) return null;
     throw error;
   }
@@ -134,14 +133,14 @@ async function unfinishedOf(cached: CachedRepository): Promise<UnfinishedDownloa
 }
 
 /**
- * Removes cached models: all of a repository, those of a quantisation, or one file (with the parts that belong to
- * it), at every commit. Other tools' files of the repository stay.
- * @returns names of what was removed, and how many bytes that freed
- * @throws UserError when nothing is cached under that name
+ * Deletes cached models at every commit: all of a repository, those of a quantization, or one file (with its other parts).
+ * Other tools' files stay.
+ * @returns names of deleted models, and the bytes freed
+ * @throws UserError if nothing is cached under that name
  */
 export async function removeCached(name: string): Promise<{ removed: string[]; freed: number }> {
   const id = parseHubId(name);
-  if (id === undefined) throw new UserError(`${name} is neither a job's id nor a model's: owner/name.`);
+  if (id === undefined) throw new UserError(`${name} is neither a job id nor a hub model (owner/name).`);
   const { folder, models, unfinished } = await listCached();
   const chosen = models.filter(
     ({ repository, files }) =>
@@ -149,13 +148,12 @@ export async function removeCached(name: string): Promise<{ removed: string[]; f
       (id.file === undefined || files.includes(id.file)) &&
       (id.quant === undefined || hasTag(files[0] as string, id.quant)),
   );
-  // What is not finished has no name yet; it goes with its whole repository.
+  // Unfinished downloads have no name yet; they are deleted with the whole repository.
   const whole = id.file === undefined && id.quant === undefined;
   const leftovers = whole ? unfinished.filter(({ repository }) => repository === id.repository) : [];
-  if (chosen.length + leftovers.length === 0)
-    throw new UserError(`Nothing of ${name} is in the cache ${folder}.`);
+  if (chosen.length + leftovers.length === 0) throw new UserError(`${name} is not in the cache ${folder}.`);
   if (leftovers.some(({ underWay }) => underWay)) {
-    throw new UserError(`${id.repository} is being downloaded by another process; stop that first.`);
+    throw new UserError(`Another process is downloading ${id.repository}; stop it first.`);
   }
   const cached = new CachedRepository(folder, id.repository);
   const blobs = new Set<string>();
@@ -177,7 +175,7 @@ export async function removeCached(name: string): Promise<{ removed: string[]; f
     );
     await rm(path, { force: true });
   }
-  // Another process may be downloading another file of it.
+  // Another process may be downloading a file of this repository.
   if (used.size === 0 && (whole || !(await hasBlobs(cached)))) await removeRepository(cached);
   return {
     removed: [...chosen.map((model) => model.id), ...leftovers.map(() => "an unfinished download")],
@@ -185,7 +183,7 @@ export async function removeCached(name: string): Promise<{ removed: string[]; f
   };
 }
 
-/** What the remaining files of all commits lead to. */
+/** Blobs that files of any commit link to. */
 async function linkedBlobs(cached: CachedRepository): Promise<Set<string>> {
   const snapshots = join(cached.folder, "snapshots");
   const used = new Set<string>();
@@ -201,7 +199,7 @@ async function hasBlobs(cached: CachedRepository): Promise<boolean> {
   return (await readdir(dirname(cached.blob("-"))).catch(() => [])).length > 0;
 }
 
-/** Nothing but empty folders and references is left of it. */
+/** Removes a repository without files. */
 async function removeRepository(cached: CachedRepository): Promise<void> {
   await rm(cached.folder, { recursive: true, force: true });
   await rm(cached.lockFolder, { recursive: true, force: true });

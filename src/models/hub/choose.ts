@@ -2,15 +2,15 @@ import { UserError } from "../../contracts/user-error.js";
 import { type GgufSet, groupGgufFiles, missingParts } from "../split.js";
 import type { HubId } from "./id.js";
 
-/** Files beside a model that are no model: image encoders, importance matrices, drafts. */
+/** GGUF files that are not models: image encoders, importance matrices, draft models. */
 const beside = /mmproj|imatrix|mtp-|eagle3-|dflash-|dspark-/;
-/** What is taken where the id does not say, as llama.cpp does. */
+/** Default quantizations, as in llama.cpp. */
 const preferred = ["Q4_K_M", "Q8_0"];
 const listed = 8;
 
 /**
- * The files that a hub id means, among the paths of its repository.
- * @throws UserError that lists what there is
+ * The files that a hub id selects from its repository.
+ * @throws UserError that lists the available models
  */
 export function chooseFiles(id: HubId, paths: readonly string[]): string[] {
   const { repository, quant, file } = id;
@@ -33,14 +33,14 @@ export function chooseFiles(id: HubId, paths: readonly string[]): string[] {
   }
   if (candidates.length > 1) {
     throw new UserError(
-      `${repository} holds several models and none in ${preferred.join(" or ")}: ` +
-        `name one of ${names(repository, candidates)}.`,
+      `${repository} has several models, but none in ${preferred.join(" or ")}: ` +
+        `choose one of ${names(repository, candidates)}.`,
     );
   }
   return complete(id, candidates[0] as GgufSet);
 }
 
-/** The models among a repository's paths, without what lies beside them. */
+/** The models among a repository's paths. */
 export function modelsAmong(paths: readonly string[]): GgufSet[] {
   return models(groupGgufFiles(paths));
 }
@@ -49,7 +49,7 @@ function models(sets: readonly GgufSet[]): GgufSet[] {
   return sets.filter(({ files }) => !beside.test((files[0] as string).split("/").at(-1) as string));
 }
 
-/** Whether a path names a quantisation: in the file's name or in that of a folder. */
+/** Whether a path contains a quantization's name, in the file's or a folder's name. */
 export function hasTag(path: string, tag: string): boolean {
   const text = tag.replace(/[.]/g, "\\.");
   return new RegExp(`(^|[-_./])${text}([.-]|/)`, "i").test(path);
@@ -67,11 +67,11 @@ function names(repository: string, sets: readonly GgufSet[]): string {
 }
 
 function holds({ repository }: HubId, sets: readonly GgufSet[], paths: readonly string[]): string {
-  return sets.length === 0 ? noModel("it", paths) : `there is ${names(repository, sets)}.`;
+  return sets.length === 0 ? noModel("it", paths) : `available: ${names(repository, sets)}.`;
 }
 
 function noModel(subject: string, paths: readonly string[]): string {
   return paths.some((path) => path.endsWith(".safetensors"))
-    ? `${subject} holds safetensors only; llama.cpp's convert_hf_to_gguf.py makes a GGUF from such a repository.`
-    : `${subject} holds no .gguf file.`;
+    ? `${subject} has only safetensors; convert it to GGUF with llama.cpp's convert_hf_to_gguf.py.`
+    : `${subject} has no .gguf file.`;
 }

@@ -9,19 +9,19 @@ import { underLock } from "./lock.js";
 import type { HubFile, Repository } from "./repository.js";
 
 export interface DownloadOptions {
-  /** Called with how many bytes of the file are here, and how many of them came over the network just now. */
+  /** Called with the bytes of the file on disk, and how many of them were downloaded in this call. */
   onBytes: (bytes: number, received: number) => void;
   signal?: AbortSignal;
 }
 
-/** So many attempts in a row that brought nothing are the end. */
+/** Consecutive attempts without progress before giving up. */
 const attempts = 6;
 const backOffMs = (failures: number) => (failures === 0 ? 0 : Math.min(8000, 250 * 2 ** failures));
 
 /**
- * Brings one file of the hub into the cache, checks it and gives it its name. Continues what an earlier attempt
- * left behind; of several processes, one downloads and the others wait for it.
- * @throws UserError with one sentence
+ * Downloads a file from the hub into the cache and verifies it. Resumes an earlier partial download; if several processes
+ * need the file, one downloads and the others wait.
+ * @throws UserError
  */
 export async function downloadFile(
   repository: Repository,
@@ -49,7 +49,7 @@ export async function downloadFile(
       });
     },
     async () => {
-      options.onBytes((await size(partial)) ?? 0, 0); // another process is at it
+      options.onBytes((await size(partial)) ?? 0, 0); // another process is downloading it
       return isHere();
     },
     options.signal,
@@ -89,7 +89,7 @@ class Download {
     await this.#checkDisk();
     await this.#receive();
     if (this.#isRight()) return this.#finish();
-    // What an earlier attempt left may have been damaged on this disk: everything once more before giving up.
+    // The earlier partial file may be damaged, so download everything again before giving up.
     if (found > 0) {
       this.#startOver();
       await this.#receive();
@@ -97,12 +97,12 @@ class Download {
     }
     await rm(this.#partial, { force: true });
     throw new UserError(
-      `${this.#file.path} arrived with another checksum than ${this.#repository.host} gives for it; ` +
-        "it was not kept.",
+      `${this.#file.path} does not match the checksum given by ${this.#repository.host}; ` +
+        "it was discarded.",
     );
   }
 
-  /** Bytes that came over the network, those of failed attempts with them. */
+  /** Bytes downloaded, including failed attempts. */
   get received(): number {
     return this.#received;
   }
@@ -116,7 +116,7 @@ class Download {
     return this.#hash.copy().digest("hex") === this.#file.hash;
   }
 
-  /** Takes up what is there already. */
+  /** Reads the existing partial file. */
   async #readPartial(): Promise<number> {
     const file = await open(this.#partial, "r").catch(() => undefined);
     if (file === undefined) return 0;
@@ -138,7 +138,7 @@ class Download {
     if (bavail * bsize < missing) throw fullDisk(dirname(this.#partial), this.#file, bavail * bsize);
   }
 
-  /** Receives until all bytes are here, in as many connections as it takes. */
+  /** Downloads the remaining bytes, reconnecting as needed. */
   async #receive(): Promise<void> {
     let most = this.#bytes;
     for (let failures = 0; this.#bytes < this.#file.size; ) {
@@ -157,14 +157,14 @@ class Download {
     }
   }
 
-  /** One connection: from the first missing byte to the end, or to where it breaks. */
+  /** One connection, starting at the first missing byte. */
   async #connection(): Promise<void> {
     const disk = await open(this.#partial, this.#bytes === 0 ? "w" : "r+");
     const stream = await this.#repository.read(this.#file, this.#bytes, this.#options.signal);
     try {
       for await (const chunk of stream) {
         if (this.#bytes + chunk.length > this.#file.size) throw this.#tooLong();
-        // At its place, not at the end: a second writer could only write the same.
+        // Write at the position, not append, so that a concurrent writer would only write the same bytes.
         for (let written = 0; written < chunk.length; ) {
           const { bytesWritten } = await disk.write(
             chunk,
@@ -192,20 +192,20 @@ class Download {
   #cutOff(): HubFault {
     return new HubFault(
       `The connection to ${this.#repository.host} broke after ${this.#bytes} of ${this.#file.size} bytes ` +
-        `of ${this.#file.path}; the next attempt continues there.`,
+        `of ${this.#file.path}; the next attempt resumes there.`,
       true,
     );
   }
 
   #tooLong(): UserError {
     return new UserError(
-      `${this.#repository.host} sends more than the ${this.#file.size} bytes that ${this.#file.path} has.`,
+      `${this.#repository.host} sent more than the ${this.#file.size} bytes of ${this.#file.path}.`,
     );
   }
 
-  /** On disk before it has its name: a power failure may not leave a complete-looking file. */
+  /** Syncs before renaming, so that a power failure cannot leave an incomplete file under the final name. */
   async #finish(): Promise<void> {
-    const disk = await open(this.#partial, "a"); // which makes a file of no bytes, too
+    const disk = await open(this.#partial, "a"); // also creates empty files
     try {
       await disk.sync();
     } finally {
@@ -215,7 +215,7 @@ class Download {
   }
 }
 
-/** SHA-256 of large files; small ones that are not in LFS go by git's own name for their content. */
+/** SHA-256 for files in LFS; git's blob hash for others. */
 function newHash(file: HubFile): Hash {
   return file.algorithm === "sha256"
     ? createHash("sha256")
@@ -228,11 +228,11 @@ function diskFault(error: unknown, folder: string, file: HubFile): unknown {
     case "EDQUOT":
       return fullDisk(folder, file);
     case "EFBIG":
-      return new UserError(`${file.path} is larger than files may be in ${folder}.`);
+      return new UserError(`${file.path} exceeds the file size limit in ${folder}.`);
     case "EACCES":
     case "EPERM":
     case "EROFS":
-      return new UserError(`The cache ${folder} may not be written by this account (HF_HOME names another).`);
+      return new UserError(`This user may not write to the cache ${folder} (set HF_HOME to use another).`);
     default:
       return error;
   }
@@ -241,8 +241,8 @@ function diskFault(error: unknown, folder: string, file: HubFile): unknown {
 function fullDisk(folder: string, file: HubFile, free?: number): UserError {
   const left = free === undefined ? "is full" : `has ${megabytes(free)} free`;
   return new UserError(
-    `${file.path} has ${megabytes(file.size)}, and the disk of ${folder} ${left}; ` +
-      "make room (tapline rm) or set HF_HOME to another disk.",
+    `${file.path} needs ${megabytes(file.size)}, but the disk of ${folder} ${left}; ` +
+      "free some space (tapline rm) or set HF_HOME to another disk.",
   );
 }
 

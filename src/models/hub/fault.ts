@@ -1,11 +1,11 @@
 import { UserError } from "../../contracts/user-error.js";
 import type { HubSettings } from "./settings.js";
 
-/** Something that the hub, or the way to it, did not give. The message is one sentence. */
+/** A failure of the hub or the connection to it. */
 export class HubFault extends UserError {
-  /** Trying again may help: a lost connection, a server in trouble. */
+  /** Whether a retry may help: a lost connection, a server error. */
   readonly passing: boolean;
-  /** Milliseconds after which the hub wants to be asked again. */
+  /** Milliseconds to wait before retrying, from the hub. */
   readonly retryAfterMs: number | undefined;
 
   constructor(message: string, passing = false, retryAfterMs?: number) {
@@ -15,20 +15,20 @@ export class HubFault extends UserError {
   }
 }
 
-/** Seconds: whoever is told to come back tomorrow asks once more, and then says what the hub answers. */
+/** Longest wait in seconds; longer Retry-After values are capped, and the next error is then reported. */
 const longestWait = 60;
 
-/** The server sent the file from its start although a part was asked for. */
+/** The server ignored a range request and sent the file from its start. */
 export class RangeIgnored extends Error {}
 
-/** What a request is about, for sentences. */
+/** The subject of a request, for error messages. */
 export interface Subject {
   repository: string;
   revision?: string;
   file?: string;
 }
 
-/** What a refusing answer means, in one sentence. */
+/** The error for a refused request. */
 export function answerFault(settings: HubSettings, subject: Subject, response: Response): HubFault {
   const { repository, revision = "main", file } = subject;
   const host = new URL(settings.endpoint).host;
@@ -38,8 +38,8 @@ export function answerFault(settings: HubSettings, subject: Subject, response: R
   if (code === "GatedRepo") {
     return new HubFault(
       settings.token === undefined
-        ? `${repository} is gated: accept its terms at ${page} and set HF_TOKEN to a token of that account.`
-        : `${repository} is gated, and the account of the token has no access to it yet; ask for it at ${page}.`,
+        ? `${repository} is gated: accept its terms at ${page} and set HF_TOKEN to a token of your account.`
+        : `${repository} is gated, and the token's account has no access yet; request it at ${page}.`,
     );
   }
   if (code === "RevisionNotFound") return new HubFault(`${repository} has no revision "${revision}".`);
@@ -47,11 +47,11 @@ export function answerFault(settings: HubSettings, subject: Subject, response: R
   switch (status) {
     case 401:
       if (settings.token !== undefined && code !== "RepoNotFound") {
-        return new HubFault(`${host} does not accept the token (HF_TOKEN); it may have expired.`);
+        return new HubFault(`${host} rejected the token (HF_TOKEN); it may have expired.`);
       }
       return missingRepository(host, subject, settings);
     case 403:
-      return new HubFault(`${host} refuses access to ${repository}; its page ${page} may say why.`);
+      return new HubFault(`${host} denied access to ${repository}; see ${page}.`);
     case 404:
       return missingRepository(host, subject, settings);
     default: {
@@ -59,7 +59,7 @@ export function answerFault(settings: HubSettings, subject: Subject, response: R
       const passing = status === 408 || status === 429 || status >= 500;
       return new HubFault(
         status === 429
-          ? `${host} has had too many requests from here; try again in a few minutes.`
+          ? `Too many requests to ${host}; try again in a few minutes.`
           : `${host} answered ${status} for ${file ?? repository}; try again later.`,
         passing,
         seconds > 0 ? 1000 * Math.min(longestWait, seconds) : undefined,
@@ -69,39 +69,37 @@ export function answerFault(settings: HubSettings, subject: Subject, response: R
 }
 
 function missingRepository(host: string, { repository }: Subject, settings: HubSettings): HubFault {
-  const token = settings.token === undefined ? " (a private one needs a token in HF_TOKEN)" : "";
-  return new HubFault(
-    `There is no file ${repository} here and no repository of that name on ${host}${token}.`,
-  );
+  const token = settings.token === undefined ? " (private repositories require a token in HF_TOKEN)" : "";
+  return new HubFault(`${repository} is neither a local file nor a repository on ${host}${token}.`);
 }
 
-/** Why no answer came at all. */
+/** The error for a failed connection. */
 export function connectionFault(settings: HubSettings, subject: Subject, error: unknown): HubFault {
   const { host } = new URL(settings.endpoint);
   return new HubFault(
-    `${subject.file ?? subject.repository} is not here, and ${host} cannot be reached (${reason(error)}).`,
+    `${subject.file ?? subject.repository} is not on this machine, and ${host} is unreachable (${reason(error)}).`,
     true,
   );
 }
 
 function reason(error: unknown): string {
   const { cause, code, name, message } = error as Error & { code?: string; cause?: unknown };
-  if (name === "TimeoutError") return "it does not answer";
+  if (name === "TimeoutError") return "timeout";
   if (cause !== undefined) return reason(cause);
   switch (code) {
     case "ENOTFOUND":
     case "EAI_AGAIN":
-      return "its name is not known: is the network down?";
+      return "its name does not resolve; is the network down?";
     case "ECONNREFUSED":
-      return "it refuses the connection";
+      return "connection refused";
     case "ECONNRESET":
     case "UND_ERR_SOCKET":
-      return "the connection was cut";
+      return "connection reset";
     case "UND_ERR_CONNECT_TIMEOUT":
     case "UND_ERR_HEADERS_TIMEOUT":
     case "UND_ERR_BODY_TIMEOUT":
     case "ETIMEDOUT":
-      return "it does not answer";
+      return "timeout";
     default:
       return code ?? message;
   }

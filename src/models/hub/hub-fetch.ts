@@ -3,8 +3,8 @@ import { answerFault, connectionFault, RangeIgnored, type Subject } from "./faul
 import type { HubSettings } from "./settings.js";
 
 /**
- * A fetch for the hub's library: it signs what goes to the hub and nothing that goes elsewhere, and turns every
- * refusal into a sentence while the answer's headers are still known.
+ * A fetch for the hub's library: sends the token only to the hub, and turns error responses into HubFaults while their
+ * headers are available.
  */
 export function hubFetch(settings: HubSettings, subject: Subject, signal?: AbortSignal): typeof fetch {
   const { origin } = new URL(settings.endpoint);
@@ -12,11 +12,11 @@ export function hubFetch(settings: HubSettings, subject: Subject, signal?: Abort
     const url = new URL(input instanceof Request ? input.url : input);
     const headers = new Headers(init?.headers);
     headers.set("User-Agent", `tapline/${version}`);
-    // A redirect to another origin drops the header again.
+    // A redirect to another origin drops the header.
     if (settings.token !== undefined && url.origin === origin) {
       headers.set("Authorization", `Bearer ${settings.token}`);
     }
-    // Compressed, a file's bytes could not be counted.
+    // Compression would prevent counting the file's bytes.
     headers.set("Accept-Encoding", "identity");
     const range = headers.get("range");
     let response: Response;
@@ -47,7 +47,7 @@ export function hubFetch(settings: HubSettings, subject: Subject, signal?: Abort
   };
 }
 
-/** Whether the answer begins where the range that was asked for does. */
+/** Whether the response starts at the requested range. */
 function continues(response: Response, range: string): boolean {
   const wanted = /^bytes=(\d+)-/.exec(range)?.[1];
   const got = /^bytes (\d+)-/.exec(response.headers.get("content-range") ?? "")?.[1];

@@ -1,6 +1,6 @@
 import { UserError } from "../../contracts/user-error.js";
 
-/** What a hub id asks for. */
+/** A parsed hub id. */
 export interface HubId {
   /** `owner/name` */
   repository: string;
@@ -13,7 +13,7 @@ export interface HubId {
 const part = "[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?";
 const pattern = new RegExp(`^(${part}/${part})(?::([A-Za-z0-9._-]+)|/(\\S+\\.gguf))?$`, "i");
 
-/** Reads `owner/name`, `owner/name:quant` and `owner/name/file.gguf`; nothing for what is none of them. */
+/** Parses `owner/name`, `owner/name:quant` and `owner/name/file.gguf`; undefined for anything else. */
 export function parseHubId(text: string): HubId | undefined {
   const [, repository, quant, file] = pattern.exec(text) ?? [];
   if (repository === undefined || /--|\.\.|\.gguf$/i.test(repository)) return undefined;
@@ -31,14 +31,14 @@ export interface HubPlace {
 
 const placePattern = new RegExp(`^(${part}/${part})(?:/(\\S+?))?/?$`);
 
-/** Reads `owner/name`, `owner/name/folder` and `owner/name/folder/file`; nothing for what is none of them. */
+/** Parses `owner/name`, `owner/name/folder` and `owner/name/folder/file`; undefined for anything else. */
 export function parseHubPlace(text: string): HubPlace | undefined {
   const [, repository, path = ""] = placePattern.exec(text) ?? [];
   if (repository === undefined || /--|\.\./.test(repository)) return undefined;
   return path === "" || isSafePath(path) ? { repository, path } : undefined;
 }
 
-/** Whether a path of a repository stays inside the folder that it is joined to. */
+/** Whether a repository's path stays inside the folder that it is joined to. */
 export function isSafePath(path: string): boolean {
   return (
     !/[\\\0:]/.test(path) &&
@@ -50,9 +50,9 @@ export function isSafePath(path: string): boolean {
 const commitPattern = /^[0-9a-f]{40}$/;
 export const isCommit = (revision: string): boolean => commitPattern.test(revision);
 
-/** @throws UserError for what can be no branch, tag or commit; its name becomes a path */
+/** @throws UserError if it cannot be a branch, tag or commit; the revision becomes part of a path */
 export function checkRevision(revision: string): void {
   if (/[\s~^?*[]/.test(revision) || !isSafePath(revision)) {
-    throw new UserError(`"${revision}" cannot be a revision: it is a branch, a tag or a commit.`);
+    throw new UserError(`"${revision}" is not a valid revision (a branch, tag or commit).`);
   }
 }

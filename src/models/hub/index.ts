@@ -11,53 +11,53 @@ import { type HubFile, Repository } from "./repository.js";
 import { type HubSettings, hubSettings } from "./settings.js";
 import { StreamSource } from "./stream-source.js";
 
-/** How far the download of a model is; all its files together. */
+/** Progress of a model's download, across all its files. */
 export interface DownloadProgress {
-  /** The file under way, as the repository names it. */
+  /** The current file's path in the repository. */
   file: string;
-  /** Bytes that are here. */
+  /** Bytes on disk. */
   done: number;
   total: number;
-  /** Bytes that came over the network in this download; the others were here before. */
+  /** Bytes downloaded now; the others were already on disk. */
   received: number;
 }
 
 export interface HubOptions {
-  /** Branch, tag or commit; `main` unless told otherwise. */
+  /** Branch, tag or commit; default: `main`. */
   revision?: string;
   onDownload?: (progress: DownloadProgress) => void;
   signal?: AbortSignal;
 }
 
-/** A model of the hub, on this machine. */
+/** A hub model on this machine. */
 export interface HubModel {
-  /** Its first file, in the snapshot of the commit. */
+  /** Its first file, in the commit's snapshot. */
   path: string;
   commit: string;
 }
 
-/** What is looked for in a repository. */
+/** Wanted files of a repository. */
 interface Wanted {
   repository: string;
-  /** The paths that are meant, of those that there are. @throws UserError */
+  /** Selects from the repository's paths. @throws UserError */
   choose(paths: readonly string[]): string[];
-  /** How a sentence calls it. */
+  /** Its name in error messages. */
   what: string;
-  /** Whether it is named so that a commit settles which files are meant. */
+  /** Whether the selection is unambiguous for a given commit. */
   exact: boolean;
 }
 
-/** Files of the hub, on this machine. */
+/** Hub files on this machine. */
 interface HubFiles {
-  /** As they were chosen, in the repository and in the snapshot of the commit. */
+  /** Selected paths in the repository; `paths` are those in the commit's snapshot. */
   files: readonly string[];
   paths: string[];
   commit: string;
 }
 
 /**
- * Finds a model of the hub in the shared cache, and downloads what is missing of it.
- * @throws UserError with one sentence
+ * Finds a hub model in the shared cache, and downloads missing files.
+ * @throws UserError
  */
 export async function resolveHubModel(id: HubId, options: HubOptions = {}): Promise<HubModel> {
   const { paths, commit } = await bring(wantedModel(id), options);
@@ -65,10 +65,10 @@ export async function resolveHubModel(id: HubId, options: HubOptions = {}): Prom
 }
 
 /**
- * Finds files at a place of the hub, `owner/name[/path]`, in the shared cache, and downloads what is missing of them.
- * @param choose takes the paths of the repository that belong to what lies at `at`, the one that is asked for last
- * @returns that file's path here, beside which the others lie, and where it came from; nothing for what is no place
- * @throws UserError with one sentence
+ * Finds files at a hub place, `owner/name[/path]`, in the shared cache, and downloads missing ones.
+ * @param choose selects the repository's paths that belong to `at`, the main file last
+ * @returns the main file's path, next to the others, and its source; undefined if `place` is not a hub place
+ * @throws UserError
  */
 export async function resolveHubPlace(
   place: string,
@@ -105,9 +105,8 @@ function wantedModel(id: HubId): Wanted {
 }
 
 /**
- * Reads the head of a model of the hub: from the cache where it is here, and otherwise over the network, as much of
- * it as the reader wants. Nothing is kept.
- * @throws UserError with one sentence, and what the reader throws
+ * Reads the header of a hub model: from the cache, or over the network as far as the reader needs. Nothing is stored.
+ * @throws UserError, and the reader's errors
  */
 export async function readHubHead<T>(
   id: HubId,
@@ -137,7 +136,7 @@ interface RemoteFile {
   file: HubFile;
 }
 
-/** Where files are: in the cache where that suffices, otherwise as `ask` finds out from the hub. */
+/** Locates files in the cache if possible, otherwise with `ask` from the hub. */
 async function locate<T>(
   wanted: Wanted,
   options: Pick<HubOptions, "revision">,
@@ -148,7 +147,7 @@ async function locate<T>(
   const settings = await hubSettings();
   const cached = new CachedRepository(settings.cache, wanted.repository);
   if (settings.offline) return offline(wanted, revision, cached);
-  // A commit never changes, so a file of it that is here needs no question.
+  // Commits never change, so cached files need no request.
   if (isCommit(revision) && wanted.exact) {
     const here = await fromCache(wanted, revision, cached);
     if (here !== undefined) return here;
@@ -156,7 +155,7 @@ async function locate<T>(
   try {
     return await ask(settings, cached, revision);
   } catch (error) {
-    // Without a network, what the revision last meant is better than nothing; it says which commit it is.
+    // Without a network, use the revision's last known commit.
     const here = error instanceof HubFault && error.passing && (await fromCache(wanted, revision, cached));
     if (here) return here;
     throw error;
@@ -168,11 +167,11 @@ async function offline(wanted: Wanted, revision: string, cached: CachedRepositor
   if (here !== undefined) return here;
   const { what, repository } = wanted;
   throw new UserError(
-    `HF_HUB_OFFLINE is set, and ${what} of ${repository} at ${revision} is not in the cache.`,
+    `HF_HUB_OFFLINE is set, but ${what} of ${repository} at ${revision} is not in the cache.`,
   );
 }
 
-/** The files as far as the cache knows them; nothing when one is missing. */
+/** The files from the cache; undefined if one is missing. */
 async function fromCache(
   { choose }: Wanted,
   revision: string,

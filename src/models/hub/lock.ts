@@ -5,17 +5,17 @@ import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { claim, isClaimed, unclaim } from "../../files/claim.js";
 
-/** The holder says so often that it is alive, by the time of the lock file. */
+/** Interval at which the holder updates the lock file's time. */
 const heartbeatMs = 5000;
-/** A holder that was silent for so long is gone, wherever it ran. */
+/** A lock not updated for this long is stale, on any machine. */
 const silentMs = 60_000;
 const pollMs = 200;
 
 /**
- * Holds `path` as a lock while `run` runs. Whoever finds it held waits; `waiting` is called now and then and may
- * end the wait by returning true, when what the lock protects has been done. A lock whose holder died is taken
- * over: at once on the same machine, after a minute of silence elsewhere (caches lie on shared disks, too).
- * @returns what `run` gave, or undefined when `waiting` ended the wait
+ * Holds the lock file `path` while `run` runs. While waiting for the lock, `waiting` is called repeatedly; it may return
+ * true to stop waiting, if the work has been done meanwhile. A dead holder's lock is taken over: immediately on the same
+ * machine, after a minute of silence otherwise (caches may be on shared disks).
+ * @returns the result of `run`, or undefined if `waiting` returned true
  */
 export async function underLock<T>(
   path: string,
@@ -43,7 +43,7 @@ export async function underLock<T>(
   }
 }
 
-/** Whether somebody who lives holds the lock. */
+/** Whether a live holder has the lock. */
 export function isHeld(path: string): Promise<boolean> {
   return isClaimed(path, (text) => isSilent(path, text));
 }

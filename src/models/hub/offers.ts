@@ -4,33 +4,33 @@ import { checkRevision, parseHubId } from "./id.js";
 import { Repository } from "./repository.js";
 import { hubSettings } from "./settings.js";
 
-/** A model that a repository of the hub has. */
+/** A model available in a hub repository. */
 export interface HubOffer {
-  /** Hub id that brings exactly this model: `owner/name/file.gguf`. */
+  /** Hub id of exactly this model: `owner/name/file.gguf`. */
   id: string;
   /** Its file in the repository; the first part of a split model. */
   file: string;
   parts: number;
-  /** Of all parts, as they are downloaded and as they lie in memory. */
+  /** Total size of all parts, on disk and in memory. */
   bytes: number;
 }
 
 /**
- * What a repository has, without bringing any of it; the smallest first.
- * @param name `owner/name`; a quantisation or a file behind it does not matter
- * @throws UserError with one sentence
+ * Lists a repository's models without downloading any; smallest first.
+ * @param name `owner/name`; a quantization or file after it is ignored
+ * @throws UserError
  */
 export async function hubOffers(
   name: string,
   { revision = "main", signal }: { revision?: string; signal?: AbortSignal } = {},
 ): Promise<{ repository: string; offers: HubOffer[] }> {
   const id = parseHubId(name);
-  if (id === undefined) throw new UserError(`${name} is no model of the hub: those are owner/name.`);
+  if (id === undefined) throw new UserError(`${name} is not a hub model (owner/name).`);
   checkRevision(revision);
   const { repository } = id;
   const settings = await hubSettings();
   if (settings.offline) {
-    throw new UserError(`HF_HUB_OFFLINE is set: what ${repository} has is not asked for.`);
+    throw new UserError(`HF_HUB_OFFLINE is set, so the models of ${repository} cannot be listed.`);
   }
   const { files } = await Repository.open(settings, repository, revision, signal);
   const sizes = new Map(files.map(({ path, size }) => [path, size]));

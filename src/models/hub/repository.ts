@@ -5,11 +5,11 @@ import { hubFetch } from "./hub-fetch.js";
 import { isCommit, isSafePath } from "./id.js";
 import type { HubSettings } from "./settings.js";
 
-/** A file as the hub describes it. */
+/** A file in a hub repository. */
 export interface HubFile {
   path: string;
   size: number;
-  /** Name of its blob in the cache: SHA-256 for files in LFS, git's SHA-1 for others. */
+  /** Its blob's name in the cache: SHA-256 for files in LFS, git's SHA-1 for others. */
   hash: string;
   algorithm: "sha256" | "git-sha1";
 }
@@ -17,9 +17,8 @@ export interface HubFile {
 const attempts = 3;
 
 /**
- * A repository of the hub at one commit, through `@huggingface/hub`. The library is asked for what the hub's API
- * says and for bytes by range; what it would do itself with a file (cache it without resuming, checking or
- * locking) is in download.ts.
+ * A hub repository at one commit, through `@huggingface/hub`. The library is used for API calls and byte ranges; downloads
+ * are in download.ts, because the library's do not resume, verify or lock.
  */
 export class Repository {
   readonly #settings: HubSettings;
@@ -38,7 +37,7 @@ export class Repository {
     return new URL(this.#settings.endpoint).host;
   }
 
-  /** Asks which commit a revision is and which files it holds. @throws HubFault */
+  /** Resolves a revision to a commit and lists its files. @throws HubFault */
   static async open(
     settings: HubSettings,
     repository: string,
@@ -48,7 +47,7 @@ export class Repository {
     const { modelInfo, listFiles } = await import("@huggingface/hub");
     const subject = { repository, revision };
     const common = { hubUrl: settings.endpoint, fetch: hubFetch(settings, subject, signal) };
-    return patiently(settings, subject, signal, async () => {
+    return withRetries(settings, subject, signal, async () => {
       const info = await modelInfo({ ...common, name: repository, revision, additionalFields: ["sha"] });
       if (typeof info.sha !== "string" || !isCommit(info.sha)) throw odd(settings, subject);
       const files: HubFile[] = [];
@@ -60,7 +59,7 @@ export class Repository {
     });
   }
 
-  /** The bytes of a file from `offset` on. @throws HubFault, RangeIgnored; so does reading */
+  /** The bytes of a file from `offset`. Iterating throws HubFault or RangeIgnored. */
   async *read(file: HubFile, offset: number, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
     const { downloadFile } = await import("@huggingface/hub");
     const settings = this.#settings;
@@ -69,14 +68,14 @@ export class Repository {
     const url = `${settings.endpoint}/${this.repository}/resolve/${this.commit}/${path}`;
     const silence = new AbortController();
     const stop = AbortSignal.any([silence.signal, ...(signal === undefined ? [] : [signal])]);
-    // The library tells of a refusal only what it was called.
+    // The library loses the error's details, so remember it here.
     let refusal: unknown;
     const watched = hubFetch(settings, subject, stop);
     const blob = await downloadFile({
       repo: this.repository,
       path: file.path,
       hubUrl: settings.endpoint,
-      // By its address every file can be read in ranges, also one that the hub keeps in Xet.
+      // By URL every file can be read in ranges, even those stored in Xet.
       downloadInfo: { size: file.size, etag: file.hash, url },
       fetch: async (input, init) => {
         try {
@@ -109,18 +108,18 @@ export class Repository {
   }
 }
 
-/** A pointer or a page in place of the file has another length. */
+/** Detects a pointer or error page instead of the file by its length. */
 function checkLength(response: Response, file: HubFile, offset: number, host: string): void {
   const length = response.headers.get("content-length");
   if (length === null || Number(length) === file.size - offset) return;
   void response.body?.cancel().catch(() => {});
   throw new HubFault(
-    `${host} sends ${length} bytes in place of the ${file.size - offset} that ${file.path} has from byte ${offset} on.`,
+    `${host} sent ${length} bytes instead of the ${file.size - offset} bytes of ${file.path} from byte ${offset}.`,
   );
 }
 
-/** Tries again where that may help, with growing pauses. */
-async function patiently<T>(
+/** Retries with growing pauses if that may help. */
+async function withRetries<T>(
   settings: HubSettings,
   subject: Subject,
   signal: AbortSignal | undefined,
@@ -131,7 +130,7 @@ async function patiently<T>(
       return await ask();
     } catch (error) {
       signal?.throwIfAborted();
-      if (error instanceof SyntaxError) throw odd(settings, subject); // no JSON
+      if (error instanceof SyntaxError) throw odd(settings, subject); // not JSON
       if (!(error instanceof UserError) && (error as Error).name !== "TypeError") throw error;
       const fault = error instanceof UserError ? error : connectionFault(settings, subject, error);
       if (!(fault instanceof HubFault) || !fault.passing || attempt >= attempts) throw fault;
@@ -159,6 +158,6 @@ function hubFile(settings: HubSettings, subject: Subject, { path, size, oid, lfs
 
 function odd(settings: HubSettings, { repository }: Subject): HubFault {
   return new HubFault(
-    `${new URL(settings.endpoint).host} describes ${repository} in a way that the hub's API does not know.`,
+    `${new URL(settings.endpoint).host} returned an unexpected description of ${repository}.`,
   );
 }

@@ -3,16 +3,16 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { UserError } from "../../contracts/user-error.js";
 
-/** Where models come from and where they are kept: the variables that the hub's other tools read, too. */
+/** Hub settings, from the same environment variables as other hub tools. */
 export interface HubSettings {
   /** Origin of the hub, without a trailing slash. */
   endpoint: string;
-  /** The shared cache folder, the one that holds `models--owner--name`. */
+  /** The shared cache folder, which contains `models--owner--name`. */
   cache: string;
   token: string | undefined;
-  /** Nothing is asked of the network. */
+  /** No network requests. */
   offline: boolean;
-  /** A connection that brings no byte for so long is given up and opened again, in milliseconds. */
+  /** Milliseconds without data after which a connection is reopened. */
   idleMs: number;
 }
 
@@ -33,7 +33,7 @@ export async function hubSettings(env: NodeJS.ProcessEnv = process.env): Promise
 function endpoint(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new UserError(`HF_ENDPOINT is "${text}", which is no http or https address.`);
+    throw new UserError(`HF_ENDPOINT must be an http or https address, got "${text}".`);
   }
   return text.replace(/\/+$/, "");
 }
@@ -43,7 +43,9 @@ async function token(env: NodeJS.ProcessEnv, path: string): Promise<string | und
   const text = (given ?? (await readFile(expand(path), "utf8").catch(() => ""))).trim();
   if (text === "") return undefined;
   if (!/^[\x21-\x7e]+$/.test(text)) {
-    throw new UserError(`The hub's token in ${given ? "HF_TOKEN" : path} holds a space or an odd character.`);
+    throw new UserError(
+      `The hub's token in ${given ? "HF_TOKEN" : path} contains a space or an invalid character.`,
+    );
   }
   return text;
 }

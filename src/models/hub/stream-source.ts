@@ -1,6 +1,6 @@
 import type { ByteSource } from "../../formats/gguf.js";
 
-/** The beginning of a stream as bytes that can be read by position; nothing is taken from it before it is asked for. */
+/** Reads the beginning of a stream by position, on demand. */
 export class StreamSource implements ByteSource {
   readonly size: number;
   readonly #stream: AsyncGenerator<Uint8Array>;
@@ -23,7 +23,7 @@ export class StreamSource implements ByteSource {
     return whole.copy(buffer, 0, position, position + buffer.length);
   }
 
-  /** Ends the stream, and with it the connection behind it. */
+  /** Closes the stream and its connection. */
   async close(): Promise<void> {
     await this.#stream.return(undefined);
   }

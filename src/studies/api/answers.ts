@@ -37,15 +37,15 @@ import { readIdempotencyKey, readPackage } from "./read-package.js";
 
 export interface Answer {
   status: 200 | 201;
-  /** One after the other. */
+  /** Parts are sent in order. */
   body: Buffer | readonly Buffer[];
-  /** Whether every token that may read it gets the same. */
+  /** Whether every token with access gets the same answer. */
   shared?: boolean;
   /** Id of the study or draft, for the activity record. */
   resource: string | null;
 }
 
-/** What answers once a request is admitted. @param segments what varies in the path, as it stands there */
+/** Answers a request that passed authentication. @param segments the variable path segments, undecoded */
 export type Respond = (
   service: Service,
   ctx: Context,
@@ -90,19 +90,23 @@ export const create: Respond = async (service, ctx, { credential }) => {
   if (saved.outcome === "exhausted") {
     throw new ApiError(
       "draft_quota",
-      `The account's ${studyLimits.drafts} drafts in 24 hours are used up; wait ${saved.retryAfter} s.`,
+      `The account has used its ${studyLimits.drafts} drafts per 24 hours; wait ${saved.retryAfter} s.`,
       { headers: { "Retry-After": String(saved.retryAfter) } },
     );
   }
   if (saved.outcome === "key_reused") {
-    throw new ApiError("idempotency_key_reused", "This Idempotency-Key came with another body before.", {
-      field: "Idempotency-Key",
-    });
+    throw new ApiError(
+      "idempotency_key_reused",
+      "This Idempotency-Key was already used with a different body.",
+      {
+        field: "Idempotency-Key",
+      },
+    );
   }
   if (saved.outcome === "deleted") {
     throw new ApiError(
       "draft_deleted",
-      "The draft of this Idempotency-Key was deleted by its owner; another key saves it anew.",
+      "The draft saved with this Idempotency-Key was deleted by its owner; use a new key to save it again.",
       { field: "Idempotency-Key" },
     );
   }
@@ -142,7 +146,7 @@ function envelope(service: Service, found: Readable | undefined, query = ""): An
     url: found.visibility === "published" ? studyUrl(service, found.id) + query : draftUrl(service, found.id),
     package_sha256: found.sha256,
   };
-  // The package's bytes go in as they came: parsing and writing them again could change them.
+  // Parsing and reserializing the package could change its bytes.
   const head = `${JSON.stringify(fields).slice(0, -1)},"package":`;
   return {
     status: 200,
@@ -156,7 +160,7 @@ function authorOf(name: string, handle: string | null): StudySummary["author"] {
   return handle === null ? { name } : { name, handle };
 }
 
-/** What was published and is no longer. */
+/** The error for a study that was published and then taken down. */
 function goneError({ standing, at, reason }: Gone): ApiError {
   const who = standing === "withdrawn" ? "withdrawn by its author" : "removed by a moderator";
   const day = isoTime(at).slice(0, 10);
@@ -208,14 +212,14 @@ function summaryOf(row: StudyRow): StudySummary {
   };
 }
 
-// Beyond the largest offset there is no next page to ask for.
+// Requests cannot go beyond the largest offset.
 function nextOffset(offset: number, limit: number, total: number): number | null {
   const next = offset + limit;
   return next < total && next <= studyLimits.offset ? next : null;
 }
 
 function notFound(): ApiError {
-  return new ApiError("not_found", "There is no such study, or this token may not read it.", { field: "id" });
+  return new ApiError("not_found", "No such study, or this token may not read it.", { field: "id" });
 }
 
 function isoTime(ms: number): string {

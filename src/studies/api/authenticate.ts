@@ -9,13 +9,13 @@ import { setQuotaHeaders } from "./quota-headers.js";
 
 export interface Admitted {
   credential: Credential;
-  /** What the token's check saw of the public state. */
+  /** Public state at the time of the token check. */
   counters: Counters;
 }
 
 /**
- * The checks between route and parameters, in the contract's order: no browser, a token, its quota, its scope.
- * @param onCredential told whose request it is as soon as that is known, refused or not
+ * The checks between route and parameters, in the contract's order: not from a browser, valid token, quota left, scope granted.
+ * @param onCredential called with the token's owner as soon as it is known, even if the request is then refused
  */
 export async function authenticate(
   service: Service,
@@ -25,15 +25,19 @@ export async function authenticate(
 ): Promise<Admitted> {
   for (const name of ["origin", "cookie"] as const) {
     if (ctx.req.headers[name] !== undefined) {
-      throw new ApiError("browser_request", `The API is not for browsers: send no ${title(name)} header.`, {
-        field: title(name),
-      });
+      throw new ApiError(
+        "browser_request",
+        `The API does not accept browser requests: remove the ${title(name)} header.`,
+        {
+          field: title(name),
+        },
+      );
     }
   }
   const admission = await admit(service.store, sha256Hex(readToken(ctx)));
   switch (admission.outcome) {
     case "invalid":
-      throw refused("token_invalid", "The service does not know this token.");
+      throw refused("token_invalid", "This token does not exist.");
     case "expired":
       throw refused("token_expired", `The token has expired; create another at ${service.origin}/agents.`);
     case "revoked":
@@ -44,7 +48,7 @@ export async function authenticate(
       setQuotaHeaders(ctx, admission.window);
       throw new ApiError(
         "request_quota",
-        `The token's ${limit} requests in 60 seconds are used up; wait ${resetSeconds} s.`,
+        `The token has used its ${limit} requests per 60 seconds; wait ${resetSeconds} s.`,
         { headers: { "Retry-After": String(resetSeconds) } },
       );
     }
@@ -54,7 +58,7 @@ export async function authenticate(
   if (!admission.credential.scopes.includes(scope)) {
     throw new ApiError(
       "scope_missing",
-      `The token lacks the scope ${scope}; create one that has it at ${service.origin}/agents.`,
+      `The token lacks the scope ${scope}; create one with it at ${service.origin}/agents.`,
       { field: scope },
     );
   }
@@ -70,7 +74,7 @@ function readToken(ctx: Context): string {
   if (header === undefined) {
     throw refused(
       "token_missing",
-      "The request has no Authorization header; send Bearer and a token.",
+      "The Authorization header is missing; send `Bearer` followed by a token.",
       false,
     );
   }
@@ -78,7 +82,7 @@ function readToken(ctx: Context): string {
   if (!isTokenShaped(token)) {
     throw refused(
       "token_invalid",
-      "The Authorization header is not Bearer followed by a token of this service.",
+      "The Authorization header must be `Bearer` followed by a token of this service.",
     );
   }
   return token;
@@ -87,11 +91,13 @@ function readToken(ctx: Context): string {
 function refused(
   code: "token_missing" | "token_invalid" | "token_expired" | "token_revoked",
   sentence: string,
-  told = true,
+  given = true,
 ) {
   return new ApiError(code, sentence, {
     field: "Authorization",
-    headers: { "WWW-Authenticate": `Bearer realm="tapline studies"${told ? ', error="invalid_token"' : ""}` },
+    headers: {
+      "WWW-Authenticate": `Bearer realm="tapline studies"${given ? ', error="invalid_token"' : ""}`,
+    },
   });
 }
 

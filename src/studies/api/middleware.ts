@@ -15,7 +15,7 @@ import { authenticate, revoked } from "./authenticate.js";
 import { type ApiEndpoint, apiEndpoints, openApi } from "./endpoints.js";
 import { setQuotaHeaders } from "./quota-headers.js";
 
-/** The API's routes: paths match exactly as they stand, without case or trailing slash rules. */
+/** The API's routes. Paths must match exactly, including case and trailing slash. */
 export function apiRoutes(service: Service): Routes {
   const description = Buffer.from(JSON.stringify(openApi(service.origin)));
   const endpoints = apiEndpoints.map(
@@ -26,7 +26,7 @@ export function apiRoutes(service: Service): Routes {
   );
   const own: Endpoint<Service> = {
     at: "GET /api/v1/openapi.json",
-    unlisted: "the description itself, which needs no token",
+    unlisted: "the OpenAPI document itself, which needs no token",
     answer(_, ctx) {
       checkSecure(service, ctx);
       return send(ctx, 200, description, true);
@@ -35,7 +35,7 @@ export function apiRoutes(service: Service): Routes {
   return routesOf([...endpoints, own], service);
 }
 
-/** Answers requests under /api, refusals included; others go on. */
+/** Answers requests under /api, including refusals, and passes other requests on. */
 export function api(service: Service): Middleware {
   const routes = apiRoutes(service).routes();
   return async (ctx, next) => {
@@ -51,14 +51,14 @@ export function api(service: Service): Middleware {
   };
 }
 
-/** Admits a request to an endpoint, answers it, and writes down that it was made. */
+/** Authenticates a request, answers it, and records it. */
 async function respond(service: Service, endpoint: ApiEndpoint, ctx: RouteContext): Promise<void> {
   let resource = resourceOf(ctx.captures[0] ?? "");
   let credential: Credential | undefined;
   await refusing(service, ctx, async () => {
     checkSecure(service, ctx);
     if (isDisabled(service)) {
-      throw new ApiError("disabled", "The API is switched off for the moment; the website is not.", {
+      throw new ApiError("disabled", "The API is temporarily disabled; the website still works.", {
         headers: { "Retry-After": "60" },
       });
     }
@@ -73,10 +73,10 @@ async function respond(service: Service, endpoint: ApiEndpoint, ctx: RouteContex
 }
 
 function checkSecure(service: Service, ctx: Context): void {
-  if (!isSecure(service, ctx)) throw new ApiError("https_required", "The API answers over HTTPS only.");
+  if (!isSecure(service, ctx)) throw new ApiError("https_required", "The API is available over HTTPS only.");
 }
 
-/** @param shared whether every token gets the same, so that it may be compressed */
+/** @param shared whether every token gets the same answer, which makes compression safe */
 async function send(
   ctx: Context,
   status: number,
@@ -96,12 +96,12 @@ async function send(
       if (wantsGzip(ctx)) return sendPacked(ctx, await pack(Buffer.concat(parts), sha256));
     }
   }
-  // A package may have a megabyte: it goes out as it was read, not as a copy.
+  // A package may have a megabyte, so its parts are streamed without copying.
   ctx.body = Buffer.isBuffer(body) ? body : Readable.from(body);
   ctx.length = parts.reduce((length, part) => length + part.length, 0);
 }
 
-/** Does what answers a request, and says why it was not done. */
+/** Runs the handler and turns errors into error answers. */
 async function refusing(service: Service, ctx: Context, work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -122,24 +122,24 @@ async function refusing(service: Service, ctx: Context, work: () => Promise<void
 
 function refusalOf(service: Service, requestId: string, error: unknown): ApiError {
   if (error instanceof ApiError) return error;
-  // Between the token's check and the write.
+  // The account was suspended between the token check and the write.
   if (error instanceof AccountSuspended) return revoked(service);
   if (!isDisconnect(error)) logFault(service, requestId, error);
   return new ApiError(
     "unavailable",
-    "The service cannot answer just now; whether a write happened is open.",
+    "The service is temporarily unavailable; a write may or may not have happened.",
     { headers: { "Retry-After": "5" } },
   );
 }
 
-/** @param methods that the path has */
+/** @param methods the methods that the path supports */
 function unrouted(methods: string[]): ApiError {
-  if (methods.length === 0) return new ApiError("not_found", "The API has no such path.");
+  if (methods.length === 0) return new ApiError("not_found", "No such path in the API.");
   const allowed = methods.join(", ");
   return new ApiError("method_not_allowed", `This path accepts ${allowed}.`, { headers: { Allow: allowed } });
 }
 
-/** Only ids enter activity records: what else stands in a path is text of the client's. */
+/** Activity records store ids only, because any other path text comes from the client. */
 function resourceOf(segment: string): string | null {
   return /^[0-9a-fA-F-]{36}$/.test(segment) ? segment.toLowerCase() : null;
 }

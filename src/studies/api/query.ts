@@ -6,7 +6,7 @@ const uuid = new RegExp(uuidPattern);
 
 /**
  * Splits a query string into its parameters.
- * @throws ApiError for parameters outside `accepted`, for repeats, and for escapes that are not UTF-8
+ * @throws ApiError for unknown or repeated parameters and for escapes that are not UTF-8
  */
 export function parseQuery(querystring: string, accepted: readonly string[]): Map<string, string> {
   const parameters = new Map<string, string>();
@@ -16,7 +16,7 @@ export function parseQuery(querystring: string, accepted: readonly string[]): Ma
     const name = decode(equals === -1 ? pair : pair.slice(0, equals), null);
     if (!accepted.includes(name)) {
       const known = accepted.length === 0 ? "none" : accepted.join(", ");
-      throw new ApiError("unknown_parameter", `There is no such query parameter; accepted here: ${known}.`, {
+      throw new ApiError("unknown_parameter", `Unknown query parameter; this endpoint accepts: ${known}.`, {
         field: [...name].slice(0, 100).join(""),
       });
     }
@@ -34,7 +34,7 @@ function decode(text: string, name: string | null): string {
   try {
     return decodeURIComponent(text.replace(/\+/g, " "));
   } catch {
-    throw invalid(name ?? "query", "The query is not percent-encoded UTF-8.");
+    throw invalid(name ?? "query", "The query must be percent-encoded UTF-8.");
   }
 }
 
@@ -42,7 +42,7 @@ function invalid(field: string, sentence: string): ApiError {
   return new ApiError("invalid_parameter", sentence, { field });
 }
 
-/** A whole number in plain decimal digits, as the contract's `limit` and `offset` are. */
+/** An integer in plain decimal digits, such as `limit` and `offset`. */
 export function integerParameter(
   parameters: Map<string, string>,
   name: string,
@@ -53,7 +53,7 @@ export function integerParameter(
   const value = /^(?:0|[1-9]\d{0,8})$/.test(text) ? Number(text) : Number.NaN;
   if (!(value >= range.minimum && value <= range.maximum)) {
     const bounds = `from ${range.minimum} to ${range.maximum}`;
-    throw invalid(name, `${name} must be a whole number ${bounds}, in plain digits.`);
+    throw invalid(name, `${name} must be an integer ${bounds}, in decimal digits.`);
   }
   return value;
 }
@@ -62,7 +62,7 @@ export function offsetParameter(parameters: Map<string, string>): number {
   return integerParameter(parameters, "offset", { minimum: 0, maximum: studyLimits.offset, otherwise: 0 });
 }
 
-/** What the list is narrowed down by, and its order. */
+/** The list's filters and order. */
 export function narrowingParameters(parameters: Map<string, string>) {
   for (const name of studyFilterNames) {
     const value = parameters.get(name);
@@ -76,7 +76,7 @@ export function searchParameter(parameters: Map<string, string>): string {
   const q = parameters.get("q") ?? "";
   const length = [...q].length;
   if (length > studyLimits.q) {
-    throw invalid("q", `q may have at most ${studyLimits.q} characters; it has ${length}.`);
+    throw invalid("q", `q must have at most ${studyLimits.q} characters, got ${length}.`);
   }
   return q;
 }
@@ -84,7 +84,7 @@ export function searchParameter(parameters: Map<string, string>): string {
 /** A path's version. */
 export function versionParameter(segment: string): number {
   if (!/^[1-9]\d{0,8}$/.test(segment)) {
-    throw invalid("version", "The version in the path must be a whole number from 1, in plain digits.");
+    throw invalid("version", "The version in the path must be an integer of at least 1, in decimal digits.");
   }
   return Number(segment);
 }
@@ -92,7 +92,7 @@ export function versionParameter(segment: string): number {
 /** A path's id, in lower case. */
 export function idParameter(segment: string): string {
   if (!uuid.test(segment)) {
-    throw invalid("id", "The study's id in the path is not a UUID.");
+    throw invalid("id", "The study id in the path must be a UUID.");
   }
   return segment.toLowerCase();
 }

@@ -2,7 +2,7 @@ import type { Context } from "koa";
 import { studyLimits } from "../../contracts/studies/index.js";
 import type { WindowState } from "../store/window.js";
 
-/** Before a token is known nothing is counted, and the headers say so: a whole quota, nothing to wait for. */
+/** Without a known token nothing is counted, so the headers report a full quota. */
 const untouched: WindowState = {
   limit: studyLimits.requests,
   remaining: studyLimits.requests,

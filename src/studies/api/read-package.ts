@@ -5,21 +5,17 @@ import { ApiError } from "../api-error.js";
 import { checkPackage } from "../text/check-package.js";
 import { parseStrictJson } from "../text/strict-json.js";
 
-/** Reads and checks the body of a draft's creation. The bytes are those received. */
+/** Reads and validates the package in the body. Returns the bytes exactly as received. */
 export async function readPackage(ctx: Context): Promise<{ bytes: Buffer; study: StudyPackage }> {
   const type = ctx.req.headers["content-type"] ?? "";
   if (!/^application\/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.test(type)) {
-    throw new ApiError(
-      "unsupported_content_type",
-      "The body's Content-Type must be application/json, in UTF-8.",
-      {
-        field: "Content-Type",
-      },
-    );
+    throw new ApiError("unsupported_content_type", "The Content-Type must be application/json, in UTF-8.", {
+      field: "Content-Type",
+    });
   }
   const coding = ctx.req.headers["content-encoding"];
   if (coding !== undefined && coding.toLowerCase() !== "identity") {
-    throw new ApiError("unsupported_content_encoding", "The body must come without content coding.", {
+    throw new ApiError("unsupported_content_encoding", "The body must not have a Content-Encoding.", {
       field: "Content-Encoding",
     });
   }
@@ -31,7 +27,7 @@ export async function readPackage(ctx: Context): Promise<{ bytes: Buffer; study:
   return { bytes, study: checkPackage(parseStrictJson(bytes)) };
 }
 
-/** The `Idempotency-Key` header; null where there is none. */
+/** The `Idempotency-Key` header; null if absent. */
 export function readIdempotencyKey(ctx: Context): string | null {
   const key = ctx.req.headers["idempotency-key"];
   if (key === undefined) return null;

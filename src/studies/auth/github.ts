@@ -5,12 +5,12 @@ import { type Provider, SignInRefused } from "./providers.js";
 export interface GitHubOptions {
   clientId: string;
   clientSecret: string;
-  /** Other addresses than github.com's: GitHub Enterprise, tests. */
+  /** For GitHub Enterprise and tests; github.com by default. */
   url?: string;
   apiUrl?: string;
 }
 
-/** GitHub signs people in by plain OAuth 2 (it has no ID tokens for that): code flow with state and PKCE. */
+/** Signs in through GitHub's OAuth 2 (which has no ID tokens): code flow with state and PKCE. */
 export function githubProvider(options: GitHubOptions): Provider {
   const site = options.url ?? "https://github.com";
   const api = options.apiUrl ?? "https://api.github.com";
@@ -24,7 +24,7 @@ export function githubProvider(options: GitHubOptions): Provider {
       redirect: "error",
       signal: AbortSignal.timeout(10_000),
     });
-    if (!answer.ok) throw new SignInRefused("GitHub did not tell who you are; please try again.");
+    if (!answer.ok) throw new SignInRefused("GitHub did not return your account; please try again.");
     return answer.json();
   };
   return {
@@ -50,9 +50,9 @@ export function githubProvider(options: GitHubOptions): Provider {
     async finish(callback, secrets) {
       const code = callback.searchParams.get("code");
       if (!sameText(callback.searchParams.get("state") ?? "", secrets.state)) {
-        throw new SignInRefused("The answer does not belong to this sign-in; please try again.");
+        throw new SignInRefused("GitHub's response does not belong to this sign-in; please try again.");
       }
-      if (code === null) throw new SignInRefused("GitHub did not let you in, or you cancelled.");
+      if (code === null) throw new SignInRefused("GitHub denied the sign-in, or you cancelled it.");
       const answer = await fetch(new URL("/login/oauth/access_token", site), {
         method: "POST",
         headers: { Accept: "application/json", "Content-Type": "application/x-www-form-urlencoded" },
@@ -71,7 +71,7 @@ export function githubProvider(options: GitHubOptions): Provider {
         throw new SignInRefused("GitHub refused the sign-in; please try again.");
       const user = (await ask("/user", accessToken)) as { id?: unknown; login?: unknown; name?: unknown };
       if (typeof user.id !== "number" || typeof user.login !== "string") {
-        throw new SignInRefused("GitHub did not tell who you are; please try again.");
+        throw new SignInRefused("GitHub did not return your account; please try again.");
       }
       const emails = (await ask("/user/emails", accessToken)) as {
         email: string;

@@ -8,15 +8,15 @@ export interface OidcOptions {
   label?: string;
 }
 
-/** OpenID Connect with code flow, PKCE, state and nonce. The provider may be down when this service starts. */
+/** OpenID Connect: code flow with PKCE, state and nonce. Discovery is lazy, so the provider may be down at startup. */
 export function oidcProvider({ issuer, clientId, clientSecret, label }: OidcOptions): Provider {
   let found: Promise<client.Configuration> | undefined;
   const configuration = () => {
     if (found === undefined) {
       const url = new URL(issuer);
-      // Without TLS only on this machine: that is the development provider.
+      // Plain HTTP is allowed on this machine only, for the development provider.
       const plain = url.protocol === "http:" && isLoopback(url) ? [client.allowInsecureRequests] : [];
-      // Signatures of ID tokens are checked, too: TLS alone says nothing where a proxy ends it on the way.
+      // Also verify ID token signatures: TLS alone proves nothing if a proxy terminates it.
       const execute = [...plain, client.enableNonRepudiationChecks];
       found = client.discovery(url, clientId, clientSecret, undefined, { execute });
       found.catch(() => {
@@ -62,16 +62,16 @@ export function oidcProvider({ issuer, clientId, clientSecret, label }: OidcOpti
           issuer: claims.iss,
           subject: claims.sub,
           name: text(about.name) ?? text(about.preferred_username) ?? text(about.nickname) ?? "Unnamed",
-          // An address that the provider has not verified could be anybody's.
+          // An unverified address could belong to anyone.
           email: about.email_verified === true ? text(about.email) : null,
           login: null,
         };
       } catch (error) {
         if (error instanceof client.AuthorizationResponseError) {
-          throw new SignInRefused("The provider did not let you in, or you cancelled.");
+          throw new SignInRefused("The provider denied the sign-in, or you cancelled it.");
         }
         if (error instanceof client.ClientError || error instanceof client.ResponseBodyError) {
-          throw new SignInRefused("The provider's answer did not pass the checks; please try again.");
+          throw new SignInRefused("The provider's response failed validation; please try again.");
         }
         throw error;
       }

@@ -1,6 +1,6 @@
 import type { Identity } from "../store/accounts.js";
 
-/** What a sign-in must remember between leaving and coming back; carried by the browser, sealed (site/sealed.ts). */
+/** Sign-in state that the browser carries to the provider and back, encrypted (site/sealed.ts). */
 export interface Secrets {
   state: string;
   nonce: string;
@@ -10,20 +10,20 @@ export interface Secrets {
 /** A way to sign in. */
 export interface Provider {
   key: "oidc" | "github";
-  /** What the button says after "Sign in with". */
+  /** Button text after "Sign in with". */
   label: string;
-  /** Where the browser goes. */
+  /** The address to send the browser to. */
   begin(callback: string): Promise<{ url: URL; secrets: Secrets }>;
   /**
-   * Checks what came back.
-   * @param callback the address that the provider sent the browser to, on this service's own origin
+   * Verifies the callback.
+   * @param callback the address, on this service's origin, that the provider redirected to
    */
   finish(callback: URL, secrets: Secrets): Promise<Identity>;
 }
 
 export type Providers = readonly Provider[];
 
-/** A sign-in that the provider or the checks refused; the sentence is for the person. */
+/** A sign-in that the provider or our checks refused; the message is shown to the user. */
 export class SignInRefused extends Error {
   override name = "SignInRefused";
 }

@@ -1,8 +1,8 @@
 import { generate } from "selfsigned";
 
 /**
- * A certificate for development: signed by itself, for this machine's own names. Clients are given it as their
- * CA; no system's trust store is touched.
+ * A self-signed development certificate for localhost. Clients get it as their CA; the system's trust store is not
+ * changed.
  */
 export async function developmentCertificate(): Promise<{ cert: string; key: string }> {
   const { cert, private: key } = await generate([{ name: "commonName", value: "tapline development" }], {

@@ -8,15 +8,15 @@ export interface DevelopmentAccount {
   id: string;
   name: string;
   email: string;
-  /** What this account may do, as the sign-in page tells it. */
+  /** The account's permissions, as shown on the sign-in page. */
   note: string;
 }
 
-/** The three people of every development service. */
+/** The test accounts of every development service. */
 export const developmentAccounts: readonly DevelopmentAccount[] = [
   { id: "ada", name: "Ada Sample", email: "ada@example.org", note: "may create tokens and publish" },
-  { id: "ben", name: "Ben Sample", email: "ben@example.org", note: "may create tokens, not publish" },
-  { id: "cleo", name: "Cleo Sample", email: "cleo@example.org", note: "may neither" },
+  { id: "ben", name: "Ben Sample", email: "ben@example.org", note: "may create tokens, but not publish" },
+  { id: "cleo", name: "Cleo Sample", email: "cleo@example.org", note: "may do neither" },
 ];
 
 export interface DevelopmentProvider {
@@ -28,8 +28,7 @@ export interface DevelopmentProvider {
 }
 
 /**
- * Starts a real OpenID provider on this machine's loopback, where anybody signs in as a test account. For
- * development only.
+ * Starts an OpenID provider on loopback where anyone can sign in as a test account. For development only.
  */
 export async function startDevelopmentProvider(redirectUri: string): Promise<DevelopmentProvider> {
   const server = createServer();
@@ -89,7 +88,7 @@ function configuration(client: { id: string; secret: string }, redirectUri: stri
       const claims = { sub: found.id, name: found.name, email: found.email, email_verified: true };
       return { accountId: found.id, claims: () => claims };
     },
-    // The one client is this service, so there is nothing to consent to.
+    // This service is the only client, so no consent is needed.
     async loadExistingGrant(ctx) {
       const grant = new ctx.oidc.provider.Grant({
         clientId: ctx.oidc.client?.clientId,
@@ -99,7 +98,7 @@ function configuration(client: { id: string; secret: string }, redirectUri: stri
       await grant.save();
       return grant;
     },
-    // Each sign-in asks who it is: that is what the three accounts are for.
+    // Sessions expire immediately, so that each sign-in asks for an account.
     ttl: { Session: 1, Grant: 600, Interaction: 600, AccessToken: 600, IdToken: 600 },
     renderError(ctx, out) {
       ctx.type = "text";

@@ -7,7 +7,7 @@ import type { Store } from "../store/store.js";
 import { sha256Hex } from "../store/tokens.js";
 import { seedStudies } from "./seed-studies.js";
 
-/** Fills an empty service with studies, comments and upvotes of made-up people. */
+/** Fills an empty service with sample studies, comments and upvotes. */
 export async function seed(store: Store): Promise<void> {
   const people: Account[] = [];
   for (const name of ["Mara Lindqvist", "Tomás Ibarra", "Noor Haddad", "Kenji Mori", "Ruth Okafor"]) {
@@ -27,19 +27,19 @@ export async function seed(store: Store): Promise<void> {
       replaces: null,
     };
     await publishDraft(store, publication);
-    const said: string[] = [];
+    const commentIds: string[] = [];
     for (const [place, { body, answers }] of comments.entries()) {
       const speaker = person(index + place + 1);
-      const parent = answers === undefined ? null : (said[answers] ?? null);
+      const parent = answers === undefined ? null : (commentIds[answers] ?? null);
       const added = await addComment(store, { accountId: speaker.id, name: speaker.name }, id, parent, body);
-      said.push(added.outcome === "added" ? added.id : "");
+      commentIds.push(added.outcome === "added" ? added.id : "");
     }
     for (let voter = 0; voter < (index * 7) % 6; voter += 1)
       await setUpvote(store, person(voter).id, id, true);
   }
 }
 
-// Seeds come from no token, so nothing is counted against a quota.
+// Sample drafts have no token, so no quota applies.
 async function saveSeedDraft(
   store: Store,
   accountId: string,

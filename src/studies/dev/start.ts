@@ -11,33 +11,33 @@ import { type DevelopmentProvider, startDevelopmentProvider } from "./provider.j
 import { seed } from "./seed.js";
 
 export interface DevelopmentOptions {
-  /** Keeps database and certificate. */
+  /** Holds the database and the certificate. */
   folder: string;
   port: number;
   seedData: boolean;
-  /** PostgreSQL URL; an SQLite file in the folder unless told otherwise. */
+  /** PostgreSQL URL; default: an SQLite file in the folder. */
   database?: string;
   env: Record<string, string | undefined>;
   log?: (line: string) => void;
 }
 
 export interface RunningDevelopment extends RunningStudies {
-  /** PEM file that clients take as their CA. */
+  /** PEM file to give clients as their CA. */
   certificateFile: string;
 }
 
 /**
- * Starts the whole service on this machine alone: HTTPS on loopback with a certificate of its own, a real OpenID
- * provider with three test accounts, and realistic studies if wanted. Refuses to in production.
+ * Starts the whole service on loopback: HTTPS with a self-signed certificate, an OpenID provider with three test
+ * accounts, and sample studies on request. Refuses to start in production.
  */
 export async function startDevelopment(options: DevelopmentOptions): Promise<RunningDevelopment> {
   if (options.env.NODE_ENV === "production") {
     throw new UserError(
-      "--dev signs anybody in as a test account, so it does not start where NODE_ENV is production.",
+      "--dev lets anyone sign in as a test account, so it does not start when NODE_ENV is production.",
     );
   }
   mkdirSync(options.folder, { recursive: true, mode: 0o700 });
-  const { tls, certificateFile } = await keptCertificate(options.folder);
+  const { tls, certificateFile } = await storedCertificate(options.folder);
   let provider: DevelopmentProvider | undefined;
   const running = await startStudies({
     origin: `https://localhost:${options.port}`,
@@ -50,7 +50,7 @@ export async function startDevelopment(options: DevelopmentOptions): Promise<Run
     async providers(origin) {
       provider = await startDevelopmentProvider(`${origin}/sign-in/oidc/callback`);
       const oidc = oidcProvider({ ...provider, label: "a test account" });
-      // The provider's port is another one at each start; the accounts and what belongs to them stay.
+      // The provider's port changes at each start, so accounts are stored under a fixed issuer.
       const finish: Provider["finish"] = async (callback, secrets) => ({
         ...(await oidc.finish(callback, secrets)),
         issuer: "tapline development",
@@ -79,7 +79,7 @@ export async function startDevelopment(options: DevelopmentOptions): Promise<Run
 
 const dayMs = 86_400_000;
 
-async function keptCertificate(folder: string) {
+async function storedCertificate(folder: string) {
   const certificateFile = join(folder, "development-certificate.pem");
   const keyFile = join(folder, "development-key.pem");
   const made = existsSync(join(folder, "development-certificate.json"))

@@ -6,12 +6,12 @@ import { matchesEtag } from "../../http/send-file.js";
 const compress = promisify(gzip);
 const expand = promisify(gunzip);
 
-/** Shorter bodies would hardly get shorter. */
+/** Compressing shorter bodies saves little. */
 const worthIt = 1000;
 
 /**
- * A body in the form that it is kept in: compressed where that helps. For what everybody may read, or what holds nothing
- * secret beside text that somebody else chose: compressed together, lengths would tell one from the other.
+ * A cached body, compressed if that helps. Never for a secret together with text that someone else chose: the
+ * compressed length would leak the secret.
  */
 export interface Packed {
   etag: string;
@@ -19,7 +19,7 @@ export interface Packed {
   gzipped: boolean;
 }
 
-/** What everybody gets under an address of the website while nothing public changes. */
+/** A page of the website that stays the same for everyone until public data changes. */
 export interface PublicPage {
   status: number;
   headers: Record<string, string>;
@@ -30,14 +30,14 @@ export function etagOf(hash: string): string {
   return `"${hash.slice(0, 32)}"`;
 }
 
-/** @param hash of the body, which names it */
+/** @param hash of the body, used as its ETag */
 export async function pack(body: Buffer, hash: string): Promise<Packed> {
   const etag = etagOf(hash);
   if (body.length < worthIt) return { etag, bytes: body, gzipped: false };
   return { etag, bytes: await compress(body, { level: 5 }), gzipped: true };
 }
 
-/** Names the body to the client; one that has it already, and says so, is told no more. @returns whether it was */
+/** Sets the ETag, and answers 304 if the client has that body. @returns whether it did */
 export function answeredAsKnown(ctx: Context, etag: string): boolean {
   ctx.set("ETag", etag);
   ctx.vary("Accept-Encoding");
@@ -46,17 +46,17 @@ export function answeredAsKnown(ctx: Context, etag: string): boolean {
   return known;
 }
 
-/** Whether the client says that it takes gzip; one that says nothing gets the bytes as they are. */
+/** Whether the client accepts gzip; without an Accept-Encoding header it gets uncompressed bytes. */
 export function wantsGzip(ctx: Context): boolean {
   return ctx.get("Accept-Encoding") !== "" && ctx.acceptsEncodings("gzip", "identity") === "gzip";
 }
 
-/** A body as it was. */
+/** The uncompressed body. */
 export function unpack({ bytes, gzipped }: Packed): Promise<Buffer> {
   return gzipped ? expand(bytes) : Promise.resolve(bytes);
 }
 
-/** Sends a body in the form that the client takes, or says that it has it. */
+/** Sends a body, gzipped if the client accepts it, or answers 304. */
 export async function sendPacked(ctx: Context, packed: Packed): Promise<void> {
   const { etag, bytes, gzipped } = packed;
   if (answeredAsKnown(ctx, etag)) return;

@@ -4,7 +4,7 @@ import type { Service } from "../service.js";
 import { faultOf } from "../store/fault.js";
 import type { Store } from "../store/store.js";
 
-/** Whoever asks, the database is written to at most once in this time. */
+/** The database is probed at most once per this interval. */
 const probeMs = 1000;
 
 export interface Readiness {
@@ -13,8 +13,8 @@ export interface Readiness {
 }
 
 /**
- * `/healthz`: the process answers. `/readyz`: its database takes reads and writes; on a full disk it takes reads alone,
- * which `/readyz/reads` asks for. Without credentials, for machines.
+ * `/healthz`: the process is up. `/readyz`: its database accepts reads and writes. `/readyz/reads`: it accepts at least
+ * reads, as on a full disk. No credentials needed.
  */
 export function health(service: Service): Middleware {
   const probe = readinessOf(service);
@@ -34,23 +34,23 @@ export function health(service: Service): Middleware {
   };
 }
 
-/** Tries the database, and remembers for a moment what came of it. */
+/** Probes the database and caches the result briefly. */
 export function readinessOf(service: Service): () => Promise<Readiness> {
   let last: { at: number; found: Promise<Readiness> } | undefined;
   return () => {
     const now = performance.now();
-    if (last === undefined || now - last.at >= probeMs) last = { at: now, found: tried(service) };
+    if (last === undefined || now - last.at >= probeMs) last = { at: now, found: probeDatabase(service) };
     return last.found;
   };
 }
 
-async function tried(service: Service): Promise<Readiness> {
+async function probeDatabase(service: Service): Promise<Readiness> {
   const works = (what: string, work: Promise<unknown>) =>
     work.then(
       () => true,
       (error) => {
         const fault = faultOf(error)?.text ?? (error as Error).name;
-        service.log(`the database takes no ${what}: ${fault}`, `database without ${what}: ${fault}`);
+        service.log(`the database does not accept ${what}: ${fault}`, `database without ${what}: ${fault}`);
         return false;
       },
     );
@@ -62,7 +62,7 @@ async function tried(service: Service): Promise<Readiness> {
   return { reads, writes };
 }
 
-/** A row that means nothing, so that a real commit is tried. */
+/** Writes a dummy row, to try a real commit. */
 function writeNothing(quick: Store["quick"], { dialect }: Store): Promise<unknown> {
   return quick
     .insertInto("limits")

@@ -7,7 +7,7 @@ import { sameText } from "../text/same.js";
 import { readinessOf } from "./health.js";
 import { isSecure } from "./transport.js";
 
-/** Counts every request, and answers `/metrics` to callers with the operator's token; without one there is no such page. */
+/** Counts every request, and serves `/metrics` to callers with the operator's token. Without a configured token there is no such page. */
 export function metrics(service: Service): Middleware {
   const probe = readinessOf(service);
   return async (ctx, next) => {
@@ -38,14 +38,14 @@ async function answer(
   ctx.type = "text/plain";
   if (!isSecure(service, ctx)) {
     ctx.status = 403;
-    ctx.body = "This service is reached over HTTPS only.\n";
+    ctx.body = "This service is available over HTTPS only.\n";
     return;
   }
   const given = /^Bearer +(\S+)$/i.exec(ctx.get("Authorization"))?.[1] ?? "";
   if (!sameText(given, token)) {
     ctx.status = 401;
     ctx.set("WWW-Authenticate", 'Bearer realm="tapline studies metrics"');
-    ctx.body = "Send Authorization: Bearer and the value of TAPLINE_METRICS_TOKEN.\n";
+    ctx.body = "Send `Authorization: Bearer` followed by the value of TAPLINE_METRICS_TOKEN.\n";
     return;
   }
   const { reads, writes } = await probe();
@@ -53,12 +53,12 @@ async function answer(
   ctx.status = 200;
   ctx.set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
   ctx.body = service.metrics.text([
-    ["database_reads", "1 while the database takes reads.", Number(reads)],
-    ["database_writes", "1 while the database takes writes.", Number(writes)],
-    ["api_disabled", "1 while the emergency switch is on.", Number(isDisabled(service))],
-    ["studies", "Studies that are listed.", waiting?.studies ?? null],
-    ["reports_open", "Reports that wait for a moderator.", waiting?.reports ?? null],
-    ["appeals_open", "Appeals that wait for a moderator.", waiting?.appeals ?? null],
+    ["database_reads", "1 if the database accepts reads.", Number(reads)],
+    ["database_writes", "1 if the database accepts writes.", Number(writes)],
+    ["api_disabled", "1 if the API is disabled.", Number(isDisabled(service))],
+    ["studies", "Listed studies.", waiting?.studies ?? null],
+    ["reports_open", "Open reports.", waiting?.reports ?? null],
+    ["appeals_open", "Open appeals.", waiting?.appeals ?? null],
   ]);
 }
 

@@ -7,7 +7,7 @@ import { closeServer, describeBindFailure } from "../../http/listen.js";
 
 export interface Serving {
   readonly port: number;
-  /** Serves with another certificate from the next connection on. @throws where it cannot be used; the former one stays */
+  /** Replaces the certificate for new connections. @throws if it is unusable; the old one then stays in use */
   renew(tls: Tls): void;
   /** Stops accepting, lets running requests finish for two seconds, ends every connection. Idempotent. */
   close(): Promise<void>;
@@ -21,8 +21,8 @@ export interface Tls {
 
 /**
  * Serves an application.
- * @param tls certificate and key in PEM; null only behind a trusted proxy, which ends TLS itself
- * @param make makes the application once the port is known; requests wait for it
+ * @param tls null only behind a trusted proxy that terminates TLS
+ * @param make creates the application once the port is known; requests wait for it
  */
 export async function serve(
   { host, port, tls }: { host: string; port: number; tls: Tls | null },
@@ -36,16 +36,14 @@ export async function serve(
         ? createHttpServer(limits)
         : createHttpsServer({ ...limits, ...tls, minVersion: "TLSv1.2" });
   } catch (error) {
-    throw new UserError(
-      `The TLS certificate or its key cannot be used (${(error as { code?: string }).code}).`,
-    );
+    throw new UserError(`The TLS certificate or its key is unusable (${(error as { code?: string }).code}).`);
   }
   server.maxHeadersCount = 100;
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error) => reject(describeBindFailure(error, host, port)));
     server.listen(port, host, resolve);
   });
-  // A client that speaks plain HTTP to the TLS port, or breaks off its handshake, is its own problem.
+  // For example a client that speaks plain HTTP to the TLS port, or aborts the handshake.
   server.on("tlsClientError", (_error, socket) => socket.destroy());
   let closed: Promise<void> | undefined;
   const serving: Serving = {

@@ -6,15 +6,15 @@ function peerOf(ctx: Context): string {
   return (ctx.req.socket.remoteAddress ?? "").replace(/^::ffff:/, "");
 }
 
-/** Whether a request came by HTTPS: to this process, or to a named proxy that says so. */
+/** Whether a request used HTTPS, directly or through a trusted proxy that says so. */
 export function isSecure(service: Service, ctx: Context): boolean {
   if (service.trustedProxies === null) return (ctx.req.socket as { encrypted?: boolean }).encrypted === true;
   return service.trustedProxies.includes(peerOf(ctx)) && ctx.req.headers["x-forwarded-proto"] === "https";
 }
 
 /**
- * Where a request comes from, as limits count it: the peer, or behind named proxies the last address in
- * X-Forwarded-For that is none of them. Of IPv6 the network, for whoever has one address there has all of it.
+ * The client address that rate limits use: the peer, or behind trusted proxies the last untrusted address in
+ * X-Forwarded-For. IPv6 addresses are reduced to their /64 network, since one client controls all of it.
  */
 export function clientAddress(service: Service, ctx: Context): string {
   const proxies = service.trustedProxies ?? [];

@@ -7,8 +7,8 @@ export interface TarFile {
 }
 
 /**
- * Files as a tar archive (POSIX ustar), one after the other: what is held at a time is one file. An archive that breaks
- * off lacks its end, which programs notice.
+ * Streams files as a tar archive (POSIX ustar), holding one file in memory at a time. A truncated archive lacks its end
+ * marker, which tar programs report.
  * @param time of all files, in Unix milliseconds
  */
 export async function* tar(files: AsyncIterable<TarFile>, time: number): AsyncGenerator<Buffer> {
@@ -22,7 +22,8 @@ export async function* tar(files: AsyncIterable<TarFile>, time: number): AsyncGe
 }
 
 function header(name: string, size: number, time: number): Buffer {
-  if (!/^[\x21-\x7e]{1,100}$/.test(name)) throw new RangeError(`No name for a file of an archive: ${name}`);
+  if (!/^[\x21-\x7e]{1,100}$/.test(name))
+    throw new RangeError(`Invalid file name for a tar archive: ${name}`);
   const bytes = Buffer.alloc(block);
   const octal = (value: number, digits: number) => `${value.toString(8).padStart(digits, "0")}\0`;
   bytes.write(name, 0, "latin1");
@@ -31,7 +32,7 @@ function header(name: string, size: number, time: number): Buffer {
   bytes.write(octal(0, 7), 116, "latin1");
   bytes.write(octal(size, 11), 124, "latin1");
   bytes.write(octal(Math.floor(time / 1000), 11), 136, "latin1");
-  // The sum is taken with blanks in its own place.
+  // The checksum is computed with spaces in its own field.
   bytes.write(" ".repeat(8), 148, "latin1");
   bytes.write("0", 156, "latin1");
   bytes.write("ustar\x0000", 257, "latin1");

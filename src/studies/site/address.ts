@@ -1,11 +1,11 @@
 import type { Service } from "../service.js";
 
-/** Path of a study, or of one version of it, which stays what it is. */
+/** Path of a study, or of one version of it (a permalink). */
 export function studyPath(id: string, version?: number): string {
   return version === undefined ? `/studies/${id}` : `/studies/${id}/v/${version}`;
 }
 
-/** Path of a comment, wherever among a study's pages of comments it stands. */
+/** Permalink of a comment, which redirects to the right page of the discussion. */
 export function commentPath(id: string): string {
   return `/comments/${id}`;
 }

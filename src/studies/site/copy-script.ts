@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 
 /**
- * The site's only script, on pages that show code: a button before each piece that copies it. Without scripts there is no
- * button, and nothing else is missing.
+ * The site's only script, on pages that show code: adds a copy button to each code block. Everything else works without
+ * scripts.
  */
 export const copyScript = `"use strict";
 for (const code of document.querySelectorAll("pre.code")) {

@@ -9,9 +9,9 @@ import type { Outline } from "./outline.js";
 import type { Pace } from "./pace.js";
 import type { Shown } from "./reveal.js";
 
-/** Pixels that pictures are drawn for: a page's column, and a telephone. Which is shown, the stylesheet says. */
+/** Drawing widths in pixels, for the page column and for phones. The stylesheet shows one of them. */
 const widths = { wide: 700, narrow: 272 } as const;
-/** Rows and cells of a figure's table on a page. */
+/** Most rows and cells of a figure's table. */
 const mostRows = 400;
 const mostCells = 8000;
 
@@ -19,7 +19,7 @@ const validators = new Map<string, Compiled>();
 
 /**
  * The figures of a fenced block `tapline-result`, each with its data as a table.
- * @returns null for what is no such block, or not a valid one: it stays text
+ * @returns null for other or invalid blocks, which are shown as text
  */
 export async function resultFigures(
   label: string,
@@ -42,7 +42,7 @@ export async function resultFigures(
     const left = block.left_out === undefined ? null : html`<p class="hint">${shown(block.left_out)}</p>`;
     return html`<div class="result">${summary.map((sentence) => html`<p dir="auto">${shown(sentence)}</p>`)}${left}${figures}</div>`;
   } catch (error) {
-    // Parts that do not fit together, such as fewer tokens than norms, are found where they are drawn.
+    // Inconsistent results, such as fewer tokens than norms, are detected only while drawing.
     if (error instanceof TypeError || error instanceof RangeError) return null;
     throw error;
   }
@@ -69,7 +69,7 @@ function readResult(text: string): ResultOfJob | null {
     validator = compile(schema);
     validators.set(operation, validator);
   }
-  // Figures read neither provenance nor artifacts, which a block leaves out.
+  // Blocks omit provenance and artifacts, which figures do not need.
   return validator.Check(value) ? (value as ResultOfJob) : null;
 }
 
@@ -93,8 +93,8 @@ async function figureView(figure: Figure, shown: Shown, pace: Pace, outline?: Ou
   const more = table.rows.length - rows.length;
   const id = outline?.figure(title, drawings);
   return html`<figure${id === undefined ? null : html` id="${id}"`}><figcaption><strong>${shown(title)}</strong> ${shown(description)}</figcaption>${drawings}${
-    drawings.length === 0 ? html`<p class="hint">Too many values for a picture here.</p>` : null
+    drawings.length === 0 ? html`<p class="hint">Too many values to plot here.</p>` : null
   }${notes.map((note) => html`<p class="hint">${shown(note)}</p>`)}
 <details><summary>Data of “${shown(title)}” as a table</summary><div class="scroll" role="group" aria-label="Data" tabindex="0"><table><thead><tr>${table.head.slice(0, mostCells).map((name) => html`<th scope="col">${shown(name)}</th>`)}</tr></thead>
-<tbody>${cells}</tbody></table></div>${more > 0 ? html`<p class="hint">${more} more rows are in the exact bytes.</p>` : null}</details></figure>`;
+<tbody>${cells}</tbody></table></div>${more > 0 ? html`<p class="hint">${more} more rows are in the package download.</p>` : null}</details></figure>`;
 }

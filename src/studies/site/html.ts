@@ -3,5 +3,5 @@ import { displayable } from "../text/display.js";
 
 export { Html, type Value } from "../../markup/html.js";
 
-/** The site's templates: text is escaped, and what hides in it is shown. */
+/** HTML templates of the site: text is escaped, and characters that cannot be stored are replaced. */
 export const html = htmlTag(displayable);

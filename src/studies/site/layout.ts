@@ -9,8 +9,8 @@ import type { Visit } from "./visit.js";
 export const stylePath = `/assets/${createHash("sha256").update(style).digest("hex").slice(0, 16)}.css`;
 
 /**
- * Answers with a whole page.
- * @param extra `code` where it may show code: such a page has a script, one file of ours, and its policy names that alone
+ * Answers with a complete page.
+ * @param extra `code` if the page may show code: it then loads our one script, which its policy allows by URL
  */
 export function page(
   visit: Visit,
@@ -42,7 +42,7 @@ export function page(
         ]
   }</nav></div></header>
 <main id="main">${body}</main>
-<footer><p>Research text on this site was written by its authors and their models; nobody has verified its claims.
+<footer><p>Research text on this site was written by its authors and their models. Its claims have not been verified.
 <a href="/docs">API</a> · <a href="/api/v1/openapi.json">OpenAPI</a></p></footer></body></html>`;
   if (extra.code) {
     const policy = ctx.response.get("Content-Security-Policy");
@@ -58,26 +58,26 @@ function unreadBadge(unread: number): Html | null {
   return html` <span class="count">${unread > 99 ? "99+" : unread}<span class="visually-hidden"> unread</span></span>`;
 }
 
-/** Who somebody is: the name, which others may have too, and the handle, which nobody else has. */
+/** A person: name (not unique) and handle (unique). */
 export function signature(name: string, handle: string | null): Html {
   if (handle === null) return html`<span class="gone">${revealed(name)}</span>`;
   return html`<bdi>${revealed(name)}</bdi> <span class="handle">@${handle}</span>`;
 }
 
-/** The same, leading to what else they have published; who deleted the account leads nowhere. */
+/** The same as a link to the person's studies; plain text for deleted accounts. */
 export function authorLink({ author, handle }: { author: string; handle: string | null }): Html {
   return handle === null
     ? signature(author, handle)
     : html`<a class="author" href="/authors/${handle}">${signature(author, handle)}</a>`;
 }
 
-/** A field for a reason. Pages hold several: each has a name of its own. */
+/** A field for a reason. The id must be unique on the page. */
 export function reasonField(id: string, label: string): Html {
   return html`<div class="field"><label for="reason-${id}">${label}</label>
 <textarea id="reason-${id}" name="reason" required maxlength="${studyLimits.reason}"></textarea></div>`;
 }
 
-/** The hidden field that proves that a form was made for this session. */
+/** The hidden CSRF field. */
 export function csrfField(visit: Visit): Html {
   return html`<input type="hidden" name="csrf" value="${visit.csrf}">`;
 }

@@ -62,11 +62,12 @@ import {
 } from "./parameters.js";
 import { answerPublic, isPublic } from "./public-pages.js";
 import { icon, style } from "./style.js";
-import { NeedsSignIn, SiteError, seeOther, startVisit, type Visit } from "./visit.js";
+import { isUuid, NeedsSignIn, SiteError, seeOther, startVisit, type Visit } from "./visit.js";
 
-type Handler = (visit: Visit, ...parts: (string | undefined)[]) => void | Promise<void>;
+/** Gets the path's parameters in order, ids in lower case. */
+type Handler = (visit: Visit, ...parts: string[]) => void | Promise<void>;
 
-/** Every page: method, path with the parts that vary, what answers; what a public page reads from its query. */
+/** Every route: method, path, handler, and the query parameters that a public page reads. */
 export const routes: [method: "GET" | "POST", path: string, handler: Handler, parameters?: Parameters][] = [
   ["GET", "/", (visit) => feed(visit, "new"), listParameters],
   ["GET", "/top", (visit) => feed(visit, "top"), pageParameters],
@@ -134,8 +135,9 @@ export const routes: [method: "GET" | "POST", path: string, handler: Handler, pa
   ["GET", "/docs", docs],
 ];
 
-/** What of a path varies in another way than up to the next slash. */
-const shapes: Record<string, RegExp> = {
+/** Path parameters that are restricted beyond ending at a slash. */
+const shapes: Record<string, { test(part: string): boolean }> = {
+  id: { test: isUuid },
   version: /^\d+$/,
   ending: /^[a-z]+$/,
   handle: /^[\w-]+$/,
@@ -144,21 +146,21 @@ const shapes: Record<string, RegExp> = {
   secret: /^[\w-]+$/,
 };
 
-/** @param parts what stands in a path for its names, in order */
+/** @param parts values of the path parameters, in order */
 function fits(path: string, parts: readonly string[]): boolean {
   const names = [...path.matchAll(/:(\w+)/g)];
   return names.every(([, name], at) => shapes[name as string]?.test(parts[at] as string) ?? true);
 }
 
-/** No script (pages with code name theirs, see `page`), no other host, no framing; forms go home only. */
+/** No scripts (pages with code add theirs, see `page`), no other hosts, no framing; forms post to this site only. */
 const policy =
   "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
-const forGood = "public, max-age=31536000, immutable";
+const immutable = "public, max-age=31536000, immutable";
 const aDay = "public, max-age=86400";
 const assets: Record<string, [type: string, cacheControl: string, body: string]> = {
-  [stylePath]: ["text/css; charset=utf-8", forGood, style],
-  [copyScriptPath]: ["text/javascript; charset=utf-8", forGood, copyScript],
+  [stylePath]: ["text/css; charset=utf-8", immutable, style],
+  [copyScriptPath]: ["text/javascript; charset=utf-8", immutable, copyScript],
   "/favicon.svg": ["image/svg+xml", aDay, icon],
   "/favicon.ico": ["image/svg+xml", aDay, icon],
 };
@@ -170,7 +172,8 @@ export function site(service: Service): Middleware {
     router[method === "GET" ? "get" : "post"](path, async (ctx, next) => {
       if (!fits(path, ctx.captures)) return next();
       const visit: Visit = ctx.state.visit;
-      const make = async () => handler(visit, ...ctx.captures);
+      const parts = ctx.captures.map((part) => (isUuid(part) ? part.toLowerCase() : part));
+      const make = async () => handler(visit, ...parts);
       await (isPublic(visit) ? answerPublic(visit, parameters, make) : make());
     });
   }
@@ -186,7 +189,7 @@ export function site(service: Service): Middleware {
     ctx.set("Cache-Control", "no-store");
     if (!isSecure(service, ctx as Context)) {
       ctx.status = 403;
-      ctx.body = "This service is reached over HTTPS only.\n";
+      ctx.body = "This service is available over HTTPS only.\n";
       return;
     }
     if (new URL(service.origin).hostname !== "localhost") {
@@ -194,9 +197,9 @@ export function site(service: Service): Middleware {
     }
     const asset = assets[ctx.path];
     if (asset !== undefined) {
-      const [type, kept, body] = asset;
+      const [type, cacheControl, body] = asset;
       ctx.set("Content-Type", type);
-      ctx.set("Cache-Control", kept);
+      ctx.set("Cache-Control", cacheControl);
       ctx.body = body;
       return;
     }
@@ -218,20 +221,20 @@ function refuseUnrouted(ctx: Context) {
     const allowed = fitting
       .flatMap(({ methods }) => methods.filter((method) => method !== "HEAD"))
       .join(", ");
-    if (allowed === "") throw new SiteError(404, "There is no such page.");
+    if (allowed === "") throw new SiteError(404, "Page not found.");
     ctx.set("Allow", allowed);
-    throw new SiteError(405, `This address accepts ${allowed} only.`);
+    throw new SiteError(405, `This page accepts only ${allowed}.`);
   };
 }
 
 const titles: Record<number, string> = {
-  400: "That did not work",
+  400: "Invalid request",
   403: "Not allowed",
   404: "Not found",
-  405: "Not that way",
-  409: "It has changed",
-  410: "No longer here",
-  429: "Too often",
+  405: "Method not allowed",
+  409: "Conflict",
+  410: "No longer available",
+  429: "Too many requests",
 };
 
 function fail(visit: Visit, error: unknown): void {
@@ -245,29 +248,29 @@ function fail(visit: Visit, error: unknown): void {
       { ...visit, session: null },
       new SiteError(
         403,
-        "This account is suspended or deleted; nothing was done. Sign in again to read why and to appeal.",
+        "This account is suspended or deleted, so nothing was changed. Sign in again to see why and to appeal.",
       ),
     );
     return;
   }
   if (error instanceof NotModerator) {
-    fail(visit, new SiteError(404, "There is no such page."));
+    fail(visit, new SiteError(404, "Page not found."));
     return;
   }
   if (error instanceof SiteError) {
     if (error.retryAfter !== null) ctx.set("Retry-After", String(error.retryAfter));
-    const title = titles[error.status] ?? "Not just now";
+    const title = titles[error.status] ?? "Temporarily unavailable";
     page(
       visit,
       title,
-      html`<h1>${title}</h1><p>${error.message}</p><p><a href="/">To the studies</a></p>`,
+      html`<h1>${title}</h1><p>${error.message}</p><p><a href="/">Back to studies</a></p>`,
       error,
     );
     return;
   }
   const requestId = randomUUID();
   if (!isDisconnect(error)) logFault(service, requestId, error);
-  const body = html`<h1>Not just now</h1><p>The service cannot answer at the moment; please try again soon.</p>
+  const body = html`<h1>Temporarily unavailable</h1><p>The service cannot handle the request right now. Please try again soon.</p>
 <p class="hint">Request ${requestId}</p>`;
-  page(visit, "Not just now", body, { status: 503 });
+  page(visit, "Temporarily unavailable", body, { status: 503 });
 }

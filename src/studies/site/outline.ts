@@ -1,7 +1,7 @@
 import type { Entry } from "../../contracts/studies/index.js";
 import type { Html } from "./html.js";
 
-/** Headings and entries that a list of contents names. */
+/** Most headings and entries in a table of contents. */
 const mostNamed = 60;
 const longestName = 120;
 
@@ -10,7 +10,7 @@ interface Named {
   name: string;
 }
 
-/** Collects what stands on a page while it is made: headings by section, entries, figures. */
+/** Collects headings by section, entries and figures while a page is rendered. */
 export class Outline {
   #section = "";
   #figures = 0;
@@ -18,12 +18,12 @@ export class Outline {
   readonly #headings = new Map<string, Named[]>();
   readonly #first = new Map<string, { id: string; title: string; drawings: readonly Html[] }>();
 
-  /** What comes now belongs to a section. */
+  /** Starts a section. */
   begin(section: string): void {
     this.#section = section;
   }
 
-  /** @returns the heading's name on the page; null where there are too many */
+  /** @returns the heading's id on the page; null if there are too many */
   heading(text: string): string | null {
     if (this.#section === "entries") return null;
     return this.#add(this.#section, text, (place) => `${this.#section}-${place}`);
@@ -34,7 +34,7 @@ export class Outline {
     this.#add("entries", title === "" ? kind : title, () => `entry-${id}`);
   }
 
-  /** @returns the figure's name on the page */
+  /** @returns the figure's id on the page */
   figure(title: string, drawings: readonly Html[]): string {
     this.#figures += 1;
     const id = `figure-${this.#figures}`;
@@ -43,12 +43,12 @@ export class Outline {
     return id;
   }
 
-  /** What a section holds. */
+  /** Headings or entries of a section. */
   within(section: string): readonly Named[] {
     return this.#headings.get(section) ?? [];
   }
 
-  /** The first figure of the finding, or of the entries where the finding has none. */
+  /** The first figure of the finding, else of the entries. */
   get headline() {
     return this.#first.get("finding") ?? this.#first.get("entries") ?? null;
   }

@@ -2,11 +2,11 @@ import { setImmediate } from "node:timers/promises";
 
 const sliceMs = 8;
 
-/** Long work in slices: others get their turn in between. */
+/** Splits long work into slices, so that other requests are served in between. */
 export class Pace {
   #since = performance.now();
 
-  /** To be awaited between pieces of work, each of which takes a few milliseconds at most. */
+  /** Await this between pieces of work of a few milliseconds each. */
   async turn(): Promise<void> {
     if (performance.now() - this.#since < sliceMs) return;
     await setImmediate();

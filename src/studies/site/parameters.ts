@@ -1,12 +1,12 @@
 import { studyFilterNames, studyLimits } from "../../contracts/studies/index.js";
 
-/** What a page reads from its address, by parameter: the value as the page takes it, or null where it is as if absent. */
+/** Query parameters of a page, each with a function that normalizes its value (null: same as absent). */
 export type Parameters = Record<string, (value: string) => string | null>;
 
 const any = (value: string) => value;
 const digits = (value: string) => (/^\d{1,6}$/.test(value) ? String(Number(value)) : null);
 
-/** A list that can be searched, narrowed down and turned over. */
+/** A list with search, filters and pages. */
 export const listParameters: Parameters = {
   q: any,
   page: digits,
@@ -19,7 +19,7 @@ export const changeParameters: Parameters = { from: any, to: any };
 export const studyParameters: Parameters = {
   version: any,
   view: (value) => (value === "source" ? value : null),
-  // Comments are linked a page at a time: other numbers begin within one.
+  // Round down to the start of a page of comments.
   comments: (value) => {
     const offset = Number(digits(value) ?? 0);
     const first = offset - (offset % studyLimits.discussion_page);
@@ -28,16 +28,16 @@ export const studyParameters: Parameters = {
 };
 
 /**
- * A query with nothing but what a page reads, in one order: addresses that differ in anything else are one page, which
- * is made once.
+ * The query reduced to the parameters that a page reads, in a fixed order, so that equivalent addresses share one cache
+ * entry.
  */
 export function canonicalQuery(querystring: string, known: Parameters): string {
   const given = new URLSearchParams(querystring);
-  const taken = new URLSearchParams();
-  for (const [name, taking] of Object.entries(known)) {
+  const canonical = new URLSearchParams();
+  for (const [name, normalize] of Object.entries(known)) {
     const value = given.get(name);
-    const meant = value === null ? null : taking(value);
-    if (meant !== null) taken.set(name, meant);
+    const normalized = value === null ? null : normalize(value);
+    if (normalized !== null) canonical.set(name, normalized);
   }
-  return taken.toString();
+  return canonical.toString();
 }

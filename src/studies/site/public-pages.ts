@@ -4,8 +4,8 @@ import { readCounters } from "../store/counters.js";
 import { canonicalQuery, type Parameters } from "./parameters.js";
 import type { Visit } from "./visit.js";
 
-/** Larger ones are made for every request. */
-const mostKeptBytes = 128_000;
+/** Larger pages are not cached. */
+const mostCachedBytes = 128_000;
 
 const headersOfPages = [
   "Content-Security-Policy",
@@ -15,13 +15,13 @@ const headersOfPages = [
   "X-Study-Version",
 ];
 
-/** Addresses whose pages are the same for everybody who is not signed in. */
+/** Paths of pages that are the same for everyone who is not signed in. */
 const publicPaths =
   /^\/(?:$|top$|reproduced$|docs$|robots\.txt$|sitemap[\d-]*\.xml$|feed\.atom$|studies\/|authors\/)/;
 
 /**
- * Whether an answer holds nothing but what everybody may read. A visitor with cookies gets pages with forms of their own,
- * which are neither kept nor compressed.
+ * Whether the response contains public data only. Visitors with cookies get pages with their own forms, which are neither
+ * cached nor compressed.
  */
 export function isPublic({ ctx, session }: Visit): boolean {
   return (
@@ -33,8 +33,8 @@ export function isPublic({ ctx, session }: Visit): boolean {
 }
 
 /**
- * Answers a public page: as it was made last, if nothing has changed since, and not at all if the client has it.
- * @param parameters what the page reads from its query; it sees nothing else of it
+ * Serves a public page from the cache if public data has not changed, or answers 304.
+ * @param parameters query parameters that the page reads; all others are removed
  */
 export async function answerPublic(
   visit: Visit,
@@ -57,7 +57,7 @@ export async function answerPublic(
     const hash = createHash("sha256").update(`${ctx.status} `).update(body).digest("hex");
     return { status: ctx.status, headers, packed: await pack(body, hash) };
   });
-  if (page.packed.bytes.length > mostKeptBytes) service.pages.forget(key);
+  if (page.packed.bytes.length > mostCachedBytes) service.pages.forget(key);
   ctx.status = page.status;
   ctx.set(page.headers);
   ctx.set("Cache-Control", "no-cache");

@@ -1,14 +1,14 @@
 import { type HiddenRun, splitHidden } from "../text/hidden.js";
 import { type Html, html } from "./html.js";
 
-/** How research text is shown: with hidden characters made visible. */
+/** Renders research text with hidden characters made visible. */
 export type Shown = (text: string) => Html;
 
-/** Marks of one page; what hides beyond them is shown as a plain character. */
+/** Labels per page; further hidden characters are shown as a placeholder. */
 const mostMarks = 2000;
 const placeholder = "\u25AF";
 
-/** Shows research text and names on one page: hidden and bidirectional characters become visible marks. */
+/** Renders texts of one page, with hidden and bidirectional characters as visible labels. */
 export class Reveal {
   #left = mostMarks;
   #beyond = 0;
@@ -28,11 +28,11 @@ export class Reveal {
     return html`${parts}`;
   };
 
-  /** What to say of the page once all of it was shown. */
+  /** Notice to show after all texts are rendered; null if every character got a label. */
   notice(): Html | null {
     if (this.#beyond === 0) return null;
-    return html`<p class="notice">This page holds ${mostMarks + this.#beyond} places with hidden characters. The first
-${mostMarks} are labelled; the others are shown as ${placeholder}.</p>`;
+    return html`<p class="notice">This page has hidden characters in ${mostMarks + this.#beyond} places. The first
+${mostMarks} are labeled; the rest are shown as ${placeholder}.</p>`;
   }
 }
 
@@ -40,7 +40,7 @@ function mark({ code, name, count }: HiddenRun): Html {
   return html`<span class="hidden-char" title="${name}">${code}${count === 1 ? null : ` ×${count}`}</span>`;
 }
 
-/** One short text by itself. */
+/** Renders one short text. */
 export function revealed(text: string): Html {
   return new Reveal().show(text);
 }

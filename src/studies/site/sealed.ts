@@ -3,23 +3,23 @@ import type { Store } from "../store/store.js";
 
 const name = "sign-in key";
 
-/** The database's key for what browsers carry for the service; made on first use, the same in every process. */
+/** The encryption key for state carried by browsers; created on first use and shared through the database. */
 async function keyOf(store: Store): Promise<Buffer> {
   const read = () =>
     store.db.selectFrom("secrets").select("value").where("name", "=", name).executeTakeFirst();
-  let kept = await read();
-  if (kept === undefined) {
+  let stored = await read();
+  if (stored === undefined) {
     await store.db
       .insertInto("secrets")
       .values({ name, value: randomBytes(32).toString("base64url") })
       .onConflict((conflict) => conflict.doNothing())
       .execute();
-    kept = await read();
+    stored = await read();
   }
-  return Buffer.from((kept as { value: string }).value, "base64url");
+  return Buffer.from((stored as { value: string }).value, "base64url");
 }
 
-/** Encrypts a value so that only this service reads it, and nobody changes it (AES-256-GCM). */
+/** Encrypts and authenticates a value (AES-256-GCM). */
 export async function seal(store: Store, value: unknown): Promise<string> {
   const nonce = randomBytes(12);
   const cipher = createCipheriv("aes-256-gcm", await keyOf(store), nonce);
@@ -27,7 +27,7 @@ export async function seal(store: Store, value: unknown): Promise<string> {
   return Buffer.concat([nonce, text, cipher.getAuthTag()]).toString("base64url");
 }
 
-/** What was sealed; undefined where it was not, by this service. */
+/** Decrypts a sealed value; undefined if this service did not seal it. */
 export async function unseal(store: Store, sealed: string): Promise<unknown> {
   const bytes = Buffer.from(sealed, "base64url");
   const key = await keyOf(store);

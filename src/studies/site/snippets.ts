@@ -8,10 +8,10 @@ import { type Html, html } from "./html.js";
 import { Pace } from "./pace.js";
 import { revealed } from "./reveal.js";
 
-/** Packages that are looked through for a snippet; larger ones take as long as the page. */
+/** Larger packages are not searched for a snippet. */
 const mostBytes = 200_000;
 
-/** A text with the words in it that were looked for. */
+/** A text with the search words highlighted. */
 export function highlighted(text: string, wanted: readonly string[]): Html {
   if (wanted.length === 0) return revealed(text);
   return html`${matchesIn(text, wanted).map((part) =>
@@ -19,7 +19,7 @@ export function highlighted(text: string, wanted: readonly string[]): Html {
   )}`;
 }
 
-/** For each study of a page the place where it has the words that its title and question lack, by publication time. */
+/** For each study of a page, by publication time, a passage with search words that its title and question lack. */
 export async function snippets(
   store: Store,
   rows: readonly StudyRow[],

@@ -88,5 +88,5 @@ ${drawingStyle}.result figure { margin: 1.2rem 0; padding: 0; } figcaption { fon
 @media print { :root { color-scheme: light; } .copy { display: none; } .drawing.wide { display: flex; } .drawing.narrow { display: none; } figure { break-inside: avoid; } header.top, footer, form, .tabs, .toc, .quote, .entry .permanent { display: none; } pre, ins, del { max-height: none; } }
 `;
 
-/** A tap over a line of text, in the site's colours. */
+/** The site's icon: a tap over a line of text. */
 export const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><style>path{stroke:#0b5d66}@media (prefers-color-scheme:dark){path{stroke:#6cc7d1}}</style><path d="M4 24h24M16 24V10M8 10h16" fill="none" stroke-width="4" stroke-linecap="round"/></svg>`;

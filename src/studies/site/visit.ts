@@ -19,15 +19,15 @@ export interface Visit {
   service: Service;
   ctx: Context;
   session: Session | null;
-  /** What forms of this session must send back; empty without a session. */
+  /** CSRF token of this session's forms; empty without a session. */
   csrf: string;
 }
 
-/** A page that says no. */
+/** An error page with a sentence. */
 export class SiteError extends Error {
   override name = "SiteError";
   readonly status: number;
-  /** Seconds to wait, where waiting helps. */
+  /** Seconds to wait before retrying; null if waiting does not help. */
   readonly retryAfter: number | null;
 
   constructor(status: number, sentence: string, retryAfter: number | null = null) {
@@ -49,33 +49,33 @@ function csrfOf(sessionSecret: string): string {
 }
 
 /**
- * Cookies go to this origin alone, over HTTPS, never to scripts. Lax, because providers send people back here. Written
- * here, because Koa's own have no Max-Age, and refuse to be secure behind a proxy that ends TLS.
+ * Sets a cookie for this origin only, over HTTPS, hidden from scripts. Lax, because providers redirect back here. Not
+ * Koa's own method, which has no Max-Age and refuses Secure behind a TLS-terminating proxy.
  */
 export function setCookie(ctx: Context, name: string, value: string, maxAge: number): void {
   ctx.append("Set-Cookie", `${name}=${value}; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=${maxAge}`);
 }
 
-/** A comment's characters take up to twelve bytes each in a form. */
+/** A character takes up to twelve bytes in a form. */
 const formBytes = studyLimits.comment * 12 + 4000;
 
-/** Counts what a visitor does. @throws SiteError where it has been done too often */
+/** Counts an action of a visitor. @throws SiteError if the rate limit is exceeded */
 export async function countVisit(visit: Visit, action: LimitedAction): Promise<void> {
   const { service, ctx, session } = visit;
   const from = { accountId: session?.account.id ?? null, address: clientAddress(service, ctx) };
   const wait = await countAction(service.store, action, from);
   if (wait === 0) return;
-  throw new SiteError(429, `${tooOften[action]}; please try again in ${duration(wait)}.`, wait);
+  throw new SiteError(429, `${tooOften[action]}. Please try again in ${duration(wait)}.`, wait);
 }
 
 const tooOften: Record<LimitedAction, string> = {
-  form: "Too many forms came from here in a short time",
-  comment: "That were many comments in a short time",
-  vote: "That were many votes in a short time",
-  report: "That were many reports in a short time",
-  appeal: "That were many messages to the moderators in a short time",
-  export: "Your data was exported several times in a short time",
-  "sign-in": "Too many sign-ins were begun from here in a short time",
+  form: "Too many forms from your address in a short time",
+  comment: "Too many comments in a short time",
+  vote: "Too many votes in a short time",
+  report: "Too many reports in a short time",
+  appeal: "Too many messages to the moderators in a short time",
+  export: "Too many data exports in a short time",
+  "sign-in": "Too many sign-in attempts from your address in a short time",
 };
 
 function duration(seconds: number): string {
@@ -83,20 +83,19 @@ function duration(seconds: number): string {
 }
 
 /**
- * Reads a posted form. Refuses forms that another site sent: by the browser's own word, and by the session's
- * token.
- * @returns the form, and the session that sent it
+ * Reads a posted form. Rejects cross-site forms, by the browser's headers and the session's CSRF token.
+ * @returns the form and its session
  */
 export async function readForm(visit: Visit): Promise<Session & { form: URLSearchParams }> {
   const form = await readAnyForm(visit);
-  if (visit.session === null) throw new SiteError(403, "Your session has ended; sign in and try again.");
+  if (visit.session === null) throw new SiteError(403, "Your session has ended. Sign in and try again.");
   if (!sameText(form.get("csrf") ?? "", visit.csrf)) {
-    throw new SiteError(403, "This form is too old, or was not made for you; load its page again.");
+    throw new SiteError(403, "This form has expired or belongs to another session. Reload its page.");
   }
   return { ...visit.session, form };
 }
 
-/** The same of moderators; everybody else has no such form. */
+/** The same for moderators only. */
 export async function readModeratorForm(
   visit: Visit,
 ): Promise<{ form: URLSearchParams; actor: { accountId: string } }> {
@@ -104,20 +103,19 @@ export async function readModeratorForm(
   return { form, actor: { accountId: requireModerator(visit).account.id } };
 }
 
-/** A form that needs no session: only the browser says that it is of this site. */
+/** Reads a form that needs no session; only the browser's headers prove that it is from this site. */
 export async function readAnyForm(visit: Visit): Promise<URLSearchParams> {
   const { ctx, service } = visit;
   const { origin, "sec-fetch-site": fetchSite } = ctx.req.headers;
   if ((origin !== undefined && origin !== service.origin) || (fetchSite ?? "same-origin") !== "same-origin") {
-    throw new SiteError(403, "This form was sent by another site, so nothing was done.");
+    throw new SiteError(403, "This form was sent by another site, so it was ignored.");
   }
   if (!/^application\/x-www-form-urlencoded\b/i.test(ctx.get("Content-Type"))) {
-    throw new SiteError(400, "This is not a form of this site.");
+    throw new SiteError(400, "This is not a form from this site.");
   }
   await countVisit(visit, "form");
   const bytes = await readBytes(ctx, formBytes).catch((error) => {
-    if (error instanceof HttpError)
-      throw new SiteError(400, "The form is too large, or did not arrive whole.");
+    if (error instanceof HttpError) throw new SiteError(400, "The form is too large or was truncated.");
     throw error;
   });
   return new URLSearchParams(bytes.toString("utf8"));
@@ -125,7 +123,7 @@ export async function readAnyForm(visit: Visit): Promise<URLSearchParams> {
 
 const uuid = new RegExp(uuidPattern);
 
-/** The place in a log before which the page begins, from its address. */
+/** The log position in `?before=`. */
 export function beforeOf({ ctx }: Visit): Place | undefined {
   const text = new URLSearchParams(ctx.querystring).get("before") ?? "";
   const [, at, id] = /^(\d{1,15})-([0-9a-f-]{36})$/.exec(text) ?? [];
@@ -136,32 +134,32 @@ export function isUuid(text: string): boolean {
   return uuid.test(text);
 }
 
-/** A path's id in lower case; not found where it is none. */
-export function idOf(text: string | undefined): string {
-  if (text === undefined || !isUuid(text)) throw new SiteError(404, "There is no such page.");
+/** An id in lower case. @throws SiteError 404 if it is not a UUID */
+export function idOf(text: string): string {
+  if (!isUuid(text)) throw new SiteError(404, "Page not found.");
   return text.toLowerCase();
 }
 
-/** The session of a page that needs one; without it the visitor is sent to sign in, and then back. */
+/** Thrown by pages that need a session; the visitor is sent to sign in, and then back. */
 export class NeedsSignIn extends Error {
   override name = "NeedsSignIn";
 }
 
-/** The session of a page for moderators. To everybody else there is no such page. */
+/** The moderator's session. @throws SiteError 404 for everyone else */
 export function requireModerator(visit: Visit): Session {
   const session = requireSession(visit);
-  if (!session.isModerator) throw new SiteError(404, "There is no such page.");
+  if (!session.isModerator) throw new SiteError(404, "Page not found.");
   return session;
 }
 
-/** A reason that a form gives: 1 to 1000 characters that can be seen. */
+/** The reason from a form: 1 to 1000 characters, not blank. */
 export function reasonOf(form: URLSearchParams): string {
   const reason = displayable(form.get("reason") ?? "")
     .replace(/\r\n/g, "\n")
     .trim();
   const length = [...reason].length;
   if (isBlank(reason) || length > studyLimits.reason) {
-    throw new SiteError(400, `A reason has 1 to ${studyLimits.reason} characters; this has ${length}.`);
+    throw new SiteError(400, `A reason must have 1 to ${studyLimits.reason} characters, got ${length}.`);
   }
   return reason;
 }
@@ -171,11 +169,11 @@ export function requireSession(visit: Visit): Session {
   return visit.session;
 }
 
-/** A path of this site to go to after signing in; anything else becomes the front page. */
+/** A path on this site to return to after signing in; anything else becomes the front page. */
 export function safeReturn(service: Pick<Service, "origin">, path: string | null): string {
   if (path === null || !/^\/(?![/\\])[\x21-\x7e]*$/.test(path)) return "/";
   const url = new URL(path, service.origin);
-  // Dots are resolved by now: `/..//evil.example` has become a path that browsers read as another host.
+  // Resolving dots can turn `/..//evil.example` into a path that browsers treat as another host.
   if (url.origin !== service.origin || url.pathname.startsWith("//")) return "/";
   return url.pathname + url.search;
 }

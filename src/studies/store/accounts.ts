@@ -12,10 +12,10 @@ import type { Store } from "./store.js";
 export type Account = Selectable<Database["accounts"]>;
 export type Role = Database["approvals"]["role"];
 
-/** Who may create tokens, publish, and moderate. */
+/** Roles: create tokens, publish, moderate. */
 export const roles: readonly Role[] = ["agent", "publisher", "moderator"];
 
-/** What a sign-in tells about a person. */
+/** Identity returned by a sign-in provider. */
 export interface Identity {
   issuer: string;
   subject: string;
@@ -25,8 +25,8 @@ export interface Identity {
 }
 
 /**
- * The account of an identity, created on its first sign-in, its name and address brought up to date. Its handle stays
- * what it was first. Approvals that wait for its address or login become its own.
+ * The account of an identity, created on first sign-in, with name and address updated. The handle never changes. Pending
+ * approvals for its address or login are bound to it.
  */
 export async function signInAccount(store: Store, identity: Identity): Promise<Account> {
   const name = displayable(identity.name).trim();
@@ -58,13 +58,13 @@ export async function signInAccount(store: Store, identity: Identity): Promise<A
       await bindApprovals(store, account);
       return account;
     } catch (error) {
-      // Somebody took the handle between the look and the insert.
+      // Someone took the handle between the check and the insert.
       if (attempt >= 10 || !/accounts[._]handle/.test((error as Error).message)) throw error;
     }
   }
 }
 
-/** Approvals that wait for what an account shows become its own; the log names them by the account from then on. */
+/** Binds pending approvals to an account, and replaces their names in the audit log by the account's id. */
 async function bindApprovals(store: Store, account: Account): Promise<void> {
   await store.db.transaction().execute(async (trx) => {
     const bound = await trx
@@ -87,12 +87,12 @@ async function bindApprovals(store: Store, account: Account): Promise<void> {
   });
 }
 
-/** An address as approvals name it. What is none (`github:…`, `issuer#subject`) would pass for another identity. */
+/** A normalized address. Anything like `github:…` or `issuer#subject` is rejected, since it would pass for another identity. */
 function addressOf(email: string | null): string | null {
   return email !== null && /^[^\s@:#]+@[^\s@:#]+$/.test(email) ? foldAscii(email) : null;
 }
 
-/** The names under which an account can be approved. */
+/** The names by which an account can be approved. */
 export function identitiesOf(account: Account): string[] {
   return [
     account.id,
@@ -112,7 +112,7 @@ export function isApproved(
   return isThere(approvals.where("account_id", "=", account.id).limit(1));
 }
 
-/** The accounts that show a name at present: one by id, handle or provider's subject, any number by address or login. */
+/** The accounts that currently have a name: one by id, handle or provider's subject; any number by address or login. */
 export async function accountsNamed(db: Kysely<Database>, name: string): Promise<Account[]> {
   const identity = normalized(name);
   return (
@@ -122,7 +122,7 @@ export async function accountsNamed(db: Kysely<Database>, name: string): Promise
       .where((eb) => isNamed(eb, identity))
       .where("deleted_at", "is", null)
       .orderBy("created_at")
-      // Of one millisecond: as anybody would look for them.
+      // A stable order for accounts created in the same millisecond.
       .orderBy("handle")
       .orderBy("id")
       .execute()
@@ -136,18 +136,18 @@ function isNamed(eb: ExpressionBuilder<Database, "accounts">, identity: string) 
   return eb.or([eb("id", "=", identity), eb("email", "=", identity)]);
 }
 
-/** The one account of a name. @throws UserError where there is none, or more than one */
+/** The only account with a name. @throws UserError if there are none or several */
 export async function accountNamed(db: Kysely<Database>, name: string): Promise<Account> {
   const [account, ...others] = await accountsNamed(db, name);
-  if (account === undefined) throw new UserError(`There is no account ${name}.`);
+  if (account === undefined) throw new UserError(`No account matches ${name}.`);
   if (others.length > 0) throw ambiguous(name, [account, ...others]);
   return account;
 }
 
-/** Several accounts show one name: an operator has to say which is meant. */
+/** The error for a name that several accounts share. */
 export function ambiguous(name: string, accounts: Account[]): UserError {
   const list = accounts.map(({ handle, issuer, subject }) => `@${handle} (${issuer}#${subject})`).join(", ");
-  return new UserError(`${accounts.length} accounts show ${name}: ${list}. Name one by its @handle.`);
+  return new UserError(`${accounts.length} accounts match ${name}: ${list}. Use one of the @handles.`);
 }
 
 export function normalized(identity: string): string {

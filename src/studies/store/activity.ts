@@ -4,11 +4,11 @@ export interface ActivityRecord {
   at: number;
   action: string;
   status: number;
-  /** Id of the study or draft; null where there is none. */
+  /** Id of the study or draft; null if none. */
   resource: string | null;
 }
 
-/** What tokens did: action, status and resource id, never text. Written in batches a moment after the answer. */
+/** Requests made with tokens: action, status and resource id, never text. Written in batches shortly after the response. */
 export class ActivityLog {
   readonly #store: Store;
   #waiting: { token_id: string; at: number; action: string; status: number; resource: string | null }[] = [];
@@ -24,7 +24,7 @@ export class ActivityLog {
     this.#timer ??= setTimeout(() => void this.flush().catch(() => {}), 200).unref();
   }
 
-  /** Writes what is waiting. Rejects when the database does; those records are lost then. */
+  /** Writes pending records. Rejects if the database fails; those records are then lost. */
   flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -21,8 +21,8 @@ export type Admission =
   | { outcome: "invalid" | "expired" | "revoked" };
 
 /**
- * Checks a token and counts the request, in one statement: revocation, expiry and quota hold on the next request
- * of any process.
+ * Checks a token and counts the request in one statement, so that revocation, expiry and quota apply to the next request
+ * in any process.
  * @param hash SHA-256 of the token, in hex
  */
 export async function admit(store: Store, hash: string): Promise<Admission> {
@@ -53,7 +53,7 @@ export async function admit(store: Store, hash: string): Promise<Admission> {
   if (found.revoked_at !== null) return { outcome: "revoked" };
   if (found.expires_at <= found.now) return { outcome: "expired" };
   const window = windowState(requestWindow, found.recent, found.now);
-  // An entry may have left since the update: the answer stays no, and a second later there is room.
+  // An entry may have expired since the update; the request is still refused, with a wait of at least a second.
   return {
     outcome: "exhausted",
     credential: credentialOf(found),

@@ -3,16 +3,16 @@ import type { Kysely, Transaction } from "kysely";
 import { type Actor, audit } from "./audit.js";
 import { closing, dismiss } from "./reports.js";
 import type { Database } from "./schema.js";
-import { AccountSuspended, holdAccount, readNow, type Store } from "./store.js";
+import { AccountSuspended, lockAccount, readNow, type Store } from "./store.js";
 
-/** What an appeal is against: the suspension of the account, or the removal of a study of its. */
+/** An appeal's subject: a removed study, or with null the account's suspension. */
 export interface Appealed {
   studyId: string | null;
 }
 
 export type Appeal = "sent" | "already" | "missing";
 
-/** Sends moderators a message: one for each suspension, and one for each removal of a study. */
+/** Sends an appeal to moderators: one per suspension, and one per removal of a study. */
 export function appeal(
   store: Store,
   accountId: string,
@@ -20,8 +20,8 @@ export function appeal(
   body: string,
 ): Promise<Appeal> {
   return store.db.transaction().execute(async (trx): Promise<Appeal> => {
-    // As withAccount does, which refuses the suspended.
-    const account = await holdAccount(trx, accountId);
+    // Like withAccount, but suspended accounts may appeal their suspension.
+    const account = await lockAccount(trx, accountId);
     if (account === undefined) throw new AccountSuspended();
     if (studyId !== null && account.suspended_at !== null) throw new AccountSuspended();
     const since = studyId === null ? account.suspended_at : await removedSince(trx, accountId, studyId);
@@ -46,7 +46,7 @@ export function appeal(
   });
 }
 
-/** When a study of an account, or the version of it that was last, was removed; null where nothing of it is. */
+/** When a study of an account, or the last of its removed versions, was removed; null if none is. */
 async function removedSince(trx: Transaction<Database>, accountId: string, studyId: string) {
   const study = await trx
     .selectFrom("studies")
@@ -65,7 +65,7 @@ async function removedSince(trx: Transaction<Database>, accountId: string, study
   return times.length === 0 ? null : Math.max(...times);
 }
 
-/** Appeals that wait, the oldest first. */
+/** Open appeals, oldest first. */
 export function openAppeals(store: Store, limit = 100) {
   return store.db
     .selectFrom("appeals")
@@ -86,12 +86,12 @@ export function openAppeals(store: Store, limit = 100) {
     .execute();
 }
 
-/** Closes an appeal without taking anything back. Whether it was open. */
+/** Dismisses an appeal. Returns whether it was open. */
 export function dismissAppeal(store: Store, actor: Actor, id: string): Promise<boolean> {
   return dismiss(store, actor, "appeals", id);
 }
 
-/** Closes what asked for what was just done. */
+/** Closes the appeals that were just granted. */
 export async function grantAppeals(
   trx: Kysely<Database>,
   now: number,

@@ -3,12 +3,11 @@ import { UserError } from "../../contracts/user-error.js";
 import { accountsNamed, ambiguous, normalized, type Role } from "./accounts.js";
 import { type Actor, asOperator, audit } from "./audit.js";
 import type { Database } from "./schema.js";
-import { holdAccount, type Store } from "./store.js";
+import { lockAccount, type Store } from "./store.js";
 
 /**
- * Puts somebody on a list: by address, `github:login`, `issuer#subject`, `@handle`, or an account's id. An address or
- * a login can be registered again by somebody else, so it counts for one account: the one that shows it now, or the
- * first that will.
+ * Grants a role by address, `github:login`, `issuer#subject`, `@handle` or account id. Someone else may register an
+ * address or login later, so the approval is bound to one account: the one that has it now, or the first that will.
  */
 export async function approve(
   store: Store,
@@ -19,7 +18,7 @@ export async function approve(
   await asOperator(store, async (trx, now) => {
     const [account, ...others] = await accountsNamed(trx, identity);
     const exact = /^@|^[0-9a-f-]{36}$/i.test(identity);
-    if (account === undefined && exact) throw new UserError(`There is no account ${identity}.`);
+    if (account === undefined && exact) throw new UserError(`No account matches ${identity}.`);
     const row = {
       role,
       identity: exact ? (account?.id as string) : normalized(identity),
@@ -31,7 +30,7 @@ export async function approve(
       .values(row)
       .onConflict((conflict) => conflict.doNothing())
       .executeTakeFirst();
-    // Approved before: it stays whose it was.
+    // Already approved: the binding does not change.
     if (numInsertedOrUpdatedRows !== 1n) return;
     if (account !== undefined && others.length > 0) throw ambiguous(identity, [account, ...others]);
     await audit(trx, now, {
@@ -44,8 +43,8 @@ export async function approve(
 }
 
 /**
- * Takes somebody off a list, effective at once: whoever may no longer have tokens loses those that exist.
- * @returns whether anybody was taken off
+ * Revokes a role, effective immediately: without the agent role, existing tokens are revoked.
+ * @returns whether anyone had the role
  */
 export function disapprove(
   store: Store,
@@ -70,9 +69,9 @@ export function disapprove(
       .execute();
     const people = [...new Set(taken.flatMap(({ account_id }) => account_id ?? []))];
     for (const id of people) {
-      // Under whatever other name it was approved, too; and whoever creates a token just now is waited for.
+      // Also remove approvals under other names, and wait for a token being created right now.
       await trx.deleteFrom("approvals").where("role", "=", role).where("account_id", "=", id).execute();
-      await holdAccount(trx, id);
+      await lockAccount(trx, id);
       if (role === "agent") await revokeAll(trx, id, now);
     }
     for (const { identity: name, account_id } of taken) {
@@ -82,7 +81,7 @@ export function disapprove(
   });
 }
 
-/** Revokes every token of an account that its transaction holds. */
+/** Revokes every token of an account; the transaction must hold the account. */
 export async function revokeAll(trx: Kysely<Database>, accountId: string, now: number): Promise<void> {
   await trx
     .updateTable("tokens")

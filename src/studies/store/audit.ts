@@ -5,52 +5,35 @@ import { isBefore, type Place } from "./rows.js";
 import type { Database } from "./schema.js";
 import { readNow, type Store, withAccount } from "./store.js";
 
-/** Who does something: a signed-in person, or whoever has the command line. */
+/** Who acts: a signed-in person, or the operator on the command line. */
 export type Actor = { accountId: string } | "operator";
 
-/** Everything that people and operators do has a name of its own in the audit log. */
+/** Names of actions in the audit log. */
 export type AuditAction =
-  | "account.delete"
-  | "account.export"
-  | "account.reinstate"
-  | "account.suspend"
-  | "appeal.add"
-  | "appeal.dismiss"
-  | "approval.add"
-  | "approval.remove"
+  | `account.${"delete" | "export" | "reinstate" | "suspend"}`
+  | `appeal.${"add" | "dismiss"}`
+  | `approval.${"add" | "remove"}`
+  | `comment.${"add" | "delete" | "edit" | "erase" | "hide" | "show"}`
+  | `feed.${"create" | "end"}`
+  | `report.${"add" | "dismiss"}`
+  | `study.${"publish" | "reinstate" | "remove" | "withdraw"}`
+  | `token.${"create" | "revoke"}`
+  | `vote.${"give" | "take"}`
   | "backup"
-  | "comment.add"
-  | "comment.delete"
-  | "comment.edit"
-  | "comment.erase"
-  | "comment.hide"
-  | "comment.show"
   | "draft.delete"
-  | "feed.create"
-  | "feed.end"
-  | "report.add"
-  | "report.dismiss"
   | "restore"
   | "session.end"
-  | "sign-in"
-  | "study.publish"
-  | "study.reinstate"
-  | "study.remove"
-  | "study.withdraw"
-  | "token.create"
-  | "token.revoke"
-  | "vote.give"
-  | "vote.take";
+  | "sign-in";
 
 export interface AuditEntry {
   actor: Actor;
   action: AuditAction;
-  /** Id of what it was done to. */
+  /** Id of the affected object. */
   target: string;
   detail?: string | null;
 }
 
-/** Writes an audit record in the transaction of what it tells about: neither is there without the other. */
+/** Writes an audit record in the same transaction as the action. */
 export async function audit(
   trx: Kysely<Database>,
   now: number,
@@ -69,7 +52,7 @@ export async function audit(
     .execute();
 }
 
-/** The newest records, of one target or of all, before a place where one is given. */
+/** The newest records, optionally of one target or before a position. */
 export function readAudit(
   store: Store,
   options: { target?: string; before?: Place | undefined; limit: number },
@@ -95,14 +78,14 @@ export function readAudit(
     .execute();
 }
 
-/** Somebody who may not do what only moderators and operators may. */
+/** An action that only moderators and operators may perform. */
 export class NotModerator extends Error {
   override name = "NotModerator";
 }
 
 /**
- * Runs a transaction for an actor. A moderator's list is read while the account is held: taking the role back holds
- * from then on, whatever was under way.
+ * Runs a transaction for an actor. The moderator role is checked while the account is locked, so that revoking it takes
+ * effect even on actions in progress.
  */
 export function asModerator<T>(
   store: Store,
@@ -116,7 +99,7 @@ export function asModerator<T>(
   });
 }
 
-/** A transaction of the command line. Its first statement writes, so that writers of one SQLite file queue. */
+/** Runs a transaction from the command line. Its first statement writes, so that writers of one SQLite file queue. */
 export function asOperator<T>(
   store: Store,
   work: (trx: Transaction<Database>, now: number) => Promise<T>,

@@ -1,17 +1,17 @@
 import { type Kysely, type RawBuilder, sql } from "kysely";
 import type { Database } from "./schema.js";
 
-/** Numbers that every change of what the public sees moves. Read before the data that they are about. */
+/** Versions of the public data. Read them before the data itself. */
 export interface Counters {
-  /** Of the public state: what was made of an older one is stale. */
+  /** Changes with any public data; caches of an older generation are stale. */
   generation: number;
-  /** Of the newest publication, or taking down or back. */
+  /** Changes when a study is published, taken down or reinstated. */
   publication: number;
-  /** Studies that are listed. */
+  /** Number of listed studies. */
   studies: number;
 }
 
-/** Columns for a statement that reads them together with something else. */
+/** Columns to read the counters within another statement. */
 export const counterColumns = [
   counter("generation").as("generation"),
   counter("published_at").as("publication"),

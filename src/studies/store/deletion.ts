@@ -6,12 +6,12 @@ import { type Actor, audit } from "./audit.js";
 import { retiredHash } from "./handles.js";
 import { countOf } from "./rows.js";
 import type { Database } from "./schema.js";
-import { bumpGeneration, holdAccount, readNow, type Store, withAccount } from "./store.js";
+import { bumpGeneration, lockAccount, readNow, type Store, withAccount } from "./store.js";
 
-/** Under which stays what an account published, once it is deleted. */
+/** Author name shown for deleted accounts. */
 export const deletedName = "deleted account";
 
-/** How much goes with an account, and how much stays. */
+/** Counts of an account's data, for the confirmation page. */
 export async function whatLeaves({ db }: Store, accountId: string) {
   const own = (table: "studies" | "comments" | "votes" | "drafts" | "tokens") =>
     db.selectFrom(table).where("account_id", "=", accountId);
@@ -28,9 +28,9 @@ export async function whatLeaves({ db }: Store, accountId: string) {
 }
 
 /**
- * Deletes an account at once and for good: name, address, identities and handle, sessions, tokens and what they did,
- * drafts, notifications and the private feed. What it published, said and voted for stays under nobody's name. The
- * handle is given to nobody again; who signs in anew begins anew.
+ * Deletes an account immediately and permanently: name, address, identities and handle, sessions, tokens and their
+ * activity, drafts, notifications and the private feed. Studies, comments and votes stay, anonymized. The handle is never
+ * assigned again; signing in again creates a new account.
  */
 export async function deleteAccount(store: Store, accountId: string): Promise<void> {
   await withAccount(store, accountId, (trx, now) => erase(trx, now, accountId, { accountId }));
@@ -38,14 +38,14 @@ export async function deleteAccount(store: Store, accountId: string): Promise<vo
 }
 
 /**
- * The same by the operator, for who cannot sign in: of a suspended account, too.
- * @throws UserError where it is deleted already
+ * The same by the operator, for people who cannot sign in; also works for suspended accounts.
+ * @throws UserError if it is already deleted
  */
 export async function deleteAccountOf(store: Store, { id }: Pick<Account, "id">): Promise<void> {
   await store.db.transaction().execute(async (trx) => {
-    // So that nothing that is under way is written behind it.
-    if ((await holdAccount(trx, id)) === undefined)
-      throw new UserError(`The account ${id} is deleted already.`);
+    // Wait for concurrent transactions of the account.
+    if ((await lockAccount(trx, id)) === undefined)
+      throw new UserError(`The account ${id} is already deleted.`);
     await erase(trx, await readNow(store, trx), id, "operator");
   });
   store.forgetErased();
@@ -63,7 +63,7 @@ async function erase(
     .where("id", "=", accountId)
     .executeTakeFirstOrThrow();
   await deleteTokens(trx, accountId);
-  // What it was approved under may be an address or login that it no longer shows.
+  // It may have been approved under an address or login that it no longer has.
   const approvals = await trx
     .selectFrom("approvals")
     .select("identity")
@@ -80,7 +80,7 @@ async function erase(
   await trx.deleteFrom("limits").where("key", "in", windows).execute();
   for (const table of ["studies", "comments"] as const)
     await trx.updateTable(table).set({ author: deletedName }).where("account_id", "=", accountId).execute();
-  // An approval that waited for an address or login was written down under it.
+  // Approvals granted before its first sign-in were logged under an address or login.
   await trx
     .updateTable("audit")
     .set({ target: accountId })

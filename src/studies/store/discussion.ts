@@ -21,7 +21,7 @@ export function readComments(store: Store, studyId: string, offset: number, limi
     .execute();
 }
 
-/** How deep a comment stands: 0 for one that answers the study. */
+/** A comment's depth in the thread; 0 for a comment on the study. */
 export function depthOf(thread: string): number {
   return thread.length / 6 - 1;
 }
@@ -73,9 +73,10 @@ export function addComment(
         thread: above + study.comment_count.toString(36).padStart(6, "0"),
       })
       .execute();
-    const told = { study_id: studyId, comment_id: id, actor_id: author.accountId };
-    if (answered !== null) await notify(trx, now, answered, { kind: "reply", ...told });
-    if (study.account_id !== answered) await notify(trx, now, study.account_id, { kind: "comment", ...told });
+    const about = { study_id: studyId, comment_id: id, actor_id: author.accountId };
+    if (answered !== null) await notify(trx, now, answered, { kind: "reply", ...about });
+    if (study.account_id !== answered)
+      await notify(trx, now, study.account_id, { kind: "comment", ...about });
     await bumpGeneration(trx);
     await audit(trx, now, { actor: { accountId: author.accountId }, action: "comment.add", target: id });
     return { outcome: "added", id };
@@ -83,8 +84,8 @@ export function addComment(
 }
 
 /**
- * Changes a comment of its author's soon after it was written; answers that stand by then stay where they are.
- * @returns its study; null where there is no such comment any more that may be changed
+ * Edits an author's own comment shortly after posting; existing replies stay.
+ * @returns its study; null if there is no such comment, or it can no longer be edited
  */
 export function editComment(
   store: Store,
@@ -109,7 +110,7 @@ export function editComment(
   });
 }
 
-/** Deletes a comment of its author's: its place in the thread stays, its text does not. Whether there was one. */
+/** Deletes the text of an author's own comment; its place in the thread stays. @returns its study; null if there is no such comment */
 export async function deleteComment(store: Store, accountId: string, id: string): Promise<string | null> {
   const studyId = await withAccount(store, accountId, async (trx, now) => {
     const deleted = await trx
@@ -133,7 +134,7 @@ export function findComment(store: Store, id: string) {
   return store.db.selectFrom("comments").selectAll().where("id", "=", id).executeTakeFirst();
 }
 
-/** The study that a comment stands under, and how many of its comments stand before it; null where there is none. */
+/** The study of a comment, and how many comments come before it; null if there is no such comment. */
 export async function placeOfComment(
   store: Store,
   id: string,
@@ -154,10 +155,10 @@ export async function placeOfComment(
 
 export type Voted = "counted" | "no_study" | "own";
 
-/** Gives or takes back an account's one upvote for a study's current version. Authors do not vote for themselves. */
+/** Sets or removes an account's upvote for a study's current version. Authors cannot upvote their own studies. */
 export function setUpvote(store: Store, accountId: string, studyId: string, wanted: boolean): Promise<Voted> {
   return withAccount(store, accountId, async (trx, now): Promise<Voted> => {
-    // Holds the study's row, so that its version stays while the vote is counted.
+    // Lock the study's row, so that its version does not change while the vote is counted.
     const study = await trx
       .updateTable("studies")
       .set({ upvotes: sql<number>`upvotes` })

@@ -26,7 +26,7 @@ export type SavedDraft =
 
 /**
  * Saves a package's bytes as a private draft of a token.
- * @param key idempotency key: within 24 hours, the same key and bytes give the first draft again
+ * @param key idempotency key: within 24 hours, the same key and bytes return the same draft
  */
 export function saveDraft(
   store: Store,
@@ -47,7 +47,7 @@ export function saveDraft(
         .executeTakeFirst();
       if (replay !== undefined && replay.created_at > now - studyLimits.idempotency_ms) {
         if (replay.body_sha256 !== sha256) return { outcome: "key_reused" };
-        if (!(await isKept(trx, replay.answer))) return { outcome: "deleted" };
+        if (!(await stillExists(trx, replay.answer))) return { outcome: "deleted" };
         return { outcome: "replayed", id: replay.answer, sha256 };
       }
     }
@@ -90,8 +90,8 @@ export function saveDraft(
   });
 }
 
-/** Whether a draft is still there, as itself or as the version that it became. */
-async function isKept(trx: Kysely<Database>, draftId: string): Promise<boolean> {
+/** Whether a draft still exists, as a draft or as a published version. */
+async function stillExists(trx: Kysely<Database>, draftId: string): Promise<boolean> {
   return (
     (await isThere(trx.selectFrom("drafts").select("id").where("id", "=", draftId))) ||
     isThere(trx.selectFrom("versions").select("version").where("draft_id", "=", draftId))
@@ -110,7 +110,7 @@ export function listDrafts(store: Store, accountId: string) {
     .execute();
 }
 
-/** A draft, for its owner on the site. */
+/** A draft, for its owner on the website. */
 export function readOwnDraft(store: Store, accountId: string, id: string) {
   return store.db
     .selectFrom("drafts")
@@ -120,7 +120,7 @@ export function readOwnDraft(store: Store, accountId: string, id: string) {
     .executeTakeFirst();
 }
 
-/** Deletes a draft of an account. Whether there was one. */
+/** Deletes a draft of an account. Returns whether it existed. */
 export async function deleteDraft(store: Store, accountId: string, id: string): Promise<boolean> {
   const deleted = await store.db.transaction().execute(async (trx) => {
     const { numDeletedRows } = await trx

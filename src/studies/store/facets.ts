@@ -6,19 +6,19 @@ import type { Filters } from "./filters.js";
 import type { PlaceSet, Places } from "./places.js";
 import type { Database } from "./schema.js";
 
-/** Places whose studies are read at once, from an index that holds all that is asked: a millisecond or two. */
+/** Studies read per query, from a covering index: a millisecond or two. */
 const chunk = 1000;
 
-/** How many studies have a value. */
+/** Number of studies with a value. */
 export interface FacetCount {
   value: string;
   count: number;
 }
 
-/** How many of the matches each value of a filter would leave; the commonest first, authors by account id. */
+/** For each filter, how many matches each value would leave; most common first, authors by account id. */
 export type FacetCounts = Record<keyof Filters, FacetCount[]>;
 
-/** Distinct texts, a number each. */
+/** Assigns a number to each distinct text. */
 class Numbers {
   readonly texts: string[] = [];
   readonly #numbers = new Map<string, number>();
@@ -38,14 +38,14 @@ class Numbers {
 }
 
 /**
- * What studies can be narrowed down by, a number for each study at its place: 11 bytes of it. What a publication time
- * names never changes, so what is known stays true while studies come and go.
+ * Filter values of all studies, in columns indexed by place: 11 bytes per study. The version that a publication time names
+ * never changes, so known values stay valid while studies come and go.
  */
 export class FacetColumns {
   readonly #places: Places;
-  /** Place among the licences from 1 on; 0 where nothing is known yet. */
+  /** Index among the licenses, counted from 1; 0 if not read yet. */
   readonly #license: Uint8Array;
-  /** A bit for each operation. */
+  /** One bit per operation. */
   readonly #methods: Uint16Array;
   readonly #model: Int32Array;
   readonly #author: Int32Array;
@@ -61,7 +61,7 @@ export class FacetColumns {
     this.#author = new Int32Array(places.capacity);
   }
 
-  /** Reads what is not known yet of the studies that are listed, some at a time. */
+  /** Reads missing values of listed studies, in chunks. */
   async fill(db: Kysely<Database>): Promise<void> {
     while (this.#filling !== undefined) await this.#filling;
     const missing: number[] = [];
@@ -103,10 +103,10 @@ export class FacetColumns {
   }
 
   /**
-   * Counts, for each filter, what its values would leave of the matches: all the other filters hold, so that a choice
-   * shows what another one would give in its place.
-   * @param author account id that the filter's handle names; null where nobody has it
-   * @param reproduced studies that others, or their authors, say that they repeat
+   * For each filter, counts the matches that each of its values would leave while all other filters apply, so that each
+   * alternative to the current choice has a count.
+   * @param author account id of the filter's handle; null if no one has it
+   * @param reproduced studies that have been reproduced
    */
   count(
     matches: readonly PlaceSet[],
@@ -141,17 +141,17 @@ export class FacetColumns {
       reproduced: 0,
     };
     const years = new Years(counts.year);
-    // A hundred thousand times for one page: nothing is made in here.
+    // Runs a hundred thousand times per page, so it must not allocate.
     this.#places.each(matches, (place) => {
       const license = licenseAt[place] as number;
-      // It went while the columns were read.
+      // It was unlisted while the columns were read.
       if (license === 0) return;
       const methods = methodsAt[place] as number;
       const model = modelAt[place] as number;
       const owner = authorAt[place] as number;
       const year = years.of(this.#places.timeAt(place));
       const repeated = (((reproduced[place >>> 5] as number) >>> (place & 31)) & 1) === 1;
-      // What a place fails, a bit each: with none it counts for all, with one for that filter's values.
+      // One bit per failed filter: with none it counts for all filters, with one only for that filter.
       let failed = 0;
       if (wanted.license !== 0 && license !== wanted.license) failed |= failing.license;
       if (wanted.methods !== 0 && (methods & wanted.methods) === 0) failed |= failing.method;
@@ -174,10 +174,10 @@ export class FacetColumns {
         if (((bits >>> at) & 1) === 1) method[at] = (method[at] as number) + count;
     }
     return {
-      license: told(licenses, counts.license.subarray(1)),
-      method: told(operations, method),
-      model: told(this.#models.texts, counts.model),
-      author: told(this.#authors.texts, counts.author),
+      license: topValues(licenses, counts.license.subarray(1)),
+      method: topValues(operations, method),
+      model: topValues(this.#models.texts, counts.model),
+      author: topValues(this.#authors.texts, counts.author),
       year: [...counts.year]
         .sort(([a], [b]) => b - a)
         .map(([year, count]) => ({ value: String(year), count })),
@@ -192,17 +192,17 @@ function increment(counts: Uint32Array, at: number): void {
   counts[at] = (counts[at] as number) + 1;
 }
 
-/** Values that are listed of each filter. */
-const mostTold = 12;
+/** Most values listed per filter. */
+const mostValues = 12;
 
-function told(values: readonly string[], counts: Uint32Array): FacetCount[] {
+function topValues(values: readonly string[], counts: Uint32Array): FacetCount[] {
   const found: FacetCount[] = [];
   for (const [at, count] of counts.entries())
     if (count > 0) found.push({ value: values[at] as string, count });
-  return found.sort((a, b) => b.count - a.count || (a.value < b.value ? -1 : 1)).slice(0, mostTold);
+  return found.sort((a, b) => b.count - a.count || (a.value < b.value ? -1 : 1)).slice(0, mostValues);
 }
 
-/** @param methods names of operations with spaces between */
+/** @param methods names of operations, separated by spaces */
 function bitsOf(methods: string): number {
   let bits = 0;
   for (const name of methods.split(" ")) {
@@ -212,9 +212,9 @@ function bitsOf(methods: string): number {
   return bits;
 }
 
-/** Years in UTC of times that come in order, and how many of each are counted. */
+/** Counts by UTC year, for times in ascending order. */
 class Years {
-  /** Of the year at hand. */
+  /** Count of the current year. */
   count = 0;
   readonly #counts: Map<number, number>;
   #year = 0;
@@ -235,7 +235,7 @@ class Years {
     return this.#year;
   }
 
-  /** Writes down what was counted so far. */
+  /** Stores the current year's count. */
   end(): void {
     if (this.count > 0) this.#counts.set(this.#year, (this.#counts.get(this.#year) ?? 0) + this.count);
     this.count = 0;

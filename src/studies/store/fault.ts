@@ -1,10 +1,10 @@
-/** Results of SQLite that say something about the file or its disk, rather than about a statement of ours. */
+/** SQLite result codes caused by the file or its disk, not by a statement. */
 const sqliteOfFile = new Set([5, 6, 8, 10, 11, 13, 14, 23, 26]);
 
-/** SQLSTATEs whose names an operator can act on, https://www.postgresql.org/docs/current/errcodes-appendix.html */
+/** SQLSTATEs that an operator can act on, https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const postgresqlNames: Record<string, string> = {
-  "25006": "the server accepts no writes",
-  "28000": "the server refuses this user",
+  "25006": "the server is read-only",
+  "28000": "the server rejects this user",
   "28P01": "wrong password",
   "3D000": "no such database",
   "42501": "missing permission",
@@ -16,7 +16,7 @@ const postgresqlNames: Record<string, string> = {
 };
 const ofServer = /^(?:08|28|3D|53|57|58)|^(?:25006|42501)$/;
 
-/** A failure as databases and systems report it, without its message, which may quote parameters. */
+/** A failure's error code, without its message, which may quote parameters. */
 export interface Fault {
   /** Such as `SQLite 13, database or disk is full`, `PostgreSQL 53100, disk full`, `ECONNREFUSED`. */
   text: string;
@@ -24,10 +24,10 @@ export interface Fault {
   ofDatabase: boolean;
 }
 
-/** What a database or the system says about a failure; null where neither does. */
+/** The error code that a database or the system reported; null if there is none. */
 export function faultOf(error: unknown): Fault | null {
   const { code, errcode, errstr, syscall, message } = (error ?? {}) as Record<string, unknown>;
-  // SQLite's texts are constants, one for each code.
+  // SQLite's texts are constants, one per code.
   if (typeof errcode === "number" && typeof errstr === "string")
     return { text: `SQLite ${errcode}, ${errstr}`, ofDatabase: sqliteOfFile.has(errcode & 0xff) };
   if (
@@ -40,7 +40,7 @@ export function faultOf(error: unknown): Fault | null {
     return { text: `PostgreSQL ${code}${name ? `, ${name}` : ""}`, ofDatabase: ofServer.test(code) };
   }
   if (typeof code === "string" && /^E[A-Z]+$/.test(code)) return { text: code, ofDatabase: true };
-  // The driver's own words, which have no code.
+  // The driver's own messages, which have no code.
   if (
     message === "timeout exceeded when trying to connect" ||
     message === "Connection terminated unexpectedly"

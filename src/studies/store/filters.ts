@@ -8,24 +8,24 @@ import {
 } from "../../contracts/studies/index.js";
 import type { Database } from "./schema.js";
 
-/** What studies can be narrowed down by; all that is given must hold. */
+/** Filters for studies; all given ones must match. */
 export interface Filters {
-  /** Name of the model, exactly. */
+  /** Exact model name. */
   model?: string;
   license?: StudyPackage["license"];
-  /** Operation whose results the study tells. */
+  /** Operation whose results the study reports. */
   method?: Operation;
-  /** Handle of who published it. */
+  /** Author's handle. */
   author?: string;
-  /** Of the current version's publication, in UTC. */
+  /** Publication year of the current version, in UTC. */
   year?: number;
-  /** Whether a study that stands says that it repeats it. */
+  /** Whether a listed study reproduces it. */
   reproduced?: true;
 }
 
 export type Order = StudyOrder;
 
-/** What parameters that keep their rules ask for. */
+/** Filters and order from valid parameters. */
 export function narrowing(get: (name: StudyFilterName) => string | undefined): {
   filters: Filters;
   order: Order;
@@ -44,7 +44,7 @@ export function narrowing(get: (name: StudyFilterName) => string | undefined): {
   return { filters, order: (sort ?? "relevance") as Order };
 }
 
-/** Names a set of filters; empty for none. */
+/** A cache key for filters; empty if there are none. */
 export function filterKey(filters: Filters): string {
   const given = Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1));
   return given.length === 0 ? "" : JSON.stringify(given);

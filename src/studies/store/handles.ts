@@ -5,38 +5,27 @@ import type { Database } from "./schema.js";
 
 const longest = 32;
 
-/** What reads as if the service itself spoke. */
-const reserved = new Set([
-  "admin",
-  "administrator",
-  "anonymous",
-  "api",
-  "deleted",
-  "deleted-account",
-  "moderator",
-  "operator",
-  "root",
-  "security",
-  "staff",
-  "support",
-  "system",
-  "tapline",
-  "unnamed",
-]);
+/** Handles that could be mistaken for the service itself. */
+const reserved = new Set(
+  (
+    "admin administrator anonymous api deleted deleted-account moderator operator root security staff support " +
+    "system tapline unnamed"
+  ).split(" "),
+);
 
-/** What is kept of a handle whose account was deleted. */
+/** The stored hash of a deleted account's handle. */
 export function retiredHash(handle: string): string {
   return createHash("sha256").update(`handle ${handle}`).digest("hex");
 }
 
-/** Whether a handle was that of an account that is deleted. */
+/** Whether a handle belonged to a deleted account. */
 export function isRetired(db: Kysely<Database>, handle: string): Promise<boolean> {
   return isThere(db.selectFrom("retired_handles").select("hash").where("hash", "=", retiredHash(handle)));
 }
 
 /**
- * A handle that nobody has, as near to a name as can be. The caller's insert decides among those who ask at once.
- * @param isOut whether a handle that nobody has may not be given all the same, looked up after who has it
+ * A free handle that resembles a name. Concurrent callers may get the same one; the unique index decides.
+ * @param isOut whether a free handle must not be assigned, checked after it was found to be free
  */
 export async function freeHandle(
   db: Kysely<Database>,
@@ -53,7 +42,7 @@ export async function freeHandle(
   }
 }
 
-/** Without its `@`: lower-case letters, digits and single hyphens, a letter or digit at both ends. */
+/** Lowercase letters, digits and single hyphens, with a letter or digit at both ends. */
 function handleOf(name: string): string {
   const folded = name
     .normalize("NFKD")

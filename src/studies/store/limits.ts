@@ -5,13 +5,12 @@ import { admitted, hasRoom, type Window, windowState } from "./window.js";
 
 export type LimitedAction = keyof typeof siteLimits;
 
-/** Longest window of all: what was not touched for so long counts for nothing. */
+/** The longest window; rows not touched for that long can be deleted. */
 export const longestWindowMs = Math.max(...Object.values(siteLimits).map(({ window_ms }) => window_ms));
 
 /**
- * Counts an action of an account and an address, exactly, over all processes: an upsert under the row's lock, as the
- * API's quota is counted.
- * @returns seconds to wait, 0 where it is within its limits
+ * Counts an action by account and by address, exactly across processes, with an upsert under the row's lock.
+ * @returns seconds to wait; 0 if within limits
  */
 export async function countAction(
   store: Store,
@@ -51,6 +50,6 @@ async function countOne(store: Store, key: string, window: Window): Promise<numb
     .select(["recent", dialect.now.as("now")])
     .where("key", "=", key)
     .executeTakeFirst();
-  // An entry may have left since: a second later there is room.
+  // An entry may have expired since; then waiting a second is enough.
   return Math.max(1, full === undefined ? 1 : windowState(window, full.recent, full.now).resetSeconds);
 }

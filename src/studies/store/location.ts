@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import pg from "pg";
 import { UserError } from "../../contracts/user-error.js";
 
-/** Where a database is, and how messages name it: never with its password. */
+/** A database's location, and its name in messages, which never includes the password. */
 export type Location = { name: string } & (
   | { kind: "sqlite"; path: string }
   | { kind: "postgresql"; url: string }
@@ -11,9 +11,9 @@ export type Location = { name: string } & (
 const scheme = /^([a-z][a-z0-9+.-]*):\/\//i;
 
 /**
- * Reads a location: a `postgres://` URL, or the path of an SQLite file. Anything else that looks like a URL is refused,
- * because a file with that name would be an empty database, and the name would show a password.
- * @param setting what the location was read from, as messages call it
+ * Parses a `postgres://` URL or the path of an SQLite file. Other URLs are rejected, since they would create an empty
+ * database file whose name may contain a password.
+ * @param setting the setting's name in error messages
  */
 export function parseLocation(given: string, setting = "The database"): Location {
   const text = given.trim();
@@ -22,7 +22,7 @@ export function parseLocation(given: string, setting = "The database"): Location
   if (found === undefined) return { kind: "sqlite", path: text, name: `SQLite database ${resolve(text)}` };
   if (found !== "postgres" && found !== "postgresql") {
     throw new UserError(
-      `${setting} must be a URL that begins with postgres:// or postgresql://, not ${found}://.`,
+      `${setting} must be a URL beginning with postgres:// or postgresql://, got ${found}://.`,
     );
   }
   const url = found + text.slice(found.length);
@@ -37,8 +37,8 @@ export function parseLocation(given: string, setting = "The database"): Location
 }
 
 /**
- * The PostgreSQL that an environment names; undefined where it names none.
- * @throws UserError where DATABASE_URL is set to anything else: it would otherwise become the path of an SQLite file
+ * The PostgreSQL URL in DATABASE_URL; undefined if unset.
+ * @throws UserError for other values, which would otherwise become the path of an SQLite file
  */
 export function databaseUrl(env: Record<string, string | undefined>): string | undefined {
   const given = env.DATABASE_URL;
@@ -48,7 +48,7 @@ export function databaseUrl(env: Record<string, string | undefined>): string | u
   }
   if (!scheme.test(given.trim())) {
     throw new UserError(
-      "DATABASE_URL must be a URL that begins with postgres:// or postgresql://; this value has no scheme.",
+      "DATABASE_URL must be a URL beginning with postgres:// or postgresql://; this value has no scheme.",
     );
   }
   const location = parseLocation(given, "DATABASE_URL");

@@ -3,7 +3,7 @@ import { normalized } from "./accounts.js";
 import { freeHandle } from "./handles.js";
 import type { Database } from "./schema.js";
 
-/** Fills in what rows of the schema before this one lack: after the migration, and when such a backup was restored. */
+/** Completes rows of the previous schema: after the migration, and after restoring an old backup. */
 export async function completePublicSite(db: Kysely<Database>): Promise<void> {
   const unnamed = await db
     .selectFrom("accounts")
@@ -17,7 +17,7 @@ export async function completePublicSite(db: Kysely<Database>): Promise<void> {
     await db.updateTable("accounts").set({ handle }).where("id", "=", id).execute();
   }
   await bindApprovals(db);
-  // A study had the id of the draft that became its first version; of later ones nothing was kept.
+  // A study's id is that of the draft that became its first version; for later versions it was not stored.
   await db
     .updateTable("versions")
     .set({ draft_id: sql.ref<string>("study_id") })
@@ -46,7 +46,7 @@ export async function completePublicSite(db: Kysely<Database>): Promise<void> {
     .execute();
 }
 
-/** Approvals named accounts by what they showed; each of those keeps what it had, and nobody else can come by it. */
+/** Binds approvals by name to the accounts that have that name, so that no one else can obtain them. */
 async function bindApprovals(db: Kysely<Database>): Promise<void> {
   const approvals = await db.selectFrom("approvals").selectAll().where("account_id", "is", null).execute();
   for (const { role, identity, created_at } of approvals) {
@@ -84,8 +84,8 @@ async function bindApprovals(db: Kysely<Database>): Promise<void> {
 }
 
 /**
- * Approvals were written down as the operator typed them. From now on the log has the account's id as soon as there is
- * one, so that no address is left there when the account goes.
+ * Approvals used to be logged as the operator typed them. Replaces names by account ids, so that no address stays in the
+ * log when the account is deleted.
  */
 export async function targetAudit(db: Kysely<Database>): Promise<void> {
   const owners = new Map<string, string>();

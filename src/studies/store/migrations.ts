@@ -7,12 +7,12 @@ import { findReproductions } from "./reproductions.js";
 import type { Database } from "./schema.js";
 
 /**
- * Brings a database to the newest schema, forward only. Several processes may start at once: one migrates, the
- * others wait.
- * @param upTo name of the last migration to apply; the newest unless told otherwise
+ * Migrates a database to the newest schema, forward only. If several processes start at the same time, one migrates and
+ * the others wait.
+ * @param upTo name of the last migration to apply; default: the newest
  */
 export async function migrate(db: Kysely<Database>, dialect: Dialect, upTo?: string): Promise<void> {
-  // On PostgreSQL kysely locks and opens a transaction by itself; on SQLite it leaves both to us.
+  // On PostgreSQL kysely locks and opens a transaction; on SQLite it does neither.
   if (dialect.name === "postgresql")
     return withoutTimeout(db, (connection) => run(connection, dialect, upTo));
   await db.connection().execute(async (connection) => {
@@ -21,14 +21,14 @@ export async function migrate(db: Kysely<Database>, dialect: Dialect, upTo?: str
       await run(connection, dialect, upTo);
       await sql`commit`.execute(connection);
     } catch (error) {
-      // SQLite may have rolled it back by itself; the error that tells why is the first one.
+      // SQLite may already have rolled back; the first error is the cause.
       await sql`rollback`.execute(connection).catch(() => {});
       throw error;
     }
   });
 }
 
-/** Whether a database was ever brought to a schema of ours. */
+/** Whether a database has this service's schema. */
 export async function hasSchema(db: Kysely<Database>): Promise<boolean> {
   const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
   return ["kysely_migration", "accounts"].every((name) => tables.some((table) => table.name === name));
@@ -40,12 +40,12 @@ async function run(db: Kysely<Database>, dialect: Dialect, upTo: string | undefi
   if (error !== undefined) throw error;
 }
 
-/** A migration that runs statements of a schema, and nothing else. */
+/** A migration of schema statements only. */
 function defining(statements: string): Migration {
   return { up: (db: Kysely<Database>) => define(db, statements) };
 }
 
-/** Runs statements of a schema, one after the other. */
+/** Runs schema statements one by one. */
 async function define(db: Kysely<Database>, statements: string): Promise<void> {
   for (const statement of statements.split(";")) await sql.raw(statement).execute(db);
 }
@@ -169,7 +169,7 @@ function migrations(dialect: Dialect): Record<string, Migration> {
           create table limits (key ${ordered} primary key, recent text not null, touched_at bigint not null);
           create index limits_touched on limits (touched_at);
           create table secrets (name text primary key, value text not null);
-          -- Lists of what is one account's, one study's or still open come from an index in the order that they show.
+          -- Lists by account, by study or by state are read from an index in display order.
           drop index if exists studies_top;
           create index studies_top on studies (listed, upvotes desc, published_at desc);
           create index studies_newest on studies (listed, published_at desc);
@@ -182,7 +182,7 @@ function migrations(dialect: Dialect): Record<string, Migration> {
           create index tokens_active on tokens (account_id, revoked_at, expires_at);
           create index audit_at on audit (at, id);
           create index audit_target on audit (target, at, id);
-          -- Sign-ins on their way: from now on the browser carries them.
+          -- Pending sign-ins are now carried by the browser.
           delete from sign_ins`,
         );
         await completePublicSite(db);
@@ -190,7 +190,7 @@ function migrations(dialect: Dialect): Record<string, Migration> {
     },
     "004-reading": {
       async up(db: Kysely<Database>) {
-        // Versions are gone through in the order in which they were published.
+        // Versions are processed in order of publication.
         await define(
           db,
           `
@@ -209,7 +209,7 @@ function migrations(dialect: Dialect): Record<string, Migration> {
       },
     },
     "005-comment-edits": defining("alter table comments add column edited_at bigint"),
-    // Notifications, private feeds, and accounts that were deleted.
+    // Notifications, private feeds, and deleted accounts.
     "006-people": defining(`
       alter table accounts add column feed_hash text;
       alter table accounts add column deleted_at bigint;
@@ -222,7 +222,7 @@ function migrations(dialect: Dialect): Record<string, Migration> {
       create index notifications_account on notifications (account_id, at desc, id desc);
       create index notifications_unread on notifications (account_id) where read_at is null;
       create index notifications_at on notifications (at);
-      -- What an account wrote is read in the order of an index, however much it is.
+      -- An account's data is read in index order, however much it is.
       drop index if exists drafts_account;
       create index drafts_account on drafts (account_id, created_at, id);
       drop index if exists comments_account;
@@ -230,12 +230,12 @@ function migrations(dialect: Dialect): Record<string, Migration> {
       create index votes_account on votes (account_id, study_id, version);
       create index reports_account on reports (account_id, id);
       create index audit_actor on audit (actor, at, id)`),
-    // What facets are counted by is read of all studies: from here, and not from rows ten times as wide.
+    // A covering index for facet counts, which read all studies; rows are ten times as wide.
     "007-facets": defining(`
       create index studies_facets on studies
         (listed, published_at, license, methods, model_name, account_id)`),
     "008-audit-targets": { up: targetAudit },
-    // Messages to moderators from people whom they suspended and authors whose studies they removed.
+    // Appeals against suspensions and removals.
     "009-appeals": defining(`
       create table appeals (
         id ${ordered} primary key, ${account}, study_id ${ordered} references studies (id),

@@ -13,7 +13,7 @@ import type { Database, Standing } from "./schema.js";
 import { searchEntry } from "./search-entry.js";
 import { bumpGeneration, type Store, withAccount } from "./store.js";
 
-/** What is taken down or put back. */
+/** A study or version to take down or reinstate. */
 export interface Target {
   studyId: string;
   /** One version; null for the whole study. */
@@ -22,14 +22,14 @@ export interface Target {
 
 export type Changed = "changed" | "missing" | "already";
 
-/** Takes a study or a version of one's own down, for good. */
+/** Withdraws one's own study or version, permanently. */
 export function withdraw(store: Store, accountId: string, target: Target, reason: string): Promise<Changed> {
   return withAccount(store, accountId, (trx, now) =>
     changeStanding(store, trx, now, { accountId }, target, "withdrawn", reason, accountId),
   );
 }
 
-/** Takes anybody's study or version down, as a moderator; what its author had withdrawn stays withdrawn. */
+/** Removes a study or version, as a moderator; what its author withdrew stays withdrawn. */
 export function remove(store: Store, actor: Actor, target: Target, reason: string): Promise<Changed> {
   return asModerator(store, actor, async (trx, now) => {
     const changed = await changeStanding(store, trx, now, actor, target, "removed", reason);
@@ -38,7 +38,7 @@ export function remove(store: Store, actor: Actor, target: Target, reason: strin
   });
 }
 
-/** Takes a removal back. */
+/** Reverses a removal. */
 export function reinstate(store: Store, actor: Actor, target: Target): Promise<Changed> {
   return asModerator(store, actor, async (trx, now) => {
     const changed = await changeStanding(store, trx, now, actor, target, "published", null);
@@ -63,7 +63,7 @@ async function changeStanding(
   reason: string | null,
   owner?: string,
 ): Promise<Changed> {
-  // Takes its place among publications: lists, counts and search change one after the other.
+  // Serialize with publications, so that lists, counts and search change one after the other.
   await nextPublication(store, trx);
   const study = await trx
     .selectFrom("studies")
@@ -82,7 +82,7 @@ async function changeStanding(
       : one.where("study_id", "=", studyId).where("version", "=", version),
   );
   if (!changed) return "already";
-  await settle(store, trx, studyId);
+  await updateListing(store, trx, studyId);
   await bumpGeneration(trx);
   const what = version === null ? null : `version ${version}`;
   if (standing !== "withdrawn") {
@@ -94,13 +94,13 @@ async function changeStanding(
   return "changed";
 }
 
-/** An operator is nobody's account. */
+/** The moderator's account id; null for the operator. */
 function moderatorOf(actor: Actor): string | null {
   return actor === "operator" ? null : actor.accountId;
 }
 
-/** Makes the newest version that stands the current one, or takes the study out of lists and search. */
-async function settle(store: Store, trx: Transaction<Database>, studyId: string): Promise<void> {
+/** Makes the newest published version the current one, or removes the study from lists and search. */
+async function updateListing(store: Store, trx: Transaction<Database>, studyId: string): Promise<void> {
   const study = await trx
     .selectFrom("studies")
     .selectAll()
@@ -140,14 +140,14 @@ async function settle(store: Store, trx: Transaction<Database>, studyId: string)
   await addToCounter(trx, "studies", (version === undefined ? 0 : 1) - study.listed);
 }
 
-/** What moderators do to a comment: in which states, and what becomes of it. */
+/** Moderators' actions on comments: allowed states, and the change. */
 const commentChanges = {
   "comment.hide": { from: [null], to: { hidden: "hidden" } },
   "comment.show": { from: ["hidden"], to: { hidden: null } },
   "comment.erase": { from: [null, "hidden"], to: { hidden: "deleted", body: "" } },
 } as const;
 
-/** @returns the comment's study; null where there is no such comment in such a state */
+/** @returns the comment's study; null if there is no such comment in an allowed state */
 function changeComment(
   store: Store,
   actor: Actor,
@@ -168,7 +168,7 @@ function changeComment(
     const { study_id, account_id } = changed;
     if (action !== "comment.show") {
       await closeReports(trx, now, { commentId: id });
-      // For the author: readers do not see it any more. The comment itself states the reason.
+      // The author is notified because readers no longer see it. The comment itself shows the reason.
       const actor_id = moderatorOf(actor);
       await notify(trx, now, account_id, { kind: "hidden", study_id, comment_id: id, actor_id });
     }
@@ -188,7 +188,7 @@ export function setCommentHidden(
   return changeComment(store, actor, id, reason === null ? "comment.show" : "comment.hide", reason);
 }
 
-/** Erases a comment's text for good. */
+/** Permanently erases a comment's text. */
 export async function eraseComment(
   store: Store,
   actor: Actor,
@@ -213,8 +213,8 @@ async function closeReports(
 }
 
 /**
- * Suspends an account: its tokens are revoked and its sessions ended, and nothing that it has under way still happens.
- * Moderators are suspended by an operator only.
+ * Suspends an account: revokes its tokens, ends its sessions, and blocks its actions in progress. Only the operator can
+ * suspend moderators.
  */
 export function suspend(
   store: Store,
@@ -236,7 +236,7 @@ export function suspend(
   });
 }
 
-/** Lets a suspended account sign in again; tokens it creates anew. */
+/** Lifts a suspension. The account must create new tokens. */
 export function unsuspend(store: Store, actor: Actor, account: Pick<Account, "id">): Promise<Changed> {
   return asModerator(store, actor, async (trx, now): Promise<Changed> => {
     const gone = trx

@@ -5,19 +5,19 @@ import { changesRow, isBefore, isThere, type Place } from "./rows.js";
 import type { Database } from "./schema.js";
 import { type Store, withAccount } from "./store.js";
 
-/** What happened, by ids alone: what is shown of it is read when it is shown, and is gone when that is gone. */
-export type Told = Pick<Row, "kind"> &
+/** An event, by ids only: its text is read when it is shown, so it disappears with the object. */
+export type NewNotification = Pick<Row, "kind"> &
   Partial<Pick<Row, "study_id" | "comment_id" | "by_study_id" | "draft_id" | "actor_id">>;
 type Row = Selectable<Database["notifications"]>;
 
-/** Tells an account what happened, in the transaction of what it tells about. Nobody is told what they did themselves, nor who is gone. */
+/** Notifies an account in the event's transaction. No one is notified of their own actions; deleted accounts get nothing. */
 export async function notify(
   trx: Kysely<Database>,
   now: number,
   accountId: string,
-  told: Told,
+  event: NewNotification,
 ): Promise<void> {
-  if (told.actor_id === accountId) return;
+  if (event.actor_id === accountId) return;
   const reader = trx.selectFrom("accounts").select("id").where("id", "=", accountId);
   if (!(await isThere(reader.where("deleted_at", "is", null)))) return;
   await trx
@@ -32,12 +32,12 @@ export async function notify(
       draft_id: null,
       actor_id: null,
       read_at: null,
-      ...told,
+      ...event,
     })
     .execute();
 }
 
-/** A draft is published or deleted: it waits for nobody any more. */
+/** Removes the notification of a draft that was published or deleted. */
 export async function forgetDraft(trx: Kysely<Database>, accountId: string, draftId: string): Promise<void> {
   await trx
     .deleteFrom("notifications")
@@ -46,7 +46,7 @@ export async function forgetDraft(trx: Kysely<Database>, accountId: string, draf
     .execute();
 }
 
-/** What an account was told, the newest first, with what there is to say of it now. */
+/** An account's notifications, newest first, with current titles and texts. */
 export function readNotifications(
   store: Pick<Store, "db">,
   accountId: string,
@@ -98,18 +98,18 @@ export function readNotifications(
 
 export type NotificationRow = Awaited<ReturnType<typeof readNotifications>>[number];
 
-/** Marks one as read or not. Whether there is one of the account. */
+/** Marks a notification as read or unread. Returns whether the account has it. */
 export function setRead(store: Store, accountId: string, id: string, read: boolean): Promise<boolean> {
-  const told = store.quick.updateTable("notifications").set({ read_at: read ? store.dialect.now : null });
-  return changesRow(told.where("id", "=", id).where("account_id", "=", accountId));
+  const update = store.quick.updateTable("notifications").set({ read_at: read ? store.dialect.now : null });
+  return changesRow(update.where("id", "=", id).where("account_id", "=", accountId));
 }
 
-/** Marks all up to a time as read: what came since was not seen. */
+/** Marks all notifications up to a time as read. */
 export async function setAllRead(store: Store, accountId: string, until: number): Promise<void> {
   await unread(store, accountId).where("at", "<=", until).execute();
 }
 
-/** Marks as read what somebody comes to see. @returns how many */
+/** Marks the notifications about a study or draft as read. @returns how many */
 export async function setSeen(
   store: Store,
   accountId: string,
@@ -131,7 +131,7 @@ function unread(store: Store, accountId: string) {
     .where("read_at", "is", null);
 }
 
-/** Whom a private feed's secret names; nobody where the account may not act. @param hash of the secret */
+/** The active account with this feed secret. @param hash of the secret */
 export function findFeed({ db }: Pick<Store, "db">, hash: string) {
   return db
     .selectFrom("accounts")
@@ -142,7 +142,7 @@ export function findFeed({ db }: Pick<Store, "db">, hash: string) {
     .executeTakeFirst();
 }
 
-/** Gives an account's private feed another secret, or ends it. @param hash of the secret */
+/** Sets the secret of an account's private feed, or deletes the feed. @param hash of the secret */
 export async function setFeed(store: Store, accountId: string, hash: string | null): Promise<void> {
   await withAccount(store, accountId, async (trx, now) => {
     await trx.updateTable("accounts").set({ feed_hash: hash }).where("id", "=", accountId).execute();

@@ -4,7 +4,6 @@ import type { Kysely } from "kysely";
 import { UserError } from "../../contracts/user-error.js";
 import type { Dialect } from "./dialect.js";
 import { faultOf } from "./fault.js";
-import { Kept } from "./kept.js";
 import { type Location, parseLocation } from "./location.js";
 import { hasSchema, migrate } from "./migrations.js";
 import { openPostgresql, postgresql } from "./postgresql.js";
@@ -12,22 +11,23 @@ import type { Database } from "./schema.js";
 import { openSqlite, sqlite } from "./sqlite.js";
 import { SqliteLog } from "./sqlite-log.js";
 import type { Store } from "./store.js";
+import { VersionedCache } from "./versioned-cache.js";
 import { WordSets } from "./word-sets.js";
 
 export interface StoreOptions {
-  /** Replaces parts of the dialect; tests bring a clock of their own. */
+  /** Overrides parts of the dialect; tests set their own clock. */
   dialect?: Partial<Dialect>;
   connections?: number;
-  /** Whether to bring the schema up to date; true unless told otherwise. */
+  /** Whether to migrate the schema; default: true. */
   migrate?: boolean;
-  /** Whether to create a database where there is none; true unless told otherwise. */
+  /** Whether to create a missing database; default: true. */
   create?: boolean;
 }
 
 /**
- * Opens the database that a location names, and brings it up to date.
+ * Opens a database and migrates it.
  * @param given path of an SQLite file, or a `postgres://` URL
- * @throws UserError where it cannot be opened, or is not there and must not be created
+ * @throws UserError if it cannot be opened, or is missing and must not be created
  */
 export async function openStore(given: string, options: StoreOptions = {}): Promise<Store> {
   const location = parseLocation(given);
@@ -36,7 +36,7 @@ export async function openStore(given: string, options: StoreOptions = {}): Prom
   } catch (error) {
     const fault = faultOf(error);
     if (error instanceof UserError || fault?.ofDatabase !== true) throw error;
-    throw new UserError(`The ${location.name} cannot be opened: ${fault.text}.`);
+    throw new UserError(`Cannot open the ${location.name}: ${fault.text}.`);
   }
 }
 
@@ -45,7 +45,7 @@ async function open(location: Location, options: StoreOptions): Promise<Store> {
   const create = options.create !== false;
   const missing = () =>
     new UserError(
-      `There is no studies database in the ${location.name}; name it with --config, --data or DATABASE_URL.`,
+      `The ${location.name} is not a studies database; select one with --config, --data or DATABASE_URL.`,
     );
   const connect = async (durable: boolean) => {
     if (location.kind === "postgresql") return openPostgresql(location.url, durable, connections);
@@ -73,7 +73,7 @@ async function open(location: Location, options: StoreOptions): Promise<Store> {
     dialect,
     name: location.name,
     wordSets,
-    orders: new Kept(2),
+    orders: new VersionedCache(2),
     forgetErased: () => log?.empty(),
     close() {
       log?.close();

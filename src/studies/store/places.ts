@@ -1,17 +1,16 @@
 import type { Reading } from "./reading.js";
 
-/** A set of places, a bit each. */
+/** A bit set of places. */
 export type PlaceSet = Uint32Array;
 
 /**
- * The studies that can be found, by publication time, each at a place that it keeps: what goes leaves its place empty,
- * and takes it again when it comes back; what is published later gets one behind all others. So sets of places stay
- * true while studies come and go.
+ * Assigns each listed study a stable place (index), ordered by publication time. An unlisted study keeps its place for
+ * its return; new publications get places at the end. So sets of places stay valid while studies come and go.
  */
 export class Places {
-  /** Number of the publication at which they were so. */
+  /** The publication number of this state. */
   publication: number;
-  /** Ascending; with room for more behind the first `#count`. */
+  /** Ascending; with room for more after the first `#count`. */
   readonly #times: Float64Array;
   #count: number;
   #listed: PlaceSet;
@@ -24,12 +23,12 @@ export class Places {
     this.#listed = this.setOf(times);
   }
 
-  /** Bytes of a set. */
+  /** Size of a set in bytes. */
   get setBytes(): number {
     return this.#listed.byteLength;
   }
 
-  /** The places of some times, ascending; of those that have one. */
+  /** The places of ascending times; times without a place are skipped. */
   setOf(times: Float64Array): PlaceSet {
     const set = new Uint32Array((this.#times.length + 31) >>> 5);
     let at = 0;
@@ -40,12 +39,12 @@ export class Places {
     return set;
   }
 
-  /** Places that there are, taken or not yet: what is kept by place has so many. */
+  /** Number of places, including free ones; the length of columns indexed by place. */
   get capacity(): number {
     return this.#times.length;
   }
 
-  /** The place of a time; -1 where it has none. */
+  /** The place of a time; -1 if it has none. */
   placeAt(time: number): number {
     const at = this.#placeOf(time);
     return at < this.#count && this.#times[at] === time ? at : -1;
@@ -56,7 +55,7 @@ export class Places {
     return this.#times[place] as number;
   }
 
-  /** Goes through the listed studies that are in all of the sets, oldest first. */
+  /** Visits the listed studies in the intersection of the sets, oldest first. */
   each(sets: readonly PlaceSet[], visit: (place: number) => void): void {
     for (let at = 0; at < this.#listed.length; at += 1) {
       for (let bits = this.#common(sets, at); bits !== 0; bits &= bits - 1)
@@ -69,7 +68,7 @@ export class Places {
     add(set, this.#placeOf(time));
   }
 
-  /** The place of a time, or where it would belong. */
+  /** The place of a time, or its insertion point. */
   #placeOf(time: number): number {
     let low = 0;
     for (let high = this.#count; low < high; ) {
@@ -81,17 +80,17 @@ export class Places {
   }
 
   /**
-   * What is listed in a later reading and is not here.
-   * @returns null where one of them belongs between others, or there is no room: places have to be given anew
+   * Times that are listed in a later reading but not here.
+   * @returns null if all places must be reassigned: a time belongs between others, or there is no room
    */
   come({ times }: Reading): number[] | null {
     const came: number[] = [];
     let at = 0;
-    let behind = 0;
+    let appended = 0;
     for (const time of times) {
       while (at < this.#count && (this.#times[at] as number) < time) at += 1;
       if (at === this.#count) {
-        behind += 1;
+        appended += 1;
         came.push(time);
       } else if (this.#times[at] !== time) {
         return null;
@@ -99,27 +98,27 @@ export class Places {
         came.push(time);
       }
     }
-    return this.#count + behind > this.#times.length ? null : came;
+    return this.#count + appended > this.#times.length ? null : came;
   }
 
-  /** Takes a later reading over, for which `come` did not say null. */
+  /** Applies a later reading for which `come` did not return null. */
   advance({ publication, times }: Reading): void {
     const last = this.#count === 0 ? -1 : (this.#times[this.#count - 1] as number);
-    const behind = times.filter((time) => time > last);
-    this.#times.set(behind, this.#count);
-    this.#count += behind.length;
+    const added = times.filter((time) => time > last);
+    this.#times.set(added, this.#count);
+    this.#count += added.length;
     this.#listed = this.setOf(times);
     this.publication = publication;
   }
 
-  /** How many listed studies are in all of the sets. */
+  /** Number of listed studies in the intersection of the sets. */
   count(sets: readonly PlaceSet[]): number {
     let count = 0;
     for (let at = 0; at < this.#listed.length; at += 1) count += ones(this.#common(sets, at));
     return count;
   }
 
-  /** Those of some times, in their order, that are listed and in all of the sets: `limit` of them after `skip`. */
+  /** Times in the given order that are listed and in all sets: `limit` of them after `skip`. */
   collectInOrder(
     order: Float64Array,
     sets: readonly PlaceSet[],
@@ -138,10 +137,8 @@ export class Places {
   }
 
   /**
-   * Adds the newest listed studies that are in all of the sets and not in all of the better ones, until there are
-   * `limit`.
-   * @param times receives them
-   * @returns how many of `skip` are left to be passed over
+   * Appends to `times` the newest listed studies that are in all sets but not in all better ones, until it has `limit`.
+   * @returns how many of `skip` are still to be skipped
    */
   collect(
     sets: readonly PlaceSet[],
@@ -182,7 +179,7 @@ function add(set: PlaceSet, place: number): void {
   set[place >>> 5] = (set[place >>> 5] as number) | (1 << (place & 31));
 }
 
-/** How many bits of 32 are set: added up in pairs, in fours, in bytes. */
+/** Population count of 32 bits. */
 function ones(word: number): number {
   let sum = word - ((word >>> 1) & 0x55555555);
   sum = (sum & 0x33333333) + ((sum >>> 2) & 0x33333333);

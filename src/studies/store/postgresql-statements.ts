@@ -1,14 +1,13 @@
 import type { PostgresPool, PostgresPoolClient } from "kysely";
 import type pg from "pg";
 
-/** How often a connection runs a statement before it keeps it, parsed and planned. */
+/** Executions on a connection after which a statement is prepared. */
 const oftenEnough = 10;
-/** Statements that a connection keeps; lists of values make texts of any length, so not all that come are worth it. */
-const mostKept = 100;
+/** Most prepared statements per connection; lists of values create statements of any length. */
+const mostPrepared = 100;
 
 /**
- * A pool whose connections prepare what they run again and again: parsing and planning take most of the time of a
- * statement that finds its row by a key.
+ * A pool whose connections prepare frequent statements: parsing and planning take most of the time of a lookup by key.
  */
 export function preparing(pool: pg.Pool): PostgresPool {
   const clients = new WeakMap<pg.PoolClient, PostgresPoolClient>();
@@ -28,7 +27,7 @@ function preparingClient(client: pg.PoolClient): PostgresPoolClient {
   const names = new Map<string, string>();
   const nameOf = (text: string): string | undefined => {
     const name = names.get(text);
-    if (name !== undefined || names.size >= mostKept) return name;
+    if (name !== undefined || names.size >= mostPrepared) return name;
     const count = (runs.get(text) ?? 0) + 1;
     if (count < oftenEnough) {
       if (runs.size >= 1000) runs.clear();
@@ -40,10 +39,10 @@ function preparingClient(client: pg.PoolClient): PostgresPoolClient {
     return names.get(text);
   };
   const query = (text: string, values: unknown[]) => {
-    // Without parameters it is a word of a transaction or of a cursor, or is run once.
+    // Statements without parameters control transactions or cursors, or run only once.
     const name = values.length === 0 ? undefined : nameOf(text);
     return name === undefined ? client.query(text, values) : client.query({ name, text, values });
   };
-  // Its other form, with a cursor, is for streams, which are read in another way here.
+  // The overload with a cursor is for streams, which are not used here.
   return { query: query as unknown as PostgresPoolClient["query"], release: () => client.release() };
 }

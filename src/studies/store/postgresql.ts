@@ -9,7 +9,7 @@ const int8 = 20;
 
 /**
  * Opens a pool of connections to PostgreSQL.
- * @param durable whether a commit waits until it is on disk
+ * @param durable whether commits wait until they are on disk
  */
 export function openPostgresql(url: string, durable: boolean, connections: number): Kysely<Database> {
   const pool = new pg.Pool({
@@ -21,25 +21,25 @@ export function openPostgresql(url: string, durable: boolean, connections: numbe
       `synchronous_commit=${durable ? "on" : "off"}`,
       "statement_timeout=20000",
       "client_encoding=UTF8",
-      // Parameters hold research text: a server set to log those of failed statements must not log ours.
+      // Parameters hold research text, which the server must not log with failed statements.
       "log_parameter_max_length_on_error=0",
     ]
       .map((setting) => `-c ${setting}`)
       .join(" "),
     types: {
-      // Every bigint of ours is a time or a count, well below 2^53.
+      // Every bigint here is a time or a count, well below 2^53.
       getTypeParser: ((id: number, format: "text") =>
         id === int8 ? Number : pg.types.getTypeParser(id, format)) as typeof pg.types.getTypeParser,
     },
   });
-  // A connection that breaks is replaced on next use, and what it was doing fails on its own. Without listeners,
-  // in the pool and on connections that are lent out, it would end the process.
+  // A broken connection is replaced on next use, and its query rejects. Without error listeners, on the pool and on
+  // connections in use, it would crash the process.
   pool.on("error", () => {});
   pool.on("connect", (connection) => connection.on("error", () => {}));
   return new Kysely<Database>({ dialect: new PostgresDialect({ pool: preparing(pool) }) });
 }
 
-/** Runs on one connection what may take longer than a request's statements: migrations, statistics. */
+/** Runs long work, such as migrations, on one connection without statement timeout. */
 export function withoutTimeout<T>(
   db: Kysely<Database>,
   work: (connection: Kysely<Database>) => Promise<T>,
@@ -59,7 +59,7 @@ export const postgresql: Dialect = {
   now: sql<number>`floor(extract(epoch from clock_timestamp()) * 1000)::bigint`,
   entries: (column) =>
     sql`(select value::bigint as value from jsonb_array_elements_text(${sql.ref(column)}::jsonb)) as entries`,
-  collect: (query) => sql<string>`(select coalesce(json_agg(value)::text, '[]') from (${query}) as kept)`,
+  collect: (query) => sql<string>`(select coalesce(json_agg(value)::text, '[]') from (${query}) as entries)`,
   async *read<T>(db: Kysely<Database>, query: Streamable<T>) {
     await sql`declare reading no scroll cursor for ${query}`.execute(db);
     for (;;) {
@@ -80,7 +80,7 @@ export const postgresql: Dialect = {
 
 async function createVectorIndexes(db: Kysely<Database>): Promise<void> {
   for (const tier of tiers) {
-    // Reads are many and publications few: nothing waits in a list that each search would have to go through.
+    // Reads are frequent and publications rare, so avoid the pending list that every search would have to scan.
     await sql`create index ${sql.ref(`search_${tier}`)} on search using gin (${sql.ref(tier)})
       with (fastupdate = off)`.execute(db);
   }
@@ -108,8 +108,8 @@ function vectors(): Search {
       await sql`delete from search where published_at = ${publishedAt}`.execute(db);
     },
     async few(db, words, most) {
-      // A materialised query is planned as if all of it were read, so rare words come from the text index however
-      // common they are thought to be; and it is run as far as it is read, so common ones stop early.
+      // A materialized query is planned for all its rows, so rare words use the text index whatever the estimates; and it
+      // runs only as far as it is read, so common words stop early.
       const [title, head, body] = tiers.map((tier) => inside(tier, words));
       const query = sql<Match>`with found as materialized (select * from search where ${body})
         select published_at as "publishedAt", case when ${title} then 0 when ${head} then 1 else 2 end as tier
@@ -119,7 +119,7 @@ function vectors(): Search {
     },
     async having(db, word, beginning, tier) {
       const one = `'${word}'${beginning ? ":*" : ""}`;
-      // From the text index however common the word is: a pass over the table would unpack every vector.
+      // Force the text index even for common words: a sequential scan would unpack every vector.
       return db.transaction().execute(async (trx) => {
         await sql`set local enable_seqscan = off`.execute(trx);
         return readTimes(
@@ -139,11 +139,11 @@ function vectors(): Search {
       return numbersOf(rows[0]?.list ?? null);
     },
     async common(db, { moreThan, most }, pace) {
-      // What the planner was told of the column; nothing before the table was analysed for the first time.
+      // From the planner's statistics; empty until the table is first analyzed.
       const query = sql<{ word: string }>`select word from (
           select unnest(most_common_elems::text::text[]) as word, unnest(most_common_elem_freqs) as frequency
           from pg_stats where schemaname = current_schema() and tablename = 'search' and attname = 'body'
-        ) as told
+        ) as frequent
         where word is not null
           and frequency * (select reltuples from pg_class where oid = 'search'::regclass) > ${moreThan}::float
         order by frequency desc limit ${most}`;
@@ -153,9 +153,9 @@ function vectors(): Search {
   };
 }
 
-/** Whether a column, which holds the words of the better ones too, has all words. */
+/** Whether a column (which includes the words of better tiers) has all words. */
 function inside(column: Tier, words: string[]): RawBuilder<boolean> {
-  // Words hold letters and digits only, so quoting them is enough.
+  // Words contain only letters and digits, so quoting is enough.
   const all = words.map((word, index) => `'${word}'${index === words.length - 1 ? ":*" : ""}`).join(" & ");
   return sql<boolean>`${sql.ref(column)} @@ ${all}::tsquery`;
 }

@@ -10,7 +10,7 @@ import { displayable, firstCharacters } from "../text/display.js";
 import { audit } from "./audit.js";
 import { addToCounter } from "./counters.js";
 import { forgetDraft, notify } from "./notifications.js";
-import { keepReproductions } from "./reproductions.js";
+import { storeReproductions } from "./reproductions.js";
 import { isThere } from "./rows.js";
 import type { Database } from "./schema.js";
 import { listedPackages, searchEntry } from "./search-entry.js";
@@ -19,20 +19,20 @@ import { bumpGeneration, type Store, withAccount } from "./store.js";
 export interface Publication {
   accountId: string;
   draftId: string;
-  /** SHA-256 of the bytes that the person reviewed: nothing else is published. */
+  /** SHA-256 of the reviewed bytes; nothing else is published. */
   reviewedSha256: string;
-  /** The account's study that this becomes the next version of; null for a new study. */
+  /** The study of which this becomes the next version; null for a new study. */
   replaces: string | null;
 }
 
 export type Published = { outcome: "published"; id: string; version: number } | { outcome: "gone" };
 
-/** The study to replace is not the account's, or was withdrawn or removed meanwhile: the draft stays a draft. */
+/** The study to replace belongs to someone else or was taken down; the draft is not published. */
 export class StudyGone extends Error {
   override name = "StudyGone";
 }
 
-/** Publishes a draft as a person: it becomes a study under its own id, or the next version of one. */
+/** Publishes a draft, as a new study with the draft's id or as the next version of a study. */
 export function publishDraft(store: Store, publication: Publication): Promise<Published> {
   return withAccount(store, publication.accountId, async (trx, now): Promise<Published> => {
     const account = await trx
@@ -79,7 +79,7 @@ export function publishDraft(store: Store, publication: Publication): Promise<Pu
         .executeTakeFirst();
       if (current === undefined) throw new StudyGone();
       id = current.id;
-      // Numbers of versions that were withdrawn are not given again.
+      // Version numbers are never reused, even after a withdrawal.
       const { last } = await trx
         .selectFrom("versions")
         .select((eb) => eb.fn.max("version").as("last"))
@@ -107,8 +107,8 @@ export function publishDraft(store: Store, publication: Publication): Promise<Pu
       })
       .execute();
     await forgetDraft(trx, publication.accountId, draft.id);
-    await keepReproductions(trx, { id, version }, study);
-    await tellReproduced(trx, now, { id, version, accountId: publication.accountId });
+    await storeReproductions(trx, { id, version }, study);
+    await notifyReproduced(trx, now, { id, version, accountId: publication.accountId });
     await store.dialect.search.add(trx, [{ publishedAt: published_at, entry: searchEntry(study) }]);
     await bumpGeneration(trx);
     await audit(trx, now, {
@@ -121,8 +121,8 @@ export function publishDraft(store: Store, publication: Publication): Promise<Pu
   });
 }
 
-/** Tells the authors of what a version repeats, once for each study that does. */
-async function tellReproduced(
+/** Notifies authors that their study was reproduced, once per reproducing study. */
+async function notifyReproduced(
   trx: Transaction<Database>,
   now: number,
   { id, version, accountId }: { id: string; version: number; accountId: string },
@@ -135,14 +135,14 @@ async function tellReproduced(
     .where("reproductions.version", "=", version)
     .execute();
   for (const original of originals) {
-    const told = trx
+    const sent = trx
       .selectFrom("notifications")
       .select("id")
       .where("account_id", "=", original.account_id)
       .where("kind", "=", "reproduction")
       .where("study_id", "=", original.id)
       .where("by_study_id", "=", id);
-    if (await isThere(told.limit(1))) continue;
+    if (await isThere(sent.limit(1))) continue;
     await notify(trx, now, original.account_id, {
       kind: "reproduction",
       study_id: original.id,
@@ -152,7 +152,7 @@ async function tellReproduced(
   }
 }
 
-// The counter's row is held until the commit, so publications become visible in the order of their times.
+// The counter's row is locked until the commit, so publications become visible in the order of their times.
 export async function nextPublication(store: Store, trx: Transaction<Database>): Promise<number> {
   const { now } = store.dialect;
   const { value } = await trx
@@ -164,7 +164,7 @@ export async function nextPublication(store: Store, trx: Transaction<Database>):
   return value;
 }
 
-/** Fills in what a former schema's rows lack, from what they are of. */
+/** Fills filter columns that rows of an older schema lack, from their packages. */
 export async function completeFilters(db: Kysely<Database>): Promise<void> {
   for (;;) {
     const found = await listedPackages(db)
@@ -180,7 +180,7 @@ export async function completeFilters(db: Kysely<Database>): Promise<void> {
   }
 }
 
-/** Operations of the results that a study tells for machines, each between spaces. */
+/** Operations of a study's machine-readable results, each surrounded by spaces. */
 function methodsOf(study: StudyPackage): string {
   const found = new Set<string>();
   for (const text of labelledBlocks(study, blockLabels.result)) {
@@ -193,7 +193,7 @@ function methodsOf(study: StudyPackage): string {
     .join("");
 }
 
-/** The columns that lists show, and those that they are narrowed down by. */
+/** Columns for lists and filters. */
 export function summaryOf(study: StudyPackage) {
   return {
     title: displayable(study.title),

@@ -1,11 +1,11 @@
 import { setTimeout } from "node:timers/promises";
 
-/** Runs one step and gives others their turn. Rejects when everything is to end. */
+/** Runs one step, then yields to requests. Rejects after `close`. */
 export type Pace = <T>(step: () => Promise<T>) => Promise<T>;
 
 /**
- * Work that nobody waits for, in steps, one at a time: a request that comes meanwhile waits for one of them at most, and
- * after each there is as long a rest. What fails is left: whoever asks for it sees the fault.
+ * Background work in steps. A request waits for at most one step, and each step is followed by a pause of the same
+ * length. Failures are ignored; a request that needs the data will report them.
  */
 export class ReadAhead {
   readonly #work: (pace: Pace) => Promise<void>;
@@ -18,21 +18,21 @@ export class ReadAhead {
     this.#work = work;
   }
 
-  /** @returns when it has been done, or ended */
+  /** Resolves when the work is done or closed. */
   start(): Promise<void> {
     this.#started = true;
     this.again();
     return this.#running ?? Promise.resolve();
   }
 
-  /** Does the work once more, where it was started: what it had made is gone. */
+  /** Repeats the work, if started, because its results were discarded. */
   again(): void {
     if (!this.#started || this.#end.signal.aborted) return;
     this.#wanted = true;
     this.#running ??= this.#run();
   }
 
-  /** Ends the work after the step that it is at. Idempotent. */
+  /** Stops after the current step. Idempotent. */
   async close(): Promise<void> {
     this.#end.abort();
     await this.#running;

@@ -1,7 +1,7 @@
 import { type Kysely, type RawBuilder, sql } from "kysely";
 import type { Database } from "./schema.js";
 
-/** Publication times, and the number of the publication at which they were so. */
+/** Publication times, and the publication number of that state. */
 export interface Reading {
   publication: number;
   /** Ascending. */
@@ -9,8 +9,8 @@ export interface Reading {
 }
 
 /**
- * Reads times and the publication's number in one statement, so that both are of one moment.
- * @param list query of one text, the times in any order with commas between; a text is read several times as quickly as rows
+ * Reads times and the publication number in one statement, so that they are consistent.
+ * @param list query of one text: the times in any order, separated by commas; several times faster to read than rows
  */
 export async function readTimes(db: Kysely<Database>, list: RawBuilder<unknown>): Promise<Reading> {
   const { rows } = await sql<{ list: string | null; publication: number }>`
@@ -18,7 +18,7 @@ export async function readTimes(db: Kysely<Database>, list: RawBuilder<unknown>)
   `.execute(db);
   const { list: text, publication } = rows[0] as (typeof rows)[number];
   const times = numbersOf(text);
-  // As a rule they are: rows lie in the order in which they were published.
+  // Usually ascending already, since rows are stored in order of publication.
   return { publication, times: isAscending(times) ? times : times.sort() };
 }
 
@@ -29,7 +29,7 @@ function isAscending(numbers: Float64Array): boolean {
   return true;
 }
 
-/** Numbers that stand in a text with commas between; of none there is no text. */
+/** Numbers from a comma-separated text; null or empty means none. */
 export function numbersOf(text: string | null): Float64Array {
   if (text === null || text === "") return new Float64Array(0);
   let count = 1;

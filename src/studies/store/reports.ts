@@ -7,11 +7,11 @@ import { type Store, withAccount } from "./store.js";
 
 export interface Reported {
   studyId: string;
-  /** Null where the study itself is meant. */
+  /** Null to report the study itself. */
   commentId: string | null;
 }
 
-/** Tells moderators of a study or a comment. One report of an account about one thing is open at a time. */
+/** Reports a study or comment to moderators. An account has at most one open report per object. */
 export function report(
   store: Store,
   accountId: string,
@@ -65,7 +65,7 @@ export function report(
   });
 }
 
-/** Reports that nobody has acted on, the oldest first. */
+/** Open reports, oldest first. */
 export function openReports(store: Store, limit = 100) {
   return store.db
     .selectFrom("reports")
@@ -93,12 +93,12 @@ export function openReports(store: Store, limit = 100) {
     .execute();
 }
 
-/** Closes a report about which nothing is to be done. Whether it was open. */
+/** Dismisses a report. Returns whether it was open. */
 export function dismissReport(store: Store, actor: Actor, id: string): Promise<boolean> {
   return dismiss(store, actor, "reports", id);
 }
 
-/** What moderators were told, as far as it is open, with what came of it. */
+/** Updates open reports or appeals with an outcome. */
 export function closing(
   trx: Kysely<Database>,
   table: "reports" | "appeals",

@@ -6,14 +6,14 @@ import type { Database } from "./schema.js";
 import type { Store } from "./store.js";
 import { rowsOf, type StudyRows } from "./studies.js";
 
-/** Reproductions that a page lists. */
+/** Most reproductions listed on a page. */
 const mostListed = 100;
 
 /**
- * Keeps which published versions a version says that it repeats. What it says of bytes that are not here, or of itself, is
- * text and nothing more.
+ * Stores which published versions a version claims to reproduce. Claims about unknown packages or the study itself are
+ * ignored.
  */
-export async function keepReproductions(
+export async function storeReproductions(
   trx: Kysely<Database>,
   study: { id: string; version: number },
   content: StudyPackage,
@@ -42,7 +42,7 @@ export async function keepReproductions(
   }
 }
 
-/** Fills the empty table from what is published, version by version: after the migration, and after a restore. */
+/** Fills the empty table from all published versions: after the migration, and after a restore. */
 export async function findReproductions(db: Kysely<Database>): Promise<void> {
   for (let last = 0; ; ) {
     const found = await db
@@ -54,14 +54,14 @@ export async function findReproductions(db: Kysely<Database>): Promise<void> {
       .execute();
     for (const { study_id, version, package: bytes } of found) {
       if (!bytes.includes("tapline-reproduction")) continue;
-      await keepReproductions(db, { id: study_id, version }, JSON.parse(bytes.toString("utf8")));
+      await storeReproductions(db, { id: study_id, version }, JSON.parse(bytes.toString("utf8")));
     }
     last = found.at(-1)?.published_at ?? last;
     if (found.length < 50) return;
   }
 }
 
-/** Reproductions by the current versions of studies that stand. */
+/** Reproductions by the current versions of listed studies. */
 function standing(store: Store) {
   return store.db
     .selectFrom("reproductions")
@@ -73,7 +73,7 @@ function standing(store: Store) {
     .where("studies.listed", "=", 1);
 }
 
-/** Who has repeated a study, and what came of it; the newest first. */
+/** Reproductions of a study and their outcomes, newest first. */
 export function reproductionsOf(store: Store, studyId: string) {
   return standing(store)
     .innerJoin("accounts", "accounts.id", "studies.account_id")
@@ -93,7 +93,7 @@ export function reproductionsOf(store: Store, studyId: string) {
     .execute();
 }
 
-/** Which studies a version repeats, as far as they stand. */
+/** Listed studies that a version reproduces. */
 export function originalsOf(store: Store, study: { id: string; version: number }) {
   return store.db
     .selectFrom("reproductions")
@@ -105,7 +105,7 @@ export function originalsOf(store: Store, study: { id: string; version: number }
     .execute();
 }
 
-/** Studies that others, or their authors, have repeated: by publication, newest first. */
+/** Studies that have been reproduced, newest first. */
 export async function reproducedStudies(store: Store, limit: number, offset: number): Promise<StudyRows> {
   const ids = standing(store).select("reproductions.original_id").distinct();
   const times = await store.db

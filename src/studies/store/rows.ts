@@ -1,7 +1,7 @@
 import { type SelectQueryBuilder, sql, type UpdateResult } from "kysely";
 import type { Database } from "./schema.js";
 
-/** How many rows a query finds. */
+/** Number of rows of a query. */
 export async function countOf<T extends keyof Database>(
   query: SelectQueryBuilder<Database, T, object>,
 ): Promise<number> {
@@ -11,17 +11,17 @@ export async function countOf<T extends keyof Database>(
   return Number(count);
 }
 
-/** Whether a query finds anything. */
+/** Whether a query finds a row. */
 export async function isThere(query: { executeTakeFirst(): Promise<unknown> }): Promise<boolean> {
   return (await query.executeTakeFirst()) !== undefined;
 }
 
-/** Runs an update of one row. Whether the row was there, in the state that the update asks for. */
+/** Runs an update of one row. Returns whether it matched. */
 export async function changesRow(query: { executeTakeFirst(): Promise<UpdateResult> }): Promise<boolean> {
   return (await query.executeTakeFirst()).numUpdatedRows === 1n;
 }
 
-/** Several rows of a log may be of one millisecond: a place in it is time and id. */
+/** A position in a log: time and id, because several rows may have the same millisecond. */
 export interface Place {
   at: number;
   id: string;

@@ -8,36 +8,36 @@ export type Standing = "published" | "withdrawn" | "removed";
 export interface Database {
   accounts: {
     id: string;
-    /** Who vouches for the account: an OpenID issuer, or "github". */
+    /** Identity provider: an OpenID issuer, or "github". */
     issuer: string;
     subject: string;
     name: string;
-    /** Verified address, lower case; null where the provider vouches for none. */
+    /** Verified address, lowercase; null if the provider verified none. */
     email: string | null;
-    /** Login at GitHub, lower case. */
+    /** GitHub login, lowercase. */
     login: string | null;
     created_at: number;
     recent_drafts: string;
-    /** Names the account beside its name: unique, and never another. Null once it is deleted, or while a restore runs. */
+    /** Unique and permanent. Null after deletion, or while a restore runs. */
     handle: string | null;
-    /** When it was suspended; null while it may act. */
+    /** When it was suspended; null if it is not. */
     suspended_at: number | null;
     suspension: string | null;
-    /** Bumped by whoever needs the account for itself until its transaction ends. */
+    /** Incremented to lock the account until the transaction ends. */
     turn: number;
-    /** SHA-256 of the secret in its private feed's address; null where it has none. */
+    /** SHA-256 of the secret in its private feed's address; null without a feed. */
     feed_hash: string | null;
-    /** When its owner deleted it: what it published is left, under no name. */
+    /** When its owner deleted it; its publications stay, anonymized. */
     deleted_at: number | null;
   };
   approvals: {
     role: "agent" | "publisher" | "moderator";
-    /** As the operator named somebody. */
+    /** As given by the operator. */
     identity: string;
     created_at: number;
     /**
-     * Whose it is. A name that can change hands (an address, a login) counts for the first account that shows it and
-     * for no other; null until then.
+     * The approved account. A name that can change hands (address, login) is bound to the first account that has it; null
+     * until then.
      */
     account_id: string | null;
   };
@@ -50,11 +50,11 @@ export interface Database {
     expires_at: number;
     agent: string;
   };
-  /** Sign-ins that came back, so that none does twice. */
+  /** Completed sign-ins, so that none is replayed. */
   sign_ins: { hash: string; provider: string; secrets: string; created_at: number };
-  /** Keys of this database that no backup holds, in base64url. */
+  /** Keys of this database in base64url; excluded from backups. */
   secrets: { name: string; value: string };
-  /** Sliding windows of what people do on the website, by action and account or address. */
+  /** Sliding windows of actions on the website, by action and account or address. */
   limits: { key: string; recent: string; touched_at: number };
   tokens: {
     id: string;
@@ -90,17 +90,17 @@ export interface Database {
     question: string;
     model: string;
     license: string;
-    /** The model's name alone, to look for. */
+    /** The model's name, for filtering. */
     model_name: Generated<string>;
-    /** Operations whose results it tells, each between spaces. */
+    /** Operations whose results it reports, each surrounded by spaces. */
     methods: Generated<string>;
     entry_count: number;
     created_at: number;
-    /** Of the current version. Strictly increasing over all publications, so it also orders and names them. */
+    /** Of the current version. Strictly increasing across publications, so it also orders and identifies them. */
     published_at: number;
     upvotes: number;
     comment_count: number;
-    /** 1 while it stands in lists and in the search: it is published, and so is a version of it. */
+    /** 1 if it appears in lists and search: the study and at least one version are published. */
     listed: Generated<number>;
     standing: Generated<Standing>;
     standing_at: number | null;
@@ -109,7 +109,7 @@ export interface Database {
   versions: {
     study_id: string;
     version: number;
-    /** The draft that became this version; null where a release that did not keep it published it. */
+    /** The draft that became this version; null if published by a release that did not store it. */
     draft_id: string | null;
     standing: Generated<Standing>;
     standing_at: number | null;
@@ -127,16 +127,16 @@ export interface Database {
     author: string;
     created_at: number;
     body: string;
-    /** When its author last changed it; null where never. */
+    /** When its author last edited it; null if never. */
     edited_at: number | null;
     /** Deleted by its author (the body is gone), hidden by a moderator, or null. */
     hidden: "deleted" | "hidden" | null;
     reason: string | null;
-    /** Six base-36 digits for each ancestor and itself: sorted, it is the thread order. */
+    /** Six base-36 digits for each ancestor and itself; sorting by it gives the thread order. */
     thread: string;
   };
   votes: { study_id: string; version: number; account_id: string; created_at: number };
-  /** Which version a version says that it repeats. Kept from the packages, so no backup holds it. */
+  /** Claimed reproductions. Derived from the packages, so excluded from backups. */
   reproductions: {
     study_id: string;
     version: number;
@@ -148,27 +148,27 @@ export interface Database {
   reports: {
     id: string;
     study_id: string;
-    /** The comment that is reported; null for the study itself. */
+    /** The reported comment; null for the study itself. */
     comment_id: string | null;
     account_id: string;
     created_at: number;
     reason: string;
     closed_at: number | null;
-    /** Whether something was done about it; null while it is open. */
+    /** Null while it is open. */
     outcome: "acted" | "dismissed" | null;
   };
   appeals: {
     id: string;
     account_id: string;
-    /** The removed study; null where it is against the account's suspension. */
+    /** The removed study; null for an appeal against the account's suspension. */
     study_id: string | null;
     created_at: number;
     body: string;
     closed_at: Generated<number | null>;
-    /** Whether what it is against was taken back; null while it is open. */
+    /** Null while it is open. */
     outcome: Generated<"acted" | "dismissed" | null>;
   };
-  /** What people and operators did. Never research text: reasons are those that they gave. */
+  /** Actions of people and operators. Never research text, only the reasons they gave. */
   audit: {
     id: string;
     at: number;
@@ -179,26 +179,26 @@ export interface Database {
     target: string;
     detail: string | null;
   };
-  /** What accounts are told of. Ids alone; what they stand for may go at any time. */
+  /** Ids only; the objects may disappear at any time. */
   notifications: {
     id: string;
-    /** Who is told. */
+    /** The recipient. */
     account_id: string;
     at: number;
     /**
-     * `reply` to a comment, `comment` on a study, `reproduction` of a study, `draft` that waits for its review; a
-     * moderator's doing: a study was `removed` or `reinstated`, a comment `hidden`.
+     * `reply` to a comment, `comment` on a study, `reproduction` of a study, `draft` to review; by a moderator: study
+     * `removed` or `reinstated`, comment `hidden`.
      */
     kind: "reply" | "comment" | "reproduction" | "draft" | "removed" | "reinstated" | "hidden";
     study_id: string | null;
     comment_id: string | null;
-    /** The study that reproduces. */
+    /** The reproducing study. */
     by_study_id: string | null;
     draft_id: string | null;
     actor_id: string | null;
     read_at: number | null;
   };
-  /** Handles of deleted accounts, as SHA-256: nobody gets one again, for what was said to it and of it stays. */
+  /** SHA-256 of deleted accounts' handles, which are never reused, because mentions of them remain. */
   retired_handles: { hash: string; retired_at: number };
   counters: { name: string; value: number };
 }

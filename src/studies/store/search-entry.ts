@@ -4,7 +4,7 @@ import { distinctWords } from "../text/words.js";
 import type { IndexedStudy, SearchEntry } from "./dialect.js";
 import type { Database } from "./schema.js";
 
-/** Every word once, in the most telling place where it stands. */
+/** Every word once, in the best tier where it occurs. */
 export function searchEntry(study: StudyPackage): SearchEntry {
   const title = distinctWords([study.title]);
   const head = distinctWords([study.question, study.model.name]);
@@ -28,7 +28,7 @@ export function listedPackages(db: Kysely<Database>) {
     .where("studies.listed", "=", 1);
 }
 
-/** What the full-text index holds of a study. Its publication time names a version, so this never changes. */
+/** A study's entry in the full-text index. It never changes, because the publication time identifies a version. */
 export function indexed(row: { published_at: number; package: Buffer }): IndexedStudy {
   const study = JSON.parse(row.package.toString("utf8")) as StudyPackage;
   return { publishedAt: row.published_at, entry: searchEntry(study) };

@@ -12,13 +12,13 @@ export interface Session {
   id: string;
   account: Account;
   isModerator: boolean;
-  /** Notifications that were not read. */
+  /** Number of unread notifications. */
   unread: number;
 }
 
 const sessionMs = studyLimits.session_days * 86_400_000;
 
-/** Starts a session; its secret goes into a cookie, the database keeps a hash. */
+/** Starts a session. Returns its secret for the cookie; the database stores a hash. */
 export async function startSession(store: Store, accountId: string, agent: string): Promise<string> {
   const secret = randomBytes(32).toString("base64url");
   await withAccount(store, accountId, async (trx, now) => {
@@ -70,11 +70,11 @@ export async function findSession(store: Store, secret: string): Promise<Session
     .executeTakeFirst();
   if (row === undefined) return null;
   const { sessionId, seen_at, expires_at, moderator, unread, ...account } = row;
-  // Where the clock was put back since, a session would be last seen in the future, and last for longer than it may.
+  // If the clock was set back, a session would be last seen in the future and live too long.
   const latest = now + sessionMs;
   const ahead = expires_at > latest + clockToleranceMs;
   if (ahead || Math.abs(now - seen_at) > 60_000) {
-    // Where the database takes reads alone, on a full disk for one, pages can still be read.
+    // If the database is read-only, as on a full disk, pages can still be read.
     await store.quick
       .updateTable("sessions")
       .set({ seen_at: now, ...(ahead ? { expires_at: latest } : {}) })
@@ -87,7 +87,7 @@ export async function findSession(store: Store, secret: string): Promise<Session
   return { id: sessionId, account, isModerator: Number(moderator) > 0, unread: Number(unread) };
 }
 
-/** An account's newest 200 sessions that have not ended, the last seen first. */
+/** An account's newest 200 active sessions, last seen first. */
 export async function listSessions(store: Store, accountId: string) {
   return store.db
     .selectFrom("sessions")

@@ -2,19 +2,18 @@ import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } f
 import type { SqliteDatabase, SqliteStatement } from "kysely";
 
 /**
- * An open SQLite file as kysely asks for one, on the interface of Node's own `node:sqlite`. Bytes are read as
- * Buffers and rows are plain objects, as PostgreSQL's are; a statement lives for one call, so that nothing of it is
- * left to the garbage collector and `close()` closes the file at once.
+ * An open SQLite file for kysely, with the interface of `node:sqlite`. Bytes are read as Buffers and rows as plain
+ * objects, as with PostgreSQL. Statements are closed after each call, so that `close()` closes the file immediately.
  */
 export class SqliteFile implements SqliteDatabase {
   readonly #db: DatabaseSyncInstance;
 
-  /** @param waitMs how long to wait for another process that writes */
+  /** @param waitMs how long to wait for a writer in another process */
   constructor(path: string, waitMs: number) {
     this.#db = new DatabaseSync(path, { timeout: waitMs });
   }
 
-  /** Runs statements that answer nothing, without parameters. */
+  /** Runs statements without parameters and results. */
   exec(sql: string): void {
     this.#db.exec(sql);
   }
@@ -23,8 +22,8 @@ export class SqliteFile implements SqliteDatabase {
     const statement = this.#db.prepare(sql);
     const names = statement.columns().map(({ name }) => name);
     if (names.length > 0) statement.setReturnArrays(true);
-    // The last row's number comes with every statement, also with a rollback, and the search index of SQLite has its own
-    // beyond 2^53: as a plain number the driver would refuse it.
+    // Every statement reports the last row id, which exceeds 2^53 in SQLite's search index; the driver would reject it as a
+    // plain number.
     else statement.setReadBigInts(true);
     const once = <T>(work: () => T): T => {
       try {
@@ -42,7 +41,7 @@ export class SqliteFile implements SqliteDatabase {
     };
   }
 
-  /** Whether a transaction is open: SQLite ends one by itself where the disk is full, for one. */
+  /** Whether a transaction is open. SQLite may end one itself, for example on a full disk. */
   get isTransaction(): boolean {
     return this.#db.isTransaction;
   }
@@ -65,15 +64,15 @@ function* rows(
 }
 
 /**
- * The driver would cut a text at a NUL and take a positive number below 2.2e-16 for 0 (2.6.0, BindSingleParameter).
- * Refused rather than kept wrong: PostgreSQL, too, has no NUL in a text.
+ * Rejects values that the driver would corrupt: it cuts text at NUL and stores positive numbers below 2.2e-16 as 0 (2.6.0,
+ * BindSingleParameter). PostgreSQL also has no NUL in text.
  */
 function checked(parameters: readonly unknown[]): readonly unknown[] {
   for (const value of parameters) {
     if (typeof value === "string" && value.includes("\0"))
-      throw new Error("A text with a NUL in it cannot be kept in the database.");
+      throw new Error("The database cannot store text with a NUL character.");
     if (typeof value === "number" && value > 0 && value < Number.EPSILON)
-      throw new Error(`The number ${value} cannot be kept in the database.`);
+      throw new Error(`The database cannot store the number ${value}.`);
   }
   return parameters;
 }

@@ -1,14 +1,14 @@
 import { readFileSync, statSync } from "node:fs";
 
-/** First byte of the range in which SQLite's connections lock a database for reading, in all its versions. */
+/** First byte of the range that SQLite connections lock for reading, in all its versions. */
 const sharedFirst = 0x40000002;
 
 /**
- * Whether this process holds the lock that keeps other programs from taking the file's write-ahead log away when
- * they close it. POSIX takes all locks that a process has on a file as soon as it closes any descriptor of it:
- * nothing here but SQLite may ever open a database file.
- * @param path of a database that is open, in WAL mode, and was read
- * @returns undefined where the kernel does not tell
+ * Whether this process holds the lock that stops other programs from deleting the file's write-ahead log when they close
+ * it. POSIX releases all locks of a process on a file when it closes any descriptor of it, so only SQLite may ever open
+ * a database file.
+ * @param path of an open database in WAL mode that has been read
+ * @returns undefined if the kernel does not report locks
  */
 export function holdsLock(path: string): boolean | undefined {
   let table: string;
@@ -23,7 +23,7 @@ export function holdsLock(path: string): boolean | undefined {
     return locks.filter(({ inode }) => inode === ino);
   };
   if (of(path).some(({ first, last }) => first <= sharedFirst && sharedFirst <= last)) return true;
-  // Where not even the lock on the log's index is seen, the table names inodes or processes in another way.
+  // If even the lock on the WAL index is missing, the table identifies inodes or processes differently.
   return of(`${path}-shm`).length > 0 ? false : undefined;
 }
 

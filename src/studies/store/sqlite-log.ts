@@ -3,8 +3,8 @@ import { SqliteFile } from "./sqlite-file.js";
 const retryMs = 1000;
 
 /**
- * Empties an SQLite file's write-ahead log. The log has pages as they were before, and keeps them until others are
- * written over them, which on a quiet service may take days: what was erased would be readable there.
+ * Empties an SQLite file's write-ahead log. The log holds old pages until they are overwritten, which may take days on a
+ * quiet service, so erased data would remain readable there.
  */
 export class SqliteLog {
   readonly #path: string;
@@ -15,7 +15,7 @@ export class SqliteLog {
     this.#path = path;
   }
 
-  /** Empties the log now, or as soon as nobody reads from it any more. */
+  /** Empties the log now, or once no one is reading from it. */
   empty(): void {
     if (this.#closed || this.#retry !== undefined) return;
     if (this.#truncate()) return;
@@ -30,14 +30,14 @@ export class SqliteLog {
     clearTimeout(this.#retry);
   }
 
-  /** Without waiting for readers, because SQLite would wait on this thread. Whether the log is empty. */
+  /** Does not wait for readers, which would block this thread. Returns whether the log is empty. */
   #truncate(): boolean {
     const file = new SqliteFile(this.#path, 0);
     try {
       const [result] = file.prepare("pragma wal_checkpoint(truncate)").all([]) as { busy: number }[];
       return result?.busy === 0;
     } catch {
-      // Such as a full disk: what is in the log stays until there is room.
+      // For example a full disk; the log is kept until there is space.
       return false;
     } finally {
       file.close();

@@ -2,9 +2,9 @@ import { type DatabaseConnection, type Driver, SqliteDialect } from "kysely";
 import type { SqliteFile } from "./sqlite-file.js";
 
 /**
- * kysely's SQLite dialect for several connections of one process to the same file. SQLite waits for a lock by
- * blocking the thread, so a connection that waited for another one of the same thread would wait for ever: here
- * they take turns before they touch the file. Other processes are waited for by SQLite itself.
+ * kysely's SQLite dialect for several connections of one process to the same file. SQLite blocks the thread while it waits
+ * for a lock, so two connections of one thread would deadlock: here they take turns. SQLite itself waits for other
+ * processes.
  */
 export class SqliteTurnsDialect extends SqliteDialect {
   readonly #path: string;
@@ -31,7 +31,7 @@ export class SqliteTurnsDialect extends SqliteDialect {
     };
     const rollback = driver.rollbackTransaction.bind(driver);
     driver.rollbackTransaction = async (connection: DatabaseConnection) => {
-      // What SQLite rolled back by itself cannot be rolled back again: that error would hide the one that was the cause.
+      // SQLite may already have rolled back; a second rollback fails and would hide the original error.
       if (this.#file.isTransaction) await rollback(connection);
     };
     return driver;

@@ -12,9 +12,9 @@ import { SqliteTurnsDialect } from "./sqlite-turns.js";
 const notADatabase = 26;
 
 /**
- * Opens an SQLite file, private to this account, in WAL mode with every commit synced. Several processes may hold
- * the same file: writers take turns.
- * @param missing makes the error for a file that holds none of our tables, which is left as it is; null to make it ours
+ * Opens an SQLite file, readable only by this user, in WAL mode with every commit synced. Several processes may open the
+ * same file; writers take turns.
+ * @param missing creates the error for a file without our tables, which is left unchanged; null to create them
  */
 export async function openSqlite(
   path: string,
@@ -30,15 +30,17 @@ export async function openSqlite(
     file.exec(`pragma synchronous = ${synchronous}`);
     file.exec("pragma foreign_keys = ON");
     file.exec("pragma secure_delete = ON");
-    // Counters and activity need few pages.
+    // Counters and activity need only a small cache.
     file.exec(`pragma cache_size = ${synchronous === "FULL" ? -32000 : -4000}`);
     const db = new Kysely<Database>({
       dialect: new SqliteTurnsDialect(file, realpathSync(path)),
     });
-    // kysely closes a file only after a query; the first one also takes the lock, which lasts.
+    // kysely closes a file only after a query; the first query also takes the lock, which then lasts.
     await sql`select count(*) from sqlite_schema`.execute(db);
     if (holdsLock(path) === false)
-      throw new Error(`The lock on ${path} was lost: a program that reads it could take what is written.`);
+      throw new Error(
+        `The lock on ${path} was lost: another program that reads it could discard recent writes.`,
+      );
     return db;
   } catch (error) {
     file.close();
@@ -48,15 +50,15 @@ export async function openSqlite(
   }
 }
 
-/** Whether a file has the tables of this service; reads it only. */
+/** Whether a file has this service's tables. Does not write. */
 function isOurs(file: SqliteFile): boolean {
   const ours = "select 1 as one from sqlite_schema where name in ('kysely_migration', 'accounts')";
   return file.prepare(ours).all([]).length === 2;
 }
 
 /**
- * Makes the file if there is none: SQLite would make it readable for others. A file that is there is not opened,
- * because closing it again would drop the locks of every connection that this process has to it.
+ * Creates the file if missing, because SQLite would make it readable for others. An existing file is not opened: closing
+ * it would release the locks of all connections of this process.
  */
 function createPrivate(path: string): void {
   try {
@@ -73,7 +75,7 @@ export const sqlite: Dialect = {
   collect: (query) => sql<string>`(select json_group_array(value) from (${query}))`,
   read: (_db, query) => query.stream(),
   async createSearch(db) {
-    // The words arrive folded, separated by spaces: every character beyond ASCII belongs to a word here.
+    // Words are already folded and separated by spaces, so every non-ASCII character is part of a word.
     await sql`create virtual table search using fts5(
       title, head, body, tokenize = 'ascii', detail = 'column', prefix = '1 2 3',
       content = '', contentless_delete = 1
@@ -93,14 +95,14 @@ function fts5(): Search {
     },
     async fill(db, batches) {
       for await (const batch of batches) await this.add(db, batch);
-      // One sorted run instead of the several that batches leave behind.
+      // Merge the segments of the batches into one.
       await sql`insert into search (search) values ('optimize')`.execute(db);
     },
     async remove(db, publishedAt) {
       await sql`delete from search where rowid = ${publishedAt}`.execute(db);
     },
     async few(db, words, most) {
-      // A tier is told from the others by reading all of it, so first how many there are, as far as that matters.
+      // Separating tiers reads all matches, so first check that there are few.
       const first = sql`select rowid from search where search match ${expression("body", words)} limit ${most + 1}`;
       const { rows } = await sql<{ count: number }>`select count(*) as count from (${first})`.execute(db);
       if ((rows[0]?.count ?? 0) > most) return null;
@@ -134,7 +136,7 @@ function fts5(): Search {
         db,
       );
       const found: { word: string; studies: number }[] = [];
-      // In the order of the words, a part at a time: all of it takes as long as many requests.
+      // In parts, ordered by word, because reading the whole vocabulary takes too long.
       for (let last = ""; ; ) {
         const part = sql<{ word: string; studies: number }>`select term as word, doc as studies
           from temp.vocabulary where term > ${last} order by term limit ${vocabularyPart}`;
@@ -151,7 +153,7 @@ function fts5(): Search {
   };
 }
 
-/** Words of the vocabulary that are counted at once: at 100,000 studies some 8 ms where the common ones are. */
+/** Words counted per step; at 100,000 studies about 8 ms for the most common ones. */
 const vocabularyPart = 500;
 
 /** Matches of one tier alone. */

@@ -1,24 +1,24 @@
 import { type Kysely, sql, type Transaction } from "kysely";
 import { addToCounter } from "./counters.js";
 import type { Dialect } from "./dialect.js";
-import type { Kept } from "./kept.js";
 import type { Database } from "./schema.js";
+import type { VersionedCache } from "./versioned-cache.js";
 import type { WordSets } from "./word-sets.js";
 
 /** The service's database. */
 export interface Store {
-  /** Commits are on disk before they are acknowledged. */
+  /** Commits are synced to disk before they are acknowledged. */
   db: Kysely<Database>;
-  /** The same database for counters and activity: a commit survives the process, not a loss of power. */
+  /** The same database for counters and activity: commits survive a crash of the process but not a power failure. */
   quick: Kysely<Database>;
   dialect: Dialect;
-  /** What messages call the database; without a password. */
+  /** The database's name in messages, without a password. */
   name: string;
-  /** Which studies have which common words. */
+  /** Studies by common word. */
   wordSets: WordSets;
-  /** Publication times of all studies by upvotes and by comments, by the number of the public state. */
-  orders: Kept<Float64Array>;
-  /** To be called after something was erased for good: nothing of it stays in the database's log. */
+  /** Publication times of all studies, ordered by upvotes and by comments, cached by generation. */
+  orders: VersionedCache<Float64Array>;
+  /** Call after permanently erasing data, so that none of it remains in the database's log. */
   forgetErased(): void;
   /** Idempotent. */
   close(): Promise<void>;
@@ -29,15 +29,15 @@ export async function readNow(store: Pick<Store, "dialect">, db: Kysely<Database
   return (await sql<{ now: number }>`select ${store.dialect.now} as now`.execute(db)).rows[0]?.now as number;
 }
 
-/** What an account may not do any more: it is suspended, or was deleted. */
+/** The account is suspended or deleted. */
 export class AccountSuspended extends Error {
   override name = "AccountSuspended";
 }
 
 /**
- * Runs a transaction that has an account to itself: others that need the same account wait. The first statement
- * writes, which is also what makes concurrent writers of one SQLite file queue instead of failing.
- * @throws AccountSuspended so that whatever a suspended account had under way does not happen
+ * Runs a transaction that locks an account. Its first statement writes, so that concurrent writers of one SQLite file
+ * queue instead of failing.
+ * @throws AccountSuspended if the account is suspended or deleted, even if an action was in progress
  */
 export function withAccount<T>(
   store: Store,
@@ -45,13 +45,13 @@ export function withAccount<T>(
   work: (trx: Transaction<Database>, now: number) => Promise<T>,
 ): Promise<T> {
   return store.db.transaction().execute(async (trx) => {
-    if ((await holdAccount(trx, accountId))?.suspended_at !== null) throw new AccountSuspended();
+    if ((await lockAccount(trx, accountId))?.suspended_at !== null) throw new AccountSuspended();
     return work(trx, await readNow(store, trx));
   });
 }
 
-/** Takes an account until the transaction ends, a suspended one, too. @returns undefined where it is deleted */
-export function holdAccount(trx: Transaction<Database>, accountId: string) {
+/** Locks an account until the transaction ends, even a suspended one. @returns undefined if it is deleted */
+export function lockAccount(trx: Transaction<Database>, accountId: string) {
   return trx
     .updateTable("accounts")
     .set({ turn: sql<number>`turn + 1` })
@@ -61,7 +61,7 @@ export function holdAccount(trx: Transaction<Database>, accountId: string) {
     .executeTakeFirst();
 }
 
-/** Tells caches in every process that what the public sees has changed. */
+/** Invalidates the caches of public data in every process. */
 export async function bumpGeneration(db: Kysely<Database>): Promise<void> {
   await addToCounter(db, "generation", 1);
 }

@@ -11,7 +11,7 @@ import { fewMatches } from "./word-sets.js";
 
 export type StudyRow = Selectable<Database["studies"]> & { handle: string | null };
 
-/** Studies with the handle of who published them. */
+/** Studies with their author's handle. */
 function studyRows(store: Store) {
   return store.db
     .selectFrom("studies")
@@ -23,13 +23,13 @@ function studyRows(store: Store) {
 export interface StudyRows {
   rows: StudyRow[];
   total: number;
-  /** Whether `total` is exact; otherwise there are more, beyond any page that can be asked for. */
+  /** Whether `total` is exact; otherwise there are more, beyond the last page that can be requested. */
   exact: boolean;
 }
 
 /**
- * Published studies: best match first where `q` has words, otherwise newest publication first.
- * @param known the counters, where they were read already
+ * Published studies: best match first if `q` has words, otherwise newest first.
+ * @param known the counters, if already read
  */
 export async function listStudies(
   store: Store,
@@ -82,7 +82,7 @@ export interface Facets extends FacetCounts {
   author: { value: string; count: number; name: string }[];
 }
 
-/** How many of the studies that have all words each value of each filter would leave; authors by handle. */
+/** For each filter, how many studies with all words each value would leave; authors by handle. */
 export async function countFacets(store: Store, q: string, filters: Filters): Promise<Facets> {
   const { publication } = await readCounters(store);
   const wanted = words(q);
@@ -110,7 +110,7 @@ export async function countFacets(store: Store, q: string, filters: Filters): Pr
   };
 }
 
-/** Of a few matches those that filters let through, in an order; best match first they are in already. */
+/** Filters and sorts a few matches, which are already in order of relevance. */
 async function narrowed(store: Store, keys: number[], filters: Filters, order: Order): Promise<number[]> {
   if (keys.length === 0) return keys;
   const rows = await store.db
@@ -130,10 +130,10 @@ async function narrowed(store: Store, keys: number[], filters: Filters, order: O
   return found.map(({ published_at }) => published_at);
 }
 
-/** Totals are told so far: beyond lies no page that can be asked for. */
+/** Totals are capped at the last page that can be requested. */
 const mostCounted = studyLimits.offset + studyLimits.list_limit;
 
-// The page's keys come from the index alone; only then are rows read.
+// Read the page's keys from the index alone, and rows only afterwards.
 async function newest(store: Store, limit: number, offset: number): Promise<number[]> {
   const keys = await store.db
     .selectFrom("studies")
@@ -171,7 +171,7 @@ export async function topStudies(store: Store, limit: number, offset: number): P
   return { rows, total: studies, exact: true };
 }
 
-/** What an account has published and stands, newest first. */
+/** Listed studies of an account, newest first. */
 export async function authorStudies(
   store: Store,
   accountId: string,
@@ -207,7 +207,7 @@ export function findStudy(store: Store, id: string): Promise<StudyRow | undefine
   return studyRows(store).where("studies.id", "=", id).executeTakeFirst();
 }
 
-/** What an account has published; a draft can become the next version of what is listed. */
+/** All studies that an account has published, newest first. */
 export function ownStudies(store: Store, accountId: string): Promise<StudyRow[]> {
   return studyRows(store)
     .where("account_id", "=", accountId)
@@ -216,7 +216,7 @@ export function ownStudies(store: Store, accountId: string): Promise<StudyRow[]>
     .execute();
 }
 
-/** A version's bytes; the current version unless told otherwise. */
+/** A version with its bytes; default: the newest. */
 export function readVersion(store: Store, studyId: string, version?: number) {
   return store.db
     .selectFrom("versions")
@@ -238,7 +238,7 @@ export function listVersions(store: Store, studyId: string) {
     .execute();
 }
 
-/** That a study or a version was taken down: by whom, when and why. */
+/** How, when and why a study or version was taken down. */
 export interface Gone {
   standing: "withdrawn" | "removed";
   at: number;
@@ -251,7 +251,7 @@ interface Stand {
   reason: string | null;
 }
 
-/** Whether a version is gone, with its study or alone. A study without any version that stands keeps its last one. */
+/** Whether a version was taken down, alone or with its study. */
 function goneness(study: Stand, version: Stand): Gone | null {
   for (const { standing, standing_at, reason } of [study, version]) {
     if (standing !== "published") return { standing, at: standing_at ?? 0, reason: reason ?? "" };
@@ -259,7 +259,7 @@ function goneness(study: Stand, version: Stand): Gone | null {
   return null;
 }
 
-/** Whether a study, or a version of it, is gone; the current version unless told otherwise. */
+/** Whether a version of a study was taken down; default: the current version. */
 export async function goneOf(store: Store, study: StudyRow, version = study.version): Promise<Gone | null> {
   if (study.listed === 1 && version === study.version) return null;
   const row = await store.db
@@ -295,8 +295,8 @@ export interface Readable {
 }
 
 /**
- * What a token may read under an id: a published study, a draft that this very token created, or the version that a
- * draft became. Another token's draft and an unknown id take the same look-ups and give the same nothing.
+ * What a token may read under an id: a published study, a draft created with this token, or the version published from a
+ * draft. Another token's draft and an unknown id are indistinguishable, including by timing.
  */
 export async function readForToken(store: Store, id: string, tokenId: string): Promise<Readable | undefined> {
   const study = await readPublished(store, (query) =>
@@ -321,7 +321,7 @@ export async function readForToken(store: Store, id: string, tokenId: string): P
   return { ...draft, visibility: "private_draft", version: 0, published_at: null, gone: null };
 }
 
-/** One version of a study, whether it stands or not. */
+/** One version of a study, even if it was taken down. */
 export function readStudyVersion(store: Store, id: string, version: number): Promise<Readable | undefined> {
   return readPublished(store, (query) =>
     query.where("studies.id", "=", id).where("versions.version", "=", version),

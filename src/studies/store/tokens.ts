@@ -25,7 +25,7 @@ export function newToken(): string {
   return rest + checksum(rest);
 }
 
-/** Whether a text has the form of a token, checksum included. Most typos end here, before the database. */
+/** Whether a text has the format of a token, including its checksum; catches typos without a database query. */
 export function isTokenShaped(text: string): boolean {
   return tokenPattern.test(text) && checksum(text.slice(0, -6)) === text.slice(-6);
 }
@@ -41,9 +41,9 @@ export interface TokenRequest {
 }
 
 /**
- * Creates a token; its text leaves here once, the database keeps a hash. Null where 10 are active already, or where
- * the account is not approved.
- * @param options.approved whether it has to be: the website says yes, and nothing comes between question and token
+ * Creates a token; its text is returned only here, and the database stores a hash. Null if 10 are already active or the
+ * account is not approved.
+ * @param options.approved whether to require approval, checked in the same transaction
  */
 export function createToken(
   store: Store,
@@ -83,10 +83,10 @@ export function createToken(
   });
 }
 
-/** Tokens that are listed; those that were revoked or have expired stay. */
+/** Most tokens listed, including revoked and expired ones. */
 const mostTokens = 200;
 
-/** An account's tokens: active ones first, so that none of them is ever beyond the end; then the newest. */
+/** An account's tokens: active ones first, so that none is ever cut off, then the newest. */
 export async function listTokens(store: Store, accountId: string) {
   const now = await readNow(store, store.db);
   const all = store.db
@@ -119,7 +119,7 @@ export async function listTokens(store: Store, accountId: string) {
 
 export type TokenView = Awaited<ReturnType<typeof listTokens>>[number];
 
-/** Revokes a token of an account, for every request from now on. Whether there was one to revoke. */
+/** Revokes a token of an account, effective with the next request. Returns whether it was active. */
 export function revokeToken(store: Store, accountId: string, id: string): Promise<boolean> {
   return withAccount(store, accountId, async (trx, now) => {
     const token = trx.updateTable("tokens").set({ revoked_at: now }).where("id", "=", id);

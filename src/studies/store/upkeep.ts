@@ -5,8 +5,8 @@ import { readNow, type Store } from "./store.js";
 
 const dayMs = 86_400_000;
 
-/** How long rows are kept from the time that a column holds. */
-const kept = [
+/** Retention in milliseconds, counted from a column. */
+const retention = [
   ["sessions", "expires_at", 0],
   ["sign_ins", "created_at", 600_000],
   ["replays", "created_at", studyLimits.idempotency_ms],
@@ -17,10 +17,10 @@ const kept = [
   ["notifications", "at", studyLimits.notification_days * dayMs],
 ] as const;
 
-/** Deletes what has had its time: ended sessions, sign-ins that came back, old replays, limits, activity, audit and notifications. */
+/** Deletes rows past their retention. */
 export async function cleanUp(store: Store): Promise<void> {
   const now = await readNow(store, store.db);
-  for (const [table, column, ms] of kept) {
+  for (const [table, column, ms] of retention) {
     const old = sql`delete from ${sql.table(table)} where ${sql.ref(column)} <= cast(${now - ms} as bigint)`;
     await old.execute(store.db);
   }

@@ -2,9 +2,9 @@ import { type RawBuilder, sql } from "kysely";
 import type { Dialect } from "./dialect.js";
 
 /**
- * Exact sliding windows: a column holds the times of what was let through, as a JSON array in order. One UPDATE
- * drops what has left the window and adds now, provided that fewer than `most` remain; the row's lock makes it
- * exact among connections and processes, and the database's clock among machines.
+ * Exact sliding windows: a column holds the times of admitted actions, as a sorted JSON array. One UPDATE drops expired
+ * entries and adds the current time if fewer than `most` remain; the row lock makes it exact across connections and
+ * processes, and the database's clock across machines.
  */
 export interface Window {
   column: string;
@@ -13,8 +13,8 @@ export interface Window {
 }
 
 /**
- * Times that are further ahead were written by a clock that has been put back since. They count for nothing: they would
- * keep everybody out until the clock is there again. Anything nearer is counted.
+ * Entries further in the future were written before the clock was set back. They are ignored, since they would block
+ * everyone until the clock catches up.
  */
 export const clockToleranceMs = 60_000;
 
@@ -25,7 +25,7 @@ function inside(dialect: Dialect, { lengthMs }: Window): RawBuilder<boolean> {
     and ${value} <= ${dialect.now} + cast(${clockToleranceMs} as bigint)`;
 }
 
-/** The column's next value. */
+/** The column's value after admission. */
 export function admitted(dialect: Dialect, window: Window): RawBuilder<string> {
   const value = sql.ref("value");
   return dialect.collect(
@@ -40,11 +40,11 @@ export function hasRoom(dialect: Dialect, window: Window): RawBuilder<boolean> {
     where ${inside(dialect, window)}) < ${window.most}`;
 }
 
-/** What a window tells its client. */
+/** A window's state, for rate limit headers. */
 export interface WindowState {
   limit: number;
   remaining: number;
-  /** Whole seconds until the oldest entry leaves; waiting them suffices. 0 where the window is empty. */
+  /** Seconds until the oldest entry expires, rounded up; 0 if the window is empty. */
   resetSeconds: number;
 }
 
@@ -56,7 +56,7 @@ export function windowState(window: Window, recent: string, now: number): Window
   return {
     limit: window.most,
     remaining: Math.max(0, window.most - times.length),
-    // An entry leaves at oldest + length exactly; the answer needs a moment, so rounding up always suffices.
+    // Rounding up is always enough, since the entry expires exactly at oldest + length.
     resetSeconds: oldest === null ? 0 : Math.max(1, Math.ceil((oldest + window.lengthMs - now) / 1000)),
   };
 }

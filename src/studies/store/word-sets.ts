@@ -8,26 +8,26 @@ import { ReadAhead } from "./read-ahead.js";
 import type { Database } from "./schema.js";
 import { indexed, listedPackages } from "./search-entry.js";
 
-/** Up to so many matches are ranked in memory, after one query; words that more studies have are common. */
+/** Up to this many matches are ranked in memory after one query; words in more studies are common. */
 export const fewMatches = 500;
 
-/** Bytes of sets that are kept: at 100,000 studies, where one has 13,300, some 3,600 sets. */
+/** Memory for cached sets: at 100,000 studies (13,300 bytes per set) about 3,600 sets. */
 const mostBytes = 48_000_000;
 
-/** Studies that come between two searches and whose words are read for the sets that are kept. */
+/** Up to this many new studies are added to the cached sets; with more, the sets are discarded. */
 const mostCome = 20;
 
-/** Commonest words whose sets are read before anybody asks for them. */
+/** Number of most common words whose sets are read in advance. */
 const mostAhead = 100;
 
 export interface RankedPage {
   /** Publication times: by tier, then newest first. */
   keys: number[];
-  /** How many studies match. */
+  /** Number of matching studies. */
   total: number;
 }
 
-/** What a set is of: studies that have a word, or one that begins so, in a tier or a better one; or that filters let through. */
+/** The definition of a set: studies with a word (or prefix) in a tier or a better one, or studies that match filters. */
 type Wanted = WantedWord | WantedFilter;
 
 interface WantedWord {
@@ -41,7 +41,7 @@ interface WantedFilter {
   key: string;
 }
 
-/** Which of the matches are wanted, and in which order. */
+/** Filters and order of the matches. */
 export interface Narrowed {
   filters: Filters;
   /** Best match first, newest first, or in the order of these publication times. */
@@ -51,22 +51,21 @@ export interface Narrowed {
 const everything: Narrowed = { filters: {}, order: "best" };
 
 /**
- * Searches for words that many studies have. Which studies have a word is read from the full-text index once and kept
- * as a set of bits; several words are looked for together by intersecting their sets, where the database would read
- * their long lists again for every pair.
+ * Searches for common words. The studies with a word are read from the full-text index once and cached as a bit set;
+ * several words are found by intersecting their sets, where the database would read long lists for every pair.
  *
- * Sets stay through publications and takings down. A publication time names one version of one study, so its words
- * never change: what goes is masked out, and what comes is added to the sets of its words.
+ * Sets survive publications and removals. A publication time identifies one version of one study, so its words never
+ * change: unlisted studies are masked out, and new ones are added to the sets of their words.
  */
 export class WordSets {
   readonly #db: Kysely<Database>;
   readonly #search: Search;
   readonly #ahead: ReadAhead;
   #places: Places | undefined;
-  /** Of those places. */
+  /** Columns for `#places`. */
   #columns: FacetColumns | undefined;
   #advancing: Promise<void> | undefined;
-  /** By key, the longest unused first. All are true at the publication of `#places`. */
+  /** By key, least recently used first. All are valid for `#places`. */
   readonly #sets = new Map<string, { wanted: Wanted; set: PlaceSet }>();
   readonly #reading = new Map<string, Promise<PlaceSet>>();
 
@@ -84,25 +83,25 @@ export class WordSets {
     });
   }
 
-  /** Reads the sets of the commonest words, in the background, now and whenever sets had to be made anew. */
+  /** Reads the sets of the most common words in the background, now and whenever sets were discarded. */
   readAhead(): Promise<void> {
     return this.#ahead.start();
   }
 
-  /** Ends what goes on in the background. Idempotent. */
+  /** Stops background work. Idempotent. */
   close(): Promise<void> {
     return this.#ahead.close();
   }
 
-  /** Whether all these words are known to be common. */
+  /** Whether all words are known to be common. */
   has(words: string[]): boolean {
     return wantedOf(words, "body").every((wanted) => this.#sets.has(keyOf(wanted)));
   }
 
   /**
-   * A page of matches and how many there are.
-   * @param publication number of the newest publication, read before this is asked: no older state is told of
-   * @param words of which the last may be a beginning
+   * A page of matches and their total.
+   * @param publication the current publication number; older states are not used
+   * @param words the last one may be a prefix
    */
   async find(
     publication: number,
@@ -113,15 +112,15 @@ export class WordSets {
     for (;;) {
       const places = await this.#advance(publication);
       const found = await this.#findAmong(places, words, page, narrowed);
-      // Places that were given anew meanwhile are not those that the first sets were of.
+      // If places were reassigned meanwhile, the first sets are invalid.
       if (places === this.#places) return found;
     }
   }
 
   /**
-   * How many of the matches each value of each filter would leave.
-   * @param few times of the matches where they are known already; null where the words are to be looked for
-   * @param author account id that the filter's handle names
+   * For each filter, how many matches each value would leave.
+   * @param few times of the matches if already known; null to search for the words
+   * @param author account id of the filter's handle
    */
   async facets(
     publication: number,
@@ -150,10 +149,10 @@ export class WordSets {
     { filters, order }: Narrowed,
   ): Promise<RankedPage> {
     const key = filterKey(filters);
-    const kept = key === "" ? [] : [await this.#set({ filters, key: `filter ${key}` })];
+    const filterSets = key === "" ? [] : [await this.#set({ filters, key: `filter ${key}` })];
     const within = async (tier: Tier) => [
       ...(await Promise.all(wantedOf(words, tier).map((wanted) => this.#set(wanted)))),
-      ...kept,
+      ...filterSets,
     ];
     if (order === "newest" || order instanceof Float64Array) {
       const sets = await within("body");
@@ -179,11 +178,11 @@ export class WordSets {
 
   async #set(wanted: Wanted): Promise<PlaceSet> {
     const key = keyOf(wanted);
-    const kept = this.#sets.get(key);
-    if (kept !== undefined) {
+    const cached = this.#sets.get(key);
+    if (cached !== undefined) {
       this.#sets.delete(key);
-      this.#sets.set(key, kept);
-      return kept.set;
+      this.#sets.set(key, cached);
+      return cached.set;
     }
     let reading = this.#reading.get(key);
     if (reading === undefined) {
@@ -207,7 +206,7 @@ export class WordSets {
         this.#forget(places);
         return set;
       }
-      // Publications come faster than sets are read: good for those who ask now, and not kept.
+      // Publications are faster than reading sets: use the set now, but do not cache it.
       if (tries >= 3) return set;
     }
   }
@@ -217,7 +216,7 @@ export class WordSets {
     if (this.#sets.size > most) this.#sets.delete(this.#sets.keys().next().value as string);
   }
 
-  /** The places, brought forward to a publication or a later one. */
+  /** The places at the given publication or a later one. */
   async #advance(publication: number): Promise<Places> {
     while (this.#places === undefined || this.#places.publication < publication) {
       this.#advancing ??= this.#step().finally(() => {
@@ -242,7 +241,7 @@ export class WordSets {
     }
     places.advance(now);
     for (const [key, { wanted, set }] of this.#sets) {
-      // Whether a study was reproduced changes while it stays where it is; such sets are read again.
+      // Filter results can change for existing studies, such as being reproduced; read those sets again.
       if ("filters" in wanted) {
         this.#sets.delete(key);
         continue;
@@ -251,7 +250,7 @@ export class WordSets {
     }
   }
 
-  /** What studies that have come have; null where they are many, or one has gone again. */
+  /** Search entries of new studies; null if there are too many, or one is already unlisted again. */
   async #entries(came: number[]) {
     if (came.length === 0) return [];
     if (came.length > mostCome) return null;
@@ -267,7 +266,7 @@ export class WordSets {
   }
 }
 
-/** Whether a study has a word, or one that begins so. */
+/** Whether a study has a word, or a word with that prefix. */
 function lookup(entry: SearchEntry): (wanted: WantedWord) => boolean {
   const sorted = {
     title: [...entry.title].sort(),

@@ -6,12 +6,12 @@ import {
   type StudyPackage,
 } from "../../contracts/studies/index.js";
 
-/** Studies that one can say that it reproduces. */
+/** Most studies that one study can claim to reproduce. */
 const mostReproduced = 10;
 
 let validator: Compiled | undefined;
 
-/** Which published studies a package says that it repeats: each once, the first word counts. Blocks that are not valid are text. */
+/** The studies that a package claims to reproduce, each once (the first claim counts). Invalid blocks are ignored. */
 export function reproductionsIn(study: StudyPackage): ReproductionBlock[] {
   validator ??= compile(ReproductionBlock);
   const found = new Map<string, ReproductionBlock>();

@@ -13,8 +13,8 @@ import { isBlank } from "./blank.js";
 let compiled: Compiled | undefined;
 
 /**
- * Checks a parsed body against the StudyPackage schema and the rules beyond it.
- * @throws ApiError that names the first fault, its limit and the actual value
+ * Validates a parsed body against the StudyPackage schema and additional rules.
+ * @throws ApiError for the first fault, with its limit and the actual value
  */
 export function checkPackage(value: unknown): StudyPackage {
   compiled ??= compile(StudyPackage);
@@ -44,7 +44,7 @@ function checkTree(entries: StudyPackage["entries"]): void {
     if (parent === undefined || parent === null) return -1;
     const place = places.get(parent.toLowerCase());
     if (place === undefined) {
-      throw new ApiError("unknown_parent", `Entry ${index} names a parent that is not among the entries.`, {
+      throw new ApiError("unknown_parent", `The parent of entry ${index} does not exist.`, {
         field: `/entries/${index}/parent`,
       });
     }
@@ -71,23 +71,23 @@ const known = new Set(
 const longestArray = Math.max(studyLimits.entries, studyLimits.omissions, studyLimits.context_messages);
 
 /**
- * As much of a value as shows its first fault: a list that is too long stays too long, a property that is unknown stays.
- * Half a million faults would take seconds to list.
+ * Shortens a value but keeps its first fault: long lists stay too long, and one unknown property stays. Listing half a
+ * million faults would take seconds.
  */
 function shortened(value: unknown): unknown {
   if (Array.isArray(value)) return value.slice(0, longestArray + 1).map(shortened);
   if (typeof value !== "object" || value === null) return value;
   let unknown = 0;
-  const kept = Object.entries(value).filter(([name]) => {
+  const first = Object.entries(value).filter(([name]) => {
     if (known.has(name)) return true;
     unknown += 1;
     return unknown === 1;
   });
-  return Object.fromEntries(kept.map(([name, item]) => [name, shortened(item)]));
+  return Object.fromEntries(first.map(([name, item]) => [name, shortened(item)]));
 }
 
-// Told first: what is absent, what should not be there ("boolean": its schema is false), then wrong values in the order
-// of the schema. The list of failures may end early, so only what says enough by itself is taken from it.
+// Report missing properties first, then unknown ones ("boolean": their schema is false), then wrong values in the order of
+// the schema. The list of failures may be truncated, so skip those that depend on others.
 const urgency = ["required", "boolean"];
 
 function describe(root: unknown, failures: Failure[]): ApiError {
@@ -95,8 +95,10 @@ function describe(root: unknown, failures: Failure[]): ApiError {
     const place = urgency.indexOf(keyword);
     return place === -1 ? urgency.length : place;
   };
-  const told = failures.filter(({ keyword }) => keyword !== "additionalProperties" && keyword !== "anyOf");
-  const failure = told.reduce((best, next) => (rank(next) < rank(best) ? next : best));
+  const candidates = failures.filter(
+    ({ keyword }) => keyword !== "additionalProperties" && keyword !== "anyOf",
+  );
+  const failure = candidates.reduce((best, next) => (rank(next) < rank(best) ? next : best));
   const { keyword, params, instancePath } = failure;
   const actual = at(root, instancePath);
   const pointer = (name: unknown) =>
@@ -104,11 +106,11 @@ function describe(root: unknown, failures: Failure[]): ApiError {
   const where = instancePath === "" ? "The body" : instancePath;
   if (keyword === "required") {
     const name = (params.requiredProperties as string[])[0];
-    return new ApiError("missing_property", `${where} lacks ${name}.`, { field: pointer(name) });
+    return new ApiError("missing_property", `${where} lacks the property ${name}.`, { field: pointer(name) });
   }
   if (keyword === "boolean") {
     const owner = instancePath.slice(0, instancePath.lastIndexOf("/")) || "The body";
-    return new ApiError("unknown_property", `${owner} has a property that the contract does not know.`, {
+    return new ApiError("unknown_property", `${owner} has an unknown property.`, {
       field: instancePath,
     });
   }
@@ -128,21 +130,21 @@ function sentence(keyword: string, params: Record<string, unknown>, actual: unkn
     case "const":
       return `must be ${JSON.stringify(params.allowedValue)}`;
     case "minLength":
-      return limit === 1 ? "must not be empty" : `must have at least ${limit} characters; it has ${size}`;
+      return limit === 1 ? "must not be empty" : `must have at least ${limit} characters, got ${size}`;
     case "maxLength":
-      return `may have at most ${limit} characters; it has ${size}`;
+      return `must have at most ${limit} characters, got ${size}`;
     case "minItems":
-      return `must have at least ${limit} ${limit === 1 ? "item" : "items"}; it has ${size}`;
+      return `must have at least ${limit} ${limit === 1 ? "item" : "items"}, got ${size}`;
     case "maxItems":
-      return `may have at most ${limit} items; it has ${size}`;
+      return `must have at most ${limit} items, got ${size}`;
     case "pattern":
       return "must be a UUID of version 1 to 8, all zeros or all f";
     case "minimum":
     case "maximum":
     case "exclusiveMinimum":
-      return `must be ${String(params.comparison)} ${limit}; it is ${String(actual)}`;
+      return `must be ${String(params.comparison)} ${limit}, got ${String(actual)}`;
     default:
-      return `does not satisfy ${keyword}`;
+      return `violates ${keyword}`;
   }
 }
 

@@ -1,8 +1,8 @@
 import { hiddenCharacters, type StudyPackage } from "../../contracts/studies/index.js";
 
-/** What a reference to one version of a study needs. */
+/** Data for citing one version of a study. */
 export interface Citable {
-  /** Permanent address of the version. */
+  /** Permalink of the version. */
   address: string;
   id: string;
   version: number;
@@ -13,7 +13,7 @@ export interface Citable {
   sha256: string;
 }
 
-/** On one line, nothing hidden: programs read these files line by line. */
+/** One line without hidden characters, since these formats are line-based. */
 function plain(text: string): string {
   return text.replace(/\s+/g, " ").replace(hiddenCharacters, "").trim();
 }
@@ -29,7 +29,7 @@ const commands: Record<string, string> = {
   "^": "\\textasciicircum{}",
 };
 
-/** A text in BibTeX, whose braces keep capitals and commas as they are. */
+/** A text escaped for BibTeX. */
 function tex(text: string): string {
   return plain(text).replace(/[\\{}$&#%_~^]/g, (character) => commands[character] ?? `\\${character}`);
 }
@@ -73,7 +73,7 @@ identifiers:
 `;
 }
 
-/** RIS, as reference managers read it: CRLF between lines, two blanks after a tag. */
+/** RIS: CRLF line ends, two spaces after each tag. */
 export function ris(study: Citable): string {
   const [year, month, day] = dayOf(study);
   const lines = [

@@ -1,13 +1,13 @@
 import type { StudyPackage } from "../../contracts/studies/index.js";
 
 export interface Difference {
-  /** Where, in the terms of the newer package; entries are named by their id. */
+  /** JSON pointer, but with entries identified by their id. */
   place: string;
   before: string | null;
   after: string | null;
 }
 
-/** What changed from one version of a study to the next, entry by entry and field by field. */
+/** Differences between two versions of a study, by entry and field. */
 export function differences(before: StudyPackage, after: StudyPackage): Difference[] {
   const found: Difference[] = [];
   const { entries: oldEntries, ...oldFields } = before;
@@ -21,14 +21,14 @@ export function differences(before: StudyPackage, after: StudyPackage): Differen
   for (const entry of oldEntries) {
     if (!newIds.has(entry.id.toLowerCase())) compare(`/entries/${entry.id}`, entry, undefined, found);
   }
-  const kept = (list: StudyPackage["entries"], ids: (id: string) => boolean) =>
+  const common = (list: StudyPackage["entries"], ids: (id: string) => boolean) =>
     list.map(({ id }) => id.toLowerCase()).filter(ids);
   const [oldOrder, newOrder] = [
-    kept(oldEntries, (id) => newIds.has(id)).join(" "),
-    kept(newEntries, (id) => oldById.has(id)).join(" "),
+    common(oldEntries, (id) => newIds.has(id)).join(" "),
+    common(newEntries, (id) => oldById.has(id)).join(" "),
   ];
   if (oldOrder !== newOrder)
-    found.push({ place: "/entries", before: "entries in another order", after: null });
+    found.push({ place: "/entries", before: "the order of the entries changed", after: null });
   return found;
 }
 

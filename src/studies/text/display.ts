@@ -1,4 +1,4 @@
-/** Text for columns and summaries: what databases cannot hold is replaced by U+FFFD. */
+/** Text for the database: characters that it cannot store become U+FFFD. */
 export function displayable(text: string): string {
   return text.replace(/[\0\p{Surrogate}]/gu, "\uFFFD");
 }

@@ -21,32 +21,32 @@ const names: Record<number, string> = {
   65279: "byte order mark",
 };
 
-/** A hidden character, as often as it follows itself. */
+/** A run of the same hidden character. */
 export interface HiddenRun {
   /** Such as U+202E. */
   code: string;
-  /** Its name where it is a known one. */
+  /** Its name, or a description. */
   name: string;
   count: number;
 }
 
-// What makes one emoji of several characters is seen as that emoji.
+// Characters that join an emoji sequence are visible as part of the emoji.
 const joinsEmoji =
   /(?<=\p{Extended_Pictographic})\uFE0F|(?<=[0-9#*])\uFE0F(?=\u20E3)|(?<=\p{Extended_Pictographic}|\p{Emoji_Modifier}|\uFE0F)\u200D(?=\p{Extended_Pictographic})/u;
 
-// The same character again and again is one run: a text may hold hundreds of thousands of them.
+// Group repetitions into runs: a text may have hundreds of thousands of hidden characters.
 const runs = new RegExp(`(?!${joinsEmoji.source})(${hiddenCharacters.source})\\1*`, "gu");
 
 function runOf(text: string): HiddenRun {
   const point = text.codePointAt(0) as number;
   return {
     code: `U+${point.toString(16).toUpperCase().padStart(4, "0")}`,
-    name: names[point] ?? (point >= 0xd800 && point <= 0xdfff ? "half a pair" : "invisible"),
+    name: names[point] ?? (point >= 0xd800 && point <= 0xdfff ? "unpaired surrogate" : "invisible"),
     count: text.length / (point > 0xffff ? 2 : 1),
   };
 }
 
-/** A text as visible parts and runs of hidden characters, one after the other. */
+/** Splits a text into visible parts and runs of hidden characters. */
 export function* splitHidden(text: string): Generator<string | HiddenRun> {
   let end = 0;
   for (const match of text.matchAll(runs)) {

@@ -2,19 +2,19 @@ import type { StudyPackage } from "../../contracts/studies/index.js";
 import { firstCharacters } from "./display.js";
 import { words } from "./words.js";
 
-/** A part of a text, and whether it is a word that was looked for. */
+/** A part of a text, and whether it matches the search. */
 export interface Part {
   text: string;
   match: boolean;
 }
 
-/** Characters of a field that are looked through, and of a snippet on either side of its first match. */
+/** Characters searched per field, and characters of a snippet before and after its first match. */
 const mostRead = 20_000;
 const [before, after] = [80, 160];
-/** Longer words are cut where words are folded. */
+/** Longer words are truncated by folding. */
 const shortWord = 64;
 
-/** A text cut into what was looked for and what was not. @param wanted folded words, of which the last may be a beginning */
+/** Splits a text into matching and other parts. @param wanted folded words; the last may be a prefix */
 export function matchesIn(text: string, wanted: readonly string[]): Part[] {
   const parts: Part[] = [];
   let end = 0;
@@ -29,20 +29,20 @@ export function matchesIn(text: string, wanted: readonly string[]): Part[] {
 }
 
 function isWanted(word: string, wanted: readonly string[]): boolean {
-  // Most words have nothing to be folded but their capitals, and a page of results has thousands.
+  // Fast path: most words only need lowercasing, and a page of results has thousands.
   const plain = word.length <= shortWord && /^[a-z0-9]*$/i.test(word);
   const folded = plain ? word.toLowerCase() : words(word).join("");
   return wanted.some((one, place) => (place === wanted.length - 1 ? folded.startsWith(one) : folded === one));
 }
 
-/** Where a study has the words that its title and question lack: some text around the first; null where it has none there. */
+/** Text around the first match of words that title and question lack; null if there is none. */
 export function snippetOf(study: StudyPackage, wanted: readonly string[]): string | null {
   const shown = new Set(words(`${study.title} ${study.question}`));
   const missing = wanted.filter((one, place) =>
     place === wanted.length - 1 ? ![...shown].some((word) => word.startsWith(one)) : !shown.has(one),
   );
   if (missing.length === 0) return null;
-  // Only the last word that was typed may be a beginning.
+  // Only the last word of the query may be a prefix.
   const looked = missing.at(-1) === wanted.at(-1) ? missing : [...missing, "\0"];
   for (const field of [study.finding, study.method, study.hypothesis, study.limitations]) {
     const text = firstCharacters(field, mostRead);
@@ -55,7 +55,7 @@ export function snippetOf(study: StudyPackage, wanted: readonly string[]): strin
   return null;
 }
 
-/** Text around a place, from one space to another, on one line. */
+/** Text around a position, cut at spaces, on one line. */
 function around(text: string, at: number, length: number): string {
   const from = at <= before ? 0 : text.lastIndexOf(" ", at - before) + 1 || at;
   const to = text.indexOf(" ", at + length + after);

@@ -1,6 +1,6 @@
 /**
- * A short text without the marks of Markdown, on one line, for where there is room for words alone: lists, excerpts. What
- * begins or ends inside a mark may keep half of it.
+ * A short text without Markdown syntax, on one line, for lists and excerpts. Text cut inside a construct may keep half of
+ * it.
  */
 export function withoutMarkup(text: string): string {
   return text

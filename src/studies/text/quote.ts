@@ -1,12 +1,12 @@
 import { firstCharacters } from "./display.js";
 
-/** Of what is quoted. */
+/** Size limits of a quotation. */
 const mostCharacters = 800;
 const mostLines = 12;
 
 /**
- * A text as a quotation in Markdown that says whose it is, with room for an answer below it.
- * @param source whose words they are, and where they stand: an absolute address
+ * A Markdown quotation with its source, followed by space for a reply.
+ * @param source name and absolute URL of the source
  */
 export function quotation(text: string, source: { name: string; address: string }): string {
   const cut = firstCharacters(text.trim(), mostCharacters);
@@ -23,7 +23,7 @@ export function quotation(text: string, source: { name: string; address: string 
   ].join("\n");
 }
 
-/** A text that Markdown leaves as it is. By number, because a backslash before a bracket begins a formula. */
+/** Escapes Markdown with character references, because a backslash before a bracket starts a formula. */
 function literal(text: string): string {
   return text.replace(/\s+/g, " ").replace(/[\\`*_[\]()<>&$|~]/g, (sign) => `&#${sign.charCodeAt(0)};`);
 }

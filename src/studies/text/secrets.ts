@@ -1,7 +1,7 @@
 import { strings } from "./walk.js";
 
-// A draft may hold 100,000 characters made to slow these down. So what can repeat without end is tried once from the
-// beginning of its run (by looking behind), never again from within it.
+// A draft may hold 100,000 characters crafted to slow these down. So unbounded repetitions match only from the start of a
+// run (by lookbehind), never from within it.
 const kinds: [kind: string, pattern: RegExp][] = [
   ["token of this service", /\btpl_[0-9A-Za-z]{49}\b/g],
   ["private key", /-----BEGIN [A-Z ]*PRIVATE KEY-----/g],
@@ -22,11 +22,11 @@ const kinds: [kind: string, pattern: RegExp][] = [
 export interface LikelySecret {
   kind: string;
   pointer: string;
-  /** Its first characters; the rest is not repeated. */
+  /** Its first characters only. */
   start: string;
 }
 
-/** What in a package looks like a secret or personal, for a person to judge. At most 100. */
+/** Likely secrets and personal data in a package, at most 100, for a person to check. */
 export function findSecrets(value: unknown, at = ""): LikelySecret[] {
   const found: LikelySecret[] = [];
   for (const [pointer, text] of strings(value, at)) {

@@ -2,10 +2,10 @@ import { studyLimits } from "../../contracts/studies/index.js";
 import { ApiError } from "../api-error.js";
 
 /**
- * Reads JSON from bytes, and refuses what lenient readers let through because two readers could take it for two
- * different things: invalid UTF-8, a byte order mark, names that occur twice in an object, numbers beyond a
- * double's range. Nesting is at most 32 deep. `\u0000` and unpaired surrogate escapes are ordinary characters.
- * @throws ApiError with the code of the fault and a JSON pointer
+ * Parses JSON strictly: rejects input that parsers interpret differently, namely invalid UTF-8, byte order marks,
+ * duplicate keys and numbers outside a double's range. Nesting is limited to 32 levels. `\u0000` and unpaired surrogate
+ * escapes are allowed.
+ * @throws ApiError with a code and a JSON pointer
  */
 export function parseStrictJson(bytes: Uint8Array): unknown {
   let text: string;
@@ -27,13 +27,13 @@ export function parseStrictJson(bytes: Uint8Array): unknown {
 }
 
 interface Level {
-  /** Names met so far; null in an array. */
+  /** Names seen so far; null in an array. */
   names: Set<string> | null;
-  /** The name or index that comes next in the pointer. */
+  /** The pointer's next name or index. */
   at: string | number;
 }
 
-// The text is known to be valid JSON, so a token's first character tells what it is.
+// The text is valid JSON, so a token's first character identifies it.
 function refuseAmbiguity(text: string): void {
   const levels: Level[] = [];
   const pointer = () =>
@@ -46,9 +46,13 @@ function refuseAmbiguity(text: string): void {
       case "{":
       case "[":
         if (levels.length === studyLimits.json_depth) {
-          throw new ApiError("too_deep", `The body nests deeper than ${studyLimits.json_depth} levels.`, {
-            field: pointer(),
-          });
+          throw new ApiError(
+            "too_deep",
+            `The body is nested more than ${studyLimits.json_depth} levels deep.`,
+            {
+              field: pointer(),
+            },
+          );
         }
         levels.push(character === "{" ? { names: new Set(), at: "" } : { names: null, at: 0 });
         expectName = character === "{";
@@ -69,7 +73,7 @@ function refuseAmbiguity(text: string): void {
           level.at = name;
           if (level.names.has(name)) {
             const field = pointer();
-            throw new ApiError("duplicate_key", "A property occurs twice in the same object.", { field });
+            throw new ApiError("duplicate_key", "An object has the same property twice.", { field });
           }
           level.names.add(name);
           expectName = false;
@@ -81,7 +85,7 @@ function refuseAmbiguity(text: string): void {
         if (/[-0-9]/.test(character)) {
           const end = endOfNumber(text, index);
           if (!Number.isFinite(Number(text.slice(index, end)))) {
-            throw new ApiError("number_out_of_range", "A number is beyond the range of a double.", {
+            throw new ApiError("number_out_of_range", "A number is outside the range of a double.", {
               field: pointer(),
             });
           }

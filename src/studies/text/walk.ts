@@ -1,4 +1,4 @@
-/** Every string in a JSON value, names of properties left out, with its pointer. */
+/** Every string value in a JSON value (not property names), with its pointer. */
 export function* strings(value: unknown, pointer = ""): Generator<[pointer: string, text: string]> {
   if (typeof value === "string") {
     yield [pointer, value];

@@ -1,12 +1,12 @@
 import { displayable } from "./display.js";
 
 const longestWord = 64;
-/** Text kept for search, in bytes of its distinct words: PostgreSQL's vectors end at 1 MB. */
+/** Limit on the indexed words of a study in bytes, since PostgreSQL's vectors are limited to 1 MB. */
 const mostBytes = 400_000;
 
-/** Words of a text: case and accents folded, everything but letters and digits a separator. */
+/** Words of a text, with case and accents folded; everything except letters and digits separates words. */
 export function words(text: string): string[] {
-  // By way of upper case, so that ß is ss; a sigma is one letter wherever in the word it stands.
+  // Via upper case, so that ß becomes ss; both forms of sigma become one letter.
   const folded = displayable(text)
     .normalize("NFKD")
     .replace(/\p{M}+/gu, "")
@@ -17,7 +17,7 @@ export function words(text: string): string[] {
   return found.map((word) => (word.length > longestWord ? [...word].slice(0, longestWord).join("") : word));
 }
 
-/** The distinct words of texts, most important text first, cut off where a search vector would overflow. */
+/** The distinct words of texts, most important text first, cut before a search vector would overflow. */
 export function distinctWords(texts: string[]): string[] {
   const distinct = new Set<string>();
   let bytes = 0;

@@ -244,8 +244,8 @@ class TestLab(unittest.TestCase):
     def test_how_long_was_waited_and_what_broke_is_told(self) -> None:
         lab = Lab("http://127.0.0.1:1", 5)
         for failure, call, kind, sentence in (
-            (TimeoutError(), lab.health, TimeoutError, "said nothing for 5 s;"),
-            (TimeoutError(), lambda: lab.add_lens("l", "x"), TimeoutError, "said nothing for 3600 s;"),
+            (TimeoutError(), lab.health, TimeoutError, "No response from .* for 5 s;"),
+            (TimeoutError(), lambda: lab.add_lens("l", "x"), TimeoutError, "No response from .* for 3600 s;"),
             (http.client.IncompleteRead(b"{"), lab.health, urllib.error.URLError, r"broke \(IncompleteRead\)"),
             (ConnectionResetError(), lab.health, urllib.error.URLError, r"broke \(ConnectionResetError\)"),
         ):
@@ -280,7 +280,7 @@ class TestLab(unittest.TestCase):
 
     def test_of_a_refusal_a_mebibyte_is_read(self) -> None:
         fits = "x" * (1_048_576 - len('{"error": ""}'))
-        for said, sentence in ((fits, fits), (f"{fits}x", "/lab/v1/health was answered with status 503.")):
+        for said, sentence in ((fits, fits), (f"{fits}x", "/lab/v1/health returned status 503.")):
             body = io.BytesIO(json.dumps({"error": said}).encode())
             refused = urllib.error.HTTPError("http://127.0.0.1:1", 503, "No", Message(), body)
             with mock.patch.object(urllib.request.OpenerDirector, "open", side_effect=refused):
@@ -293,7 +293,7 @@ class TestLab(unittest.TestCase):
         self.assertEqual((repr(lab), asking(lab.health, {})[1][0][1]), ("Lab('http://127.0.0.1:1')", "/lab/v1/health"))
         for missing in JOB:
             partly = {name: value for name, value in JOB.items() if name != missing}
-            with self.assertRaisesRegex(TaplineError, "http://127.0.0.1:1 answered with something that is no job."):
+            with self.assertRaisesRegex(TaplineError, "http://127.0.0.1:1 returned something that is not a job."):
                 asking(lambda partly=partly: lab.job(ID), partly)
 
     def test_what_has_no_name_is_not_asked_for(self) -> None:
@@ -312,7 +312,7 @@ class TestLab(unittest.TestCase):
 
     def test_an_answer_that_is_no_object_is_none(self) -> None:
         for body in ([], [1], "x", 7, True, None):
-            with self.assertRaisesRegex(TaplineError, "The answer of /lab/v1/health is not an object."):
+            with self.assertRaisesRegex(TaplineError, "The response of /lab/v1/health is not a JSON object."):
                 asking(Lab("http://127.0.0.1:1").health, body)
 
     def test_a_job_s_artifacts_are_read_once_and_only_those_that_are_its_own(self) -> None:
@@ -323,10 +323,10 @@ class TestLab(unittest.TestCase):
         for _ in range(2):
             self.assertEqual(job._artifacts("probe", "probe-layer-"), {"probe-layer-3.npz": b"x"})
         self.assertEqual(read, [(ID, "probe-layer-3.npz")])
-        with self.assertRaisesRegex(TaplineError, f"Job {ID} is of operation probe, not sae."):
+        with self.assertRaisesRegex(TaplineError, f"Job {ID} is a probe job, not sae."):
             job._artifacts("sae", "")
         waiting: Job[Any] = Job({**done, "status": "running"}, lambda *_: b"")
-        with self.assertRaisesRegex(TaplineError, f"Job {ID} is running; artifacts come with its result."):
+        with self.assertRaisesRegex(TaplineError, f"Job {ID} is running; artifacts are available once it has completed."):
             waiting._artifacts("probe", "")
 
 

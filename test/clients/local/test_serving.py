@@ -45,7 +45,7 @@ class TestServingModel(unittest.TestCase):
         self.assertEqual([at["layer"] for at in both["layers"]], [2, 4])
         weight = np.full(width, 0.5, np.float32)
         self.assertEqual(self.model.put_probe("py-own", weight, 5, bias=-1.0)["layer"], 5)
-        with self.assertRaisesRegex(ValueError, "layer: needed for one array"):
+        with self.assertRaisesRegex(ValueError, "layer is required for a single array"):
             self.model.put_vector("py-own", own)
         with self.assertRaisesRegex(ValueError, "one row of finite numbers, got the shape \\(2, 3\\)"):
             self.model.put_vector("py-own", np.zeros((2, 3)), layer=1)
@@ -62,7 +62,7 @@ class TestServingModel(unittest.TestCase):
 
     def test_streaming_is_refused_before_anything_is_sent(self) -> None:
         for ask in (self.model.complete, self.model.chat):
-            with self.assertRaisesRegex(ValueError, "^stream: answers come whole here"):
+            with self.assertRaisesRegex(ValueError, "^stream is not supported here"):
                 ask("One", stream=True)
 
     @needs_numpy

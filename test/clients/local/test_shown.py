@@ -100,9 +100,9 @@ class TestWeights(unittest.TestCase):
 
     def test_what_cannot_be_read(self) -> None:
         half = {"sae-layer-3.safetensors": safetensors({}, "BF16", a=[1]), "sae-normalization-3.npz": b""}
-        with self.assertRaisesRegex(TaplineError, "Tensor a is BF16; this client reads F32."):
+        with self.assertRaisesRegex(TaplineError, "Tensor a is BF16; this client supports only F32."):
             job("sae", {}, half).autoencoders()
-        with self.assertRaisesRegex(TaplineError, "probe-layer-.npz names no layer."):
+        with self.assertRaisesRegex(TaplineError, "probe-layer-.npz does not contain a layer."):
             job("probe", {}, {"probe-layer-.npz": npz(bias=1, weight=1, mean=1, std=1)}).probes()
 
     def test_an_artifact_s_objects_are_not_made(self) -> None:
@@ -215,7 +215,7 @@ class TestFrames(unittest.TestCase):
         ):  # fmt: skip
             with self.subTest(operation):
                 self.assertEqual(self.rows(operation, result), expected)
-        with self.assertRaisesRegex(TaplineError, "A result of drift has no table."):
+        with self.assertRaisesRegex(TaplineError, "Results of drift have no table."):
             self.rows("drift", {})
 
     def test_a_row_for_each_token_and_layer(self) -> None:

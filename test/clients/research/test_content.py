@@ -59,7 +59,7 @@ class TestContent(AttackCase):
             "deep": b"[" * 200_000,
             "deep objects": b'{"a":' * 100_000,
             "a long integer": b'{"a": ' + b"9" * 100_000 + b"}",
-            "another study": study(id=ID.replace("1", "2")),
+            "different study": study(id=ID.replace("1", "2")),
             "another draft": study(id=ID.replace("1", "2"), version=0),
             "no id": b'{"package": {}}',
             "no package": study(package=None),

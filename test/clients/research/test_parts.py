@@ -103,9 +103,9 @@ class TestAddresses(unittest.TestCase):
     def test_what_is_given_empty_is_not_taken_from_the_environment(self) -> None:
         variables = {"AGENT_RESEARCH_URL": "https://env.example", "AGENT_RESEARCH_TOKEN": "tpl_env"}
         with mock.patch.dict(os.environ, variables):
-            with self.assertRaisesRegex(InvalidArgument, "There is no token"):
+            with self.assertRaisesRegex(InvalidArgument, "No token"):
                 client(token="")
-            with self.assertRaisesRegex(InvalidArgument, "There is no address"):
+            with self.assertRaisesRegex(InvalidArgument, "No address"):
                 client(base_url="")
         # A file's last line ends with a line end.
         self.assertEqual(client(token=" tpl_given\n")._token.authorization(), "Bearer tpl_given")
@@ -113,7 +113,7 @@ class TestAddresses(unittest.TestCase):
     def test_tokens_of_a_thousand_characters(self) -> None:
         self.assertEqual(Token("x" * 1000).hidden_in(f"a{'x' * 1000}b"), "a<token>b")
         self.assertEqual(Token("tpl_a").hidden_in("tpl_a, tpl_ab, a"), "<token>, <token>b, a")
-        with self.assertRaisesRegex(TypeError, "A token is not written anywhere."):
+        with self.assertRaisesRegex(TypeError, "Tokens cannot be pickled."):
             pickle.dumps(Token("tpl_a"))
         for text in ("x" * 1001, "", "a b", "a\n"):
             with self.assertRaises(InvalidArgument):
@@ -128,9 +128,9 @@ class TestReads(unittest.TestCase):
         targets = [target for _, target, _, _ in made.asked]
         self.assertEqual(targets, [f"/api/v1/studies/{ID}/versions/3", f"/api/v1/studies/{ID.upper()}"])
         for version in (0, -1, True, 1.0, "1"):
-            with self.assertRaisesRegex(InvalidArgument, "A version is a whole number from 1 on."):
+            with self.assertRaisesRegex(InvalidArgument, "version must be an integer of at least 1."):
                 client().get_study(ID, version=version)
-        with self.assertRaisesRegex(AnswerInvalid, "another version than the one asked for"):
+        with self.assertRaisesRegex(AnswerInvalid, "different version"):
             client(study(version=4)).get_study(ID, version=3)
         # An id is the same in capitals.
         self.assertEqual(client(study(version=1)).get_study(ID.upper())["id"], ID)
@@ -138,7 +138,7 @@ class TestReads(unittest.TestCase):
         other = ID.replace("1", "2")
         self.assertEqual(client(study(id=other, version=2)).get_study(ID)["id"], other)
         for version in (1, 0, None, "2"):
-            with self.assertRaisesRegex(AnswerInvalid, "another study"):
+            with self.assertRaisesRegex(AnswerInvalid, "different study"):
                 client(study(id=other, version=version)).get_study(ID)
 
     def test_what_counts_as_json_by_its_header(self) -> None:
@@ -155,12 +155,12 @@ class TestReads(unittest.TestCase):
             if taken:
                 self.assertEqual(client(given).list_studies(), page)
             else:
-                with self.assertRaisesRegex(AnswerInvalid, "not JSON by its Content-Type"):
+                with self.assertRaisesRegex(AnswerInvalid, "Content-Type is not JSON"):
                     client(given).list_studies()
 
     def test_a_checksum_is_compared_wherever_there_is_one(self) -> None:
         listed = answer(200, {"items": []}, X_Content_SHA256="0" * 64)
-        with self.assertRaisesRegex(AnswerInvalid, "do not match its X-Content-SHA256"):
+        with self.assertRaisesRegex(AnswerInvalid, "does not match its X-Content-SHA256"):
             client(listed).list_studies()
 
     def test_pauses_double_from_half_a_second_and_a_service_s_own_wait_counts(self) -> None:
@@ -305,11 +305,11 @@ class TestRefusals(unittest.TestCase):
     def test_what_is_kept_of_the_service_s_words(self) -> None:
         body = {"error": "e" * 500, "code": "a_b", "field": "f" * 501, "reason": "r" * 1001, "request_id": ID}
         error = refusal(answer(410, body), TOKEN)
-        self.assertEqual(str(error), f"{'e' * 500} The reason given: {'r' * 1000}… (410)")
+        self.assertEqual(str(error), f"{'e' * 500} Reason: {'r' * 1000}… (410)")
         self.assertEqual((error.field, error.reason), ("f" * 500 + "…", "r" * 1000 + "…"))
         self.assertEqual((error.code, error.request_id), ("a_b", ID))
         error = refusal(answer(410, {**body, "error": "e" * 501, "reason": "r" * 1000}), TOKEN)
-        self.assertEqual(str(error), f"{'e' * 500}… The reason given: {'r' * 1000} (410)")
+        self.assertEqual(str(error), f"{'e' * 500}… Reason: {'r' * 1000} (410)")
         error = refusal(answer(410, {"reason": "Of tpl_secret, \u202e."}), TOKEN)
         self.assertEqual(error.reason, "Of <token>, \\u202e.")
         # What is cut holds no half of it, either.
@@ -321,10 +321,10 @@ class TestRefusals(unittest.TestCase):
 
     def test_what_is_said_where_the_service_says_nothing(self) -> None:
         for status, sentence in (
-            (400, "The service found the request invalid. (400)"),
+            (400, "The request is invalid. (400)"),
             (401, "The token is missing, invalid, expired or revoked. (401)"),
-            (403, "The token may not do this. (403)"),
-            (404, "There is no such study for this token. (404)"),
+            (403, "The token lacks permission for this. (403)"),
+            (404, "No such study, or this token may not read it. (404)"),
             (410, "This is no longer published. (410)"),
             (418, "The service cannot answer. (418)"),
             (500, "The service cannot answer. (500)"),
@@ -402,7 +402,7 @@ class TestConnecting(unittest.TestCase):
         broken = ssl.SSLError(1, "[SSL: A_REASON] A text.")
         broken.reason = "A_REASON"
         for sent, kind, sentence in (
-            (False, TLSFailed, "https://a.example does not speak TLS as it should (A_REASON)."),
+            (False, TLSFailed, "TLS error with https://a.example (A_REASON)."),
             (True, ConnectionFailed, "The connection to https://a.example broke (SSLError)."),
         ):
             told = made._explained(broken, sent)
@@ -431,5 +431,5 @@ class TestConnecting(unittest.TestCase):
         headers["A"] = " x "
         self.assertEqual(transport._single(headers, "a"), "x")
         Message.add_header(headers, "A", "y")
-        with self.assertRaisesRegex(AnswerInvalid, "The answer has 2 headers A."):
+        with self.assertRaisesRegex(AnswerInvalid, "The response has 2 A headers."):
             transport._single(headers, "A")

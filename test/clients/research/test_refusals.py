@@ -56,7 +56,7 @@ class TestRefusals(AttackCase):
         error, _ = self.no_read(Gone, sends(answer("410 x", body)))
         self.assertEqual((error.status, error.code), (410, "withdrawn"))
         self.assertEqual(error.reason, "A name\\u202e was in it.")
-        self.assertIn("The reason given: A name", str(error))
+        self.assertIn("Reason: A name", str(error))
         error, _ = self.no_read(Gone, sends(answer("410 x", b"")))
         self.assertIsNone(error.reason)
 

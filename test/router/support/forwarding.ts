@@ -108,8 +108,8 @@ export function router(...given: Backend[]) {
         told.push(["failed", ...names([one]), epoch, sentence]);
         one.state = "aside";
       },
-      hope: async (might: (one: Backend) => boolean) => {
-        told.push(["hope", ...names(given.filter(might))]);
+      checkForRequest: async (might: (one: Backend) => boolean) => {
+        told.push(["checkForRequest", ...names(given.filter(might))]);
         return false;
       },
       refresh: async (): Promise<void> => void told.push(["refresh"]),

@@ -111,7 +111,7 @@ if (process.platform === "linux") {
   test("a file larger than the system lets a process write", async () => {
     const { code, stderr } = await tapline(["pull", "tiny/demo"], { shell: "ulimit -f 1000" }).ended;
     assert.is(code, 1);
-    assert.match(sentence(stderr), /^tapline: demo-F16\.gguf is larger than files may be in .*\.$/);
+    assert.match(sentence(stderr), /^tapline: demo-F16\.gguf exceeds the file size limit in .*\.$/);
     assert.equal(await readdir(blobs()), [`${hash}.tapline.incomplete`]);
   });
 }
@@ -131,7 +131,7 @@ test("a full disk, seen beforehand and in mid download (where a small disk can b
     assert.is(before.code, 1);
     assert.match(
       before.stderr,
-      /^tapline: demo-F16\.gguf has 4 MB, and the disk of .* has \d MB free; make room/,
+      /^tapline: demo-F16\.gguf needs 4 MB, but the disk of .* has \d MB free; free some space/,
     );
     assert.is(hub.downloads.length, 0);
     await rm(join(small, "filler"));
@@ -143,7 +143,7 @@ test("a full disk, seen beforehand and in mid download (where a small disk can b
     assert.is(code, 1);
     assert.match(
       sentence(stderr),
-      /^tapline: demo-F16\.gguf has 4 MB, and the disk of .* is full; make room/,
+      /^tapline: demo-F16\.gguf needs 4 MB, but the disk of .* is full; free some space/,
     );
   } finally {
     spawnSync("umount", ["-l", small]);
@@ -191,7 +191,7 @@ test("models lists what the headers say; rm takes one quantisation, then the res
   assert.not.ok(existsSync(join(home, "hub", "models--tiny--demo")));
   const again = await tapline(["rm", "tiny/demo"]).ended;
   assert.is(again.code, 1);
-  assert.match(again.stderr, "Nothing of tiny/demo is in the cache");
+  assert.match(again.stderr, "tiny/demo is not in the cache");
   const odd = await tapline(["rm", "nonsense"]).ended;
   assert.is(odd.code, 2);
   assert.match(odd.stderr, "neither a job's id, which has 32 hexadecimal characters, nor a model's");
@@ -203,7 +203,7 @@ if (process.platform === "linux") {
     // 262 GB of K/V cache; the limit makes sure that no system promises them.
     const shell = "ulimit -v 100000000";
     const sentence =
-      /^tapline: The model takes about \d+\.\d GB \(weights 4 MB, context .* in all; .* --force loads it all the same\.$/m;
+      /^tapline: The model needs about \d+\.\d GB \(weights 4 MB, context .* in total; .* or --force to load it anyway\.$/m;
     const refused = await tapline(words, { shell }).ended;
     assert.is(refused.code, 1);
     assert.match(refused.stderr, sentence);

@@ -141,7 +141,7 @@ test("behind a trusted proxy, plain HTTP is served only where the proxy says tha
 test("a configuration that cannot be used is told in one sentence", async () => {
   const cases: Array<[object, string]> = [
     [{ origin: "http://localhost" }, "origin must be https"],
-    [{}, "needs either tls (an own certificate) or trusted_proxies"],
+    [{}, "needs either tls (a certificate) or trusted_proxies"],
     [{ trusted_proxies: ["127.0.0.1"], orgin: 1 }, "orgin"],
     [{ tls: { certificate: "absent.pem", key: "absent.pem" } }, "absent.pem"],
     [

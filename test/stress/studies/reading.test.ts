@@ -252,8 +252,8 @@ inBrowser("without JavaScript: a private feed, one's data, and leaving", async (
   await page.goto(`${service.origin}/account`);
   await page.getByRole("link", { name: /Delete this account/ }).click();
   assert.match((await page.locator("main").textContent()) ?? "", "What stays, under “deleted account”");
-  await page.getByLabel(/Your handle/).fill("@cleo-sample");
-  await page.getByRole("button", { name: "Delete my account for good" }).click();
+  await page.getByLabel(/Type your handle/).fill("@cleo-sample");
+  await page.getByRole("button", { name: "Permanently delete my account" }).click();
   await page.getByRole("heading", { name: "Your account is deleted" }).waitFor();
   await page.getByRole("link", { name: "Sign in" }).waitFor();
   await visitor.close();

@@ -6,8 +6,8 @@ import Koa, { type Context, type Middleware } from "koa";
 import { Metrics } from "../../../src/studies/metrics.js";
 import type { Service } from "../../../src/studies/service.js";
 import { site } from "../../../src/studies/site/middleware.js";
-import { Kept } from "../../../src/studies/store/kept.js";
 import type { Store } from "../../../src/studies/store/store.js";
+import { VersionedCache } from "../../../src/studies/store/versioned-cache.js";
 
 export interface Sent {
   method?: string;
@@ -37,7 +37,7 @@ export function serviceOf(store: Store, change: Partial<Service> = {}): Service 
     ...{ store, origin: "https://studies.example.org", trustedProxies: null, disableFile: "/nowhere" },
     ...{ activity: { flush: async () => {} } as Service["activity"], providers: [] },
     ...{ metrics: new Metrics(), metricsToken: null, securityContact: null },
-    ...{ lists: new Kept(5), pages: new Kept(5), log: (line) => void lines.push(line) },
+    ...{ lists: new VersionedCache(5), pages: new VersionedCache(5), log: (line) => void lines.push(line) },
     ...{ lines, ...change },
   };
 }

@@ -39,7 +39,7 @@ export const claims: Readonly<Record<string, Claims>> = {
     assert.is(study.title, "Where the capital of France comes up");
   },
   "docs/troubleshooting.md": (shown) => {
-    assert.match(shown, "There is no model at ./there-is-none.gguf.");
+    assert.match(shown, "No model found at ./there-is-none.gguf.");
     assert.match(shown, "layers: 99 does not exist; the model has 8 blocks, 0 to 7.");
   },
   "docs/command-line.md": (_shown, clone) => {

@@ -4,14 +4,14 @@ import { hiddenCharacters } from "../../../contracts/studies/index.js";
 import { Html } from "../../../markup/html.js";
 import { mathLetters } from "./math-letters.js";
 
-/** Loaded with the first formula: a service whose studies have none does without its 5 MB. */
+/** Loaded with the first formula, since it takes 5 MB of memory. */
 let katex: { renderToString(tex: string, options: KatexOptions): string } | undefined;
 
-/** Characters of a formula that is set; longer ones stay as they were written. A formula of so many takes up to 20 ms. */
+/** Longer formulas are shown as source. A formula of this length takes up to 20 ms. */
 const longest = 1000;
 const mostMarkup = 60_000;
 
-/** Elements of MathML that set something; none of them loads, links or runs anything. */
+/** MathML elements that only typeset: none of them loads, links or runs anything. */
 const elements = new Set(
   (
     "math mrow mi mn mo mtext mspace ms mfrac msqrt mroot mstyle mpadded mphantom menclose " +
@@ -19,7 +19,7 @@ const elements = new Set(
   ).split(" "),
 );
 
-/** What sets colour or size is not among them: text that nobody sees would be one formula away. */
+/** Excludes colour and size, which could make text invisible. */
 const attributes = new Set(
   (
     "display stretchy fence separator accent accentunder lspace rspace width scriptlevel displaystyle columnalign " +
@@ -28,12 +28,12 @@ const attributes = new Set(
   ).split(" "),
 );
 
-/** U+2061 to U+2064 and U+200B: what MathML writes between a function and its argument. */
+/** Invisible operators that MathML puts between a function and its argument. */
 const joiners = /[\u200b\u2061-\u2064]/g;
 
 /**
- * A formula in TeX as MathML, which browsers set without fonts or styles of ours.
- * @returns null for what is no formula, is too long, or hides characters: it is shown as it was written
+ * A TeX formula as MathML, which browsers typeset without extra fonts or styles.
+ * @returns null if it is invalid, too long, or has hidden characters; the source is then shown
  */
 export function formula(source: string, display: boolean): Html | null {
   if (source.length > longest || isHiding(source)) return null;
@@ -62,7 +62,7 @@ function isHiding(text: string): boolean {
   return text.replace(joiners, "").search(hiddenCharacters) !== -1;
 }
 
-/** Markup of known elements and attributes, closed in order, with nothing else in it; null where it is not. */
+/** The markup with only allowed attributes; null if it has unknown elements or is not well-formed. */
 function checked(markup: string): Html | null {
   const open: { name: string; variant: string }[] = [];
   let written = "";
@@ -82,11 +82,11 @@ function checked(markup: string): Html | null {
     } else {
       const pairs = [...given.matchAll(/([a-z]+)="([^"]*)"/g)].map(([, key, value]) => [key, value] as const);
       open.push({ name, variant: pairs.find(([key]) => key === "mathvariant")?.[1] ?? "" });
-      const kept = pairs.filter(
+      const allowed = pairs.filter(
         ([key = "", value = ""]) => attributes.has(key) && /^[\w #%.+]*$/.test(value),
       );
       const upright = open.at(-1)?.variant === "normal" ? ' mathvariant="normal"' : "";
-      written += `<${name}${kept.map(([key, value]) => ` ${key}="${value}"`).join("")}${upright}>`;
+      written += `<${name}${allowed.map(([key, value]) => ` ${key}="${value}"`).join("")}${upright}>`;
     }
   }
   return end === markup.length && open.length === 0 ? new Html(written) : null;

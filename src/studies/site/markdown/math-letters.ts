@@ -1,4 +1,4 @@
-/** First capital, first small letter and first digit of an alphabet in Unicode's mathematical block; 0 where it has none. */
+/** First capital, small letter and digit of each mathematical alphabet in Unicode; 0 if it has none. */
 const alphabets: Record<string, [capital: number, small: number, digit: number]> = {
   bold: [0x1d400, 0x1d41a, 0x1d7ce],
   italic: [0x1d434, 0x1d44e, 0],
@@ -14,45 +14,25 @@ const alphabets: Record<string, [capital: number, small: number, digit: number]>
   monospace: [0x1d670, 0x1d68a, 0x1d7f6],
 };
 
-/** Letters that Unicode had before it had the block. */
-const earlier: Record<string, string> = {
-  "script B": "ℬ",
-  "script E": "ℰ",
-  "script F": "ℱ",
-  "script H": "ℋ",
-  "script I": "ℐ",
-  "script L": "ℒ",
-  "script M": "ℳ",
-  "script R": "ℛ",
-  "script e": "ℯ",
-  "script g": "ℊ",
-  "script o": "ℴ",
-  "fraktur C": "ℭ",
-  "fraktur H": "ℌ",
-  "fraktur I": "ℑ",
-  "fraktur R": "ℜ",
-  "fraktur Z": "ℨ",
-  "double-struck C": "ℂ",
-  "double-struck H": "ℍ",
-  "double-struck N": "ℕ",
-  "double-struck P": "ℙ",
-  "double-struck Q": "ℚ",
-  "double-struck R": "ℝ",
-  "double-struck Z": "ℤ",
-  "italic h": "ℎ",
+/** Letters that are encoded outside the mathematical block. */
+const earlier: Record<string, Record<string, string>> = {
+  script: { B: "ℬ", E: "ℰ", F: "ℱ", H: "ℋ", I: "ℐ", L: "ℒ", M: "ℳ", R: "ℛ", e: "ℯ", g: "ℊ", o: "ℴ" },
+  fraktur: { C: "ℭ", H: "ℌ", I: "ℑ", R: "ℜ", Z: "ℨ" },
+  "double-struck": { C: "ℂ", H: "ℍ", N: "ℕ", P: "ℙ", Q: "ℚ", R: "ℝ", Z: "ℤ" },
+  italic: { h: "ℎ" },
 };
 
 /**
- * Text of a MathML element in the alphabet that its `mathvariant` names. Browsers know the attribute no longer (MathML
- * Core, 2.1.6): the letters themselves say it.
+ * Text in the alphabet that `mathvariant` names, as Unicode letters: browsers no longer support the attribute (MathML
+ * Core, 2.1.6).
  */
 export function mathLetters(text: string, variant: string): string {
   const alphabet = alphabets[variant];
   if (alphabet === undefined) return text;
-  // What is escaped has letters that are none.
+  // Skip character references such as &amp;.
   return text.replace(/&[a-z]+;|[A-Za-z0-9]/g, (letter) => {
     if (letter.length > 1) return letter;
-    const known = earlier[`${variant} ${letter}`];
+    const known = earlier[variant]?.[letter];
     if (known !== undefined) return known;
     const [from, start] = /[A-Z]/.test(letter)
       ? [65, alphabet[0]]

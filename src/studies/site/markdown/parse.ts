@@ -3,31 +3,31 @@ import type { Pace } from "../pace.js";
 
 export type { Token };
 
-/** Deeper than this nothing is read as Markdown: the parser would leave it out. */
+/** Deeper texts are not parsed as Markdown, since the parser drops what exceeds its limit. */
 const deepest = 40;
-/** Blocks of a text, and their ends, each a part of the page. */
+/** Most block tokens of a text. */
 const mostTokens = 20_000;
-/** A paragraph with more characters is shown as it was written. */
+/** Longer paragraphs are shown as source. */
 export const longestParagraph = 20_000;
-/** A piece of a text that is read in one go. */
+/** Target and maximum length of a piece that is parsed at a time. */
 const pieceLength = 8_000;
 const longestPiece = 30_000;
 
-// As CommonMark has it, with tables and strikethrough, and formulas. No HTML, and no guesses at what is a link: as it comes.
+// CommonMark with tables, strikethrough and formulas. HTML and automatic links are off by default.
 const markdown = new MarkdownIt();
 markdown.options.maxNesting = deepest;
-// What stands between blocks is read afterwards, in slices; see `parsed`.
+// Inline content is parsed afterwards, in slices; see `parsed`.
 markdown.core.ruler.disable(["inline", "linkify", "replacements", "smartquotes", "text_join"]);
 markdown.inline.ruler.before("escape", "formula", inlineFormula);
 markdown.block.ruler.before("fence", "formula", blockFormula, {
   alt: ["paragraph", "reference", "blockquote", "list"],
 });
-// Every destination is looked at where links are written.
+// Links are validated when they are rendered.
 markdown.validateLink = () => true;
 
 /**
- * Reads a text as Markdown, in slices.
- * @returns null for what the parser would leave out of (too deep) or what would make too many parts
+ * Parses Markdown in slices.
+ * @returns null if the text nests too deeply or has too many blocks
  */
 export async function parsed(text: string, pace: Pace): Promise<Token[] | null> {
   const env = {};
@@ -48,8 +48,8 @@ export async function parsed(text: string, pace: Pace): Promise<Token[] | null> 
 }
 
 /**
- * A long text in pieces that are read one after the other: cut where a blank line ends one block and an ordinary line
- * begins the next. Where there is no such place for very long, a list or quotation is cut and goes on as another one.
+ * Splits a long text into pieces, at a blank line followed by an ordinary line. If there is none for long, a list or
+ * quotation is split in two.
  */
 export function piecesOf(text: string): string[] {
   if (text.length <= pieceLength) return [text];
@@ -61,7 +61,7 @@ export function piecesOf(text: string): string[] {
   for (const line of text.split("\n")) {
     const length = at - start;
     const plain = blank && /^[^\s\d>*+-]/.test(line);
-    // What only looks like the beginning of a formula holds no text together.
+    // An unclosed `$$` must not hold the text together.
     const open = fence === "" || (fence === "$$" && length >= pieceLength);
     if (open && ((length >= pieceLength && (plain || fence === "$$")) || length >= longestPiece)) {
       pieces.push(text.slice(start, at));
@@ -86,8 +86,8 @@ function isClosedFormula(line: string): boolean {
 const [dollar, backslash, paren, bracket] = [36, 92, 40, 91];
 
 /**
- * `$a$`, `\(a\)`, `\[a\]` and `$$a$$` in a line. A dollar opens where no space follows it, and closes where none is before
- * it and no digit follows, so that prices stay prices.
+ * `$a$`, `\(a\)`, `\[a\]` and `$$a$$` inline. An opening dollar has no space after it; a closing one has no space before it
+ * and no digit after it, so that prices stay text.
  */
 function inlineFormula(state: StateInline, silent: boolean): boolean {
   const { src, pos, posMax } = state;
@@ -104,7 +104,7 @@ function inlineFormula(state: StateInline, silent: boolean): boolean {
   } else return false;
   const begin = pos + open.length;
   if (open === "$" && /\s/.test(src[begin] ?? " ")) return false;
-  // Each kind of closing mark is looked for once: where there is none from here on, there is none later.
+  // Remember missing closing marks: if there is none from here on, there is none later.
   const none = formulaEnds(state);
   if (none.has(close)) return false;
   let end = begin;
@@ -115,7 +115,7 @@ function inlineFormula(state: StateInline, silent: boolean): boolean {
     const escaped = src[end - 1] === "\\" && open.startsWith("$");
     const wrong = open === "$" && (/\s/.test(src[end - 1] ?? " ") || /\d/.test(src[end + 1] ?? ""));
     if (!escaped && !wrong && end > begin) break;
-    // A price, or a dollar that is meant as one: what follows may still close.
+    // A price or an escaped dollar; a later one may close the formula.
     end += close.length;
   }
   const content = src.slice(begin, end);
@@ -141,7 +141,7 @@ function formulaEnds(state: StateInline): Set<string> {
 
 const mostFormulaLines = 50;
 
-/** Lines from one that begins with `$$` to one that ends so. */
+/** Lines from one that begins with `$$` to one that ends with `$$`. */
 function blockFormula(state: StateBlock, startLine: number, endLine: number, silent: boolean): boolean {
   const textOf = (line: number) =>
     state.src.slice((state.bMarks[line] ?? 0) + (state.tShift[line] ?? 0), state.eMarks[line]);
@@ -157,7 +157,7 @@ function blockFormula(state: StateBlock, startLine: number, endLine: number, sil
       line += 1;
       if (line >= endLine || (state.sCount[line] ?? 0) < state.blkIndent) return false;
       const text = textOf(line).trimEnd();
-      // A formula has no blank lines, nor very many: that its end is missing shows soon.
+      // Formulas have no blank lines and few lines, so a missing end is detected early.
       if (text === "" || lines.length === mostFormulaLines) return false;
       if (text.endsWith("$$")) {
         lines.push(text.slice(0, -2));

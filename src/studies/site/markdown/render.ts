@@ -5,24 +5,24 @@ import type { Shown } from "../reveal.js";
 import { formula } from "./formula.js";
 import { longestParagraph, parsed, type Token } from "./parse.js";
 
-/** Characters of formulas that are set on one page; the others stay as they were written. */
+/** Characters of formulas typeset per page; further formulas are shown as source. */
 const mostFormulas = 20_000;
-/** What a formula takes beside its characters, as so many of them. */
+/** Fixed cost of a formula, in characters. */
 const formulaCost = 40;
 
-/** What a fenced block becomes that says by its label that it is more than code; null leaves it text. */
+/** Renders a fenced block with a special label; null shows it as code. */
 export type Fence = (label: string, text: string, shown: Shown, pace: Pace) => Promise<Html | null>;
 
 export interface MarkdownOptions {
-  /** Shows characters that hide. */
+  /** Makes hidden characters visible. */
   shown: Shown;
   pace: Pace;
   fence?: Fence;
-  /** Receives each heading, and gives it a name on the page. */
+  /** Called with each heading; returns its id on the page. */
   heading?: (text: string) => string | null;
 }
 
-/** Texts of one page as Markdown. Everything that is written goes through `html` and `shown`; there is no HTML in it. */
+/** Renders the Markdown texts of one page. All output goes through `html` and `shown`; raw HTML is never passed on. */
 export class Markdown {
   readonly #options: MarkdownOptions;
   #formulas = 0;
@@ -31,9 +31,7 @@ export class Markdown {
     this.#options = options;
   }
 
-  /**
-   * @param heading level of the heading that the text stands under
-   */
+  /** @param heading level of the heading above the text */
   async of(text: string, heading: number): Promise<Html> {
     const { shown, pace, fence } = this.#options;
     const tokens = await parsed(text, pace);
@@ -79,12 +77,12 @@ export class Markdown {
     }
   }
 
-  /** What a paragraph, heading or cell holds. */
+  /** Inline content of a paragraph, heading or cell. */
   async #line(token: Token): Promise<Html> {
     const { shown, pace } = this.#options;
     if (token.content.length > longestParagraph || token.children === null) return shown(token.content);
     const parts: Html[] = [];
-    /** Links that are open, and whether each is one here. */
+    /** Open links, and whether each was rendered as a link. */
     const links: boolean[] = [];
     for (const child of token.children) {
       switch (child.type) {
@@ -130,13 +128,13 @@ export class Markdown {
     const { display, source } = meta as { display: boolean; source: string };
     this.#formulas += content.length + formulaCost;
     const set = this.#formulas > mostFormulas ? null : formula(content, display);
-    // A box of its own, which scrolls where the line is narrower; a displayed one has its block's.
+    // Inline formulas need a scrolling box; displayed ones have their block's.
     if (set !== null && !display) return html`<span class="tex-line">${set}</span>`;
     return set ?? html`<code class="tex" dir="ltr">${this.#options.shown(source)}</code>`;
   }
 }
 
-/** A text as it was written, line ends and all. */
+/** A text as source, with its line breaks. */
 export function asWritten(text: string, shown: Shown): Html {
   return html`<div class="text" dir="auto">${shown(text)}</div>`;
 }
@@ -175,16 +173,16 @@ const inlineTags: Record<string, Html> = {
   s_close: html`</del>`,
 };
 
-/** Cells, whose alignment is a class: the site's policy has no inline styles. */
+/** Table cells. Alignment is a class, since the site's policy forbids inline styles. */
 function aligned(token: Token): Html {
   const side = /text-align:(right|center)/.exec(String(token.attrGet("style") ?? ""))?.[1];
   const named = side === undefined ? null : html` class="${side}"`;
   if (token.type === "th_open") return html`<th scope="col"${named} dir="auto">`;
   if (token.type === "td_open") return html`<td${named} dir="auto">`;
-  throw new Error(`Markdown has a token of another kind: ${token.type}`);
+  throw new Error(`Unexpected Markdown token: ${token.type}`);
 }
 
-/** Headings stand below the page's own, and none skips a level. */
+/** Nests headings below the page's own, without skipping a level. */
 class HeadingLevels {
   readonly #above: number;
   #last: number;
@@ -195,7 +193,7 @@ class HeadingLevels {
     this.#last = above;
   }
 
-  /** @param inside what the heading says */
+  /** @param inside the heading's content */
   open(token: Token, name: MarkdownOptions["heading"], inside: Token | undefined): Html {
     const wanted = this.#above + Number(token.tag.slice(1));
     const level = Math.min(6, wanted, this.#last + 1);
@@ -210,12 +208,12 @@ class HeadingLevels {
   }
 }
 
-/** What a line says, without its markup. */
+/** Plain text of a line. */
 function wordsOf(line: Token | undefined): string {
-  const said = line?.children?.map(({ type, content, meta }) =>
+  const parts = line?.children?.map(({ type, content, meta }) =>
     type === "formula" ? (meta as { source: string }).source : type === "softbreak" ? " " : content,
   );
-  return said?.join("") ?? line?.content ?? "";
+  return parts?.join("") ?? line?.content ?? "";
 }
 
 const opening: Record<number, Html> = {
@@ -226,7 +224,7 @@ const opening: Record<number, Html> = {
 };
 const closing: Record<number, Html> = { 3: html`</h3>`, 4: html`</h4>`, 5: html`</h5>`, 6: html`</h6>` };
 
-/** An address that a link may lead to: a page or a mailbox elsewhere, or a place on this page. */
+/** The address if links may use it (http, https, mailto, or an anchor on this page), else null. */
 export function followed(address: string): string | null {
   if (/^#[\w-]{1,100}$/.test(address)) return address;
   if (!URL.canParse(address)) return null;
@@ -243,7 +241,7 @@ function linked(text: string, shown: Shown): Html {
   let end = 0;
   for (const match of text.matchAll(bare)) {
     const [found = ""] = match;
-    // A full stop ends the sentence; a bracket belongs to the address where that has the other one.
+    // Drop trailing punctuation; keep a closing bracket only if the address has an opening one.
     let trimmed = found.replace(/[.,;:!?*_~]+$/, "");
     if (trimmed.endsWith(")") && !trimmed.includes("(")) trimmed = trimmed.slice(0, -1);
     const address = followed(trimmed);
@@ -256,13 +254,13 @@ function linked(text: string, shown: Shown): Html {
   return html`${parts}`;
 }
 
-/** A package carries no pictures, and no page loads one from elsewhere: what there would be to see, and where. */
+/** Pages load no external images, so an image becomes its description and a link. */
 function image(token: Token, shown: Shown, inLink: boolean): Html {
   const address = inLink ? null : followed(String(token.attrGet("src") ?? ""));
-  const told = html`picture: ${shown(token.content)}`;
+  const label = html`image: ${shown(token.content)}`;
   return html`<span class="hint">[${
     address === null || address.startsWith("#")
-      ? told
-      : html`<a href="${address}" rel="nofollow noopener ugc">${told}</a>`
+      ? label
+      : html`<a href="${address}" rel="nofollow noopener ugc">${label}</a>`
   }]</span>`;
 }

@@ -5,13 +5,13 @@ import type { Outline } from "../outline.js";
 import { revealed } from "../reveal.js";
 import type { ViewOptions } from "./package-view.js";
 
-/** From so many characters of prose, or so many entries, a study is long. */
+/** A study with this much prose or this many entries is long. */
 const longProse = 2500;
 const manyEntries = 6;
-/** A paragraph with more characters is cut. */
+/** Longer paragraphs are cut. */
 const longestParagraph = 900;
 
-/** Whether a study is long enough that a reader wants to know first what is in it. */
+/** Whether a study is long enough to need an abstract. */
 export function isLong(study: StudyPackage): boolean {
   if (study.entries.length >= manyEntries) return true;
   const { question, hypothesis, method, finding, limitations } = study;
@@ -22,14 +22,14 @@ export function isLong(study: StudyPackage): boolean {
   return prose >= longProse;
 }
 
-/** What was asked and what was found, in a paragraph each, and the first figure. */
+/** Question and finding, one paragraph each, and the first figure. */
 export async function abstractView(study: StudyPackage, options: ViewOptions): Promise<Html | null> {
   if (!isLong(study) || options.source) return null;
   const markdown = new Markdown({ shown: options.shown, pace: options.pace });
   const parts: Html[] = [];
   for (const [name, text] of [
-    ["Asked", study.question],
-    ["Found", study.finding],
+    ["Question", study.question],
+    ["Finding", study.finding],
   ] as const) {
     const paragraph = firstParagraph(text);
     if (paragraph !== null)
@@ -43,7 +43,7 @@ export async function abstractView(study: StudyPackage, options: ViewOptions): P
   }</section>`;
 }
 
-/** The first paragraph of prose; null where a text has none. */
+/** The first paragraph of prose; null if there is none. */
 export function firstParagraph(text: string): string | null {
   for (const block of blocksOf(text)) {
     if (block.code) continue;
@@ -60,7 +60,7 @@ export function firstParagraph(text: string): string | null {
   return null;
 }
 
-/** Where what stands on a long page, and the way to the text as it was written, and back. */
+/** Table of contents, with a link between the rendered view and the source text. */
 export function contentsView(
   content: StudyPackage,
   path: string,
@@ -72,7 +72,7 @@ export function contentsView(
     ["method", "Method", content.method],
     ["finding", "Finding", content.finding],
     ["limitations", "Limitations", content.limitations],
-    ["left-out", "Left out", content.omissions.join("")],
+    ["left-out", "Omissions", content.omissions.join("")],
     ["entries", `Entries (${content.entries.length})`, "x"],
     ["reproductions", `Reproductions (${reproductions})`, reproductions === 0 ? "" : "x"],
     ["provenance", "Provenance", "x"],
@@ -89,7 +89,7 @@ export function contentsView(
     .filter(([, , text]) => text !== "")
     .map(([id, name]) => html`<li><a href="#${id}">${name}</a>${inside(id)}</li>`)}<li>${
     source
-      ? html`Exact text; <a href="${path}">read it set</a>`
-      : html`<a href="${path}?view=source">Exact text</a>`
+      ? html`Source text; <a href="${path}">rendered view</a>`
+      : html`<a href="${path}?view=source">Source text</a>`
   }</li></ul></nav>`;
 }

@@ -18,8 +18,8 @@ import {
 } from "../visit.js";
 
 /**
- * Everything that the person wrote, as an archive that is read while it is sent. It is not compressed: it mixes what
- * only they may know with what others could make them write.
+ * Streams an archive of everything the person wrote. It is not compressed, because it mixes private data with text
+ * that others could have chosen.
  */
 export async function postExport(visit: Visit): Promise<void> {
   const { account } = await readForm(visit);
@@ -34,7 +34,7 @@ export async function postExport(visit: Visit): Promise<void> {
   const archive = Readable.from(tar(personalFiles(service.store, accountId), now));
   archive.once("error", (error) => {
     logFault(service, "export", error);
-    // The answer has begun: an archive without its end is all that can still say so.
+    // The response has started, so only a truncated archive can signal the failure.
     ctx.res.destroy();
   });
   ctx.set("Content-Type", "application/x-tar");
@@ -42,7 +42,7 @@ export async function postExport(visit: Visit): Promise<void> {
   ctx.body = archive;
 }
 
-/** What goes with the account and what stays, before anything is done. */
+/** Asks for confirmation and shows what is deleted and what stays. */
 export async function leave(visit: Visit): Promise<void> {
   const { account } = requireSession(visit);
   const { studies, comments, votes, drafts, tokens, reports } = await whatLeaves(
@@ -53,18 +53,18 @@ export async function leave(visit: Visit): Promise<void> {
     visit,
     "Delete this account",
     html`<p class="meta"><a href="/account">Account</a></p><h1>Delete this account</h1>
-<p class="lead">At once, and for good. Nobody can take it back.</p>
-<h2>What goes</h2><ul><li>your name, address and how you sign in, and your handle @${account.handle}: nobody is given it again</li>
-<li>${counted(drafts, "draft")}, ${counted(tokens, "token")} and what they did, your sessions</li>
-<li>your notifications and your private feed</li><li>what you may do: who signs in again begins anew, and has to be approved anew</li></ul>
-<h2>What stays, under “${deletedName}”</h2><ul><li>${counted(studies, "study", "studies")} that you published, with all versions: others may have cited, repeated or copied them. Withdraw before what should not stay readable.</li>
-<li>${counted(comments, "comment")}: delete before what should not stay.</li><li>${counted(votes, "upvote")}, as a number</li>
-<li>${counted(reports, "report")} to moderators that ${reports === 1 ? "is" : "are"} not settled, and for 365 days the log of what was done, by id</li>
-<li>what is in backups, until those are replaced</li></ul>
+<p class="lead">This is immediate and cannot be undone.</p>
+<h2>What is deleted</h2><ul><li>your name, email address, sign-in method, and your handle @${account.handle}, which is never assigned again</li>
+<li>${counted(drafts, "draft")}, ${counted(tokens, "token")} with their activity, and your sessions</li>
+<li>your notifications and your private feed</li><li>your permissions: if you sign in again, you start from scratch and need new approval</li></ul>
+<h2>What stays, under “${deletedName}”</h2><ul><li>${counted(studies, "study", "studies")} that you published, with all versions: others may have cited, reproduced or copied them. Withdraw what should not stay readable first.</li>
+<li>${counted(comments, "comment")}: delete what should not stay first.</li><li>${counted(votes, "upvote")}, as a number</li>
+<li>${counted(reports, "report")} to moderators that ${reports === 1 ? "is" : "are"} still open, and for 365 days the log of actions, by id</li>
+<li>copies in backups, until those are replaced</li></ul>
 <p>You can <a href="/account#data">download your data</a> first.</p>
-<form class="card" method="post" action="/account/delete">${csrfField(visit)}<div class="field"><label for="handle">Your handle, to say that you mean it</label>
+<form class="card" method="post" action="/account/delete">${csrfField(visit)}<div class="field"><label for="handle">Type your handle to confirm</label>
 <input type="text" id="handle" name="handle" required autocomplete="off" placeholder="@${account.handle}"></div>
-<button class="danger">Delete my account for good</button></form>`,
+<button class="danger">Permanently delete my account</button></form>`,
   );
 }
 
@@ -72,7 +72,7 @@ export async function postLeave(visit: Visit): Promise<void> {
   const { form, account } = await readForm(visit);
   const typed = (form.get("handle") ?? "").trim().replace(/^@/, "").toLowerCase();
   if (typed !== account.handle) {
-    throw new SiteError(400, "That is not your handle, so nothing was deleted.");
+    throw new SiteError(400, "This is not your handle, so nothing was deleted.");
   }
   await deleteAccount(visit.service.store, account.id);
   setCookie(visit.ctx, sessionCookie, "", 0);
@@ -80,6 +80,6 @@ export async function postLeave(visit: Visit): Promise<void> {
   page(
     visit,
     "Account deleted",
-    html`<h1>Your account is deleted</h1><p>What you published stays under “${deletedName}”.</p><p><a href="/">To the studies</a></p>`,
+    html`<h1>Your account is deleted</h1><p>Your published studies and comments stay, under “${deletedName}”.</p><p><a href="/">Back to studies</a></p>`,
   );
 }

@@ -2,9 +2,9 @@ import { endSessions, listSessions } from "../../store/sessions.js";
 import { html } from "../html.js";
 import { csrfField, page, when } from "../layout.js";
 import { revealed } from "../reveal.js";
-import { idOf, readForm, requireSession, seeOther, sessionCookie, setCookie, type Visit } from "../visit.js";
+import { readForm, requireSession, seeOther, sessionCookie, setCookie, type Visit } from "../visit.js";
 
-/** Who is signed in, and where. */
+/** The account and its sessions. */
 export async function account(visit: Visit): Promise<void> {
   const { account: person, id } = requireSession(visit);
   const sessions = await listSessions(visit.service.store, person.id);
@@ -12,26 +12,26 @@ export async function account(visit: Visit): Promise<void> {
     visit,
     "Account",
     html`<h1>${revealed(person.name)}</h1>
-<dl class="facts"><dt>Handle</dt><dd>@${person.handle} <span class="hint">(unique, and it never changes)</span></dd><dt>Signed in through</dt><dd>${person.issuer}</dd>${person.email === null ? null : html`<dt>Address</dt><dd>${person.email}</dd>`}
+<dl class="facts"><dt>Handle</dt><dd>@${person.handle} <span class="hint">(unique; never changes)</span></dd><dt>Signed in with</dt><dd>${person.issuer}</dd>${person.email === null ? null : html`<dt>Email</dt><dd>${person.email}</dd>`}
 <dt>Account id</dt><dd><code>${person.id}</code></dd></dl>
 <form method="post" action="/sign-out">${csrfField(visit)}<button>Sign out</button></form>
-<h2>Sessions</h2><p class="hint">Browsers that are signed in as you. End those that you do not know.</p>
+<h2>Sessions</h2><p class="hint">Active sessions. End any you don't recognize.</p>
 <ul class="feed">${sessions.map(
       (session) => html`<li><h3>${session.id === id ? "This browser" : "Another browser"}</h3>
 <p class="hint">${session.agent === "" ? "unknown browser" : session.agent}</p>
-<ul class="meta"><li>since ${when(session.created_at)}</li><li>last seen ${when(session.seen_at)}</li><li>until ${when(session.expires_at)}</li></ul>
+<ul class="meta"><li>since ${when(session.created_at)}</li><li>last seen ${when(session.seen_at)}</li><li>expires ${when(session.expires_at)}</li></ul>
 ${session.id === id ? null : html`<form class="inline" method="post" action="/account/sessions/${session.id}/end">${csrfField(visit)}<button class="danger">End</button></form>`}</li>`,
     )}</ul>
 ${sessions.length < 2 ? null : html`<form method="post" action="/account/sessions/end-others">${csrfField(visit)}<button class="danger">End all other sessions</button></form>`}
-<h2 id="data">Your data</h2><p>One archive (tar) with everything that you wrote here and what is kept about you, as JSON, packages byte for byte.</p>
+<h2 id="data">Your data</h2><p>One archive (tar) with everything you wrote here and everything stored about you: JSON files, and packages byte for byte.</p>
 <div class="actions"><form class="inline" method="post" action="/account/export">${csrfField(visit)}<button class="quiet">Download my data</button></form>
 <a class="button danger" href="/account/delete">Delete this account …</a></div>`,
   );
 }
 
-export async function postEndSession(visit: Visit, idText: string | undefined): Promise<void> {
+export async function postEndSession(visit: Visit, id: string): Promise<void> {
   const { account: person } = await readForm(visit);
-  await endSessions(visit.service.store, person.id, { id: idOf(idText) });
+  await endSessions(visit.service.store, person.id, { id: id });
   seeOther(visit.ctx, "/account");
 }
 

@@ -16,7 +16,6 @@ import { csrfField, reasonField, when } from "../layout.js";
 import { revealed } from "../reveal.js";
 import {
   countVisit,
-  idOf,
   readForm,
   readModeratorForm,
   reasonOf,
@@ -26,7 +25,7 @@ import {
 } from "../visit.js";
 import { appealForm } from "./appeals.js";
 
-/** What can be done to a study or comment besides reading: take down, put back, report. */
+/** Actions on studies and comments: withdraw, remove, reinstate, report. */
 
 export function goneSentence({ standing }: Gone): string {
   return standing === "withdrawn" ? "This was withdrawn by its author." : "This was removed by a moderator.";
@@ -38,7 +37,7 @@ export function goneNotice(gone: Gone): Html {
 
 type VersionRow = { version: number; standing: string };
 
-/** Forms below a study, by who looks at it. */
+/** Forms below a study, depending on the visitor's role. */
 export function studyActions(visit: Visit, row: StudyRow, versions: VersionRow[]): Html | null {
   const { session } = visit;
   if (session === null) return null;
@@ -48,9 +47,9 @@ export function studyActions(visit: Visit, row: StudyRow, versions: VersionRow[]
   const choice = (
     name: string,
     ones: VersionRow[],
-  ) => html`<div class="field"><label for="${name}-version">What</label>
+  ) => html`<div class="field"><label for="${name}-version">Scope</label>
 <select id="${name}-version" name="version"><option value="">the whole study</option>${ones.map(
-    ({ version }) => html`<option value="${version}">version ${version} alone</option>`,
+    ({ version }) => html`<option value="${version}">version ${version} only</option>`,
   )}</select></div>`;
   const form = (name: string, label: string, fields: Html, hint: string) =>
     html`<details><summary>${label}</summary><form class="card" method="post" action="/studies/${row.id}/${name}">${csrfField(visit)}${fields}
@@ -60,8 +59,8 @@ export function studyActions(visit: Visit, row: StudyRow, versions: VersionRow[]
       ? form(
           "withdraw",
           "Withdraw",
-          html`${choice("withdraw", standing)}${reasonField("withdraw", "Why, as the page will say")}`,
-          "This cannot be taken back. Readers then see your reason; whoever has a copy keeps it.",
+          html`${choice("withdraw", standing)}${reasonField("withdraw", "Reason (shown on the page)")}`,
+          "This cannot be undone. Readers will see your reason. Existing copies are not affected.",
         )
       : null
   }${
@@ -69,18 +68,13 @@ export function studyActions(visit: Visit, row: StudyRow, versions: VersionRow[]
       ? form(
           "remove",
           "Remove",
-          html`${choice("remove", standing)}${reasonField("remove", "Why, as the page will say")}`,
-          "As a moderator: readers then see your reason. It can be reinstated.",
+          html`${choice("remove", standing)}${reasonField("remove", "Reason (shown on the page)")}`,
+          "As a moderator. Readers will see your reason. You can reinstate it later.",
         )
       : null
   }${
     session.isModerator && (row.standing === "removed" || removed.length > 0)
-      ? form(
-          "reinstate",
-          "Reinstate",
-          choice("reinstate", removed),
-          "As a moderator: what was removed is published again.",
-        )
+      ? form("reinstate", "Reinstate", choice("reinstate", removed), "As a moderator. Makes it public again.")
       : null
   }${
     mine || row.listed === 0
@@ -88,8 +82,8 @@ export function studyActions(visit: Visit, row: StudyRow, versions: VersionRow[]
       : form(
           "report",
           "Report",
-          reasonField("report", "What is wrong with this study"),
-          "Moderators read this, and who sent it.",
+          reasonField("report", "What is wrong with this study?"),
+          "Moderators will see your report and your name.",
         )
   }</div>`;
 }
@@ -103,16 +97,16 @@ interface CommentRow {
   body: string;
 }
 
-/** The form that changes a comment, as long as its author may. */
+/** The form to edit a comment, while its author still may. */
 function editForm(visit: Visit, { id, created_at, hidden, body }: CommentRow): Html | null {
   if (hidden !== null || Date.now() >= created_at + studyLimits.comment_edit_ms) return null;
   return html`<details><summary>Edit</summary><form class="card" method="post" action="/comments/${id}/edit">${csrfField(visit)}
-<div class="field"><label for="edit-${id}">Your comment, until ${studyLimits.comment_edit_ms / 60_000} minutes after you wrote it</label>
+<div class="field"><label for="edit-${id}">Edit your comment (possible for ${studyLimits.comment_edit_ms / 60_000} minutes after posting)</label>
 <textarea id="edit-${id}" name="body" required maxlength="${studyLimits.comment}">
-${body}</textarea></div><button>Change</button></form></details>`;
+${body}</textarea></div><button>Save</button></form></details>`;
 }
 
-/** Forms below a comment, by who looks at it. */
+/** Forms below a comment, depending on the visitor's role. */
 export function commentActions(visit: Visit, comment: CommentRow): Html | null {
   const { session } = visit;
   if (session === null || comment.hidden === "deleted") return null;
@@ -122,9 +116,9 @@ export function commentActions(visit: Visit, comment: CommentRow): Html | null {
   const form = (name: string, label: string, question: string) =>
     html`<details><summary>${label}</summary><form class="card" method="post" action="/comments/${comment.id}/${name}">${csrfField(visit)}${reasonField(`${name}-${comment.id}`, question)}<button class="danger">${label}</button></form></details>`;
   const shown = comment.hidden === null;
-  return html`${mine ? editForm(visit, comment) : null}${mine ? button("delete", "Delete") : shown ? form("report", "Report", "What is wrong with this comment") : null}${
+  return html`${mine ? editForm(visit, comment) : null}${mine ? button("delete", "Delete") : shown ? form("report", "Report", "What is wrong with this comment?") : null}${
     session.isModerator
-      ? html`${shown ? form("hide", "Hide", "Why, as readers will see") : button("show", "Show again")}${form("erase", "Erase", "Why, as readers will see")}`
+      ? html`${shown ? form("hide", "Hide", "Reason (shown to readers)") : button("show", "Show again")}${form("erase", "Erase", "Reason (shown to readers)")}`
       : null
   }`;
 }
@@ -132,44 +126,40 @@ export function commentActions(visit: Visit, comment: CommentRow): Html | null {
 function targetOf(studyId: string, form: URLSearchParams): Target {
   const text = form.get("version") ?? "";
   if (text === "") return { studyId, version: null };
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new SiteError(400, "There is no such version.");
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new SiteError(400, "Version not found.");
   return { studyId, version: Number(text) };
 }
 
 function settled(visit: Visit, studyId: string, changed: "changed" | "missing" | "already"): void {
-  if (changed === "missing") throw new SiteError(404, "There is no such study of yours.");
-  if (changed === "already") throw new SiteError(409, "That is so already, or there is no such version.");
+  if (changed === "missing") throw new SiteError(404, "You have no such study.");
+  if (changed === "already") throw new SiteError(409, "Already done, or no such version.");
   seeOther(visit.ctx, `/studies/${studyId}`);
 }
 
-export async function postWithdraw(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postWithdraw(visit: Visit, id: string): Promise<void> {
   const { form, account } = await readForm(visit);
   const reason = reasonOf(form);
   settled(visit, id, await withdraw(visit.service.store, account.id, targetOf(id, form), reason));
 }
 
-export async function postRemove(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postRemove(visit: Visit, id: string): Promise<void> {
   const { form, actor } = await readModeratorForm(visit);
   const reason = reasonOf(form);
   settled(visit, id, await remove(visit.service.store, actor, targetOf(id, form), reason));
 }
 
-export async function postReinstate(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postReinstate(visit: Visit, id: string): Promise<void> {
   const { form, actor } = await readModeratorForm(visit);
   settled(visit, id, await reinstate(visit.service.store, actor, targetOf(id, form)));
 }
 
-export async function postReport(visit: Visit, idText: string | undefined): Promise<void> {
-  await sendReport(visit, { studyId: idOf(idText), commentId: null });
+export async function postReport(visit: Visit, id: string): Promise<void> {
+  await sendReport(visit, { studyId: id, commentId: null });
 }
 
-export async function postReportComment(visit: Visit, idText: string | undefined): Promise<void> {
-  const commentId = idOf(idText);
-  const comment = await findComment(visit.service.store, commentId);
-  await sendReport(visit, { studyId: comment?.study_id ?? commentId, commentId });
+export async function postReportComment(visit: Visit, id: string): Promise<void> {
+  const comment = await findComment(visit.service.store, id);
+  await sendReport(visit, { studyId: comment?.study_id ?? id, commentId: id });
 }
 
 async function sendReport(
@@ -180,32 +170,30 @@ async function sendReport(
   await countVisit(visit, "report");
   const reason = reasonOf(form);
   if ((await report(visit.service.store, account.id, target, reason)) === "missing") {
-    throw new SiteError(404, "What you report is not there.");
+    throw new SiteError(404, "The reported study or comment no longer exists.");
   }
   backTo(visit, target.studyId, target.commentId);
 }
 
-/** To a study's page, at a comment. */
+/** Redirects to a study's page, at a comment. */
 function backTo(visit: Visit, studyId: string, commentId: string | null): void {
   seeOther(visit.ctx, `/studies/${studyId}${commentId === null ? "" : `#comment-${commentId}`}`);
 }
 
-export async function postDeleteComment(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postDeleteComment(visit: Visit, id: string): Promise<void> {
   const { account } = await readForm(visit);
   const study = await deleteComment(visit.service.store, account.id, id);
-  if (study === null) throw new SiteError(404, "There is no such comment of yours.");
+  if (study === null) throw new SiteError(404, "You have no such comment.");
   backTo(visit, study, id);
 }
 
 type Sent = Awaited<ReturnType<typeof readModeratorForm>>;
 
-/** A moderator's change of a comment. */
+/** A handler for a moderator's action on a comment. */
 function moderated(change: (store: Store, id: string, sent: Sent) => Promise<string | null>) {
-  return async (visit: Visit, idText: string | undefined): Promise<void> => {
-    const id = idOf(idText);
+  return async (visit: Visit, id: string): Promise<void> => {
     const study = await change(visit.service.store, id, await readModeratorForm(visit));
-    if (study === null) throw new SiteError(409, "That is so already, or there is no such comment.");
+    if (study === null) throw new SiteError(409, "Already done, or no such comment.");
     backTo(visit, study, id);
   };
 }

@@ -7,7 +7,6 @@ import { Reveal, revealed } from "../reveal.js";
 import { seal, unseal } from "../sealed.js";
 import {
   countVisit,
-  idOf,
   readAnyForm,
   readForm,
   readModeratorForm,
@@ -17,32 +16,32 @@ import {
   type Visit,
 } from "../visit.js";
 
-/** How long the form on the page about a suspension may be sent. */
+/** How long the form on the suspension page stays valid. */
 const ticketMs = 3_600_000;
 
-const hint = "One message. Moderators read it, and who sent it; it is deleted with your account.";
+const hint =
+  "You can send one message. Moderators will see it and your name. It is deleted with your account.";
 
-/** The form below a study of one's own of which something was removed. */
+/** The appeal form, for the author of a removed study or version. */
 export function appealForm(visit: Visit, studyId: string): Html {
   return html`<details><summary>Appeal</summary><form class="card" method="post" action="/studies/${studyId}/appeal">${csrfField(visit)}
-${reasonField("appeal", "Why it should be reinstated")}<p class="hint">${hint}</p><button>Send to the moderators</button></form></details>`;
+${reasonField("appeal", "Why should it be reinstated?")}<p class="hint">${hint}</p><button>Send to moderators</button></form></details>`;
 }
 
-export async function postAppealStudy(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postAppealStudy(visit: Visit, id: string): Promise<void> {
   const { form, account } = await readForm(visit);
   const body = reasonOf(form);
   await countVisit(visit, "appeal");
-  tell(visit, await appeal(visit.service.store, account.id, { studyId: id }, body));
+  answerAppeal(visit, await appeal(visit.service.store, account.id, { studyId: id }, body));
 }
 
 interface Ticket {
-  /** The account that just signed in. */
+  /** Id of the account that just signed in. */
   appeal: string;
   at: number;
 }
 
-/** Says that an account is suspended, to who has just shown at the provider that it is theirs: they get no session. */
+/** Shown instead of starting a session after someone signs in to a suspended account. */
 export async function suspendedPage(visit: Visit, account: Account): Promise<void> {
   const { store } = visit.service;
   const ticket: Ticket = { appeal: account.id, at: await readNow(store, store.db) };
@@ -51,14 +50,14 @@ export async function suspendedPage(visit: Visit, account: Account): Promise<voi
     "Account suspended",
     html`<h1>Account suspended</h1><p>This account is suspended${
       account.suspension ? html`: ${revealed(account.suspension)}` : null
-    }. Whoever runs this service can give you your data, and delete the account.</p>
+    }. The operator of this service can send you your data and delete the account.</p>
 <form class="card" method="post" action="/appeal"><input type="hidden" name="ticket" value="${await seal(store, ticket)}">
-${reasonField("appeal", "Why it should be reinstated")}<p class="hint">${hint}</p><button>Send to the moderators</button></form>`,
+${reasonField("appeal", "Why should it be reinstated?")}<p class="hint">${hint}</p><button>Send to moderators</button></form>`,
     { status: 403 },
   );
 }
 
-/** A suspended person has no session: the sealed ticket says whose message it is. */
+/** Suspended people have no session, so the encrypted ticket identifies the sender. */
 export async function postAppeal(visit: Visit): Promise<void> {
   const { store } = visit.service;
   const form = await readAnyForm(visit);
@@ -69,26 +68,25 @@ export async function postAppeal(visit: Visit): Promise<void> {
     typeof ticket.at !== "number" ||
     Math.abs(now - ticket.at) > ticketMs
   )
-    throw new SiteError(403, "This form is too old, or was not made for you; sign in again.");
+    throw new SiteError(403, "This form has expired or belongs to someone else. Sign in again.");
   const body = reasonOf(form);
   const account = await store.db
     .selectFrom("accounts")
     .selectAll()
     .where("id", "=", ticket.appeal)
     .executeTakeFirst();
-  if (account === undefined) throw new SiteError(404, "There is no such account.");
+  if (account === undefined) throw new SiteError(404, "Account not found.");
   await countVisit({ ...visit, session: { id: "", account, isModerator: false, unread: 0 } }, "appeal");
-  tell(visit, await appeal(store, account.id, { studyId: null }, body));
+  answerAppeal(visit, await appeal(store, account.id, { studyId: null }, body));
 }
 
-function tell(visit: Visit, outcome: Awaited<ReturnType<typeof appeal>>): void {
-  if (outcome === "missing") throw new SiteError(409, "There is nothing to appeal against.");
-  if (outcome === "already")
-    throw new SiteError(409, "You have already sent a message about this; the moderators have it.");
+function answerAppeal(visit: Visit, outcome: Awaited<ReturnType<typeof appeal>>): void {
+  if (outcome === "missing") throw new SiteError(409, "There is nothing to appeal.");
+  if (outcome === "already") throw new SiteError(409, "You have already sent an appeal about this.");
   page(
     visit,
     "Message sent",
-    html`<h1>Message sent</h1><p>The moderators will read it. You will not get an answer here, but the suspension or removal may be taken back.</p>`,
+    html`<h1>Message sent</h1><p>The moderators will read it. You will not get a reply here, but they may reverse the suspension or removal.</p>`,
   );
 }
 
@@ -104,14 +102,13 @@ export function appealList(visit: Visit, appeals: Awaited<ReturnType<typeof open
     }</h3>
 <ul class="meta"><li>by <a href="/moderation/account?handle=${one.handle}">@${one.handle}</a></li><li>${when(one.created_at)}</li></ul>
 <blockquote class="text" dir="auto">${show(one.body)}</blockquote>
-<form class="inline" method="post" action="/appeals/${one.id}/dismiss">${csrfField(visit)}<button class="quiet">Nothing to do</button></form></li>`,
+<form class="inline" method="post" action="/appeals/${one.id}/dismiss">${csrfField(visit)}<button class="quiet">Dismiss</button></form></li>`,
   )}</ul>`;
 }
 
-export async function postDismissAppeal(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postDismissAppeal(visit: Visit, id: string): Promise<void> {
   const { actor } = await readModeratorForm(visit);
   if (!(await dismissAppeal(visit.service.store, actor, id)))
-    throw new SiteError(409, "This appeal is closed already.");
+    throw new SiteError(409, "This appeal is already closed.");
   seeOther(visit.ctx, "/moderation");
 }

@@ -8,7 +8,7 @@ import { plain, sendXml, xml } from "./xml.js";
 
 const entries = 20;
 
-/** The newest studies, or those of a search, as a feed. */
+/** The newest studies, or search results, as a feed. */
 export async function feedAtom(visit: Visit): Promise<void> {
   const q = firstCharacters(new URLSearchParams(visit.ctx.querystring).get("q") ?? "", studyLimits.q).trim();
   const { rows } = await listStudies(visit.service.store, q, entries, 0);
@@ -17,12 +17,12 @@ export async function feedAtom(visit: Visit): Promise<void> {
     title: q === "" ? "tapline studies" : `tapline studies: ${q}`,
     page: `/${query}`,
     self: `/feed.atom${query}`,
-    // Best matches come first in a search; who follows one wants to see what is new.
+    // Search results come best match first, but feeds should show the newest first.
     rows: rows.toSorted((a, b) => b.published_at - a.published_at),
   });
 }
 
-export async function authorAtom(visit: Visit, handle: string | undefined): Promise<void> {
+export async function authorAtom(visit: Visit, handle: string): Promise<void> {
   const author = await findAuthor(visit, handle);
   const { rows } = await authorStudies(visit.service.store, author.id, entries, 0);
   send(visit, {

@@ -10,16 +10,16 @@ import { SiteError, type Visit } from "../visit.js";
 import { facetPanel, givenFilters } from "./facets.js";
 import { feedItem, pageLinks, pageOf } from "./feed.js";
 
-/** The account that an address names by its handle, as far as the public knows it. */
+/** The public account with this handle. */
 export async function findAuthor(
   visit: Visit,
-  handle: string | undefined,
+  handle: string,
 ): Promise<{ id: string; name: string; handle: string; newest: number }> {
   const { db } = visit.service.store;
   const row = await db
     .selectFrom("accounts")
     .select(["id", "name", "handle"])
-    .where("handle", "=", handle ?? "")
+    .where("handle", "=", handle)
     .executeTakeFirst();
   const newest =
     row &&
@@ -31,13 +31,13 @@ export async function findAuthor(
       .orderBy("published_at", "desc")
       .limit(1)
       .executeTakeFirst());
-  // Who has published nothing is nobody here.
-  if (newest === undefined || row?.handle == null) throw new SiteError(404, "There is no such author.");
+  // Accounts without published studies are not public.
+  if (newest === undefined || row?.handle == null) throw new SiteError(404, "Author not found.");
   return { id: row.id, name: row.name, handle: row.handle, newest: newest.published_at };
 }
 
-/** What somebody has published, to be searched and narrowed down like everything. */
-export async function author(visit: Visit, handle: string | undefined): Promise<void> {
+/** An author's studies, with search and filters. */
+export async function author(visit: Visit, handle: string): Promise<void> {
   const { store } = visit.service;
   const found = await findAuthor(visit, handle);
   const { number, offset, size } = pageOf(visit);
@@ -54,18 +54,18 @@ export async function author(visit: Visit, handle: string | undefined): Promise<
   ]);
   const { rows, total, exact } = matching ?? all;
   const wanted = words(q);
-  const told = await snippets(store, rows, wanted);
+  const excerpts = await snippets(store, rows, wanted);
   const path = `/authors/${found.handle}`;
   page(
     visit,
     found.name,
     html`<h1>${signature(found.name, found.handle)}</h1>
-<ul class="meta"><li>${all.total} published</li><li>last ${when(found.newest)}</li><li><a href="${path}/feed.atom">Atom feed</a></li></ul>
+<ul class="meta"><li>${all.total} published</li><li>latest ${when(found.newest)}</li><li><a href="${path}/feed.atom">Atom feed</a></li></ul>
 <form class="search" role="search" action="${path}"><label class="visually-hidden" for="q">Search these studies</label>
-<input type="search" id="q" name="q" value="${q}" placeholder="Words in what ${found.name} has published"><button>Search</button>
+<input type="search" id="q" name="q" value="${q}" placeholder="Search in studies by ${found.name}"><button>Search</button>
 ${facetPanel({ path, q, given, counts, fixed: "author" })}</form>
-${narrowed ? html`<p class="hint">${exact ? counted(total, "study matches", "studies match") : `More than ${total} studies match`}. <a href="${path}">All of them</a></p>` : null}
-<ol class="feed">${rows.map((row) => feedItem(row, { wanted, snippet: told.get(row.published_at) }))}</ol>${pageLinks({ path, query: asked, number, total })}`,
+${narrowed ? html`<p class="hint">${exact ? counted(total, "study matches", "studies match") : `More than ${total} studies match`}. <a href="${path}">Show all</a></p>` : null}
+<ol class="feed">${rows.map((row) => feedItem(row, { wanted, snippet: excerpts.get(row.published_at) }))}</ol>${pageLinks({ path, query: asked, number, total })}`,
     { head: html`<link rel="alternate" type="application/atom+xml" href="${path}/feed.atom">` },
   );
 }

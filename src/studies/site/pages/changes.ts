@@ -9,8 +9,8 @@ import type { Visit } from "../visit.js";
 import { differenceView } from "./difference.js";
 import { findShown } from "./find-study.js";
 
-/** What changed between two published versions of a study; between the last two unless told otherwise. */
-export async function changes(visit: Visit, id: string | undefined): Promise<void> {
+/** Differences between two published versions of a study; by default the last two. */
+export async function changes(visit: Visit, id: string): Promise<void> {
   const query = new URLSearchParams(visit.ctx.querystring);
   const newer = await findShown(visit, id, query.get("to") ?? undefined);
   const { row } = newer;
@@ -36,9 +36,9 @@ export async function changes(visit: Visit, id: string | undefined): Promise<voi
   page(
     visit,
     `Changes: ${after.title}`,
-    html`<h1 dir="auto">Changes of ${show(after.title)}</h1>
+    html`<h1 dir="auto">Changes in ${show(after.title)}</h1>
 <p>From ${link(from, older.version.published_at)} to ${link(to, newer.version.published_at)}.</p>
-<form class="card" action="/studies/${row.id}/changes">${choose("from", "From", from)}${choose("to", "to", to)}<button class="quiet">Show</button></form>
+<form class="card" action="/studies/${row.id}/changes">${choose("from", "From", from)}${choose("to", "To", to)}<button class="quiet">Show</button></form>
 ${reveal.notice()}${found}`,
   );
 }

@@ -10,7 +10,7 @@ const forms: Record<string, { type: string; make: (study: Citable) => string; na
   ris: { type: "application/x-research-info-systems", make: ris, name: "RIS" },
 };
 
-/** What the page offers: names by the ending of their files. */
+/** Citation formats by file extension. */
 export const citeForms = Object.entries(forms).map(([ending, { name }]) => ({ ending, name }));
 
 export function citableOf(visit: Visit, { row, version }: ShownVersion, content: StudyPackage): Citable {
@@ -26,15 +26,10 @@ export function citableOf(visit: Visit, { row, version }: ShownVersion, content:
   };
 }
 
-/** A reference to one version, as a file of a reference manager. */
-export async function cite(
-  visit: Visit,
-  id: string | undefined,
-  version: string | undefined,
-  ending: string | undefined,
-): Promise<void> {
-  const form = forms[ending ?? ""];
-  if (form === undefined) throw new SiteError(404, "There is no such page.");
+/** A citation of one version, as a file for reference managers. */
+export async function cite(visit: Visit, id: string, version: string, ending: string): Promise<void> {
+  const form = forms[ending];
+  if (form === undefined) throw new SiteError(404, "Page not found.");
   const shown = await findShown(visit, id, version);
   const content = JSON.parse(shown.version.package.toString("utf8")) as StudyPackage;
   const { ctx } = visit;

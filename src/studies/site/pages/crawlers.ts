@@ -3,7 +3,7 @@ import { absolute, studyPath } from "../address.js";
 import { SiteError, type Visit } from "../visit.js";
 import { sendXml, xml } from "./xml.js";
 
-/** Addresses of one part of the sitemap; the protocol allows 50,000. */
+/** URLs per sitemap file; the protocol allows 50,000. */
 const partSize = 10_000;
 const namespace = "http://www.sitemaps.org/schemas/sitemap/0.9";
 
@@ -22,7 +22,7 @@ Sitemap: ${absolute(service, "/sitemap.xml")}
 `;
 }
 
-/** The parts of the sitemap. */
+/** The sitemap index. */
 export async function sitemap(visit: Visit): Promise<void> {
   const { value: studies } = await visit.service.store.db
     .selectFrom("counters")
@@ -40,11 +40,11 @@ export async function sitemap(visit: Visit): Promise<void> {
   );
 }
 
-/** The studies of one part, in the order in which their current versions were published. */
-export async function sitemapPart(visit: Visit, part: string | undefined): Promise<void> {
+/** One sitemap file: studies ordered by the publication of their current version. */
+export async function sitemapPart(visit: Visit, part: string): Promise<void> {
   const number = Number(part);
   const found = await listedIds(visit.service.store, partSize, (number - 1) * partSize);
-  if (found.length === 0 && number > 1) throw new SiteError(404, "There is no such page.");
+  if (found.length === 0 && number > 1) throw new SiteError(404, "Page not found.");
   sendXml(
     visit,
     "application/xml",
@@ -57,9 +57,9 @@ export async function sitemapPart(visit: Visit, part: string | undefined): Promi
 
 const contactDays = 180;
 
-/** Whom to tell of a vulnerability, as RFC 9116 has it; made anew for every request, so that it never expires. */
+/** Vulnerability contact (RFC 9116), generated per request so that it never expires. */
 export function securityText({ ctx, service }: Visit): void {
-  if (service.securityContact === null) throw new SiteError(404, "There is no such page.");
+  if (service.securityContact === null) throw new SiteError(404, "Page not found.");
   const expires = new Date(Date.now() + contactDays * 86_400_000).toISOString().slice(0, 10);
   ctx.set("Content-Type", "text/plain; charset=utf-8");
   ctx.body = `Contact: ${service.securityContact}

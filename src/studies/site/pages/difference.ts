@@ -7,7 +7,7 @@ import type { Shown } from "../reveal.js";
 const mostDifferences = 300;
 const mostMarkup = 1_500_000;
 
-/** What changed from one version to another, place by place, within a bound. */
+/** The differences between two versions, up to a size limit. */
 export async function differenceView(
   before: StudyPackage,
   after: StudyPackage,
@@ -26,7 +26,9 @@ ${one.before === null ? null : html`<del>${shown(one.before)}</del>`}${one.after
     left -= part.markup.length;
   }
   const more = found.length - parts.length;
-  return html`${found.length === 0 ? html`<p>The content is the same.</p>` : null}${parts}${
-    more > 0 ? html`<p class="notice">${more} more differences would make the page too large.</p>` : null
+  return html`${found.length === 0 ? html`<p>The content is identical.</p>` : null}${parts}${
+    more > 0
+      ? html`<p class="notice">${more} more differences are not shown, to limit the page size.</p>`
+      : null
   }`;
 }

@@ -18,14 +18,14 @@ import { commentActions } from "./actions.js";
 
 type CommentRow = Awaited<ReturnType<typeof readComments>>[number];
 
-/** Words of an entry or a comment that an answer begins with. */
+/** A quotation of an entry or comment to start a reply with. */
 export interface Quote {
-  /** The comment that is answered; null for a comment on the study itself. */
+  /** The comment to reply to; null for a comment on the study itself. */
   parent: string | null;
   text: string;
 }
 
-/** What an address asks to be quoted: `?quote=comment-ID` or `?quote=entry-ID`, for who may answer. */
+/** The quotation that `?quote=comment-ID` or `?quote=entry-ID` asks for, if the visitor may comment. */
 export function quoteOf(
   visit: Visit,
   { row, content, version }: { row: StudyRow; content: StudyPackage; version: number },
@@ -51,22 +51,22 @@ export function quoteOf(
 
 interface Discussion {
   comments: readonly CommentRow[];
-  /** Comments before those. */
+  /** Number of comments before these. */
   offset: number;
   quote: Quote | null;
-  /** Shows their texts. */
+  /** Renders comment texts. */
   texts: (text: string) => Promise<Html>;
 }
 
-/** What was said about a study, a page of it. */
+/** A page of a study's discussion. */
 export async function discussionView(visit: Visit, row: StudyRow, shown: Discussion): Promise<Html> {
   const { comments, offset, quote } = shown;
-  const said: Html[] = [];
-  for (const comment of comments) said.push(await commentView(visit, row, comment, shown));
+  const items: Html[] = [];
+  for (const comment of comments) items.push(await commentView(visit, row, comment, shown));
   const size = studyLimits.discussion_page;
   return html`<section aria-labelledby="discussion"><h2 id="discussion">Discussion</h2>
-${row.comment_count === 0 ? html`<p class="lead">Nobody has said anything yet.</p>` : null}
-<ol class="comments">${said}</ol>
+${row.comment_count === 0 ? html`<p class="lead">No comments yet.</p>` : null}
+<ol class="comments">${items}</ol>
 <div class="pages"><span>${offset > 0 ? html`<a href="?comments=${Math.max(0, offset - size)}#discussion">← Earlier</a>` : null}</span>
 <span>${offset + size < row.comment_count ? html`<a href="?comments=${offset + size}#discussion">Later →</a>` : null}</span></div>
 ${
@@ -93,7 +93,7 @@ async function commentView(
   return html`<li class="depth-${depth}" id="comment-${id}"><ul class="meta"><li>${signature(comment.author, comment.handle)}</li><li><a class="permanent" href="${commentPath(id)}" title="Link to this comment">${when(comment.created_at)}</a></li>${
     comment.edited_at === null || comment.hidden !== null
       ? null
-      : html`<li>changed ${when(comment.edited_at)}</li>`
+      : html`<li>edited ${when(comment.edited_at)}</li>`
   }</ul>
 ${comment.hidden === null ? null : html`<p class="gone">${hiddenSentence(comment)}</p>`}${seen ? await texts(comment.body) : null}
 ${visit.session === null ? null : html`<div class="actions">${open ? reply : null}${commentActions(visit, comment)}</div>`}</li>`;
@@ -114,51 +114,47 @@ ${text}</textarea></div>
 <button>${parent === null ? "Comment" : "Reply"}</button></form>`;
 }
 
-/** A comment that a form gives. */
+/** The comment text from a form. */
 function commentOf(form: URLSearchParams): string {
   const body = (form.get("body") ?? "").replace(/\r\n/g, "\n").trim();
   if (isBlank(body) || [...body].length > studyLimits.comment) {
-    throw new SiteError(400, `A comment has 1 to ${studyLimits.comment} characters.`);
+    throw new SiteError(400, `A comment must have 1 to ${studyLimits.comment} characters.`);
   }
   return body;
 }
 
-/** The permanent address of a comment: leads to the page of the discussion that it stands on now. */
-export async function comment(visit: Visit, idText: string | undefined): Promise<void> {
-  await toComment(visit, idOf(idText));
+/** A comment's permalink: redirects to its page of the discussion. */
+export async function comment(visit: Visit, id: string): Promise<void> {
+  await toComment(visit, id);
 }
 
 async function toComment(visit: Visit, id: string): Promise<void> {
   const place = await placeOfComment(visit.service.store, id);
-  if (place === null) throw new SiteError(404, "There is no such comment.");
+  if (place === null) throw new SiteError(404, "Comment not found.");
   const size = studyLimits.discussion_page;
   const offset = Math.min(Math.floor(place.before / size) * size, studyLimits.offset);
   seeOther(visit.ctx, `/studies/${place.studyId}${offset > 0 ? `?comments=${offset}` : ""}#comment-${id}`);
 }
 
-export async function postEditComment(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postEditComment(visit: Visit, id: string): Promise<void> {
   const { form, account } = await readForm(visit);
   await countVisit(visit, "comment");
   const study = await editComment(visit.service.store, account.id, id, commentOf(form));
   if (study === null) {
-    throw new SiteError(
-      409,
-      "There is no comment of yours that could still be changed; a reply can correct it.",
-    );
+    throw new SiteError(409, "This comment can no longer be edited. You can post a correction as a reply.");
   }
   await toComment(visit, id);
 }
 
-export async function postComment(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postComment(visit: Visit, id: string): Promise<void> {
   const { form, account } = await readForm(visit);
   await countVisit(visit, "comment");
   const body = commentOf(form);
   const parent = form.get("parent") === null ? null : idOf(form.get("parent") as string);
   const author = { accountId: account.id, name: account.name };
   const added = await addComment(visit.service.store, author, id, parent, body);
-  if (added.outcome === "too_deep") throw new SiteError(400, "This thread is as deep as it can get.");
-  if (added.outcome !== "added") throw new SiteError(404, "What you answer to is not there.");
+  if (added.outcome === "too_deep") throw new SiteError(400, "This thread has reached the maximum depth.");
+  if (added.outcome !== "added")
+    throw new SiteError(404, "The study or comment you are replying to no longer exists.");
   await toComment(visit, added.id);
 }

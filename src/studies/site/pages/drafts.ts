@@ -12,7 +12,7 @@ import { type Html, html } from "../html.js";
 import { counted, csrfField, page, when } from "../layout.js";
 import { Pace } from "../pace.js";
 import { Reveal, revealed, type Shown } from "../reveal.js";
-import { idOf, isUuid, readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
+import { isUuid, readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
 import { differenceView } from "./difference.js";
 import { packageView } from "./package-view.js";
 import { sendPackage } from "./study.js";
@@ -29,8 +29,8 @@ export async function drafts(visit: Visit): Promise<void> {
     visit,
     "My drafts",
     html`<h1>My drafts</h1>
-<p class="lead">Drafts come from your agents. Nobody else can read them; nothing is published until you do it.</p>
-${waiting.length === 0 ? html`<p>No draft is waiting. An agent with the scope <code>drafts:write</code> can save one.</p>` : null}
+<p class="lead">Drafts saved by your agents. Only you can see them; nothing is public until you publish it.</p>
+${waiting.length === 0 ? html`<p>No drafts yet. An agent with the scope <code>drafts:write</code> can save one.</p>` : null}
 <ul class="feed">${waiting.map(
       (draft) => html`<li><h2 dir="auto"><a href="/drafts/${draft.id}">${revealed(draft.title)}</a></h2>
 <ul class="meta"><li>${when(draft.created_at)}</li><li>saved with ${draft.tokenName ?? "a deleted token"}</li></ul></li>`,
@@ -47,28 +47,25 @@ ${waiting.length === 0 ? html`<p>No draft is waiting. An agent with the scope <c
   );
 }
 
-async function ownDraft(visit: Visit, idText: string | undefined) {
-  const draft = await readOwnDraft(visit.service.store, requireSession(visit).account.id, idOf(idText));
+async function ownDraft(visit: Visit, id: string) {
+  const draft = await readOwnDraft(visit.service.store, requireSession(visit).account.id, id);
   if (draft === undefined) {
-    throw new SiteError(
-      404,
-      "There is no such draft of yours; if you have just published it, it is under My drafts.",
-    );
+    throw new SiteError(404, "You have no such draft. If you just published it, find it under My drafts.");
   }
   return draft;
 }
 
-/** A draft as it would be published: what to look at twice, the readable view, the exact JSON, the difference. */
-export async function review(visit: Visit, idText: string | undefined): Promise<void> {
+/** A draft as it would be published: warnings, differences, rendered view, exact JSON. */
+export async function review(visit: Visit, id: string): Promise<void> {
   const { account } = requireSession(visit);
   const { store } = visit.service;
-  const become = await findBecome(store, idOf(idText));
+  const become = await findBecome(store, id);
   if (become?.account_id === account.id) {
     const version = become.version === become.current ? undefined : become.version;
     seeOther(visit.ctx, studyPath(become.study_id, version));
     return;
   }
-  const draft = await ownDraft(visit, idText);
+  const draft = await ownDraft(visit, id);
   if (visit.session?.unread) visit.session.unread -= await setSeen(store, account.id, { draftId: draft.id });
   const text = draft.package.toString("utf8");
   const content = JSON.parse(text) as StudyPackage;
@@ -103,10 +100,10 @@ export async function review(visit: Visit, idText: string | undefined): Promise<
 <dt>Runtime</dt><dd>${show(content.model.runtime)}</dd><dt>Size</dt><dd>${draft.package.length} bytes, ${counted(content.entries.length, "entry", "entries")}</dd>
 <dt>SHA-256</dt><dd><code>${draft.sha256}</code></dd><dt>Download</dt><dd><a href="/drafts/${draft.id}/package.json" download>Exact bytes</a></dd></dl>
 ${notices}${reveal.notice()}
-<p class="toc"><a href="#readable">Readable view</a> · <a href="#json">Exact JSON</a>${former ? html` · <a href="#difference">Difference</a>` : null} · <a href="#publish">Publish or delete</a></p>
+<p class="toc"><a href="#readable">Rendered view</a> · <a href="#json">Exact JSON</a>${former ? html` · <a href="#difference">Difference</a>` : null} · <a href="#publish">Publish or delete</a></p>
 ${difference}
 <div id="readable">${readable}</div>
-<h2 id="json">Exact JSON</h2><p class="hint">The bytes that will be published, unchanged; hidden characters are shown as labels.</p>
+<h2 id="json">Exact JSON</h2><p class="hint">The exact bytes that will be published. Hidden characters are shown as labels.</p>
 ${exact}
 <h2 id="publish">Publish</h2>
 ${
@@ -116,14 +113,14 @@ ${
 <select id="replaces" name="replaces"><option value="">a new study</option>${published.map(
         (row) =>
           html`<option value="${row.id}"${row.id === replaced?.id ? html` selected` : null}>version ${row.version + 1} of “${row.title.replace(hiddenCharacters, "")}”</option>`,
-      )}</select></div><button class="quiet">Choose and show the difference</button></form>`
+      )}</select></div><button class="quiet">Select and show differences</button></form>`
 }
-${publisher ? publishForm(visit, draft, replaced ?? null) : html`<p class="notice">Publishing is open to approved accounts during the beta, and yours is not among them yet. The draft stays here.</p>`}
+${publisher ? publishForm(visit, draft, replaced ?? null) : html`<p class="notice">During the beta, only approved accounts can publish. Yours is not approved yet. The draft stays here.</p>`}
 <form method="post" action="/drafts/${draft.id}/delete">${csrfField(visit)}<button class="danger">Delete this draft</button></form>`,
   );
 }
 
-/** A study of the signed-in person by its id. */
+/** A listed study of the signed-in person. */
 async function ownStudy(visit: Visit, id: string | null): Promise<StudyRow | undefined> {
   const study = id === null || !isUuid(id) ? undefined : await findStudy(visit.service.store, id);
   return study?.listed === 1 && study.account_id === requireSession(visit).account.id ? study : undefined;
@@ -137,19 +134,19 @@ function publishForm(
   return html`<form class="card" method="post" action="/drafts/${draft.id}/publish">${csrfField(visit)}
 <input type="hidden" name="sha256" value="${draft.sha256}"><input type="hidden" name="replaces" value="${replaced?.id ?? ""}">
 <p>${replaced === null ? "This becomes a new public study." : html`This becomes the next version of “${revealed(replaced.title)}”.`}
-A published version cannot be changed. You can withdraw it later, with a reason that its page then shows; whoever read it may have a copy.</p>
-<div class="field"><label class="choice"><input type="checkbox" name="reviewed" value="yes" required> I have read what is published, and I may publish it under its license.</label></div>
+A published version cannot be changed. You can withdraw it later, with a reason shown on its page, but readers may have copies.</p>
+<div class="field"><label class="choice"><input type="checkbox" name="reviewed" value="yes" required> I have read this draft and have the right to publish it under its license.</label></div>
 <button>Publish</button></form>`;
 }
 
-/** The exact text of the package, cut where a page would become too large. */
+/** The exact text of the package, cut at a size limit. */
 async function exactView(text: string, shown: Shown, pace: Pace): Promise<Html> {
   const parts: Html[] = [];
   let left = mostExact;
   let at = 0;
   for (; at < text.length && left > 0; ) {
     let end = at + 20_000;
-    // Not between the halves of a pair.
+    // Do not split a surrogate pair.
     if (/[\uDC00-\uDFFF]/.test(text[end] ?? "")) end += 1;
     await pace.turn();
     const part = shown(text.slice(at, end));
@@ -159,14 +156,14 @@ async function exactView(text: string, shown: Shown, pace: Pace): Promise<Html> 
   }
   return html`<pre tabindex="0" role="region" aria-label="Exact JSON">${parts}</pre>${
     at < text.length
-      ? html`<p class="notice">${text.length - at} more characters would make the page too large; the exact bytes to download hold them.</p>`
+      ? html`<p class="notice">${text.length - at} more characters are not shown, to limit the page size. The download is complete.</p>`
       : null
   }`;
 }
 
 const mostExact = 3_000_000;
 
-/** Codes that the notice names; the others are counted. */
+/** Most character codes listed in the notice. */
 const mostCodes = 50;
 
 async function hiddenNotice(content: StudyPackage, pace: Pace): Promise<Html | null> {
@@ -181,7 +178,7 @@ async function hiddenNotice(content: StudyPackage, pace: Pace): Promise<Html | n
     }
   }
   if (found.size === 0) return null;
-  return html`<div class="notice" role="note"><p><strong>Hidden or direction-changing characters.</strong> Readers do not see these; they are shown as labels below.</p>
+  return html`<div class="notice" role="note"><p><strong>Hidden or direction-changing characters.</strong> Readers cannot see them; below they are shown as labels.</p>
 <ul>${[...found.values()]
     .slice(0, mostCodes)
     .map(
@@ -198,24 +195,21 @@ async function secretsNotice(content: StudyPackage, pace: Pace): Promise<Html | 
     found.push(...findSecrets(text, pointer));
   }
   if (found.length === 0) return null;
-  return html`<div class="notice" role="note"><p><strong>Look at these twice.</strong> They look secret or personal:</p>
+  return html`<div class="notice" role="note"><p><strong>Double-check these.</strong> They look like secrets or personal data:</p>
 <ul>${found.map(({ kind, pointer, start }) => html`<li>${kind} at <code>${pointer}</code>: ${revealed(start)}…</li>`)}</ul></div>`;
 }
 
-export async function postPublish(visit: Visit, idText: string | undefined): Promise<void> {
+export async function postPublish(visit: Visit, id: string): Promise<void> {
   const { form, account } = await readForm(visit);
   const { store } = visit.service;
   if (!(await isApproved(store, account, "publisher"))) {
-    throw new SiteError(
-      403,
-      "Publishing is open to approved accounts during the beta, and yours is not among them.",
-    );
+    throw new SiteError(403, "During the beta, only approved accounts can publish. Yours is not approved.");
   }
-  if (form.get("reviewed") !== "yes") throw new SiteError(400, "Say that you have read what is published.");
-  const draft = await ownDraft(visit, idText);
+  if (form.get("reviewed") !== "yes") throw new SiteError(400, "Confirm that you have read the draft.");
+  const draft = await ownDraft(visit, id);
   const replaces = form.get("replaces") || null;
   if (replaces !== null && (await ownStudy(visit, replaces)) === undefined) {
-    throw new SiteError(404, "The study to replace is not one of yours.");
+    throw new SiteError(404, "You can only replace your own studies.");
   }
   const published = await publishDraft(store, {
     accountId: account.id,
@@ -224,24 +218,27 @@ export async function postPublish(visit: Visit, idText: string | undefined): Pro
     replaces,
   }).catch((error) => {
     if (error instanceof StudyGone) {
-      throw new SiteError(409, "The study to replace was withdrawn or removed meanwhile; the draft stays.");
+      throw new SiteError(
+        409,
+        "The study to replace has been withdrawn or removed. Your draft was not changed.",
+      );
     }
     throw error;
   });
   if (published.outcome === "gone")
-    throw new SiteError(409, "The draft is no longer what you reviewed; look again.");
+    throw new SiteError(409, "The draft has changed since you reviewed it. Please review it again.");
   seeOther(visit.ctx, `/studies/${published.id}`);
 }
 
-export async function postDelete(visit: Visit, idText: string | undefined): Promise<void> {
+export async function postDelete(visit: Visit, id: string): Promise<void> {
   const { account } = await readForm(visit);
-  if (!(await deleteDraft(visit.service.store, account.id, idOf(idText)))) {
-    throw new SiteError(404, "There is no such draft of yours.");
+  if (!(await deleteDraft(visit.service.store, account.id, id))) {
+    throw new SiteError(404, "You have no such draft.");
   }
   seeOther(visit.ctx, "/drafts");
 }
 
-export async function downloadDraft(visit: Visit, idText: string | undefined): Promise<void> {
-  const draft = await ownDraft(visit, idText);
+export async function downloadDraft(visit: Visit, id: string): Promise<void> {
+  const draft = await ownDraft(visit, id);
   sendPackage(visit, `draft-${draft.id}`, draft);
 }

@@ -4,10 +4,10 @@ import { type Html, html } from "../html.js";
 import { revealed } from "../reveal.js";
 import type { Visit } from "../visit.js";
 
-/** What an address narrows a list down by. */
+/** Filters given in the query. */
 export type Given = Partial<Record<StudyFilterName, string>>;
 
-/** What an address says wrongly narrows nothing. */
+/** The valid filters of the query; invalid ones are ignored. */
 export function givenFilters({ ctx }: Visit): Given {
   const query = new URLSearchParams(ctx.querystring);
   const given: Given = {};
@@ -36,16 +36,16 @@ const facetNames = {
 type FacetName = keyof typeof facetNames;
 
 interface Panel {
-  /** Page whose list it is, and what is asked of it. */
+  /** Path and query of the page. */
   path: string;
   q: string;
   given: Given;
   counts: Facets;
-  /** The filter that the page itself stands for. */
+  /** The filter that the page itself implies. */
   fixed?: FacetName;
 }
 
-/** What a list can be narrowed down by, with counts beside; open where something is. */
+/** Filters with counts; open if any is set. */
 export function facetPanel({ path, q, given, counts, fixed }: Panel): Html {
   const rows = (Object.keys(facetNames) as FacetName[])
     .filter((name) => name !== fixed)
@@ -53,13 +53,13 @@ export function facetPanel({ path, q, given, counts, fixed }: Panel): Html {
   const open = Object.keys(given).some((name) => name !== fixed);
   const text = (name: "model" | "author" | "year", label: string) =>
     html`<div class="field"><label for="${name}">${label}</label><input type="text" id="${name}" name="${name}" value="${given[name] ?? ""}"></div>`;
-  // What links alone set stays as it is when the form is sent.
-  const kept = (["method", "license", "reproduced"] as const).map((name) =>
+  // Filters that only links can set are preserved when the form is submitted.
+  const preserved = (["method", "license", "reproduced"] as const).map((name) =>
     given[name] === undefined ? null : html`<input type="hidden" name="${name}" value="${given[name]}">`,
   );
-  return html`<details class="filters"${open ? html` open` : null}><summary>Narrow down and sort</summary>
-<dl class="facets">${rows}</dl><div class="filter-fields">${kept}
-${text("model", "Model, exactly")}${fixed === "author" ? null : text("author", "Author's handle")}${text("year", "Year")}
+  return html`<details class="filters"${open ? html` open` : null}><summary>Filter and sort</summary>
+<dl class="facets">${rows}</dl><div class="filter-fields">${preserved}
+${text("model", "Model (exact name)")}${fixed === "author" ? null : text("author", "Author (handle)")}${text("year", "Year")}
 <div class="field"><label for="sort">Sort by</label><select id="sort" name="sort">${Object.entries(
     orderNames,
   ).map(
@@ -68,7 +68,7 @@ ${text("model", "Model, exactly")}${fixed === "author" ? null : text("author", "
   )}</select></div></div></details>`;
 }
 
-/** Values of one filter, each a link that sets it; the one that is set leads back. */
+/** Values of one filter as links; the link of the selected value clears the filter. */
 function facetRow(name: FacetName, { path, q, given, counts }: Panel): Html | null {
   const values: { value: string; count: number; name?: string }[] = counts[name];
   const set = given[name];
@@ -82,9 +82,9 @@ function facetRow(name: FacetName, { path, q, given, counts }: Panel): Html | nu
     const chosen = one.value === set;
     const asked = { ...(q.trim() === "" ? {} : { q }), ...others, ...(chosen ? {} : { [name]: one.value }) };
     const query = new URLSearchParams(asked).toString();
-    const label = name === "reproduced" ? "by somebody" : (one.name ?? one.value);
+    const label = name === "reproduced" ? "yes" : (one.name ?? one.value);
     return html`<a rel="nofollow" href="${path}${query === "" ? "" : `?${query}`}"${chosen ? html` aria-current="true"` : null}><bdi>${revealed(label)}</bdi> <span class="count">${one.count}</span>${
-      chosen ? html`<span class="visually-hidden">, chosen; any</span>` : null
+      chosen ? html`<span class="visually-hidden">, selected; clear filter</span>` : null
     }</a> `;
   });
   return html`<dt>${facetNames[name]}</dt><dd>${items}</dd>`;

@@ -14,7 +14,7 @@ import { facetPanel, type Given, givenFilters } from "./facets.js";
 
 const pageSize = 20;
 
-/** The part of a list that an address asks for. */
+/** The requested page of a list. */
 export function pageOf({ ctx }: Visit): { number: number; offset: number; size: number } {
   const asked = new URLSearchParams(ctx.querystring).get("page") ?? "";
   const number = Math.min(mostPages, Math.max(1, Number(/^\d{1,4}$/.exec(asked)?.[0] ?? 1)));
@@ -30,7 +30,7 @@ interface Pages {
   total: number;
 }
 
-/** Links to the pages before and after one. */
+/** Links to the previous and next page. */
 export function pageLinks({ path, query, number, total }: Pages): Html {
   const link = (to: number, text: string, rel: string) =>
     html`<a rel="${rel}" href="${path}?${new URLSearchParams({ ...query, page: String(to) }).toString()}">${text}</a>`;
@@ -57,7 +57,7 @@ export async function feed(visit: Visit, kind: keyof typeof titles): Promise<voi
   const counts = kind === "new" ? await countFacets(service.store, q, narrowed.filters) : null;
   const searching = kind === "new" && (q.trim() !== "" || Object.keys(given).length > 0);
   const wanted = kind === "new" ? words(q) : [];
-  const told = await snippets(service.store, found.rows, wanted);
+  const excerpts = await snippets(service.store, found.rows, wanted);
   const path = kind === "new" ? "/" : `/${kind}`;
   const asked: Record<string, string> = searching ? { ...(q.trim() === "" ? {} : { q }), ...given } : {};
   const atom = `/feed.atom${searching ? `?${new URLSearchParams(asked).toString()}` : ""}`;
@@ -69,9 +69,9 @@ export async function feed(visit: Visit, kind: keyof typeof titles): Promise<voi
     title,
     html`<h1>${searching ? "Search results" : title}</h1>
 <p class="lead">Small, reproducible studies of how language models work inside: the question, the method, every prompt
-and answer, and what they do not show.</p>
+and answer, and the limitations.</p>
 <form class="search" role="search" action="/"><label class="visually-hidden" for="q">Search studies</label>
-<input type="search" id="q" name="q" value="${q}" placeholder="Words in title, question, method, finding, model …">
+<input type="search" id="q" name="q" value="${q}" placeholder="Search title, question, method, finding, model …">
 <button>Search</button>
 ${counts === null ? null : facetPanel({ path: "/", q, given, counts })}</form>
 <ul class="tabs">${tab("new", "/", "New")}${tab("top", "/top", "Top")}${tab("reproduced", "/reproduced", "Reproduced")}</ul>
@@ -85,23 +85,23 @@ ${
     : null
 }
 ${found.rows.length === 0 ? html`<p>${emptiness(found.total, searching)}</p>` : null}
-<ol class="feed">${found.rows.map((row) => feedItem(row, { wanted, snippet: told.get(row.published_at) }))}</ol>
+<ol class="feed">${found.rows.map((row) => feedItem(row, { wanted, snippet: excerpts.get(row.published_at) }))}</ol>
 ${pageLinks({ path, query: asked, number, total: found.total })}<p class="hint"><a href="${atom}">Atom feed</a></p>`,
     { head: html`<link rel="alternate" type="application/atom+xml" href="${atom}">` },
   );
 }
 
-/** Rows keep the beginning of a question. */
+/** Rows store only the beginning of a question. */
 function isCut(question: string): boolean {
   return [...question].length === studyLimits.summary_question;
 }
 
 function emptiness(total: number, searching: boolean): string {
-  if (total > 0) return "There are no more studies.";
-  return searching ? "No study has all of these words." : "Nothing is here yet.";
+  if (total > 0) return "No more studies.";
+  return searching ? "No studies match all of these words." : "No studies yet.";
 }
 
-/** @param found folded words that were looked for, and where the study has them */
+/** @param found folded search words, and an excerpt that contains them */
 export function feedItem(
   row: StudyRow,
   { wanted, snippet }: { wanted: readonly string[]; snippet?: string | undefined } = { wanted: [] },

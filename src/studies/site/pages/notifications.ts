@@ -16,32 +16,32 @@ import { absolute, commentPath, studyPath } from "../address.js";
 import { type Html, html } from "../html.js";
 import { csrfField, page, when } from "../layout.js";
 import { Reveal, type Shown } from "../reveal.js";
-import { beforeOf, idOf, readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
+import { beforeOf, readForm, requireSession, SiteError, seeOther, type Visit } from "../visit.js";
 import { plain, sendXml, xml } from "./xml.js";
 
 const pageSize = 50;
 const feedEntries = 30;
 const shownOfComment = 300;
 
-/** What a notification says. */
-interface Said {
+/** A notification's text. */
+interface Message {
   sentence: string;
-  /** Where it leads; null where there is nothing any more. */
+  /** Link target; null if it no longer exists. */
   path: string | null;
-  /** Some of what somebody wrote; null where there is nothing to be read. */
+  /** Excerpt of the text that it is about; null if none. */
   excerpt: string | null;
 }
 
 const outcomeWords = { held: "it held", partly: "it held partly", failed: "it failed" } as const;
 
-/** @param reader account id of whom it is told */
-function saidOf(row: NotificationRow, reader: string): Said {
+/** @param reader account id of the recipient */
+function messageOf(row: NotificationRow, reader: string): Message {
   const who =
     row.actorName === null || row.actorHandle === null
-      ? "Somebody whose account is deleted"
+      ? "A deleted account"
       : `${row.actorName} (@${row.actorHandle})`;
   const readable = row.listed === 1 || row.studyAccount === reader;
-  const title = row.title === null || !readable ? "a study that is no longer here" : `“${row.title}”`;
+  const title = row.title === null || !readable ? "a study that is no longer available" : `“${row.title}”`;
   const study = row.study_id === null ? null : studyPath(row.study_id);
   const comment = row.comment_id === null ? null : commentPath(row.comment_id);
   const body =
@@ -64,29 +64,29 @@ function saidOf(row: NotificationRow, reader: string): Said {
     }
     case "draft":
       return {
-        sentence: "A draft waits for your review",
+        sentence: "A draft is ready for your review",
         path: `/drafts/${row.draft_id}`,
         excerpt: row.draftTitle,
       };
     case "removed":
       return { sentence: `A moderator removed ${title}`, path: study, excerpt: row.studyReason };
     case "reinstated":
-      return { sentence: `A moderator published ${title} again`, path: study, excerpt: null };
+      return { sentence: `A moderator reinstated ${title}`, path: study, excerpt: null };
     case "hidden":
       return {
-        sentence: `A moderator ${row.hidden === null ? "hid, and showed again," : "hid"} your comment on ${title}`,
+        sentence: `A moderator ${row.hidden === null ? "hid and then restored" : "hid"} your comment on ${title}`,
         path: comment,
         excerpt: row.commentReason,
       };
   }
 }
 
-/** What the signed-in person was told, the newest first. */
+/** The signed-in person's notifications, newest first. */
 export async function notifications(visit: Visit): Promise<void> {
   await show(visit, null);
 }
 
-/** @param made address of a feed that was just made: it is shown this once */
+/** @param made address of a feed that was just created; it is shown only once */
 async function show(visit: Visit, made: string | null): Promise<void> {
   const { account } = requireSession(visit);
   const { store } = visit.service;
@@ -103,53 +103,53 @@ async function show(visit: Visit, made: string | null): Promise<void> {
     visit,
     "Notifications",
     html`<h1>Notifications</h1>
-<p class="lead">Replies to your comments, comments on your studies and reproductions of them, drafts that wait for your review, and what moderators did to something of yours. Kept ${studyLimits.notification_days} days.</p>
+<p class="lead">Replies to your comments, comments on and reproductions of your studies, drafts to review, and moderators' actions on your content. Stored for ${studyLimits.notification_days} days.</p>
 ${reveal.notice()}${
   before === undefined && newest !== undefined && rows.some((row) => row.read_at === null)
     ? html`<form method="post" action="/notifications/read">${csrfField(visit)}<input type="hidden" name="until" value="${newest.at}"><button class="quiet">Mark all as read</button></form>`
     : null
-}${rows.length === 0 ? html`<p>${before === undefined ? "Nothing yet." : "Nothing earlier."}</p>` : null}
+}${rows.length === 0 ? html`<p>${before === undefined ? "No notifications yet." : "No earlier notifications."}</p>` : null}
 <ol class="feed notifications">${items}</ol>
 ${rows.length < pageSize || last === undefined ? null : html`<p><a href="?before=${last.at}-${last.id}">Earlier</a></p>`}
 <h2 id="feed">Private feed</h2>
-<p>The same as an Atom feed, for a feed reader. Its address holds a secret: whoever knows it reads what you are told, so give it to your reader alone. Titles of drafts are not in it.</p>
+<p>Your notifications as an Atom feed. Its address contains a secret: anyone who has it can read your notifications, so share it only with your feed reader. Titles of drafts are not included.</p>
 ${made === null ? null : madeNotice(made)}
-<div class="actions"><form class="inline" method="post" action="/notifications/feed">${csrfField(visit)}<button class="quiet">${feed ? "Make a new address, and end the former" : "Make an address"}</button></form>
-${feed ? html`<form class="inline" method="post" action="/notifications/feed/end">${csrfField(visit)}<button class="danger">End the feed</button></form>` : null}</div>`,
+<div class="actions"><form class="inline" method="post" action="/notifications/feed">${csrfField(visit)}<button class="quiet">${feed ? "Replace the address" : "Create an address"}</button></form>
+${feed ? html`<form class="inline" method="post" action="/notifications/feed/end">${csrfField(visit)}<button class="danger">Delete the feed</button></form>` : null}</div>`,
   );
 }
 
 function madeNotice(address: string): Html {
-  return html`<div class="notice good" role="status"><p><strong>Your feed has an address.</strong> Copy it now: it is shown this once, and only a hash of it is kept.</p>
+  return html`<div class="notice good" role="status"><p><strong>Feed address created.</strong> Copy it now: you won't be able to see it again.</p>
 <pre class="secret" id="feed-address" tabindex="0" role="region" aria-label="Address of your feed">${address}</pre></div>`;
 }
 
 function item(visit: Visit, row: NotificationRow, reader: string, shown: Shown): Html {
-  const { sentence, path, excerpt } = saidOf(row, reader);
+  const { sentence, path, excerpt } = messageOf(row, reader);
   const isNew = row.read_at === null;
-  return html`<li class="${isNew ? "unread" : "read"}"><h2 dir="auto" id="told-${row.id}">${isNew ? html`<span class="badge new">new</span> ` : null}${
+  return html`<li class="${isNew ? "unread" : "read"}"><h2 dir="auto" id="notification-${row.id}">${isNew ? html`<span class="badge new">new</span> ` : null}${
     path === null ? shown(sentence) : html`<a href="${path}">${shown(sentence)}</a>`
   }</h2>
 ${excerpt === null || excerpt === "" ? null : html`<p class="snippet" dir="auto">${shown(excerpt)}</p>`}
-<ul class="meta"><li>${when(row.at)}</li><li><form class="inline" method="post" action="/notifications/${row.id}/read">${csrfField(visit)}<input type="hidden" name="read" value="${isNew ? "yes" : "no"}"><button class="plain" aria-describedby="told-${row.id}">${isNew ? "Mark as read" : "Mark as unread"}</button></form></li></ul></li>`;
+<ul class="meta"><li>${when(row.at)}</li><li><form class="inline" method="post" action="/notifications/${row.id}/read">${csrfField(visit)}<input type="hidden" name="read" value="${isNew ? "yes" : "no"}"><button class="plain" aria-describedby="notification-${row.id}">${isNew ? "Mark as read" : "Mark as unread"}</button></form></li></ul></li>`;
 }
 
 export async function postReadAll(visit: Visit): Promise<void> {
   const { form, account } = await readForm(visit);
   const until = /^\d{1,15}$/.exec(form.get("until") ?? "")?.[0];
-  if (until === undefined) throw new SiteError(400, "This form does not say up to when.");
+  if (until === undefined) throw new SiteError(400, "The form lacks a valid time.");
   await setAllRead(visit.service.store, account.id, Number(until));
   seeOther(visit.ctx, "/notifications");
 }
 
-export async function postRead(visit: Visit, idText: string | undefined): Promise<void> {
+export async function postRead(visit: Visit, id: string): Promise<void> {
   const { form, account } = await readForm(visit);
-  if (!(await setRead(visit.service.store, account.id, idOf(idText), form.get("read") !== "no")))
-    throw new SiteError(404, "There is no such notification of yours.");
+  if (!(await setRead(visit.service.store, account.id, id, form.get("read") !== "no")))
+    throw new SiteError(404, "You have no such notification.");
   seeOther(visit.ctx, "/notifications");
 }
 
-/** Gives the feed an address, another one where it has one: the former is nobody's then. */
+/** Creates or replaces the feed's address; the old address stops working. */
 export async function postFeed(visit: Visit): Promise<void> {
   const { account } = await readForm(visit);
   const secret = randomBytes(32).toString("base64url");
@@ -164,13 +164,13 @@ export async function postEndFeed(visit: Visit): Promise<void> {
 }
 
 /**
- * The same as a feed, for whoever knows its address. Neither compressed nor kept: it is one person's, and others choose
- * words in it.
+ * The notifications as a feed, for anyone who has its address. Neither compressed nor cached: it is private and contains
+ * text that others chose.
  */
-export async function privateFeed(visit: Visit, secret: string | undefined): Promise<void> {
+export async function privateFeed(visit: Visit, secret: string): Promise<void> {
   const { ctx, service } = visit;
-  const account = await findFeed(service.store, sha256Hex(secret ?? ""));
-  if (account === undefined) throw new SiteError(404, "There is no such feed; it may have been ended.");
+  const account = await findFeed(service.store, sha256Hex(secret));
+  if (account === undefined) throw new SiteError(404, "Feed not found. It may have been deleted.");
   const rows = await readNotifications(service.store, account.id, { limit: feedEntries });
   const at = (path: string) => absolute(service, path);
   const time = (ms: number) => new Date(ms).toISOString();
@@ -181,8 +181,8 @@ export async function privateFeed(visit: Visit, secret: string | undefined): Pro
     xml`<feed xmlns="http://www.w3.org/2005/Atom"><title>tapline studies: notifications</title><id>urn:uuid:${account.id}</id>
 <author><name>tapline studies</name></author><link href="${at("/notifications")}"/><updated>${time(rows[0]?.at ?? 0)}</updated>
 ${rows.map((row) => {
-  const { sentence, path, excerpt } = saidOf(row, account.id);
-  // Whoever keeps the reader's feeds needs not know what a private draft is about.
+  const { sentence, path, excerpt } = messageOf(row, account.id);
+  // The feed reader's operator must not learn what a private draft is about.
   const summary = row.kind === "draft" || excerpt === null ? null : xml`<summary>${plain(excerpt)}</summary>`;
   return xml`<entry><title>${plain(sentence)}</title><id>urn:uuid:${row.id}</id><link href="${at(path ?? "/notifications")}"/><updated>${time(row.at)}</updated>${summary}</entry>
 `;

@@ -6,10 +6,10 @@ import type { Outline } from "../outline.js";
 import type { Pace } from "../pace.js";
 import type { Shown } from "../reveal.js";
 
-/** Markup of a package in the readable view; what comes after is left to the exact bytes. */
+/** Size limit for the markup of a rendered package. */
 const mostMarkup = 3_000_000;
 
-/** What was said to a model, as it was: every character of it counts. Code in it is set as code. */
+/** Text given to a model, verbatim, with code blocks set as code. */
 function verbatim(text: string, shown: Shown): Html {
   return html`${blocksOf(text).map(({ code, label, text: part }) =>
     code ? codeBlock(part, label, shown) : asWritten(part, shown),
@@ -19,20 +19,20 @@ function verbatim(text: string, shown: Shown): Html {
 export interface ViewOptions {
   shown: Shown;
   pace: Pace;
-  /** Texts as they were written, not as Markdown. */
+  /** Show source texts instead of rendered Markdown. */
   source: boolean;
-  /** Receives what a list of contents names. */
+  /** Collects the table of contents. */
   outline?: Outline;
-  /** Path of the version, for permanent addresses, and whether the visitor may quote it in a comment. */
+  /** Path of the version, for permalinks, and whether the visitor may quote it in a comment. */
   links?: { permanent: string; quote: boolean };
 }
 
-/** The readable view of a package, within a bound, made in slices. */
+/** Renders a package, up to a size limit, in slices. */
 export async function packageView(study: StudyPackage, options: ViewOptions): Promise<Html> {
   return new PackageView(options).whole(study);
 }
 
-/** Shows comments, one after the other. */
+/** Renders comment texts. */
 export function commentTexts(options: ViewOptions): (text: string) => Promise<Html> {
   if (options.source) return async (text) => asWritten(text, options.shown);
   const markdown = new Markdown(options);
@@ -81,12 +81,12 @@ class PackageView {
       for (const text of study.omissions) {
         omissions.push(await this.#bounded(() => html`<li dir="auto">${this.#shown(text)}</li>`));
       }
-      parts.push(html`<h2 id="left-out">Left out</h2><ul>${omissions}</ul>`);
+      parts.push(html`<h2 id="left-out">Omissions</h2><ul>${omissions}</ul>`);
     }
     parts.push(html`<h2 id="entries">Entries</h2>${await this.#tree(study.entries)}`);
     if (this.#leftOut > 0) {
       parts.push(
-        html`<p class="notice">This view ends here: ${this.#leftOut} more texts would make the page too large. The exact bytes hold all of them.</p>`,
+        html`<p class="notice">${this.#leftOut} more texts are not shown, to limit the page size. The package download is complete.</p>`,
       );
     }
     return html`${parts}`;
@@ -103,7 +103,7 @@ class PackageView {
     return made;
   }
 
-  /** What people wrote. */
+  /** Text written by people, as Markdown. */
   #prose(text: string, heading: number): Promise<Html> {
     return this.#bounded(() => this.#markdown?.of(text, heading) ?? asWritten(text, this.#shown));
   }
@@ -157,8 +157,8 @@ ${entry.title === "" ? "Untitled" : html`<bdi>${shown(entry.title)}</bdi>`} <a c
 <ul class="meta">${entry.model === undefined ? null : html`<li>model ${shown(entry.model)}</li>`}${
       settings === undefined
         ? null
-        : html`<li>temperature ${settings.temperature}</li><li>seed ${settings.seed}</li><li>at most ${settings.maxTokens} tokens</li><li>thinking ${settings.thinking}</li>`
-    }${entry.finishReason == null ? null : html`<li>finished: ${shown(entry.finishReason)}</li>`}</ul>
+        : html`<li>temperature ${settings.temperature}</li><li>seed ${settings.seed}</li><li>max tokens ${settings.maxTokens}</li><li>thinking ${settings.thinking}</li>`
+    }${entry.finishReason == null ? null : html`<li>finish reason: ${shown(entry.finishReason)}</li>`}</ul>
 ${await part("System prompt", entry.system, {})}${
   context.length === 0
     ? null

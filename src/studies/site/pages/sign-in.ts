@@ -27,8 +27,8 @@ export function signIn(visit: Visit): void {
   page(
     visit,
     "Sign in",
-    html`<h1>Sign in</h1><p class="lead">Reading needs no account. Signing in lets you comment, upvote, give agents access and publish.</p>
-${visit.service.providers.length === 0 ? html`<p class="notice">This service has no sign-in set up.</p>` : null}
+    html`<h1>Sign in</h1><p class="lead">You can read without an account. Sign in to comment, upvote, publish and give agents access.</p>
+${visit.service.providers.length === 0 ? html`<p class="notice">Sign-in is not configured on this service.</p>` : null}
 ${visit.service.providers.map(
   ({
     key,
@@ -39,7 +39,7 @@ ${visit.service.providers.map(
   );
 }
 
-function providerOf(visit: Visit, key: string | undefined): Provider {
+function providerOf(visit: Visit, key: string): Provider {
   const provider = visit.service.providers.find((one) => one.key === key);
   if (provider === undefined) throw new SiteError(404, "There is no such page.");
   return provider;
@@ -49,7 +49,7 @@ function callbackOf(visit: Visit, provider: Provider): string {
   return `${visit.service.origin}/sign-in/${provider.key}/callback`;
 }
 
-/** What a browser carries, sealed, while it is away: nothing is kept of sign-ins that never come back. */
+/** Encrypted state that the browser carries, so that abandoned sign-ins leave nothing behind here. */
 interface Away {
   provider: string;
   secrets: Secrets;
@@ -57,16 +57,16 @@ interface Away {
   at: number;
 }
 
-/** Leaves for the provider; what must be remembered goes along in a sealed cookie. */
-export async function postSignIn(visit: Visit, key: string | undefined): Promise<void> {
+/** Redirects to the provider, with the state in an encrypted cookie. */
+export async function postSignIn(visit: Visit, key: string): Promise<void> {
   const { ctx, service } = visit;
   const provider = providerOf(visit, key);
   const form = await readAnyForm(visit);
   await countVisit(visit, "sign-in");
   const { url, secrets } = await provider.begin(callbackOf(visit, provider)).catch((error) => {
-    const line = `sign-in provider ${provider.key} is not reachable: ${(error as Error).name}`;
+    const line = `sign-in provider ${provider.key} is unreachable: ${(error as Error).name}`;
     service.log(line, line);
-    throw new SiteError(503, `${provider.label} is not reachable just now; please try again later.`);
+    throw new SiteError(503, `${provider.label} is not reachable right now. Please try again later.`);
   });
   const back = safeReturn(service, form.get("return"));
   const away: Away = {
@@ -76,17 +76,17 @@ export async function postSignIn(visit: Visit, key: string | undefined): Promise
     at: await readNow(service.store, service.store.db),
   };
   setCookie(ctx, signInCookie, await seal(service.store, away), signInSeconds);
-  // A page that moves on by itself: a redirect from a form would have to be named in the content security policy,
-  // and only the provider knows where its pages lie.
+  // A page with a meta refresh, because form-action in the content security policy also applies to redirects, and the
+  // provider's addresses are not known in advance.
   page(
     visit,
     "Signing in",
-    html`<h1>On to ${provider.label}</h1><p><a href="${url.href}">Continue</a> if nothing happens.</p>`,
+    html`<h1>Continue to ${provider.label}</h1><p>If nothing happens, <a href="${url.href}">continue</a>.</p>`,
     { head: html`<meta http-equiv="refresh" content="0;url=${url.href}">` },
   );
 }
 
-/** Whether nobody came back with this sign-in before. */
+/** Whether this sign-in is completed for the first time. */
 async function comesBackFirst(visit: Visit, away: Away): Promise<boolean> {
   const { store } = visit.service;
   const row = { hash: sha256Hex(away.secrets.state), provider: away.provider, secrets: "" };
@@ -98,8 +98,8 @@ async function comesBackFirst(visit: Visit, away: Away): Promise<boolean> {
   return numInsertedOrUpdatedRows === 1n;
 }
 
-/** Comes back from the provider: checks everything, then starts a session of its own. */
-export async function signInCallback(visit: Visit, key: string | undefined): Promise<void> {
+/** Handles the provider's callback: verifies it and starts a session. */
+export async function signInCallback(visit: Visit, key: string): Promise<void> {
   const { ctx, service } = visit;
   const provider = providerOf(visit, key);
   const ticket = ctx.cookies.get(signInCookie);
@@ -114,7 +114,7 @@ export async function signInCallback(visit: Visit, key: string | undefined): Pro
   ) {
     throw new SiteError(
       400,
-      "This sign-in has run out, or was begun in another browser; please start again.",
+      "This sign-in has expired or was started in another browser. Please start again.",
     );
   }
   const { back, secrets } = away;
@@ -124,7 +124,7 @@ export async function signInCallback(visit: Visit, key: string | undefined): Pro
     if (error instanceof SignInRefused) throw new SiteError(403, error.message);
     const line = `sign-in with ${provider.key} failed: ${(error as Error).name}`;
     service.log(line, line);
-    throw new SiteError(503, `${provider.label} is not reachable just now; please try again later.`);
+    throw new SiteError(503, `${provider.label} is not reachable right now. Please try again later.`);
   });
   const account = await signInAccount(service.store, identity);
   if (account.suspended_at !== null) {

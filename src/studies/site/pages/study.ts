@@ -18,7 +18,7 @@ import { codeBlock } from "../markdown/render.js";
 import { Outline } from "../outline.js";
 import { Pace } from "../pace.js";
 import { Reveal, revealed } from "../reveal.js";
-import { countVisit, idOf, readForm, SiteError, seeOther, type Visit } from "../visit.js";
+import { countVisit, readForm, SiteError, seeOther, type Visit } from "../visit.js";
 import { abstractView, contentsView, isLong } from "./abstract.js";
 import { goneNotice, studyActions } from "./actions.js";
 import { citableOf, citeForms } from "./cite.js";
@@ -27,16 +27,15 @@ import { findShown, findVersion, maySeeGone } from "./find-study.js";
 import { commentTexts, packageView } from "./package-view.js";
 
 /** A published study with its discussion. */
-export async function study(visit: Visit, idText: string | undefined, segment?: string): Promise<void> {
+export async function study(visit: Visit, id: string, segment?: string): Promise<void> {
   const { store } = visit.service;
-  const found = await findVersion(visit, idText, segment);
+  const found = await findVersion(visit, id, segment);
   const { row, version, gone } = found;
-  const { id } = row;
   if (gone !== null && !maySeeGone(visit, row)) {
     page(
       visit,
-      "No longer here",
-      html`<h1>No longer here</h1>${goneNotice(gone)}<p><a href="/">To the studies</a></p>`,
+      "No longer available",
+      html`<h1>No longer available</h1>${goneNotice(gone)}<p><a href="/">Back to studies</a></p>`,
       {
         status: 410,
       },
@@ -75,7 +74,7 @@ export async function study(visit: Visit, idText: string | undefined, segment?: 
 <ul class="meta"><li>${authorLink(row)}</li><li>${when(version.published_at)}</li><li>version ${version.version}</li><li>${counted(content.entries.length, "entry", "entries")}</li></ul>
 ${gone === null ? null : goneNotice(gone)}${reveal.notice()}${
   older
-    ? html`<p class="notice">This is version ${version.version}; the current one is ${row.version}. <a href="/studies/${id}">Read the current one</a> or <a href="/studies/${id}/changes?from=${version.version}&amp;to=${row.version}">what changed</a>.</p>`
+    ? html`<p class="notice">This is version ${version.version}; the current version is ${row.version}. <a href="/studies/${id}">Read the current version</a> or <a href="/studies/${id}/changes?from=${version.version}&amp;to=${row.version}">see what changed</a>.</p>`
     : null
 }
 ${upvoteForm(visit, row, upvoted)}</header>
@@ -85,14 +84,14 @@ ${reproductionsView(reproductions)}<h2 id="provenance">Provenance</h2>
 <dl class="facts"><dt>Model</dt><dd>${show(content.model.name)}</dd>
 ${content.model.revision == null ? null : html`<dt>Revision</dt><dd>${show(content.model.revision)}</dd>`}
 <dt>Runtime</dt><dd>${show(content.model.runtime)}</dd><dt>License</dt><dd>${content.license}</dd>
-<dt>Published by</dt><dd>${signature(row.author, row.handle)}, after review on this site</dd>
+<dt>Published by</dt><dd>${signature(row.author, row.handle)}, after review on the website</dd>
 <dt>Package</dt><dd><a href="${path}/package.json" download>Exact bytes as published</a> (${version.package.length} bytes)</dd>
 <dt>SHA-256</dt><dd><code>${version.sha256}</code></dd>
-<dt>Permanent address</dt><dd><a href="${path}">${absolute(visit.service, path)}</a></dd>
-<dt>Cite</dt><dd>${citeForms.map(({ ending, name }) => html`<a href="${path}/cite.${ending}" download>${name}</a> `)}<details><summary>BibTeX to copy</summary>${codeBlock(bibtex(citable), "", revealed)}</details></dd>
+<dt>Permalink</dt><dd><a href="${path}">${absolute(visit.service, path)}</a></dd>
+<dt>Cite</dt><dd>${citeForms.map(({ ending, name }) => html`<a href="${path}/cite.${ending}" download>${name}</a> `)}<details><summary>Copy BibTeX</summary>${codeBlock(bibtex(citable), "", revealed)}</details></dd>
 ${
   gone === null && labelledBlocks(content, blockLabels.request).length > 0
-    ? html`<dt>Repeat</dt><dd><details><summary>On your own machine</summary>${codeBlock(`tapline reproduce ${citable.address}`, "", revealed)}<p class="hint">Shows what it would run, and asks.</p></details></dd>
+    ? html`<dt>Reproduce</dt><dd><details><summary>On your own machine</summary>${codeBlock(`tapline reproduce ${citable.address}`, "", revealed)}<p class="hint">Lists what it would run and asks before running it.</p></details></dd>
 `
     : null
 }<dt>Versions</dt><dd><ul class="plain">${versions.map(
@@ -110,16 +109,16 @@ ${discussed}`,
 
 const outcomeNames = { held: "held", partly: "held partly", failed: "failed" } as const;
 
-/** What this study repeats. */
+/** The studies that this one reproduces. */
 function originalsNotice(originals: Awaited<ReturnType<typeof originalsOf>>): Html | null {
   if (originals.length === 0) return null;
-  return html`<div class="notice good" role="note"><p>This repeats ${originals.map(
+  return html`<div class="notice good" role="note"><p>This reproduces ${originals.map(
     ({ id, title, original_version, outcome }, at) =>
       html`${at > 0 ? "; " : null}<a href="${studyPath(id, original_version)}">${revealed(title)}</a>, version ${original_version}: ${outcomeNames[outcome]}`,
   )}.</p></div>`;
 }
 
-/** Who has repeated this study. */
+/** Reproductions of this study. */
 function reproductionsView(found: Awaited<ReturnType<typeof reproductionsOf>>): Html | null {
   if (found.length === 0) return null;
   return html`<h2 id="reproductions">Reproductions (${found.length})</h2><ul class="feed">${found.map(
@@ -131,7 +130,7 @@ ${one.differed === null ? null : html`<p dir="auto">${revealed(one.differed)}</p
 `;
 }
 
-/** What reference managers, and sites that show a link to this one, read in the page. */
+/** Metadata for reference managers and link previews. */
 function head(visit: Visit, study: Citable, question: string, gone: boolean): Html {
   const plain = (text: string) => text.replace(hiddenCharacters, "");
   const meta = (name: string, content: string) => html`<meta name="${name}" content="${plain(content)}">`;
@@ -154,23 +153,18 @@ function upvoteForm(visit: Visit, { id, upvotes, account_id, listed }: StudyRow,
 <button class="quiet" aria-pressed="${upvoted ? "true" : "false"}">${upvoted ? "▲ Upvoted" : "△ Upvote"} · ${upvotes}</button></form>`;
 }
 
-export async function postUpvote(visit: Visit, idText: string | undefined): Promise<void> {
-  const id = idOf(idText);
+export async function postUpvote(visit: Visit, id: string): Promise<void> {
   const { form, account } = await readForm(visit);
   await countVisit(visit, "vote");
   const voted = await setUpvote(visit.service.store, account.id, id, form.get("wanted") !== "no");
-  if (voted === "no_study") throw new SiteError(404, "There is no such study.");
-  if (voted === "own") throw new SiteError(403, "Authors do not vote for their own studies.");
+  if (voted === "no_study") throw new SiteError(404, "Study not found.");
+  if (voted === "own") throw new SiteError(403, "You cannot upvote your own study.");
   seeOther(visit.ctx, `/studies/${id}`);
 }
 
-/** A version's exact bytes. */
-export async function downloadStudy(
-  visit: Visit,
-  idText: string | undefined,
-  segment?: string,
-): Promise<void> {
-  const { row, version } = await findShown(visit, idText, segment);
+/** Downloads the exact bytes of a version. */
+export async function downloadStudy(visit: Visit, id: string, segment?: string): Promise<void> {
+  const { row, version } = await findShown(visit, id, segment);
   visit.ctx.set("X-Study-Version", String(version.version));
   sendPackage(visit, `${row.id}-v${version.version}`, version);
 }

@@ -3,13 +3,13 @@ import { type Html, type HtmlTag, htmlTag } from "../../../markup/html.js";
 import { displayable } from "../../text/display.js";
 import type { Visit } from "../visit.js";
 
-/** XML whose values are escaped; characters that XML 1.0 does not have are replaced by U+FFFD. */
+/** XML templates: values are escaped, and characters that XML 1.0 forbids become U+FFFD. */
 export const xml: HtmlTag = htmlTag((text) =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are the ones that XML does not have
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: XML forbids these
   displayable(text).replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, "\uFFFD"),
 );
 
-/** Text for programs that show no marks: without what hides. */
+/** Text without hidden characters, for programs that cannot mark them. */
 export function plain(text: string): string {
   return text.replace(hiddenCharacters, "");
 }

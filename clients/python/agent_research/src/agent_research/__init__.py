@@ -1,4 +1,4 @@
-"""Client of a research studies service: reads published studies, saves private drafts."""
+"""Client for a research studies service: reads published studies and saves private drafts."""
 
 from ._client import ResearchClient
 from .errors import (

@@ -10,7 +10,7 @@ _LONGEST_INTEGER = 40
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
-    """A JSON object that means one thing only: valid UTF-8, no key twice, no NaN. Raises AnswerInvalid."""
+    """Parses an unambiguous JSON object: valid UTF-8, no duplicate keys, no NaN. Raises AnswerInvalid."""
     try:
         value = json.loads(
             body.decode("utf-8"),
@@ -24,13 +24,13 @@ def parse_object(body: bytes) -> dict[str, Any]:
     except RecursionError:
         problem = "it is nested too deeply"
     except ValueError as error:
-        # The decoder's own messages hold places, not text of the answer.
+        # Our own messages contain no text of the response.
         problem = str(error) if isinstance(error, _Ambiguous) else "it is not JSON"
     else:
         if isinstance(value, dict):
             return value
         problem = "it is not an object"
-    raise AnswerInvalid(f"The answer cannot be read: {problem}.")
+    raise AnswerInvalid(f"The response is invalid: {problem}.")
 
 
 class _Ambiguous(ValueError):

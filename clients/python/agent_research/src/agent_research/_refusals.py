@@ -28,32 +28,32 @@ _CLASSES: dict[int, type[Refusal]] = {
     429: QuotaExceeded,
 }
 _SENTENCES = {
-    400: "The service found the request invalid.",
+    400: "The request is invalid.",
     401: "The token is missing, invalid, expired or revoked.",
-    403: "The token may not do this.",
-    404: "There is no such study for this token.",
-    410: "This is no longer published.",
-    429: "The quota is used up.",
+    403: "The token lacks permission for this.",
+    404: "No such study, or this token may not read it.",
+    410: "This is no longer available.",
+    429: "The quota is exhausted.",
 }
 _LONGEST_SENTENCE = 500
 _LONGEST_REASON = 1000
 
 
 def refusal(answer: Answer, token: Token) -> Refusal:
-    """What an answer other than success means. Its body is read where it is the service's own JSON."""
+    """Returns the error for an unsuccessful response, with details if its body is the service's JSON."""
     status = answer.status
     kind = _CLASSES.get(status, ServiceUnavailable if status >= 500 else RequestRefused)
     fields = _fields(answer)
     own = fields.get("error")
-    sentence = _quoted(own, token) if own else _SENTENCES.get(status, "The service cannot answer.")
+    sentence = _quoted(own, token) if own else _SENTENCES.get(status, "The service is unavailable.")
     wait = _retry_after(answer) if status in (429, 503) else None
     if wait is not None:
         sentence += f" Wait {wait} s."
     elif status == 429:
-        sentence += " It does not say how long to wait."
+        sentence += " The service did not say how long to wait."
     reason = _quoted(fields["reason"], token, _LONGEST_REASON) if fields.get("reason") else None
     if reason is not None:
-        sentence += f" The reason given: {reason}"
+        sentence += f" Reason: {reason}"
     code, field, request_id = (fields.get(name) for name in ("code", "field", "request_id"))
     return kind(
         f"{sentence} ({status})",
@@ -75,14 +75,14 @@ def _fields(answer: Answer) -> dict[str, str]:
 
 
 def _quoted(text: str, token: Token, most: int = _LONGEST_SENTENCE) -> str:
-    """The service's text for a person's eyes: no token, no invisible or direction-changing character."""
+    """The service's text without the token, with invisible and direction-changing characters escaped."""
     shown = token.hidden_in(text)
     shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in shown[: most + 1])
     return shown if len(shown) <= most else shown[:most] + "…"
 
 
 def _retry_after(answer: Answer) -> int | None:
-    """Whole seconds; a date counts from now, rounded up."""
+    """Retry-After in whole seconds; a date is relative to now, rounded up."""
     try:
         value = answer.single("Retry-After")
     except AnswerInvalid:

@@ -7,7 +7,7 @@ from .errors import InvalidArgument
 
 
 class Token:
-    """A secret that neither repr(), nor vars(), nor pickle shows."""
+    """A secret that repr(), vars() and pickle do not reveal."""
 
     __slots__ = ("_value",)
 
@@ -21,11 +21,11 @@ class Token:
         return "<token>"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("A token is not written anywhere.")
+        raise TypeError("Tokens cannot be pickled.")
 
     def authorization(self) -> str:
         return f"Bearer {self._value}"
 
     def hidden_in(self, text: str) -> str:
-        """The text without the token: a service could quote it in an error."""
+        """Returns the text without the token, since a service could quote it in an error."""
         return text.replace(self._value, "<token>")

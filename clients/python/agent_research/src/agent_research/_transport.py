@@ -30,26 +30,26 @@ _FRAMING = 1 << 20
 class Answer:
     status: int
     headers: http.client.HTTPMessage
-    body: bytes = field(repr=False)  # it could quote the token
+    body: bytes = field(repr=False)  # it may quote the token
 
     def single(self, name: str) -> str | None:
-        """A header's value. Raises AnswerInvalid where it stands more than once."""
+        """Returns a header's value. Raises AnswerInvalid if it is repeated."""
         return _single(self.headers, name)
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why there is no answer, and whether any byte of the request may have been taken by the service."""
+    """The error, and whether the service may have received any part of the request."""
 
     error: ResearchError
     sent: bool
 
 
 class _BoundedSocket(ssl.SSLSocket):
-    """Ends every wait at one moment, however often the other side sends a byte, and takes so many bytes.
+    """Enforces a total deadline and a size limit on everything that is received.
 
-    The limits stand here, below http.client, which itself reads headers, interim answers, trailers and
-    malformed chunks for as long as they come.
+    The limits are enforced below http.client, which reads headers, interim responses, trailers and malformed
+    chunks without limit.
     """
 
     deadline = math.inf
@@ -60,7 +60,7 @@ class _BoundedSocket(ssl.SSLSocket):
         received = super().recv_into(buffer, nbytes, flags)
         self.allowance -= received
         if self.allowance < 0:
-            raise AnswerTooLarge("The answer is larger than what is accepted, headers and framing included.")
+            raise AnswerTooLarge("The response, including headers and framing, is too large.")
         return received
 
     def send(self, data: Any, flags: int = 0) -> int:
@@ -69,7 +69,7 @@ class _BoundedSocket(ssl.SSLSocket):
 
 
 class _Connection(http.client.HTTPSConnection):
-    """HTTPS straight to one address, without proxy: one deadline for connecting, TLS and talking."""
+    """Direct HTTPS without proxy, with one deadline for connecting, TLS and data."""
 
     def __init__(self, host: str, port: int, context: ssl.SSLContext, deadline: float, most: int) -> None:
         super().__init__(host, port, context=context)
@@ -81,7 +81,7 @@ class _Connection(http.client.HTTPSConnection):
         raw = _connected(self.host, self.port, self._deadline)
         try:
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            raw.settimeout(_left(self._deadline))  # OpenSSL's whole handshake counts as one wait
+            raw.settimeout(_left(self._deadline))  # one timeout for the whole TLS handshake
             tls = cast(_BoundedSocket, self._tls.wrap_socket(raw, server_hostname=self.host))
         except BaseException:
             raw.close()
@@ -92,7 +92,7 @@ class _Connection(http.client.HTTPSConnection):
 
 
 class Transport:
-    """One request, one connection, at most one answer. Never raises what could hold the token."""
+    """One request per connection. Never raises errors that could contain the token."""
 
     def __init__(self, host: str, port: int, origin: str, ca_file: str | None, token: Token) -> None:
         self._host, self._port, self._origin, self._token = host, port, origin, token
@@ -110,10 +110,10 @@ class Transport:
         headers: Mapping[str, str],
         body: bytes | None = None,
     ) -> Answer | Failure:
-        """Sends a request and reads the answer: at most `most` bytes, until `deadline` (time.monotonic).
+        """Sends a request and reads the response: at most `most` bytes, until `deadline` (time.monotonic).
 
-        Failures are returned, not raised: frames of http.client hold the request's headers, and a traceback
-        would carry them to whoever prints local variables.
+        Failures are returned, not raised: a traceback through http.client would expose the request's headers in
+        local variables.
         """
         connection = _Connection(self._host, self._port, self._context, deadline, most)
         sent = False
@@ -128,7 +128,7 @@ class Transport:
         except ResearchError as error:
             return Failure(error.with_traceback(None), sent)
         except TimeoutError:
-            return Failure(DeadlineExceeded(f"{self._origin} did not answer within the deadline."), sent)
+            return Failure(DeadlineExceeded(f"No complete response from {self._origin} within the deadline."), sent)
         except (OSError, http.client.HTTPException, UnicodeError) as error:
             return Failure(self._explained(error, sent), sent)
         finally:
@@ -136,21 +136,21 @@ class Transport:
 
     def _explained(self, error: Exception, sent: bool) -> ResearchError:
         if isinstance(error, ssl.SSLCertVerificationError):
-            reason = f"{error.verify_message}; a CA of its own is given as ca_file"
-            return TLSFailed(f"The certificate of {self._origin} is not accepted: {reason}.")
+            reason = f"{error.verify_message}; pass ca_file to trust your own CA"
+            return TLSFailed(f"The certificate of {self._origin} is not trusted: {reason}.")
         if isinstance(error, ssl.SSLError) and not sent:
-            return TLSFailed(f"{self._origin} does not speak TLS as it should ({error.reason}).")
-        # UnicodeError: labels that the domain name system cannot have.
+            return TLSFailed(f"TLS error with {self._origin} ({error.reason}).")
+        # UnicodeError: invalid domain name labels.
         if isinstance(error, (socket.gaierror, UnicodeError)):
-            return ConnectionFailed(f"The name of {self._origin} is not known.")
+            return ConnectionFailed(f"The host name of {self._origin} does not resolve.")
         if isinstance(error, ConnectionRefusedError):
             return ConnectionFailed(f"Nothing listens at {self._origin}.")
-        # Only the kind: http.client's messages quote what came.
+        # Only the type, since http.client's messages quote the response.
         kind = type(error).__name__
         if isinstance(error, http.client.HTTPException) and not isinstance(
             error, (http.client.IncompleteRead, http.client.RemoteDisconnected)
         ):
-            return AnswerInvalid(f"{self._origin} did not answer in HTTP as it should ({kind}).")
+            return AnswerInvalid(f"{self._origin} sent an invalid HTTP response ({kind}).")
         return ConnectionFailed(f"The connection to {self._origin} broke ({kind}).")
 
 
@@ -162,7 +162,7 @@ def _left(deadline: float) -> float:
 
 
 def _connected(host: str, port: int, deadline: float) -> socket.socket:
-    """Tries the addresses of a name in turn; none may use up the time of those after it."""
+    """Tries the addresses of a name in turn, with a share of the remaining time each."""
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     failure: OSError = OSError("no address")
     for index, (family, kind, protocol, _, address) in enumerate(addresses):
@@ -178,7 +178,7 @@ def _connected(host: str, port: int, deadline: float) -> socket.socket:
 
 
 def _answered(connection: _Connection, body: bytes | None) -> http.client.HTTPResponse:
-    """Sends the rest of a request. A service may refuse it and hang up before it has read everything."""
+    """Sends the rest of a request. The service may respond and close before it has read everything."""
     broken: OSError | None = None
     try:
         connection.endheaders(body)
@@ -195,43 +195,43 @@ def _answered(connection: _Connection, body: bytes | None) -> http.client.HTTPRe
 def _read(response: http.client.HTTPResponse, most: int) -> Answer:
     status = response.status
     if 300 <= status < 400:
-        error = RedirectRefused(f"The service answered with a redirect ({status}); it was not followed.")
+        error = RedirectRefused(f"The service answered with a redirect ({status}); redirects are not followed.")
         error.status = status
         raise error
     if not 200 <= status < 300:
-        # The status says what happened; a body that cannot be read adds nothing to it.
+        # The status is enough if the body cannot be read.
         try:
             body = _body(response, _LONGEST_REFUSAL)
         except (OSError, http.client.HTTPException, ResearchError):
             body = b""
         return Answer(status, response.headers, body)
     if (_single(response.headers, "Content-Encoding") or "identity").lower() != "identity":
-        raise AnswerInvalid("The answer is compressed, which was not asked for.")
+        raise AnswerInvalid("The response is compressed, which was not requested.")
     return Answer(status, response.headers, _body(response, most))
 
 
 def _body(response: http.client.HTTPResponse, most: int) -> bytes:
     length = _single(response.headers, "Content-Length")
     if length is not None and response.headers.get("Transfer-Encoding") is not None:
-        raise AnswerInvalid("The answer says its length in two ways.")
+        raise AnswerInvalid("The response gives its length in two ways.")
     if length is not None and re.fullmatch("[0-9]{1,18}", length) is None:
-        raise AnswerInvalid("The answer's Content-Length is not a number.")
+        raise AnswerInvalid("The response's Content-Length is not a number.")
     if length is not None and int(length) > most:
-        raise AnswerTooLarge(f"The answer has {int(length)} bytes; at most {most} are accepted.")
+        raise AnswerTooLarge(f"The response has {int(length)} bytes; at most {most} are accepted.")
     parts: list[bytes] = []
     received = 0
     while part := response.read(min(_CHUNK, most + 1 - received)):
         parts.append(part)
         received += len(part)
         if received > most:
-            raise AnswerTooLarge(f"The answer has more than {most} bytes.")
+            raise AnswerTooLarge(f"The response has more than {most} bytes.")
     if length is not None and received != int(length):
-        raise ConnectionFailed(f"The answer ended after {received} of {length} bytes.")
+        raise ConnectionFailed(f"The response ended after {received} of {length} bytes.")
     return b"".join(parts)
 
 
 def _single(headers: http.client.HTTPMessage, name: str) -> str | None:
     values: list[str] = headers.get_all(name) or []
     if len(values) > 1:
-        raise AnswerInvalid(f"The answer has {len(values)} headers {name}.")
+        raise AnswerInvalid(f"The response has {len(values)} {name} headers.")
     return values[0].strip() if values else None

@@ -1,16 +1,16 @@
-"""Everything that the client raises is a ResearchError. No message holds the token."""
+"""All errors of the client are ResearchError. No message contains the token."""
 
 from __future__ import annotations
 
 
 class ResearchError(Exception):
-    """Something did not work. `status` is the HTTP status, where the service gave one."""
+    """Base class of all errors. `status` is the HTTP status, if there was a response."""
 
     status: int | None = None
 
 
 class InvalidArgument(ResearchError, ValueError):
-    """What the client was given cannot be used; nothing was sent."""
+    """An argument or setting is invalid; nothing was sent."""
 
 
 class ConnectionFailed(ResearchError):
@@ -18,7 +18,7 @@ class ConnectionFailed(ResearchError):
 
 
 class TLSFailed(ResearchError):
-    """The service did not prove who it is, or does not speak TLS."""
+    """The service's certificate is not trusted, or the TLS handshake failed."""
 
 
 class DeadlineExceeded(ResearchError, TimeoutError):
@@ -26,23 +26,23 @@ class DeadlineExceeded(ResearchError, TimeoutError):
 
 
 class RedirectRefused(ResearchError):
-    """The service answered with a redirect. It was not followed."""
+    """The service answered with a redirect, which was not followed."""
 
 
 class AnswerTooLarge(ResearchError):
-    """The answer has more bytes than the client accepts."""
+    """The response is larger than the client accepts."""
 
 
 class AnswerInvalid(ResearchError):
-    """The answer makes no sense: not JSON, not UTF-8, ambiguous headers, another study than asked for."""
+    """The response is invalid: not JSON or UTF-8, ambiguous headers, or for a different study."""
 
 
 class ChecksumMismatch(AnswerInvalid):
-    """The answer's bytes are not those that its X-Content-SHA256 is of, or it has no such header."""
+    """The response does not match its X-Content-SHA256, or lacks that header."""
 
 
 class Refusal(ResearchError):
-    """The service refused. `code`, `field` and `reason` are the service's, where it gave them."""
+    """The service refused the request. `code`, `field` and `reason` come from the service, if given."""
 
     def __init__(
         self,
@@ -60,14 +60,14 @@ class Refusal(ResearchError):
         self.code = code
         self.field = field
         self.reason = reason
-        """Why a study was taken down, in the words of who did it: text from elsewhere."""
+        """Why a study was taken down, as given by its author or a moderator: untrusted text."""
         self.request_id = request_id
         self.retry_after = retry_after
-        """Seconds to wait, exactly as the service says; None where it does not say."""
+        """Seconds to wait, as sent by the service, or None."""
 
 
 class RequestRefused(Refusal):
-    """400 and the like: parameters or package are not valid."""
+    """400 and similar: parameters or package are invalid."""
 
 
 class NotAuthenticated(Refusal):
@@ -79,25 +79,25 @@ class NotPermitted(Refusal):
 
 
 class NotFound(Refusal):
-    """404: no such study, or a draft that another token saved."""
+    """404: no such study, or a draft saved with another token."""
 
 
 class Gone(Refusal):
-    """410: it was published and taken down (`code` withdrawn or removed, `reason`), or a deleted draft."""
+    """410: taken down after publication (`code` withdrawn or removed, `reason`), or a deleted draft."""
 
 
 class QuotaExceeded(Refusal):
-    """429: after `retry_after` seconds there is room again."""
+    """429: retry after `retry_after` seconds."""
 
 
 class ServiceUnavailable(Refusal):
-    """503 and other faults of the service."""
+    """503 and other errors of the service."""
 
 
 class DraftMayExist(ResearchError):
-    """A draft was sent, and whether it was saved is not known.
+    """A draft was sent, but it is unknown whether it was saved.
 
-    The same call with `idempotency_key` gives the draft that is there instead of a second one, for a day.
+    For a day, the same call with `idempotency_key` returns the existing draft instead of creating a second one.
     """
 
     def __init__(self, message: str, *, idempotency_key: str, status: int | None = None) -> None:

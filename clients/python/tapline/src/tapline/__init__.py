@@ -1,4 +1,4 @@
-"""Clients of tapline's local services: `Lab` and `AsyncLab` for experiments, `ServingModel` for what serves."""
+"""Clients for tapline's local services: `Lab` and `AsyncLab` for experiments, `ServingModel` for served models."""
 
 from ._async import AsyncLab
 from ._errors import TaplineError

@@ -33,10 +33,10 @@ R = TypeVar("R")
 
 
 class AsyncLab(AsyncSubmitting):
-    """`Lab` for programs that use asyncio: the same methods, to be awaited.
+    """`Lab` for asyncio: the same methods, but awaitable.
 
-    Each request runs in a thread of its own, so that the event loop goes on. Cancelling a task that waits ends the
-    waiting, not the job. A job's layers(), probes() and autoencoders() download: `await asyncio.to_thread(job.layers)`.
+    Each request runs in its own thread, so that the event loop is not blocked. Cancelling a waiting task does not
+    cancel the job. A job's layers(), probes() and autoencoders() block: use `await asyncio.to_thread(job.layers)`.
     """
 
     def __init__(self, base_url: str = "http://127.0.0.1:8980", timeout: float = 10) -> None:
@@ -46,15 +46,15 @@ class AsyncLab(AsyncSubmitting):
         return f"Async{self._lab!r}"
 
     async def health(self) -> Health:
-        """What the service can do, its limits, and what it is doing."""
+        """Returns the service's operations, limits and current activity."""
         return await asyncio.to_thread(self._lab.health)
 
     async def schema(self) -> dict[str, Any]:
-        """The service's OpenAPI description."""
+        """Returns the service's OpenAPI document."""
         return await asyncio.to_thread(self._lab.schema)
 
     async def jobs(self) -> list[JobSummary]:
-        """The newest jobs, at most 100, newest first."""
+        """Returns the newest jobs, at most 100, newest first."""
         return await asyncio.to_thread(self._lab.jobs)
 
     async def _submit(self, operation: str, model: Model, settings: dict[str, Any]) -> Job[Any]:
@@ -71,7 +71,7 @@ class AsyncLab(AsyncSubmitting):
     async def features(
         self, model: Model, dictionary: str, texts: Sequence[str], **settings: Any
     ) -> Job[FeaturesResult]:
-        """Reads texts through a stored sparse dictionary."""
+        """Encodes texts with a saved sparse dictionary."""
         return await asyncio.to_thread(
             lambda: self._lab.features(model, dictionary, texts, **settings)
         )
@@ -79,13 +79,13 @@ class AsyncLab(AsyncSubmitting):
     async def drift(
         self, model: Model, other: Model, examples: Sequence[DriftExample], **settings: Any
     ) -> Job[DriftResult]:
-        """Compares two models of one architecture on the same examples."""
+        """Compares two models of the same architecture on the same examples."""
         return await asyncio.to_thread(lambda: self._lab.drift(model, other, examples, **settings))
 
     async def explain(
         self, model: Model, prompt: str, layer: int, template: str, marker: str, **settings: Any
     ) -> Job[ExplainResult]:
-        """Puts block outputs into words: another model says what it makes of them."""
+        """Describes activations in words with a verbalizer model."""
         return await asyncio.to_thread(
             lambda: self._lab.explain(model, prompt, layer, template, marker, **settings)
         )
@@ -103,7 +103,7 @@ class AsyncLab(AsyncSubmitting):
     async def patch_sweep(
         self, model: Model, clean: str | None = None, corrupted: str | None = None, **settings: Any
     ) -> Job[PatchSweepResult]:
-        """Puts single block outputs of one prompt into the run of another."""
+        """Activation patching: patches single activations of one prompt into a run on another."""
         return await asyncio.to_thread(
             lambda: self._lab.patch_sweep(model, clean, corrupted, **settings)
         )
@@ -125,11 +125,11 @@ class AsyncLab(AsyncSubmitting):
         return await asyncio.to_thread(self._lab.sae, model, examples, extraction, **settings)
 
     async def dictionaries(self) -> list[dict[str, Any]]:
-        """The sparse dictionaries that are kept by name."""
+        """Returns the saved sparse dictionaries."""
         return await asyncio.to_thread(self._lab.dictionaries)
 
     async def dictionary(self, name: str) -> dict[str, Any]:
-        """One dictionary that is kept by name."""
+        """Returns a saved dictionary."""
         return await asyncio.to_thread(self._lab.dictionary, name)
 
     async def add_dictionary(
@@ -141,29 +141,29 @@ class AsyncLab(AsyncSubmitting):
         revision: str | None = None,
         point: BlockPoint | None = None,
     ) -> dict[str, Any]:
-        """Keeps a published sparse dictionary under a name, as Lab.add_dictionary() does."""
+        """Saves a published sparse dictionary under a name, like Lab.add_dictionary()."""
         return await asyncio.to_thread(self._lab.add_dictionary, name, source, layer, k, revision, point)
 
     async def remove_dictionary(self, name: str) -> None:
-        """Forgets a dictionary."""
+        """Deletes a saved dictionary."""
         await asyncio.to_thread(self._lab.remove_dictionary, name)
 
     async def lenses(self) -> list[dict[str, Any]]:
-        """The lenses that are kept by name."""
+        """Returns the saved lenses."""
         return await asyncio.to_thread(self._lab.lenses)
 
     async def add_lens(
         self, name: str, source: str | os.PathLike[str], revision: str | None = None
     ) -> dict[str, Any]:
-        """Keeps a lens under a name, as Lab.add_lens() does."""
+        """Saves a lens under a name, like Lab.add_lens()."""
         return await asyncio.to_thread(self._lab.add_lens, name, source, revision)
 
     async def remove_lens(self, name: str) -> None:
-        """Forgets a lens."""
+        """Deletes a saved lens."""
         await asyncio.to_thread(self._lab.remove_lens, name)
 
     async def job(self, identifier: str | Job[Any]) -> Job[Any]:
-        """The whole job as it is now, with its configuration and its result or error."""
+        """Returns a job with its configuration and its result or error."""
         return await asyncio.to_thread(self._lab.job, identifier)
 
     @overload
@@ -173,7 +173,7 @@ class AsyncLab(AsyncSubmitting):
     async def wait(
         self, identifier: str | Job[Any], timeout: float = 1800, interval: float = 0.5
     ) -> Job[Any]:
-        """Waits until a job has completed, with the arguments and errors of Lab.wait()."""
+        """Waits until a job has completed, like Lab.wait()."""
         name = _name(identifier)
         waiting, line = Waiting(name, timeout), progress_display()
         try:
@@ -187,11 +187,11 @@ class AsyncLab(AsyncSubmitting):
             line.clear()
 
     async def cancel(self, identifier: str | Job[Any]) -> Job[Any]:
-        """Stops a job's worker; a finished job stays as it is."""
+        """Cancels a job; has no effect on a finished one."""
         return await asyncio.to_thread(self._lab.cancel, identifier)
 
     async def artifact(
         self, identifier: str | Job[Any], name: str, destination: str | os.PathLike[str]
     ) -> Path:
-        """Downloads an artifact that the job lists and gives the destination's path."""
+        """Downloads an artifact of a job and returns the destination's path."""
         return await asyncio.to_thread(self._lab.artifact, identifier, name, destination)

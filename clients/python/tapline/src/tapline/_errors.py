@@ -5,9 +5,9 @@ from typing import Any
 
 
 class TaplineError(Exception):
-    """A request that a service refused, an answer that makes no sense, or a job that did not complete.
+    """A request that a service refused, an invalid response, or a job that did not complete.
 
-    `status` is the HTTP status, where there is one; `job` the job that failed, was cancelled or interrupted.
+    `status` is the HTTP status, if there is one; `job` is the job that failed, was cancelled or interrupted.
     """
 
     def __init__(

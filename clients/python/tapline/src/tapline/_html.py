@@ -1,4 +1,4 @@
-"""A job as a notebook shows it. Texts of models and prompts are escaped: they are data, not markup."""
+"""Jobs as HTML for notebooks. Texts of models and prompts are escaped: they are data, not markup."""
 
 from __future__ import annotations
 
@@ -93,16 +93,16 @@ def _explain(result: Mapping[str, Any]) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    kept = list(rows)
+    all_rows = list(rows)
     lines = ["".join(f"<th>{_cell(name.replace('_', ' '))}</th>" for name in head)]
-    lines += ["".join(f"<td>{_cell(value)}</td>" for value in row) for row in kept[:_MOST_ROWS]]
-    more = len(kept) - _MOST_ROWS
+    lines += ["".join(f"<td>{_cell(value)}</td>" for value in row) for row in all_rows[:_MOST_ROWS]]
+    more = len(all_rows) - _MOST_ROWS
     after = f"<p>{more} more rows are in the job's result.</p>" if more > 0 else ""
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>{after}"
 
 
 def _cell(value: object) -> str:
     text = f"{value:.4g}" if isinstance(value, float) else str(value)
-    # What is invisible is shown by its escape, as repr() does: a direction mark would turn the table around.
+    # Escape invisible characters, as repr() does: a direction mark would reverse the table.
     visible = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
     return escape(visible)

@@ -18,11 +18,11 @@ _LONGEST_ERROR = 1 << 20
 
 
 class Transport:
-    """Plain HTTP to one local service: no proxy, whatever the environment says, and no redirect."""
+    """Plain HTTP to one local service, without proxies and redirects."""
 
     def __init__(self, base_url: str, timeout: float, api_key: str | None = None) -> None:
         if _ORIGIN.fullmatch(base_url) is None:
-            raise TaplineError(f"A service's address looks like http://127.0.0.1:8980, not {base_url}.")
+            raise TaplineError(f"A service's address must look like http://127.0.0.1:8980, got {base_url}.")
         self.origin = base_url.rstrip("/")
         self.timeout = timeout
         self._opener = urllib.request.OpenerDirector()
@@ -39,31 +39,31 @@ class Transport:
     def json(
         self, path: str, body: object = None, *, timeout: float | None = None, method: str | None = None
     ) -> dict[str, Any]:
-        """Sends a request, a POST where there is a body, and reads the JSON object that answers it."""
+        """Sends a request (POST if there is a body) and returns the JSON object in the response."""
         data = None if body is None else _encoded(body)
         with self._open(path, data, self.timeout if timeout is None else timeout, method) as response:
             text = response.read()
         try:
             answer = json.loads(text)
         except ValueError as error:
-            raise TaplineError(f"The answer of {path} is not JSON.") from error
+            raise TaplineError(f"The response of {path} is not JSON.") from error
         if not isinstance(answer, dict):
-            raise TaplineError(f"The answer of {path} is not an object.")
+            raise TaplineError(f"The response of {path} is not a JSON object.")
         return answer
 
     def put(self, path: str, content: bytes) -> dict[str, Any]:
-        """Sends a file, and reads the JSON object that answers it."""
+        """Sends a file and returns the JSON object in the response."""
         with self._open(path, content, self.timeout, "PUT", "application/octet-stream") as response:
             return cast("dict[str, Any]", json.loads(response.read()))
 
     def content(self, path: str) -> bytes:
-        """An answer's body. Raises ContentTooShortError when it ends early."""
+        """Returns a response's body. Raises ContentTooShortError if it ends early."""
         file = io.BytesIO()
         self.download(path, file)
         return file.getvalue()
 
     def download(self, path: str, file: BinaryIO) -> None:
-        """Writes an answer's body to a file. Raises ContentTooShortError when it ends early."""
+        """Writes a response's body to a file. Raises ContentTooShortError if it ends early."""
         with self._open(path, None, self.timeout) as response:
             expected, received = response.headers.get("Content-Length"), 0
             while chunk := response.read(_CHUNK):
@@ -84,7 +84,7 @@ class Transport:
                 yield response
         except urllib.error.HTTPError as error:
             with error:
-                message = _sentence(error) or f"{path} was answered with status {error.code}."
+                message = _sentence(error) or f"{path} returned status {error.code}."
             raise TaplineError(message, status=error.code) from None
         except (http.client.HTTPException, OSError) as error:
             explained = self._explained(error, timeout)
@@ -93,10 +93,10 @@ class Transport:
             raise explained from error
 
     def _explained(self, error: Exception, timeout: float) -> Exception | None:
-        """The same failure with a sentence that says which service it was about; None for any other."""
+        """The same error with a message that names the service; None for other errors."""
         cause = error.reason if isinstance(error, urllib.error.URLError) else error
         if isinstance(cause, TimeoutError):
-            return TimeoutError(f"{self.origin} said nothing for {timeout:g} s; what it was asked may go on.")
+            return TimeoutError(f"No response from {self.origin} for {timeout:g} s; the request may still be running.")
         if isinstance(cause, ConnectionRefusedError):
             return urllib.error.URLError(f"nothing listens at {self.origin}; start it with {_starter(self.origin)}")
         if isinstance(cause, (ConnectionError, http.client.HTTPException)):
@@ -106,7 +106,7 @@ class Transport:
 
 
 def _encoded(body: object) -> bytes:
-    """JSON of a body. What JSON cannot say raises TypeError or ValueError that names its field."""
+    """Encodes a body as JSON. Raises TypeError or ValueError with the field that cannot be encoded."""
     try:
         return json.dumps(body, allow_nan=False, default=_plain).encode()
     except (TypeError, ValueError) as error:
@@ -119,7 +119,7 @@ def _encoded(body: object) -> bytes:
 
 
 def _plain(value: object) -> object:
-    """Ranges, and NumPy's arrays and numbers, as Python's own; NumPy itself is not needed for that."""
+    """Converts ranges and NumPy arrays and numbers to Python values, without importing NumPy."""
     if isinstance(value, range):
         return list(value)
     as_list = getattr(value, "tolist", None)
@@ -129,7 +129,7 @@ def _plain(value: object) -> object:
 
 
 def _starter(origin: str) -> str:
-    """The command that starts the service of an address, by its usual port where it has one."""
+    """The command that starts the service at an address, guessed from its port."""
     port = origin.rpartition(":")[2]
     usual = {"8980": "tapline lab", "8971": "tapline serve"}
     return usual.get(port, f"tapline lab or tapline serve, --port {port}")
@@ -141,5 +141,5 @@ def _sentence(refusal: urllib.error.HTTPError) -> str | None:
         error = json.loads(refusal.read(_LONGEST_ERROR))["error"]
         sentence = error if isinstance(error, str) else error["message"]
     except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
-        return None  # the status says enough
+        return None  # the status is enough
     return sentence if isinstance(sentence, str) else None

@@ -37,15 +37,15 @@ R = TypeVar("R")
 Model = str | os.PathLike[str]
 
 _ADDING = 3600.0
-"""Patience where a dictionary may be downloaded."""
+"""Timeout for requests that may download files."""
 
 
 class Lab(Submitting):
-    """The isolated research service (`tapline lab`): experiments that run in a worker of their own.
+    """The Lab service (`tapline lab`): experiments that run in a separate worker process.
 
-    `base_url` is the service's origin, without /lab/v1; `timeout` the longest silence within one request, in
-    seconds. What the service refuses raises TaplineError with its sentence; a service that cannot be reached
-    raises urllib's URLError, one that stays silent TimeoutError.
+    `base_url` is the service's origin, without /lab/v1; `timeout` is the longest silence within one request, in
+    seconds. Refused requests raise TaplineError with the service's message; an unreachable service raises
+    urllib's URLError, a silent one TimeoutError.
     """
 
     def __init__(self, base_url: str = "http://127.0.0.1:8980", timeout: float = 10) -> None:
@@ -55,15 +55,15 @@ class Lab(Submitting):
         return f"Lab({self._http.origin!r})"
 
     def health(self) -> Health:
-        """What the service can do, its limits, and what it is doing."""
+        """Returns the service's operations, limits and current activity."""
         return cast(Health, self._http.json("/lab/v1/health"))
 
     def schema(self) -> dict[str, Any]:
-        """The service's OpenAPI description."""
+        """Returns the service's OpenAPI document."""
         return self._http.json("/lab/v1/openapi.json")
 
     def jobs(self) -> list[JobSummary]:
-        """The newest jobs, at most 100, newest first."""
+        """Returns the newest jobs, at most 100, newest first."""
         return cast(list[JobSummary], self._http.json("/lab/v1/jobs").get("jobs", []))
 
     def _submit(self, operation: str, model: Model, settings: dict[str, Any]) -> Job[Any]:
@@ -74,10 +74,10 @@ class Lab(Submitting):
     def inspect(self, model: Model, prompt: str, **settings: Any) -> Job[InspectResult]:
         """Looks inside one forward pass over raw text: norms, logit lens, next tokens, activations.
 
-        Settings: target_token, whose probability and rank the lens then tells at every token, or follow_answer,
-        those of the model's own answer after the last token; lens, a stored one that is read beside the logit lens;
-        measures, entropy and KL to the model's output; points, inside the blocks; attention (a dictionary with layers
-        and heads), routing (of experts) and decompose (one logit into what each block adds).
+        Settings: target_token, whose probability and rank the lens reports at every token, or follow_answer, to track
+        the model's own answer after the last token; lens, a saved lens to use in addition to the logit lens; measures,
+        entropy and KL to the model's output; points, hook points inside the blocks; attention (a dictionary with layers
+        and heads), routing (of experts) and decompose (direct logit attribution by block).
         """
         return self.submit("inspect", model, prompt=prompt, **settings)
 
@@ -94,8 +94,8 @@ class Lab(Submitting):
     def probe(self, model: Model, examples: Sequence[ProbeExample], **settings: Any) -> Job[ProbeResult]:
         """Trains a linear probe on final-token block outputs; examples have text, label and split.
 
-        A label of True counts as 1, False as 0. Settings: layers, point (block_in, attn_out, mid, ffn_out, block_out),
-        rows (last, mean, response: the mean of a text behind the example's prompt, all: every token's), seed.
+        Labels may be 0, 1 or booleans. Settings: layers, point (block_in, attn_out, mid, ffn_out, block_out), rows (last,
+        mean, response: the mean over the text after the example's prompt, all: every token), seed.
         """
         return self.submit("probe", model, examples=[_labelled(one) for one in examples], **settings)
 
@@ -106,7 +106,7 @@ class Lab(Submitting):
         extraction: str | os.PathLike[str] | None = None,
         **settings: Any,
     ) -> Job[SaeResult]:
-        """Trains a sparse autoencoder on block outputs: of the examples' last tokens, or of an extraction's folder.
+        """Trains a sparse autoencoder on block outputs: of the examples' last tokens, or from an extraction's folder.
 
         Settings: layers, seed, features, steps, architecture (relu, topk, batchtopk, jumprelu), rows (last, mean, response,
         all), point, k, batch, learning_rate, warmup, decay, sparsity.
@@ -120,9 +120,9 @@ class Lab(Submitting):
     def features(
         self, model: Model, dictionary: str, texts: Sequence[str], **settings: Any
     ) -> Job[FeaturesResult]:
-        """Reads texts through a sparse dictionary that add_dictionary() has kept.
+        """Encodes texts with a sparse dictionary saved by add_dictionary().
 
-        Settings: top, pages (features that are looked at one by one), labels.
+        Settings: top, pages (features to show in detail), labels.
         """
         return self.submit("features", model, dictionary=dictionary, texts=list(texts), **settings)
 
@@ -135,8 +135,8 @@ class Lab(Submitting):
     ) -> Job[ExtractResult]:
         """Writes the block outputs of a data set to .safetensors files.
 
-        `data` is a .txt or .jsonl file on the service's machine (or give `examples`), `out` a folder there: a job
-        that finds finished files of the same extraction goes on behind them. Without `out` the files are artifacts.
+        `data` is a .txt or .jsonl file on the service's machine (or pass `examples`), `out` a folder there: if it has
+        finished files of the same extraction, the job resumes after them. Without `out` the files become artifacts.
         Settings: layers, point, rows (all, last, mean, response), dtype (f32, f16, bf16), too_long (refuse, cut), shard (i, n),
         shard_tokens, plan.
         """
@@ -147,9 +147,9 @@ class Lab(Submitting):
     def drift(
         self, model: Model, other: Model, examples: Sequence[DriftExample], **settings: Any
     ) -> Job[DriftResult]:
-        """Compares two models of one architecture on the same examples, such as a model and its quantised form.
+        """Compares two models of the same architecture on the same examples, such as a model and its quantized version.
 
-        Settings: layers, seed, dictionary, probe, vector (stored ones, by name), other_revision.
+        Settings: layers, seed, dictionary, probe, vector (names of saved ones), other_revision.
         """
         name = other if isinstance(other, str) else os.path.abspath(other)
         labelled = [_labelled(one) for one in examples]
@@ -158,9 +158,9 @@ class Lab(Submitting):
     def patch_sweep(
         self, model: Model, clean: str | None = None, corrupted: str | None = None, **settings: Any
     ) -> Job[PatchSweepResult]:
-        """Puts single block outputs of one prompt into the run of another: where does it happen?
+        """Activation patching: patches single activations of one prompt into a run on another.
 
-        Settings: pairs (a list of {"clean", "corrupted", "target_token", "foil_token"}, in place of the two texts),
+        Settings: pairs (a list of {"clean", "corrupted", "target_token", "foil_token"}, instead of the two texts),
         target_token, foil_token, layers, points, heads (of the point head_out), positions ("aligned": spans between [[
         and ]] in both texts), direction (denoise or noise), controls.
         """
@@ -169,11 +169,11 @@ class Lab(Submitting):
     def explain(
         self, model: Model, prompt: str, layer: int, template: str, marker: str, **settings: Any
     ) -> Job[ExplainResult]:
-        """Puts block outputs into words: a row of the prompt stands in the place of a token's embedding in another
-        model's prompt, the template, where the marker, one of that model's tokens, is.
+        """Describes activations in words: an activation of the prompt replaces a token's embedding in another model's
+        prompt, the template, at the marker, which is one of that model's tokens.
 
-        Settings: verbaliser (a model, as model is; otherwise model itself), verbaliser_revision, positions (token
-        indices; [-1]), length (that rows are scaled to), samples, temperature, seed, description_tokens, controls.
+        Settings: verbaliser (a model; default: the same model), verbaliser_revision, positions (token indices;
+        default: [-1]), length (norm to scale activations to), samples, temperature, seed, description_tokens, controls.
         """
         other = settings.get("verbaliser")
         if other is not None and not isinstance(other, str):
@@ -183,11 +183,11 @@ class Lab(Submitting):
         )
 
     def dictionaries(self) -> list[dict[str, Any]]:
-        """The sparse dictionaries that are kept by name: what each one reads, and where it is from."""
+        """Returns the saved sparse dictionaries, with the model, layer and source of each."""
         return cast("list[dict[str, Any]]", self._http.json("/lab/dictionaries")["dictionaries"])
 
     def dictionary(self, name: str) -> dict[str, Any]:
-        """One dictionary that is kept by name."""
+        """Returns a saved dictionary."""
         return self._http.json(_dictionary_path(name))
 
     def add_dictionary(
@@ -199,11 +199,11 @@ class Lab(Submitting):
         revision: str | None = None,
         point: BlockPoint | None = None,
     ) -> dict[str, Any]:
-        """Keeps a published sparse dictionary under a name, in place of one that had it.
+        """Saves a published sparse dictionary under a name, replacing an existing one.
 
-        `source` is its folder or file of weights on the service's machine, or `owner/name/path` of the hub, which is
-        downloaded first. `layer` is the block that it reads, `point` what of it (its output unless told otherwise) and
-        `k` how many features stay active, where its files do not say.
+        `source` is its folder or weights file on the service's machine, or `owner/name/path` on the hub, which is
+        downloaded. `layer` is the block, `point` the hook point (default: the block's output) and `k` the number of
+        active features, if its files do not contain them.
         """
         given = {"from": os.fspath(source), "layer": layer, "point": point, "k": k, "revision": revision}
         body = {key: value for key, value in given.items() if value is not None}
@@ -211,20 +211,20 @@ class Lab(Submitting):
         return self._http.json(_dictionary_path(name), body, timeout=patience, method="PUT")
 
     def remove_dictionary(self, name: str) -> None:
-        """Forgets a dictionary."""
+        """Deletes a saved dictionary."""
         self._http.json(_dictionary_path(name), method="DELETE")
 
     def lenses(self) -> list[dict[str, Any]]:
-        """The Jacobian and tuned lenses that are kept by name: which blocks each one translates, and where it is from."""
+        """Returns the saved Jacobian and tuned lenses, with the blocks and source of each."""
         return cast("list[dict[str, Any]]", self._http.json("/lab/lenses")["lenses"])
 
     def add_lens(
         self, name: str, source: str | os.PathLike[str], revision: str | None = None
     ) -> dict[str, Any]:
-        """Keeps a Jacobian or tuned lens under a name, in place of one that had it.
+        """Saves a Jacobian or tuned lens under a name, replacing an existing one.
 
-        `source` is its folder or file of weights on the service's machine, `owner/name/path` of the hub, which is
-        downloaded first, or `demo`, the embedded model's.
+        `source` is its folder or weights file on the service's machine, `owner/name/path` on the hub, which is
+        downloaded, or `demo` for the embedded model's lens.
         """
         given = {"from": os.fspath(source), "revision": revision}
         body = {key: value for key, value in given.items() if value is not None}
@@ -232,11 +232,11 @@ class Lab(Submitting):
         return self._http.json(_lens_path(name), body, timeout=patience, method="PUT")
 
     def remove_lens(self, name: str) -> None:
-        """Forgets a lens."""
+        """Deletes a saved lens."""
         self._http.json(_lens_path(name), method="DELETE")
 
     def job(self, identifier: str | Job[Any]) -> Job[Any]:
-        """The whole job as it is now, with its configuration and its result or error."""
+        """Returns a job with its configuration and its result or error."""
         return self._job(self._http.json(_path(identifier)))
 
     @overload
@@ -244,13 +244,12 @@ class Lab(Submitting):
     @overload
     def wait(self, identifier: str, timeout: float = 1800, interval: float = 0.5) -> Job[Any]: ...
     def wait(self, identifier: str | Job[Any], timeout: float = 1800, interval: float = 0.5) -> Job[Any]:
-        """Waits until a job has completed and gives it with its result.
+        """Waits until a job has completed and returns it with its result.
 
-        `timeout` is the overall deadline and `interval` the time between two looks, in seconds. Takes the
-        id, or the job as submitted, whose type of result it keeps. Raises TaplineError, with the job in it,
-        when the job failed, was cancelled or interrupted; TimeoutError on the deadline, which does not cancel
-        the job. On a terminal, a line on standard error says what the job is doing; in a notebook, one below
-        the cell.
+        `timeout` is the overall deadline and `interval` the polling interval, in seconds. Takes an id, or the
+        submitted job, whose result type it preserves. Raises TaplineError, with the job, if the job failed, was
+        cancelled or interrupted; TimeoutError on the deadline, which does not cancel the job. Shows progress on
+        standard error in a terminal, or below the cell in a notebook.
         """
         name = _name(identifier)
         waiting, line = Waiting(name, timeout), progress_display()
@@ -268,16 +267,16 @@ class Lab(Submitting):
         return self._job(self._http.json(_path(name), timeout=waiting.patience(self._http.timeout)))
 
     def cancel(self, identifier: str | Job[Any]) -> Job[Any]:
-        """Stops a job's worker; a finished job stays as it is."""
+        """Cancels a job; has no effect on a finished one."""
         return self._job(self._http.json(f"{_path(identifier)}/cancel", {}))
 
     def artifact(
         self, identifier: str | Job[Any], name: str, destination: str | os.PathLike[str]
     ) -> Path:
-        """Downloads an artifact that the job lists and gives the destination's path.
+        """Downloads an artifact of a job and returns the destination's path.
 
-        The destination is overwritten, in one step and only by a complete file. What is no file
-        (a device, a named pipe) is written to as it is; a folder is refused before anything is asked.
+        The destination is replaced atomically by the complete file. Devices and named pipes are written to
+        directly; folders are rejected before the download.
         """
         path = Path(destination)
         if path.exists() and not path.is_file():
@@ -295,7 +294,7 @@ class Lab(Submitting):
 
     def _job(self, fields: Mapping[str, Any]) -> Job[Any]:
         if not {"id", "status", "operation"} <= fields.keys():
-            raise TaplineError(f"{self._http.origin} answered with something that is no job.")
+            raise TaplineError(f"{self._http.origin} returned something that is not a job.")
         return Job(fields, self._read_artifact)
 
     def _read_artifact(self, identifier: str, name: str) -> bytes:
@@ -328,7 +327,7 @@ def _lens_path(name: str) -> str:
 
 
 def _labelled(example: Any) -> Any:
-    """An example whose label may be a truth value; everything else is the service's to judge."""
+    """Converts a boolean label to 0 or 1; everything else is validated by the service."""
     label: Any = example.get("label") if isinstance(example, Mapping) else None
     plain = label.item() if hasattr(label, "item") else label
     return {**example, "label": int(plain)} if isinstance(plain, bool) else example

@@ -8,14 +8,14 @@ from typing import Any, Protocol, TextIO
 
 
 class ProgressDisplay(Protocol):
-    """Where a person sees what a job is doing."""
+    """Shows a job's progress."""
 
     def show(self, job: Mapping[str, Any], seconds: float) -> None: ...
     def clear(self) -> None: ...
 
 
 def progress_display() -> ProgressDisplay:
-    """A line below the cell in a notebook, else on standard error where that is a terminal."""
+    """A line below the cell in a notebook, else on standard error if that is a terminal."""
     notebook = _notebook()
     if notebook is None:
         return ProgressLine()
@@ -23,15 +23,15 @@ def progress_display() -> ProgressDisplay:
 
 
 def _notebook() -> Any:
-    """IPython's display module, if this program runs in a notebook; it is never imported for the question."""
+    """Returns IPython's display module if this program runs in a notebook, without importing it."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
-    # A kernel's shell sends to a front end; that of a terminal does not.
+    # Only a kernel's shell has a front end; a terminal's has none.
     return None if getattr(shell, "kernel", None) is None else sys.modules.get("IPython.display")
 
 
 class NotebookProgress:
-    """One output of the cell, replaced as the job goes on and empty at its end."""
+    """One output of the cell, updated during the job and cleared at the end."""
 
     def __init__(self, display: Any) -> None:
         self._display = display
@@ -51,7 +51,7 @@ class NotebookProgress:
 
 
 class ProgressLine:
-    """One line on a terminal's standard error that says what a job is doing; nothing in files and pipes."""
+    """A progress line on standard error if that is a terminal."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
@@ -69,7 +69,7 @@ class ProgressLine:
             self._stream.flush()
 
     def _write(self, text: str) -> None:
-        # Spaces instead of an escape sequence: they erase on every terminal there is.
+        # Erase with spaces, which work on every terminal.
         self._stream.write("\r" + text + " " * (self._shown - len(text)))
         self._stream.flush()
         self._shown = len(text)

@@ -12,15 +12,15 @@ from .types import Capabilities, CaptureResult
 if TYPE_CHECKING:
     from .arrays import Capture
 
-# Many texts are many forward passes, and each waits for its turn.
+# Each text needs a forward pass, and each pass is queued.
 _MAKING = 600.0
 
 
 class ServingModel:
-    """The model that an inference server on this machine (`tapline serve`) holds in memory.
+    """The model loaded in an inference server on this machine (`tapline serve`).
 
-    `timeout` is the longest silence within one request, in seconds; a capture may wait a minute for its turn.
-    `api_key` is the server's key, if it has one; without it the environment's TAPLINE_API_KEY is sent.
+    `timeout` is the longest silence within one request, in seconds; a capture may be queued for a minute.
+    `api_key` is the server's key, if it has one; default: the environment's TAPLINE_API_KEY.
     """
 
     def __init__(self, port: int = 8971, timeout: float = 75, *, api_key: str | None = None) -> None:
@@ -31,7 +31,7 @@ class ServingModel:
         return f"ServingModel({self._http.origin!r})"
 
     def capabilities(self) -> Capabilities:
-        """Which model is resident, whether it can be captured, and the limits of a capture."""
+        """Returns the resident model, whether it supports captures, and their limits."""
         return cast(Capabilities, self._http.json("/lab/capabilities"))
 
     def inspect(
@@ -39,12 +39,12 @@ class ServingModel:
     ) -> CaptureResult:
         """Measures the resident model on raw text: norms of the chosen block outputs, next-token candidates.
 
-        It looks up the model's exact name first, so that nothing else is measured by mistake. `layers` are up
-        to 4 distinct zero-based blocks, the first one unless given. Ending the wait does not end the capture.
+        It looks up the model's exact name first, so that no other model is measured by mistake. `layers` are up to
+        4 distinct zero-based blocks; default: the first. Aborting the wait does not abort the capture.
         """
         model = self.capabilities().get("model")
         if model is None:
-            raise TaplineError("The server holds no model at the moment.")
+            raise TaplineError("The server has no model loaded at the moment.")
         body = {"model": model, "prompt": prompt, "max_input_tokens": max_input_tokens}
         if layers is not None:
             body["layers"] = list(layers)
@@ -60,12 +60,12 @@ class ServingModel:
         position: str = "last",
         method: str = "difference",
     ) -> dict[str, Any]:
-        """Makes a direction from two lists of texts on the resident model and keeps it under a name.
+        """Creates a direction from two lists of texts on the resident model and saves it under a name.
 
-        Requests then name it: `extra_body={"tapline": {"interventions": [{"kind": "steer", "vector": name, …}]}}`
-        with the official OpenAI client. The answer says for each layer how long it is and how well it separates
-        texts that it was not made from (`separation`, an AUROC; `shuffled_separation` for shuffled labels).
-        `position` is the state of each text, `last` or `mean`; `method` is `difference` or `pca`.
+        Use it in requests: `extra_body={"tapline": {"interventions": [{"kind": "steer", "vector": name, …}]}}`
+        with the official OpenAI client. The result has, for each layer, its norm and how well it separates held-out
+        texts (`separation`, an AUROC; `shuffled_separation` for shuffled labels). `position` is `last` or `mean`, the
+        activation used for each text; `method` is `difference` or `pca`.
         """
         body = {
             "name": name,
@@ -86,10 +86,10 @@ class ServingModel:
         *,
         position: str = "last",
     ) -> dict[str, Any]:
-        """Trains a linear probe on two lists of texts on the resident model and keeps it under a name.
+        """Trains a linear probe on two lists of texts on the resident model and saves it under a name.
 
-        Texts like the positive ones score near 1. Every fifth text is held out; `separation` is the AUROC there,
-        `shuffled_separation` that of shuffled labels. Requests name it in `watch`, `when` and `stop_when`.
+        Texts like the positive ones score near 1. Every fifth text is held out; `separation` is the AUROC on those,
+        `shuffled_separation` with shuffled labels. Use it in requests' `watch`, `when` and `stop_when`.
         """
         body = {
             "name": name,
@@ -101,9 +101,9 @@ class ServingModel:
         return self._http.json("/lab/probes", body, timeout=max(self._http.timeout, _MAKING))
 
     def put_vector(self, name: str, vector: Any, layer: int | None = None) -> dict[str, Any]:
-        """Stores your own direction under a name: a NumPy array [hidden] with its `layer`, or arrays by layer.
+        """Saves your own direction under a name: a NumPy array [hidden] with its `layer`, or arrays by layer.
 
-        A vector of that name is replaced. Requests name it as one that `make_vector` made; it has no `separation`.
+        An existing vector is replaced. It is used like those of `make_vector`, but has no `separation`.
         """
         from .arrays import vector_file
 
@@ -112,9 +112,9 @@ class ServingModel:
     def put_probe(
         self, name: str, weight: Any, layer: int, *, bias: float = 0.0, mean: Any = None, std: Any = None
     ) -> dict[str, Any]:
-        """Stores your own linear probe under a name: it scores sigmoid(weight @ ((h - mean) / std) + bias).
+        """Saves your own linear probe under a name, with the score sigmoid(weight @ ((h - mean) / std) + bias).
 
-        `mean` is 0 and `std` 1 unless given. A probe of that name is replaced.
+        Defaults: `mean` 0, `std` 1. An existing probe is replaced.
         """
         from .arrays import probe_file
 
@@ -124,11 +124,11 @@ class ServingModel:
     def chat(
         self, messages: str | Sequence[Mapping[str, Any]], *, tapline: Mapping[str, Any] | None = None, **request: Any
     ) -> list[dict[str, Any]]:
-        """Answers to a conversation, or to one question: usually one, with `pair` or `n` several.
+        """Returns the answers to a conversation or question: one, or several with `pair` or `n`.
 
-        `tapline` steers and watches (see "Steer and watch a running model" in the documentation); `request` holds
-        further fields, such as `max_tokens` and `temperature`. Each choice has its `message`, and in `tapline` what
-        was watched and what each edit did; with `pair` the one without the edits says in `pair_of` beside which it is.
+        `tapline` sets interventions and readings (see "Steer and watch a running model" in the documentation); `request`
+        holds further fields, such as `max_tokens` and `temperature`. Each choice has a `message`, and readings and the
+        effect of each edit in `tapline`; with `pair`, `pair_of` of the unedited answer is the index of the edited one.
         """
         asked = [{"role": "user", "content": messages}] if isinstance(messages, str) else [dict(m) for m in messages]
         return self._choices("/v1/chat/completions", {"messages": asked, **request}, tapline)
@@ -136,34 +136,34 @@ class ServingModel:
     def complete(
         self, prompt: str, *, tapline: Mapping[str, Any] | None = None, **request: Any
     ) -> list[dict[str, Any]]:
-        """Texts that a raw prompt goes on with, no chat template; otherwise as `chat`. Each choice has its `text`."""
+        """Returns continuations of a raw prompt, without chat template; otherwise like `chat`. Each choice has a `text`."""
         return self._choices("/v1/completions", {"prompt": prompt, **request}, tapline)
 
     def _choices(self, path: str, body: dict[str, Any], tapline: Mapping[str, Any] | None) -> list[dict[str, Any]]:
         if body.get("stream"):
-            raise ValueError("stream: answers come whole here; stream with the OpenAI client at /v1 of this server.")
+            raise ValueError("stream is not supported here; use the OpenAI client with this server's /v1 to stream.")
         if tapline is not None:
             body["tapline"] = dict(tapline)
         return cast("list[dict[str, Any]]", self._http.json(path, body)["choices"])
 
     def capture(self, identifier: str) -> Capture:
-        """Rows that a request kept (`watch` with `states`), as NumPy arrays; its answer says the id."""
+        """Returns activations that a request captured (`watch` with `states`) as NumPy arrays; its answer contains the id."""
         from .arrays import capture
 
         return capture(self._http.content(f"/lab/captures/{quote(identifier, safe='')}?format=npz"))
 
     def remove_vector(self, name: str) -> None:
-        """Forgets a vector."""
+        """Deletes a saved vector."""
         self._http.json(f"/lab/vectors/{quote(name, safe='')}", method="DELETE")
 
     def remove_probe(self, name: str) -> None:
-        """Forgets a probe."""
+        """Deletes a saved probe."""
         self._http.json(f"/lab/probes/{quote(name, safe='')}", method="DELETE")
 
     def vectors(self) -> list[dict[str, Any]]:
-        """The vectors that requests can name."""
+        """Returns the saved vectors."""
         return cast("list[dict[str, Any]]", self._http.json("/lab/vectors")["vectors"])
 
     def probes(self) -> list[dict[str, Any]]:
-        """The probes that requests can name."""
+        """Returns the saved probes."""
         return cast("list[dict[str, Any]]", self._http.json("/lab/probes")["probes"])

@@ -8,7 +8,7 @@ from ._errors import TaplineError
 
 
 class Waiting:
-    """What both kinds of `wait` ask between two looks at a job: how long to be patient, and whether it is over."""
+    """Deadline and status checks shared by both kinds of `wait`."""
 
     def __init__(self, name: str, timeout: float) -> None:
         self._name = name
@@ -19,18 +19,18 @@ class Waiting:
         return time.monotonic() - self._started
 
     def patience(self, longest: float) -> float:
-        """How long one look may take: a second even when the deadline is near, so that 0 asks once."""
+        """Timeout of one poll: at least a second, so that a timeout of 0 polls once."""
         return min(longest, max(self._timeout - self.seconds(), 1))
 
     def is_over(self, job: Mapping[str, Any]) -> bool:
-        """Whether it completed. Raises TaplineError for one that ended otherwise."""
+        """Whether the job completed. Raises TaplineError if it ended without completing."""
         status = job["status"]
         if status not in ("completed", "queued", "running"):
             raise TaplineError(job.get("error") or f"Job {self._name} was {status}.", job=job)
         return bool(status == "completed")
 
     def pause(self, job: Mapping[str, Any], interval: float) -> float:
-        """How long to sleep before the next look. Raises TimeoutError when there is none."""
+        """Seconds to sleep before the next poll. Raises TimeoutError after the deadline."""
         left = self._timeout - self.seconds()
         if left <= 0:
             raise TimeoutError(f"Job {self._name} is still {job['status']} after {self._timeout:g} s.")

@@ -1,4 +1,4 @@
-"""Artifacts of jobs as NumPy arrays. Nothing else of this package imports this module, which needs NumPy."""
+"""Artifacts of jobs as NumPy arrays. Imported only on demand, since it requires NumPy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ try:
     import numpy as np
 except ImportError:
     raise TaplineError(
-        "NumPy is not installed, and arrays need it; Lab.artifact() downloads the file without."
+        "Arrays require NumPy, which is not installed; Lab.artifact() downloads files without it."
     ) from None
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Probe:
     def probabilities(self, activations: ArrayLike) -> Floats:
         """P(label 1) of activations [..., hidden]: sigmoid(((x - mean) / std) @ weight + bias)."""
         logits = ((np.asarray(activations) - self.mean) / self.std) @ self.weight + self.bias
-        # By tanh, because exp of a large number overflows.
+        # With tanh, because exp of large numbers overflows.
         result: Floats = 0.5 * (1 + np.tanh(0.5 * logits))
         return result
 
@@ -57,9 +57,9 @@ class Autoencoder:
     """[hidden]"""
     scale: float
     k: int | None = None
-    """topk: features that stay active in a row."""
+    """topk: number of active features per token."""
     threshold: Floats | None = None
-    """batchtopk and jumprelu: what each feature must exceed, [features]."""
+    """batchtopk and jumprelu: activation threshold of each feature, [features]."""
 
     def encode(self, activations: ArrayLike) -> Floats:
         """Features [..., features] of activations [..., hidden]."""
@@ -74,7 +74,7 @@ class Autoencoder:
         return features
 
     def decode(self, features: ArrayLike) -> Floats:
-        """Activations [..., hidden] that features [..., features] stand for."""
+        """Activations [..., hidden] reconstructed from features [..., features]."""
         standard = np.asarray(features) @ self.decoder_weight.T + self.decoder_bias
         activations: Floats = standard * self.scale + self.mean
         return activations
@@ -82,40 +82,40 @@ class Autoencoder:
 
 @dataclass(frozen=True)
 class RowScores:
-    """What a probe says of every row of its examples; all arrays are [rows]."""
+    """A probe's score for every token of its examples; all arrays are [rows]."""
 
     text: NDArray[np.int32]
-    """Which example, counted from 0."""
+    """Index of the example."""
     token: NDArray[np.int32]
-    """Which of its tokens."""
+    """Index of the token."""
     score: NDArray[np.float64]
     """The probability of label 1."""
 
 
 @dataclass(frozen=True)
 class Capture:
-    """Rows of block outputs that a request kept."""
+    """Block outputs captured by a request."""
 
     layers: dict[int, NDArray[np.float32]]
     """[rows, hidden] of each layer."""
     rows: NDArray[np.int32]
     """Token indices."""
     token_ids: NDArray[np.int32]
-    """Of the tokens that stand there; a generated token was chosen in the row before its own."""
+    """Ids of these tokens; a generated token was predicted at the row before its own."""
     prompt_tokens: int
-    """How many tokens the prompt has."""
+    """Number of tokens of the prompt."""
 
 
 def vector_file(vector: Any, layer: int | None) -> bytes:
-    """A direction, or directions by layer, as the service stores them."""
+    """A direction, or directions by layer, as a file for the service."""
     if isinstance(vector, Mapping) != (layer is None):
-        raise ValueError("layer: needed for one array, and not for arrays by layer.")
+        raise ValueError("layer is required for a single array, and not allowed for arrays by layer.")
     by_layer = vector if isinstance(vector, Mapping) else {layer: vector}
     return _file({f"layer_{int(at)}": _row(f"layer {at}", row) for at, row in by_layer.items()})
 
 
 def probe_file(weight: Any, bias: float, mean: Any, std: Any) -> bytes:
-    """A probe as the Lab's files have it."""
+    """A probe in the Lab's file format."""
     row = _row("weight", weight)
     return _file(
         {
@@ -130,7 +130,7 @@ def probe_file(weight: Any, bias: float, mean: Any, std: Any) -> bytes:
 def _row(what: str, values: Any) -> NDArray[np.float32]:
     array = np.asarray(values, np.float32)
     if array.ndim != 1 or not np.isfinite(array).all():
-        raise ValueError(f"{what}: one row of finite numbers, got the shape {array.shape}.")
+        raise ValueError(f"{what} must be a one-dimensional array of finite numbers, got shape {array.shape}.")
     return array
 
 
@@ -183,7 +183,7 @@ def autoencoders(artifacts: dict[str, bytes]) -> dict[int, Autoencoder]:
 def _layer(name: str) -> int:
     match = re.search(r"[0-9]+", name)
     if match is None:
-        raise TaplineError(f"{name} names no layer.")
+        raise TaplineError(f"{name} does not contain a layer.")
     return int(match.group())
 
 
@@ -193,7 +193,7 @@ def _npz(content: bytes) -> dict[str, Floats]:
 
 
 def _safetensors(content: bytes) -> tuple[dict[str, Floats], dict[str, str]]:
-    """Tensors and metadata. Eight bytes with the header's length; the header: each tensor's type, shape and place."""
+    """Tensors and metadata. The file has the header's length in eight bytes, the header with each tensor's type, shape and offsets, and the data."""
     length = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + length])
     tensors = {}
@@ -201,7 +201,7 @@ def _safetensors(content: bytes) -> tuple[dict[str, Floats], dict[str, str]]:
         if name == "__metadata__":
             continue
         if entry["dtype"] != "F32":
-            raise TaplineError(f"Tensor {name} is {entry['dtype']}; this client reads F32.")
+            raise TaplineError(f"Tensor {name} is {entry['dtype']}; this client supports only F32.")
         begin, end = (8 + length + offset for offset in entry["data_offsets"])
         tensors[name] = np.frombuffer(content[begin:end], dtype="<f4").reshape(entry["shape"])
     return tensors, header.get("__metadata__", {})

@@ -1,4 +1,4 @@
-"""Figures of results as SVG text, on the standard library."""
+"""Figures of results as SVG text, using only the standard library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GREY = "#777777"
 
 @dataclass(frozen=True)
 class Figure:
-    """An SVG picture; Jupyter shows it, `svg` is its text."""
+    """An SVG figure, which Jupyter displays; `svg` is its source."""
 
     svg: str
 
@@ -28,23 +28,23 @@ class Figure:
 @dataclass(frozen=True)
 class Line:
     name: str
-    """In the legend; empty: not there."""
+    """In the legend; empty to omit it."""
     points: Sequence[tuple[float, float]]
     dashed: bool = False
     colour: str | None = None
 
 
 def figure(operation: str, result: Mapping[str, Any]) -> Figure:
-    """What a result is looked at for.
+    """The main figure of a result.
 
-    compare: the target token's probability by strength, a line for each prompt, controls dashed. probe: accuracy on
-    held-out examples by layer, beside shuffled labels and the more frequent label. sae: the loss by step. inspect: the
-    lens's first candidate of every token and layer, darker where it is more probable. patch_sweep: recovery (or the
-    change) of every layer and token, blue above 0 and orange below; of heads by layer and head, at the strongest token.
+    compare: the target token's probability by strength, one line per prompt, controls dashed. probe: accuracy on
+    held-out examples by layer, compared with shuffled labels and the majority label. sae: loss by step. inspect: the
+    lens's top token at every token and layer, darker if more probable. patch_sweep: recovery (or change) at every layer
+    and token, blue above 0 and orange below; for heads by layer and head, at the strongest token.
     """
     draw = {"compare": _compare, "probe": _probe, "sae": _sae, "inspect": _inspect, "patch_sweep": _patched}.get(operation)
     if draw is None:
-        raise TaplineError(f"A result of {operation} has no figure.")
+        raise TaplineError(f"Results of {operation} have no figure.")
     return Figure(draw(result))
 
 
@@ -74,9 +74,9 @@ def _probe(result: Mapping[str, Any]) -> str:
     return chart(
         [
             Line("held-out examples", by_layer("accuracy")),
-            *([Line("single rows", rows)] if rows else []),
+            *([Line("single tokens", rows)] if rows else []),
             Line("shuffled labels", by_layer("shuffled_label_accuracy"), dashed=True),
-            Line("more frequent label", by_layer("majority_accuracy"), dashed=True),
+            Line("majority label", by_layer("majority_accuracy"), dashed=True),
         ],
         "probe: accuracy by layer",
         "layer",
@@ -115,7 +115,7 @@ def _inspect(result: Mapping[str, Any]) -> str:
     below = TOP + len(layers) * high + 16
     for column, token in enumerate(tokens):
         parts.append(_text(LEFT + column * wide + wide / 2 - 1, below, _short(token), anchor="middle"))
-    parts.append(_text(LEFT, TOP - 14, "logit lens: the most probable next token of every block", size=13))
+    parts.append(_text(LEFT, TOP - 14, "logit lens: most probable next token at each block", size=13))
     return _svg(LEFT + wide * len(tokens) + 8, below + 12, parts)
 
 
@@ -149,7 +149,7 @@ def _patched(result: Mapping[str, Any]) -> str:
             place, columns = "head", list(result["heads"])
             names = [[f"head {head}" for head in columns]]
             title += ", each head at its strongest token"
-            own = sorted(own, key=lambda site: abs(size(site)))  # the strongest comes last, and stays
+            own = sorted(own, key=lambda site: abs(size(site)))  # the strongest comes last and wins
         value = {(site["layer"], site[place]): size(site) for site in own}
         top, wide = _map(parts, top, title, sorted(result["layers"], reverse=True), columns, value, reach, names)
         right = max(right, wide)
@@ -166,7 +166,7 @@ def _map(
     reach: float,
     names: Sequence[Sequence[str]],
 ) -> tuple[int, int]:
-    """Draws blocks over columns, their names below; gives where the next one begins, and how wide it is."""
+    """Draws a heatmap of blocks by columns, with labels below. Returns the next map's top and this map's width."""
     wide, high = 60, 22
     parts.append(_text(LEFT, top - 14, title, size=13))
     for row, layer in enumerate(layers):
@@ -192,16 +192,16 @@ def _map(
 
 def _norms(result: Mapping[str, Any]) -> str:
     lines = [Line(f"block {layer['layer']}", list(enumerate(layer["norms"]))) for layer in result["layers"]]
-    return chart(lines, "length of block outputs by token", "token")
+    return chart(lines, "norm of block outputs by token", "token")
 
 
 def chart(
     lines: Sequence[Line], title: str, across: str, span: tuple[float, float] | None = None
 ) -> str:
-    """A line chart as SVG; `span` is the vertical range, by default that of the points and zero."""
+    """A line chart as SVG; `span` is the vertical range; default: that of the points and zero."""
     points = [point for line in lines for point in line.points]
     if not points:
-        raise TaplineError("There is nothing to draw.")
+        raise TaplineError("There is no data to draw.")
     x_low, x_high = _range(x for x, _ in points)
     y_low, y_high = span or _range([0.0, *(y for _, y in points)])
 
@@ -265,5 +265,5 @@ def _short(text: str, most: int = 10) -> str:
 
 
 def _safe(text: str) -> str:
-    """Tokens may hold what no XML can: control characters and halves of surrogates become U+FFFD."""
+    """Escapes text for XML; control characters and unpaired surrogates become U+FFFD."""
     return escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text))

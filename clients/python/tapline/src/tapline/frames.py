@@ -1,4 +1,4 @@
-"""Results of jobs as pandas DataFrames. Nothing else of this package imports this module, which needs pandas."""
+"""Results of jobs as pandas DataFrames. Imported only on demand, since it requires pandas."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ try:
     import pandas as pd
 except ImportError:
     raise TaplineError(
-        "pandas is not installed, and frames need it: pip install 'tapline-client[notebook]'."
+        "DataFrames require pandas, which is not installed: pip install 'tapline-client[notebook]'."
     ) from None
 
 
 def frame(operation: str, result: Mapping[str, Any]) -> pd.DataFrame:
-    """The part of a result that is a table.
+    """The result as a table.
 
-    compare: a row for each trial; what is nested (`change`, `control`) becomes columns such as `control.delta`.
-    probe: a row for each example and layer, with its score. sae: a row for each feature and layer.
-    features: a row for each feature that the result names of a token.
-    patch_sweep: a row for each layer and position.
-    inspect: a row for each token and layer, with its norm and the lens's first candidate.
+    compare: one row per trial; nested fields (`change`, `control`) become columns such as `control.delta`.
+    probe: one row per example and layer, with its score. sae: one row per feature and layer.
+    features: one row per token and listed feature. patch_sweep: one row per layer and position.
+    inspect: one row per token and layer, with its norm and the lens's top token.
     """
     make = {
         "compare": _trials,
@@ -33,7 +32,7 @@ def frame(operation: str, result: Mapping[str, Any]) -> pd.DataFrame:
         "patch_sweep": _sites,
     }.get(operation)
     if make is None:
-        raise TaplineError(f"A result of {operation} has no table.")
+        raise TaplineError(f"Results of {operation} have no table.")
     return pd.json_normalize(make(result))
 
 
