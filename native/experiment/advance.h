@@ -22,6 +22,13 @@ struct LayerStates {
   TopTokens lens;             // empty unless asked for and supported
 };
 
+/// Layers whose block outputs are measured and not returned: norms of every row, the lens of later rows.
+struct MeasureRequest {
+  std::vector<int> layers;  // distinct
+  uint32_t lens_from = 0;   // first token of the pass that the lens reads
+  int lens_top = 0;         // top k of the logit lens; 0: none
+};
+
 struct AdvanceRequest {
   std::vector<llama_token> tokens;
   std::vector<int> layers;                      // distinct; any order
@@ -31,6 +38,7 @@ struct AdvanceRequest {
   int lens_top = 0;  // top k of the logit lens for every captured row of the residual stream; 0: none
   llama_token lens_target = -1;  // whose rank in the lens is wanted for every captured row; negative: none
   bool lens_answer = false;  // or that of the pass's own answer for the last row, where next_top gives one
+  MeasureRequest measure;
   int next_top = 0;          // top k of the next token after the last one; 0: none
   bool keep_logits = false;  // the next token's logits
   /// Of a text in one pass, from its beginning.
@@ -47,6 +55,7 @@ struct AdvanceRequest {
 
 struct AdvanceResult {
   std::vector<LayerStates> layers;                   // layer by layer, then point by point, as asked for
+  std::vector<LayerStates> measured;                 // in the order asked for; no states, lens of later rows
   std::vector<LayerAttention> attention;             // in the order asked for
   std::vector<LayerRouting> routing;                 // in the order asked for
   TopTokens next;                                    // one row

@@ -1,16 +1,19 @@
 import type { Candidate, InspectLayer, InspectResult } from "../contracts/index.js";
+import { lastTokenLayers } from "./lens.js";
 import { visible } from "./text.js";
 
 /**
  * One sentence about the last token: from which layer on the model's answer is the lens's top token, and how sure
  * the model is in the end. It counts from where no later captured layer puts another token first.
  */
-export function story(result: Pick<InspectResult, "layers" | "next_tokens" | "target_token_id">): string {
+export function story(
+  result: Pick<InspectResult, "layers" | "all_layers" | "next_tokens" | "target_token_id">,
+): string {
   const answer = result.next_tokens[0];
   if (answer === undefined) return "The model named no next token.";
   const name = named(answer);
   const end = answer.probability.toFixed(2);
-  const read = result.layers
+  const read = lastTokenLayers(result)
     .flatMap((found) =>
       found.predictions === undefined
         ? []

@@ -29,6 +29,11 @@ AdvanceRequest read_request(const Napi::Object& options) {
   request.lens_top = int_field(options, "lensTopK", 0);
   request.lens_target = int_field(options, "lensTarget", -1);
   request.lens_answer = bool_field(options, "lensAnswer", false);
+  object_field(options, "measure", [&](const Napi::Object& measure) {
+    request.measure.layers = int_list_field(measure, "layers");
+    request.measure.lens_from = static_cast<uint32_t>(int_field(measure, "lensFrom", 0));
+    request.measure.lens_top = int_field(measure, "lensTopK", 0);
+  });
   request.next_top = int_field(options, "nextTopK", 0);
   request.keep_logits = bool_field(options, "logits", false);
   request.scored = token_list(options.Get("scored"));
@@ -66,6 +71,7 @@ Napi::Value write_result(Napi::Env env, AdvanceResult& found) {
     return array_of(env, layers.size(), [&](size_t i) { return write(env, layers[i]); });
   };
   Napi::Object out = object_of(env, "layers", list(found.layers, layer_to_js));
+  if (!found.measured.empty()) out.Set("measured", list(found.measured, layer_to_js));
   if (!found.attention.empty()) out.Set("attention", list(found.attention, attention_to_js));
   if (!found.routing.empty()) out.Set("routing", list(found.routing, routing_to_js));
   if (found.next.k > 0) out.Set("next", top_to_js(env, found.next));

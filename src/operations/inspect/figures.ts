@@ -2,6 +2,7 @@ import type { InspectResult } from "../../contracts/index.js";
 import { layersByPoint, pointMeanings } from "../../findings/blocks.js";
 import type { Figure } from "../../findings/figure.js";
 import { dataOf } from "../../findings/figure.js";
+import { drawnLayers, lastTokenLayers } from "../../findings/lens.js";
 import { figureOf, percent, shortNumber } from "../../findings/numbers.js";
 import { story } from "../../findings/story.js";
 import { visible } from "../../findings/text.js";
@@ -11,9 +12,10 @@ import { answerByLayer, lens, notesOf, target } from "./figures-lens.js";
 import { attention, contributions } from "./figures-within-blocks.js";
 
 /** Logit lens, the answer's way up, norms and next tokens. */
-export function inspectFindings(result: InspectResult): Findings {
+export function inspectFindings(whole: InspectResult): Findings {
+  const result = { ...whole, layers: drawnLayers(whole) };
   return {
-    summary: [story(result), ...withoutLens(result)],
+    summary: [story(whole), ...withoutLens(whole)],
     cautions: [
       "A readout is not causal evidence. The logit lens shows what a block's output would say through the model's own final norm and head, not what later blocks take from it, and not that the model has decided there.",
       "Early blocks may hold the answer in a form that this lens cannot read; a weak readout is no proof of absence. A norm is the length of a vector and says nothing about what it stands for.",
@@ -21,7 +23,7 @@ export function inspectFindings(result: InspectResult): Findings {
     parts: [
       ...lens(result),
       ...target(result),
-      ...answerByLayer(result),
+      ...answerByLayer({ ...whole, layers: lastTokenLayers(whole) }),
       norms(result),
       ...[...layersByPoint(result)].map(([point, layers]) =>
         normsOf(result.tokens, layers, {

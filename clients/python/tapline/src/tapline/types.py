@@ -191,6 +191,22 @@ class InspectLayer(_InspectLayerRequired, total=False):
     """Why there are no predictions."""
 
 
+class _MeasuredLayerRequired(TypedDict):
+    layer: int
+    norms: list[float]
+    """L2 norm of the block output, one a token."""
+
+
+class MeasuredLayer(_MeasuredLayerRequired, total=False):
+    """What every block's output is measured for."""
+
+    predictions: list[list[Candidate]]
+    """Logit lens: the top 3 candidates, one list a token."""
+    target: list[Standing]
+    """Logit lens: where the target token stands, one a token where the request named it; of the model's
+    answer, after the last token alone."""
+
+
 class _InspectPointRequired(TypedDict):
     layer: int
     point: Literal["block_in", "attn_out", "mid", "ffn_out"]
@@ -323,6 +339,7 @@ class _InspectResultRequired(TypedDict):
     tokens: list[str]
     token_ids: list[int]
     layers: list[InspectLayer]
+    """The selected layers."""
     next_tokens: list[Candidate]
     """The model's top 5 after the last token."""
     note: str
@@ -332,6 +349,12 @@ class _InspectResultRequired(TypedDict):
 
 
 class InspectResult(_InspectResultRequired, total=False):
+    all_layers: list[MeasuredLayer]
+    """Every layer, from the first: norms of all tokens, and the logit lens. Layers whose output cannot be
+    read are missing."""
+    all_layers_from: int
+    """First token that the lens reads in all_layers: 0, unless all tokens at all layers are more than 16384
+    activations."""
     points: list[InspectPoint]
     """Layer by layer, and point by point, as asked for."""
     attention: list[AttentionHead]
