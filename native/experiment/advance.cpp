@@ -66,6 +66,7 @@ class Advance {
         request_(request),
         cancel_(cancel),
         places_(check_places(passes, request.layers, request.points)),
+        measured_(check_places(passes, request.measure.layers, {Point::kBlockOut})),
         n_(check_request(passes, request)),
         attention_(passes, request.attention, n_),
         routing_(passes, request.routing, n_),
@@ -92,7 +93,9 @@ class Advance {
   void choose() {
     const int last_layer = passes_.info().n_layer - 1;
     int deepest = -1;
-    for (const Place& place : places_) deepest = std::max(deepest, place.computed_at().layer);
+    for (const std::vector<Place>* places : {&places_, &measured_}) {
+      for (const Place& place : *places) deepest = std::max(deepest, place.computed_at().layer);
+    }
     for (const std::vector<int>* layers : {&request_.attention.layers, &request_.routing}) {
       for (const int layer : *layers) deepest = std::max(deepest, layer);
     }
@@ -130,18 +133,22 @@ class Advance {
       edits_.add(request_.edits, result_.effects, static_cast<int>(i),
                  static_cast<int32_t>(sequence_.n_past + i), static_cast<int32_t>(sequence_.n_past + n_));
     }
-    for (const Place& place : places_) {
-      const auto width = static_cast<size_t>(passes_.stream().points.site(place).width);
-      std::vector<float> states(needs_states_ ? rows_ * width : 0);
-      result_.layers.push_back(
-          {place.layer, place.point, rows_, width, std::move(states), std::vector<float>(rows_), {}});
-      read(place.computed_at());
-    }
+    for (const Place& place : places_) keep(result_.layers, place, needs_states_ ? 0 : rows_);
+    for (const Place& place : measured_) keep(result_.measured, place, measured_from_);
     for (const int layer : request_.attention.layers) {
       read({layer, Point::kAttention});
       if (request_.attention.prove) read({layer, Point::kHeadOut});
     }
     for (const int layer : request_.routing) read({layer, Point::kRouter});
+  }
+
+  /// Makes room for the rows of a place from one on, and for the norms of all.
+  void keep(std::vector<LayerStates>& layers, const Place& place, size_t from) {
+    const auto width = static_cast<size_t>(passes_.stream().points.site(place).width);
+    std::vector<float> states((rows_ - from) * width);
+    layers.push_back(
+        {place.layer, place.point, rows_, width, std::move(states), std::vector<float>(rows_), {}});
+    read(place.computed_at());
   }
 
   void read(Place place) {
@@ -182,8 +189,10 @@ class Advance {
     const bool proof = tapped.point == Point::kHeadOut && request_.attention.prove && !repeating_;
     if (tapped.point == Point::kAttention || proof) attention_.take(tapped);
     if (tapped.point == Point::kRouter) routing_.take(tapped);
-    for (LayerStates& layer : result_.layers) {
-      if (Place{layer.layer, layer.point}.computed_at() == tapped.place()) copy(tapped, layer);
+    for (std::vector<LayerStates>* layers : {&result_.layers, &result_.measured}) {
+      for (LayerStates& layer : *layers) {
+        if (Place{layer.layer, layer.point}.computed_at() == tapped.place()) copy(tapped, layer);
+      }
     }
   }
 
@@ -196,7 +205,10 @@ class Advance {
       const size_t target = request_.all_rows ? index : 0;
       const float* values = tapped.values + row * layer.width;
       layer.norms[target] = static_cast<float>(row_length(values, layer.width));
-      if (needs_states_) std::copy_n(values, layer.width, layer.states.data() + target * layer.width);
+      // What has room begins so many rows later than the norms.
+      const size_t first = rows_ - layer.states.size() / layer.width;
+      if (target >= first)
+        std::copy_n(values, layer.width, layer.states.data() + (target - first) * layer.width);
     }
   }
 
@@ -217,7 +229,9 @@ class Advance {
 
   void find_next() {
     try {
-      for (const LayerStates& layer : result_.layers) check_finite(layer, sequence_.n_past - rows_);
+      for (const std::vector<LayerStates>* layers : {&result_.layers, &result_.measured}) {
+        for (const LayerStates& layer : *layers) check_finite(layer, sequence_.n_past - rows_);
+      }
       if (request_.next_top > 0) {
         result_.next = top_tokens(result_.logits.data(), 1, passes_.info().n_vocab, request_.next_top,
                                   nullptr, passes_.row_threads());
@@ -238,13 +252,20 @@ class Advance {
       targets.assign(rows_, -1);
       targets.back() = result_.next.ids.front();
     }
-    for (LayerStates& layer : result_.layers) {
+    const bool supported = passes_.stream().lens.supported;
+    const auto read = [&](LayerStates& layer, size_t from, int top) {
       cancel_.check();
-      if (request_.lens_top > 0 && passes_.stream().lens.supported && in_stream(layer.point)) {
-        layer.lens = passes_.lens().top(layer.states.data(), rows_, request_.lens_top,
-                                        targets.empty() ? nullptr : targets.data());
-      }
+      if (top <= 0 || !supported || !in_stream(layer.point) || from >= rows_) return;
+      layer.lens = passes_.lens().top(layer.states.data(), rows_ - from, top,
+                                      targets.empty() ? nullptr : targets.data() + from);
+    };
+    for (LayerStates& layer : result_.layers) {
+      read(layer, 0, request_.lens_top);
       if (!request_.keep_states) std::vector<float>().swap(layer.states);
+    }
+    for (LayerStates& layer : result_.measured) {
+      read(layer, measured_from_, request_.measure.lens_top);
+      std::vector<float>().swap(layer.states);
     }
   }
 
@@ -253,8 +274,13 @@ class Advance {
   const CancelToken& cancel_;
   Passes::Sequence& sequence_ = passes_.sequence();
   const std::vector<Place> places_;
+  const std::vector<Place> measured_;
   const uint32_t n_;
   const size_t rows_ = request_.all_rows ? n_ : 1;
+  /// The first row of a measured layer that the lens reads; rows_ where it reads none.
+  const size_t measured_from_ = request_.measure.lens_top > 0
+                                    ? std::min<size_t>(request_.measure.lens_from, rows_)
+                                    : rows_;
   /// Norms alone need no copy.
   const bool needs_states_ = request_.keep_states || request_.lens_top > 0;
   AttentionReader attention_;

@@ -22,6 +22,13 @@ struct LayerStates {
   TopTokens lens;             // empty unless requested and supported
 };
 
+/// Layers whose block outputs are measured and not returned: norms of every row, the lens of later rows.
+struct MeasureRequest {
+  std::vector<int> layers;  // distinct
+  uint32_t lens_from = 0;   // first token of the pass that the lens reads
+  int lens_top = 0;         // top k of the logit lens; 0: none
+};
+
 struct AdvanceRequest {
   std::vector<llama_token> tokens;
   std::vector<int> layers;                      // distinct; any order
@@ -31,10 +38,11 @@ struct AdvanceRequest {
   int lens_top = 0;  // top k of the logit lens for every captured row of the residual stream; 0: none
   llama_token lens_target = -1;  // its rank in the lens is computed for every captured row; negative: none
   bool lens_answer = false;      // or the rank of the predicted next token, for the last row; needs next_top
-  int next_top = 0;              // top k of the next token after the last one; 0: none
-  bool keep_logits = false;      // the next token's logits
-  AttentionRequest attention;    // of a text in one pass, from its beginning
-  std::vector<int> routing;      // distinct layers whose router is read at every token
+  MeasureRequest measure;
+  int next_top = 0;            // top k of the next token after the last one; 0: none
+  bool keep_logits = false;    // the next token's logits
+  AttentionRequest attention;  // of a text in one pass, from its beginning
+  std::vector<int> routing;    // distinct layers whose router is read at every token
   /// For each token, the token whose log-probability after it is computed; negative: none. Every such row
   /// needs the head, so the pass cannot return other results.
   std::vector<llama_token> scored;
@@ -44,7 +52,8 @@ struct AdvanceRequest {
 };
 
 struct AdvanceResult {
-  std::vector<LayerStates> layers;  // layer by layer, then point by point, in the order of the request
+  std::vector<LayerStates> layers;    // layer by layer, then point by point, in the order of the request
+  std::vector<LayerStates> measured;  // the same of `measure`: no states, the lens of later rows
   std::vector<LayerAttention> attention;
   std::vector<LayerRouting> routing;
   TopTokens next;                                    // one row

@@ -12,6 +12,7 @@ export const limits = {
   layers: 8,
   layer_index: 255,
   max_input_tokens: 1024,
+  lens_activations: 16_384,
   max_tokens: 128,
   seed: 2_147_483_647,
   examples_min: 8,

@@ -10,6 +10,26 @@ export interface LensReading {
   })[];
 }
 
+/**
+ * The layers that pictures draw: all that were measured, with everything known of the selected ones. Of a prompt that was too
+ * long to read at all layers, and of older results, the selected ones.
+ */
+export function drawnLayers(
+  result: Pick<InspectResult, "layers" | "all_layers" | "all_layers_from">,
+): InspectLayer[] {
+  return (result.all_layers_from ?? 0) > 0 ? result.layers : lastTokenLayers(result);
+}
+
+/** The layers that say something of the last token: all, also of a long prompt. */
+export function lastTokenLayers({
+  layers,
+  all_layers,
+}: Pick<InspectResult, "layers" | "all_layers">): InspectLayer[] {
+  if (all_layers === undefined) return layers;
+  const selected = new Map(layers.map((found) => [found.layer, found]));
+  return all_layers.map((found) => selected.get(found.layer) ?? found);
+}
+
 /** What each view shows. */
 export const lensViewMeanings: Record<LensView, string> = {
   token: "what each layer predicts next",

@@ -1,16 +1,19 @@
 import type { Candidate, InspectLayer, InspectResult } from "../contracts/index.js";
+import { lastTokenLayers } from "./lens.js";
 import { visible } from "./text.js";
 
 /**
  * One sentence about the last token: the layer from which the model's answer is the lens's top token in all later captured
  * layers, and the final probability.
  */
-export function story(result: Pick<InspectResult, "layers" | "next_tokens" | "target_token_id">): string {
+export function story(
+  result: Pick<InspectResult, "layers" | "all_layers" | "next_tokens" | "target_token_id">,
+): string {
   const answer = result.next_tokens[0];
   if (answer === undefined) return "The model predicted no next token.";
   const name = named(answer);
   const end = answer.probability.toFixed(2);
-  const read = result.layers
+  const read = lastTokenLayers(result)
     .flatMap((found) =>
       found.predictions === undefined
         ? []

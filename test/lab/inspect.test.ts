@@ -6,7 +6,14 @@ import { join } from "node:path";
 import { Compile } from "typebox/compile";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { checkSubmission, type InspectConfig, type InspectResult, Job } from "../../src/contracts/index.js";
+import {
+  checkSubmission,
+  type InspectConfig,
+  type InspectResult,
+  Job,
+  type MeasuredLayer,
+} from "../../src/contracts/index.js";
+import { story } from "../../src/findings/story.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { demoModelPath } from "../../src/models/resolve.js";
@@ -77,6 +84,54 @@ async function artifact(id: string, name = "activations.npz"): Promise<Buffer> {
   return bytes;
 }
 
+test("every layer is measured, as it is where it is selected", async () => {
+  const asked = { prompt: "The capital of France is", target_token: " Paris" };
+  const { result: all } = await operate({ ...asked, layers: [...Array(blocks).keys()] });
+  for (const layers of [[3], [0, blocks - 1]]) {
+    for (const more of [{}, { measures: true }, { points: ["attn_out"] }]) {
+      const { result, arrays } = await operate({ ...asked, layers, ...more });
+      assert.equal(
+        result.layers.map(({ layer }) => layer),
+        layers,
+      );
+      assert.is(result.all_layers_from, 0);
+      assert.equal(
+        result.all_layers!.map(({ layer, norms }) => [layer, norms]),
+        all.layers.map(({ layer, norms }) => [layer, norms]),
+      );
+      const named = ({ predictions, target }: MeasuredLayer) => [
+        predictions!.map((list) => list.map(({ token_id }) => token_id)),
+        target!.map(({ rank }) => rank),
+      ];
+      assert.equal(result.all_layers!.map(named), all.layers.map(named));
+      // A reader of several places computes in another order: the last digits may differ.
+      for (const [index, { predictions }] of result.all_layers!.entries()) {
+        for (const [token, list] of predictions!.entries()) {
+          for (const [rank, { probability }] of list.entries()) {
+            const other = all.layers[index]!.predictions![token]![rank]!.probability;
+            assert.ok(Math.abs(probability - other) < 1e-5, `${probability} and ${other}`);
+          }
+        }
+      }
+      // Arrays are those of the selected layers alone.
+      const points = "points" in more ? 2 : 1;
+      assert.is(arrays.size, layers.length * points);
+    }
+  }
+});
+
+test("a headline names the first layer of all, not of the selected ones", async () => {
+  const asked = { prompt: "The capital of France is" };
+  const { result: dense } = await operate({ ...asked, layers: [...Array(blocks).keys()] });
+  const answer = dense.next_tokens[0]!.token_id;
+  const first =
+    dense.layers.findLastIndex(({ predictions }) => predictions!.at(-1)![0]!.token_id !== answer) + 1;
+  assert.ok(first > 1, "the demo model decides in a later layer");
+  const { result } = await operate({ ...asked, layers: [0, blocks - 1] });
+  assert.is(story(result), story(dense));
+  assert.match(story(result), new RegExp(`at layer ${first} `));
+});
+
 test("a token is followed through every cell, or the model's answer after the last token", async () => {
   const asked = { ...demoInspect, prompt: "The capital of France is", layers: [0, blocks - 1] };
   const { result: named } = await run({ ...asked, target_token: " Paris" });
@@ -114,6 +169,8 @@ test("an inspect job gives everything that the contract names, and nothing else"
   const { job, result } = await run({ ...demoInspect, layers: [3, 0], seed: 7 });
   assert.ok(Compile(Job).Check(job), JSON.stringify(Compile(Job).Errors(job)).slice(0, 500));
   assert.equal(Object.keys(result).sort(), [
+    "all_layers",
+    "all_layers_from",
     "artifacts",
     "layers",
     "next_tokens",

@@ -19,6 +19,10 @@ AdvanceRequest read_request(const Napi::Object& options) {
   each_element(points, "points", [&](const Napi::Value& point) {
     request.points.push_back(named<Point>(point, "points", kPointNames));
   });
+  object_field(options, "measure", [&](const Napi::Object& measure) {
+    MeasureRequest& wanted = request.measure;
+    read_fields(measure, "layers", wanted.layers, "lensFrom", wanted.lens_from, "lensTopK", wanted.lens_top);
+  });
   request.edits = edit_plan(options.Get("edits"));
   object_field(options, "attention", [&](const Napi::Object& attention) {
     AttentionRequest& wanted = request.attention;
@@ -28,15 +32,15 @@ AdvanceRequest read_request(const Napi::Object& options) {
 }
 
 Napi::Value write_result(Napi::Env env, AdvanceResult& found) {
-  Napi::Object out = object_of(env, "layers", array_of(env, found.layers, [&](LayerStates& layer) {
-                                 Napi::Object entry = object_of(env, "layer", layer.layer, "point",
-                                                                name_of(layer.point), "rows", layer.rows,
-                                                                "width", layer.width, "norms", layer.norms);
-                                 if (!layer.states.empty())
-                                   entry.Set("states", hand_over(env, std::move(layer.states)));
-                                 if (layer.lens.k > 0) entry.Set("lens", to_js(env, layer.lens));
-                                 return entry;
-                               }));
+  const auto layer_to_js = [&](LayerStates& layer) {
+    Napi::Object entry = object_of(env, "layer", layer.layer, "point", name_of(layer.point), "rows",
+                                   layer.rows, "width", layer.width, "norms", layer.norms);
+    if (!layer.states.empty()) entry.Set("states", hand_over(env, std::move(layer.states)));
+    if (layer.lens.k > 0) entry.Set("lens", to_js(env, layer.lens));
+    return entry;
+  };
+  Napi::Object out = object_of(env, "layers", array_of(env, found.layers, layer_to_js));
+  if (!found.measured.empty()) out.Set("measured", array_of(env, found.measured, layer_to_js));
   if (!found.attention.empty()) {
     out.Set("attention", array_of(env, found.attention, [&](LayerAttention& layer) {
               return object_of(env, "layer", layer.layer, "heads", layer.heads, "weights",

@@ -62,6 +62,15 @@ export interface AdvanceRequest {
   lensTarget?: number;
   /** Or the rank of the predicted next token, for the last row; needs `nextTopK`. */
   lensAnswer?: boolean;
+  /** Layers whose block outputs are measured and not returned: all norms, the lens from a token on. */
+  measure?: {
+    /** Distinct. */
+    layers: readonly number[];
+    /** The first token of the pass that the lens reads. Default: 0. */
+    lensFrom?: number;
+    /** Top k of the logit lens. Default: none. */
+    lensTopK?: number;
+  };
   /** Top k for the token after the last one. */
   nextTopK?: number;
   /** For a text in one pass, from its beginning, in a context with `keepAttention`. */
@@ -88,6 +97,8 @@ export interface AdvanceRequest {
 export interface AdvanceResult {
   /** Layer by layer, then point by point, in the order of the request. */
   layers: LayerCapture[];
+  /** In the order of `measure.layers`; absent without. `lens` has the rows from `lensFrom` on. */
+  measured?: Omit<LayerCapture, "states">[];
   attention?: LayerAttention[];
   routing?: LayerRouting[];
   next?: TopTokens;
@@ -117,6 +128,11 @@ export async function advance(passes: Passes, request: AdvanceRequest): Promise<
   checkLayers(request.layers);
   if (request.points !== undefined) checkPoints(request.points);
   for (const name of ["lensTopK", "lensTarget", "nextTopK"] as const) checkInteger(name, request[name], 0);
+  if (request.measure !== undefined) {
+    checkLayers(request.measure.layers);
+    checkInteger("lensFrom", request.measure.lensFrom, 0);
+    checkInteger("lensTopK", request.measure.lensTopK, 0);
+  }
   if (request.scored !== undefined) tokenIds(request.scored);
   if (request.attention !== undefined) {
     checkLayers(request.attention.layers);

@@ -131,6 +131,17 @@ export const InspectLayer = Type.Object({
 });
 export type InspectLayer = Static<typeof InspectLayer>;
 
+export const MeasuredLayer = Type.Object(
+  Object.fromEntries(
+    (["layer", "norms", "predictions", "target"] as const).map((name) => [
+      name,
+      InspectLayer.properties[name],
+    ]),
+  ) as Pick<typeof InspectLayer.properties, "layer" | "norms" | "predictions" | "target">,
+  { title: "MeasuredLayer", description: "What every block's output is measured for." },
+);
+export type MeasuredLayer = Static<typeof MeasuredLayer>;
+
 export const InspectPoint = Type.Object(
   {
     layer: Type.Integer(),
@@ -216,7 +227,16 @@ export const InspectResult = Type.Object(
   {
     tokens: Type.Array(Type.String()),
     token_ids: Type.Array(Type.Integer()),
-    layers: Type.Array(InspectLayer),
+    layers: Type.Array(InspectLayer, { description: "The selected layers." }),
+    all_layers: optional.Array(MeasuredLayer, {
+      description:
+        "Every layer, from the first: norms of all tokens, and the logit lens. Layers whose output cannot be read are missing.",
+    }),
+    all_layers_from: optional.Integer({
+      description:
+        `First token that the lens reads in all_layers: 0, unless all tokens at all layers are more than ` +
+        `${limits.lens_activations} activations.`,
+    }),
     points: optional.Array(InspectPoint, {
       description: "In the order of `layers`, then `points`.",
     }),

@@ -2,6 +2,7 @@ import type { InspectResult } from "../../contracts/index.js";
 import { layersByPoint, pointMeanings } from "../../findings/blocks.js";
 import type { Figure } from "../../findings/figure.js";
 import { dataOf, tabled } from "../../findings/figure.js";
+import { drawnLayers, lastTokenLayers } from "../../findings/lens.js";
 import { figureOf, percent, shortNumber } from "../../findings/numbers.js";
 import { story } from "../../findings/story.js";
 import { visible } from "../../findings/text.js";
@@ -11,9 +12,10 @@ import { answerByLayer, lens, notesOf, target } from "./figures-lens.js";
 import { attention, contributions } from "./figures-within-blocks.js";
 
 /** Logit lens, the answer by layer, norms and next tokens. */
-export function inspectFindings(result: InspectResult): Findings {
+export function inspectFindings(whole: InspectResult): Findings {
+  const result = { ...whole, layers: drawnLayers(whole) };
   return {
-    summary: [story(result), ...withoutLens(result)],
+    summary: [story(whole), ...withoutLens(whole)],
     cautions: [
       "A readout is not causal evidence. The logit lens shows what a block's output predicts through the model's own final norm and head, not how later blocks use it, and not that the model has decided there.",
       "Early blocks may represent the answer in a form that this lens cannot read; a weak readout does not prove absence. A norm is the length of a vector and says nothing about its meaning.",
@@ -21,7 +23,7 @@ export function inspectFindings(result: InspectResult): Findings {
     parts: [
       ...lens(result),
       ...target(result),
-      ...answerByLayer(result),
+      ...answerByLayer({ ...whole, layers: lastTokenLayers(whole) }),
       norms(result),
       ...[...layersByPoint(result)].map(([point, layers]) =>
         normsOf(result.tokens, layers, {

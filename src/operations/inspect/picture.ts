@@ -1,5 +1,5 @@
 import type { InspectResult } from "../../contracts/index.js";
-import { lensReadings, lensViewMeanings, viewValues } from "../../findings/lens.js";
+import { drawnLayers, lensReadings, lensViewMeanings, viewValues } from "../../findings/lens.js";
 import { story } from "../../findings/story.js";
 import { oneLine, visible } from "../../findings/text.js";
 import { bars } from "../../terminal/bars.js";
@@ -23,10 +23,12 @@ import { layersAsked, type Picture } from "../picture.js";
 
 /** An inspect job: the logit lens, its summary in one sentence, norms, and the model's next tokens. */
 export function inspectPicture(
-  result: Pick<
+  whole: Pick<
     InspectResult,
     | "tokens"
     | "layers"
+    | "all_layers"
+    | "all_layers_from"
     | "next_tokens"
     | "target_token"
     | "target_token_id"
@@ -38,10 +40,11 @@ export function inspectPicture(
   >,
   canvas: Canvas,
 ): string[] {
+  const result = { ...whole, layers: drawnLayers(whole) };
   return [
     ...lensPicture(result, canvas),
     ...targetPicture(result, canvas),
-    ...wrap(story(result), Math.max(narrowest, canvas.width)).map((line) => bold(line, canvas.colors)),
+    ...wrap(story(whole), Math.max(narrowest, canvas.width)).map((line) => bold(line, canvas.colors)),
     "",
     ...measurePicture(result, canvas),
     ...innerPointsPicture(result, canvas),

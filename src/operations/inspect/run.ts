@@ -4,9 +4,10 @@ import type {
   InspectConfig,
   InspectPoint,
   InspectResult,
+  MeasuredLayer,
   Standing,
 } from "../../contracts/index.js";
-import { topCounts } from "../../contracts/limits.js";
+import { limits, topCounts } from "../../contracts/limits.js";
 import { NpzWriter } from "../../formats/npz-writer.js";
 import type { ArtifactFile } from "../../lab/artifacts.js";
 import { checkPoints, inContext } from "../../lab/rows/open-context.js";
@@ -79,9 +80,13 @@ export async function inspect(input: OperationInput<InspectConfig>): Promise<Fin
     const layers = config.layers.flatMap((layer) =>
       points.map((point): LayerFindings => ({ layer, point, norms: [], lens: [], translated: [] })),
     );
+    const measured = layersToMeasure(context, config.layers, tokens.length);
     let next: TopTokens | undefined;
     await artifacts.create("activations.npz", async (file) => {
-      next = await captureAll(input, context, { tokens, target }, layers, file, { reader, routing });
+      next = await captureAll(input, context, { tokens, target }, { layers, measured }, file, {
+        reader,
+        routing,
+      });
     });
     if (routing !== undefined) await clock.measure("artifact", () => routing.write(artifacts));
     const decomposed =
@@ -92,7 +97,7 @@ export async function inspect(input: OperationInput<InspectConfig>): Promise<Fin
       input,
       context,
       { tokens, target },
-      layers,
+      { layers, measured },
       next as TopTokens,
       reader,
       decomposed,
@@ -105,11 +110,32 @@ export async function inspect(input: OperationInput<InspectConfig>): Promise<Fin
   });
 }
 
+/** Layers that were not selected: measured at each token, read by the lens from one on. */
+interface Measured {
+  layers: LayerFindings[];
+  from: number;
+}
+
+/** A lens over all tokens and layers of a long prompt would take minutes: the last tokens that fit are read. */
+function layersToMeasure({ points }: Context, selected: readonly number[], tokens: number): Measured {
+  const readable = points.block_out.layers;
+  const others = readable.filter((layer) => !selected.includes(layer));
+  return {
+    layers: others.map((layer) => ({ layer, point: "block_out", norms: [], lens: [], translated: [] })),
+    from: Math.max(0, tokens - Math.floor(limits.lens_activations / Math.max(1, readable.length))),
+  };
+}
+
+interface Found {
+  layers: LayerFindings[];
+  measured: Measured;
+}
+
 async function captureAll(
   { config, model, progress, signal, clock }: OperationInput<InspectConfig>,
   context: Context,
   { tokens, target }: Wanted,
-  layers: LayerFindings[],
+  { layers, measured }: Found,
   file: ArtifactFile,
   { reader, routing }: { reader: LensReader | undefined; routing: RoutingReader | undefined },
 ): Promise<TopTokens | undefined> {
@@ -136,6 +162,11 @@ async function captureAll(
         ...(context.lens.supported && reader === undefined ? { lensTopK: topCounts.predictions } : {}),
         ...(target === null ? {} : { lensTarget: target }),
         lensAnswer: config.follow_answer === true,
+        measure: {
+          layers: measured.layers.map(({ layer }) => layer),
+          lensFrom: Math.max(0, measured.from - start),
+          ...(context.lens.supported && { lensTopK: topCounts.predictions }),
+        },
         ...(routing === undefined ? {} : { routing: routing.layers }),
         ...(last ? { nextTopK: topCounts.next_tokens } : {}),
       }),
@@ -152,6 +183,10 @@ async function captureAll(
         if (plain !== undefined) found?.lens.push(plain);
         if (translated !== undefined) found?.translated.push(translated);
       }
+    }
+    for (const [index, { norms, lens }] of (captured.measured ?? []).entries()) {
+      measured.layers[index]?.norms.push(...norms);
+      if (lens !== undefined) measured.layers[index]?.lens.push(lens);
     }
     await clock.measure("artifact", () => store(captured, layers, npz));
   }
@@ -188,12 +223,15 @@ async function describe(
   { config, model }: OperationInput<InspectConfig>,
   context: Context,
   { tokens, target }: Wanted,
-  layers: LayerFindings[],
+  { layers, measured }: Found,
   next: TopTokens,
   reader: LensReader | undefined,
   decomposed?: Omit<Decomposition, "target_token">,
 ): Promise<Findings<InspectResult>> {
-  const tops = [next, ...layers.flatMap(({ lens, translated }) => [...lens, ...translated])];
+  const tops = [
+    next,
+    ...[...layers, ...measured.layers].flatMap(({ lens, translated }) => [...lens, ...translated]),
+  ];
   const followed = config.follow_answer === true ? (next.tokenIds[0] as number) : target;
   const piece = await pieceLookup(
     model,
@@ -207,17 +245,31 @@ async function describe(
     ...joined("divergences", chunks),
   });
   const inner = layers.filter(({ point }) => point !== "block_out");
+  const selected = layers.filter(({ point }) => point === "block_out");
+  /** The same of a selected layer, whose lens read every token. */
+  const measuredLayer = (found: LayerFindings, from: number): MeasuredLayer => {
+    const { predictions, target } = readings(found.lens);
+    return {
+      ...{ layer: found.layer, norms: found.norms },
+      ...(lens.supported && { predictions: predictions.slice(from) }),
+      ...(lens.supported &&
+        target && { target: target.length === tokens.length ? target.slice(from) : target }),
+    };
+  };
   return {
     tokens: await model.pieces(tokens),
     token_ids: [...tokens],
-    layers: layers
-      .filter(({ point }) => point === "block_out")
-      .map((found) => ({
-        layer: found.layer,
-        norms: found.norms,
-        ...(lens.supported ? readings(found.lens) : { note: lens.reason }),
-        ...(found.translated.length > 0 ? { translated: readings(found.translated) } : {}),
-      })),
+    layers: selected.map((found) => ({
+      layer: found.layer,
+      norms: found.norms,
+      ...(lens.supported ? readings(found.lens) : { note: lens.reason }),
+      ...(found.translated.length > 0 ? { translated: readings(found.translated) } : {}),
+    })),
+    all_layers: [
+      ...selected.map((found) => measuredLayer(found, measured.from)),
+      ...measured.layers.map((found) => measuredLayer(found, 0)),
+    ].sort((a, b) => a.layer - b.layer),
+    ...(lens.supported && { all_layers_from: measured.from }),
     ...(inner.length === 0
       ? {}
       : {

@@ -11,10 +11,15 @@ export default {
       ...layer,
       ...(predictions === undefined ? {} : { predictions: predictions.map((list) => list.slice(0, 1)) }),
     }));
+    const { all_layers, all_layers_from: _, ...own } = whole;
+    if (all_layers !== undefined) {
+      const selected = `all but ${whole.layers.length} of ${all_layers.length} layers`;
+      yield [selected, own];
+    }
     const top = "all but the most probable token of each prediction";
-    yield [top, { ...whole, layers }];
+    yield [top, { ...own, layers }];
     for (const some of thinned(layers, true)) {
-      yield [`${top} and all but ${some.length} of ${layers.length} layers`, { ...whole, layers: some }];
+      yield [`${top} and all but ${some.length} of ${layers.length} layers`, { ...own, layers: some }];
     }
   },
 } satisfies Words<"inspect">;

@@ -192,6 +192,22 @@ class InspectLayer(_InspectLayerRequired, total=False):
     """Why there are no predictions."""
 
 
+class _MeasuredLayerRequired(TypedDict):
+    layer: int
+    norms: list[float]
+    """L2 norm of the block output, one per token."""
+
+
+class MeasuredLayer(_MeasuredLayerRequired, total=False):
+    """What every block's output is measured for."""
+
+    predictions: list[list[Candidate]]
+    """Logit lens: the top 3 candidates, one list per token."""
+    target: list[Standing]
+    """Logit lens: rank and probability of the target token, one per token if the request named it. For the
+    model's answer: after the last token only."""
+
+
 class _InspectPointRequired(TypedDict):
     layer: int
     point: Literal["block_in", "attn_out", "mid", "ffn_out"]
@@ -325,6 +341,7 @@ class _InspectResultRequired(TypedDict):
     tokens: list[str]
     token_ids: list[int]
     layers: list[InspectLayer]
+    """The selected layers."""
     next_tokens: list[Candidate]
     """The model's top 5 after the last token."""
     note: str
@@ -334,6 +351,12 @@ class _InspectResultRequired(TypedDict):
 
 
 class InspectResult(_InspectResultRequired, total=False):
+    all_layers: list[MeasuredLayer]
+    """Every layer, from the first: norms of all tokens, and the logit lens. Layers whose output cannot be
+    read are missing."""
+    all_layers_from: int
+    """First token that the lens reads in all_layers: 0, unless all tokens at all layers are more than 16384
+    activations."""
     points: list[InspectPoint]
     """In the order of `layers`, then `points`."""
     attention: list[AttentionHead]
