@@ -73,19 +73,19 @@ export interface Measured extends Interval {
 /**
  * Figures over `count` things, each counted `times`, with 95 % percentile bootstrap intervals (Efron & Tibshirani,
  * 1993): resampled with replacement, using the same draws for all figures, so that differences are paired. Draws for
- * which a figure is NaN are redrawn, with at most twice as many draws in total.
+ * which a figure is NaN are redrawn, with at most `most` draws in total: by default twice as many as resamples.
  * @param figures of things each counted `times[i]` times
  */
 export function bootstrap(
   count: number,
-  { resamples, seed }: { resamples: number; seed: number },
+  { resamples, seed, most = 2 * resamples }: { resamples: number; seed: number; most?: number },
   figures: (times: Uint32Array) => number[],
 ): Measured[] {
   const uniform = uniformFrom(seed);
   const times = new Uint32Array(count).fill(1);
   const observed = figures(times);
   const drawn = observed.map(() => [] as number[]);
-  for (let round = 0, done = 0; done < resamples && round < 2 * resamples; round++) {
+  for (let round = 0, done = 0; done < resamples && round < most; round++) {
     draw(times.fill(0), uniform);
     const found = figures(times);
     if (found.some(Number.isNaN)) continue;
@@ -129,12 +129,13 @@ export function bootstrapIntervals(
   );
   const times = new Uint32Array(sorted.length);
   const count = of === undefined ? sorted.length : clusters.size;
-  const [accuracy, auc] = bootstrap(count, { resamples, seed }, (drawn) => {
+  const [accuracy, auc] = bootstrap(count, { resamples, seed, most: Number.POSITIVE_INFINITY }, (drawn) => {
     for (const [at, cluster] of clusterOf.entries()) times[at] = drawn[cluster] as number;
     const figures = figuresOf(sorted, times);
     return [figures.accuracy, figures.auc];
   }) as [Measured, Measured];
-  return { accuracy, auc };
+  const intervalOf = ({ low, high }: Measured): Interval => ({ low, high });
+  return { accuracy: intervalOf(accuracy), auc: intervalOf(auc) };
 }
 
 /**
