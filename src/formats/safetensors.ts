@@ -104,8 +104,9 @@ const refuse = (why: string) => new FormatError(`The file is not a .safetensors 
 export function safetensorsHeadLength(first: Uint8Array, size: number): number {
   if (first.length < 8 || size < 10) throw refuse(`it has ${size} bytes`);
   const length = new DataView(first.buffer, first.byteOffset, 8).getBigUint64(0, true);
-  if (length > BigInt(headerBytes) || Number(length) > size - 8) {
-    throw refuse(`its header of ${length} bytes is larger than the file`);
+  if (Number(length) > size - 8) throw refuse(`its header of ${length} bytes is larger than the file`);
+  if (length > BigInt(headerBytes)) {
+    throw refuse(`its header of ${length} bytes exceeds the limit of ${headerBytes}`);
   }
   return 8 + Number(length);
 }

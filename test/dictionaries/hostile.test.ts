@@ -84,7 +84,10 @@ test("settings as deep as a stack, of the wrong kind, or at odds with the weight
     saeLens({ architecture: "standard", d_in: 4, metadata }),
     /d_in is 4, but W_enc has the shape \[3, 2\]/,
   );
-  await refused(saeLens({ architecture: "standard", d_sae: 3, metadata }), /d_sae is 3; W_enc/);
+  await refused(
+    saeLens({ architecture: "standard", d_sae: 3, metadata }),
+    /d_sae is 3, but W_enc has the shape \[3, 2\]/,
+  );
   await refused(
     saeLens({ architecture: "standard", metadata: { ...metadata, model_name: "a\u001b[2Jb" } }),
     /The model's name .* "a\\u001b\[2Jb"/,

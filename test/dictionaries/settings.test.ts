@@ -265,7 +265,7 @@ test("dictionary_learning: each class as its own loader reads it, and where its 
     }
     assert.is(
       await refusal(of({ dict_class }, threshold(-1))),
-      "The threshold is -1: training never set it, so nothing says what fires.",
+      "The threshold is -1: training never set it, so no feature can be read.",
     );
   }
   const own: Arrays = { ...square, threshold: [two, [1, 2]] };
@@ -310,7 +310,7 @@ test("dictionary_learning: each class as its own loader reads it, and where its 
   }
   assert.match(
     await refusal(of({ submodule_name: "mlp_layer_3" }, { ...linear, ...bias("bias") })),
-    /reads at "mlp_layer_3"/,
+    /The dictionary reads "mlp_layer_3"; supported are block outputs/,
   );
 });
 
@@ -368,10 +368,16 @@ test("a folder of which no layout knows the files says which ones are", async ()
     said,
     /^No supported layout matches the files "other\.json"; supported are SAELens \(cfg\.json, sae_weights/,
   );
-  assert.match(await refusal(folder({}, {})), /fits the files \(none\); read are/);
+  assert.match(
+    await refusal(folder({}, {})),
+    /^No supported layout matches the files \(none\); supported are/,
+  );
   // Weights without their settings are nobody's.
   for (const name of ["sae_weights.safetensors", "sae.safetensors", "final.safetensors"]) {
-    assert.match(await refusal(folder({}, { [name]: {} })), /^No layout that is read fits/);
+    assert.match(
+      await refusal(folder({}, { [name]: {} })),
+      new RegExp(`^No supported layout matches the files "${name}"; supported are`),
+    );
   }
 });
 

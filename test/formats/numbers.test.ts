@@ -96,7 +96,7 @@ test("a header that is no object of JSON; metadata that are texts are kept", () 
   const no = (why: string) => `The file is not a .safetensors file: its header is not ${why}.`;
   refused(file("{nothing"), no("JSON"));
   refused(file('{"\xff":1}'), no("JSON"));
-  for (const header of ["null", "[]", "7", '"a"']) refused(file(header.padEnd(10)), no("object"));
+  for (const header of ["null", "[]", "7", '"a"']) refused(file(header.padEnd(10)), no("an object"));
   const said = (metadata: unknown) => decodeSafetensors(file({ __metadata__: metadata })).metadata;
   assert.equal(said({ a: "b", c: 1, d: null }), { a: "b" });
   assert.equal([said(null), said("x"), said(7)], [{}, {}, {}]);

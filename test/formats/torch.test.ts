@@ -264,14 +264,14 @@ test("a storage or a tensor that is said in an unknown way", () => {
     readTorchPickle(Buffer.from(good.toString("latin1").replace(from, to), "latin1"));
   const says = (work: () => unknown, message: string) =>
     assert.throws(work, (error: Error) => error.message === `The checkpoint cannot be read: ${message}.`);
-  const unknown = "it names a storage in an unknown way";
+  const unknown = "it has an invalid reference to a storage";
   says(changed("storage", "STORAGE"), unknown);
   says(changed("X\x01\x00\x00\x000", "X\x01\x00\x00\x00/"), unknown);
   says(changed("X\x01\x00\x00\x000", "K\x00"), unknown);
   says(changed("K\x08tQ", "NtQ"), unknown);
   says(changed("K\x08tQ", "J\xff\xff\xff\xfftQ"), unknown);
-  says(changed("FloatStorage", "ComplexStorage"), 'its storage "torch.ComplexStorage" is of no type that is');
-  const shapeless = "a tensor has no storage, place or shape";
+  says(changed("FloatStorage", "ComplexStorage"), 'its storage type "torch.ComplexStorage" is not supported');
+  const shapeless = "a tensor lacks a storage, an offset or a shape";
   says(changed("K\x01K\x02K\x03\x86", "NK\x02K\x03\x86"), shapeless);
   says(changed("K\x02K\x03\x86", "K\x02"), shapeless);
   says(changed("K\x01K\x02\x86", "K\x01"), shapeless);
@@ -333,7 +333,11 @@ test("what is no checkpoint is refused in a sentence", async () => {
       await dictionaries.add("x", join(folder, name), { layer: 0, k: 1 });
       assert.unreachable();
     } catch (error) {
-      assert.match((error as Error).message, /^The file is no (checkpoint|\.pt file)[^\n]*\.$/, name);
+      assert.match(
+        (error as Error).message,
+        /^The file is not a (checkpoint of torch\.save|\.pt file)[^\n]*\.$/,
+        name,
+      );
     }
   }
 });
