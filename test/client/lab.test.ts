@@ -237,7 +237,7 @@ test("a service that is not there", async () => {
   );
   // Another machine's is started there, however that is done.
   const elsewhere = await rejection(new Lab("http://127.0.0.2:1").health());
-  assert.is(elsewhere.message, "Nothing listens at http://127.0.0.2:1; is the service started?");
+  assert.is(elsewhere.message, "Nothing listens at http://127.0.0.2:1; is the service running?");
 });
 
 test("silence ends in a TimeoutError, before the answer and in the middle of it", async () => {

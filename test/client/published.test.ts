@@ -89,7 +89,7 @@ test("an answer without its version or checksum, of other bytes or of no study i
   const told: [number, string][] = [
     [404, "no such study"],
     [410, "it was withdrawn or removed"],
-    [500, "it refused"],
+    [500, "request refused"],
   ];
   for (const [status, why] of told) {
     reply(status, bytes, { ...checksum, ...version });

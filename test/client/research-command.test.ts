@@ -96,7 +96,7 @@ test("list: for people, in colour or not, and for programs", async () => {
   const page = JSON.parse(stdout) as StudyPage;
   assert.is(page.total, 1);
   const none = await inProcess(["study", "list", "xyzzy"]);
-  assert.equal([none.code, none.stdout], [0, "No study.\n"]);
+  assert.equal([none.code, none.stdout], [0, "No studies.\n"]);
 });
 
 test("get: one version; what was taken down is told with its reason", async () => {
@@ -104,7 +104,10 @@ test("get: one version; what was taken down is told with its reason", async () =
   const first = await inProcess(["study", "get", id, "--version-number", "1"]);
   assert.equal([first.code, first.stdout.split("\n")[0]], [0, "Once"]);
   const both = await inProcess(["study", "get", id, "--version-number", "1", "--discussion"]);
-  assert.match(both.stderr, "leave --discussion or --version-number out");
+  assert.match(
+    both.stderr,
+    "--discussion and --version-number cannot be combined: a discussion covers all versions.",
+  );
   await service.takeDown(id, "Copied \u001b[2J from a book.");
   const gone = await inProcess(["study", "get", id]);
   assert.is(gone.code, 1);
@@ -165,13 +168,13 @@ test("exit codes: 2 for what makes no sense, 3 for a service out of reach, 1 for
   const good = join(folder, "good.json");
   writeFileSync(good, JSON.stringify(samplePackage()));
   const cases: [words: string[], environment: Record<string, string>, code: number, stderr: RegExp][] = [
-    [["list"], { AGENT_RESEARCH_TOKEN: "" }, 2, /^tapline: No token is given; set AGENT_RESEARCH_TOKEN/],
+    [["list"], { AGENT_RESEARCH_TOKEN: "" }, 2, /^tapline: No token is configured; set AGENT_RESEARCH_TOKEN/],
     [["list"], { AGENT_RESEARCH_URL: "" }, 2, /set AGENT_RESEARCH_URL/],
-    [["get", "../x"], {}, 2, /A study's id is a UUID/],
+    [["get", "../x"], {}, 2, /The study id must be a UUID/],
     [["draft", join(folder, "none.json")], {}, 2, /cannot be read \(ENOENT\)/],
     [["draft", invalid], {}, 2, /^tapline: The title is blank\.$/m],
     [["draft", large], {}, 2, /at most 1000000 bytes/],
-    [["get", absent], {}, 1, /There is no such study/],
+    [["get", absent], {}, 1, /No such study/],
     [["list"], { AGENT_RESEARCH_TOKEN: "tpl_wrong" }, 1, /token/],
     [["list"], gone, 3, /^tapline: Nothing listens at localhost:1\.$/m],
     [["draft", good], elsewhere, 1, /The draft may exist: .* --key [0-9a-f-]{36}/],

@@ -174,8 +174,8 @@ test("what is not UTF-8, not JSON, coded, or not what the contract says is refus
     [`\ufeff${JSON.stringify(page)}`, {}, /not JSON in UTF-8/],
     ["<!doctype html><title>Sign in</title>", { "Content-Type": "text/html" }, /not JSON in UTF-8/],
     ["", {}, /not JSON in UTF-8/],
-    ["[]", {}, /not a StudyPage/],
-    ['{"items":{},"total":"many"}', {}, /not a StudyPage/],
+    ["[]", {}, /does not match the schema StudyPage\./],
+    ['{"items":{},"total":"many"}', {}, /does not match the schema StudyPage\./],
     [JSON.stringify(page), { "Content-Encoding": "gzip" }, /content coding/],
   ];
   for (const [body, headers, expected] of bodies) {
@@ -211,7 +211,7 @@ test("a refusal is the service's sentence or one of its status, with the time to
     [403, "", {}, "The token lacks permission for this."],
     [404, "", {}, "No such study, or this token may not read it."],
     [410, "", {}, "This is no longer available."],
-    [429, "", { "Retry-After": "7" }, "A quota is used up. Wait 7 s."],
+    [429, "", { "Retry-After": "7" }, "A quota is exhausted. Wait 7 s."],
     [429, said("Too many; wait 7 s."), { "Retry-After": "7" }, "Too many; wait 7 s."],
     [429, said("Too many; wait 70 s."), { "Retry-After": "7" }, "Too many; wait 70 s. Wait 7 s."],
     [410, said("Removed.", "Copied."), {}, "Removed. Reason: Copied."],

@@ -114,7 +114,10 @@ test("what was taken down is refused with who and why, and older versions are re
   const id = await service.publish(samplePackage({ title: "Once" }));
   assert.is((await research.getStudy(id, { version: 1 })).version, 1);
   assert.is((await rejection(research.getStudy(id, { version: 2 }))).status, 404);
-  assert.match((await rejection(research.getStudy(id, { version: 0.5 }))).message, "this is 0.5");
+  assert.match(
+    (await rejection(research.getStudy(id, { version: 0.5 }))).message,
+    "version must be an integer of at least 1, got 0.5.",
+  );
   await service.takeDown(id, "A name\u202e was in it.\nAnd more.");
   for (const call of [
     () => research.getStudy(id),
@@ -197,10 +200,10 @@ test("what is missing or of no use is said at once, without repeating it", () =>
   const complaints: [NodeJS.ProcessEnv, RegExp][] = [
     [{}, /set AGENT_RESEARCH_URL/],
     [{ AGENT_RESEARCH_URL: "https://localhost" }, /set AGENT_RESEARCH_TOKEN/],
-    [{ AGENT_RESEARCH_URL: secret, AGENT_RESEARCH_TOKEN: "x" }, /looks like https:/],
-    [{ AGENT_RESEARCH_URL: `https://${secret}@localhost`, AGENT_RESEARCH_TOKEN: "x" }, /looks like/],
-    [{ AGENT_RESEARCH_URL: "http://localhost", AGENT_RESEARCH_TOKEN: "x" }, /looks like https:/],
-    [{ AGENT_RESEARCH_URL: "https://localhost/api", AGENT_RESEARCH_TOKEN: "x" }, /looks like https:/],
+    [{ AGENT_RESEARCH_URL: secret, AGENT_RESEARCH_TOKEN: "x" }, /must look like https:/],
+    [{ AGENT_RESEARCH_URL: `https://${secret}@localhost`, AGENT_RESEARCH_TOKEN: "x" }, /must look like/],
+    [{ AGENT_RESEARCH_URL: "http://localhost", AGENT_RESEARCH_TOKEN: "x" }, /must look like https:/],
+    [{ AGENT_RESEARCH_URL: "https://localhost/api", AGENT_RESEARCH_TOKEN: "x" }, /must look like https:/],
     [{ AGENT_RESEARCH_URL: "https://localhost", AGENT_RESEARCH_TOKEN: `${secret}\n` }, /printable ASCII/],
     [
       {

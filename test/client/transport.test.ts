@@ -86,8 +86,8 @@ test("where nothing listens, the command that starts the service is told, for th
     "Nothing listens at http://127.0.0.1:8980; start it with tapline lab.",
     "Nothing listens at http://localhost:8971; start it with tapline serve.",
     "Nothing listens at http://[::1]:8980; start it with tapline serve --port 8980.",
-    "Nothing listens at http://192.0.2.1:8980; is the service started?",
-    "Nothing listens at http://127.0.0.1:8980; is the service started?",
+    "Nothing listens at http://192.0.2.1:8980; is the service running?",
+    "Nothing listens at http://127.0.0.1:8980; is the service running?",
   ]);
 });
 

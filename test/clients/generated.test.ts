@@ -33,11 +33,11 @@ test("defaults and limits in the clients' signatures and docstrings are those of
     [`${tapline}_serving.py`]: [
       `port: int = ${ports.inference}`,
       `max_input_tokens: int = ${defaults.capture_input_tokens}`,
-      `to ${limits.capture_layers} distinct`,
+      `${limits.capture_layers} distinct`,
     ],
     [`${research}_client.py`]: [
       `_PACKAGE_BYTES = ${grouped}`,
-      `1 to ${studyLimits.list_limit} (${studyLimits.list_limit_default} unless given)`,
+      `1 to ${studyLimits.list_limit} (default: ${studyLimits.list_limit_default})`,
     ],
   };
   for (const [file, texts] of Object.entries(said)) {

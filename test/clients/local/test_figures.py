@@ -72,5 +72,5 @@ class TestFigures(unittest.TestCase):
         other: Job[Any] = Job(
             {"id": "1", "operation": "other", "status": "completed", "result": {}}, lambda *_: b""
         )
-        with self.assertRaisesRegex(TaplineError, "A result of other has no figure"):
+        with self.assertRaisesRegex(TaplineError, "Results of other have no figure"):
             other.figure()

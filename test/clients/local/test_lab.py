@@ -143,7 +143,7 @@ class TestLab(unittest.TestCase):
             self.assertEqual(array.dtype, np.float32)
             self.assertEqual(array.shape[:2], (1, len(job["result"]["tokens"])))
             np.testing.assert_allclose(np.linalg.norm(array[0], axis=-1), entry["norms"], rtol=1e-5)
-        with self.assertRaisesRegex(TaplineError, "inspect, not probe"):
+        with self.assertRaisesRegex(TaplineError, "is of operation inspect, not probe"):
             job.probes()
 
     @needs_numpy

@@ -131,7 +131,7 @@ class TestServing(unittest.TestCase):
             looked, measured = ("GET", "/lab/capabilities", None, 5), ("POST", "/lab/activations", body, 5)
             self.assertEqual(exactly(seen), exactly([looked, measured]))
         for none in ({"model": None}, {}):
-            with self.assertRaisesRegex(TaplineError, "holds no model"):
+            with self.assertRaisesRegex(TaplineError, "has no model loaded"):
                 asking(lambda none=none: ServingModel(1).inspect("p"), none)
 
     def test_a_capture_is_asked_for_as_arrays_by_its_own_name(self) -> None:
@@ -244,15 +244,15 @@ class TestLab(unittest.TestCase):
     def test_how_long_was_waited_and_what_broke_is_told(self) -> None:
         lab = Lab("http://127.0.0.1:1", 5)
         for failure, call, kind, sentence in (
-            (TimeoutError(), lab.health, TimeoutError, "No response from .* for 5 s;"),
-            (TimeoutError(), lambda: lab.add_lens("l", "x"), TimeoutError, "No response from .* for 3600 s;"),
-            (http.client.IncompleteRead(b"{"), lab.health, urllib.error.URLError, r"broke \(IncompleteRead\)"),
-            (ConnectionResetError(), lab.health, urllib.error.URLError, r"broke \(ConnectionResetError\)"),
+            (TimeoutError(), lab.health, TimeoutError, "No response from http://127.0.0.1:1 for 5 s; the request may still be running"),
+            (TimeoutError(), lambda: lab.add_lens("l", "x"), TimeoutError, "No response from http://127.0.0.1:1 for 3600 s; the request may still be running"),
+            (http.client.IncompleteRead(b"{"), lab.health, urllib.error.URLError, r"http://127.0.0.1:1 broke \(IncompleteRead\)"),
+            (ConnectionResetError(), lab.health, urllib.error.URLError, r"http://127.0.0.1:1 broke \(ConnectionResetError\)"),
         ):
             answer = mock.MagicMock()
             answer.__enter__.return_value.read.side_effect = failure
             with mock.patch.object(urllib.request.OpenerDirector, "open", return_value=answer):
-                with self.assertRaisesRegex(kind, f"http://127.0.0.1:1 {sentence}"):
+                with self.assertRaisesRegex(kind, sentence):
                     call()
 
     def test_a_folder_is_no_place_for_an_artifact_and_nothing_is_asked(self) -> None:

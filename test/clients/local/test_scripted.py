@@ -261,7 +261,7 @@ class TestContract(unittest.TestCase):
 
     def test_addresses_that_are_none_are_refused(self) -> None:
         for url in ("", "127.0.0.1:8980", "https://127.0.0.1", "http://127.0.0.1:8980/lab/v1", "http://a@b"):
-            with self.assertRaisesRegex(TaplineError, "looks like"):
+            with self.assertRaisesRegex(TaplineError, "must look like"):
                 Lab(url)
 
 

@@ -47,7 +47,7 @@ class TestServingModel(unittest.TestCase):
         self.assertEqual(self.model.put_probe("py-own", weight, 5, bias=-1.0)["layer"], 5)
         with self.assertRaisesRegex(ValueError, "layer is required for a single array"):
             self.model.put_vector("py-own", own)
-        with self.assertRaisesRegex(ValueError, "one row of finite numbers, got the shape \\(2, 3\\)"):
+        with self.assertRaisesRegex(ValueError, "layer 1 must be a one-dimensional array of finite numbers, got shape \\(2, 3\\)"):
             self.model.put_vector("py-own", np.zeros((2, 3)), layer=1)
         # It acts as the numbers say: two more along one axis, at the row that answers.
         edit = {"kind": "steer", "vector": "py-own", "layer": 4, "strength": 3, "strength_unit": "vector"}

@@ -261,8 +261,8 @@ class TestPictures(unittest.TestCase):
         self.assertEqual(points(picture), [at(36), at(216), at(156), at(96)])
         dashes = [line.get("stroke-dasharray") for line in picture.findall(f"{SVG}polyline")]
         self.assertEqual(dashes, [None, None, "5 4", "5 4"])
-        names = ["held-out examples", "single rows", "shuffled labels", "more frequent label"]
-        self.assertEqual([word for word in words(picture) if word in names or (word or "").startswith("more fr")][:3], names[:3])
+        names = ["held-out examples", "single tokens", "shuffled labels", "majority label"]
+        self.assertEqual([word for word in words(picture) if word in names or (word or "").startswith("majority")][:3], names[:3])
 
     def test_a_loss_is_drawn_from_zero(self) -> None:
         losses = [{"step": 0, "loss": 4.0}, {"step": 50, "loss": 2.0}, {"step": 100, "loss": 1.0}]

@@ -88,7 +88,7 @@ class Job(dict[str, Any], Generic[R]):
 
     def _artifacts(self, operation: str, prefix: str) -> dict[str, bytes]:
         if self["operation"] != operation:
-            raise TaplineError(f"Job {self['id']} is a {self['operation']} job, not {operation}.")
+            raise TaplineError(f"Job {self['id']} is of operation {self['operation']}, not {operation}.")
         if self["status"] != "completed":
             raise TaplineError(f"Job {self['id']} is {self['status']}; artifacts are available once it has completed.")
         names = [name for name in self.get("result", {})["artifacts"] if name.startswith(prefix)]
