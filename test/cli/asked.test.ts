@@ -52,7 +52,7 @@ const probe: StoredProbe = {
   ...{ point: "mid", operation: "probe", layer: 5, separation: 0.75 },
 };
 const vectorTable = `calm  0123456789abcdef
-       layer      length    of a row       AUROC    shuffled
+       layer        norm    relative       AUROC    shuffled
            4       12.35      12.3 %       0.988       0.500
           12        3.00           -           -           -
 `;
@@ -81,8 +81,8 @@ test("vectors and probes: listed in lines, shown as tables, forgotten, and as JS
   );
   assert.is(await told("vector", "show", "calm"), vectorTable);
   assert.is(await told("probe", "show", "a/b"), probeTable);
-  assert.is(await told("vector", "rm", "calm"), "calm is forgotten.\n");
-  assert.is(await told("probe", "rm", "truth"), "truth is forgotten.\n");
+  assert.is(await told("vector", "rm", "calm"), "Deleted calm.\n");
+  assert.is(await told("probe", "rm", "truth"), "Deleted truth.\n");
   assert.equal(JSON.parse(await told("vector", "show", "calm", "--json")), vector);
   assert.equal(JSON.parse(await told("vector", "list", "--json")).vectors.length, 2);
   assert.equal(JSON.parse(await told("vector", "rm", "calm", "--json")), { deleted: true });
@@ -174,7 +174,7 @@ test("exporting asks for the form that the file's name says", async () => {
     ["probe", "truth.gguf", ".safetensors"],
   ] as const) {
     const { code, stderr } = await command([kind, "export", "x", name, "--url", service.url]);
-    assert.equal([code, stderr], [2, `tapline: ${name}: a ${kind} is written as ${forms}.\n`]);
+    assert.equal([code, stderr], [2, `tapline: ${name}: a ${kind} can be exported as ${forms}.\n`]);
   }
 });
 

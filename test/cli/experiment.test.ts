@@ -159,7 +159,11 @@ test("what is wrong is one sentence, and its exit code says whose fault it is", 
     [["inspect", "x", "--layers", "300"], 2, /An index can be at most 255/],
     [["compare", "x", "--intervention", "patch"], 2, /donor_prompt: is required for patch/],
     [["inspect", "--config", join(root, "bogus.json")], 2, /unknown field "bogus"/],
-    [["inspect", "--config", join(root, "sae.json")], 2, /configuration of sae, not of inspect/],
+    [
+      ["inspect", "--config", join(root, "sae.json")],
+      2,
+      /sae\.json is a submission of sae, not of inspect\./,
+    ],
     [["probe", "--examples", "nowhere.csv"], 2, /Cannot read .*nowhere\.csv \(ENOENT\)/],
     [
       ["inspect", "x", "--quiet", "--layers", "99", "--lab", lab.url],

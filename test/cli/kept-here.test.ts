@@ -57,7 +57,7 @@ test("a dictionary is added with what its files do not say, told in a line and i
   );
   assert.equal(JSON.parse(await said("dictionary", "list", "--json")), { dictionaries: [stored] });
   await said("dictionary", "add", "other", folder);
-  assert.is(await said("dictionary", "rm", "three"), "three is forgotten.\n");
+  assert.is(await said("dictionary", "rm", "three"), "Deleted three.\n");
   assert.equal(JSON.parse(await said("dictionary", "rm", "other", "--json")), { deleted: true });
   for (const [words, code, sentence] of [
     [["rm", "three"], 2, "There is no dictionary named three."],
@@ -95,7 +95,7 @@ test("a lens: what it computes, which blocks it translates, and how well", () =>
 jacobian lens, J h, of 128 values, from jlens
 reads the output of block 0-2 of demo, fitted on 40 texts
 KL to the model's output on held-out tokens:
-       block        lens  plain lens
+       block        lens  logit lens
            2       0.123       2.000
 from owner/name/x@main
 A note.`,
@@ -122,7 +122,7 @@ test("the embedded model's lens is added by its name", async () => {
   assert.match(shown, /^jacobian lens, J h, of 128 values/m);
   assert.match(await said("lens", "list"), /^demo {21}jacobian, blocks 0-6, width 128 \(/);
   assert.is(await said("lens", "show", "demo"), shown);
-  assert.is(await said("lens", "rm", "demo"), "demo is forgotten.\n");
+  assert.is(await said("lens", "rm", "demo"), "Deleted demo.\n");
   assert.is(await said("lens", "list"), "No lenses saved yet. Save one with tapline lens add.\n");
   const without = await command(["lens", "fit", "x"]);
   assert.equal([without.code, without.stdout], [2, ""]);

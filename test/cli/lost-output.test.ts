@@ -92,7 +92,7 @@ test("where files fail after all, the result is shown all the same", async () =>
   const out = join(root, "small");
   const { code, stdout, stderr } = await run([...inspect, "--lab", lab.url, "--out", out], { limit: 1 });
   assert.is(code, 1);
-  assert.match(stderr, /^tapline: \S+activations\.npz cannot be written \(EFBIG\); see --out\.\n$/);
+  assert.match(stderr, /^tapline: Cannot write \S+activations\.npz \(EFBIG\); see --out\.\n$/);
   const report = JSON.parse(stdout);
   assert.is(report.job.result.next_tokens[0].token, " Paris");
   assert.is(report.folder, null);
@@ -105,7 +105,7 @@ test("where files fail after all, the result is shown all the same", async () =>
   assert.is(drawn.code, 1);
   assert.match(drawn.stdout, "Logit lens");
   assert.not.match(drawn.stdout, "Written");
-  assert.match(drawn.stderr, /activations\.npz cannot be written \(EFBIG\)/);
+  assert.match(drawn.stderr, /Cannot write \S+activations\.npz \(EFBIG\)/);
   assert.equal(readdirSync(root).sort(), ["again", "completion", "home"]);
 });
 

@@ -128,7 +128,7 @@ test("a comparison: what differs at the neutral strength is no effect, and a str
   const told = (of: CompareResult["trials"]) => ({ ...job, result: { ...rest, trials: of } });
   assert.match(
     findingsOf(told(noisy)).summary.join(" "),
-    /2 of 2 continuations away from the neutral strength/,
+    /2 of 2 continuations at non-neutral strengths differ from the baseline\./,
   );
   assert.is(figure(told([...trials, ...trials.slice(1, 2)]), "dose-response").rows.length, 3);
 });

@@ -87,8 +87,11 @@ test("readings: fields, indices, all, entries of a value, quoted texts", () => {
 test("a reading that finds nothing, or no number, is a sentence and not a figure", () => {
   assert.throws(() => seen("trials/strength=3/probability"), /step steer has no value at trials\/strength=3/);
   assert.throws(() => seen("trials/9/probability"), /has no value/);
-  assert.throws(() => seen("note"), /holds "as text" at note/);
-  assert.throws(() => seen("trials/0/probability", { contains: "x" }), /holds 0.25/);
+  assert.throws(
+    () => seen("note"),
+    /The result of step steer has "as text" at note, which is not a number\./,
+  );
+  assert.throws(() => seen("trials/0/probability", { contains: "x" }), /has 0\.25 at trials\/0\/probability/);
 });
 
 const good = {
@@ -155,11 +158,11 @@ test("what is wrong with a recipe is said before it runs", () => {
   );
   assert.throws(
     changed((r) => Object.assign(r.expected[0]!, { low: undefined })),
-    /could not fail/,
+    /needs low or high: without either it cannot fail\./,
   );
   assert.throws(
     changed((r) => Object.assign(r.expected[0]!, { high: 0.1 })),
-    /at least 0.9 and at most 0.1/,
+    /low must not exceed high, got 0\.9 and 0\.1\./,
   );
   assert.throws(
     changed((r) => Object.assign(r.expected[0]!.value, { step: "other" })),
@@ -302,17 +305,17 @@ test("what a recipe names was made by an earlier step of its own", () => {
     [(steps) => Object.assign(steps[5]!.request!, { other: "/a.gguf" }), /other must be {"variant": NAME}/],
     [
       (steps) => Object.assign(steps[5]!.request!, { other: { variant: "q4" } }),
-      /Step drift runs on q4, which is no variant/,
+      /Step drift runs on q4, which is not a variant of model demo\./,
     ],
     [
       (steps) => Object.assign(steps[5]!.request!, { vector: "v", examples: labelled }),
-      /names a vector, which no request to a Lab keeps/,
+      /must not name a vector: no Lab request makes one\./,
     ],
     [
       (steps) => Object.assign(steps[5]!.request!, { probe: "words", examples: labelled }),
       /no earlier step saves a probe words/,
     ],
-    [(steps) => Object.assign(steps[2]!, { variant: "q8" }), /variant is of a request/],
+    [(steps) => Object.assign(steps[2]!, { variant: "q8" }), /variant requires request\./],
   ];
   for (const [change, told] of cases) {
     const recipe = structuredClone(finding);
@@ -321,7 +324,7 @@ test("what a recipe names was made by an earlier step of its own", () => {
   }
   const both = structuredClone(finding);
   Object.assign(both.models[0]!, { variants: { q8: { id: "demo" } } });
-  assert.throws(() => checkRecipe(both), /Model demo has the form q8 in variants and in quantised/);
+  assert.throws(() => checkRecipe(both), /Model demo has the variant q8 in both variants and quantised\./);
 });
 
 test("a contrast picks the feature that tells two groups of texts apart, and never guesses", () => {
@@ -357,7 +360,10 @@ test("a contrast picks the feature that tells two groups of texts apart, and nev
   // Feature 1 is 1 everywhere; 2 is a quarter on average in the first four.
   assert.is(contrasted({ ...asked, texts: ":4", against: "4:", token: 0 }, { texts: alike }, 3).feature, 2);
   assert.throws(() => contrasted(asked, { texts }, 2), /lists 2 features per token, and all are active/);
-  assert.throws(() => contrasted({ ...asked, texts: "9:" }, { texts }, 3), /has 4 texts; 9: is none of them/);
+  assert.throws(
+    () => contrasted({ ...asked, texts: "9:" }, { texts }, 3),
+    /has 4 texts; the range 9: selects none\./,
+  );
   assert.throws(() => contrasted({ ...asked, token: 0 }, { texts }, 3), /No feature is more active/);
   assert.throws(() => contrasted({ ...asked, token: 5 }, { texts }, 3), /has 2 tokens; there is no token 5/);
 });
@@ -464,7 +470,7 @@ test("reproduce: figures, files and the exit code, from a file of one's own", as
     await client.addDictionary("words", from);
     const before = (await client.jobs()).length;
     const taken = await command(["reproduce", file, "--lab", lab.url, "--out", join(root, "no"), "--quiet"]);
-    assert.match(taken.stderr, /keeps a dictionary words already, which the recipe would replace/);
+    assert.match(taken.stderr, /already has a dictionary words, which the recipe would overwrite\./);
     assert.is((await client.jobs()).length, before);
     assert.equal(
       (await client.dictionaries()).map(({ name }) => name),

@@ -44,7 +44,7 @@ test("rows in words: what was said to each, shuffled values, and to none", async
   const text = textOf(page);
   for (const words of [
     "In words: The <capital> of France is",
-    "av (Q8_0) puts 2 rows of layer 5 into words; to token 4: “a <b>capital</b> of Europe”.",
+    "av (Q8_0) describes 2 activations of layer 5; token 4: “a <b>capital</b> of Europe”.",
     "Without an activation it says: “nothing at all …”.",
     'Token 3, " France"',
     "The activation at layer 5 has norm 12.5 and was scaled to 150.",
@@ -56,7 +56,7 @@ test("rows in words: what was said to each, shuffled values, and to none", async
   assert.not.ok(page.includes("/home/me"), "no folder of a verbaliser");
   assert.is(readJob({ ...job.result }).operation, "explain", "a result alone is known by itself");
   const bare = { ...job.result, unfilled: undefined } as ExplainResult;
-  assert.not.match(textOf(await renderReport({ ...job, result: bare })), "Without a row");
+  assert.not.match(textOf(await renderReport({ ...job, result: bare })), "Without an activation");
 });
 
 test("results whose tokens are a count have a page, too; a feature's page shades its tokens", async () => {
@@ -180,7 +180,7 @@ test("report and terminal name the same best layer, by AUROC, with its intervals
     "95 % interval 50.0 % to 90.0 % (AUROC 0.900, 95 % interval 0.600 to 0.950",
   );
   assert.match(summary[0] as string, "100 probes trained on shuffled labels 48.0 % on average");
-  assert.match(summary[0] as string, "25.0 % to 70.0 %; a share of 0.030 reaches its AUROC.");
+  assert.match(summary[0] as string, "25.0 % to 70.0 %); a share of 0.030 reaches its AUROC.");
   const drawn = probePicture({ reports }, { width: 120, colors: "none" }).join("\n");
   assert.match(drawn, "layer 4, with the highest AUROC, the smallest Brier score of 2 tied layers");
   assert.match(drawn, /4 +0\.500 +0\.50–0\.90 +0\.500 +0\.480 +0\.25–0\.70 +0\.900 +0\.60–0\.95 +0\.030/);
@@ -200,7 +200,7 @@ test("report and terminal tell figures of single rows beside those of texts, whe
     summary[1],
     "A text's score is the mean over its activations. Per activation, the probe classifies 62.5 % of 40 held-out activations correctly, " +
       "95 % interval 50.0 % to 75.0 % (AUROC 0.713, 95 % interval 0.600 to 0.800); with labels shuffled between texts, 48.0 % " +
-      "on average. A training text has 7 of these activations also occur in a training text with the same beginning.",
+      "on average. 7 of these activations also occur in a training text with the same beginning.",
   );
   const figure = (id: string) => parts.find((part) => part.id === id) as Figure | undefined;
   const values = figure("rows-by-layer")!.rows.map(([layer, measure, value]) => [layer, measure, value]);
@@ -219,7 +219,7 @@ test("report and terminal tell figures of single rows beside those of texts, whe
     "of texts as they were",
   );
   const drawn = probePicture(result as ProbeResult, { width: 120, colors: "none" }).join("\n");
-  assert.match(drawn, /Rows .*one by one/);
+  assert.match(drawn, /Activations .*individually, each labelled like its text/);
   assert.match(drawn, /A training\s+text\s+has\s+7\s+of\s+these\s+rows,\s+too/);
   assert.match(drawn, /3 +0\.750 [\s\S]*3 +0\.625 +0\.50–0\.75 +0\.550 +0\.480/);
   const without = findingsOf(job);

@@ -158,7 +158,7 @@ test("inspect: the picture of the demo", () => {
     },
     result,
   } as unknown as Job;
-  for (const part of ["Logit lens", "Norms", "Next token", "A note.", "Inspected  a b (layer 0)"]) {
+  for (const part of ["Logit lens", "Norms", "Next token", "A note.", "Inspected    a b (layer 0)"]) {
     assert.ok(picture(job).includes(part), part);
   }
 });

@@ -85,7 +85,10 @@ test("the run that is patched is the one that controls are measured from, and th
     said[0]!,
     /patching back one of the run's own activations moves it by 0\.25; norm-matched random changes .*by at most 0\.3$/,
   );
-  assert.match(said[1]!, /put back the patched run moves by 0\.25; random changes .* by at most 0\.3\.$/);
+  assert.match(
+    said[1]!,
+    /Controls: patching back one of the run's own activations moves it by 0\.25; norm-matched random changes move it by at most 0\.3\.$/,
+  );
 });
 
 test("half of the way stands out; a change of a half, where nothing is known of the way, does not", () => {
@@ -252,7 +255,7 @@ test("the report's heat map has both prompts' tokens, the values and the faint c
   assert.match(map.details[0] as string, /cannot change anything/);
   assert.match(
     summary[1] as string,
-    /^Logit difference \(·The less ·b\): 4 in the clean run, -4 in the corrupted one\.$/,
+    /^Logit difference \(·The minus ·b\): 4 in the clean run, -4 in the corrupted one\.$/,
   );
 });
 

@@ -385,7 +385,7 @@ test("models: what cannot be had is said with its reason", async () => {
   );
   assert.match(
     (await saidBy("POST", "/models/offers", { model: "tiny" }))[1] as string,
-    "is no model of the hub",
+    "is not a hub model",
   );
   assert.equal(await saidBy("POST", "/models/remove", { model: "/etc/passwd" }), [
     ...[404, "Model /etc/passwd is not on this machine."],

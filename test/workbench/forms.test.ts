@@ -108,11 +108,11 @@ test("patch: marked spans stand against their like before anything runs, or the 
   );
   assert.match(
     fault(() => marked("a b", "[[a]] b")),
-    /^The clean text marks no span/,
+    /^The clean text contains no span: with aligned positions, mark each span to patch with \[\[ and \]\]\.$/,
   );
   assert.is(
     fault(() => marked("[[a b", "[[a]] b")),
-    "The clean text opens a span with [[ that is not closed.",
+    "The clean text opens a span with [[ but does not close it.",
   );
 });
 

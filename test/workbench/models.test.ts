@@ -202,7 +202,7 @@ test("what a repository has, smallest first, without what is no model; nothing i
   for (const name of ["http://elsewhere.example/x", "../tiny/demo", "tiny", ""]) {
     await models.offers(name).then(
       () => assert.unreachable(name),
-      (error: Error) => assert.match(error.message, /is no model of the hub/),
+      (error: Error) => assert.match(error.message, /is not a hub model/),
     );
   }
 });
@@ -248,7 +248,7 @@ test("what cannot be downloaded is told in a sentence, and no more than three ar
   const { models } = open();
   models.download("tiny/none");
   const failed = await until(() => models.status.downloads.find(({ state }) => state === "failed"));
-  assert.match(failed.error ?? "", /^There is no file tiny\/none here and no repository of that name/);
+  assert.match(failed.error ?? "", /^tiny\/none is neither a local file nor a repository on /);
   assert.is((await refusal(() => models.download("https://elsewhere.example/model.gguf"))).status, 400);
   hub.faults = { stall: () => true };
   for (const name of ["tiny/demo/demo-F16.gguf", "tiny/demo/larger-F32.gguf", "tiny/demo:F16"])

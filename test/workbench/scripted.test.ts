@@ -249,7 +249,7 @@ test("the command joins services that run, prints links, and ends what it starte
     await bench.close();
     await newLink(Number(port)).then(
       () => assert.unreachable(),
-      (error: Error) => assert.match(error.message, /No workbench of this user runs at port/),
+      (error: Error) => assert.match(error.message, /^You have no workbench running at port/),
     );
     assert.is((await fetch(`${services.url}/lab/capabilities`)).status, 200, "what ran before goes on");
   } finally {

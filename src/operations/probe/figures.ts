@@ -65,7 +65,7 @@ function summary(reports: Report[]): string[] {
         ? `a probe trained on shuffled labels ${percent(best.shuffled_label_accuracy)}.`
         : `${shuffled.permutations} probes trained on shuffled labels ${percent(shuffled.accuracy.mean)} on average (middle ` +
           `95 %: ${percent(shuffled.accuracy.low)} to ${percent(shuffled.accuracy.high)}); ` +
-          `a fraction of ${shuffled.p_auc.toFixed(3)} reach its AUROC.`),
+          `a share of ${shuffled.p_auc.toFixed(3)} reaches its AUROC.`),
   ];
   if (best.by_row !== undefined) sentences.push(ofSingleRows(best.by_row));
   if (reports.length > 1) {
