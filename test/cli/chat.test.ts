@@ -47,7 +47,7 @@ if (canPty) {
     await run.shows("count forever");
     // Once empties the line.
     run.type(keys.interrupt);
-    await run.shows("Ctrl-C once more ends the chat");
+    await run.shows("Press Ctrl-C again or Ctrl-D to end the chat.");
     // Twice ends, in the middle of an answer, too.
     run.type(`forever${keys.enter}`);
     await run.shows("one");
@@ -85,14 +85,14 @@ if (canPty) {
     run.type(`please fail${keys.enter}`);
     await run.shows("The server does not like it. The message was discarded.");
     run.type(`/think on${keys.enter}`);
-    await run.shows("Thinking is on");
+    await run.shows("Thinking: on (if the model's template supports it).");
     run.type(`again${keys.enter}`);
     await run.shows("three");
     assert.equal(said(2), ["system: Be brief.", "user: hello", "assistant: one two three", "user: again"]);
     assert.equal(server.requests[2]!.chat_template_kwargs, { enable_thinking: true });
     assert.is(server.requests[0]!.chat_template_kwargs, undefined);
     run.type(`/reset${keys.enter}`);
-    await run.shows("forgotten");
+    await run.shows("Conversation cleared.");
     run.type(`/system off${keys.enter}`);
     await run.shows("No system message.");
     run.type(`/bogus${keys.enter}`);

@@ -170,11 +170,11 @@ test("what is wrong with a recipe is said before it runs", () => {
   );
   assert.throws(
     changed((r) => Object.assign(r.models[1]!, { layers: { other: [1] } })),
-    /no step/,
+    /has layers for other, which is not a step\./,
   );
   assert.throws(
     changed((r) => Object.assign(r.models[1]!, { expected: { other: { low: 1, source: "x" } } })),
-    /not expected/,
+    /has a range for other, which is not among the expected values\./,
   );
 });
 

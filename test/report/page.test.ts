@@ -220,7 +220,10 @@ test("report and terminal tell figures of single rows beside those of texts, whe
   );
   const drawn = probePicture(result as ProbeResult, { width: 120, colors: "none" }).join("\n");
   assert.match(drawn, /Activations .*individually, each labelled like its text/);
-  assert.match(drawn, /A training\s+text\s+has\s+7\s+of\s+these\s+rows,\s+too/);
+  assert.match(
+    drawn,
+    /7\s+of\s+these\s+activations\s+also\s+occur\s+in\s+a\s+training\s+text\s+with\s+the\s+same\s+beginning\./,
+  );
   assert.match(drawn, /3 +0\.750 [\s\S]*3 +0\.625 +0\.50–0\.75 +0\.550 +0\.480/);
   const without = findingsOf(job);
   assert.is(
