@@ -142,7 +142,7 @@ test("--steer and --watch open the model in every request, and a score stands be
   assert.match(stderr, /^digits are tenths of truth's score; mean 0\.43, highest 0\.50 at three$/m);
   const bad = await tapline(["chat", "--url", server.url, "--steer", "polite"], { input: "go" });
   assert.is(bad.code, 2);
-  assert.match(bad.stderr, /a vector's name and a strength, as polite:0\.2/);
+  assert.match(bad.stderr, /Write a vector's name and a strength, such as polite:0\.2\./);
 });
 
 test("when nobody reads the answers any more, nothing more is asked", async () => {
