@@ -179,7 +179,11 @@ test("what is wrong is one sentence, and its exit code says whose fault it is", 
     [["inspect", "x", "--lab", "http://127.0.0.1:1"], 3, /Nothing listens at http:\/\/127\.0\.0\.1:1/],
     [["stats", "--url", "1"], 3, /Nothing listens/],
     [["job", "0".repeat(32), "--lab", lab.url], 1, /There is no job 0+\./],
-    [["rm", "nonsense", "--lab", lab.url], 2, /nonsense is neither a job's id/],
+    [
+      ["rm", "nonsense", "--lab", lab.url],
+      2,
+      /nonsense is neither a job id \(32 hexadecimal characters\) nor a hub model \(owner\/name\)\./,
+    ],
     [["inspect", "x", "--lab", lab.url, "--out", join(root, "bogus.json/x")], 1, /Cannot write to .*ENOTDIR/],
     [["bogus"], 2, /^tapline: Unknown command 'bogus'/],
   ];
