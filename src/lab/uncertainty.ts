@@ -129,7 +129,8 @@ export function bootstrapIntervals(
   );
   const times = new Uint32Array(sorted.length);
   const count = of === undefined ? sorted.length : clusters.size;
-  const [accuracy, auc] = bootstrap(count, { resamples, seed, most: Number.POSITIVE_INFINITY }, (drawn) => {
+  // With both classes present at least every second draw has both: the limit only ends data of one class.
+  const [accuracy, auc] = bootstrap(count, { resamples, seed, most: 64 * resamples }, (drawn) => {
     for (const [at, cluster] of clusterOf.entries()) times[at] = drawn[cluster] as number;
     const figures = figuresOf(sorted, times);
     return [figures.accuracy, figures.auc];

@@ -87,6 +87,7 @@ test("the Lab's and the serving model's limits", () => {
     execution_text_bytes: 256 * 1024,
     execution_events: 1024,
     execution_preview_characters: 180,
+    lens_activations: 16_384,
   });
   assert.equal(defaults, {
     layers: [0],

@@ -142,7 +142,7 @@ test("target_token: one token without special tokens, else the baseline's top to
   assert.is(top.trials[0]?.target_token, top.trials[0]?.baseline);
   assert.match(
     await failure({ target_token: " Rome is" }),
-    'target_token must encode to exactly one token; " Rome is" gives 2: ',
+    'target_token must encode to exactly one token; " Rome is" yields 2: ',
   );
 });
 

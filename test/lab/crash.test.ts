@@ -26,10 +26,10 @@ function files(id: string): string[] {
 
 test("any death of the worker is one sentence, leaves no half file, and the next job runs", async () => {
   const deaths: [string, RegExp][] = [
-    ["SIGKILL:capture", /killed from outside, most likely because the machine ran out of memory/],
+    ["SIGKILL:capture", /was killed, most likely because the machine ran out of memory/],
     ["SIGABRT:model", /aborted/],
     ["SIGSEGV:capture", /crashed \(SIGSEGV\)/],
-    ["SIGTERM:addon", /ended by SIGTERM/],
+    ["SIGTERM:addon", /was terminated by SIGTERM/],
     ["exit:artifact", /ended with code 3 before it had a result/],
     ["throw:capture", /ended with code 1 before it had a result/],
   ];
@@ -49,7 +49,7 @@ test("a worker that runs out of heap is one sentence", async () => {
   process.env.NODE_OPTIONS += " --max-old-space-size=64";
   const job = await harness.finished((await harness.submit(demoInspect)).id);
   assert.is(job.status, "failed");
-  assert.match(job.error as string, /aborted, out of memory/);
+  assert.match(job.error as string, /aborted, because it ran out of memory/);
   assert.match(readFileSync(join(harness.lab.folder, job.id, "worker.log"), "utf8"), /heap/);
 });
 
@@ -65,8 +65,8 @@ test("a row that an edit leaves at zero, under a norm whose epsilon is 0, is one
     assert.is(job.status, "failed");
     assert.is(
       job.error,
-      "At strength 0 the model's probabilities for prompt are not finite; the change is too large for its arithmetic, " +
-        "or leaves a row of zeros, which a norm whose epsilon is 0 divides by 0.",
+      "At strength 0 the model's probabilities for prompt are not finite; the change overflows the model's arithmetic, " +
+        "or leaves an activation of zeros that a norm with epsilon 0 divides by 0.",
     );
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -132,7 +132,7 @@ test("damaged and absent models fail the job with a sentence", async () => {
     ],
     [await make("empty.gguf", Buffer.alloc(0)), /is not a GGUF file/],
     [await make("pointer.gguf", Buffer.from("version https://git-lfs")), /is not a GGUF file/],
-    [join(folder, "none.gguf"), /There is no model at/],
+    [join(folder, "none.gguf"), /No model found at/],
     ["owner/name", /HF_HUB_OFFLINE is set/],
   ];
   process.env.HF_HUB_OFFLINE = "1"; // workers inherit it

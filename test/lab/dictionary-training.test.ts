@@ -283,7 +283,10 @@ test("the same seed gives the same files, of every architecture", async () => {
 test("nothing of somebody else's is written over, and what is no extraction is told so", async () => {
   const other = mkdtempSync(join(folder, "other-"));
   writeFileSync(join(other, "sae-layer-5.safetensors"), "mine");
-  assert.match(await refusal(() => train({}, other)), /sae-layer-5\.safetensors is there already/);
+  assert.match(
+    await refusal(() => train({}, other)),
+    /sae-layer-5\.safetensors already exists; choose another folder\.$/,
+  );
   assert.is(readFileSync(join(other, "sae-layer-5.safetensors"), "utf8"), "mine");
   assert.match(
     await refusal(() => train({ from: other }, join(folder, "none"))),
@@ -291,13 +294,13 @@ test("nothing of somebody else's is written over, and what is no extraction is t
   );
   assert.match(
     await refusal(() => train({ layers: [3] }, join(folder, "wrong"))),
-    /holds the block outputs of blocks 2, 5, not of block 3\./,
+    /contains block outputs of blocks 2, 5, not of block 3\./,
   );
   const cut = join(folder, "cut");
   await extracted({ out: cut, rows: "last" });
   assert.match(
     await refusal(() => train({ from: cut, rows: "all" }, join(folder, "c"))),
-    /one row of each text/,
+    /contains one row per text \(last\)/,
   );
   const index = JSON.parse(readFileSync(join(cut, "index.json"), "utf8"));
   const write = (more: object) =>
@@ -310,17 +313,14 @@ test("nothing of somebody else's is written over, and what is no extraction is t
     { shards: [{ file: "../x", rows: 1 }] },
   ]) {
     write(broken);
-    assert.match(
-      await refusal(() => train({ from: cut }, join(folder, "e"))),
-      /is no index of an extraction/,
-    );
+    assert.match(await refusal(() => train({ from: cut }, join(folder, "e"))), /is not an extraction index/);
   }
   write({});
   const shard = join(cut, index.shards[0].file);
   const bytes = readFileSync(shard);
   for (const length of [0, 7, 200, bytes.length - 4]) {
     writeFileSync(shard, bytes.subarray(0, length));
-    assert.match(await refusal(() => train({ from: cut }, join(folder, "f"))), /is not what the index says/);
+    assert.match(await refusal(() => train({ from: cut }, join(folder, "f"))), /does not match the index/);
   }
 });
 
@@ -368,15 +368,18 @@ test("what does not go together is refused with its field", () => {
     return "";
   };
   assert.is(wrong({}), "");
-  assert.match(wrong({ from: undefined }), /examples: give either examples or from/);
+  assert.match(wrong({ from: undefined }), /^examples: or from is required, but not both\.$/);
   assert.match(wrong({ from: "rows" }), /from: must be an absolute path/);
   assert.match(wrong({ k: 4 }), /k: applies to topk and batchtopk, not to relu/);
   assert.match(
     wrong({ architecture: "topk", k: 65 }),
     /k: must be at most the number of features \(64\), got 65/,
   );
-  assert.match(wrong({ architecture: "topk", sparsity: 1 }), /sparsity: is for relu and jumprelu/);
-  assert.match(wrong({ warmup: 0.6, decay: 0.6 }), /warmup: and decay are shares/);
+  assert.match(
+    wrong({ architecture: "topk", sparsity: 1 }),
+    /^sparsity: applies to relu and jumprelu; use k for topk\.$/,
+  );
+  assert.match(wrong({ warmup: 0.6, decay: 0.6 }), /^warmup: and decay must sum to at most 1, got 1\.2\.$/);
   assert.match(wrong({ architecture: "gated" }), /architecture/);
   assert.match(wrong({ features: 513 }), /features/);
 });

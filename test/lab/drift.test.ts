@@ -212,14 +212,14 @@ test("what are no two forms of one model is refused", async () => {
     /The models differ in their (architecture|blocks|hidden size): /,
   );
   assert.match(await refused({ other: two, dictionary: "gone" }), /no dictionary named gone/);
-  assert.match(await refused({ other: one, probe: "tells" }), /belongs to two/);
+  assert.match(await refused({ other: one, probe: "tells" }), /was made for two/);
   // What belongs to neither of the two is told beside the first, not beside the one that was asked last.
   const third = join(folder, "three.gguf");
   await writeTinyModel(third, {
     tensors: [tensor("blk.0.ffn_down.weight", [hidden, hidden], new Float32Array(hidden * hidden))],
   });
   const belongs = await refused({ other: third, probe: "tells" });
-  assert.match(belongs, /belongs to two \([0-9a-f]{16}\), not to /);
+  assert.match(belongs, /was made for two \([0-9a-f]{16}\), not for /);
   assert.ok(belongs.endsWith(` (${(await modelFingerprint(one)).slice(0, 16)}).`), belongs);
   assert.match(
     await refused({ other: two, vector: "leads", layers: [0] }),

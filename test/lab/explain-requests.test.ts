@@ -138,7 +138,7 @@ test("rows go where the marker stands, then the same numbers in another order, t
       unfilled: says(4),
     },
   );
-  assert.match(note, /^A description is what the verbaliser says to a row, not what the row means/);
+  assert.match(note, /^A description is the verbaliser's answer, not the activation's meaning\./);
   assert.equal(
     [arrays.get("positions")!.shape, [...arrays.get("positions")!.data], arrays.get("rows")!.shape],
     [[2], [3, 1], [2, width]],
@@ -249,7 +249,7 @@ test("the template: one BOS token at its beginning, the marker once, room for a 
     return sentence;
   };
   const marker = (places: number) =>
-    `The marker " X" stands ${places} times in the template as a separate token, not once: the tokenizer may merge it with neighboring text.`;
+    `The marker " X" occurs ${places} times in the template as a separate token, not once: the tokenizer may merge it with neighboring text.`;
   assert.is(await says({ template: "say it" }), marker(0));
   assert.is(await says({ template: "say X X" }), marker(2));
   assert.is(

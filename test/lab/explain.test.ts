@@ -154,7 +154,10 @@ test("what does not fit is refused in one sentence", async () => {
     assert.instance(error, UserError);
     assert.match((error as Error).message, says);
   };
-  await refused({ verbaliser: tiny }, /^A row of .* has 128 values, .* 32; a row needs a verbaliser as wide/);
+  await refused(
+    { verbaliser: tiny },
+    /^Activations of .* have 128 values, .* have 32; both must have the same size\.$/,
+  );
   await refused(
     { marker: "apan", template: "The capital of Japan is" },
     /^(marker must be exactly one|The marker)/,

@@ -232,7 +232,7 @@ test("everything that decides the numbers is in the index, so that another extra
     );
   }
   writeFileSync(body.data, words.replace("w", "v"));
-  assert.match(await refusal(() => run(body)), / holds another extraction: data is /);
+  assert.match(await refusal(() => run(body)), / contains a different extraction: data is /);
 });
 
 test("a file that changes while it is read is told, however it changes", async () => {
@@ -314,7 +314,7 @@ test("a full disk is told with what becomes of the files before it; another faul
     assert.match(
       await fails(code, {}),
       new RegExp(
-        `^The disk is full \\(${code}\\) at file 2 of 3, which has \\d+ bytes\\. Name a folder with out, and what is finished there is kept\\.$`,
+        `^The disk is full \\(${code}\\) at file 2 of 3, which needs \\d+ bytes\\. Set out to a folder to keep finished files\\.$`,
       ),
     );
   }

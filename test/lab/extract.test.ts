@@ -265,18 +265,21 @@ test("what cannot be is refused in a sentence, and nothing that is there is touc
     /a different extraction: rows is "all" there and "last" here\./,
   );
   file("good.txt", "one\ntwo\n\nfour");
-  assert.match(await refused({ data: good, out }), /another extraction: data is/);
+  assert.match(await refused({ data: good, out }), /contains a different extraction: data is/);
   const foreign = mkdtempSync(join(folder, "foreign-"));
   writeFileSync(join(foreign, "shard-00000.safetensors"), "mine");
-  assert.match(await refused({ data: good, out: foreign }), /is there and is not of this extraction/);
+  assert.match(await refused({ data: good, out: foreign }), /exists and does not belong to this extraction/);
   assert.is(readFileSync(join(foreign, "shard-00000.safetensors"), "utf8"), "mine");
-  assert.match(await refused({ data: file("a.csv", "text\nx") }), /ends neither in \.jsonl nor in \.txt/);
+  assert.match(
+    await refused({ data: file("a.csv", "text\nx") }),
+    /has an unknown format: its name must end in \.jsonl, \.ndjson or \.txt\.$/,
+  );
   assert.match(await refused({ data: join(folder, "absent.txt") }), /cannot be read \(ENOENT\)/);
   assert.match(await refused({ data: file("b.jsonl", '"a"\n{"txt": 1}') }), /Line 2 of b\.jsonl has neither/);
   assert.match(await refused({ data: file("c.jsonl", '"a"\n{') }), /Line 2 of c\.jsonl is not JSON/);
   assert.match(
     await refused({ data: file("d.jsonl", '"\\ud800"') }),
-    /Line 1 of d\.jsonl holds half of a surrogate/,
+    /Line 1 of d\.jsonl contains an unpaired surrogate/,
   );
   assert.match(
     await refused({ data: file("e.txt", Buffer.from("ok\n\xff", "latin1")) }),
@@ -290,7 +293,10 @@ test("what cannot be is refused in a sentence, and nothing that is there is touc
   );
   const cut = await run({ data: long, max_input_tokens: 20, too_long: "cut" });
   assert.equal([cut.cut_texts, cut.texts], [1, 2]);
-  assert.match(await refused({ data: good, out: "/proc/tapline-nowhere" }), /Nothing can be written to/);
+  assert.match(
+    await refused({ data: good, out: "/proc/tapline-nowhere" }),
+    /^Cannot write to \/proc\/tapline-nowhere/,
+  );
   assert.match(await refused({ data: good, layers: [8] }), /layers: 8 does not exist/);
 });
 
@@ -329,7 +335,7 @@ test("a full disk is one sentence, and loses no finished file", async () => {
     assert.instance(error, UserError);
     assert.match(
       (error as Error).message,
-      /^The disk is full \(ENOSPC\) at file 2 of \d+, which has 2\d\d kB\. The 1 files before it are in [^\n]*\.$/,
+      /^The disk is full \(ENOSPC\) at file 2 of \d+, which needs 2\d\d kB\. The 1 files before it are in [^\n]*; run the same extraction again to resume\.$/,
     );
   } finally {
     prototype.write = write;

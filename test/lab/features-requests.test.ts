@@ -244,7 +244,7 @@ test("over all texts a feature's most, mean and share, the strongest first, at t
 test("what a reader has to know: the BOS token, an instruct model's dictionary, texts that begin otherwise", async () => {
   const bos = "BOS tokens are excluded from all values and never replaced.";
   const mixed = (its: string, own: string) =>
-    `The dictionary was trained on ${its}, the model is ${own}: base and instruct models differ.`;
+    `The dictionary was trained on ${its}; the model is ${own}: base and instruct models differ.`;
   const cases: [
     own: string,
     its: string | undefined,

@@ -141,7 +141,7 @@ test("a dictionary of texts that began otherwise is warned of", async () => {
   writeFileSync(join(folder, "cfg.json"), JSON.stringify({ architecture: "standard", metadata }));
   await new Dictionaries(lab.home).add("other", folder);
   const { note } = await run<FeaturesResult>({ operation: "features", dictionary: "other", prompt });
-  assert.match(note, /trained on texts without a BOS token; this model's texts begin with one\./);
+  assert.match(note, /trained on texts without a BOS token; this model adds one\./);
 });
 
 test("a dictionary that writes zeros recovers nothing", async () => {
@@ -290,9 +290,12 @@ test("labels come from a host only where it is named, and from nowhere else", as
     );
     assert.equal(asked, ["/api/feature/toy/5-x/2", "/api/feature/toy/5-x/3"]);
     const body = { operation: "features", dictionary: "exact", prompt };
-    await assertFails({ ...body, pages: [1], labels }, /feature\/toy\/5-x\/1 answered 500/);
+    await assertFails({ ...body, pages: [1], labels }, /feature\/toy\/5-x\/1 returned HTTP 500\.$/);
     await assertFails({ ...body, pages: [256] }, /has 256 features, 0 to 255; got 256/);
-    await assertFails({ ...body, pages: [1], labels: join(lab.home, "none") }, /cannot be read \(ENOENT\)/);
+    await assertFails(
+      { ...body, pages: [1], labels: join(lab.home, "none") },
+      /^Cannot read .* \(ENOENT\)\.$/,
+    );
   } finally {
     host.close();
   }
@@ -354,7 +357,7 @@ test("a clamp of a feature holds its activation at a value", async () => {
     ...{ feature: ["exact", 0], strength_unit: "row_norm" },
   });
   assert.is(unit.status, 400);
-  assert.match(unit.body.error, /strength_unit: has no meaning for a feature's clamp/);
+  assert.match(unit.body.error, /^strength_unit: does not apply to clamping a feature/);
 });
 
 test("what does not fit is refused in a sentence", async () => {

@@ -346,10 +346,10 @@ test("labels: of a file, of a host asked for these features alone, and what give
     assert.equal([...(await labelsOf(host, [1, 2, 7]))], [[1, "one"]]);
     assert.equal(asked.slice(0, 4), ["http://host/api/1", "error", "http://host/api/2", "error"]);
     for (const [feature, message] of [
-      [3, "http://host/api/3 answered 503."],
-      [4, "http://host/api/4 gave no labels: Line 1 of the labels is not JSON."],
-      [5, "http://host/api/5 gave no labels: Error: nobody there."],
-      [6, "http://host/api/6 answered 16777217 bytes."],
+      [3, "http://host/api/3 returned HTTP 503."],
+      [4, "Cannot read labels from http://host/api/4: Line 1 of the labels is not JSON."],
+      [5, "Cannot read labels from http://host/api/5: Error: nobody there."],
+      [6, "http://host/api/6 returned 16777217 bytes; the limit is 16777216."],
     ] as const) {
       assert.is(await refusal(() => labelsOf(host, [feature])), message);
     }

@@ -46,7 +46,7 @@ test("without its induction heads the model does not know how the words go on; w
     assert.equal([result.point, result.heads], ["head_out", heads]);
     assert.match(
       result.note,
-      `The edit changes head_out of block ${layer}, of head${heads.length === 1 ? "" : "s"} `,
+      `The edit changes head_out of block ${layer}, head${heads.length === 1 ? "" : "s"} ${heads.join(", ")}. `,
     );
     const [neutral, out] = trials;
     assert.is(neutral!.probability, neutral!.baseline_probability, "a strength of 0 changes nothing");

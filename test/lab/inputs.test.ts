@@ -188,7 +188,7 @@ test("heads: those asked for, or all where blocks have as many; a head's numbers
   checkAttention(context, [1], [0], 8192); // 256 MiB to the byte
   assert.is(
     await refusal(() => checkAttention(context, [1], [0], 8193)),
-    "attention: 1 heads of 1 layers over 8193 tokens take 257 MiB; at most 256 MiB. Choose fewer layers or heads.",
+    "attention: 1 heads of 1 layers over 8193 tokens take 257 MiB; the limit is 256 MiB. Choose fewer layers or heads.",
   );
   checkAttention(context, [1, 2], undefined, 2896);
   assert.match(

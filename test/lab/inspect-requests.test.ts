@@ -457,7 +457,7 @@ test("what cannot be inspected is refused with its reason, before anything is co
   assert.is(await says({ max_input_tokens: 4 }), "prompt has 5 tokens; max_input_tokens allows 4.");
   assert.is(
     await says({ target_token: "a b" }),
-    'target_token must encode to exactly one token; "a b" gives 2: "a" " b".',
+    'target_token must encode to exactly one token; "a b" yields 2: "a" " b".',
   );
   assert.is(await says({ points: ["mid"] }, without("mid")), "No mid.");
   assert.is(await says({ decompose: true }, without("ffn_out")), "No ffn_out.");
@@ -466,10 +466,7 @@ test("what cannot be inspected is refused with its reason, before anything is co
   for (const body of [{ measures: true }, { lens: "other" }]) {
     assert.is(await says(body, silent()), "No lens here.");
   }
-  assert.is(
-    await says({ lens: "other", layers: [1, 2] }),
-    "The lens other covers the blocks 0; asked for 1, 2.",
-  );
+  assert.is(await says({ lens: "other", layers: [1, 2] }), "The lens other covers the blocks 0, not 1, 2.");
   assert.match(await says({ lens: "nowhere" }), /no lens named nowhere/);
   const decomposed = inspected({ points: { ffn_out: { supported: false, reason: "No ffn_out." } } });
   assert.is((await run({ decompose: false }, decomposed)).found.decomposition, undefined);
@@ -521,11 +518,11 @@ test("a reader of routers takes the chunks one behind the other, and names the b
   ]);
   assert.is(
     await refusal(() => of([0, 1, 2])),
-    "routing: blocks 0, 2 have no router that can be read; the model has one in blocks 1, 3.",
+    "routing: blocks 0, 2 have no readable router; the model has one in blocks 1, 3.",
   );
   assert.is(
     await refusal(() => of([0])),
-    "routing: block 0 has no router that can be read; the model has one in blocks 1, 3.",
+    "routing: block 0 has no readable router; the model has one in blocks 1, 3.",
   );
 });
 

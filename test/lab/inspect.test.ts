@@ -129,7 +129,7 @@ test("a headline names the first layer of all, not of the selected ones", async 
   assert.ok(first > 1, "the demo model decides in a later layer");
   const { result } = await operate({ ...asked, layers: [0, blocks - 1] });
   assert.is(story(result), story(dense));
-  assert.match(story(result), new RegExp(`at layer ${first} `));
+  assert.match(story(result), new RegExp(`by layer ${first} `));
 });
 
 test("a token is followed through every cell, or the model's answer after the last token", async () => {
@@ -152,7 +152,7 @@ test("a token is followed through every cell, or the model's answer after the la
   );
   assert.match(
     await failure({ ...asked, target_token: " Paris and" }),
-    'target_token must encode to exactly one token; " Paris and" gives 2: " Paris" " and".',
+    'target_token must encode to exactly one token; " Paris and" yields 2: " Paris" " and".',
   );
   const both = await harness.request("POST", "/jobs", {
     ...asked,
@@ -404,7 +404,7 @@ test("attention that would be too much is told before it is computed, and blocks
   assert.is(said([0, 1], undefined, 1024), "accepted");
   assert.is(
     said([0, 1, 3], undefined, 1024),
-    "attention: 96 heads of 3 layers over 1024 tokens take 384 MiB; at most 256 MiB. Choose fewer layers or heads.",
+    "attention: 96 heads of 3 layers over 1024 tokens take 384 MiB; the limit is 256 MiB. Choose fewer layers or heads.",
   );
   assert.is(said([0, 1, 3], [5, 31], 1024), "accepted");
   assert.is(

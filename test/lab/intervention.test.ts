@@ -62,8 +62,8 @@ const trial = (strength: number, length: number, rowLength: number) =>
   >[1][number];
 const plain =
   "The target token's probabilities are compared at the same input; greedy continuations may diverge. The edit applies " +
-  "to the last token on every forward pass and the K/V cache is kept, so a token generated under an edit stays edited " +
-  "for the tokens after it.";
+  "to the last token of every forward pass. Later tokens read the keys and values of earlier edited tokens as they were " +
+  "computed with the edit.";
 
 test("a comparison's note: what was ignored, what the edit reaches, and strengths that hardly change anything", () => {
   // Neutral strengths say nothing; of several prompts the largest share counts; a hundredth is enough.
@@ -75,8 +75,8 @@ test("a comparison's note: what was ignored, what the edit reaches, and strength
   );
   assert.is(
     compareNote(config, [trial(0, 0, 100), trial(1, 0.5, 100), trial(2, 0.999, 100)], ""),
-    `${plain} At strengths 1, 2 the change is less than 1 % of the activation's norm (at most 1.0 %), so little can follow ` +
-      "from it. For a larger change, use strength_unit vector or row_norm.",
+    `${plain} At strengths 1, 2 the change is less than 1 % of the activation's norm (at most 1.0 %), so little ` +
+      "effect can be expected. For a larger change, use strength_unit vector or row_norm.",
   );
   // A row of zeros: any change of it is all of it.
   assert.is(
@@ -95,11 +95,11 @@ test("a comparison's note: what was ignored, what the edit reaches, and strength
   const generated = compareNote({ ...config, positions: "generated" }, enough, "");
   assert.match(
     generated,
-    "so the probabilities after the prompt are the baseline's, and the first generated token is, too.",
+    "so the probabilities after the prompt and the first generated token equal the baseline's. Later tokens read keys",
   );
   assert.match(
     compareNote({ ...config, positions: "all" }, enough, ""),
-    /The edit applies to all .*, and the K\/V cache is kept: what later/,
+    /The edit applies to all tokens\. Later tokens read keys and values that were computed with the edit\./,
   );
 });
 

@@ -162,16 +162,24 @@ test("what cannot be right is refused in one sentence", async () => {
   const narrow = zipOf({ layer_3: npyFile(ramp.subarray(1), [width - 1]) });
   const cases: [string, unknown, RegExp][] = [
     ["vectors/a", file, /The file does not record its model/],
-    ["vectors/a?model=nowhere/at-all", file, /no model nowhere\/at-all on this machine/],
-    ["vectors/a?model=demo", other, /belongs to other \(0{16}\), not to demo \([0-9a-f]{16}\)/],
+    [
+      "vectors/a?model=nowhere/at-all",
+      file,
+      /^model: no local model is named nowhere\/at-all; pass its file\.$/,
+    ],
+    ["vectors/a?model=demo", other, /was made for other \(0{16}\), not for demo \([0-9a-f]{16}\)/],
     ["vectors/a?model=demo", narrow, /127 values per layer; the model's hidden size is 128/],
-    ["vectors/a?model=demo", zipOf({ layer_8: npyFile(ramp, [width]) }), /layer 8; the model has 8, 0 to 7/],
+    [
+      "vectors/a?model=demo",
+      zipOf({ layer_8: npyFile(ramp, [width]) }),
+      /layer 8; the model has layers 0 to 7/,
+    ],
     ["vectors/a?model=demo&layer=x", file, /layer/],
     ["vectors/a?model=demo&format=other", file, /format/],
-    ["vectors/a?entry=one", file, /entry belongs to a format/],
-    ["vectors/a?model=demo&restamp=2", file, /^restamp: 1, or left out\.$/],
-    ["probes/a?entry=one", file, /belong to vectors/],
-    ["probes/a?format=persona", file, /belong to vectors/],
+    ["vectors/a?entry=one", file, /^entry needs a format\.$/],
+    ["vectors/a?model=demo&restamp=2", file, /^restamp: must be 1 or absent\.$/],
+    ["probes/a?entry=one", file, /^format and entry are for vectors only/],
+    ["probes/a?format=persona", file, /^format and entry are for vectors only/],
     ["vectors/-a", file, /^name: letters, digits, dots.* got "-a"\.$/],
     ["probes/a?model=demo&layer=3", file, /no array weight/],
   ];
@@ -196,7 +204,7 @@ test("making is left to where a model is resident, and the door is the Lab's own
   for (const noun of ["vector", "probe"]) {
     const { status, body, headers } = await ask("POST", `${noun}s`, {});
     assert.equal([status, headers.allow], [405, "GET"]);
-    assert.match(body.error, new RegExp(`^A ${noun} is made .* tapline serve \\(port 8971\\)`));
+    assert.match(body.error, new RegExp(`^To make a ${noun} from texts, .* tapline serve \\(port 8971\\)`));
   }
   const page = await ask("GET", "vectors", undefined, { Origin: "http://localhost:3000" });
   assert.is(page.status, 403);

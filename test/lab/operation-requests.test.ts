@@ -104,7 +104,7 @@ test("a comparison: every strength on every prompt, then its controls, each besi
   );
   const { note, ...rest } = found;
   assert.equal(rest, { intervention: "scale", position: "last token", control_seed: 5 });
-  assert.match(note, /^Only the first selected layer, 2, is changed; 3 had no part\./);
+  assert.match(note, /^Only the first layer \(2\) was changed; 3 was ignored\./);
   assert.equal([own.closed, input.told], [["context"], [{ stage: "sweep", done: 1, total: 2 }]]);
   assert.equal([own.captured.length, trials.length], [0, 4]);
 });

@@ -73,12 +73,9 @@ test("a sweep's figures: means over the pairs, shares of the mean way, whichever
   );
   assert.match(
     note,
-    /^Each site puts one block output of the clean run into the corrupted run, at one token; later/,
+    /^Each site patches one block output of the clean run into the corrupted run, at one token; later/,
   );
-  assert.match(
-    note,
-    /A site that restores the answer is enough for it; that does not say that it is needed\.$/,
-  );
+  assert.match(note, /A site that restores the answer is sufficient for it, but not necessarily required\.$/);
 
   const noised = await told({ direction: "noise" }, sweeps);
   assert.equal([noised.sites[0]!.change, noised.sites[0]!.recovery], [-2.5, 0.625]);
@@ -92,7 +89,7 @@ test("a sweep's figures: means over the pairs, shares of the mean way, whichever
   );
   assert.match(
     noised.note,
-    /of the corrupted run into the clean run.* is needed for it; that does not say that it is enough\.$/,
+    /of the corrupted run into the clean run.* is necessary for it, but not necessarily sufficient\.$/,
   );
 });
 
@@ -125,11 +122,11 @@ test("a sweep of one pair has no intervals; of runs that do not differ nothing i
   assert.equal([same.sites[0]!.recovery, same.sites[0]!.recovery_interval], [null, undefined]);
   assert.match(
     same.note,
-    /The two runs of 2 of 2 pairs do not differ, so nothing can be recovered between them\./,
+    /The two runs of 2 of 2 pairs have the same logit difference, so recovery is undefined\./,
   );
-  assert.match(same.note, /The clean run of 1 of 2 pairs gives the foil at least the target's logit\./);
+  assert.match(same.note, /In the clean run of 1 of 2 pairs, the foil's logit is at least the target's\./);
   const near = await told({}, [sweep(1, 1 - 1e-7, [1, 2])]);
-  assert.match(near.note, /The two runs of 1 of the pair do not differ/);
+  assert.match(near.note, /The two runs of the pair have the same logit difference/);
   assert.is((await told({}, [sweep(1, 1 - 1e-5, [1, 2])])).sites[0]!.recovery, 1);
 });
 
@@ -172,12 +169,12 @@ test("a sweep of heads and points, with controls and spans, says of each what it
   ]);
   assert.match(
     found.note,
-    /^Each site puts one block's attn_out, or what one head read \(head_out\) of the clean run .* at the last token of one span;/,
+    /^Each site patches one block's attn_out, or one head's output \(head_out\) of the clean run .* at the last token of one span;/,
   );
   const points = async (...names: string[]) =>
     (await told({ points: names } as never, [sweep(1, 0, [1, 2])])).note.split(" of the clean")[0];
-  assert.is(await points("head_out"), "Each site puts one head's output (head_out)");
-  assert.is(await points("attn_out", "mid"), "Each site puts one block's attn_out, or its mid");
+  assert.is(await points("head_out"), "Each site patches one head's output (head_out)");
+  assert.is(await points("attn_out", "mid"), "Each site patches one block's attn_out, or its mid");
 });
 
 test.run();

@@ -140,7 +140,7 @@ test("32,768 sites are patched at once, 1 GiB of states are kept, and 16 times a
   assert.is(await says({ pairs: pairs(16) }, wide), "It was asked.");
   assert.is(
     await says({ pairs: pairs(17) }, wide),
-    "256 layers times 128 positions are 32768 sites, for 17 pairs 557056; at most 524288: choose layers or positions.",
+    "256 layers times 128 positions are 32768 sites, 557056 for 17 pairs; the limit is 524288: choose fewer layers or positions.",
   );
 });
 
@@ -194,7 +194,7 @@ test("what is not there is refused, and the context closed", async () => {
   const place = (tokens: number) => `has ${tokens} tokens, 0 to ${tokens - 1} or -${tokens} to -1.`;
   assert.is(await says({ positions: [3] }), `positions: 3 does not exist; clean ${place(3)}`);
   assert.is(await says({ positions: [-4] }), `positions: -4 does not exist; clean ${place(3)}`);
-  assert.is(await says({ positions: [0, 2, -1] }), "positions: 2 and -1 are the same of 3 tokens.");
+  assert.is(await says({ positions: [0, 2, -1] }), "positions: 2 and -1 are the same token of 3.");
   const marks = (clean: string, corrupted: string) => ({ clean, corrupted });
   assert.is(
     await says({ ...marks("[[a]] b", "[[a]] [[b]]"), positions: "aligned" }),

@@ -112,7 +112,7 @@ test("the subject is handed over to the last token between blocks 3 and 5, as th
   assert.ok(Math.abs(found.restored - found.corrupted) < 1e-3);
   const controls = found.sites.map(({ control }) => Math.abs(control?.recovery as number));
   assert.ok(Math.max(...controls) < 0.5, "random changes do little");
-  assert.match(found.note, /puts one block output of the clean run into the corrupted run/);
+  assert.match(found.note, /patches one block output of the clean run into the corrupted run/);
   assert.equal(found.provenance.layers, found.layers);
   assert.equal(found.artifacts, ["patch-sweep.npz"]);
   const arrays = readNpz(readFileSync(join(harness.lab.folder, id, "patch-sweep.npz")));
@@ -165,7 +165,7 @@ test("runs that do not differ have nothing to recover", async () => {
   };
   const found = await result({ ...same, controls: false });
   assert.ok(found.sites.every(({ change, recovery }) => change === 0 && recovery === null));
-  assert.match(found.note, /The two runs of 1 of the pair do not differ/);
+  assert.match(found.note, /The two runs of the pair have the same logit difference/);
 });
 
 // When {object} and {subject} went to the store, {who} gave a drink to
@@ -208,7 +208,7 @@ test("heads: each is a site of its own, and one of block 6 says who is given the
   // The card's name mover looks at the name in block 0, and moves nothing from there.
   const mover = found.sites.find(({ layer, head }) => layer === 0 && head === 2) as PatchSite;
   assert.ok(Math.abs(mover.recovery as number) < 0.02, `head 0.2: ${mover.recovery}`);
-  assert.match(found.note, /^Each site puts one head's output \(head_out\) of the clean run/);
+  assert.match(found.note, /^Each site patches one head's output \(head_out\) of the clean run/);
   const arrays = readNpz(readFileSync(join(harness.lab.folder, id, "patch-sweep.npz")));
   assert.equal(arrays.get("logit_difference_head_out")?.shape, [3, 8, 4, 1]);
   assert.equal(arrays.get("control_head_out")?.shape, [3, 8, 4, 1]);
@@ -276,8 +276,7 @@ test("marks that do not fit are told in a sentence", async () => {
   );
   assert.is(
     await told("The capital of [[Fran]]ce is"),
-    'clean: span 0, "Fran", does not end where a token ends; let it end with a whole word, before the space that ' +
-      "belongs to the next one.",
+    'clean: span 0, "Fran", does not end at a token boundary. End it after a whole word, before the space of the next one.',
   );
   assert.match(await told("The capital of [[France ]]is"), /^clean: span 0, "France ", does not end/);
   assert.is(await told("[[a]] ".repeat(65)), "clean contains 65 spans; the limit is 64.");
@@ -292,7 +291,7 @@ test("marks that do not fit are told in a sentence", async () => {
 test("what only the model can tell fails the job with a sentence", async () => {
   assert.match(
     await refusal({ ...capitals, corrupted: "The capital of the country of Japan is" }),
-    /^clean has 6 tokens and corrupted 9; both must have the same number of tokens: .*" France".* against .*" country"/,
+    /^clean has 6 tokens and corrupted 9; both must have the same number of tokens: .*" France".* vs\. .*" country"/,
   );
   assert.match(
     await refusal({ ...capitals, positions: [6] }),
@@ -300,7 +299,7 @@ test("what only the model can tell fails the job with a sentence", async () => {
   );
   assert.match(
     await refusal({ ...capitals, positions: [5, -1] }),
-    /^positions: 5 and -1 are the same of 6 tokens\.$/,
+    /^positions: 5 and -1 are the same token of 6\.$/,
   );
   assert.match(
     await refusal({ ...capitals, layers: [8] }),
@@ -318,7 +317,7 @@ test("what only the model can tell fails the job with a sentence", async () => {
   const longer = { clean: "The capital city of Italy is", corrupted: "The capital city of Spain is" };
   assert.match(
     await refusal({ pairs: [capitals, longer] }),
-    /^pairs\[0\] has 6 tokens and pairs\[1\] 7; .*count from the end/,
+    /^pairs\[0\] has 6 tokens and pairs\[1\] 7; .*Use negative positions/,
   );
 });
 

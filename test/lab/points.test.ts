@@ -341,7 +341,7 @@ test("an extraction holds the rows of its point, and what is trained on them say
   }
   assert.match(
     await sentence(run("extract", asked)),
-    /holds another extraction: its point differ\. Choose another folder\.$/,
+    /contains a different extraction: the two differ in point\. Choose another folder\.$/,
   );
   const training = { from: out, layers: [2], features: 8, steps: 2 };
   const trained = await run("sae", training);
@@ -349,7 +349,7 @@ test("an extraction holds the rows of its point, and what is trained on them say
   const head = decodeSafetensors(readFileSync(trained.file("sae-layer-2.safetensors"))).metadata;
   assert.is(head.point, "mid");
   assert.match(readFileSync(trained.file("cfg.json"), "utf8"), /"hook_name": "blocks\.2\.hook_resid_mid"/);
-  const wrong = `${out} holds mid of blocks 2, 7, not attn_out.`;
+  const wrong = `${out} contains mid of blocks 2, 7, not attn_out.`;
   assert.is(await sentence(run("sae", { ...training, point: "attn_out" })), wrong);
   const here = { ...training, architecture: "relu" as const, seed: 0, point: "attn_out" as const };
   assert.is(await sentence(trainFromExtraction(here, join(folder, "trained"))), wrong);

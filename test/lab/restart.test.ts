@@ -116,7 +116,7 @@ test("what lies in the folder and is no whole job does no harm", async () => {
   const harness = await openHarness({ home, log: (line) => lines.push(line) });
   assert.equal((await harness.request("GET", "/jobs")).body, { jobs: [] });
   assert.equal(readdirSync(folder).sort(), [id("b"), id("d"), "lock", "notes"]);
-  assert.match(lines.join("\n"), `job ${id("b")} is left out`);
+  assert.match(lines.join("\n"), `job ${id("b")} is skipped`);
   await harness.close();
 });
 

@@ -142,7 +142,7 @@ test("a DELETE that fails leaves the job as it was, and can be tried again", asy
   await mkdir(join(trash, "in the way"), { recursive: true });
   const failed = await harness.request("DELETE", `/jobs/${job.id}`);
   assert.is(failed.status, 500);
-  assert.match(failed.body.error, `Job ${job.id} could not be removed`);
+  assert.match(failed.body.error, `Job ${job.id} could not be deleted`);
   assert.equal((await harness.request("GET", `/jobs/${job.id}`)).body, before);
   const { body } = await harness.request("GET", "/jobs");
   assert.is(body.jobs[0].id, job.id);

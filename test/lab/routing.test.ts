@@ -78,7 +78,7 @@ test("the experts of a text longer than a pass, against the router's own weights
       );
     assert.is(
       await refused([0, 1]),
-      "routing: block 0 has no router that can be read; the model has one in blocks 1, 2.",
+      "routing: block 0 has no readable router; the model has one in blocks 1, 2.",
     );
   } finally {
     await model.close();

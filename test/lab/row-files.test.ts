@@ -268,15 +268,18 @@ test("a folder of shards: what is finished is kept, what was being written goes,
     await says(another({ rows: "last" })),
     `${path} contains a different extraction: rows is "all" there and "last" here. Choose another folder.`,
   );
-  assert.match(await says(another({ extra: 1 })), /: its extra differ\. Choose/);
+  assert.match(await says(another({ extra: 1 })), /: the two differ in extra\. Choose/);
   // What both say is told where it is no longer than 200 characters, of which "all" has five.
   assert.match(
     await says(another({ rows: "x".repeat(193) })),
     /: rows is "all" there and "x{193}" here\. Choose/,
   );
-  assert.match(await says(another({ rows: "x".repeat(194) })), /: its rows differ\. Choose/);
-  assert.match(await says(another({ data: "x".repeat(300) })), /: its data differ\. Choose/);
-  assert.match(await says(head, { ...plan, shards: plan.shards.slice(1) }), /: its shards differ\. Choose/);
+  assert.match(await says(another({ rows: "x".repeat(194) })), /: the two differ in rows\. Choose/);
+  assert.match(await says(another({ data: "x".repeat(300) })), /: the two differ in data\. Choose/);
+  assert.match(
+    await says(head, { ...plan, shards: plan.shards.slice(1) }),
+    /: the two differ in shards\. Choose/,
+  );
   writeFileSync(join(path, second.file), "short");
   assert.is(await says(), `${join(path, second.file)} exists and does not belong to this extraction.`);
   rmSync(join(path, second.file));

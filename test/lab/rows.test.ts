@@ -175,7 +175,7 @@ test("a probe of responses says so, and what does not fit is refused in a senten
   const long = { operation: "extract", rows: "response", too_long: "cut", max_input_tokens: 3 };
   assert.match(
     await extract(input<ExtractConfig>({ ...long, examples: empty })).then(() => "accepted", sentence),
-    /^Text 0 of examples has \d tokens before its response; of the 3 kept tokens\.$/,
+    /^Text 0 of examples has \d tokens before its response; none of it is within the 3 kept tokens\.$/,
   );
 });
 

@@ -82,7 +82,7 @@ test("two directions span a plane: axes of length 1, the second one's share of t
   );
   assert.is(
     await refusal(() => swapOf({ ...config, swap: [" x", " y z"] }, model, context)),
-    'swap[1] must encode to exactly one token; " y z" gives 2: " y" " z".',
+    'swap[1] must encode to exactly one token; " y z" yields 2: " y" " z".',
   );
 });
 

@@ -185,14 +185,17 @@ test("what does not fit is refused in a sentence", async () => {
       () => "accepted",
       (error: Error) => error.message,
     );
-  assert.match(await refused({ layers: [5], swap: [" Tokyo", " Tokyo"] }), /both are the same token/);
+  assert.match(
+    await refused({ layers: [5], swap: [" Tokyo", " Tokyo"] }),
+    /^swap: the two texts encode to the same token\.$/,
+  );
   assert.match(
     await refused({ layers: [5], swap: [" Tokyo", " Paris people"] }),
     /^swap\[1\] must encode to exactly one token/,
   );
   assert.match(
     await refused({ layers: [5], positions: [[40, 50]] }),
-    /none of them is among the prompt's \d+ tokens/,
+    /none of them is within the prompt's \d+ tokens/,
   );
   const wrong = (more: object) => {
     try {
@@ -203,8 +206,14 @@ test("what does not fit is refused in a sentence", async () => {
     return String(assert.unreachable());
   };
   assert.match(wrong({ swap: undefined }), /^swap: is required for swap\./);
-  assert.match(wrong({ positions: "all" }), /^positions: of a swap are the prompt's/);
-  assert.match(wrong({ point: "mid" }), /^point: a lens is one of block outputs/);
+  assert.match(
+    wrong({ positions: "all" }),
+    /^positions: must be last, prompt or ranges for a swap, which edits prompt tokens only; got all\.$/,
+  );
+  assert.match(
+    wrong({ point: "mid" }),
+    /^point: cannot be set for a swap: a lens reads block outputs only\.$/,
+  );
   assert.match(wrong({ intervention: "scale" }), /^swap: belongs to swap, not to scale\./);
 });
 

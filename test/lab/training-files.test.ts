@@ -129,7 +129,7 @@ test("what an extraction's indices say, of one part and of several", async () =>
   assert.match(await refusal(() => openExtraction(join(folder, "nowhere"))), /cannot be read \(ENOENT\)\.$/);
   const broken = (more: Parameters<typeof extraction>[2]) =>
     refusal(() => openExtraction(extraction("broken", [texts(1, 3)], more)));
-  const path = `${join(folder, "broken", "index.json")} is no index of an extraction`;
+  const path = `${join(folder, "broken", "index.json")} is not an extraction index`;
   for (const source of [
     ...[
       { layers: 1 },
@@ -336,7 +336,7 @@ test("which rows are trained on and which are held out: whole texts, by their to
         seed: 1,
       }),
     ),
-    /holds the block outputs of block 1, not of block 5\.$/,
+    /contains block outputs of block 1, not of block 5\.$/,
   );
 });
 
@@ -442,12 +442,12 @@ test("a training that was not finished is kept with what it is of, and is no oth
   assert.equal(readdirSync(place), []);
   const says = (there: unknown, here: object) => differenceOf(there, here as never);
   assert.is(says(identity, { ...identity }), undefined);
-  assert.is(says({ ...identity, more: 1 }, identity), "its more differs");
-  assert.is(says(null, identity), "its seed differs");
+  assert.is(says({ ...identity, more: 1 }, identity), "the two differ in more");
+  assert.is(says(null, identity), "the two differ in seed");
   assert.is(says({ ...identity, name: "y" }, identity), 'name is "y" there and "x" here');
   // Together with their quotation marks 200 characters, and 201.
   assert.match(says({ name: "y".repeat(195) }, { name: "x" })!, /^name is "y{195}" there and "x" here$/);
-  assert.is(says({ name: "y".repeat(196) }, { name: "x" }), "its name differs");
+  assert.is(says({ name: "y".repeat(196) }, { name: "x" }), "the two differ in name");
 });
 
 test("least squares: the ridge, rows of zeros, and rows that say nothing", async () => {

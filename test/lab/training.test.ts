@@ -102,7 +102,10 @@ test("sae: block outputs that are all alike have no variance to explain, and a n
   const job = await run({ operation: "sae", examples, features: 8, steps: 5 });
   for (const report of (job.result as SaeResult).reports) {
     assert.is(report.explained_variance, null);
-    assert.match(report.note!, "all alike");
+    assert.match(
+      report.note!,
+      "The held-out block outputs are identical, so there is no variance to explain.",
+    );
   }
 });
 

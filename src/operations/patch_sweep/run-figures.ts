@@ -167,17 +167,15 @@ function noteOf(config: PatchSweepConfig, pairs: PatchPair[], sides: Sides[], si
   const [from, into] = config.direction === "denoise" ? ["clean", "corrupted"] : ["corrupted", "clean"];
   const same = sides.filter(({ base, donor }) => Math.abs(donor - base) < leastDifference).length;
   const wrong = pairs.filter(({ clean }) => clean.logit_difference <= 0).length;
-  const of = pairs.length === 1 ? "the pair" : `${pairs.length} pairs`;
+  const of = (count: number) => (pairs.length === 1 ? "the pair" : `${count} of ${pairs.length} pairs`);
   return [
     `Each site patches ${statesText(config.points)} of the ${from} run into the ${into} run, at ` +
       `${config.positions === alignedPositions ? "the last token of one span" : "one token"}; later tokens are computed with it.`,
     config.direction === "denoise"
       ? "A site that restores the answer is sufficient for it, but not necessarily required."
       : "A site that breaks the answer is necessary for it, but not necessarily sufficient.",
-    same === 0
-      ? ""
-      : `The two runs of ${same} of ${of} have the same logit difference, so recovery is undefined.`,
-    wrong === 0 ? "" : `In the clean run of ${wrong} of ${of}, the foil's logit is at least the target's.`,
+    same === 0 ? "" : `The two runs of ${of(same)} have the same logit difference, so recovery is undefined.`,
+    wrong === 0 ? "" : `In the clean run of ${of(wrong)}, the foil's logit is at least the target's.`,
     sidePath,
   ]
     .filter((part) => part !== "")
