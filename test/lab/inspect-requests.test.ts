@@ -46,19 +46,26 @@ interface Toy {
 
 /** A model of three blocks of two values, whose passes take two tokens. */
 function inspected({ lens = there, points = {}, sidePath = "", layers = 3 }: Toy = {}) {
-  const asked: AdvanceRequest[] = [];
+  const asked: Omit<AdvanceRequest, "measure">[] = [];
+  const measured: AdvanceRequest["measure"][] = [];
   const lensAsked: LensRequest[] = [];
   const resets: number[] = [];
   const own = toy(
     {
       ...{ nBatch: 2, lens, blockOutputs: { supported: true, sidePath } },
       points: {
-        ...{ block_out: there, block_in: there, attn_out: there, ffn_out: there },
+        ...{
+          block_out: { ...there, layers: [...Array(layers).keys()] },
+          block_in: there,
+          attn_out: there,
+          ffn_out: there,
+        },
         ...{ mid: there, router: { supported: false, reason: "No router here." }, ...points },
       },
       reset: async () => void resets.push(asked.length),
-      advance: async (request: AdvanceRequest) => {
+      advance: async ({ measure, ...request }: AdvanceRequest) => {
         asked.push(request);
+        measured.push(measure);
         const tokens = [...request.tokens];
         const rows = request.rows === "last" ? tokens.slice(-1) : tokens;
         const { lensTopK, lensTarget, lensAnswer, nextTopK, routing } = request;
@@ -83,6 +90,19 @@ function inspected({ lens = there, points = {}, sidePath = "", layers = 3 }: Toy
                 point !== "attn_out" && { lens: { ...topOf(rows, lensTopK), ...followed(layer) } }),
             })),
           ),
+          ...(measure && {
+            measured: measure.layers.map((layer) => ({
+              layer,
+              norms: Float32Array.from(rows, (token) => normOf(token, layer)),
+              ...(measure.lensTopK && {
+                lens: {
+                  ...topOf(rows.slice(measure.lensFrom), measure.lensTopK),
+                  targetRanks: followed(layer).targetRanks.slice(measure.lensFrom),
+                  targetProbabilities: followed(layer).targetProbabilities.slice(measure.lensFrom),
+                },
+              }),
+            })),
+          }),
           ...(nextTopK && { next: topOf([tokens.at(-1)!], nextTopK) }),
           ...(request.logits && { logits: Float32Array.of(0, 1, 2, 3, 4, 5, 6) }),
           ...(routing && {
@@ -124,7 +144,7 @@ function inspected({ lens = there, points = {}, sidePath = "", layers = 3 }: Toy
     },
     { nLayer: layers },
   );
-  return { ...own, asked, lensAsked, resets };
+  return { ...own, asked, measured, lensAsked, resets };
 }
 
 async function run(body: object, own = inspected()) {
@@ -136,10 +156,11 @@ async function run(body: object, own = inspected()) {
     max_input_tokens: 9,
   };
   const input = inputIn<InspectConfig>(folder, { ...config, ...body }, own.model);
-  const found = await inspect(input);
+  const { all_layers, all_layers_from, ...found } = await inspect(input);
   const file = (name: string) => readNpz(readFileSync(join(input.place, name)));
   return {
     found,
+    all: { all_layers, all_layers_from },
     file,
     told: input.told,
     names: input.artifacts.names,
@@ -160,7 +181,7 @@ const listsOf = (ids: readonly number[], k = 3, from = 0) =>
 
 test("a prompt goes through in passes: norms, candidates and the target's place row by row, rows into the file", async () => {
   const own = inspected({ sidePath: "A side path." });
-  const { found, file, told, names } = await run({ target_token: " c" }, own);
+  const { found, all, file, told, names } = await run({ target_token: " c" }, own);
   assert.equal(
     own.asked.map(({ tokens, ...rest }) => [[...tokens], rest]),
     [
@@ -172,6 +193,15 @@ test("a prompt goes through in passes: norms, candidates and the target's place 
       { ...(rest as object), lensTopK: 3, lensTarget: 3, lensAnswer: false, signal },
     ]),
   );
+  // What was not selected is measured in the same passes; the result has it with the selected layers, in order.
+  assert.equal(own.measured, Array(3).fill({ layers: [1], lensFrom: 0, lensTopK: 3 }));
+  assert.equal(all, {
+    all_layers_from: 0,
+    all_layers: [0, 1, 2].map((layer) => ({
+      ...{ layer, norms: tokens.map((token) => normOf(token, layer)), predictions: listsOf(tokens) },
+      target: tokens.map((token) => ({ probability: token / 16, rank: token + layer + 1 })),
+    })),
+  });
   assert.equal(own.contexts, [{ nCtx: 5 }]);
   const { note, ...rest } = found;
   assert.equal(rest, {
@@ -183,7 +213,7 @@ test("a prompt goes through in passes: norms, candidates and the target's place 
     ...{ target_token: " c", target_token_id: 3, next_tokens: listsOf([4], 5)[0] },
   });
   assert.match(note, /^Predictions at a block apply the model's final norm .* A side path\.$/);
-  assert.not.match(note, /Entropies|attn_out/);
+  assert.not.match(note, /Entropy|attn_out/);
   const arrays = file("activations.npz");
   assert.equal([...arrays.keys()], ["layer_2", "layer_0"]);
   for (const layer of [2, 0]) {
@@ -236,7 +266,7 @@ test("other points of the blocks: each its rows, its norms and, where it is the 
       predictions: listsOf(tokens),
     },
   ]);
-  assert.match(found.note, / attn_out and ffn_out are what the two halves of a block add /);
+  assert.match(found.note, / attn_out and ffn_out are what attention and MLP add /);
   const arrays = file("activations.npz");
   assert.equal([...arrays.keys()], ["layer_1", "layer_1_attn_out", "layer_1_mid"]);
   for (const point of ["attn_out", "mid"] as const) {
@@ -321,7 +351,7 @@ test("a named lens reads the blocks that it translates beside the logit lens, bo
     ],
   );
   assert.equal(found.lens, { name: "mine", kind: "regression", sha256: open.stored.sha256 });
-  assert.match(found.note, / Entropies are of what a lens reads, /);
+  assert.match(found.note, / Entropy is that of the lens reading; divergence is KL/);
 });
 
 test("measures without a lens, a lens without measures, the answer's place, and a last block that was asked for", async () => {
@@ -427,7 +457,7 @@ test("routers, a logit's parts and attention in one inspection: what is too much
     ...{ target_token: " b", target_token_id: 2, logit: 2, sum, embedding: of(0, "block_in"), constant: 0.5 },
     blocks,
   });
-  assert.match(found.note, / contributions to a logit are direct ones/);
+  assert.match(found.note, / Contributions to a logit are direct:/);
   assert.equal(found.next_tokens, listsOf([4], 5)[0], "not that of the second pass");
 
   // Attention has a context of its own, before the other: what would be too much is known by then.
