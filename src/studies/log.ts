@@ -32,7 +32,8 @@ export function summarizing(write: (line: string) => void): SummarizingLog {
     },
     summarize() {
       for (const [kind, seen] of kinds) {
-        if (seen.now > 0) write(`repeated ${seen.now} more times; latest: ${seen.line}`);
+        if (seen.now > 0)
+          write(`repeated ${seen.now} more ${seen.now === 1 ? "time" : "times"}; latest: ${seen.line}`);
         else {
           if (seen.all > 0) write(`stopped after ${seen.all + 1} times: ${kind}`);
           kinds.delete(kind);

@@ -170,7 +170,7 @@ test("exit codes: 2 for what makes no sense, 3 for a service out of reach, 1 for
   const cases: [words: string[], environment: Record<string, string>, code: number, stderr: RegExp][] = [
     [["list"], { AGENT_RESEARCH_TOKEN: "" }, 2, /^tapline: No token is configured; set AGENT_RESEARCH_TOKEN/],
     [["list"], { AGENT_RESEARCH_URL: "" }, 2, /set AGENT_RESEARCH_URL/],
-    [["get", "../x"], {}, 2, /The study id must be a UUID/],
+    [["get", "../x"], {}, 2, /A study id must be a UUID\./],
     [["draft", join(folder, "none.json")], {}, 2, /cannot be read \(ENOENT\)/],
     [["draft", invalid], {}, 2, /^tapline: The title is blank\.$/m],
     [["draft", large], {}, 2, /at most 1000000 bytes/],

@@ -240,7 +240,7 @@ test("an agent makes a direction, steers and watches an answer with it, and forg
     [{ prompt: "a", tapline: { interventions: [{ ...steer, layer: 4 }] } }, /no layer 4; it has 5/],
     [{ prompt: "a", tapline: { watching: {} } }, /watching/],
     [{ prompt: "a", messages: [{ role: "user", content: "b" }] }, /Pass either messages or prompt/],
-    [{ prompt: "a", thinking: true }, /thinking belongs to messages/],
+    [{ prompt: "a", thinking: true }, /thinking requires messages/],
   ] as const) {
     assert.match(refusal(await mcp.call("serving_generate", input)), sentence);
   }

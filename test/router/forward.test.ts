@@ -145,7 +145,9 @@ test("an answer that breaks off sets its backend aside and is told in the record
     ["failed", "one", 3, "an answer was cut off: it ended (ECONNRESET)"],
     ["ended", "failed", 1000],
   ]);
-  assert.ok(notes()?.includes("error: http://one broke off: it ended (ECONNRESET)"));
+  assert.ok(
+    notes()?.includes("error: http://one cut off its answer: the connection was closed (ECONNRESET)"),
+  );
   assert.ok(client.destroyed);
 });
 
@@ -183,7 +185,7 @@ test("when everybody says not now, the last one's words are the answer, with a l
     "both have said no; their lists are not read anew",
   );
   assert.is(service.requests.retried, 1);
-  assert.ok(notes()?.includes("lifecycle: http://one answers 503"));
+  assert.ok(notes()?.includes("lifecycle: http://one answered 503"));
 
   const again = router(backend("one", [answers(503, "", ["retry-AFTER", "9"])]));
   await again.ask({});
@@ -264,7 +266,7 @@ test("five connections that end under a request are enough; addresses where nobo
 
   const absent = router(backend("one", [fails("ECONNREFUSED")]));
   absent.service.health.failed = () => 0;
-  assert.equal(refusedWith(await absent.ask({})), [502, "No backend answered this request in 64 tries."]);
+  assert.equal(refusedWith(await absent.ask({})), [502, "No backend answered this request in 64 attempts."]);
   assert.is(absent.sent.length, 64);
 });
 

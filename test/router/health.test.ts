@@ -207,11 +207,11 @@ test("what a check finds, in words", async () => {
   const list = (data: unknown) => ({ ...well, ...models({ data }) });
   for (const [pages, told] of [
     [{ "/health": json({}, 500) }, "/health answered 500"],
-    [{ "/health": json({}, 429) }, "/health answers 429"],
+    [{ "/health": json({}, 429) }, "/health answered 429"],
     [{ ...models({}, 401), "/health": json({}, 499) }, "it requires an API key"],
-    [{ ...well, ...models({}, 404) }, "/v1/models answers 404"],
-    [{ ...well, ...models({}, 201) }, "/v1/models answers 201"],
-    [list({}), "/v1/models answers 200"],
+    [{ ...well, ...models({}, 404) }, "/v1/models answered 404"],
+    [{ ...well, ...models({}, 201) }, "/v1/models answered 201"],
+    [list({}), "/v1/models answered 200"],
     [{ "/health": (response) => void response.destroy() }, "it ended the connection"],
     [{ ...well, ...models([]) }, []],
     [{ ...well, ...models(null) }, []],

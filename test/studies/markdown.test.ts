@@ -65,7 +65,7 @@ test("links lead to pages and mailboxes only, and pictures are told, not loaded"
   }
   assert.is(
     await set("![a *chart*](https://example.org/x.png) ![](javascript:x)"),
-    `<p dir="auto"><span class="hint">[${link("https://example.org/x.png", "picture: a *chart*")}]</span> <span class="hint">[picture: ]</span></p>`,
+    `<p dir="auto"><span class="hint">[${link("https://example.org/x.png", "image: a *chart*")}]</span> <span class="hint">[image: ]</span></p>`,
   );
 });
 
@@ -325,9 +325,9 @@ test("headings are named by what they say, without their marks; what is in a lin
     ],
     [
       "[![alt](https://p.example/x.png)](https://b.example/)",
-      link("https://b.example/", '<span class="hint">[picture: alt]</span>'),
+      link("https://b.example/", '<span class="hint">[image: alt]</span>'),
     ],
-    ["![alt](#here)", '<span class="hint">[picture: alt]</span>'],
+    ["![alt](#here)", '<span class="hint">[image: alt]</span>'],
     // What ends a sentence is none of the address; a bracket is, where the address has the other one.
     ["(see https://a.example/b).", `(see ${link("https://a.example/b", "https://a.example/b")}).`],
     ["https://a.example/(b)!?", `${link("https://a.example/(b)", "https://a.example/(b)")}!?`],

@@ -263,7 +263,7 @@ for (const database of databases.all) {
     await both.set({ created_at: 1 }).execute();
     await approve(store, "moderator", "github:octocat").then(
       () => assert.unreachable(),
-      (error) => assert.match(error.message, /^2 accounts show github:octocat: @octocat-2 .* @octocat-3/),
+      (error) => assert.match(error.message, /^2 accounts match github:octocat: @octocat-2 .* @octocat-3/),
     );
     assert.is((await accountNamed(store.db, "@Octocat-2")).id, thief.id);
     await approve(store, "moderator", "@nobody").then(

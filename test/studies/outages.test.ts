@@ -110,10 +110,10 @@ test("an outage is a few lines, and says how many requests it met", () => {
   assert.match(lines[0] as string, /^request r1 failed: Error ECONNREFUSED at /);
   summarize();
   assert.is(lines.length, 2);
-  assert.match(lines[1] as string, /^499 more times; latest: request r500 failed: Error ECON/);
+  assert.match(lines[1] as string, /^repeated 499 more times; latest: request r500 failed: Error ECON/);
   logFault({ log }, "r501", refused());
   summarize();
-  assert.match(lines[2] as string, /^1 more .*request r501 failed/);
+  assert.match(lines[2] as string, /^repeated 1 more time; latest: request r501 failed/);
   summarize();
   assert.equal(lines.slice(3), ["stopped after 501 times: ECONNREFUSED"]);
   summarize();

@@ -136,7 +136,7 @@ test("a package's first fault is told with its place, its limit and what there i
       [
         "invalid_value",
         "/entries/0/settings/temperature",
-        "/entries/0/settings/temperature must be <= 10; it is 10.1.",
+        "/entries/0/settings/temperature must be <= 10, got 10.1.",
       ],
     ],
     [

@@ -100,7 +100,7 @@ test("notifications: 50 on a page, the way to earlier ones, and what may be done
   const nothing = await see("/notifications", people[0]!);
   assert.match(nothing.text, "<p>No notifications yet.</p>");
   // The feed can be ended where there is one.
-  assert.match(newest.text, ">Make an address</button>");
+  assert.match(newest.text, ">Create an address</button>");
   assert.not.match(newest.text, ">Delete the feed</button>");
   const made = (await post("/notifications/feed", cleo)).text;
   assert.match(made, "be able to see it again");

@@ -72,9 +72,9 @@ for (const database of databases.all) {
 
     const waiting = await save(ben, { title: "Secret plans" });
     assert.match((await see("/notifications", ben)).text, "Secret plans");
-    assert.is((await inbox(ben))[0], "unread: A draft waits for your review");
+    assert.is((await inbox(ben))[0], "unread: A draft is ready for your review");
     await see(`/drafts/${waiting.id}`, ben);
-    assert.is((await inbox(ben))[0], "read: A draft waits for your review", "who opens it has seen it");
+    assert.is((await inbox(ben))[0], "read: A draft is ready for your review", "who opens it has seen it");
     await deleteDraft(store, ben.id, waiting.id);
     assert.is((await inbox(ben)).length, 1);
 
@@ -342,7 +342,7 @@ for (const database of databases.all) {
     );
     assert.match((await see(`/studies/${id}/v/1/cite.bib`)).text, "author = {{deleted account}}");
     assert.is((await see("/authors/ada")).status, 404);
-    assert.match((await see("/notifications", ben)).text, "Somebody whose account is deleted commented");
+    assert.match((await see("/notifications", ben)).text, "A deleted account commented");
 
     // Nothing of her in any table but the bytes that she published, and hashes.
     for (const { name } of await store.db.introspection.getTables()) {

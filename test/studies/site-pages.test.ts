@@ -77,7 +77,7 @@ test("a result's figures: drawn twice, their data beside them, within a bound; w
       assert.match(figure, new RegExp(`^ id="figure-${at + 1}">`), title);
       assert.is(figure.match(/<tr>/g)?.length, told + 1, title);
       assert.is(figure.match(/<th scope="col">/g)?.length, table.head.length);
-      const more = /(\d+) more rows are in the exact bytes/.exec(figure)?.[1];
+      const more = /(\d+) more rows are in the package download/.exec(figure)?.[1];
       assert.is(more, table.rows.length > most ? String(table.rows.length - most) : undefined, title);
       const pictures = [...figure.matchAll(/<div class="drawing (\w+)">/g)].map(([, name]) => name);
       const none = figure.includes("Too many values to plot here.");
@@ -130,10 +130,7 @@ test("an entry opens with what was asked and answered; what was written is Markd
     ["Answer", true, true],
     ["Note", true, true],
   ]);
-  assert.match(
-    markup,
-    "<li>temperature 0.5</li><li>seed 1</li><li>at most 2 tokens</li><li>thinking on</li>",
-  );
+  assert.match(markup, "<li>temperature 0.5</li><li>seed 1</li><li>max tokens 2</li><li>thinking on</li>");
   assert.match(markup, "<li>finish reason: stop</li>");
   assert.match(markup, "\nUntitled <a ");
   const bare = { system: "", prompt: undefined, thinking: "", answer: "", note: undefined, context: [] };

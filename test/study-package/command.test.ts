@@ -109,7 +109,7 @@ test("giving up: an emptied file, an unchanged one (kept, and taken up again), a
     VISUAL: "true",
   });
   assert.is(kept.code, 1);
-  const file = /kept in (\S+);/.exec(kept.stderr)?.[1] as string;
+  const file = /saved in (\S+);/.exec(kept.stderr)?.[1] as string;
   const more = ["--omission", "second", "--out", "-"];
   const again = await run(["--job", id, "--lab", lab.lab.url, "--words", file, ...said, ...more]);
   assert.is(again.code, 0, again.stderr);

@@ -82,7 +82,7 @@ test("requests to a serving model: conversation, answers, settings where all are
   });
   assert.equal([several.entry.answer, several.entry.thinking], ["ab", undefined]);
   assert.equal(several.omissions, [
-    "Choices of request ffffffff beside the first: 2.",
+    "Choices of request ffffffff other than the first: 2.",
     "Tool calls of request ffffffff.",
   ]);
   const failed = of({

@@ -124,7 +124,7 @@ test("what is no study, has nothing to run, or names a file of its author's is t
     entries: [{ id: "12345678-1234-4234-8234-123456789abc", kind: "note", title: "x" }],
   });
   const nothing = await reproduce(`${research.origin}/studies/${plain}`, "--yes");
-  assert.equal([nothing.code, /nothing was run/.test(nothing.stderr)], [1, true], nothing.stderr);
+  assert.equal([nothing.code, /Nothing was run/.test(nothing.stderr)], [1, true], nothing.stderr);
   const probe = labJob(probeJob(), {
     examples: Array.from({ length: 8 }, (_, at) => ({
       text: `text ${at}`,

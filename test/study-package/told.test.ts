@@ -127,7 +127,7 @@ test("each operation is told in a sentence of its own, with what was chosen", ()
     [
       "patch_sweep",
       { ...patch, layers: [1, 2], positions: [0, 3], points: ["mid", "ffn_out"], controls: true, seed: 5 },
-      "patch_sweep (noise): single states (mid, ffn_out) of layers 1, 2 at tokens 0, 3 patched from one prompt's run into the other's; logit difference of two tokens, beside random changes as long (seed 5).",
+      "patch_sweep (noise): single activations (mid, ffn_out) of layers 1, 2 at tokens 0, 3 patched from one prompt's run into the other's; logit difference of two tokens, with norm-matched random controls (seed 5).",
     ],
     [
       "patch_sweep",

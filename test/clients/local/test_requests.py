@@ -323,7 +323,7 @@ class TestLab(unittest.TestCase):
         for _ in range(2):
             self.assertEqual(job._artifacts("probe", "probe-layer-"), {"probe-layer-3.npz": b"x"})
         self.assertEqual(read, [(ID, "probe-layer-3.npz")])
-        with self.assertRaisesRegex(TaplineError, f"Job {ID} is a probe job, not sae."):
+        with self.assertRaisesRegex(TaplineError, f"Job {ID} is of operation probe, not sae."):
             job._artifacts("sae", "")
         waiting: Job[Any] = Job({**done, "status": "running"}, lambda *_: b"")
         with self.assertRaisesRegex(TaplineError, f"Job {ID} is running; artifacts are available once it has completed."):
