@@ -382,7 +382,7 @@ test("the page that greets a browser says what is served, under which names", as
   assert.match(plain, "embeddings, pooling mean");
   const named = await page({ aliases: ["m", "a", "b"] }, { embeddings: false });
   assert.match(named, "Serving m, also available as a, b (llama, F16)");
-  assert.match(named, "<dt>POST /v1/embeddings</dt><dd>off here</dd>");
+  assert.match(named, "<dt>POST /v1/embeddings</dt><dd>disabled</dd>");
 });
 
 /** What of the description of a path says when it is answered how. */

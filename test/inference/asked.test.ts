@@ -116,8 +116,8 @@ test("a named tool is the only one that is offered, and required", async () => {
 test("tools and calls that the chat template would leave out are refused in every API", async () => {
   const mute = await stand({ templateCapabilities: { supports_tools: false, supports_tool_calls: false } });
   const tools = [{ type: "function", function: { name: "a", parameters: { type: "object" } } }];
-  const sentence = "this model's chat template cannot express";
-  const offered = [400, `tools: ${sentence} tools; serve with --chat-template and one that can.`];
+  const sentence = "this model's chat template does not support";
+  const offered = [400, `tools: ${sentence} tools; start the server with --chat-template and one that does.`];
   for (const choice of [{}, { tool_choice: "auto" }, { tool_choice: "required" }]) {
     assert.equal(await mute.refusal(chat, { messages, tools, ...choice }), [...offered, "tools"]);
   }
@@ -136,7 +136,7 @@ test("tools and calls that the chat template would leave out are refused in ever
   const param = "messages[1].tool_calls";
   for (const at of [chat, path]) {
     assert.equal(await mute.refusal(at, { messages: called }), [
-      ...[400, `${param}: ${sentence} calls of tools.`, param],
+      ...[400, `${param}: ${sentence} tool calls.`, param],
     ]);
   }
   // Where no tool may be called, and where none was, nothing is lost.

@@ -295,7 +295,7 @@ test("another vocabulary is one that differs behind its first five tokens, or by
         ).close();
         return "taken";
       } catch (error) {
-        return /other vocabulary than the model: (.*)$/.exec((error as Error).message)?.[1] ?? error;
+        return / has a different vocabulary: (.*)$/.exec((error as Error).message)?.[1] ?? error;
       }
     };
     assert.is(await asked(tinyVocabulary, 4), "taken");

@@ -191,12 +191,16 @@ test("what would be of another model, too long or too much is refused by name", 
   const interventions = [{ kind: "scale", layer: 0, strength: 0 }];
   const cases: [extra: object, param: string, sentence: RegExp][] = [
     [{ tapline: { interventions } }, "logprobs", /not supported with echo and interventions/],
-    [{ post_sampling_probs: true }, "post_sampling_probs", /not with echo/],
+    [
+      { post_sampling_probs: true },
+      "post_sampling_probs",
+      /not supported with echo, because prompt tokens are not sampled/,
+    ],
     [{ prompt: long }, "prompt", /512 tokens and an answer do not fit into the context of 512/],
     [
       { prompt: Array.from({ length: 64 }, () => long.slice(0, 500)), logprobs: 20, n: 2 },
       "logprobs",
-      /at most 1048576 log-probabilities of its prompts, these are 1344000/,
+      /at most 1048576 log-probabilities of prompt tokens per answer, got 1344000/,
     ],
     [{ prompt: [1_000_000] }, "tokens", /vocabulary/],
   ];

@@ -78,7 +78,7 @@ test("what an edit did is told: rows, lengths, the vector's hash; a neutral one 
   const line = record.events.map(({ text }: Told) => text).find((text: string) => text.startsWith("steer"));
   assert.match(
     line,
-    /^steer unknown at layer 5, strength 0\.5 vector: \d+ rows, changed by [\d.]+ of [\d.]+$/,
+    /^steer unknown at layer 5, strength 0\.5 vector: \d+ positions, mean change [\d.]+ of norm [\d.]+$/,
   );
   assert.is(record.input.tapline.interventions[0].strength, 0.5);
 });
@@ -194,7 +194,7 @@ test("a pair: the same answer without the edits beside it, drawn from the same n
   assert.is.not(same.choices[0].text, same.choices[1].text);
   for (const [tapline, more, sentence] of [
     [{ pair: true, watch: { layers: [1], norms: true } }, {}, /needs interventions/],
-    [{ ...steer("unknown", 1), pair: true }, { n: 3 }, /takes 6 slots at once; this server has 4/],
+    [{ ...steer("unknown", 1), pair: true }, { n: 3 }, /^tapline\.pair: needs 6 slots; this server has 4\.$/],
   ] as const) {
     const refused = await server.post("/v1/completions", { prompt: "x", max_tokens: 1, tapline, ...more });
     assert.is(refused.status, 400);
@@ -386,7 +386,10 @@ test("numbers that overflow end that answer in one sentence, and nobody else's",
     });
     // A stream that has begun ends with an error event.
     assert.is(status, stream && body === null ? 200 : 400);
-    assert.match(bytes.toString(), /non-finite; the change is too large/);
+    assert.match(
+      bytes.toString(),
+      /The interventions made the model's numbers non-finite: the change is too large\./,
+    );
   }
   const after = await complete(question("Italy"), undefined, options);
   assert.equal(after.choices[0].logprobs, before.choices[0].logprobs);

@@ -220,7 +220,7 @@ test("vectors and probes that cannot be this model's are refused by their number
   });
   const other = { model: "other", model_fingerprint: "0".repeat(64) };
   const hashes = new RegExp(
-    `belongs to other \\(0{16}\\), not to ${id} \\(${fingerprint.slice(0, 16)}\\)\\.$`,
+    `was made for other \\(0{16}\\), not for ${id} \\(${fingerprint.slice(0, 16)}\\)\\.$`,
   );
   const probe = (length: number, value = 1, std = 1) => ({
     weight: numbers(length, value),
@@ -239,16 +239,28 @@ test("vectors and probes that cannot be this model's are refused by their number
     [
       "vectors/bad",
       encodeSafetensors({ layer_5: numbers(width, Number.NaN) }, {}),
-      /layer_5 holds .* not finite/,
+      /^The vector bad: layer_5 contains numbers that are not finite\.$/,
     ],
     [
       "vectors/bad",
       encodeSafetensors({ layer_5: numbers(width, Number.POSITIVE_INFINITY) }, {}),
-      /layer_5 holds .* not finite/,
+      /^The vector bad: layer_5 contains numbers that are not finite\.$/,
     ],
-    ["vectors/bad", encodeSafetensors({ layer_8: numbers(width) }, {}), /layer 8; the model has 8, 0 to 7/],
-    ["vectors/bad", encodeSafetensors({ direction: numbers(width) }, {}), /says no layer.*\?layer=/],
-    ["vectors/bad?layer=9", encodeSafetensors({ direction: numbers(width) }, {}), /layer 9; the model has 8/],
+    [
+      "vectors/bad",
+      encodeSafetensors({ layer_8: numbers(width) }, {}),
+      /^The vector has layer 8; the model has layers 0 to 7\.$/,
+    ],
+    [
+      "vectors/bad",
+      encodeSafetensors({ direction: numbers(width) }, {}),
+      /^The file does not record its layers: .*\?layer=<n>\.$/,
+    ],
+    [
+      "vectors/bad?layer=9",
+      encodeSafetensors({ direction: numbers(width) }, {}),
+      /^The vector has layer 9; the model has layers 0 to 7\.$/,
+    ],
     [
       "vectors/bad",
       encodeSafetensors({ layer_5: numbers(width) }, { point: "attn_out" }),
@@ -265,7 +277,7 @@ test("vectors and probes that cannot be this model's are refused by their number
       /is served here, not another/,
     ],
     ["vectors/bad", Buffer.from("no file of any kind"), /safetensors/],
-    ["vectors/bad", persona, /does not say what its rows are: say the format, one of persona/],
+    ["vectors/bad", persona, /does not record what its rows are: specify the format, one of persona/],
     ["vectors/bad?format=persona", persona, /has 4 rows; persona vectors of a model with 8 blocks have 9/],
     ["vectors/bad?format=other", persona, /format/],
     [
@@ -274,9 +286,17 @@ test("vectors and probes that cannot be this model's are refused by their number
       /129 values; the model's hidden size is 128/,
     ],
     ["probes/bad?layer=3", encodeSafetensors(probe(width), other), hashes],
-    ["probes/bad?layer=3", encodeSafetensors(probe(width, Number.NaN), {}), /weight holds .* not finite/],
+    [
+      "probes/bad?layer=3",
+      encodeSafetensors(probe(width, Number.NaN), {}),
+      /^The probe bad: weight contains numbers that are not finite\.$/,
+    ],
     ["probes/bad?layer=3", encodeSafetensors(probe(width, 1, 0), {}), /std must be above 0/],
-    ["probes/bad", encodeSafetensors(probe(width), {}), /does not say its layer/],
+    [
+      "probes/bad",
+      encodeSafetensors(probe(width), {}),
+      /^The file does not record its layer: add \?layer=<n>\.$/,
+    ],
   ];
   for (const [path, file, sentence] of cases) {
     const { status, body } = await server.put(`/lab/${path}`, file);

@@ -157,7 +157,10 @@ test("a draft and an image encoder are named like models, and found as them", as
     await refused({ mmproj: join(folder, "none.gguf") }),
     `UserError: No model found at ${folder}/none.gguf.`,
   );
-  assert.match(await refused({ revision: "main" }), "demo lies on this machine and has no revisions");
+  assert.match(
+    await refused({ revision: "main" }),
+    "demo is a local file and has no revisions; remove the revision.",
+  );
 });
 
 test("a model that cannot fit is refused unless it is forced, one that hardly fits is warned of", async () => {

@@ -116,7 +116,7 @@ test("RoPE: a base frequency given here acts as one in the file, a scale as posi
   for (const options of [{ ropeFreqBase: 100 }, { yarnOriginalCtx: 64 }]) {
     await served(options, async (server) => {
       const capture = await server.post("/lab/activations", { model: "tiny", prompt: "a", layers: [0] });
-      assert.match(capture.body.error, "another RoPE");
+      assert.is(capture.body.error, "Captures are not possible with changed RoPE settings.");
     });
   }
 });
@@ -267,7 +267,7 @@ test("images: a picture counts as the tokens that its encoder makes of it", asyn
         [{ type: "image_url", image_url: { url: "http://example.com/a.png" } }],
         {},
         "messages[0].content[0]",
-        "nothing is fetched",
+        "must be a data:image/…;base64,… URL; other URLs are not fetched.",
       ],
       [
         [{ type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } }],

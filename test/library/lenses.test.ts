@@ -94,7 +94,7 @@ test("a tuned lens reads a block's input, which is the output of the block befor
   for (const [wrong, reason] of [
     [{ lens_type: "something" }, /"something"/],
     [{ d_model: 5 }, /d_model is 5, but the matrices are 4 wide/],
-    [{ num_hidden_layers: 3 }, /3 blocks; the file has a translator 3/],
+    [{ num_hidden_layers: 3 }, /lists 3 blocks, but the file has a translator 3/],
   ] as const) {
     settle({ ...settings, ...wrong });
     assert.match(await refusal(add), reason);
@@ -122,15 +122,18 @@ test("what is no lens, or reads elsewhere, is one sentence", async () => {
   const add = (value: { [key: string]: TorchValue }) => refusal(() => lenses.add("x", published(value)));
   assert.match(await add({ w: identity(4) }), /^The file is not a supported lens: it has "w";/);
   assert.match(await add({ J: { 0: identity(4) }, d_model: 5 }), /d_model is 5, but its matrices are 4 wide/);
-  assert.match(await add({ J: { 0: identity(4), 1: identity(5) } }), /shape \[5, 5\]; \[4, 4\] fits/);
+  assert.match(
+    await add({ J: { 0: identity(4), 1: identity(5) } }),
+    /^"J\.1" has the shape \[5, 5\]; expected \[4, 4\]\.$/,
+  );
   const provenance = { capture_point: "attn_out" };
-  assert.match(await add({ J: { 0: identity(4) }, provenance }), /reads at "attn_out"; only block outputs/);
+  assert.match(await add({ J: { 0: identity(4) }, provenance }), /reads "attn_out"; only block outputs/);
   assert.match(
     await add({ J: { 0: identity(4) }, provenance: { stream_index: 2 } }),
-    /one of several streams/,
+    /one of several residual streams/,
   );
   const infinite = square(4, () => Number.POSITIVE_INFINITY);
-  assert.match(await add({ J: { 0: infinite } }), /block 0 holds numbers that are not finite/);
+  assert.match(await add({ J: { 0: infinite } }), /block 0 contains numbers that are not finite/);
 });
 
 test("500 damaged lenses: kept, or refused in one sentence", async () => {
@@ -181,7 +184,7 @@ test("a lens reads beside the logit lens, which stays what it was, whether or no
   const plain = await run(body);
   const { layers, lens, note } = await run({ ...body, lens: "demo" });
   assert.equal(lens, { name: "demo", kind: "jacobian", sha256: (await lenses.get("demo")).sha256 });
-  assert.match(note, /both in nats/);
+  assert.match(note, /Both in nats/);
   for (const [index, found] of layers.entries()) {
     const { predictions, target } = plain.layers[index]!;
     const top = (lists: NonNullable<typeof predictions>) => lists.map((list) => list[0]!.token_id);

@@ -345,7 +345,10 @@ test("the hub is not asked for what a repository's name says is none", async () 
   const add = (place: string) => refusal(() => new Dictionaries(home).add("x", place, { layer: 0 }, fromHub));
   for (const kind of ["att", "transcoders"]) {
     const message = await add(`google/gemma-scope-2b-pt-${kind}/layer_3`);
-    assert.match(message, `google/gemma-scope-2b-pt-${kind} holds dictionaries of ${kind}, as its name says`);
+    assert.match(
+      message,
+      `google/gemma-scope-2b-pt-${kind} has dictionaries of ${kind}, judging by its name`,
+    );
   }
   assert.equal(asked, []);
   for (const kind of ["mlp", "res"]) {

@@ -26,7 +26,10 @@ export async function rejects(
   );
   assert.instance(error, NativeError);
   assert.is(error.code, code, error.message);
-  assert.match(error.message, /^(k |nCtx|nBatch|maxSequences|maxTokens|threads|gpuLayers|[A-Z\d])[^\n]*\.$/);
+  assert.match(
+    error.message,
+    /^(k |nCtx|nBatch|maxSequences|maxTokens|threads|gpuLayers|starts|[A-Z\d])[^\n]*\.$/,
+  );
   assert.match(error.message, says);
 }
 

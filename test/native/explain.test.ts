@@ -241,12 +241,15 @@ test("what cannot be explained is refused in a sentence, and the context goes on
   const request: ExplainRequest = { before, after, fillings: [{ row }], maxTokens: 2 };
   const refused = async (change: Partial<ExplainRequest>, says: RegExp, code = "INVALID_ARGUMENT") =>
     rejects(context.explain({ ...request, ...change }), code as "INVALID_ARGUMENT", says);
-  await refused({ fillings: [{ row: row.slice(1) }] }, /^A row of 127 values .* which has 128\.$/);
+  await refused(
+    { fillings: [{ row: row.slice(1) }] },
+    /^A row must have 128 values, as a token's embedding, got 127\.$/,
+  );
   await refused({ fillings: [{ row: row.map((v, i) => (i === 5 ? Number.NaN : v)) }] }, /must be finite/);
   await refused({ fillings: [{ token: 1792 }] }, /Token id 1792 is outside/);
   await refused({ before: Int32Array.of(-4) }, /Token id -4 is outside/);
   await refused({ fillings: [] }, /at least one row/);
-  await refused({ fillings: [{}], after: new Int32Array(0) }, /tokens must follow it/);
+  await refused({ fillings: [{}], after: new Int32Array(0) }, /^An empty filling needs tokens after it\.$/);
   await refused({ maxTokens: 0 }, /maxTokens must be an integer from 1/);
   await refused({ maxTokens: 300 }, /needs 30\d tokens; the context holds 256/, "TOKEN_LIMIT");
   // One that fills the context is answered, one more token is too many.
@@ -259,7 +262,10 @@ test("what cannot be explained is refused in a sentence, and the context goes on
   assert.is((await context.explain({ ...request, ...nothing })).length, 1);
   await refused({ draws: Float64Array.of(0.1, 0.2), temperature: 0 }, /temperature above 0/);
   await refused({ draws: Float64Array.of(0.1, 1), temperature: 1 }, /0 to below 1/);
-  await refused({ draws: Float64Array.of(0.1), temperature: 1 }, /a number .* each/);
+  await refused(
+    { draws: Float64Array.of(0.1), temperature: 1 },
+    /^Sampling needs a temperature above 0, and for each token a number from 0 to below 1\.$/,
+  );
   const controller = new AbortController();
   controller.abort();
   await refused({ signal: controller.signal }, /./, "CANCELLED");

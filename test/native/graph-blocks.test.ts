@@ -34,12 +34,12 @@ async function refusal(write: (graph: Graph, from: string) => void): Promise<str
   return points.attn_out.reason.slice(beginning.length);
 }
 
-const once = "adds to the residual stream once, so that it has no two halves.";
+const once = "adds to the residual stream only once, so it does not have two halves.";
 const noAddition = "does not end with an addition to the residual stream.";
-const otherwise = "is not its input and what two halves add to it, one of which mixes tokens.";
-const more = "changes the residual stream by more than what two halves add.";
+const otherwise = "is not the sum of its input and two halves, one of which mixes tokens.";
+const more = "changes the residual stream by more than two additions.";
 const thrice = "adds to the residual stream more than twice.";
-const noAttention = "has a first half in which no token reads another, so that it is no attention.";
+const noAttention = "has a first half that does not mix tokens, so it is not attention.";
 
 test("two blocks: their inputs, halves and outputs, and attention", async () => {
   const graph = new Graph();
@@ -118,7 +118,7 @@ test("parallel halves are told by which of them mixes tokens, however the three 
         assert.equal([all.parallel, nodes(all, "block_in")], [1, ["embd"]]);
         assert.is(
           all.points.mid.reason,
-          "The graph has no proven mid: in block 0 attention and MLP read the same input, so nothing is between them.",
+          "The graph has no proven mid: in block 0 attention and MLP have the same input, so there is no point between them.",
         );
       }
     }

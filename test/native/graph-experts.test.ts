@@ -42,9 +42,9 @@ const found = async (half: (graph: Graph, mid: string) => string, what = "", nod
 };
 
 const more = "chooses experts more than once.";
-const notBest = "chooses experts by something else than the best of a row of scores.";
-const unknown = "weighs its experts in a way that is not known.";
-const twice = "weighs its experts more than once.";
+const notBest = "does not choose experts as the best of a row of scores.";
+const unknown = "weights its experts in an unknown way.";
+const twice = "weights its experts more than once.";
 
 test("experts are found by the ids that pick them, their weights by the same ids", async () => {
   await found(usual);

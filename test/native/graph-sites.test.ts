@@ -24,7 +24,7 @@ test("attention in one operation keeps no weights, and has its heads side by sid
   });
   assert.is(
     points.attention.reason,
-    "The graph has no proven attention: block 0 keeps no attention weights (flash attention).",
+    "The graph has no proven attention: block 0 does not store attention weights (flash attention).",
   );
   const [site] = points.head_out.sites;
   assert.equal([site?.node, site?.reached, site?.heads, site?.width], ["read", "read", heads, width]);
@@ -64,7 +64,7 @@ test("weights of several streams are no attention, and what is read by two is no
     return graph.add("attn", one, graph.sideBySide("other", "values", weights));
   });
   assert.is(twice.points.attention.sites[0]?.node, "weights");
-  const nowhere = "block 0 has no place where the heads' outputs stand side by side.";
+  const nowhere = "block 0 has no tensor with the concatenated outputs of the heads.";
   assert.is(twice.points.head_out.reason, `The graph has no proven head_out: ${nowhere}`);
 });
 
@@ -75,7 +75,7 @@ test("what heads read is a row of equal parts, in float32", async () => {
       return graph.product("attn", graph.sideBySide("read", values(graph, from), weights, options));
     });
     assert.is(points.attention.sites[0]?.node, "weights");
-    const nowhere = "block 0 has no place where the heads' outputs stand side by side.";
+    const nowhere = "block 0 has no tensor with the concatenated outputs of the heads.";
     assert.is(points.head_out.reason, `The graph has no proven head_out: ${nowhere}`);
   }
 });
@@ -87,7 +87,7 @@ test("a point whose tensor is no row of float32 is refused, and the others are n
     const half = graph.product("half", graph.attention("attn", from), options);
     const mid = graph.add("mid", from, half);
     const { points } = await graph.points(graph.add("out", mid, graph.mlp("mlp", mid)));
-    const why = "block 0's tensor does not hold one vector a token.";
+    const why = "block 0's tensor does not hold one vector per token.";
     assert.is(points.attn_out.reason, `The graph has no proven attn_out: ${why}`);
     assert.equal([points.mid.sites[0]?.node, points.ffn_out.sites[0]?.node], ["mid", "mlp"]);
   }

@@ -209,7 +209,7 @@ test("what cannot be swept is told in a sentence", async () => {
   await rejects(
     sweep({ points: ["head_out"], heads: [4] }),
     "INVALID_ARGUMENT",
-    /^Head 4 does not exist at head_out of block 0; there are 4\.$/,
+    /^Head 4 does not exist at head_out of block 0, which has 4\.$/,
   );
   await rejects(sweep({ points: ["head_out"], heads: [1, 1] }), "INVALID_ARGUMENT", /lists .* twice/);
   await rejects(sweep({ points: ["attention"] }), "INVALID_ARGUMENT", /cannot be changed/);

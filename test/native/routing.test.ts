@@ -124,7 +124,7 @@ test("who has no experts says so, in one sentence", async () => {
   await rejects(
     context.advance({ tokens, layers: [1], points: ["router"] }),
     "INVALID_ARGUMENT",
-    /The point router is no vector a token and has a request/,
+    /^The point router does not have one vector per token; request it separately\.$/,
   );
   await rejects(
     context.advance({ tokens, layers: [1], points: ["mid"], edits: [{ layer: 1, point: "router" }] }),

@@ -177,7 +177,7 @@ test("a head that lies rearranged for the processor is refused, and one that doe
       for (const token of [0, 7, 319]) {
         const found = await context.logitDirection(state, token).catch((error: Error) => error.message);
         if (typeof found === "string") {
-          assert.match(found, /the rows of 'output.weight' lie rearranged for this processor's products\.$/);
+          assert.match(found, /the rows of 'output.weight' are rearranged for this processor's products\.$/);
           continue;
         }
         const own = found.direction.reduce((sum, value, i) => sum + value * state[i]!, found.constant);
