@@ -21,7 +21,7 @@ async function minified(name: string): Promise<string> {
 const page = new URL("../../src/report/page/", import.meta.url);
 
 /**
- * The page's modules as one script. They import each other by `import { name } from "./file.js"` and export
+ * The page's modules as one script. They import each other by `import { name, name as other } from "./file.js"` and export
  * declarations only; each becomes a function that returns its exports.
  */
 export async function pageScript(): Promise<string> {
@@ -36,7 +36,10 @@ export async function pageScript(): Promise<string> {
       ([, name]) => name,
     );
     const body = source
-      .replace(/^import (\{.*\}) from "\.\/(.+)";$/gm, 'const $1 = modules["$2"];')
+      .replace(
+        /^import (\{.*\}) from "\.\/(.+)";$/gm,
+        (_, names: string, from: string) => `const ${names.replaceAll(" as ", ": ")} = modules["${from}"];`,
+      )
       .replace(/^export /gm, "");
     parts.delete(file);
     parts.set(
