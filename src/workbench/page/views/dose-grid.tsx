@@ -54,7 +54,7 @@ export function DoseGrid({ ids, name }: { ids: string[]; name: string }) {
     select({ l: Number(at), s: Number(dose) });
   };
   return (
-    <section class="result" aria-label="Dose and response">
+    <section class="result" aria-label="Dose-response">
       {running !== undefined && (
         <section class="card" aria-label="Progress">
           <p>

@@ -66,7 +66,7 @@ export function Inside({ turn, token, at, busy, onFork, onSteer, onInspect, onCl
                     <Button
                       class="quiet"
                       disabled={busy || candidate.token_id < 0}
-                      aria-label={`Use token ${visible(candidate.token)}`}
+                      aria-label={`Use this token: ${visible(candidate.token)}`}
                       onClick={() => onFork(at, { token_id: candidate.token_id })}
                     >
                       Use this token
