@@ -153,7 +153,11 @@ test("stdin that is closed before anything was said is a clean end", async () =>
 
 test("a configuration that cannot work is said on stderr, with exit code 2", async () => {
   const cases: [words: string[], environment: Record<string, string>, stderr: RegExp][] = [
-    [["research"], { AGENT_RESEARCH_TOKEN: "" }, /^tapline: No token is given; set AGENT_RESEARCH_TOKEN/],
+    [
+      ["research"],
+      { AGENT_RESEARCH_TOKEN: "" },
+      /^tapline: No token is configured; set AGENT_RESEARCH_TOKEN to a token from the website's Agent access page\./,
+    ],
     [["research"], { AGENT_RESEARCH_URL: "http://localhost" }, /^tapline: The address of a studies service/],
     [["lab", "--lab", "https://localhost"], {}, /It must be an address such as/],
     [["lab", "--url", "http://192.0.2.1:8971"], {}, /Only a model served on this machine/],

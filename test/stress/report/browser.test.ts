@@ -95,7 +95,7 @@ inBrowser("the theme can be chosen, and paper is always light", async () => {
 
 inBrowser("without JavaScript the data is there to read", async () => {
   const { page, close } = await openReport(probeJob(), { javaScriptEnabled: false });
-  assert.ok(await page.getByText("Pictures need JavaScript.").isVisible());
+  assert.ok(await page.getByText("Figures need JavaScript. The tables below have their data.").isVisible());
   await page.locator("#roc details summary").click();
   assert.is(await page.locator("#roc tbody tr").count(), 8);
   assert.ok(await page.locator("#roc table").isVisible());

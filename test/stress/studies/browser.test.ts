@@ -24,7 +24,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.goto(`${service.origin}/agents`);
     const name = `agent ${javaScriptEnabled}`;
     await page.getByLabel("Name").fill(name);
-    await page.getByLabel(/Days/).fill("7");
+    await page.getByLabel(/^Expires after \(days, 1 to \d+\)/).fill("7");
     await page.getByLabel(/drafts:write/).check();
     await page.getByRole("button", { name: "Create token" }).click();
     const token = (await page.locator("#new-token").textContent()) ?? "";
@@ -75,7 +75,7 @@ for (const javaScriptEnabled of [true, false]) {
     );
     await page.goto(JSON.parse(second.text).review_url);
     await page.getByLabel("Publish as").selectOption({ label: `version 2 of “${study.title}”` });
-    await page.getByRole("button", { name: /show the difference/ }).click();
+    await page.getByRole("button", { name: "Select and show differences" }).click();
     await page.getByRole("heading", { name: "Difference from version 1" }).waitFor();
     assert.is(await page.locator("ins", { hasText: "Changed." }).count(), 1);
     await page.getByLabel(/I have read/).check();
@@ -106,7 +106,11 @@ inBrowser("accounts that are not approved can neither create tokens nor publish"
   const page = await visitor.newPage();
   await signIn(page, "Cleo Sample");
   await page.goto(`${service.origin}/agents`);
-  assert.ok((await page.locator("main").textContent())?.includes("not among them yet"));
+  assert.ok(
+    (await page.locator("main").textContent())?.includes(
+      "only approved accounts can create tokens. Yours is not approved yet.",
+    ),
+  );
   const answer = await page
     .evaluate(async () => {
       const form = await (await fetch("/account")).text();

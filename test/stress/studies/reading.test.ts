@@ -54,7 +54,10 @@ inBrowser(
       // Lens, answer's way, norms, next tokens; dose, differences; four of the probe; three of the SAE; features;
       // recovery, and the furthest by layer; drift by layer, artefacts. What was extracted is told in words.
       assert.is(await figures.count(), 18);
-      assert.match((await page.locator("main").textContent()) ?? "", "every token's row of 2 layers (0, 3)");
+      assert.match(
+        (await page.locator("main").textContent()) ?? "",
+        "every token's activation at 2 layers (0, 3)",
+      );
       const headline = page.getByRole("figure", { name: "First figure" });
       assert.ok((await headline.locator("svg:visible").count()) > 0, "the abstract has a figure");
       await headline.getByRole("link").click();
@@ -217,7 +220,7 @@ inBrowser(
         await page.screenshot({ path: join(pictures, `hostile-${name}.png`), fullPage: true });
     }
     await page.goto(`${service.origin}/notifications`);
-    await page.getByRole("button", { name: "Make an address" }).click();
+    await page.getByRole("button", { name: "Create an address" }).click();
     const address = (await page.locator("#feed-address").textContent()) ?? "";
     // Read as a program reads it: well-formed, every mark of it ours.
     const { content: feed } = await page.evaluate(async (url) => {
@@ -238,7 +241,7 @@ inBrowser("without JavaScript: a private feed, one's data, and leaving", async (
   const page = await visitor.newPage();
   await signIn(page, "Cleo Sample");
   await page.getByRole("link", { name: "Notifications" }).click();
-  await page.getByRole("button", { name: "Make an address" }).click();
+  await page.getByRole("button", { name: "Create an address" }).click();
   assert.match(
     (await page.locator("#feed-address").textContent()) ?? "",
     /\/notifications\/feed\/[\w-]{43}\.atom$/,

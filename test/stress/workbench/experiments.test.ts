@@ -47,12 +47,7 @@ inBrowser(
     await card.getByRole("region", { name: "Strongest" }).waitFor();
     assert.is(new URL(page.url()).searchParams.get("f"), feature, "the address is the feature's");
     assert.ok((await card.locator(".shaded").count()) > 0);
-    for (const name of [
-      "activations",
-      "tokens that it raises",
-      "tokens that it lowers",
-      "features near it",
-    ]) {
+    for (const name of ["activations", "tokens it raises", "tokens it lowers", "nearest features"]) {
       await page
         .getByRole("figure", { name: `Feature ${feature}: ${name}` })
         .locator("svg")
@@ -118,7 +113,7 @@ inBrowser(
       .waitFor();
     // The last token at block 6 has the answer: its state alone brings the clean one.
     await page.goto(`${page.url().replace(/\?.*/, "")}?l=6&t=5`);
-    await chosen.getByRole("button", { name: "What it does to the next tokens" }).click();
+    await chosen.getByRole("button", { name: "Generate with this patch" }).click();
     const effect = chosen.getByRole("region", { name: "Data of “next tokens”" }).locator("tbody tr");
     await effect.first().waitFor();
     assert.match(page.url(), /\?l=6&t=5&e=[0-9a-f]{32}$/);
@@ -145,7 +140,7 @@ inBrowser(
         .getByLabel(/^Examples from a file/)
         .setInputFiles({ name, mimeType: "text/csv", buffer: Buffer.from(content) });
     await give("odd.csv", "text,label\ngood,yes\n");
-    await page.getByRole("alert").getByText('Row 2: label is 0 or 1; got "yes".').waitFor();
+    await page.getByRole("alert").getByText('Row 2: label must be 0 or 1, got "yes".').waitFor();
     const words = [
       "good",
       "great",
@@ -172,13 +167,13 @@ inBrowser(
       await page.getByRole("figure", { name }).locator("svg").first().waitFor();
     await assertLooksWell(page, "a probe of a file");
     await picture(page, "probe");
-    await page.getByRole("combobox", { name: "measured of each text" }).selectOption("every token's row");
+    await page.getByRole("combobox", { name: "Activation used" }).selectOption("every token");
     await page.getByRole("button", { name: "Train and evaluate" }).click();
     const single = page.getByRole("figure", { name: "Single activations by layer" });
     await single.locator("svg").first().waitFor();
     await page
       .getByRole("region", { name: "Result" })
-      .getByText(/^A text's score is the mean of its rows' scores\./)
+      .getByText(/^A text's score is the mean over its activations\./)
       .waitFor();
     assert.is(await worst.locator("tbody tr").count(), 4, "of texts, as before");
     assert.equal(troubles, []);

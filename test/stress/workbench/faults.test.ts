@@ -50,7 +50,7 @@ inBrowser(
     await answer.getByText(/^The connection to .* broke|^The answer ended before/).waitFor();
     const came = await tokens.count();
     assert.ok(came > 0, "what came stays");
-    await until(async () => /server: (?!ready).*Lab: ready/.test(await strip(page)), "the strip says so");
+    await until(async () => /Server: (?!ready).*Lab: ready/.test(await strip(page)), "the strip says so");
     // Meanwhile a question waits where it was written.
     const message = page.getByRole("textbox", { name: "Message" });
     await message.fill("What is the capital of Japan?");

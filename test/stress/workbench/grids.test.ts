@@ -74,7 +74,6 @@ inBrowser(
     const effect = page.getByRole("figure", { name: "Effect by layer and strength" });
     const control = page.getByRole("figure", { name: "Control: random vectors" });
     await control.locator("svg").last().waitFor();
-    await until(async () => (await page.getByText(/cells are there/).count()) === 0);
     await until(async () => (await cells(effect).count()) === 4, "two layers and two strengths");
     const csv = await saved(page, "Effect by layer and strength", /^<svg .*layer/s);
     assert.is(csv.length, 5);
@@ -130,7 +129,7 @@ inBrowser(
     });
     await open(page, "Patch");
     await page.getByRole("checkbox", { name: "block outputs" }).uncheck();
-    await page.getByRole("checkbox", { name: "what attention adds" }).check();
+    await page.getByRole("checkbox", { name: "Attention outputs" }).check();
     await page.getByRole("checkbox", { name: "single heads" }).check();
     await page.getByRole("textbox", { name: "layers" }).fill("4-6");
     await page.getByRole("button", { name: "Patch", exact: true }).click();
@@ -139,7 +138,7 @@ inBrowser(
     await cells(page.getByRole("figure", { name: "Recovery by layer and token, attn_out" }))
       .first()
       .waitFor();
-    const byLayer = page.getByRole("figure", { name: "Furthest recovery by layer" });
+    const byLayer = page.getByRole("figure", { name: "Best recovery by layer" });
     await byLayer.locator(".chart > svg").first().waitFor();
     assert.match((await byLayer.textContent()) ?? "", /norm-matched random change/);
     const [, ...rows] = await saved(page, "Recovery by layer and head", /^<svg .*h0/s);
@@ -150,7 +149,7 @@ inBrowser(
     const chosen = page.getByRole("region", { name: "Selected site" });
     await chosen.getByText(/layer 4 head 0, token \d/).waitFor();
     assert.match(page.url(), /[?&]p=head_out&h=0/);
-    await chosen.getByRole("button", { name: "What it does to the next tokens" }).click();
+    await chosen.getByRole("button", { name: "Generate with this patch" }).click();
     const effect = chosen.getByRole("region", { name: "Data of “next tokens”" }).locator("tbody tr");
     await effect.first().waitFor();
     assert.is(await effect.count(), 3);
@@ -166,10 +165,12 @@ inBrowser(
 
     await open(page, "Patch");
     await page.getByRole("combobox", { name: "Positions", exact: true }).selectOption("aligned");
-    await page.getByText("The clean text marks no span").waitFor();
+    await page.getByText("The clean text contains no span").waitFor();
     await page.getByRole("textbox", { name: "Clean" }).fill("The capital of[[ France]][[ is]]");
     await page.getByRole("textbox", { name: "Corrupted" }).fill("The big capital of[[ Japan]][[ is]]");
-    await page.getByText("2 spans; the state of each one's last token is put into its like.").waitFor();
+    await page
+      .getByText("2 spans; each span's last-token state is patched into the matching span.")
+      .waitFor();
     await page.getByRole("button", { name: "Patch", exact: true }).click();
     const map = page.getByRole("figure", { name: "Recovery by layer and token" });
     await page.getByRole("region", { name: "Alignment" }).waitFor();
@@ -197,7 +198,7 @@ inBrowser(
     await page.getByRole("button", { name: "Inspect", exact: true }).click();
     const lens = page.getByRole("figure", { name: "Lens readings" });
     await cells(lens).first().waitFor();
-    assert.is(await cells(lens).count(), 2 * 2 * 6);
+    assert.is(await cells(lens).count(), (8 + 2) * 6, "the logit lens at all layers, the other at the two");
     await lens.getByLabel("Colour by").selectOption("divergence");
     await page.waitForURL(({ searchParams }) => searchParams.get("by") === "divergence");
     await until(async () => /KL/.test((await lens.locator(".legend").textContent()) ?? ""));

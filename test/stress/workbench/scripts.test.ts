@@ -116,7 +116,7 @@ inBrowser("every action's script runs", async () => {
   await runs(main, "save probe", /separation/);
   await runs(main, "train and evaluate", /queued|running|reports/);
   await go(page, "Features");
-  await runs(main, "read", /queued|running|fidelity/, ["curl", "Python"]);
+  await runs(main, "run", /queued|running|fidelity/, ["curl", "Python"]);
 
   await go(page, "Inspect");
   await page.getByRole("button", { name: "Inspect", exact: true }).click();

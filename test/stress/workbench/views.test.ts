@@ -117,9 +117,9 @@ inBrowser(
     assert.is(await text(page, ".thinking summary"), "Thinking, 17 tokens");
     await page.goBack();
     await answers(page).first().locator(":scope > p .t").nth(3).click();
-    const other = inside.getByRole("button", { name: /^Use token/ }).nth(1);
+    const other = inside.getByRole("button", { name: /^Use this token: / }).nth(1);
     const name = ((await other.getAttribute("aria-label")) ?? "")
-      .replace("Use token ", "")
+      .replace("Use this token: ", "")
       .replaceAll("·", " ");
     await other.click();
     await page.waitForURL((url) => url.pathname !== new URL(before).pathname);
@@ -271,7 +271,7 @@ inBrowser(
       "no token reads a later one",
     );
     // A click on a head in the map of all leads to its own.
-    const heads = page.getByRole("figure", { name: "Attention: the token before" });
+    const heads = page.getByRole("figure", { name: "Attention: the previous token" });
     await heads.locator('[aria-label="cell"] rect').first().click();
     await page.getByRole("figure", { name: "Attention of layer 0, head 0" }).locator("svg").last().waitFor();
     await page.waitForURL(({ searchParams }) => searchParams.get("al") === "0");
@@ -285,7 +285,7 @@ inBrowser(
     assert.is(rows.length, 6);
     assert.match(rows[0] ?? "", /100 %/, "the first token reads itself");
     await page
-      .getByRole("figure", { name: "What the logit of ·Paris is made of" })
+      .getByRole("figure", { name: "Direct logit attribution of ·Paris" })
       .locator("svg")
       .last()
       .waitFor();
@@ -340,10 +340,7 @@ inBrowser("jobs: listed in every tab, repeated with changes, compared, kept as a
   await until(async () => (await page.getByRole("figure", { name: "Next token" }).count()) === 2);
   const kept = async (name: string) =>
     (await downloaded(page, () => page.getByRole("button", { name }).first().click())).bytes;
-  assert.match(
-    (await kept("Report as one HTML file")).toString(),
-    /^<!doctype html>[\s\S]*The capital of Greece is/,
-  );
+  assert.match((await kept("Report as HTML")).toString(), /^<!doctype html>[\s\S]*The capital of Greece is/);
   assert.is((await kept("activations.npz")).subarray(0, 2).toString(), "PK");
   assert.equal(troubles, []);
   await context.close();

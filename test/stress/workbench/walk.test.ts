@@ -103,10 +103,10 @@ for (const [by, press] of Object.entries(pressing)) {
     await page
       .getByText(/ablate at layer 0: \d+ positions, mean change 90\.0 % of the activation norm\./)
       .waitFor();
-    await page.locator(".strip").getByText("edits on: 1 (90.0 % of a row)").waitFor();
+    await page.locator(".strip").getByText("1 intervention active").waitFor();
     assert.is(steps, 3);
     // What comes after: a word opens, and the click is a script.
-    await inSight(page, page.getByText(/click a word to see what it was chosen from/));
+    await inSight(page, page.getByText(/click a word to see its alternatives/));
     await page.locator(".answer-text .t").filter({ visible: true }).first().click();
     await page.getByRole("region", { name: "Inside a token" }).waitFor();
     await page.getByText("As a script", { exact: true }).last().click();
