@@ -160,7 +160,11 @@ test("a configuration that cannot work is said on stderr, with exit code 2", asy
     ],
     [["research"], { AGENT_RESEARCH_URL: "http://localhost" }, /^tapline: The address of a studies service/],
     [["lab", "--lab", "https://localhost"], {}, /It must be an address such as/],
-    [["lab", "--url", "http://192.0.2.1:8971"], {}, /Only a model served on this machine/],
+    [
+      ["lab", "--url", "http://192.0.2.1:8971"],
+      {},
+      /--url must be a server on this machine, got 192\.0\.2\.1\./,
+    ],
   ];
   for (const [words, environment, stderr] of cases) {
     const run = start(words, environment);
