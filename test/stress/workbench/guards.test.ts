@@ -201,7 +201,7 @@ inBrowser("after a restart the page says what to do; a new link goes on in the s
   await page.goto(bench.workbench.link());
   await page.getByRole("navigation", { name: "Views" }).waitFor();
   await page.getByRole("button", { name: "Sign out everywhere" }).click();
-  await page.getByText("This browser is not signed in").waitFor();
+  await page.getByText("You're not signed in. Open the link that `tapline workbench` printed.").waitFor();
   await until(async () => (await page.evaluate("localStorage.length")) === 0);
   await context.close();
 });
