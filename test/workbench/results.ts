@@ -20,7 +20,7 @@ export async function resultsOfAllViews(page: Page): Promise<Results> {
 
   await open(page, "Probe");
   await page.getByRole("textbox", { name: "layers" }).fill("5");
-  await page.getByRole("button", { name: /^Keep one for the chat/ }).click();
+  await page.getByRole("button", { name: /^Save probe/ }).click();
   await page.getByRole("region", { name: "Probe praise" }).waitFor();
   await press(page, "Train and measure");
   await drawn(page, "ROC");

@@ -185,7 +185,7 @@ test("models lists what the headers say; rm takes one quantisation, then the res
   assert.match(table.stdout, /tiny\/demo\/demo-F16\.gguf +qwen3 +1\.5 M +F16 +512 +3\.2 MB/);
 
   const one = await tapline(["rm", "tiny/demo:f16"]).ended;
-  assert.is(one.stdout, "tiny/demo/demo-F16.gguf is removed.\n3.2 MB are free again.\n");
+  assert.is(one.stdout, "Deleted tiny/demo/demo-F16.gguf.\nFreed 3.2 MB.\n");
   assert.is((await readdir(blobs())).length, 1);
   assert.is((await tapline(["rm", "tiny/demo"]).ended).code, 0);
   assert.not.ok(existsSync(join(home, "hub", "models--tiny--demo")));
