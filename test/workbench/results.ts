@@ -22,15 +22,15 @@ export async function resultsOfAllViews(page: Page): Promise<Results> {
   await page.getByRole("textbox", { name: "layers" }).fill("5");
   await page.getByRole("button", { name: /^Save probe/ }).click();
   await page.getByRole("region", { name: "Probe praise" }).waitFor();
-  await press(page, "Train and measure");
+  await press(page, "Train and evaluate");
   await drawn(page, "ROC");
   keep("probe", (one) => drawn(one, "ROC"));
 
   await open(page, "Steer");
   await page.getByRole("textbox", { name: "layers" }).fill("5");
-  await press(page, "Make");
+  await press(page, "Create direction");
   await page.getByRole("region", { name: "Direction unknown" }).waitFor();
-  await press(page, "Measure at these layers, beside random vectors");
+  await press(page, "Measure effect (with random control)");
   await page.waitForURL(/\/steer\/[0-9a-f]{32}/);
   await page.getByRole("figure").first().locator("svg").last().waitFor();
   keep("steer", async (one) => {
@@ -39,8 +39,8 @@ export async function resultsOfAllViews(page: Page): Promise<Results> {
   });
 
   await open(page, "Features");
-  await page.getByRole("textbox", { name: /features to look at/ }).fill("0, 1");
-  await press(page, "Read");
+  await page.getByRole("textbox", { name: "Features", exact: true }).fill("0, 1");
+  await press(page, "Run");
   await drawn(page, "Strongest features");
   keep("features", (one) => drawn(one, "Strongest features"));
   keep(
@@ -53,8 +53,8 @@ export async function resultsOfAllViews(page: Page): Promise<Results> {
   );
 
   await open(page, "Inspect");
-  await page.getByRole("checkbox", { name: "attention heads" }).check();
-  await page.getByRole("checkbox", { name: /logit is made of/ }).check();
+  await page.getByRole("checkbox", { name: "Attention heads" }).check();
+  await page.getByRole("checkbox", { name: "Direct logit attribution" }).check();
   await press(page, "Inspect");
   await drawn(page, /^Attention of layer/);
   keep("inspect", (one) => drawn(one, /^Attention of layer/), "l=6&t=4");
@@ -71,15 +71,15 @@ export async function resultsOfAllViews(page: Page): Promise<Results> {
   keep("two jobs", (one) => drawn(one, /^Recovery/));
 
   await open(page, "Chat");
-  await page.getByRole("combobox", { name: "watch" }).selectOption("praise");
-  await page.getByRole("combobox", { name: "features" }).selectOption("corner");
+  await page.getByRole("combobox", { name: "Probe", exact: true }).selectOption("praise");
+  await page.getByRole("combobox", { name: "Features", exact: true }).selectOption("corner");
   await press(page, "Change a layer");
   // As strongly as it takes on every model; half of a block's output leaves a larger one its answer to this question.
   await page.getByRole("slider").fill("0.9");
   await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
   await page.keyboard.press("Enter");
   await page.locator(".answer").nth(1).waitFor();
-  await until(async () => (await page.getByText("answering …").count()) === 0);
+  await until(async () => (await page.getByText("Generating…").count()) === 0);
   keep(
     "a conversation",
     async (one) => {

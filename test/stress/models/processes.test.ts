@@ -86,7 +86,7 @@ test("kill -9 in mid download: it never looks complete, and another process cont
   assert.equal(await readdir(blobs()), [`${hash}.tapline.incomplete`]);
   assert.not.ok(existsSync(join(home, "hub", "models--tiny--demo", "snapshots")));
   const listed = await tapline(["models"]).ended;
-  assert.match(listed.stdout, "holds no GGUF model");
+  assert.match(listed.stdout, "No GGUF models in the cache ");
   assert.match(listed.stdout, /tiny\/demo has an unfinished download of \d/);
   const { size } = await stat(join(blobs(), `${hash}.tapline.incomplete`));
   hub.faults = {};
@@ -234,7 +234,7 @@ test("doctor names what is wrong and what to do about it, and tells it by its ex
   assert.is(of("addon")[0]?.status, "ok");
   assert.is(of("rpc")[0]?.status, "problem");
   assert.match(of("rpc")[0]?.finding as string, "The rpc-server 127.0.0.1:9 is not running");
-  assert.match(of("model")[0]?.finding as string, "no repository of that name");
+  assert.match(of("model")[0]?.finding as string, "is neither a local file nor a repository on ");
   assert.not.ok(existsSync(join(home, "hub")), "looking creates nothing");
 });
 
