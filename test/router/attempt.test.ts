@@ -162,7 +162,7 @@ test("a whole answer of a mebibyte is read, and one byte more is not", () => {
     const notes = read()
       ?.events.filter(({ kind }) => kind === "lifecycle")
       .map(({ text }) => text);
-    const last = finish === null ? "1048576 bytes and is not recorded" : "ends here";
+    const last = finish === null ? "1048576 bytes and is not recorded" : "is truncated here";
     assert.match(notes?.at(-1) ?? "", last);
   }
 });

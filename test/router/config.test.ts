@@ -30,19 +30,19 @@ test("a configuration is read, or refused with the file's name and one sentence"
     ["{", /^UserError: F is not valid JSON\.$/],
     [{}, /^UserError: F is not a valid configuration: .*backends/],
     [{ backends: [] }, /^UserError: F is not a valid configuration: .*backends/],
-    [{ backends: [{ url: "ftp://h" }] }, /such as http:\/\/127\.0\.0\.1:8971, not ftp:\/\/h\.$/],
-    [{ backends: [{ url: "http://a:b@h" }] }, /without user/],
-    [{ backends: [{ url: "http://:b@h" }] }, /without user/],
-    [{ backends: [{ url: "http://a@h" }] }, /without user/],
-    [{ backends: [{ url: "http://h/?a" }] }, /without user, query and fragment/],
-    [{ backends: [{ url: "http://h/#a" }] }, /without user, query and fragment/],
+    [{ backends: [{ url: "ftp://h" }] }, /such as http:\/\/127\.0\.0\.1:8971, got ftp:\/\/h\.$/],
+    [{ backends: [{ url: "http://a:b@h" }] }, /must not have a user/],
+    [{ backends: [{ url: "http://:b@h" }] }, /must not have a user/],
+    [{ backends: [{ url: "http://a@h" }] }, /must not have a user/],
+    [{ backends: [{ url: "http://h/?a" }] }, /must not have a user, query or fragment\.$/],
+    [{ backends: [{ url: "http://h/#a" }] }, /must not have a user, query or fragment\.$/],
     [{ backends: [{ url: "http://h/v1" }, { url: "http://h" }] }, /The backend http:\/\/h is given twice\.$/],
     [{ backends: [{ url: "http://h", slots: 0 }] }, /slots/],
     [{ backends: [{ url: "http://h", port: 1 }] }, /port/],
   ] as const) {
     assert.match(String(await read(value)), told);
   }
-  assert.match(String(await readConfig(join(folder, "none")).catch(String)), "There is no file");
+  assert.match(String(await readConfig(join(folder, "none")).catch(String)), "none does not exist.");
 });
 
 function start(words: string[]) {
@@ -57,8 +57,8 @@ function start(words: string[]) {
 
 test("the command says what is wrong with its words", async () => {
   for (const [words, told] of [
-    [[], "Name the backends: --backend URL for each, or --config FILE with all of them."],
-    [["--backend", "http://h", "--config", "f"], "Name the backends"],
+    [[], "Choose the backends with either --backend URL (repeatable) or --config FILE."],
+    [["--backend", "http://h", "--config", "f"], "Choose the backends with either"],
     [["--backend", "nonsense"], "A backend must be an address such as http://127.0.0.1:8971, got nonsense."],
   ] as const) {
     const { said, ended } = start([...words]);
@@ -89,7 +89,7 @@ test("SIGHUP reads the configuration again; running streams go on, a bad file ch
   await until(() => one.got.length === 1);
   await write(two);
   child.kill("SIGHUP");
-  await until(() => /the configuration was read again/.test(said.text));
+  await until(() => /configuration reloaded: 1 backend\./.test(said.text));
   assert.is((await chat()).status, 200);
   assert.equal([one.got.length, two.got.length], [1, 1]);
   finish();
@@ -97,7 +97,7 @@ test("SIGHUP reads the configuration again; running streams go on, a bad file ch
   await until(async () => (await one.connections()) === 0); // retired: nothing is kept open
   await writeFile(path, "{");
   child.kill("SIGHUP");
-  await until(() => /the configuration stays as it was/.test(said.text));
+  await until(() => /configuration not reloaded\. .* is not valid JSON\./.test(said.text));
   assert.is((await chat()).status, 200);
   assert.is(two.got.length, 2);
   child.kill("SIGTERM");

@@ -212,7 +212,7 @@ test("what a check finds, in words", async () => {
     [{ ...well, ...models({}, 404) }, "/v1/models answered 404"],
     [{ ...well, ...models({}, 201) }, "/v1/models answered 201"],
     [list({}), "/v1/models answered 200"],
-    [{ "/health": (response) => void response.destroy() }, "it ended the connection"],
+    [{ "/health": (response) => void response.destroy() }, "the connection was closed"],
     [{ ...well, ...models([]) }, []],
     [{ ...well, ...models(null) }, []],
     [list([null, 1, {}, { id: 7 }, { id: "a" }]), ["a"]],

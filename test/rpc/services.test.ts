@@ -100,7 +100,11 @@ test("a server over rpc-servers answers, captures, and comes back when one that 
     await ask().catch(() => undefined);
     const told = (text: string) =>
       events.some((event) => "sentence" in event && event.sentence.includes(text));
-    await until(() => told("An rpc-server went away") && told("is not running (connection refused)."));
+    await until(
+      () =>
+        told("An rpc-server was lost, along with its part of the model.") &&
+        told("is not running (connection refused)."),
+    );
     const away = await send(`${url}/health`, "GET");
     assert.is(away.status, 503);
     await servers[0]!.start();
@@ -118,7 +122,7 @@ test("a server that cannot be reached at the start is told, not waited for", asy
     await serving.close();
     assert.unreachable();
   } catch (error) {
-    assert.match((error as Error).message, /^The rpc-server .* is not running (connection refused)\.$/);
+    assert.match((error as Error).message, /^The rpc-server .* is not running \(connection refused\)\.$/);
   }
 });
 
