@@ -138,7 +138,7 @@ function byLayer(reports: Report[]): Figure {
       "Held-out accuracy and AUROC of the probe at each layer, compared with the majority class and " +
       (permutations === undefined
         ? "a probe trained on shuffled labels."
-        : `the mean of ${permutations} probes trained on shuffled labels. Vertical bars are 95 % bootstrap ` +
+        : `the mean of ${permutations} probes trained on shuffled labels. Vertical bars are 95 % ` +
           "intervals over the held-out examples and, for shuffled labels, the middle 95 % of the probes."),
     chart: {
       kind: "lines",

@@ -77,7 +77,7 @@ class TestArguments(unittest.TestCase):
     def test_names_that_no_host_has(self) -> None:
         for host in ("a" * 70 + ".example", "..", "absent.example"):
             with self.subTest(host), mock.patch("socket.getaddrinfo", wraps=look_up):
-                with self.assertRaisesRegex(ConnectionFailed, "is not known"):
+                with self.assertRaisesRegex(ConnectionFailed, "does not resolve"):
                     ResearchClient(f"https://{host}", TOKEN).save_private_draft(PACKAGE)
         with self.assertRaises(InvalidArgument):
             ResearchClient("https://127.0.0.1:9", TOKEN).list_studies(query="\ud800")

@@ -295,7 +295,7 @@ class TestRefusals(unittest.TestCase):
                 self.assertEqual(refusal(answer(status, {}, Retry_After=header), TOKEN).retry_after, wait, (status, header))
         self.assertIn("Wait 7 s.", str(refusal(answer(503, {}, Retry_After="7"), TOKEN)))
         self.assertNotIn("does not say", str(refusal(answer(503, {}), TOKEN)))
-        self.assertIn("does not say", str(refusal(answer(429, {}), TOKEN)))
+        self.assertIn("did not say how long to wait", str(refusal(answer(429, {}), TOKEN)))
 
     def test_a_date_is_rounded_up(self) -> None:
         with mock.patch("agent_research._refusals.time.time", return_value=1_000_000_000.25):
@@ -325,9 +325,9 @@ class TestRefusals(unittest.TestCase):
             (401, "The token is missing, invalid, expired or revoked. (401)"),
             (403, "The token lacks permission for this. (403)"),
             (404, "No such study, or this token may not read it. (404)"),
-            (410, "This is no longer published. (410)"),
-            (418, "The service cannot answer. (418)"),
-            (500, "The service cannot answer. (500)"),
+            (410, "This is no longer available. (410)"),
+            (418, "The service is unavailable. (418)"),
+            (500, "The service is unavailable. (500)"),
         ):
             self.assertEqual(str(refusal(answer(status, b"<html>"), TOKEN)), sentence)
 

@@ -79,7 +79,7 @@ class TestRefusals(AttackCase):
         ):
             error, _ = self.no_read(QuotaExceeded, sends(answer("429 x", b"", headers)))
             self.assertIsNone(error.retry_after)
-            self.assertIn("does not say", str(error))
+            self.assertIn("did not say how long to wait", str(error))
 
     def test_pages_of_errors_are_not_quoted(self) -> None:
         page = b"<html><h1>Internal <b>error</b></h1>"

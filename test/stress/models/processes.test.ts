@@ -194,7 +194,7 @@ test("models lists what the headers say; rm takes one quantisation, then the res
   assert.match(again.stderr, "tiny/demo is not in the cache");
   const odd = await tapline(["rm", "nonsense"]).ended;
   assert.is(odd.code, 2);
-  assert.match(odd.stderr, "neither a job's id, which has 32 hexadecimal characters, nor a model's");
+  assert.match(odd.stderr, "neither a job id (32 hexadecimal characters) nor a hub model (owner/name).");
 });
 
 if (process.platform === "linux") {

@@ -203,7 +203,7 @@ function Worst({ reports }: { reports: ProbeResult["reports"] }) {
             <DataTable head={worstHead} rows={rows} label={`Largest errors at layer ${layer}`} />
             <Button
               class="quiet"
-              aria-label={`All errors at layer ${layer} as CSV`}
+              aria-label={`All as CSV: errors at layer ${layer}`}
               onClick={() =>
                 void import("../pictures.js").then(({ saveTable }) =>
                   saveTable(
