@@ -144,12 +144,16 @@ test("a package's first fault is told with its place, its limit and what there i
       [
         "invalid_value",
         "/entries/0/settings/temperature",
-        "/entries/0/settings/temperature must be >= 0; it is -1.",
+        "/entries/0/settings/temperature must be >= 0, got -1.",
       ],
     ],
     [
       one({ settings: {} }),
-      ["missing_property", "/entries/0/settings/temperature", "/entries/0/settings lacks temperature."],
+      [
+        "missing_property",
+        "/entries/0/settings/temperature",
+        "/entries/0/settings lacks the property temperature.",
+      ],
     ],
     // What is absent is told before what should not be there, and both before what is wrong.
     [

@@ -32,7 +32,7 @@ test("my drafts: what waits, what was published, and what became of it", async (
   const { store, see, save, publish } = peopleOf(service, clock);
   const empty = (await see("/drafts", ada)).text;
   assert.match(empty, "No drafts yet.");
-  assert.match(empty, "<p>No notifications yet.</p>");
+  assert.match(empty, "<p>Nothing yet.</p>");
   const [standing, withdrawn, removed] = [
     await publish(ada, { title: "Stands" }),
     await publish(ada, { title: "Went" }),
@@ -43,7 +43,7 @@ test("my drafts: what waits, what was published, and what became of it", async (
   await save(ada, { title: "Waits" });
   const { text } = await see("/drafts", ada);
   assert.not.match(text, "No drafts yet.");
-  assert.not.match(text, "<p>No notifications yet.</p>");
+  assert.not.match(text, "<p>Nothing yet.</p>");
   const badges = [...text.matchAll(/<h3 dir="auto"><a href="\/studies\/([^"]+)">[^<]*<\/a>(.*?)<\/h3>/g)];
   assert.equal(Object.fromEntries(badges.map(([, id, badge]) => [id, badge?.trim()])), {
     [standing.id]: "",
@@ -105,7 +105,7 @@ test("notifications: 50 on a page, the way to earlier ones, and what may be done
   const made = (await post("/notifications/feed", cleo)).text;
   assert.match(made, "be able to see it again");
   const later = (await see("/notifications", cleo)).text;
-  assert.match(later, ">Make a new address, and end the former</button>");
+  assert.match(later, ">Replace the address</button>");
   assert.match(later, ">Delete the feed</button>");
   assert.not.match(later, "be able to see it again");
 });

@@ -116,7 +116,10 @@ for (const database of databases.all) {
     assert.is((await see("/notifications")).status, 303, "without a session one signs in");
     // A study that was withdrawn keeps its name to itself.
     await withdraw(store, ada.id, { studyId: id, version: null }, "wrong");
-    assert.match((await inbox(ben)).join("\n"), "replied to your comment on a study that is no longer here");
+    assert.match(
+      (await inbox(ben)).join("\n"),
+      "replied to your comment on a study that is no longer available",
+    );
     assert.equal(service.log, []);
     await service.close();
   });

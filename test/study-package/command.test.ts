@@ -117,9 +117,9 @@ test("giving up: an emptied file, an unchanged one (kept, and taken up again), a
   assert.equal([title, omissions.slice(0, 2)], ["Kept", ["first", "second"]]);
 
   const failed = await run(["--job", id, "--lab", lab.lab.url], { VISUAL: "exit 7; true" });
-  assert.match(failed.stderr, /The editor \(exit 7; true\) ended with 7\. Your words are kept/);
+  assert.match(failed.stderr, /The editor \(exit 7; true\) exited with 7\. Your text is saved/);
   const none = await run(["--job", id, "--lab", lab.lab.url]);
-  assert.match(none.stderr, /There is no terminal and no editor/);
+  assert.match(none.stderr, /No terminal or editor/);
 });
 
 test("what is missing is said before anything is written or sent", async () => {

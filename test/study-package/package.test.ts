@@ -222,7 +222,7 @@ test("hostile texts, odd requests and failures are packaged, not trusted", () =>
   );
   assert.match(made.entries[1]?.note as string, /Error: It broke\./);
   assert.ok(made.omissions.some((line) => /not plain text .*: 2\.$/.test(line)));
-  assert.ok(made.omissions.some((line) => line.includes("beyond what the execution inspector keeps")));
+  assert.ok(made.omissions.some((line) => line.includes("beyond the execution inspector's limit")));
   assert.is(made.entries[3]?.settings, undefined);
   assert.is(made.entries[3]?.context?.length, studyLimits.context_messages);
 });

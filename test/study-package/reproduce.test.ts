@@ -134,12 +134,12 @@ test("what is no study, has nothing to run, or names a file of its author's is t
   });
   const local = await research.publish(assemble(words, [jobEvidence(probe)]).study);
   const file = await reproduce(`${research.origin}/studies/${local}`, "--yes");
-  assert.equal([file.code, /name yours with --model/.test(file.stderr)], [2, true], file.stderr);
+  assert.equal([file.code, /Choose your copy with --model\./.test(file.stderr)], [2, true], file.stderr);
   const missing = await reproduce(`${research.origin}/studies/12345678-1234-4234-8234-123456789abc`);
   assert.match(missing.stderr, "no such study");
   assert.match(
     (await reproduce("logit-lens-rise", "--yes")).stderr,
-    "--yes and --draft are of published studies",
+    "--yes and --draft are only for published studies",
   );
 });
 

@@ -137,12 +137,12 @@ test("each operation is told in a sentence of its own, with what was chosen", ()
     [
       "explain",
       explain,
-      "explain: block outputs of layer 3 at tokens 1, 2, as long as they are, each in a token embedding's place in a prompt of the same model (greedy).",
+      "explain: block outputs of layer 3 at tokens 1, 2, unscaled, each replacing a token embedding in a prompt of the same model (greedy).",
     ],
     [
       "explain",
       { ...explain, verbaliser: "/x/v.gguf", temperature: 0.5, seed: 2, length: 3, controls: true },
-      "explain: block outputs of layer 3 at tokens 1, 2, scaled to norm 3, each in a token embedding's place in a prompt of v.gguf (temperature 0.5, seed 2); beside rows with their numbers in another order, and no row.",
+      "explain: block outputs of layer 3 at tokens 1, 2, scaled to norm 3, each replacing a token embedding in a prompt of v.gguf (temperature 0.5, seed 2); controls: shuffled activations, and no activation.",
     ],
   ] as const)
     assert.is(asked(operation, config).method, sentence, operation);
