@@ -87,10 +87,12 @@ export interface StudiesService {
 export async function startStudies(): Promise<StudiesService> {
   const folder = mkdtempSync(join(tmpdir(), "tapline-clients-"));
   const words = ["studies", "--dev", "--seed-data", "--port", "0", "--data", folder];
-  const running = await start(words, /Studies at (https:[^\s,]+)[\s\S]*CA certificate for clients/).catch((error) => {
-    rmSync(folder, { recursive: true, force: true });
-    throw error;
-  });
+  const running = await start(words, /Studies at (https:[^\s,]+)[\s\S]*CA certificate for clients/).catch(
+    (error) => {
+      rmSync(folder, { recursive: true, force: true });
+      throw error;
+    },
+  );
   return {
     origin: running.ready,
     certificateFile: join(folder, "development-certificate.pem"),
