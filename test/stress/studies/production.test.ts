@@ -161,7 +161,7 @@ test("a configuration that cannot be used is told in one sentence", async () => 
     assert.match(stderr, sentence);
     assert.is(stderr.trim().split("\n").length, 1, stderr);
   }
-  assert.match((await run()).stderr, "Say either --dev");
+  assert.match((await run()).stderr, "Use either --dev (development mode) or --config <file>");
 });
 
 test.run();
