@@ -41,7 +41,7 @@ const hanging = { NODE_OPTIONS: `--import=${meddler}`, TAPLINE_TEST_MEDDLE: "han
 const run = (words: string[], options: RunOptions = {}) =>
   tapline(words, { cwd: root, ...options, env: { TMPDIR: temporary, ...options.env } });
 /** Which of a job's stages are seen depends on when it is looked at. */
-const anyStage = /waits for its turn|starting a worker|loading the|capturing|writing artifacts/;
+const anyStage = /queued|starting a worker|loading the|capturing|writing artifacts/;
 const leftTemporary = () => readdirSync(temporary).filter((name) => name.startsWith("tapline-"));
 
 test("a Lab for the occasion: the picture, the files, and nothing else stays", async () => {
