@@ -16,7 +16,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { isCompiled } from "../scripts/build/compiled.js";
 import { findTests } from "./support/find-tests.js";
-import { lightTests } from "./support/groups.js";
+import { groupTests, weigh } from "./support/groups.js";
 import { runAll } from "./support/run-all.js";
 import { leftBehind, ownTemporaryFolder } from "./support/temporary.js";
 
@@ -51,15 +51,19 @@ const temporary = ownTemporaryFolder(shared);
 process.env.TMPDIR = temporary;
 
 const found = findTests(values.root, positionals);
-const files = values.quick ? await lightTests(found, values.root) : found;
-const { passed, failed, skipped } = await runAll(files, {
-  root: values.root,
-  jobs: Math.max(1, Number(values.jobs)),
-  timeoutMs: Number(values.timeout) * 1000,
-  verbose: values.verbose,
-  alone: values.alone,
-  write: (text) => process.stdout.write(text),
-});
+const weights = await weigh(found, values.root);
+if (values.quick) for (const [file, weight] of weights) if (weight !== "light") weights.delete(file);
+const files = [...weights.keys()];
+const { passed, failed, skipped } = await runAll(
+  values.alone ? files.map((file) => [file]) : groupTests(weights),
+  {
+    root: values.root,
+    jobs: Math.max(1, Number(values.jobs)),
+    timeoutMs: Number(values.timeout) * 1000,
+    verbose: values.verbose,
+    write: (text) => process.stdout.write(text),
+  },
+);
 if (files.length === 0) {
   console.log(`No test file matches ${positionals.join(" ") || "test/**/*.test.ts"}.`);
 }

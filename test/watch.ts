@@ -7,7 +7,7 @@ import { watch } from "node:fs";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findTests } from "./support/find-tests.js";
-import { importsOf, lightTests } from "./support/groups.js";
+import { importsOf, weigh } from "./support/groups.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const tests = join(root, "test");
@@ -22,7 +22,8 @@ let timer: NodeJS.Timeout | undefined;
 
 async function watched(): Promise<string[]> {
   const found = findTests(tests, patterns);
-  return patterns.length > 0 ? found : await lightTests(found, tests);
+  if (patterns.length > 0) return found;
+  return [...(await weigh(found, tests))].flatMap(([file, weight]) => (weight === "light" ? [file] : []));
 }
 
 /** The watched files that import one of the changed files, or are one. */

@@ -11,7 +11,7 @@ const z = 1.959963984540054;
 export function wilson(share: number, n: number): Interval {
   const middle = (share + z ** 2 / (2 * n)) / (1 + z ** 2 / n);
   const half = (z / (1 + z ** 2 / n)) * Math.sqrt((share * (1 - share)) / n + z ** 2 / (4 * n ** 2));
-  // At 0 and 1 the exact bound is the share itself; rounding would leave 1e-17 beside it.
+  // At 0 and 1 the exact bound is the share itself; rounding would miss it by 1e-17.
   return { low: share === 0 ? 0 : middle - half, high: share === 1 ? 1 : middle + half };
 }
 

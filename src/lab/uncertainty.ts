@@ -115,7 +115,7 @@ export function aurocOf(
  * 95 % percentile bootstrap intervals (Efron & Tibshirani, 1993) of accuracy and AUROC: examples are resampled with
  * replacement; draws without both classes, which have no AUROC, are redrawn. Examples of one cluster are drawn
  * together (the cluster bootstrap; Davison & Hinkley, 1997).
- * @param each example's cluster; by default every example is its own
+ * @param options.of each example's cluster; by default every example is its own
  */
 export function bootstrapIntervals(
   examples: readonly Scored[],

@@ -33,7 +33,7 @@ test("defaults and limits in the clients' signatures and docstrings are those of
     [`${tapline}_serving.py`]: [
       `port: int = ${ports.inference}`,
       `max_input_tokens: int = ${defaults.capture_input_tokens}`,
-      `${limits.capture_layers} distinct`,
+      `to ${limits.capture_layers} distinct`,
     ],
     [`${research}_client.py`]: [
       `_PACKAGE_BYTES = ${grouped}`,

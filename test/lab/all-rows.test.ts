@@ -133,7 +133,8 @@ test("a probe of every row: rows with their text's label, figures of texts and o
     const settings = { resamples: 2000, seed: 0 };
     const ofTexts = bootstrapIntervals(heldTexts as never, settings);
     isWilson(report.accuracy_interval!, report.accuracy, heldTexts.length);
-    if (report.auc < 1) assert.equal(report.auc_interval, ofTexts.auc);
+    assert.ok(report.auc > 0 && report.auc < 1, `${report.auc}`);
+    assert.equal(report.auc_interval, ofTexts.auc);
     const clustered = bootstrapIntervals(heldRows as never, {
       ...settings,
       of: heldRows.map((row) => row.of),

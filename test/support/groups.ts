@@ -3,7 +3,7 @@ import { dirname, relative, resolve } from "node:path";
 import { build } from "esbuild";
 
 /** What a test file loads before its first test decides which others may share its process. */
-export type Weight = "light" | "shared" | "alone";
+type Weight = "light" | "shared" | "alone";
 
 /** Files in one process, at most. */
 const largest: Record<Weight, number> = { light: 24, shared: 4, alone: 1 };
@@ -65,7 +65,7 @@ export async function importsOf(files: readonly string[], root: string): Promise
   );
 }
 
-export function weightOf(file: string, { reached, hooks }: Imports): Weight {
+function weightOf(file: string, { reached, hooks }: Imports): Weight {
   const names = [...reached];
   if (
     hooks ||
@@ -77,19 +77,16 @@ export function weightOf(file: string, { reached, hooks }: Imports): Weight {
   return names.some((name) => heavy.test(name)) ? "shared" : "light";
 }
 
-/** The files that use no model, server, program, database or browser. */
-export async function lightTests(files: readonly string[], root: string): Promise<string[]> {
+/** Weights of the test files below `root`. Light ones use no model, server, program, database or browser. */
+export async function weigh(files: readonly string[], root: string): Promise<Map<string, Weight>> {
   const imports = await importsOf(files, resolve(root, ".."));
-  return files.filter((file) => weightOf(file, imports.get(file) as Imports) === "light");
+  return new Map(files.map((file) => [file, weightOf(file, imports.get(file) as Imports)]));
 }
 
 /** Files by the processes that run them: neighbours in one folder, light ones of all folders. */
-export async function groupTests(files: readonly string[], root: string): Promise<string[][]> {
-  const repository = resolve(root, "..");
-  const imports = await importsOf(files, repository);
+export function groupTests(files: ReadonlyMap<string, Weight>): string[][] {
   const groups = new Map<string, string[][]>();
-  for (const file of files) {
-    const weight = weightOf(file, imports.get(file) as Imports);
+  for (const [file, weight] of files) {
     const key = weight === "light" ? weight : `${weight} ${dirname(file)}`;
     const ofKey = groups.get(key) ?? [];
     groups.set(key, ofKey);

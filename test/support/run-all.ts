@@ -1,6 +1,5 @@
 import os from "node:os";
 import { relative } from "node:path";
-import { groupTests } from "./groups.js";
 import { type FileResult, runGroup } from "./run-file.js";
 
 interface RunOptions {
@@ -8,18 +7,15 @@ interface RunOptions {
   jobs: number;
   timeoutMs: number;
   verbose: boolean;
-  /** A separate process for each file. */
-  alone: boolean;
   write: (text: string) => void;
 }
 
-/** Runs all files, a few processes at a time, prints a line for each as it ends and repeats what failed at the end. */
-export async function runAll(files: string[], options: RunOptions) {
-  const { root, jobs, timeoutMs, verbose, alone, write } = options;
+/** Runs groups of files, each in one process, a few at a time, prints a line for each as it ends and repeats what failed at the end. */
+export async function runAll(groups: readonly string[][], options: RunOptions) {
+  const { root, jobs, timeoutMs, verbose, write } = options;
   const results: FileResult[] = [];
   const started = Date.now();
   const loadBefore = load();
-  const groups = alone ? files.map((file) => [file]) : await groupTests(files, root);
   const waiting = [...groups];
   const worker = async () => {
     for (let group = waiting.shift(); group !== undefined; group = waiting.shift()) {

@@ -131,15 +131,10 @@ export const InspectLayer = Type.Object({
 });
 export type InspectLayer = Static<typeof InspectLayer>;
 
-export const MeasuredLayer = Type.Object(
-  Object.fromEntries(
-    (["layer", "norms", "predictions", "target"] as const).map((name) => [
-      name,
-      InspectLayer.properties[name],
-    ]),
-  ) as Pick<typeof InspectLayer.properties, "layer" | "norms" | "predictions" | "target">,
-  { title: "MeasuredLayer", description: "What every block's output is measured for." },
-);
+export const MeasuredLayer = Type.Pick(InspectLayer, ["layer", "norms", "predictions", "target"], {
+  title: "MeasuredLayer",
+  description: "What every block's output is measured for.",
+});
 export type MeasuredLayer = Static<typeof MeasuredLayer>;
 
 export const InspectPoint = Type.Object(

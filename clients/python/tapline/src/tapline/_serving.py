@@ -39,8 +39,8 @@ class ServingModel:
     ) -> CaptureResult:
         """Measures the resident model on raw text: norms of the chosen block outputs, next-token candidates.
 
-        It looks up the model's exact name first, so that no other model is measured by mistake. `layers` are up to
-        4 distinct zero-based blocks; default: the first. Aborting the wait does not abort the capture.
+        It looks up the model's exact name first, so that no other model is measured by mistake. `layers` are
+        up to 4 distinct zero-based blocks; default: the first. Aborting the wait does not abort the capture.
         """
         model = self.capabilities().get("model")
         if model is None:
