@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -32,6 +33,13 @@ bool all_finite(const float* values, size_t count) {
   float sum = 0;
   for (size_t i = 0; i < count; ++i) sum += values[i] * 0.0F;
   return sum == 0;
+}
+
+void shorten(std::vector<float>& values, std::vector<uint16_t>& halves) {
+  static_assert(sizeof(ggml_fp16_t) == sizeof(uint16_t));
+  halves.resize(values.size());
+  ggml_fp32_to_fp16_row(values.data(), halves.data(), static_cast<int64_t>(values.size()));
+  std::vector<float>().swap(values);
 }
 
 constexpr size_t kNowhere = static_cast<size_t>(-1);
@@ -80,7 +88,13 @@ class Forward::Run {
     if (next_ == total()) passes_.clear_memory();
   }
 
-  ForwardResult take() { return std::move(result_); }
+  ForwardResult take() {
+    if (request_.half) {
+      shorten(result_.logits, result_.half_logits);
+      for (ForwardCapture& capture : result_.captures) shorten(capture.values, capture.halves);
+    }
+    return std::move(result_);
+  }
 
  private:
   struct NotFinite {
@@ -149,19 +163,26 @@ class Forward::Run {
       if (request_.logits == ForwardLogits::kLast) return std::vector<size_t>{tokens(i).size() - 1};
       return resolve(request_.logit_positions, tokens(i).size(), i);
     });
-    result_.logits.resize(with_logits * static_cast<size_t>(passes_.info().n_vocab));
+    std::vector<size_t> sizes{with_logits * static_cast<size_t>(passes_.info().n_vocab)};
     for (const Place& place : request_.captures) {
       const Site& site = passes_.stream().points.site(place);
-      ForwardCapture capture{place, static_cast<size_t>(site.width), {}};
-      size_t values = captured * capture.width;
-      if (place.point == Point::kAttention) {
-        capture.width = static_cast<size_t>(site.heads);
-        values = 0;
-        for (size_t i = 0; i < total(); ++i) values += capture.width * tokens(i).size() * tokens(i).size();
-      }
-      capture.values.resize(values);
+      ForwardCapture capture;
+      capture.place = place;
+      if (place.is_vector()) capture.width = static_cast<size_t>(site.width);
+      if (place.point == Point::kHeadOut || !place.is_vector())
+        capture.heads = static_cast<size_t>(site.heads);
+      sizes.push_back(captured * capture.width);
+      for (size_t i = 0; i < total() && !place.is_vector(); ++i)
+        sizes.back() += capture.heads * tokens(i).size() * tokens(i).size();
       result_.captures.push_back(std::move(capture));
     }
+    const size_t width = request_.half ? sizeof(uint16_t) : sizeof(float);
+    const size_t bytes = std::accumulate(sizes.begin(), sizes.end(), size_t{0}) * width;
+    if (bytes > request_.max_bytes)
+      throw_error(ErrorCode::kTokenLimit, "The result would have ", bytes, " bytes; at most ",
+                  request_.max_bytes, " are possible in one call.");
+    result_.logits.resize(sizes[0]);
+    for (size_t i = 0; i < result_.captures.size(); ++i) result_.captures[i].values.resize(sizes[i + 1]);
     for (const ForwardSequence& sequence : request_.sequences)
       result_.effects.emplace_back(sequence.edits.size());
   }

@@ -24,18 +24,23 @@ struct ForwardRequest {
   std::vector<int32_t> positions;
   ForwardLogits logits = ForwardLogits::kNone;
   std::vector<int32_t> logit_positions;  // of kPositions
+  bool half = false;                     // results as 16-bit floats
+  size_t max_bytes = SIZE_MAX;           // of all results
 };
 
 /// Rows of one place, sequence by sequence.
 struct ForwardCapture {
   Place place;
-  size_t width = 0;           // numbers of a row; for attention the number of heads
-  std::vector<float> values;  // [rows, width]; for attention [heads, tokens, tokens] per sequence
+  size_t width = 0;              // numbers of a row; none for attention
+  size_t heads = 0;              // of attention and head_out
+  std::vector<float> values;     // [rows, width]; for attention [heads, tokens, tokens] per sequence
+  std::vector<uint16_t> halves;  // instead, as 16-bit floats
 };
 
 struct ForwardResult {
   std::vector<ForwardCapture> captures;          // in the order of the request
   std::vector<float> logits;                     // [rows, n_vocab], sequence by sequence
+  std::vector<uint16_t> half_logits;             // instead
   std::vector<std::vector<EditEffect>> effects;  // per sequence, one per edit
 };
 

@@ -2,6 +2,13 @@ import type { ExcludedRows, NativeCancelToken } from "./binding.js";
 import { cancellable } from "./cancel.js";
 import { checkInteger, checkLayers, flag, tokenIds } from "./check.js";
 import { NativeError } from "./error.js";
+import {
+  type ForwardRequest,
+  type ForwardSequence,
+  type NativeForward,
+  nativeForward,
+  type TextSequence,
+} from "./experiments/forward.js";
 import { type KeptRows, type LivePlan, nativeLivePlan } from "./live.js";
 import { binding } from "./load.js";
 import type { Point } from "./points.js";
@@ -112,6 +119,8 @@ export interface EngineInfo {
   /** Whether resident captures are possible; if not, `noCaptureReason` says why. */
   readonly captures: boolean;
   readonly noCaptureReason: string;
+  /** Whether additions to the residual stream are normalised, as in Gemma. */
+  readonly normed: boolean;
   /** Points of the model's blocks; empty without captures. */
   readonly points: readonly Point[];
 }
@@ -261,6 +270,22 @@ interface NativeEvent {
   states?: KeptRows[];
 }
 
+export interface ServedForwardRequest extends Omit<ForwardRequest, "sequences"> {
+  /** Texts, or token ids. */
+  sequences: readonly (TextSequence | ForwardSequence)[];
+  /** Whether texts get the model's special tokens, such as BOS. Default true. */
+  addSpecial?: boolean;
+  /** Also ends a running pass. */
+  signal?: AbortSignal;
+}
+
+/** Results, with the time waited for the running iteration and the passes themselves. */
+export interface ServedForward extends NativeForward {
+  tokens: Int32Array[];
+  waitedMs: number;
+  forwardMs: number;
+}
+
 interface NativeEngine {
   /** JSON of {@link EngineInfo}. */
   readonly info: string;
@@ -268,6 +293,7 @@ interface NativeEngine {
   read(request: number): Promise<NativeEvent>;
   cancel(request: number): void;
   capture(request: object & { cancel: NativeCancelToken }): Promise<CaptureResult>;
+  forward(request: object & { cancel: NativeCancelToken }): Promise<ServedForward>;
   score(
     request: object & { cancel: NativeCancelToken },
   ): Promise<Omit<PromptScores, "pieces"> & { ids: Int32Array; pieces: Uint8Array[] }>;
@@ -374,6 +400,19 @@ export class Engine {
     checkInteger("maxTokens", request.maxTokens ?? null, 1);
     checkInteger("nextTop", request.nextTop ?? null, 0);
     return this.#awaited(cancellable(signal, (cancel) => this.#native.capture({ ...rest, cancel })));
+  }
+
+  /**
+   * Forward passes over texts on the resident weights, in a separate context, one batch at a time between two iterations of
+   * the scheduler. Possible if captures are. One call runs at a time.
+   * @throws NativeError INVALID_ARGUMENT, TOKEN_LIMIT (also for too many bytes), LAYER_OUT_OF_RANGE,
+   *   UNSUPPORTED_ARCHITECTURE, COMPUTE, OUT_OF_MEMORY, CANCELLED, CLOSED
+   */
+  async forward(request: ServedForwardRequest): Promise<ServedForward> {
+    this.#assertOpen();
+    const { signal, addSpecial = true, ...rest } = request;
+    const asked = { ...nativeForward(rest, this.info.nEmbd), addSpecial };
+    return this.#awaited(cancellable(signal, (cancel) => this.#native.forward({ ...asked, cancel })));
   }
 
   /**

@@ -148,6 +148,7 @@ test("health, statistics and Prometheus' metrics, and what can be captured", asy
   const capabilities = {
     ...{ serving_activations: true, model: "m", max_layers: 4, max_input_tokens: 256, n_layer: 4, n_embd: 2 },
     ...{ architecture: "llama", backend: "test", points: [], pending: false },
+    forward: { sequences: 64, sequence_tokens: 100, bytes: 2_000_000_000 },
   };
   assert.equal(told(await send("GET", "/lab/capabilities")), [200, capabilities]);
   assert.is((await send("POST", "/lab/activations", { model: "other", prompt: "p" })).status, 409);

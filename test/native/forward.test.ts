@@ -30,9 +30,12 @@ async function alone(tokens: Int32Array, layer: number, point: Point): Promise<F
   const { layers } = await context.advance({ tokens, layers: [layer], points: [point], logits: true });
   return layers[0]!.states!.data;
 }
+const valuesOf = ({ captures }: ForwardResult, capture = 0) => captures[capture]!.values as Float32Array;
+const logitsIn = ({ logits }: ForwardResult) => logits!.data as Float32Array;
 /** The rows of one text in the result. */
-function rowsOf({ captures }: ForwardResult, capture: number, text: number): Float32Array {
-  const { width, values } = captures[capture]!;
+function rowsOf(found: ForwardResult, capture: number, text: number): Float32Array {
+  const { width } = found.captures[capture]!;
+  const values = valuesOf(found, capture);
   const before = texts.slice(0, text).reduce((sum, { length }) => sum + length, 0);
   return values.subarray(before * width, (before + texts[text]!.length) * width);
 }
@@ -67,8 +70,8 @@ test("one text's rows and last logits are those of advance, to the bit", async (
       captures: [{ layer, point }],
       logits: "last",
     });
-    assert.equal(found.captures[0]!.values, await alone(tokens, layer, point), `${point} of block ${layer}`);
-    assert.equal(found.logits!.data, await logitsOf(context, { tokens, layers: [] }));
+    assert.equal(valuesOf(found, 0), await alone(tokens, layer, point), `${point} of block ${layer}`);
+    assert.equal(logitsIn(found), await logitsOf(context, { tokens, layers: [] }));
     assert.equal(found.logits!.shape, [1, vocabulary]);
   }
 });
@@ -78,7 +81,7 @@ test("rows without logits are those of features, to the bit", async () => {
   const captures = [2, 7].map((layer) => ({ layer, point: "block_out" as const }));
   const found = await context.forward({ sequences: sequences(), captures });
   assert.is(found.logits, undefined);
-  for (const [i, layer] of [2, 7].entries()) assert.equal(found.captures[i]!.values, rows.get(layer)!.data);
+  for (const [i, layer] of [2, 7].entries()) assert.equal(valuesOf(found, i), rows.get(layer)!.data);
 });
 
 test("logits of all positions are those after each beginning of the text", async () => {
@@ -87,7 +90,7 @@ test("logits of all positions are those after each beginning of the text", async
   for (const tokens of texts) {
     for (let end = 1; end <= tokens.length; ++end, ++row) {
       const beginning = await logitsOf(context, { tokens: tokens.slice(0, end), layers: [] });
-      const logits = found.logits!.data.slice(row * vocabulary, (row + 1) * vocabulary);
+      const logits = logitsIn(found).slice(row * vocabulary, (row + 1) * vocabulary);
       assert.ok(apart(logits, beginning) < 1e-5, `row ${row}`);
     }
   }
@@ -109,13 +112,12 @@ test("positions choose rows and logits, from the end if they are negative", asyn
       values.slice(index * width, (index + 1) * width);
     const last = start + length - 1;
     for (const [j, index] of [last, start].entries()) {
-      const expected = row(all.captures[0]!.values, index, hidden);
-      assert.ok(apart(row(some.captures[0]!.values, 2 * text + j, hidden), expected) < 1e-6);
+      const expected = row(valuesOf(all, 0), index, hidden);
+      assert.ok(apart(row(valuesOf(some, 0), 2 * text + j, hidden), expected) < 1e-6);
     }
     for (const [j, index] of [start + 1, last].entries()) {
       assert.ok(
-        apart(row(some.logits!.data, 2 * text + j, vocabulary), row(all.logits!.data, index, vocabulary)) <
-          1e-5,
+        apart(row(logitsIn(some), 2 * text + j, vocabulary), row(logitsIn(all), index, vocabulary)) < 1e-5,
       );
     }
     start += length;
@@ -132,13 +134,13 @@ test("a text longer than a batch has the rows and logits of a larger batch", asy
   };
   const chunked = await context.forward(request);
   const whole = await large.forward(request);
-  for (const [i, { values }] of whole.captures.entries()) {
-    assert.ok(apart(chunked.captures[i]!.values, values) < 1e-5, `block ${i}`);
+  for (const i of layersOf(model)) {
+    assert.ok(apart(valuesOf(chunked, i), valuesOf(whole, i)) < 1e-5, `block ${i}`);
   }
-  assert.ok(apart(chunked.logits!.data, whole.logits!.data) < 1e-4);
+  assert.ok(apart(logitsIn(chunked), logitsIn(whole)) < 1e-4);
   const last = await context.forward({ ...request, logits: "last" });
-  for (const [i, { values }] of whole.captures.entries()) {
-    assert.ok(apart(last.captures[i]!.values, values) < 1e-5, `block ${i}, second pass`);
+  for (const i of layersOf(model)) {
+    assert.ok(apart(valuesOf(last, i), valuesOf(whole, i)) < 1e-5, `block ${i}, second pass`);
   }
   await large.close();
 });
@@ -167,7 +169,7 @@ test("edits change their own text only, and are those of advance", async () => {
     edits,
     logits: true,
   });
-  assert.ok(apart(found.logits!.data.slice(2 * vocabulary), logits!) < 1e-5);
+  assert.ok(apart(logitsIn(found).slice(2 * vocabulary), logits!) < 1e-5);
   assert.equal(found.effects.slice(0, 2), [[], []]);
   assert.equal(
     found.effects[2]!.map(({ rows }) => rows),
@@ -187,9 +189,9 @@ test("a row that is edited and captured is what the next block reads", async () 
   const plain = await context.forward({ sequences: [{ tokens }], captures });
   const edits = [{ layer: 4, strength: 3, vector, positions: "all" as const }];
   const edited = await context.forward({ sequences: [{ tokens, edits }], captures });
-  const expected = plain.captures[0]!.values.map((value, i) => value + 3 * vector[i % hidden]!);
-  assert.ok(apart(edited.captures[0]!.values, expected) < 1e-6);
-  assert.equal(edited.captures[1]!.values, edited.captures[0]!.values);
+  const expected = valuesOf(plain, 0).map((value, i) => value + 3 * vector[i % hidden]!);
+  assert.ok(apart(valuesOf(edited, 0), expected) < 1e-6);
+  assert.equal(valuesOf(edited, 1), valuesOf(edited, 0));
 });
 
 test("attention of several texts is that of each by itself", async () => {
@@ -202,10 +204,10 @@ test("attention of several texts is that of each by itself", async () => {
       await whole.reset();
       const { attention } = await whole.advance({ tokens, layers: [], attention: { layers: [layer] } });
       const { data } = attention![0]!.weights;
-      assert.equal(found.captures[i]!.values.slice(start, start + data.length), data);
+      assert.equal(valuesOf(found, i).slice(start, start + data.length), data);
       start += data.length;
     }
-    assert.is(found.captures[i]!.values.length, start);
+    assert.is(valuesOf(found, i).length, start);
   }
   await whole.close();
 });
@@ -239,13 +241,50 @@ test("a request that cannot be computed is refused with a sentence", async () =>
   await refused({ sequences: [{ tokens: texts[0]!, edits }] }, /3 values/);
 });
 
+test("16-bit results are the rounded 32-bit ones", async () => {
+  const request = {
+    sequences: sequences(),
+    captures: [{ layer: 2, point: "mid" as const }],
+    logits: "last" as const,
+  };
+  const found = await context.forward(request);
+  const half = await context.forward({ ...request, half: true });
+  for (const [values, halves] of [
+    [valuesOf(found), half.captures[0]!.values],
+    [logitsIn(found), half.logits!.data],
+  ] as const) {
+    assert.instance(halves, Uint16Array);
+    for (const [i, value] of values.entries()) {
+      assert.ok(Math.abs(float16(halves[i]!) - value) <= Math.abs(value) / 2048 + 2 ** -25, `${value}`);
+    }
+  }
+});
+
+/** The number that 16 bits stand for, for numbers that are neither infinite nor NaN. */
+function float16(bits: number): number {
+  const exponent = (bits >> 10) & 31;
+  const fraction = (bits & 1023) / 1024;
+  const size = exponent === 0 ? fraction * 2 ** -14 : (1 + fraction) * 2 ** (exponent - 15);
+  return bits >> 15 ? -size : size;
+}
+
+test("a result larger than the limit is refused before it is computed", async () => {
+  const tokens = texts[0]!;
+  const request = { sequences: [{ tokens }], captures: [{ layer: 2, point: "mid" as const }] };
+  const bytes = tokens.length * hidden * 4;
+  await context.forward({ ...request, maxBytes: bytes });
+  const sentence = `The result would have ${bytes} bytes; at most ${bytes - 1} are possible in one call.`;
+  await rejects(context.forward({ ...request, maxBytes: bytes - 1 }), "TOKEN_LIMIT", new RegExp(sentence));
+  await context.forward({ ...request, maxBytes: bytes / 2, half: true });
+});
+
 test("a cancelled forward call leaves a context that works", async () => {
   const signal = AbortSignal.timeout(0);
   const many = Array.from({ length: 64 }, () => ({ tokens: someTokens(200, vocabulary) }));
   await rejects(context.forward({ sequences: many, logits: "last", signal }), "CANCELLED");
   const [tokens] = texts as [Int32Array];
   const found = await context.forward({ sequences: [{ tokens }], logits: "last" });
-  assert.equal(found.logits!.data, await logitsOf(context, { tokens, layers: [] }));
+  assert.equal(logitsIn(found), await logitsOf(context, { tokens, layers: [] }));
 });
 
 test.run();

@@ -8,6 +8,6 @@ namespace tapline {
 // For a context and for a served model.
 
 ForwardRequest forward_request(const Napi::Object& options);
-Napi::Value to_js(Napi::Env env, ForwardResult& found);
+Napi::Object to_js(Napi::Env env, ForwardResult& found);
 
 }  // namespace tapline

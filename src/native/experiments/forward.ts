@@ -1,5 +1,5 @@
 import ndarray, { type NdArray } from "ndarray";
-import { invalid, tokenIds } from "../check.js";
+import { checkInteger, invalid, tokenIds } from "../check.js";
 import { type Edit, type EditEffect, nativeEdits } from "../edit.js";
 import { checkPoint, type Point } from "../points.js";
 import type { Passes } from "./experiment.js";
@@ -11,6 +11,11 @@ export interface ForwardSequence {
   edits?: readonly Edit[];
 }
 
+/** A text that the served model tokenizes. */
+export interface TextSequence extends Pick<ForwardSequence, "edits"> {
+  text: string;
+}
+
 export interface ForwardRequest {
   sequences: readonly ForwardSequence[];
   /** Distinct. All points but the router; `attention` needs a context with `keepAttention`. */
@@ -19,34 +24,46 @@ export interface ForwardRequest {
   positions?: Int32Array;
   /** After which tokens logits are returned: none (default), the last of each sequence, all, or some. */
   logits?: "none" | "last" | "all" | Int32Array;
+  /** Results as 16-bit floats, in Uint16Arrays. */
+  half?: boolean;
+  /** Of all results. Default: no limit. */
+  maxBytes?: number;
 }
 
 export interface ForwardResult {
   /** In the order of the request. */
   captures: Array<{
-    /** Numbers of a row; for `attention` the number of heads. */
+    /** Numbers of a row; 0 for `attention`. */
     width: number;
+    /** Of `attention` and `head_out`; 0 for others. */
+    heads: number;
     /**
      * float32 [rows, width], sequence by sequence; for `attention` [heads, tokens, tokens] of each sequence, one after
      * another. A row that is also edited is returned as the network goes on with it.
      */
-    values: Float32Array;
+    values: Float32Array | Uint16Array;
   }>;
   /** float32 [rows, vocabulary], sequence by sequence. */
-  logits?: NdArray<Float32Array>;
+  logits?: NdArray<Float32Array | Uint16Array>;
   /** By sequence, the effect of each edit. */
   effects: EditEffect[][];
 }
 
 /** The request as the addon reads it. @throws NativeError INVALID_ARGUMENT */
-export function nativeForward(request: Omit<ForwardRequest, "signal">, hidden: number): object {
-  const { logits = "none", captures = [], positions, sequences } = request;
+export function nativeForward(
+  request: Omit<ForwardRequest, "sequences"> & { sequences: readonly (ForwardSequence | TextSequence)[] },
+  hidden: number,
+): object {
+  const { logits = "none", captures = [], positions, sequences, half, maxBytes } = request;
   for (const { point } of captures) checkPoint(point);
   if (!Array.isArray(sequences)) throw invalid("Sequences must be an array.");
+  checkInteger("maxBytes", maxBytes, 0);
   return {
     captures,
-    sequences: sequences.map(({ tokens, edits }: ForwardSequence) => ({
-      tokens: tokenIds(tokens),
+    ...(half !== undefined && { half }),
+    ...(maxBytes !== undefined && { maxBytes }),
+    sequences: sequences.map(({ edits, ...text }) => ({
+      ...("text" in text ? text : { tokens: tokenIds(text.tokens) }),
       edits: nativeEdits(edits, hidden),
     })),
     ...(positions && { positions: indices(positions) }),
@@ -61,7 +78,7 @@ function indices(list: unknown): Int32Array {
 
 /** The addon's result. */
 export interface NativeForward extends Omit<ForwardResult, "logits"> {
-  logits?: Float32Array;
+  logits?: Float32Array | Uint16Array;
 }
 
 /**
