@@ -1,7 +1,7 @@
 import type { Context } from "koa";
 import type { ForwardEdit, ForwardFile, ForwardRequest, GivenVector } from "../contracts/forward.js";
 import { forwardLimits } from "../contracts/forward-limits.js";
-import { readPointName } from "../contracts/hook-names.js";
+import { type NamedPoint, readPointName } from "../contracts/hook-names.js";
 import type { LiveVector } from "../contracts/live.js";
 import { reversedRange } from "../contracts/reversed-range.js";
 import { clientGone, HttpError } from "../http/index.js";
@@ -103,7 +103,7 @@ export class Forwards {
     const plans: Edit[][] = sequences.map(() => []);
     for (const [index, written] of edits.entries()) {
       const path = `edits[${index}]`;
-      const made = await this.#edit(path, written);
+      const made = await this.#edit(path, placed(path, written, this.#engine.info));
       for (const sequence of written.sequences ?? plans.keys()) {
         const plan = plans[sequence];
         if (plan === undefined) {
@@ -146,6 +146,25 @@ export class Forwards {
   }
 }
 
+/** An edit with layers and a point where it has a name for both. @throws HttpError 400 */
+function placed(path: string, { at, ...written }: ForwardEdit, info: Engine["info"]): ForwardEdit {
+  if (at === undefined) return written;
+  const other = (["layer", "layers", "point"] as const).find((field) => written[field] !== undefined);
+  if (other !== undefined) throw refusal(`${path}.at`, `${path}: at and ${other} are mutually exclusive.`);
+  const { layer, point } = pointNamed(`${path}.at`, at, info);
+  return { ...written, point, layers: layer === "*" ? [...Array(info.nLayer).keys()] : [layer] };
+}
+
+/** @throws HttpError 400 unless the model may have the point */
+function pointNamed(field: string, name: string, info: Engine["info"]): NamedPoint {
+  // The engine's context has flash attention, so it does not know the weights.
+  const points = [...info.points.filter((point) => point !== "router"), "attention"];
+  const named = readPointName(name, info.normed);
+  if (named !== null && points.includes(named.point)) return named;
+  const known = points.map((point) => `${point}.*`).join(", ");
+  throw fieldRefusal(field, `${JSON.stringify(name)} is not a point of this model; it has ${known}.`);
+}
+
 /** Expands names with `*`. @throws HttpError 400 */
 function capturesOf(
   { capture = [], logits = "none", stop_at_layer: stop }: ForwardRequest,
@@ -156,16 +175,7 @@ function capturesOf(
   }
   const found = new Map<string, NamedCapture>();
   for (const [index, name] of capture.entries()) {
-    const named = readPointName(name, info.normed);
-    // The engine's context has flash attention, so it does not know the weights.
-    const points = [...info.points.filter((point) => point !== "router"), "attention"];
-    if (named === null || !points.includes(named.point)) {
-      const known = points.map((point) => `${point}.*`).join(", ");
-      throw fieldRefusal(
-        `capture[${index}]`,
-        `${JSON.stringify(name)} is not a point of this model; it has ${known}.`,
-      );
-    }
+    const named = pointNamed(`capture[${index}]`, name, info);
     const layers =
       named.layer === "*" ? [...Array(Math.min(stop ?? info.nLayer, info.nLayer)).keys()] : [named.layer];
     for (const layer of layers) {

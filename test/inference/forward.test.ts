@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { ServingModel } from "../../src/client/index.js";
 import { forwardLimits } from "../../src/contracts/forward-limits.js";
 import { decodeSafetensors } from "../../src/formats/safetensors.js";
 import { type Context, Model } from "../../src/native/index.js";
@@ -114,6 +115,9 @@ test("edits act on their sequences, with vectors by value", async () => {
       Math.abs(value - (rows(plain, 1)[i]! + 4 * values[i % 128]!)) < 1e-4 * Math.max(1, Math.abs(value)),
     );
   }
+  const { layer: _, ...rest } = steer;
+  const named = await ask([{ ...rest, at: "blocks.3.hook_resid_post", vector: { values } }]);
+  assert.equal(named.tensors, given.tensors);
   const effects = JSON.parse(given.metadata.effects!);
   assert.equal(effects[0], []);
   assert.is(effects[1][0].rows, (await tokensOf(texts[1]!)).length);
@@ -223,6 +227,16 @@ test("a request that cannot be run is refused by field", async () => {
   );
   await refused({ ...good, sequences: [[99_999]] }, 400, /vocabulary/);
   const edit = { kind: "steer", layer: 2, vector: { values: [1, 2] } };
+  await refused(
+    { ...good, edits: [{ ...edit, at: "mid.1" }] },
+    400,
+    /^edits\[0\]: at and layer are mutually exclusive\.$/,
+  );
+  await refused(
+    { ...good, edits: [{ kind: "ablate", at: "mid.x" }] },
+    400,
+    /^edits\[0\]\.at: "mid\.x" is not a point/,
+  );
   await refused({ ...good, edits: [edit] }, 400, /2 values/);
   await refused({ ...good, edits: [{ ...edit, vector: "nobody" }] }, 400, /nobody/);
   await refused(
@@ -245,6 +259,25 @@ test("a request that cannot be run is refused by field", async () => {
     400,
     /only possible at head_out, got block_out\.$/,
   );
+});
+
+test("the TypeScript client returns tensors by name, and refusals as errors", async () => {
+  const client = new ServingModel(server.url);
+  const run = await client.forward({
+    sequences: ["The capital of France is", [1, 2]],
+    capture: ["block_out.7"],
+    edits: [{ kind: "ablate", at: "ffn_out.2", sequences: [1] }],
+    logits: "last",
+  });
+  const [first] = run.tensors.get("lengths")!.data;
+  assert.equal(run.tensors.get("block_out.7")!.shape, [first! + 2, 128]);
+  assert.equal(run.tensors.get("logits")!.shape.slice(0, 2), [2, 1]);
+  assert.equal(
+    run.effects.map((edits) => edits.map(({ rows }) => rows)),
+    [[], [2]],
+  );
+  const refused = await client.forward({ sequences: ["a"], capture: ["mid.99"] }).catch((error) => error);
+  assert.match(refused.message, /Layer 99 does not exist/);
 });
 
 test.run();
