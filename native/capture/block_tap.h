@@ -21,7 +21,7 @@ struct TapPoint {
   /// Applied in order, before the graph uses the rows.
   const std::vector<RowEdit>* edits = nullptr;
   Point point = Point::kBlockOut;
-  bool read_edited = false;  // reads after the edits, what the graph goes on with
+  bool read_edited = false;  // reads after the edits, as the graph continues
 
   Place place() const { return {layer, point}; }
 };

@@ -62,7 +62,7 @@ ServedForwardResult ResidentForward::run(GenerationLoop& loop, ServedForwardRequ
   return result;
 }
 
-/// A context for sequences of so many tokens.
+/// A context for sequences of this length.
 Passes& ResidentForward::context(size_t tokens, bool attention) {
   std::unique_ptr<Passes>& kept = attention ? attention_context_ : context_;
   if (kept && tokens <= kept->n_ctx()) return *kept;

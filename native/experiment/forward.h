@@ -45,7 +45,7 @@ struct ForwardResult {
 };
 
 /// Forward passes over whole texts: rows of any points, logits of any positions, edits per text. A row that
-/// is both edited and captured is returned as the network goes on with it.
+/// is both edited and captured is returned with its edit.
 ///
 /// Texts are packed into batches; one longer than a batch is computed in chunks. The rows of a text are those
 /// of features(), and with the logits of the last token those of advance(), to the bit where the batch is the

@@ -31,7 +31,7 @@ export const ForwardEdit = Type.Object(
       minLength: 1,
       maxLength: 80,
       description:
-        "A point with its block in place of layer and point, such as block_out.5 or blocks.5.hook_out; * stands for all blocks.",
+        "A point with its block, instead of layer and point, such as block_out.5 or blocks.5.hook_out; * stands for all blocks.",
     }),
     point: optional(Type.Enum([...modelPoints], { description: "Default block_out." })),
     heads: optional.Array(Type.Integer({ minimum: 0, maximum: 65_535 }), {

@@ -23,7 +23,7 @@ export class SharedFiles {
     this.#parent = parent;
   }
 
-  /** @throws HttpError 503 if there is no room */
+  /** @throws HttpError 503 if the result does not fit */
   async write(
     head: Buffer,
     parts: readonly Buffer[],

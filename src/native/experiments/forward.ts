@@ -39,7 +39,7 @@ export interface ForwardResult {
     heads: number;
     /**
      * float32 [rows, width], sequence by sequence; for `attention` [heads, tokens, tokens] of each sequence, one after
-     * another. A row that is also edited is returned as the network goes on with it.
+     * another. A row that is also edited is returned with its edit.
      */
     values: Float32Array | Uint16Array;
   }>;
