@@ -650,8 +650,8 @@ export const planted: readonly Planted[] = [
   {
     what: "a backend that recovered keeps its long back-off",
     file: "src/router/health.ts",
-    from: "> this.#timing.settled) backend.failures = 0;",
-    to: "> this.#timing.settled) backend.failures += 0;",
+    from: "> this.timing.settled) backend.failures = 0;",
+    to: "> this.timing.settled) backend.failures += 0;",
     tests: ["router/"],
   },
   {
