@@ -311,13 +311,11 @@ interface EngineBinding {
  */
 export class Engine {
   readonly info: EngineInfo;
-  readonly #native: NativeEngine;
   /** Running captures and scores. */
   readonly #passes = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
 
-  private constructor(native: NativeEngine) {
-    this.#native = native;
+  private constructor(private readonly native: NativeEngine) {
     this.info = JSON.parse(native.info) as EngineInfo;
   }
 
@@ -352,7 +350,7 @@ export class Engine {
     }
     const plan = live === undefined ? undefined : nativeLivePlan(live, this.info);
     if (signal?.aborted) throw new NativeError("CANCELLED", "The request was cancelled.");
-    const native = this.#native;
+    const native = this.native;
     const read = async (request: number) => {
       const event = await native.read(request);
       for (const rows of event.states ?? []) live?.watch?.states?.keep(rows);
@@ -399,7 +397,7 @@ export class Engine {
     checkLayers(request.layers);
     checkInteger("maxTokens", request.maxTokens ?? null, 1);
     checkInteger("nextTop", request.nextTop ?? null, 0);
-    return this.#awaited(cancellable(signal, (cancel) => this.#native.capture({ ...rest, cancel })));
+    return this.#awaited(cancellable(signal, (cancel) => this.native.capture({ ...rest, cancel })));
   }
 
   /**
@@ -424,7 +422,7 @@ export class Engine {
     this.#assertOpen();
     tokenIds(request.tokens);
     checkInteger("top", request.top ?? null, 0);
-    const running = cancellable(signal, (cancel) => this.#native.score({ ...request, cancel }));
+    const running = cancellable(signal, (cancel) => this.native.score({ ...request, cancel }));
     const { ids, pieces, ...scores } = await this.#awaited(running);
     return { ...scores, pieces: new Map(pieces.map((piece, index) => [ids[index] as number, piece])) };
   }
@@ -468,13 +466,13 @@ export class Engine {
 
   /** The twin's comparisons so far; undefined without a twin, or if the engine is closed. */
   twin(): TwinReport | undefined {
-    return this.#native.twin();
+    return this.native.twin();
   }
 
   /** Ends every request, the threads and the model. Safe to call twice. */
   async close(): Promise<void> {
     // Without a thread for closing it throws and stays open.
-    this.#closing ??= translated(() => this.#native.close()).then(async () => {
+    this.#closing ??= translated(() => this.native.close()).then(async () => {
       await Promise.allSettled(this.#passes);
     });
     return this.#closing;

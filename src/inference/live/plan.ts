@@ -253,16 +253,13 @@ async function watchOf(
 /** The probes of a request, without duplicates. */
 class ProbeList {
   readonly all: NonNullable<LivePlan["probes"]>[number][] = [];
-  readonly #library: LiveLibrary;
 
-  constructor(library: LiveLibrary) {
-    this.#library = library;
-  }
+  constructor(private readonly library: LiveLibrary) {}
 
   async index(path: string, name: string): Promise<number> {
     const known = this.all.findIndex((probe) => probe.name === name);
     if (known >= 0) return known;
-    const { probes, model } = this.#library;
+    const { probes, model } = this.library;
     const { layer, weight, bias } = await inField(path, probes.folded(name, model));
     this.all.push({ name, layer, weight, bias });
     return this.all.length - 1;
