@@ -410,7 +410,7 @@ export class Engine {
     this.#assertOpen();
     const { signal, addSpecial = true, ...rest } = request;
     const asked = { ...nativeForward(rest, this.info.nEmbd), addSpecial };
-    return this.#awaited(cancellable(signal, (cancel) => this.#native.forward({ ...asked, cancel })));
+    return this.#awaited(cancellable(signal, (cancel) => this.native.forward({ ...asked, cancel })));
   }
 
   /**
