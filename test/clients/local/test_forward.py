@@ -7,8 +7,11 @@ import signal
 import subprocess
 import sys
 import threading
+import types
 import unittest
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import tapline_lab as tl
 from tapline_lab import TaplineError
@@ -121,15 +124,29 @@ class TestForward(unittest.TestCase):
         np.testing.assert_allclose(half.cache["block_out.7"][:, 0], last, rtol=2e-3, atol=1e-2)
 
     def test_a_data_frame_has_a_row_per_token(self) -> None:
-        try:
-            import pandas  # noqa: F401
-        except ImportError:
-            self.skipTest("pandas is not installed")
         run = self.model.run(TEXTS, "block_out.1")
-        frame = run.to_dataframe("block_out.1")
-        self.assertEqual(list(frame.columns[:3]), ["sequence", "row", 0])
-        self.assertEqual(list(frame["sequence"]), [0] * len(run.tokens[0]) + [1] * len(run.tokens[1]))
-        self.assertEqual(frame.iloc[-1][127], run.cache["block_out.1"][1][-1][127])
+        frames: list[dict[object, list[float]]] = []
+
+        class DataFrame(dict[object, list[float]]):
+            """What is used of pandas, which need not be installed."""
+
+            def __init__(self, rows: object) -> None:
+                super().__init__(enumerate(np.asarray(rows).T.tolist()))
+                frames.append(self)
+
+            def insert(self, _: int, name: str, values: object) -> None:
+                self[name] = values if isinstance(values, int) else list(values)  # type: ignore[call-overload]
+
+        pandas: Any = types.ModuleType("pandas")
+        pandas.DataFrame = DataFrame
+        pandas.concat = lambda parts, ignore_index: parts
+        with mock.patch.dict(sys.modules, {"pandas": pandas}):
+            sys.modules.pop("tapline_lab.frames", None)
+            run.to_dataframe("block_out.1")
+        sys.modules.pop("tapline_lab.frames", None)
+        self.assertEqual([frame["sequence"] for frame in frames], [0, 1])
+        self.assertEqual([len(frame["row"]) for frame in frames], [len(tokens) for tokens in run.tokens])
+        self.assertEqual(frames[1][127][-1], float(run.cache["block_out.1"][1][-1][127]))
 
     def test_a_server_whose_files_cannot_be_opened_streams(self) -> None:
         from tapline_lab import _forward
