@@ -52,7 +52,7 @@ test("the model as the list and its own page tell it, by any of its names", asyn
   assert.equal([only.aliases, only.meta.pooling], [undefined, undefined]);
 });
 
-test("embeddings and reranking: what is asked goes on, what this model cannot do does not", async () => {
+test("embeddings and reranking pass supported fields on and refuse the others", async () => {
   const reply: Reply = ({ route }) => ({ body: JSON.stringify({ of: route }) });
   const { send, asked, service, refusal } = await stand(about, {}, reply);
   const input = ["a", "b"];
@@ -105,7 +105,7 @@ test("text, tokens and template: each asks its own of the engine, with what the 
   ]);
 });
 
-test("what llama-server tells of itself, with the server's defaults, and nothing of it can be set", async () => {
+test("llama-server's properties have the server's defaults and are read only", async () => {
   const reply: Reply = ({ route }) => ({
     body:
       route === "properties"
@@ -352,7 +352,7 @@ test("requests that are let in leave again, whatever becomes of them, and too ma
   assert.is(faults.length, paths.length);
 });
 
-test("what the engine dropped: the server's end is told with a time, anything else is a fault", async () => {
+test("a dropped request gets Retry-After at shutdown and is a fault otherwise", async () => {
   let code: "CLOSED" | "CANCELLED" | "INTERNAL" = "CLOSED";
   const reply: Reply = () => {
     throw new NativeError(code, "The engine says so.");
