@@ -4,7 +4,7 @@ import * as assert from "uvu/assert";
 import { demoModelPath } from "../../src/models/resolve.js";
 import type { Edit } from "../../src/native/edit.js";
 import { Engine } from "../../src/native/engine.js";
-import type { KeptRows, LivePlan } from "../../src/native/live.js";
+import type { CapturedRows, LivePlan } from "../../src/native/live.js";
 
 let engine: Engine;
 const prompt = "The capital of France is";
@@ -48,8 +48,8 @@ const steer = (more: Partial<Edit> = {}): Edit => ({
 /** The rows that were kept of the prompt and of the answer, and what the answer says about them. */
 async function kept(rows: number, more: object = {}) {
   const bytes = rows * layers.length * engine.info.nEmbd * 4;
-  const found: KeptRows[] = [];
-  const keep = (one: KeptRows) => void found.push(one);
+  const found: CapturedRows[] = [];
+  const keep = (one: CapturedRows) => void found.push(one);
   const choices = await ask({ watch: { layers, positions: "all", states: { id: "k", bytes, keep } } }, more);
   return { found, told: choices.map(({ tapline }) => tapline.capture) };
 }

@@ -15,10 +15,10 @@ import {
   invented,
   layer,
   question,
+  type Reply,
   real,
   server,
   steer,
-  type Told,
   textOf,
   vectorOf,
 } from "./support/live.js";
@@ -29,7 +29,7 @@ test("a direction says how well it separates texts that it was not made from", a
   const { body } = await server.get("/lab/vectors/unknown");
   assert.is(body.operation, "add");
   assert.equal(
-    body.layers.map((entry: Told) => entry.layer),
+    body.layers.map((entry: Reply) => entry.layer),
     [4, 5],
   );
   for (const entry of body.layers) {

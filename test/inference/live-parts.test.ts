@@ -7,7 +7,7 @@ import { captureFeatures } from "../../src/inference/live/row-features.js";
 import type { RowCapture } from "../../src/inference/live/row-store.js";
 import type { ServiceParts } from "../../src/inference/service.js";
 import { NativeError } from "../../src/native/index.js";
-import type { KeptRows } from "../../src/native/live.js";
+import type { CapturedRows } from "../../src/native/live.js";
 import { takeStandIn } from "../support/stand-in-addon.js";
 import { stand } from "./support/stand.js";
 
@@ -192,7 +192,7 @@ test("vectors and probes from texts are created; refused texts are the caller's 
   assert.is((await send("POST", "/lab/vectors", { ...vector, name: "-" })).status, 400);
 });
 
-const rows = (id: string, layers: KeptRows["layers"], count = 3): KeptRows => ({
+const rows = (id: string, layers: CapturedRows["layers"], count = 3): CapturedRows => ({
   ...{ id, promptTokens: 2, rows: Int32Array.from({ length: count }, (_, i) => 5 + i), layers },
   tokens: Int32Array.from({ length: count }, (_, i) => 70 + i),
 });

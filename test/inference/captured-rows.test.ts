@@ -6,18 +6,18 @@ import { makeProbe } from "../../src/inference/live/make-probe.js";
 import { ProbeScores } from "../../src/inference/live/probe-scores.js";
 import { captureNpz, captureSafetensors, RowStore } from "../../src/inference/live/row-store.js";
 import type { ProbeNumbers, ProbeSaid } from "../../src/library/probes.js";
-import type { KeptRows } from "../../src/native/live.js";
+import type { CapturedRows } from "../../src/native/live.js";
 import { readNpz } from "../lab/npz-reader.js";
 
 /** Rows with so many values, of four bytes, and eight bytes for each row's index and token. */
-function rows(id: string, count: number, values: number): KeptRows {
+function rows(id: string, count: number, values: number): CapturedRows {
   return {
     id,
     rows: new Int32Array(count),
     tokens: new Int32Array(count),
     promptTokens: 1,
     layers: [{ layer: 0, values: new Float32Array(values) }],
-  } as KeptRows;
+  } as CapturedRows;
 }
 
 test("kept rows: the oldest go where there is no more room, and are counted", () => {
@@ -54,7 +54,7 @@ test("kept rows as files: a matrix for each layer, and none of a request that ke
   const store = new RowStore(1000);
   const [index, token] = [Int32Array.of(4, 9), Int32Array.of(70, 71)];
   const layers = [{ layer: 3, values: Float32Array.of(1, 2, 3, 4, 5, 6) }];
-  store.add({ ...rows("a", 2, 0), rows: index, tokens: token, layers, promptTokens: 5 } as KeptRows, "m");
+  store.add({ ...rows("a", 2, 0), rows: index, tokens: token, layers, promptTokens: 5 } as CapturedRows, "m");
   store.add(rows("none", 0, 0), "m");
   const told = (id: string) => decodeSafetensors(captureSafetensors(store.get(id) as never));
   assert.equal(told("a").metadata, {
@@ -70,7 +70,7 @@ test("kept rows as files: a matrix for each layer, and none of a request that ke
     { layer: 7, values: Float32Array.of(Number.NaN, Number.NaN, Number.NaN, 1, 2, 3) },
   ];
   store.add(
-    { ...rows("b", 2, 0), rows: index, tokens: token, layers: holes, promptTokens: 5 } as KeptRows,
+    { ...rows("b", 2, 0), rows: index, tokens: token, layers: holes, promptTokens: 5 } as CapturedRows,
     "m",
   );
   assert.is(told("b").metadata.missing, '[{"layer":7,"rows":1}]');
