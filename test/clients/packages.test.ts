@@ -61,7 +61,7 @@ test("what is installed is the package, its types and nothing else, and needs no
   }
 });
 
-test("only arrays and frames ask for more than the standard library, and say what is missing", async () => {
+test("only arrays and frames need packages, and name the missing one", async () => {
   const output = await succeed(inside, [join(here, "support/without_numpy.py")]);
   const [arrays, frames] = output.split("\n");
   assert.match(

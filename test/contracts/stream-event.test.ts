@@ -8,7 +8,7 @@ interface Reply {
   interventions?: object[];
 }
 
-test("tokens of all events, whatever else the last one tells, and the events as they were", () => {
+test("merged stream events keep all tokens and the original events", () => {
   const parts: Reply[] = [
     { pair_of: 0 },
     { tokens: [1] },

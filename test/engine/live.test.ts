@@ -54,7 +54,7 @@ async function kept(rows: number, more: object = {}) {
   return { found, told: choices.map(({ tapline }) => tapline.capture) };
 }
 
-test("no more rows are kept than have room, of a prompt that is one batch, and of tokens that come one by one", async () => {
+test("captured rows never exceed the bound, in prompts and generation", async () => {
   const all = (await kept(1000)).found[0]!;
   const total = all.rows.length;
   assert.is(total, all.promptTokens + 5);
@@ -71,7 +71,7 @@ test("no more rows are kept than have room, of a prompt that is one batch, and o
   }
 });
 
-test("completions of one prompt have its rows, its first token's reading, and begin to be changed at once", async () => {
+test("choices of one prompt get its rows and first reading, and edits start at once", async () => {
   const probe = { name: "always", layer: 1, weight: new Float64Array(engine.info.nEmbd), bias: 1 };
   const choices = await ask(
     {
@@ -157,7 +157,7 @@ test("what an answer's overflowing numbers spoil is told of no neighbour", async
   for (const [at, { lens }] of told.entries()) assert.is(lens["5"]?.length, 1, `token ${at}`);
 });
 
-test("rows of the prompt that are watched or changed are computed, whatever is remembered of it", async () => {
+test("watched or edited prompt rows are computed despite the prompt cache", async () => {
   await ask();
   const watch = { layers: [2], positions: [[-2, -2]] as [number, number][], norms: true };
   const [watched] = await ask({ watch });
@@ -193,7 +193,7 @@ test("what edits left in a slot is no later prompt's", async () => {
   for (let i = 0; i < 4; i++) assert.equal(await ask(), before);
 });
 
-test("what of an answer thinks, where its beginning was written already and speaks of the tags", async () => {
+test("reasoning is recognised if the template has already opened it", async () => {
   const rows = async (answer: object, positions: "thinking" | "answer") => {
     const { status, body } = await engine.request(
       "chat",

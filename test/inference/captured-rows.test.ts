@@ -50,7 +50,7 @@ test("kept rows: the oldest go where there is no more room, and are counted", ()
   assert.match(store.newId(), /^cap-[0-9a-f]{16}$/);
 });
 
-test("kept rows as files: a matrix for each layer, and none of a request that kept none", async () => {
+test("captured rows as files: a matrix per layer; nothing without captures", async () => {
   const store = new RowStore(1000);
   const [index, token] = [Int32Array.of(4, 9), Int32Array.of(70, 71)];
   const layers = [{ layer: 3, values: Float32Array.of(1, 2, 3, 4, 5, 6) }];
@@ -152,7 +152,7 @@ test("a probe is trained on all texts but every fifth of each side", async () =>
   assert.equal([mean.report?.excluded, said.report?.excluded], [{ bos: 14, outliers: 18 }, undefined]);
 });
 
-test("watched probes: scores of tokens by name, in whole answers and in events, for a thousand names", () => {
+test("watched probes: scores per token by name, whole and streamed", () => {
   const scores = new ProbeScores();
   const answer = (...tokens: object[]) => JSON.stringify({ choices: [{ tapline: { tokens } }, {}] });
   scores.take(answer({ probes: { a: 0.25, b: null } }, { probes: { a: 1 } }, {}));

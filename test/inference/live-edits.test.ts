@@ -19,7 +19,7 @@ import { untilIdle } from "./support/serving.js";
 
 aroundServer();
 
-test("the direction makes known capitals unknown, its reverse takes that back, a random one does neither", async () => {
+test("the direction makes known capitals unknown; a random one does not", async () => {
   for (const country of heldOut.real) {
     const plain = textOf(await complete(question(country)));
     assert.not.match(plain, /unknown/, country);
@@ -83,7 +83,7 @@ test("the effect of an edit is reported; a neutral edit changes nothing", async 
   assert.is(record.input.tapline.interventions[0].strength, 0.5);
 });
 
-test("row_norm moves a row by its own length; scale, ablate, project_out and clamp do what they say", async () => {
+test("row_norm adds the row's own length; scale, ablate, project_out, clamp hold", async () => {
   const effect = async (intervention: object, prompt = question("Spain")) => {
     const body = await complete(prompt, { interventions: [{ layer, positions: "all", ...intervention }] });
     const { mean_change_length: change, mean_row_length: row } = body.choices[0].tapline.interventions[0];
@@ -102,7 +102,7 @@ test("row_norm moves a row by its own length; scale, ablate, project_out and cla
   assert.equal([told.min, told.max], [undefined, -1.5]);
 });
 
-test("neighbours of edited requests answer as if those were not there, edited ones each as alone", async () => {
+test("requests next to edited ones answer as if alone, and so do the edited ones", async () => {
   const asked = [
     [question("France"), undefined],
     [question("France"), steer("unknown", 2)],

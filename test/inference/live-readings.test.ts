@@ -26,7 +26,7 @@ import { streamEvents } from "./support/serving.js";
 
 aroundServer();
 
-test("kept rows are read through a dictionary: the strongest features of each, as computed by hand", async () => {
+test("captured rows give each token's strongest features, as computed by hand", async () => {
   const { nEmbd: hidden } = server.service.engine.info;
   const folder = temporaryFolder("live-features");
   const one = (shape: number[], data: Float32Array) => ({ shape, data });
@@ -172,7 +172,7 @@ test("watching changes no token, and streams report every token once, in order",
   );
 });
 
-test("a probe scores each token as its formula says, stops the answer on its token, and switches an edit on", async () => {
+test("a probe scores by its formula, stops the answer, and switches an edit on", async () => {
   const width = server.service.engine.info.nEmbd;
   const vector = await vectorOf("unknown", layer);
   const std = new Float32Array(width).fill(2);
@@ -269,7 +269,7 @@ test("a capture says which rows the last block did not compute", async () => {
   await fetch(`${server.url}/lab/captures/${capture.id}`, { method: "DELETE" });
 });
 
-test("kept rows are those of an isolated pass, as safetensors and as npz, and make room when they are many", async () => {
+test("captured rows equal an isolated pass, in both formats, and are evicted", async () => {
   const { nEmbd: width } = server.service.engine.info;
   const watch = { layers: [2, layer], states: true, positions: "all" };
   const body = await complete(question("Japan"), { watch }, { max_tokens: 5 });

@@ -128,7 +128,7 @@ function counted(): { stop: AbortController; listeners: () => number } {
   return { stop, listeners: () => listeners };
 }
 
-test("a signal ends the request that it was given to, before, while and after it is answered", async () => {
+test("a signal ends its request before, during and after the answer", async () => {
   const engine = await opened();
   assert.is(
     await refused(() => engine.request("chat", {}, AbortSignal.abort())),
@@ -182,7 +182,7 @@ async function streamed(engine: Engine, signal?: AbortSignal): Promise<NonNullab
   return parts!;
 }
 
-test("a stream's parts are read as they are asked for; a part without text or tokens is none", async () => {
+test("stream parts are read on demand; empty parts are skipped", async () => {
   const engine = await opened();
   events = [
     head(part("a", [1])),
