@@ -24,7 +24,7 @@ function run(script: string, args: string[] = [], env: NodeJS.ProcessEnv = {}) {
   return { stdout, stderr, status };
 }
 
-/** A program in place of the compiled command line. */
+/** A program that replaces the compiled command line. */
 function putProgram(folder: string) {
   mkdirSync(join(folder, "dist", "cli"), { recursive: true });
   writeFileSync(

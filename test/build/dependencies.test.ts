@@ -1,4 +1,4 @@
-/** What an installed package has to bring along, and what only a clone needs. */
+/** The dependencies of an installed package, and those that only a clone needs. */
 import { spawnSync } from "node:child_process";
 import {
   copyFileSync,
@@ -37,7 +37,7 @@ function loaded(folder: string, ending: RegExp, skipped: RegExp): Set<string> {
   return new Set(bare.map((name) => /^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0] as string));
 }
 
-test("what the published code and the install script load is a dependency", () => {
+test("every package that published code or the install script loads is a dependency", () => {
   // The workbench's page is bundled; these three scripts run where src/ is compiled.
   const code = loaded("src", /\.ts$/, /^workbench\/page\//);
   const install = loaded("scripts/build", /\.js$/, /^(?:javascript|page|typebox)\.js$/);
@@ -45,11 +45,11 @@ test("what the published code and the install script load is a dependency", () =
   // Found by path: what reports inline, and what the addon is compiled with.
   const found = ["d3", "@observablehq/plot", "cmake-js", "node-addon-api", "node-api-headers", "node-gyp"];
   for (const name of [...code, ...install, ...found]) {
-    assert.ok(name in dependencies, `${name} is no dependency`);
+    assert.ok(name in dependencies, `${name} is missing from the dependencies`);
   }
 });
 
-/** A folder with the package's declarations, and with nothing but what npm installs beside it. */
+/** A folder with the package's declarations and only the packages that npm installs next to it. */
 function installed(): string {
   const folder = mkdtempSync(join(os.tmpdir(), "tapline-dependencies-"));
   const own = join(folder, "node_modules/tapline");

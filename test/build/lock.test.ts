@@ -17,7 +17,10 @@ test.after.each(({ folder }) => rmSync(folder, { recursive: true, force: true })
 
 const never = () => assert.unreachable("nobody holds the lock");
 
-test("one after the other, and the waiting one is told once", async ({ file, folder }) => {
+test("locks are taken one after the other, with one note for the waiting process", async ({
+  file,
+  folder,
+}) => {
   const events: string[] = [];
   const work = (name: string, end?: Promise<void>) => async () => {
     events.push(`${name} starts`);
@@ -65,7 +68,7 @@ test("the lock of a dead process is taken over", async ({ file, folder }) => {
   assert.equal(readdirSync(folder), []);
 });
 
-test("so is one that has shown no sign of life for long, whoever has its number now", async ({ file }) => {
+test("a lock without a sign of life expires, even if its process id is in use", async ({ file }) => {
   writeFileSync(file, String(process.ppid));
   const longAgo = new Date(Date.now() - 3600_000);
   utimesSync(file, longAgo, longAgo);

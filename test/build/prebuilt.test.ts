@@ -17,7 +17,7 @@ const machine = (...features: string[]): Machine => ({
   features: () => new Set(features),
 });
 
-/** A package tree as npm leaves it: tapline, and beside it a platform package with two files that are no addons. */
+/** A package tree as npm leaves it: tapline, and next to it a platform package with two files that aren't addons. */
 test.before.each((context) => {
   const modules = join(mkdtempSync(join(os.tmpdir(), "tapline-prebuilt-")), "node_modules");
   context.root = join(modules, "tapline");
@@ -146,7 +146,7 @@ test("the features of the first processor count", ({ root }) => {
 test("each level requires the features it is compiled with; the last none", () => {
   const levels = levelsFor("linux", "x64");
   assert.equal(levels.at(-1), { name: "x86-64", needs: [], options: [] });
-  // By hand: what a kernel's option lets the compiler use.
+  // By hand: the instructions that a kernel's option allows.
   const features: Record<string, string[]> = {
     GGML_SSE42: ["sse4_2", "popcnt"],
     GGML_AVX: ["avx"],

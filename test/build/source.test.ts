@@ -96,7 +96,7 @@ test("fetches, checks and unpacks once", async (context) => {
   assert.is(first.dir, join(context.cache, "llama.cpp-v9.9.9"));
   assert.is(first.pinned, true);
   assert.ok(existsSync(join(first.dir, "tools/server/server-context.h")));
-  assert.not(existsSync(join(first.dir, ".git")), "no repository of its own");
+  assert.not(existsSync(join(first.dir, ".git")), "no separate repository");
   assert.equal(readdirSync(context.cache), ["llama.cpp-v9.9.9"], "nothing else is left");
   const again = await ensureSource({
     ...options(context),
@@ -156,7 +156,7 @@ test("LLAMA_CPP_DIR is used as it is, and nothing is fetched", async (context) =
   assert.equal(readdirSync(context.cache), []);
 });
 
-test("LLAMA_CPP_DIR that is no llama.cpp is refused in one sentence", async (context) => {
+test("a LLAMA_CPP_DIR without llama.cpp is refused in one sentence", async (context) => {
   const error = await rejection(ensureSource({ env: { LLAMA_CPP_DIR: context.cache } }));
   assert.match(error.message, /^LLAMA_CPP_DIR \(.*\) is not a llama\.cpp source tree with tools\/server: /);
 });

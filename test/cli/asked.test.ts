@@ -25,7 +25,7 @@ function file(name: string, text: string): string {
   return path;
 }
 
-/** What a command of a server prints; it must end well and say nothing else. */
+/** Output of a server command, which must succeed and print nothing else. */
 async function told(...words: string[]): Promise<string> {
   const { code, stdout, stderr } = await command([...words, "--url", service.url]);
   assert.equal([code, stderr], [0, ""], words.join(" "));
@@ -128,7 +128,7 @@ test("adding sends the file's bytes, and what it does not say itself", async () 
   assert.equal(await add("vector", bytes, "--format", "assistant-axis", "--entry", "e"), [
     ["PUT /lab/vectors/n?format=assistant-axis&entry=e", "bytes"],
   ]);
-  // A refusal direction's layer stands in a file beside it, unless it is said.
+  // A refusal direction's layer is in a file next to it, unless given.
   const refusal = file("direction.pt", "bytes");
   const ofRefusal = ["vector", refusal, "--format", "refusal"] as const;
   assert.equal(await add(...ofRefusal), [["PUT /lab/vectors/n?format=refusal", "bytes"]]);
@@ -300,7 +300,7 @@ const jobOf = (id: string, more: object = {}) => ({
   ...more,
 });
 
-test("jobs: as many as are wanted, and how many are left out", async () => {
+test("jobs lists the requested number and counts the rest", async () => {
   const jobs = Array.from({ length: 22 }, (_, index) => jobOf(index.toString(16).padStart(32, "a")));
   service.answers = { "GET /lab/v1/jobs": { jobs } };
   const listed = async (...words: string[]) => {
@@ -355,7 +355,7 @@ test("job --wait downloads the files and exits with 1 unless the job completed",
   assert.is(done.code, 0, done.stderr);
   assert.equal(JSON.parse(done.stdout), job("completed"));
   assert.equal(states, []);
-  // Only the name counts: what a service calls a file leads nowhere else.
+  // Only the base name counts: a service's file name cannot lead to another folder.
   assert.equal(
     [readFileSync(join(out, "a.npz"), "utf8"), readFileSync(join(out, "b.npz"), "utf8")],
     ["A", "B"],
@@ -366,9 +366,9 @@ test("job --wait downloads the files and exits with 1 unless the job completed",
     const words = ["job", id, "--json", "--lab", service.url];
     const waited = await command([...words, "--wait"]);
     assert.equal([waited.code, JSON.parse(waited.stdout).status], [1, status]);
-    assert.is((await command(words)).code, 0, "who only looks is told");
+    assert.is((await command(words)).code, 0, "read-only commands succeed");
   }
-  // A service that refuses is no end of the job.
+  // A refusal by the service does not end the job.
   service.answers[`GET /lab/v1/jobs/${id}`] = new Refused(503, "Not now.");
   const refused = await command(["job", id, "--wait", "--lab", service.url]);
   assert.equal([refused.code, refused.stdout, refused.stderr], [3, "", "tapline: Not now.\n"]);
@@ -377,7 +377,7 @@ test("job --wait downloads the files and exits with 1 unless the job completed",
   service.answers[`GET /lab/v1/jobs/${id}`] = () => seen.shift();
   const faltered = await command(["job", id, "--wait", "--lab", service.url]);
   assert.equal([faltered.code, faltered.stdout, faltered.stderr], [1, "", "tapline: It faltered.\n"]);
-  // Files that cannot be written are told behind what can be shown.
+  // Files that cannot be written are listed after the result.
   service.answers[`GET /lab/v1/jobs/${id}`] = job("completed");
   const lost = await command([
     "job",
@@ -421,7 +421,7 @@ test("stats: a server's, or a router's, which has backends", async () => {
   assert.equal(JSON.parse(await told("stats", "--json")), stats);
 });
 
-test("what a service refuses, and that it is not there, by the exit code", async () => {
+test("exit codes distinguish a refusal from an unreachable service", async () => {
   for (const [status, code] of [
     [400, 2],
     [404, 1],

@@ -125,7 +125,7 @@ test("contradictory flags are refused before any request", async () => {
   assert.equal(service.asked(), []);
 });
 
-test("a signal ends a piped chat with its reason, and nothing behind it is asked", async () => {
+test("a signal ends a piped chat with its reason, and later lines are not sent", async () => {
   const stop = new AbortController();
   const asked: unknown[] = [];
   const session = new ChatSession(

@@ -1,4 +1,4 @@
-/** A conversation: what is asked with each message, what stays of it, and what its commands change. */
+/** A conversation: the request of each message, the history, and the effect of commands. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type Ask, ChatSession, type ChatSettings, type Turn } from "../../src/cli/commands/chat-session.js";
@@ -30,7 +30,7 @@ function conversation(settings: Partial<ChatSettings> = {}) {
     heard,
     command: (line: string) => session.command(line),
     say: (text: string, signal = none): Promise<Turn> => session.say(text, sink, signal),
-    /** What the next messages are answered with. */
+    /** The next answers. */
     answers(...deltas: ChatDelta[]) {
       answer = async function* () {
         yield* deltas;
@@ -46,7 +46,7 @@ function conversation(settings: Partial<ChatSettings> = {}) {
   };
 }
 
-test("what was said goes along, in turns, behind the system message", async () => {
+test("the history is sent in turns after the system message", async () => {
   const { say, last, command, asked } = conversation({ system: "Be brief." });
   assert.equal(await say("one"), { kind: "answered", cutAtLimit: false });
   await say("two");
@@ -56,8 +56,8 @@ test("what was said goes along, in turns, behind the system message", async () =
   await say("three");
   assert.equal(last()[0], ["system: Be kind.", ...said, "assistant: Yes", "user: three"]);
   command("/reset");
-  await say("anew");
-  assert.equal(last()[0], ["system: Be kind.", "user: anew"], "the system message is a setting, and stays");
+  await say("again");
+  assert.equal(last()[0], ["system: Be kind.", "user: again"], "the system message is a setting, and stays");
   assert.equal(command("/system off"), { text: "No system message." });
   assert.equal(command("/reset"), { text: "Conversation cleared." });
   await say("four");
@@ -65,7 +65,7 @@ test("what was said goes along, in turns, behind the system message", async () =
   assert.is(asked.length, 5);
 });
 
-test("commands begin with one slash, messages with two; what is none is told", () => {
+test("commands begin with one slash, messages with two; unknown commands are reported", () => {
   const { command } = conversation();
   assert.equal([command("hello"), command("//reset"), command(" /reset")], [undefined, undefined, undefined]);
   assert.equal([command("/exit"), command("/quit"), command("/exit now")], ["exit", "exit", "exit"]);
@@ -91,12 +91,12 @@ test("a message with two slashes loses one", async () => {
 test("thinking is said to the server only where somebody said it", async () => {
   const { say, last, command } = conversation();
   assert.equal(command("/think"), { text: "Thinking: server default." });
-  for (const [word, tell, template] of [
+  for (const [word, text, template] of [
     ["on", "Thinking: on (if the model's template supports it).", { enable_thinking: true }],
     ["off", "Thinking: off (if the model's template supports it).", { enable_thinking: false }],
     ["auto", "Thinking: server default.", undefined],
   ] as const) {
-    assert.equal(command(`/think ${word}`), { text: tell });
+    assert.equal(command(`/think ${word}`), { text });
     await say("x");
     assert.equal(last()[1], { model: "m", ...(template && { chat_template_kwargs: template }) }, word);
   }

@@ -57,7 +57,7 @@ if (canPty) {
     assert.is(await run.ended, 130);
   });
 
-  test("pasted lines are one message; what is typed during an answer waits", async () => {
+  test("pasted lines are one message; input during an answer waits", async () => {
     const run = await chat();
     run.type("\u001b[200~first line\r\nsecond line\nthird\u001b[201~");
     await run.shows("first line⏎second line⏎third");
@@ -77,7 +77,7 @@ if (canPty) {
     assert.match(run.shown, "\u001b[?2004l");
   });
 
-  test("commands: reset, system, think; what is refused is not kept", async () => {
+  test("commands: reset, system, think; refused messages leave the history", async () => {
     const run = await chat(["--system", "Be brief."], { FORCE_COLOR: "1" });
     run.type(`hello${keys.enter}`);
     await run.shows("\u001b[2mlet me count\u001b[0m");
@@ -145,7 +145,7 @@ test("--steer and --watch apply to every request, with a score after each token"
   assert.match(bad.stderr, /Write a vector's name and a strength, such as polite:0\.2\./);
 });
 
-test("when nobody reads the answers any more, nothing more is asked", async () => {
+test("nothing more is asked after the output is closed", async () => {
   const { code, stderr } = await tapline(["chat", "--url", server.url], {
     input: "count forever\nnever\n",
     enough: /one/,

@@ -91,7 +91,7 @@ if (has("fish")) {
   });
 }
 
-test("fish is told which words go on behind which", () => {
+test("fish completion lists the words that follow each word", () => {
   const option = (flags: string[], takesValue = false, choices: string[] = []) => ({
     ...{ flags, description: "It's one", takesValue, choices },
   });

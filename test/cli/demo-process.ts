@@ -8,7 +8,7 @@ import { program } from "../support/program.js";
 import { until } from "../support/until.js";
 import { canListProcesses, processesMarked } from "./processes.js";
 
-/** `tapline demo` in a process of its own. */
+/** `tapline demo` in a separate process. */
 export interface Run {
   child: ChildProcess;
   /** Occurs in the environment of every process of this run. */

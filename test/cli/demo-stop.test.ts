@@ -23,7 +23,7 @@ for (const [signal, moment, process] of moments) {
     const run = demo(root, [], { NODE_OPTIONS: `--import=${meddler}`, TAPLINE_TEST_MEDDLE: "hang" });
     await until(() => processesMarked(run.mark).some(({ command }) => process.test(command)));
     if (signal === "SIGHUP") {
-      // The terminal is gone: whoever writes to it now fails.
+      // The terminal is gone, so writing to it fails.
       run.child.stdout?.destroy();
       run.child.stderr?.destroy();
     }

@@ -104,7 +104,7 @@ test("a missing model is one sentence, and nothing is written", async () => {
   await assertNothingLeft(run);
 });
 
-test("what the services refuse is one sentence, too", async () => {
+test("a service's refusal is printed as one sentence", async () => {
   const run = demo(root, ["--layers", "0,99"]);
   const { code, stdout, stderr } = await run.ended;
   assert.is(stdout, "");

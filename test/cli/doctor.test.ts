@@ -1,4 +1,4 @@
-/** What `tapline doctor` finds: what is well, what may keep something from working, what does, and what to do about it. */
+/** The findings of `tapline doctor`: healthy parts, warnings, faults, and their fixes. */
 import { constants, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -169,7 +169,7 @@ test("Node.js from 20.19 on", () => {
   }
 });
 
-test("findings are told with their signs, and what to do below", () => {
+test("findings have signs, with the fix below", () => {
   const found: Finding[] = [
     { check: "node", status: "ok", finding: "Node.js" },
     { check: "memory", status: "warning", finding: "one two three four five", advice: "End it." },
@@ -187,7 +187,7 @@ test("findings are told with their signs, and what to do below", () => {
   assert.is(findingLines(found, 80, wrap).length, 5);
 });
 
-test("what a build lacks is a problem only where there is no addon yet", () => {
+test("missing build tools are a problem only without an addon", () => {
   const missing = "Neither Ninja nor make is on the PATH: install it (`x y`) and run `b` again.";
   for (const [built, status] of [
     [true, "warning"],

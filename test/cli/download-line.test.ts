@@ -7,13 +7,13 @@ test("a resumed download counts existing bytes as progress, not as speed", () =>
   let now = 1000;
   const shown: string[] = [];
   const logged: string[] = [];
-  const tell = downloadLine(
+  const show = downloadLine(
     { show: (text) => shown.push(text), log: (_key, text) => logged.push(text) },
     () => now,
   );
   const at = (ms: number, done: number, received: number) => {
     now = ms;
-    tell({ file: "m.gguf", done, total: 1_000_000_000, received });
+    show({ file: "m.gguf", done, total: 1_000_000_000, received });
     return shown.at(-1) as string;
   };
   // 900 MB were here and are read again for their checksum, as fast as the disk is.
@@ -29,14 +29,14 @@ test("the bar has 24 steps; a speed appears after half a second", () => {
   let now = 0;
   const shown: string[] = [];
   const logged: [key: string, text: string][] = [];
-  const tell = downloadLine(
+  const show = downloadLine(
     { show: (text) => shown.push(text), log: (key, text) => logged.push([key, text]) },
     () => now,
   );
   const at = (ms: number, done: number, received: number, total = 24_000) => {
     now = ms;
     const before = shown.length;
-    tell({ file: "f", done, total, received });
+    show({ file: "f", done, total, received });
     return shown.slice(before)[0];
   };
   const bar = (full: number) => "█".repeat(full) + "░".repeat(24 - full);
@@ -46,7 +46,7 @@ test("the bar has 24 steps; a speed appears after half a second", () => {
   // The first bytes came at 1050 ms; 6000 since, in 0.6 s.
   assert.is(at(1550, 1500, 1500), `${bar(2)} 6 %  1.5 kB of 24 kB  f`);
   assert.is(at(1650, 6500, 6500), `${bar(7)} 27 %  6.5 kB of 24 kB, 10 kB/s, 1.8 s left  f`);
-  // Its end is told however soon it comes, without a time that is left.
+  // The end is shown immediately, without a remaining time.
   assert.is(at(1660, 24_000, 24_000), `${bar(24)} 100 %  24 kB of 24 kB, 39 kB/s  f`);
   assert.equal(logged[0], ["f false", "downloading 0 %  0 B of 24 kB  f"]);
   assert.is(logged.at(-1)?.[0], "f true");

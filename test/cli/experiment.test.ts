@@ -151,7 +151,7 @@ test("compare, probe and sae: from files, drawn", async () => {
   assert.match(sae.stdout, /Training[\s\S]*explained[\s\S]*of 8/);
 });
 
-test("what is wrong is one sentence, and its exit code says whose fault it is", async () => {
+test("each fault is one sentence, and its exit code names the culprit", async () => {
   writeFileSync(join(root, "bogus.json"), '{"prompt": "x", "bogus": 1}');
   writeFileSync(join(root, "sae.json"), '{"operation": "sae"}');
   const cases: Array<[words: string[], code: number, sentence: RegExp]> = [
@@ -170,7 +170,7 @@ test("what is wrong is one sentence, and its exit code says whose fault it is", 
       1,
       /99 does not exist; the model has 8 blocks/,
     ],
-    // A worker that said nothing leaves no log to be told of.
+    // A worker without output leaves no log to mention.
     [
       ["inspect", "x", "--quiet", "--model", "/nowhere", "--lab", "new"],
       1,

@@ -7,7 +7,7 @@ export interface Outcome {
   stderr: string;
 }
 
-// Every command listens for signals of its own.
+// Every command listens for signals.
 process.setMaxListeners(0);
 
 /** Does something whose output is kept from the terminal; its own exit code is what it set. */
@@ -37,7 +37,7 @@ export async function capturing(work: () => unknown): Promise<Outcome> {
   }
 }
 
-/** Runs `tapline` with these words until it would end. One at a time; what it prints is kept from the terminal. */
+/** Runs `tapline` with these words until it would exit. One at a time; its output is captured. */
 export function command(words: string[]): Promise<Outcome> {
   return capturing(() => runProgram(["node", "tapline", ...words]));
 }

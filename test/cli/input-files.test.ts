@@ -35,7 +35,7 @@ test("examples are read from CSV, JSON and JSON Lines, with or without a BOM", a
   assert.equal(await readExamples(file("a.json", JSON.stringify(expected))), expected);
   const lines = expected.map((example) => JSON.stringify(example)).join("\n");
   assert.equal(await readExamples(file("a.jsonl", `${lines}\n\n`)), expected);
-  // Without an ending the text itself tells.
+  // Without an extension the content decides.
   assert.equal(await readExamples(file("csv", csv.replace("label,Text", "label,text"))), expected);
   assert.equal(await readExamples(file("json", JSON.stringify(expected))), expected);
   assert.equal(await readExamples(file("jsonl", lines)), expected);

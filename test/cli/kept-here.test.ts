@@ -88,7 +88,7 @@ const lens: StoredLens = {
   fit: [{ layer: 2, divergence: 0.12345, plain_divergence: 2 }],
 };
 
-test("a lens: what it computes, which blocks it translates, and how well", () => {
+test("a lens is shown with its computation, translated blocks and quality", () => {
   assert.is(
     picture(lens),
     `l  0123456789abcdef

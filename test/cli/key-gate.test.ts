@@ -11,7 +11,7 @@ function gate() {
     passed += chunk;
   });
   const type = (text: string) => new Promise<void>((resolve) => made.write(text, () => resolve()));
-  // What is pushed reaches its reader a turn later.
+  // Pushed data reach the reader one turn later.
   const settled = () => new Promise((resolve) => setImmediate(resolve));
   return { made, type, settled, interrupts: () => interrupts, passed: () => passed };
 }

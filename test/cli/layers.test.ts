@@ -11,7 +11,7 @@ test("layers are written as indices and ranges", () => {
   assert.equal(layerList("254-255"), [254, 255]);
 });
 
-test("what is no list of layers is refused with the reason", () => {
+test("a malformed list of layers is refused with the reason", () => {
   const cases: Array<[string, RegExp]> = [
     ["", /neither an index nor a range/],
     ["a", /“a” is neither/],

@@ -24,7 +24,7 @@ interface Place {
   cwd?: string;
   /** Where standard output goes; a pipe unless told otherwise. */
   into?: string;
-  /** No file may grow beyond so many KiB, as on a disk that fills up: the last write takes a part. */
+  /** Limits file sizes to a number of KiB, as on a disk that fills up: the last write is partial. */
   limit?: number;
 }
 
@@ -57,13 +57,13 @@ if (statSync("/dev/full", { throwIfNoEntry: false })?.isCharacterDevice()) {
     ["--help"],
     ["jobs", "--lab", lab.url],
   ]) {
-    test(`a full disk is told: ${words[0]}`, async () => {
+    test(`a full disk is reported: ${words[0]}`, async () => {
       const { code, stderr } = await run(words, { into: "/dev/full" });
       assert.is(code, 1);
       assert.is(stderr, "tapline: Cannot write to standard output (ENOSPC).\n");
     });
   }
-} else test.skip("a full disk is told: /dev/full is no device here", () => {});
+} else test.skip("a full disk is reported: /dev/full is missing here", () => {});
 
 test("a file that takes a part of the output is a loss, too", async () => {
   const into = join(root, "completion");
@@ -73,7 +73,7 @@ test("a file that takes a part of the output is a loss, too", async () => {
   assert.is(stderr, "tapline: Cannot write to standard output (EFBIG).\n");
 });
 
-test("a folder that takes nothing is told before anything is computed", async () => {
+test("an unwritable folder is reported before anything is computed", async () => {
   for (const [place, words] of [
     ["/proc", [...inspect, "--lab", lab.url]],
     [root, [...inspect, "--lab", lab.url, "--out", `${main}/here`]],
@@ -97,7 +97,7 @@ test("where files fail after all, the result is shown all the same", async () =>
   assert.is(report.job.result.next_tokens[0].token, " Paris");
   assert.is(report.folder, null);
   assert.equal(report.files, []);
-  assert.not(existsSync(out), "what was begun is taken away");
+  assert.not(existsSync(out), "the partial file is deleted");
 
   const drawn = await run(["job", report.job.id, "--lab", lab.url, "--out", join(root, "again")], {
     limit: 1,

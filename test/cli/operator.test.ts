@@ -1,4 +1,4 @@
-/** What an operator's commands do to the database that is named, and what they print; another one is never touched. */
+/** The effect of an operator's commands on the named database, and their output; other databases stay untouched. */
 import { randomUUID } from "node:crypto";
 import {
   existsSync,
@@ -94,14 +94,14 @@ async function refused(...words: string[]): Promise<[code: number, sentence: str
 const listed = () => looking(async (store) => (await listStudies(store, "", 50, 0)).total);
 const shown = () => looking(async (store) => findComment(store, comment));
 
-test("the database is the one that is named, before the command or behind it", async () => {
+test("the database can be named before or after the command", async () => {
   const other = join(folder, "other");
   await (await openStore(join(other, "studies.db"))).close();
   const named = await command(["studies", "--data", other, "approve", "agent", "github:x"]);
   assert.equal([named.code, named.stdout], [0, "github:x is approved as agent.\n"]);
   const approvals = (place: string) => readFileSync(join(place, "studies.db")).includes("github:x");
   assert.equal([approvals(other), approvals(data)], [true, false]);
-  // A configuration that is no good is read, and not passed over.
+  // An unusable configuration is an error, not ignored.
   const config = join(folder, "studies.json");
   writeFileSync(config, "{");
   for (const words of [
@@ -304,7 +304,7 @@ test("a reason has 1 to 1000 characters and is not blank", async () => {
 
 test("a comment is hidden, shown and erased", async () => {
   const id = comment.toUpperCase();
-  const gone = (what: string) => `There is no comment ${what}, or it is already in that state.`;
+  const gone = (id: string) => `There is no comment ${id}, or it is already in that state.`;
   assert.is(await said("hide", id, "--reason", "Rude."), `${id} is hidden.\n`);
   assert.equal([(await shown())?.hidden, (await shown())?.reason], ["hidden", "Rude."]);
   assert.equal(await refused("hide", comment, "--reason", "Rude."), [1, gone(comment)]);
@@ -356,7 +356,7 @@ test("reports wait until somebody closes them, told in a line each, the oldest f
   ] as [number, string]);
 });
 
-test("the audit log: the newest first, of one target, as many as are wanted", async () => {
+test("the audit log is newest first, filtered by target and limited", async () => {
   const all = (await said("audit")).trimEnd().split("\n");
   assert.match(all[0]!, /Z {2}operator {2}report\.dismiss {2}[0-9a-f-]{36}$/);
   assert.ok(all.some((line) => /Z {2}@\S+ {2}study\.publish {2}/.test(line)));

@@ -4,13 +4,13 @@ import * as assert from "uvu/assert";
 import { OwnServer } from "../../src/cli/own-server.js";
 import type { ServingEvent } from "../../src/inference/process/supervisor.js";
 
-/** Servers that are words: what was started, at which port, and what was closed, in order. */
+/** Servers as words: those started, their ports, and those closed, in order. */
 async function servers() {
   const said: string[] = [];
   const running = new Map<string, (error: Error) => void>();
   const events: string[] = [];
   const broken = new Set<string>();
-  /** Models whose start waits until it is let go. */
+  /** Models whose start waits until it is released. */
   const held = new Map<string, Promise<void>>();
   const stop = new AbortController();
   const own = await OwnServer.start("a", {
@@ -73,20 +73,20 @@ test("of two changes at once the second waits for the first", async () => {
   assert.equal(said.slice(1), ["close a", "start b at 4711", "close b", "start c at 4711"]);
 });
 
-test("what is being started when all ends is closed, and nothing is started behind it", async () => {
+test("closing also closes a starting server and starts no other", async () => {
   for (const fails of [false, true]) {
     const { own, said, serve, held, broken, running } = await servers();
-    let letGo = () => {};
+    let release = () => {};
     held.set(
       "b",
       new Promise((resolve) => {
-        letGo = resolve;
+        release = resolve;
       }),
     );
     if (fails) broken.add("b");
     const switching = serve("b").catch(() => {});
     const closed = own.close();
-    letGo();
+    release();
     await Promise.all([switching, closed]);
     const begun = ["start a at 0", "close a", "start b at 4711"];
     assert.equal([said, running.size], [fails ? begun : [...begun, "close b"], 0]);

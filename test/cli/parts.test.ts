@@ -1,4 +1,4 @@
-/** What the command line's small functions say and take: values of flags, exit codes, paths, events of services. */
+/** Small functions of the command line: values of flags, exit codes, paths, events of services. */
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -331,7 +331,7 @@ test("the first signal ends gracefully, the second at once; SIGHUP may differ", 
   }
 });
 
-test("whoever reads no more is no loss: a pipe's end, a terminal that is gone", async () => {
+test("closed pipes and terminals are not errors", async () => {
   const told = await capturing(() => {
     watchOutput();
     for (const code of ["EPIPE", "ECONNRESET", "EIO", "ERR_STREAM_DESTROYED"])
@@ -356,7 +356,7 @@ test("a cache without models, and with some", async () => {
     assert.equal([code, stdout], [
       ...[0, `No GGUF models in the cache ${join(folder, "cache")}. Download one with tapline pull.\n`],
     ] as [number, string]);
-    // What is left of a download goes with its repository: 3 bytes.
+    // The rest of a download goes with its repository: 3 bytes.
     const blobs = join(folder, "cache", "models--tiny--demo", "blobs");
     mkdirSync(blobs, { recursive: true });
     writeFileSync(join(blobs, `${"a".repeat(64)}.tapline.incomplete`), "abc");
@@ -370,7 +370,7 @@ test("a cache without models, and with some", async () => {
       stdout: "Deleted an unfinished download.\nFreed 3 B.\n",
     });
     assert.equal(readdirSync(join(folder, "cache")), []);
-    // The head of a GGUF with one tensor of so many elements, whose weights nobody looks at.
+    // The header of a GGUF with one tensor of the given number of elements, whose weights are never read.
     for (const [name, elements] of [
       ["b", 1_000_000_000],
       ["m", 494_000_000],
@@ -404,7 +404,7 @@ test("a cache without models, and with some", async () => {
   }
 });
 
-test("what the demo saw", () => {
+test("the demo prints its findings", () => {
   const layer = (index: number) => ({ layer: index, norms: [1, 2], predictions: [] });
   const result = {
     tokens: ["a", "b"],
@@ -467,7 +467,7 @@ test("a job is drawn in the requested form, followed by its files", async () => 
   const usual = await drawn([]);
   assert.match(usual, /^Logit lens {2}/m);
   assert.not.match(usual, /Written|has no rank/);
-  // What it was not measured for is said in place of the grid.
+  // Unmeasured points are named instead of the grid.
   const ranked = await drawn([], "rank");
   assert.match(ranked, /^The result does not contain rank for every token\.$/m);
   assert.not.match(ranked, /^Logit lens {2}/m);

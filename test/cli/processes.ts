@@ -4,7 +4,7 @@ import { connect } from "node:net";
 /** Whether this system shows the environments of processes. */
 export const canListProcesses = existsSync("/proc/self/environ");
 
-/** Command lines of all processes whose environment holds `mark`, whoever started them. */
+/** Command lines of all processes whose environment holds `mark`. */
 export function processesMarked(mark: string): Array<{ pid: number; command: string }> {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -14,7 +14,7 @@ export function processesMarked(mark: string): Array<{ pid: number; command: str
         const command = readFileSync(`/proc/${name}/cmdline`, "utf8").replaceAll("\0", " ").trim();
         return command === "" ? [] : [{ pid: Number(name), command }]; // a zombie has no command line
       } catch {
-        return []; // it has ended meanwhile, or is another user's
+        return []; // it has ended meanwhile, or belongs to another user
       }
     });
 }

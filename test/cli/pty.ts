@@ -6,12 +6,12 @@ import { until } from "../support/until.js";
 
 const script = fileURLToPath(new URL("../support/in-terminal.py", import.meta.url));
 
-/** Whether this machine can run a command in a terminal of its own. */
+/** Whether this machine can run a command in a separate terminal. */
 export const canPty = process.platform !== "win32" && spawnSync("python3", ["-c", "import pty"]).status === 0;
 
 export const keys = { interrupt: "\u0003", end: "\u0004", enter: "\r", up: "\u001b[A" } as const;
 
-/** `tapline` in a terminal: what is typed, what it shows, how it ends. */
+/** `tapline` in a terminal: its input, its output, its end. */
 export interface TerminalRun {
   /** Everything that was written to the terminal so far, colours and all. */
   readonly shown: string;

@@ -42,7 +42,7 @@ test("ready waits for the service and the model, until the first success", async
   assert.equal(asked, ["/health", "/health", "/health"]);
 });
 
-/** What `ready` comes to before a service that gives these answers, each so many milliseconds behind the one before. */
+/** The result of `ready` with a service that gives these answers, separated by the given milliseconds. */
 async function readyBefore(statuses: number[], words: string[], msEach = 0, name?: string) {
   const { now } = performance;
   let passed = 0;

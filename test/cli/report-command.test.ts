@@ -50,7 +50,7 @@ test("it is written where it is wanted, or to standard output", async () => {
   assert.ok(existsSync("tapline-extract.html"));
 });
 
-test("what is asked for twice, or not at all, is refused", async () => {
+test("report refuses zero or two sources", async () => {
   const before = readdirSync(folder);
   for (const [words, sentence] of [
     [["one.json", "--json", "one.json"], "A job and --json cannot be combined."],

@@ -125,10 +125,10 @@ test("stages are reported; a signal cancels the job, even if the Lab is gone", a
   const lab = new Lab(service.url);
   const experiment = { operation: "compare", model: "demo", settings: { prompt: "p" } } as const;
   const told: string[] = [];
-  const tell = (stage: string) => told.push(stage);
+  const note = (stage: string) => told.push(stage);
   const progress = { stage: "sweep", done: 3, total: 9 };
   through(job("running", { progress }), job("running"), job("completed"));
-  assert.equal(await runJob(lab, experiment, new AbortController().signal, tell), job("completed"));
+  assert.equal(await runJob(lab, experiment, new AbortController().signal, note), job("completed"));
   assert.equal(told, ["sweep 3/9"]);
   const stop = new AbortController();
   through(job("running"));
@@ -137,10 +137,10 @@ test("stages are reported; a signal cancels the job, even if the Lab is gone", a
     return job("running");
   };
   service.answers[`POST ${path}/cancel`] = new Refused(500, "Gone.");
-  assert.is(await failing(runJob(lab, experiment, stop.signal, tell)), "SIGINT");
+  assert.is(await failing(runJob(lab, experiment, stop.signal, note)), "SIGINT");
   assert.is(lines().at(-1), `POST ${path}/cancel`);
   through(job("failed", { error: "Why." }));
-  assert.is((await failing(runJob(lab, experiment, new AbortController().signal, tell))).message, "Why.");
+  assert.is((await failing(runJob(lab, experiment, new AbortController().signal, note))).message, "Why.");
   assert.not(lines().some((line) => line.endsWith("/cancel")));
 });
 

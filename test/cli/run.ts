@@ -24,7 +24,7 @@ export interface Ran {
   assertNothingLeft(): void;
 }
 
-/** Runs `tapline` in a process of its own until it ends. Nobody's services are at its usual addresses. */
+/** Runs `tapline` in a separate process until it exits, with unused addresses as defaults. */
 export async function tapline(words: string[], options: RunOptions = {}): Promise<Ran> {
   const mark = randomUUID();
   const child = spawn(process.execPath, [...program, ...words], {

@@ -43,7 +43,7 @@ const served = async (...words: string[]) => {
 };
 const refused = refusalBy(Error);
 
-test("serve: what it is where nothing is said", async () => {
+test("serve: the defaults", async () => {
   const usual = { host: "127.0.0.1", port: 8971, parallel: 4, cacheRamMiB: 512, waiting: 256, sampling: {} };
   assert.equal(await served(), { model: "demo", ...usual });
   assert.equal(await served("m.gguf"), { model: "m.gguf", ...usual });
@@ -143,7 +143,7 @@ test("serve: what contradicts itself or is out of bounds is refused", async () =
   }
 });
 
-test("serve: who else may use it now is told, where anybody may", () => {
+test("serve warns if other machines can use it without a key", () => {
   for (const host of ["127.0.0.1", "127.5.0.1", "localhost", "LOCALHOST", "::1"]) {
     assert.is(sharing(host, undefined), undefined, host);
   }

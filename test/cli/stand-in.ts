@@ -1,10 +1,10 @@
-/** A service on a port of its own that answers commands as a test says, and tells what it was asked. */
+/** A service on a separate port that answers commands as a test says and records the requests. */
 import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Seen, scripted, sendJson } from "../client/scripted.js";
 
-/** What an answer is: JSON; bytes as they are; or, with a status, a refusal and its sentence. */
+/** An answer: JSON; raw bytes; or, with a status, a refusal and its sentence. */
 type Answer = unknown;
 
 export class Refused {
@@ -19,7 +19,7 @@ export interface StandIn {
   port: number;
   /** `METHOD /path`, and the body where there was one: JSON read, anything else as text. */
   asked(): Array<[line: string, body?: unknown]>;
-  /** By `METHOD /path` without what stands behind `?`; a function is called for each request. */
+  /** By `METHOD /path` without the query; a function is called for each request. */
   answers: Record<string, Answer | ((request: Seen) => Answer)>;
   /** Forgets what it was asked, and every answer. */
   begin(): void;

@@ -24,7 +24,7 @@ function file(name: string, text: string): string {
   return path;
 }
 
-/** What a command hands in; its words are separated by blanks, and what is no single word is put in behind them. */
+/** The submission of a command line, split at blanks; arguments with blanks are appended. */
 async function submitted(words: string, ...more: string[]): Promise<unknown> {
   lab.begin();
   lab.answers = { "POST /lab/v1/jobs": { id: "0123456789abcdef0123456789abcdef" } };
@@ -172,7 +172,7 @@ test("compare: every flag is its field", async () => {
   });
 });
 
-test("compare: what is written in no form that it knows", async () => {
+test("compare refuses interventions in unknown notation", async () => {
   for (const [words, sentence] of [
     ["--swap Rome", "--swap and --with must be given together."],
     ["--with Rome", "--swap and --with must be given together."],
@@ -452,7 +452,7 @@ test("a configuration is a submission or a job; flags override it", async () => 
   assert.match(await refused("compare --config", bare), /unknown field "config"/);
   const without = file("without.json", JSON.stringify(rest));
   assert.equal(await submitted("compare --config", without), { ...config, model: "demo" });
-  // What a configuration of inspect says of its target is no less said than by the flag.
+  // A target in the configuration counts like the flag.
   const target = file("inspect.json", JSON.stringify({ prompt: "p", layers: [1], target_token: " x" }));
   assert.equal(await submitted("inspect --config", target), {
     ...{
@@ -470,7 +470,7 @@ test("a configuration is a submission or a job; flags override it", async () => 
   assert.equal(await submitted("compare x --model", model), { operation: "compare", model, prompt: "x" });
 });
 
-test("--detach tells the whole job as JSON, and needs a Lab that stays", async () => {
+test("--detach prints the whole job as JSON, and needs a running Lab", async () => {
   const job = { id: "0123456789abcdef0123456789abcdef", status: "queued" };
   lab.answers = { "POST /lab/v1/jobs": job };
   const told = await command(["compare", "x", "--detach", "--json", "--lab", lab.url]);

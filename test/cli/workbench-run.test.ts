@@ -20,7 +20,7 @@ const before = process.env.TAPLINE_HOME;
 const usual = ports.inference;
 const { start } = OwnServer;
 const started: [model: string, port: number][] = [];
-/** What a server does that is started; it says where it is. */
+/** A started server, which reports its address. */
 let starting: (options: OwnServerOptions) => void = () => {};
 
 test.before(() => {
@@ -45,7 +45,7 @@ const health = { "GET /lab/v1/health": { api_version: 1, active_job: null, queue
 const capabilities = { model: "m", n_layer: 4, n_embd: 8, architecture: "llama", backend: "cpu" };
 const serves = { ...health, "GET /lab/capabilities": capabilities };
 
-/** What was started, and what was told, for a workbench that is opened and closed again. */
+/** Started servers and printed lines of a workbench that is opened and closed again. */
 async function opened(answers: Record<string, object>, model?: string) {
   started.length = 0;
   service.answers = answers;
@@ -65,7 +65,7 @@ test("workbench joins the usual port unless another model is named", async () =>
 test("a server starts at the usual port, or at a free one if it is taken", async () => {
   assert.equal((await opened(health)).started, [["demo", service.port]]);
   assert.equal((await opened(health, "other")).started, [["other", service.port]]);
-  // Another program answers with JSON of its own.
+  // Another program answers with other JSON.
   assert.equal((await opened({ ...health, "GET /lab/capabilities": {} })).started, [["demo", service.port]]);
   starting = ({ port }) => {
     if (port !== 0) throw new PortInUse("127.0.0.1", port);
@@ -117,13 +117,13 @@ test("server events are shown as progress, warnings and errors", async () => {
     onEvent({ event: "ready", url: "", info: {} as never, backend: "cpu" });
   };
   assert.is((await opened(health)).stderr, "tapline: Careful.\ntapline: It fell.\nError: x\n");
-  // How far it is stands on a terminal alone, and goes.
+  // Progress appears on terminals only, and is erased.
   const { isTTY } = process.stderr;
   process.stderr.isTTY = true;
   try {
     starting = ({ onEvent }) => onEvent({ event: "loading", stage: "weights", fraction: 0.456 });
     assert.is((await opened(health)).stderr, "\r\u001b[Kweights demo: 46 %\r\u001b[K");
-    // What is told meanwhile stands on a line of its own.
+    // Messages during progress get a separate line.
     starting = ({ onEvent }) => {
       onEvent({ event: "loading", stage: "weights", fraction: 0.5 });
       onEvent({ event: "warning", sentence: "Careful." });

@@ -250,7 +250,7 @@ test("silence ends in a TimeoutError, before the answer and in the middle of it"
   await service.close();
 });
 
-test("an address with a path, a scheme of its own or no sense is refused at once", () => {
+test("an address with a path, another scheme or nonsense is refused at once", () => {
   for (const address of [
     "http://127.0.0.1:8980/lab/v1",
     "http://127.0.0.1:8980/?x=1",
@@ -361,7 +361,7 @@ test("an artifact replaces what was there, in one step", async () => {
   assert.is(service.seen[0]!.path, `/lab/v1/jobs/${id}/artifacts/activations.npz`);
 });
 
-/** Makes a special file in a folder of its own; undefined where that is not permitted, or no such file can be opened. */
+/** Makes a special file in a separate folder; undefined if that is not permitted, or such files cannot be opened. */
 function special(...words: string[]): string | undefined {
   const path = join(mkdtempSync(join(folder, "special-")), "there");
   if (spawnSync("mknod", [path, ...words]).status !== 0) return undefined;
@@ -390,7 +390,7 @@ const pipe = special("p");
 
 // Major 1, minor 7: Linux's device that is always full.
 const full = process.platform === "linux" ? special("c", "1", "7") : undefined;
-(full === undefined ? test.skip : test)("a device is not replaced; what it says is told", async () => {
+(full === undefined ? test.skip : test)("a device is not replaced; its error is reported", async () => {
   const error = await rejection(writeWhole(full as string, [Buffer.from("some bytes")]));
   assert.is((error as NodeJS.ErrnoException).code, "ENOSPC");
   assert.ok(lstatSync(full as string).isCharacterDevice());

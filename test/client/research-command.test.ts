@@ -99,7 +99,7 @@ test("list: for people, in colour or not, and for programs", async () => {
   assert.equal([none.code, none.stdout], [0, "No studies.\n"]);
 });
 
-test("get: one version; what was taken down is told with its reason", async () => {
+test("get: one version; a removed study is refused with its reason", async () => {
   const id = await service.publish(samplePackage({ title: "Once" }), ["Said."]);
   const first = await inProcess(["study", "get", id, "--version-number", "1"]);
   assert.equal([first.code, first.stdout.split("\n")[0]], [0, "Once"]);

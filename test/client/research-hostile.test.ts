@@ -140,11 +140,11 @@ test("a body of 10 GB is not read, told or untold", async () => {
   assert.is(service.seen.length, 2, "and is not asked for again");
 });
 
-test("an answer may be as long as the limit, with or without a stated length", async () => {
+test("an answer may have exactly the maximum size, with or without a stated length", async () => {
   const body = JSON.stringify(page);
-  for (const told of [true, false]) {
+  for (const stated of [true, false]) {
     service.answer = (_request, response) => {
-      if (told) response.setHeader("Content-Length", body.length);
+      if (stated) response.setHeader("Content-Length", body.length);
       response.write(body.slice(0, 9));
       response.end(body.slice(9));
     };
@@ -167,7 +167,7 @@ test("a wrong checksum, or none on a study, is refused", async () => {
   assert.is(service.seen.length, 4, "nothing was asked twice");
 });
 
-test("what is not UTF-8, not JSON, coded, or not what the contract says is refused", async () => {
+test("answers that are not UTF-8, not JSON, encoded or off contract are refused", async () => {
   const bodies: [Buffer | string, Record<string, string>, RegExp][] = [
     [Buffer.from('{"items":"\xff"}', "latin1"), {}, /not JSON in UTF-8/],
     [Buffer.from([0xff, 0xfe, 0x7b, 0x00]), {}, /not JSON in UTF-8/],
@@ -186,7 +186,7 @@ test("what is not UTF-8, not JSON, coded, or not what the contract says is refus
   }
 });
 
-test("a newer service may tell more", async () => {
+test("additional fields of a newer service are accepted", async () => {
   reply(200, JSON.stringify({ ...page, facets: { models: 3 } }));
   assert.is((await client().listStudies()).total, 0);
 });
@@ -243,7 +243,7 @@ test("long sentences are cut; tokens and control characters are removed", async 
   assert.equal([error.field, error.requestId], ["[token]", "[token]"]);
 });
 
-test("Retry-After is told exactly, as seconds and as a date", async () => {
+test("Retry-After is reported exactly, as seconds and as a date", async () => {
   for (const [value, expected] of [
     ["17", 17],
     ["Wed, 21 Oct 2026 07:28:30 GMT", 30],
@@ -310,7 +310,7 @@ test("retry pauses grow; Retry-After is followed up to two seconds", async () =>
     pauses.length = 0;
     await rejection(client().listStudies());
     assert.equal(pauses, [250, 500]);
-    // Where nothing listens, asking again is no use.
+    // If nothing listens, retrying is useless.
     pauses.length = 0;
     await rejection(client({ url: "https://localhost:1" }).listStudies());
     assert.equal(pauses, []);
@@ -362,7 +362,7 @@ test("a save is sent once; an unknown outcome says that the draft may exist", as
   assert.not.instance(await rejection(nobody.savePrivateDraft(study)), DraftMayExistError);
 });
 
-test("a draft of other bytes than those sent is told", async () => {
+test("a draft that differs from the sent bytes is reported", async () => {
   const created = { id, review_url: `${service.url}/drafts/${id}`, expires_at: null };
   reply(201, JSON.stringify({ ...created, package_sha256: "0".repeat(64) }));
   const error = await rejection(client().savePrivateDraft(samplePackage()));
@@ -451,7 +451,7 @@ test("sentences are cut at 500 characters, reasons at a thousand", async () => {
   }
 });
 
-test("a date to wait for counts from now where the service tells no time of its own", async () => {
+test("a retry date counts from now if the service sends no date", async () => {
   service.answer = (_request, response) => {
     response.sendDate = false;
     const date = new Date(Date.now() + 1_000_000).toUTCString();

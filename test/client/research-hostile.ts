@@ -12,7 +12,7 @@ export interface HostileService {
   port: number;
   /** Requests that arrived, as "GET /path", with their headers. */
   seen: { line: string; headers: IncomingMessage["headers"]; body: string }[];
-  /** What the next requests get. */
+  /** The answers to the next requests. */
   answer: (request: IncomingMessage, response: ServerResponse) => void;
   close(): Promise<void>;
 }

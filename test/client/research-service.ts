@@ -16,7 +16,7 @@ import { createToken, sha256Hex } from "../../src/studies/store/tokens.js";
 export interface ResearchService {
   origin: string;
   caFile: string;
-  /** A new token; each has an account of its own, so that drafts of tests do not count together. */
+  /** A new token, each with a separate account, so that drafts of tests do not count together. */
   token(scopes?: Scope[]): Promise<string>;
   /** The environment of a client. */
   environment(token: string): Record<string, string>;

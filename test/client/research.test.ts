@@ -109,7 +109,7 @@ test("refusals keep the service's code, field and sentence", async () => {
   assert.equal([limit.status, limit.field], [400, "limit"]);
 });
 
-test("what was taken down is refused with who and why, and older versions are read", async () => {
+test("removed studies are refused with person and reason; older versions are readable", async () => {
   const research = await client(["public:read"]);
   const id = await service.publish(samplePackage({ title: "Once" }));
   assert.is((await research.getStudy(id, { version: 1 })).version, 1);
@@ -133,7 +133,7 @@ test("what was taken down is refused with who and why, and older versions are re
   }
 });
 
-test("the quota's exact wait is told, and nothing is tried again by itself", async () => {
+test("the quota's exact wait is reported, and nothing is retried", async () => {
   const research = await client(["public:read"]);
   for (let request = 0; request < 60; request++) await research.listStudies({ limit: 1 });
   const error = await rejection(research.listStudies());
@@ -172,7 +172,7 @@ test("a refusal that comes before a large package was read is heard all the same
   }
 });
 
-test("ids that are none never become a path", async () => {
+test("malformed ids never become a path", async () => {
   const research = await client();
   for (const id of ["..", "../studies", "", "a/b", "00000000-0000-9000-8000-000000000000"]) {
     assert.is((await rejection(research.getStudy(id))).message, "The study id must be a UUID.");
@@ -195,7 +195,7 @@ test("the token shows nowhere", async () => {
   }
 });
 
-test("what is missing or of no use is said at once, without repeating it", () => {
+test("missing or invalid settings are reported at once, without repeating them", () => {
   const secret = "tpl_secretsecret";
   const complaints: [NodeJS.ProcessEnv, RegExp][] = [
     [{}, /set AGENT_RESEARCH_URL/],

@@ -162,7 +162,7 @@ test("probabilities of tokens come as chats and as raw prompts have them", async
   assert.equal(none, [undefined]);
 });
 
-test("an event without words is told where it tells of tokens, and of nothing else", async () => {
+test("an event without text counts if it has tokens, and only then", async () => {
   const silent = { token: "", logprob: 0 };
   const choices = [
     { delta: { content: "" } },

@@ -1,4 +1,4 @@
-/** What the clients wait for, and for how long, with a network and a clock of the test's; what they leave behind. */
+/** Timeouts of the clients, with a simulated network and clock, and their leftovers. */
 import { EventEmitter, getEventListeners } from "node:events";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import http, { type IncomingMessage } from "node:http";
@@ -91,7 +91,7 @@ test("if nothing listens on this machine, the error names the start command", as
   ]);
 });
 
-test("a connection that breaks is told by its code; silence by its length", async () => {
+test("a broken connection is reported by its code, silence by its length", async () => {
   await without("EPIPE", async () => {
     const error = await rejection(new Lab("http://127.0.0.1:1").health());
     assert.is(error.message, "The connection to http://127.0.0.1:1 broke (EPIPE).");
@@ -142,7 +142,7 @@ test("a job is looked at every half second for half an hour, unless told otherwi
     const lab = new Lab(service.url);
     const error = await rejection(lab.wait(id));
     assert.is(error.message, `Job ${id} is still queued after 1800 s.`);
-    // The last pause is what is left; at the deadline itself nobody waits any more.
+    // The last pause is the remaining time; at the deadline waiting ends.
     assert.equal([pauses.splice(0), service.seen.length], [[500, 500, 500, 1], 5]);
     service.seen.length = 0;
     const short = await rejection(lab.wait(id, { timeoutMs: 10, intervalMs: 4 }));
@@ -174,14 +174,14 @@ test("a download that cannot be written lets its connection go", async () => {
   }
 });
 
-test("a folder is not replaced by a file, and nothing is left beside it", async () => {
+test("a folder is not replaced by a file, and no partial file remains", async () => {
   const inside = mkdtempSync(join(folder, "kept-"));
   await rejection(writeWhole(inside, [Buffer.from("x")]));
   assert.equal(readdirSync(folder), [inside.slice(folder.length + 1)]);
 });
 
 const descriptors = process.platform === "linux" ? test : test.skip;
-descriptors("what was written is closed", async () => {
+descriptors("written files are closed", async () => {
   const open = () => readdirSync("/proc/self/fd").length;
   await writeWhole(join(folder, "one"), [Buffer.from("x")]);
   const before = open();

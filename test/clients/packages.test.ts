@@ -35,7 +35,7 @@ test("the page's commands build both wheels and install them into a fresh enviro
   await succeed("sh", ["-ec", commands.replace(/^python3/, `"${python}"`)], pip);
 });
 
-test("what is installed is the package, its types and nothing else, and needs nothing", async () => {
+test("the installed package has its types, nothing else, and no dependencies", async () => {
   const installed = JSON.parse(await succeed(inside, [join(here, "support/installed.py")]));
   const expected = {
     "tapline-lab": ["tapline_lab", "0.3.0"],

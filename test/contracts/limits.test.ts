@@ -1,6 +1,6 @@
 /**
  * Every limit, written out by hand from the specification, and from the documentation where the specification is
- * silent: what reads a limit from the contract cannot notice that it changed.
+ * silent: code that reads a limit from the contract cannot notice that it changed.
  */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -118,7 +118,7 @@ test("the Lab's and the serving model's limits", () => {
   assert.equal([ports, studiesPort], [{ lab: 8980, inference: 8971, router: 8970, workbench: 8972 }, 8990]);
 });
 
-test("what a server and a router take", () => {
+test("limits of a server and a router", () => {
   assert.equal(inferenceLimits, {
     body_bytes: 8 * 1024 * 1024,
     json_depth: 64,
@@ -273,7 +273,7 @@ const anthropic = { ...count, max_tokens: 1 };
 const responses = { input: "x" };
 const times = (length: number) => "x".repeat(length);
 
-/** What a field takes at most (or least), and the first value that it does not. */
+/** The largest (or smallest) accepted value of a field, and the first refused one. */
 const edges: [
   schema: Parameters<typeof validate>[0],
   body: object,

@@ -1,4 +1,4 @@
-/** What the contracts' small functions say: filters, tuples in OpenAPI, points, blocks of code. */
+/** Small functions of the contracts: filters, tuples in OpenAPI, points, blocks of code. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { isBlockPoint, pointField } from "../../src/contracts/names.js";
@@ -62,7 +62,7 @@ test("a filter's rule that a value breaks", () => {
     assert.is(brokenFilter(name, value), rule, `${name} ${value.slice(0, 9)}`);
 });
 
-test("points and blocks of code as they are told", () => {
+test("points and blocks of code in words", () => {
   assert.equal(["mid", "block_out", "attention", "head_out", "", undefined].map(isBlockPoint), [
     true,
     true,

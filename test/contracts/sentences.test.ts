@@ -1,4 +1,4 @@
-/** What a refusal says, on a schema of its own: the limit, the value, and where. */
+/** The sentence of a refusal, on a separate schema: the limit, the value, and the place. */
 import Type from "typebox";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -77,7 +77,7 @@ const cases: [value: object, sentence: string, path: string, field?: string][] =
   [{ choice: 5 }, "choice: must be a string, an array or null, got 5.", "choice"],
   [{ choice: "long" }, "choice: at most 3 characters, got 4.", "choice"],
   [{ choice: ["a", 1] }, "choice[1]: must be a string, got 1.", "choice[1]"],
-  // A text that is no name is told what a name is, not that it might have been a number.
+  // For a text that isn't a name, the sentence explains names, not numbers.
   [
     { pair: ["a b"] },
     'pair[0]: letters, digits, dots, dashes and underscores, a letter or digit first; got "a b".',
@@ -88,7 +88,7 @@ const cases: [value: object, sentence: string, path: string, field?: string][] =
   [{ enumerated: "d" }, 'enumerated: must be a, b or c, got "d".', "enumerated"],
   [{ count: [1] }, "count: must be an integer, got an array.", "count"],
   [{ count: {} }, "count: must be an integer, got an object.", "count"],
-  // What is absent is told before what is too much, and that before what is wrong.
+  // Missing fields are reported before excess, and excess before wrong values.
   [{ count: 0, bogus: 1 }, 'unknown field "bogus"; accepted are', "", "bogus"],
   [{ bogus: 1, inner: {} }, "inner: a/b~c is required.", "inner", "inner.a/b~c"],
   [

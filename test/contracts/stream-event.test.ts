@@ -24,7 +24,7 @@ test("merged stream events keep all tokens and the original events", () => {
   assert.equal(mergeStreamEvent<Reply>(undefined, { pair_of: 1 }), { pair_of: 1 });
 });
 
-test("a long answer is told in one list, not in a copy of it for each token", () => {
+test("a long answer is collected in one list, without a copy per token", () => {
   const told = mergeStreamEvent<Reply>(undefined, { tokens: [0] });
   const { tokens } = told;
   for (let token = 1; token < 1000; ++token) mergeStreamEvent(told, { tokens: [token] });

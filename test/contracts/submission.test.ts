@@ -397,7 +397,7 @@ test("patch_sweep: two prompts or pairs, any layers, positions from either end",
     controls: true,
     points: ["block_out"],
   });
-  // What is said of the whole is each pair's, unless it says otherwise.
+  // Settings of the whole apply to each pair unless it has its own.
   const whole = { operation: "patch_sweep", model: "demo", target_token: "x", foil_token: "y" };
   const own = { ...capitals, target_token: "z" };
   const swept = checkSubmission({ ...whole, pairs: [capitals, own] }) as PatchSweepConfig;

@@ -25,7 +25,7 @@ test("a device with room takes all blocks", async () => {
   assert.is(device(await inspect("1x2048", {})), "Pretend GPU");
 });
 
-test("what a server holds is left alone: as many blocks as the free memory takes", async () => {
+test("a server's memory is respected: blocks are offloaded into the free part", async () => {
   const job = await inspect("1x2048-1520", {});
   assert.is(job.status, "completed", job.error);
   const text = device(job);

@@ -1,4 +1,4 @@
-"""What both writers of layouts share: the generator, the two activations, and how a case is told."""
+"""Shared code of both writers of layouts: the generator, the two activations, the printing of a case."""
 import json
 import sys
 
@@ -31,5 +31,5 @@ def case(name, path, x, f, y, **said):
                   "features": f.ravel().tolist(), "decoded": y.ravel().tolist(), **said})
 
 
-def tell():
+def print_case():
     print(json.dumps(cases))

@@ -142,7 +142,7 @@ test("an archive that would burst, and one whose header never ends", async () =>
   );
 });
 
-test("what is no file where a file should be", async () => {
+test("something other than a file in a file's place", async () => {
   const link = place({ "cfg.json": "{}" });
   mkdirSync(join(link, "inner"));
   symlinkSync(join(link, "inner"), join(link, "sae_weights.safetensors"));

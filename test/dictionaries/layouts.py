@@ -11,7 +11,7 @@ import struct
 
 import numpy as np
 
-from cases import case, f32, folder, relu, rng, tell, top
+from cases import case, f32, folder, print_case, relu, rng, top
 
 
 def save_safetensors(path, tensors, metadata=None):
@@ -206,4 +206,4 @@ save_safetensors(os.path.join(path, "sae-layer-6.safetensors"),
 np.savez(os.path.join(path, "sae-normalization-6.npz"), mean=mean, scale=np.float64(scale))
 case("Lab", path, x, f, (f @ W.T.astype(float) + wb) * scale + mean, layer=6)
 
-tell()
+print_case()

@@ -78,7 +78,7 @@ const mutations: readonly Mutation[] = [
     },
   },
   {
-    name: "more behind its end",
+    name: "more after its end",
     fits: every,
     apply: (path, random) =>
       appendFileSync(
@@ -136,7 +136,7 @@ const mutations: readonly Mutation[] = [
       }),
   },
   {
-    name: "a number that is none",
+    name: "a non-finite number",
     fits: isSafetensors,
     apply: (path, random) =>
       changed(path, (bytes) => {
@@ -234,7 +234,7 @@ export async function tryMutants(
     tally.layouts.add(each.name);
     assert.ok(refusal instanceof UserError, `${what}: ${refusal.stack}`);
     assert.ok(/^[A-Z"a-z_][^\p{Cc}]{10,700}[.)]$/u.test(refusal.message), `${what}: ${refusal.message}`);
-    assert.equal(await stamp(dictionaries), known, `${what}: what was kept before is as it was`);
+    assert.equal(await stamp(dictionaries), known, `${what}: saved dictionaries are unchanged`);
   }
   return tally;
 }
@@ -243,7 +243,7 @@ async function stamp(dictionaries: Dictionaries) {
   return (await dictionaries.list()).map(({ name, sha256, created }) => [name, sha256, created]);
 }
 
-/** What was read is a dictionary: it says what it is, and encodes and decodes rows, whatever its numbers are now. */
+/** A loaded file is a dictionary: it has a description, and encodes and decodes rows, whatever its numbers. */
 async function checkReads(dictionaries: Dictionaries, what: string): Promise<void> {
   const { stored, places } = await dictionaries.open("mutant");
   const { layer, n_embd: hidden, features, k } = stored;

@@ -1,4 +1,4 @@
-/** What the settings of SAELens mean, on a dictionary of two features and three values. */
+/** The meaning of SAELens's settings, on a dictionary of two features and three values. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type Arrays, type Folder, folder } from "../support/layout-folder.js";
@@ -21,7 +21,7 @@ const ofSaeLens = {
   origin: { hook, layer: 3, point: "block_out", prependBos: true },
 };
 
-test("SAELens: what is there unless something is said, and what is said", async () => {
+test("SAELens: defaults and explicit settings", async () => {
   assert.equal(await read(saeLens({})), ofSaeLens);
   const metadata = { hook_name: hook, model_name: "gpt2", prepend_bos: false };
   assert.equal((await read(saeLens({ metadata }))).origin, {
@@ -31,7 +31,7 @@ test("SAELens: what is there unless something is said, and what is said", async 
     model: "gpt2",
     prependBos: false,
   });
-  // Before version 6 all of it lay beside each other, and the place had another name.
+  // Before version 6 all settings were on one level, and the hook point had another name.
   const old = { metadata: undefined, hook_point: hook, model_name: "gpt2", prepend_bos: true };
   assert.equal((await read(saeLens(old))).origin, {
     ...{ hook, layer: 3, point: "block_out", model: "gpt2", prependBos: true },
@@ -140,7 +140,7 @@ test("SAELens: decoder norms are folded in only where activations depend on them
   assert.equal((await read(saeLens({}, { scaling_factor: [two, [1, 1]] }))).notes, []);
 });
 
-test("SAELens: what it cannot be, in a sentence", async () => {
+test("SAELens: unsupported settings are refused in a sentence", async () => {
   const at = '"blocks.3.hook_resid_post"';
   const metadata = (hook_name: unknown) => ({ metadata: { hook_name } });
   const topk = (k: unknown) => saeLens({ architecture: "topk", k });

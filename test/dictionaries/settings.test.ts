@@ -1,4 +1,4 @@
-/** What the other layouts' settings mean, on dictionaries of two features and three values, written and computed by hand. */
+/** The meaning of the other layouts' settings, on dictionaries of two features and three values, computed by hand. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { dictionaryFiles, filesBeside } from "../../src/formats/dictionaries/choose.js";
@@ -372,7 +372,7 @@ test("a folder of which no layout knows the files says which ones are", async ()
     await refusal(folder({}, {})),
     /^No supported layout matches the files \(none\); supported are/,
   );
-  // Weights without their settings are nobody's.
+  // Weights without settings are refused.
   for (const name of ["sae_weights.safetensors", "sae.safetensors", "final.safetensors"]) {
     assert.match(
       await refusal(folder({}, { [name]: {} })),

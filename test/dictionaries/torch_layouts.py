@@ -9,7 +9,7 @@ import os
 import numpy as np
 import torch
 
-from cases import case, f32, folder, relu, rng, tell, top
+from cases import case, f32, folder, print_case, relu, rng, top
 
 
 def save(name, file, tensors, config=None):
@@ -88,4 +88,4 @@ for name in ["AutoEncoder", "AutoEncoderNew", "AutoEncoderTopK", "BatchTopKSAE",
     path = save("dl-" + name, "ae.pt", tensors, {"trainer": trainer, "buffer": {}})
     case("dictionary_learning " + name, path, x, f, f @ w.T + c, layer=4)
 
-tell()
+print_case()

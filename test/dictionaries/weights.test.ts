@@ -227,7 +227,7 @@ test("a hold moves a row by what the activation lacks, along the decoder's row",
   }
 });
 
-/** What one unit of a decoded row is in the row as it was. */
+/** The effect of one unit of a decoded row on the original row. */
 function unitOf(row: Float32Array, scaling: (typeof scalings)[number]): number {
   if (scaling === "none") return 1;
   const mean = scaling === "layer_norm" ? row.reduce((a, b) => a + b, 0) / hidden : 0;

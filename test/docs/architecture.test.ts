@@ -64,7 +64,7 @@ const arrows: Record<string, string[]> = {
   ],
 };
 
-/** The same for native/; llama.cpp's headers are nobody's folder. */
+/** The same for native/; llama.cpp's headers belong to no folder. */
 const nativeArrows: Record<string, string[]> = {
   base: [],
   model: ["base"],
@@ -84,7 +84,7 @@ function sources(folder: string): string[] {
     .map((name) => join(folder, name));
 }
 
-/** In operations/ a file's first word says whose it is, in an operation's folder and beside it. */
+/** In operations/ a file's first word names its part, both in an operation's folder and next to it. */
 const roomsOfOperations: Record<string, string> = {
   contract: "contracts",
   contracts: "contracts",

@@ -49,7 +49,7 @@ async function choices(body: object = {}, plan?: LivePlan): Promise<any[]> {
   return JSON.parse(reply.body).choices;
 }
 
-/** What a plain request answers on each slot: tokens and log-probabilities, first computed, then from the cache. */
+/** A plain request's answer on each slot: tokens and log-probabilities, computed, then from the cache. */
 async function plainAnswers(): Promise<object[]> {
   const answers: object[] = [];
   for (let slot = 0; slot < slots; slot++) {
@@ -203,7 +203,7 @@ if (scarce) {
   });
 }
 
-/** What a program of fixtures/ prints, which may end by a signal. */
+/** The output of a program in fixtures/, which may end by a signal. */
 const printed = (name: string) =>
   JSON.parse(
     execFileSync(process.execPath, ["--import", "tsx", here(`./fixtures/${name}.ts`), demoModelPath], {

@@ -36,7 +36,7 @@ async function fails(code: string, work: () => Promise<unknown>): Promise<void> 
   assert.unreachable(`it should have failed with ${code}`);
 }
 
-test("a file that is no model is refused, and nothing stays behind", async () => {
+test("a file that isn't a model is refused, and nothing stays behind", async () => {
   await fails("MODEL_LOAD", () => Engine.open({ path: "/nowhere.gguf", id: "x" }));
   await fails("MODEL_LOAD", () => Engine.open({ path: fixture, id: "x" }));
 });
@@ -183,7 +183,7 @@ test("an embedding is normalised to 1, or as requested", async () => {
   const own = await embed({ embd_normalize: -1 });
   const largest = Math.max(...own.map(Math.abs));
   const sum = own.reduce((all, value) => all + Math.abs(value), 0);
-  assert.ok(Math.abs(Math.hypot(...own) - 1) > 0.1, "its own length is another one");
+  assert.ok(Math.abs(Math.hypot(...own) - 1) > 0.1, "its own length differs");
   for (const [asked, length] of [
     [{}, Math.hypot(...own)],
     [{ embd_normalize: 2 }, Math.hypot(...own)],

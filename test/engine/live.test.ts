@@ -45,7 +45,7 @@ const steer = (more: Partial<Edit> = {}): Edit => ({
   ...more,
 });
 
-/** The rows that were kept of the prompt and of the answer, and what the answer says about them. */
+/** The captured rows of the prompt and the answer, and the readings in the answer. */
 async function kept(rows: number, more: object = {}) {
   const bytes = rows * layers.length * engine.info.nEmbd * 4;
   const found: CapturedRows[] = [];
@@ -127,7 +127,7 @@ test("a pair draws the same numbers, also where nobody chose a seed", async () =
   }
 });
 
-test("what an answer's overflowing numbers left behind reaches nobody", async () => {
+test("leftovers of an answer's overflowing numbers reach no later request", async () => {
   const before = await ask();
   for (const layer of [0, 3]) {
     const failing = await engine.request("completion", { prompt, max_tokens: 4, temperature: 0 }, undefined, {
@@ -139,7 +139,7 @@ test("what an answer's overflowing numbers left behind reaches nobody", async ()
   }
 });
 
-test("what an answer's overflowing numbers spoil is told of no neighbour", async () => {
+test("an answer's overflowing numbers do not fail its neighbours", async () => {
   const watch = { layers: [5], positions: "all", lensTop: 1 } as const;
   const spoilt = { edits: [{ layer: 3, scale: 3e38, positions: "last" } as const], watch };
   let answered = false;
@@ -186,7 +186,7 @@ test("both of a pair compute the prompt", async () => {
   assert.is(await cachedOf({ edits, pair: true }), 0);
 });
 
-test("what edits left in a slot is no later prompt's", async () => {
+test("later prompts do not reuse edited rows of a slot", async () => {
   const before = await ask();
   await ask({ edits: [steer({ positions: "prompt" })] });
   await ask({ edits: [steer({ positions: "generated" })] });

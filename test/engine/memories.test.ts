@@ -48,7 +48,7 @@ for (const [kind, write] of kinds) {
       undefined,
       edits && { edits },
     );
-  /** Log-probabilities of what comes behind a text, by token. */
+  /** Log-probabilities of the continuations of a text, by token. */
   const next = async (prompt: number[], more: object = {}, edits?: Edit[]) => {
     const { status, body } = await ask(
       { prompt, n_predict: 1, n_probs: 320, logit_bias: [[97, 1000]], ...more },
@@ -65,7 +65,7 @@ for (const [kind, write] of kinds) {
       ...[...one].filter(([id]) => other.has(id)).map(([id, value]) => Math.abs(value - other.get(id)!)),
     );
 
-  test(`${kind}: what edits left is no later prompt's`, async () => {
+  test(`${kind}: later prompts do not reuse edited rows`, async () => {
     engine = await Engine.open({ path: await write(), id: "x", threads: 1, parallel: 1, ctxSize: 512 });
     assert.is(engine.info.captures, true, engine.info.noCaptureReason);
     const prompt = text(40);
@@ -75,7 +75,7 @@ for (const [kind, write] of kinds) {
       assert.ok(distance(edited, before) > 1e-3, `${positions} changes little`);
       for (let i = 0; i < 2; i++) assert.ok(distance(await next(prompt), before) < 1e-3, String(positions));
     }
-    // Who goes on where an edited answer ended begins with the same tokens.
+    // A continuation of an edited answer begins with the same tokens.
     const { body } = await ask({ prompt, n_predict: 8, return_tokens: true }, [
       { layer: 0, scale: -3, positions: "generated" },
     ]);
@@ -97,7 +97,7 @@ for (const [kind, write] of kinds) {
     ]) {
       const { parts } = await ask({ prompt: "The", n_predict: 15_000, stream: true, id_slot: slot });
       await parts!.next();
-      // Longer than what comes behind it, which would write over it otherwise.
+      // Longer than its continuation, which would overwrite it otherwise.
       const failing = await ask({ prompt: text(60), n_predict: 2, id_slot: other }, [
         { layer: 0, scale: 3e38, positions: "all" },
       ]);

@@ -31,7 +31,7 @@ async function occupy(): Promise<() => Promise<void>> {
 
 const waiting = (count: number) => until(async () => (await engine.metrics()).deferred === count);
 
-/** So many steps more of who has the slot: what is left is looked for in every 64th. */
+/** Further steps of the request in the slot: others are looked for in every 64th. */
 async function steps(count: number): Promise<void> {
   const { decodes } = await engine.metrics();
   await until(async () => (await engine.metrics()).decodes > decodes + count);
@@ -70,7 +70,7 @@ test("who goes away before it has a slot is not computed", async () => {
   assert.ok((await idle()) - before < endless.max_tokens / 2);
 });
 
-/** A sanitizer keeps freed blocks for a while, to see who still uses them: it has a memory of its own. */
+/** A sanitizer keeps freed blocks for a while, to see later uses: it has separate memory. */
 const testMemory = process.env.TAPLINE_SANITIZED === undefined ? test : test.skip;
 
 /** Forty plans of a MiB: were they kept, each round would add as much; one of five that adds less is enough. */

@@ -8,7 +8,7 @@ const usage = { output_tokens: 4 };
 const delta = (one: object, more: object = {}) => ({ choices: [{ delta: one, ...more }] });
 const error = { message: "No." };
 
-test("a chat's answer is taken as it is, and what is no object is none", () => {
+test("a chat's answer is taken unchanged, and a non-object is ignored", () => {
   for (const answer of [
     { choices: [] },
     { choices: [{ text: "a" }], type: "response.completed" },
@@ -130,7 +130,7 @@ test("the record describes a tapline object in lines: edit, amount, comparison",
   );
 });
 
-test("what was watched: the mean and the first highest of each, of thirty-two names", () => {
+test("watched readings: the mean and the first highest of each, for 32 names", () => {
   const watched = new Watched();
   assert.equal(watched.lines(), []);
   watched.add([{ token: "a", probes: { p: -2 } }]);

@@ -1,4 +1,4 @@
-/** What a service keeps of its requests, without a service. */
+/** A service's records of its requests, without a service. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "uvu";
@@ -19,7 +19,7 @@ function begin(recorder = new ExecutionRecorder(), input: unknown = {}) {
   return { trace, read: () => recorder.find(trace.id as string) };
 }
 
-/** Kind and text of every event behind the first, which says that the request was received. */
+/** Kind and text of every event after the first, which records the reception. */
 const told = (record: ReturnType<ReturnType<typeof begin>["read"]>) =>
   record?.events.slice(1).map(({ kind, text }) => [kind, text]);
 
@@ -35,7 +35,7 @@ test("durations: eight buckets per doubling, from 10 µs to about 40 minutes", (
   histogram.add(100, 10);
   histogram.add(-5);
   assert.equal([histogram.count, histogram.sum], [101, 1090]);
-  // Half a bucket is 2 ** (1 / 16) - 1 = 4.4 %; what is said lies within one of what was added.
+  // Half a bucket is 2 ** (1 / 16) - 1 = 4.4 %; a reported value lies within one of an added one.
   for (const [fraction, seconds] of [
     [0.5, 1],
     [0.8, 1],
@@ -63,7 +63,7 @@ test("durations: eight buckets per doubling, from 10 µs to about 40 minutes", (
   assert.ok(Math.abs((long.percentile(1) as number) - 2357.2) < 1);
 });
 
-test("what a tapline object was told stands in the record, as lines", () => {
+test("a tapline object is in the record as lines", () => {
   const { trace, read } = begin();
   const did = { kind: "steer", vector: "calm", layer: 3, strength: 2, strength_unit: "row_norm" };
   trace.sent(
@@ -164,7 +164,7 @@ test("token counts of complete answers come from the backend, by either API", ()
   assert.is(counted(undefined), 0);
 });
 
-test("what is no JSON is passed over; a request ends once", () => {
+test("non-JSON is skipped; a request ends once", () => {
   const { trace, read } = begin();
   trace.answered("<html>");
   trace.sent("data: {half\n\n: a comment\n\ndata: [DONE]\n\n");
@@ -208,7 +208,7 @@ test("inputs of 256 KiB are kept whole; longer ones are truncated", () => {
   }
 });
 
-test("thirty things that happened are told, and the end; of each sentence 1,024 bytes", () => {
+test("thirty events are recorded, and the end, each with up to 1,024 bytes", () => {
   const { trace, read } = begin();
   for (let count = 1; count < 30; count++) trace.lifecycle(`step ${count}`);
   assert.is(read()?.truncated, false);
@@ -240,7 +240,7 @@ test("text that fills the record to its last byte is whole", () => {
   trace.sent(piece(1));
   assert.equal([read()?.truncated, read()?.events.length], [true, 3]);
   trace.sent(piece(1));
-  assert.is(read()?.events.length, 3, "its end is told once");
+  assert.is(read()?.events.length, 3, "its end is recorded once");
 });
 
 test("the record of a streamed answer ends after 992 parts", () => {
@@ -365,7 +365,7 @@ test("consecutive events of one choice are merged, those of another are not", ()
   );
 });
 
-test("what is cut is cut between characters, and nothing is cut that fits", () => {
+test("texts are cut between characters, and only if they are too long", () => {
   const { trace, read } = begin();
   // 1,023 bytes and the first half of a character of two.
   trace.failed(`${"e".repeat(1023)}é`);

@@ -108,7 +108,7 @@ test("an heir whose file was cleared away meanwhile has the lock all the same", 
   assert.is(await readFile(path, "utf8"), "mine");
 });
 
-test("a disk that fails is told, and nothing is left of the attempt", async () => {
+test("a failing disk is reported, and nothing remains of the attempt", async () => {
   const path = join(folder, "lock");
   const refusal = () =>
     claim(path, "mine", dead).then(
@@ -118,7 +118,7 @@ test("a disk that fails is told, and nothing is left of the attempt", async () =
   setDisk({ link: refusing("EIO") });
   assert.is(await refusal(), "EIO");
   assert.equal(await readdir(folder), []);
-  // Without links the lock is written; a folder of that name is no lock that somebody holds.
+  // Without links the lock is a written file; a folder of that name isn't a held lock.
   await mkdir(`${path}.heir`);
   await writeFile(path, "dead");
   setDisk({ link: refusing("ENOTSUP"), rename: refusing("EROFS") });

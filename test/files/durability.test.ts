@@ -1,5 +1,5 @@
 /**
- * What somebody was promised is on disk before they hear of it, and no name leads to bytes that are not: seen by a
+ * Promised data are on disk before the promise, and no name leads to missing bytes: seen by a
  * layer that remembers what was written, named and synced.
  */
 import { readFileSync } from "node:fs";
@@ -55,7 +55,7 @@ test("the layer sees what is missing", async () => {
   assert.equal(disk.hasty, []);
 });
 
-test("what breaks off leaves the former file as it was, and nothing beside it", async () => {
+test("an interrupted write leaves the former file and nothing else", async () => {
   const path = join(folder, "kept");
   await writeDurably(path, "former");
   const broken = (async function* () {
@@ -161,7 +161,7 @@ test("a downloaded file has its name when its bytes are on disk", async () => {
   }
 });
 
-test("what is put into the library is there, what was removed is gone", async () => {
+test("added library items are there and removed ones are gone", async () => {
   const vectors = new Vectors(folder);
   const model = { id: "m", fingerprint: "f", nEmbd: 1, nLayer: 1 };
   await vectors.put("happy", new Map([[0, Float32Array.of(1)]]), model, { note: "" });

@@ -56,7 +56,7 @@ test("files are written from text, bytes or chunks, readable by the owner only",
   assert.equal(await readdir(folder), ["a"]);
 });
 
-test("a file that could not be written whole is the old one, with nothing beside it", async () => {
+test("a file that could not be written whole is the old one, alone in its folder", async () => {
   const path = join(folder, "a");
   await writeDurably(path, "old");
   const breaking = function* () {
@@ -70,7 +70,7 @@ test("a file that could not be written whole is the old one, with nothing beside
   assert.equal(await readdir(folder), ["a"]);
 });
 
-test("a file that is written is let go, whether that worked or not", async () => {
+test("a written file is closed, whether that worked or not", async () => {
   const files = watchOpenFiles();
   try {
     await writeDurably(join(folder, "a"), "text");
@@ -86,7 +86,7 @@ test("a file that is written is let go, whether that worked or not", async () =>
   }
 });
 
-test("what a killed writer left of a file goes, and nothing else", async () => {
+test("only a killed writer's leftovers of a file are deleted", async () => {
   const torn = "0123456789ab.tmp";
   const others = ["a", "a.json", `a.${torn}.old`, "a.0123456789aX.tmp", `b.${torn}`, torn, `a${torn}`];
   for (const name of [...others, `a.${torn}`, "a.ffffffffffff.tmp"]) await writeFile(join(folder, name), "");
@@ -107,7 +107,7 @@ test("folders are private, and each new name is synced in its parent", async () 
     process.platform === "win32" ? [] : [join(folder, "a", "b"), join(folder, "a"), folder],
   );
   if (process.platform !== "win32") assert.is((await stat(path)).mode & 0o777, 0o700);
-  // One that is there has been synced by whoever made it.
+  // An existing one was synced by its creator.
   synced.length = 0;
   await makeFolderDurably(path);
   files.stop();

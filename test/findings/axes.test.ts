@@ -1,4 +1,4 @@
-/** What the axes of each kind of chart reach over: numbers by hand. */
+/** Ranges of the axes of each kind of chart: numbers by hand. */
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -57,7 +57,7 @@ test("the emphasised series gets the first colour, whatever its position", () =>
   ]);
 });
 
-test("dots are sized by the largest of their own series, and by one at least", () => {
+test("dots are scaled by the largest of their series, and at least by one", () => {
   const rows = rowsOf(["x", "y", "s", "n"], [0, 0, "a", 4], [0, 0, "a", 9], [0, 0, "b", 0.5]);
   assert.equal(
     axesOf(lines({ size: "n" }), rows).series.map(({ largest }) => largest),
@@ -145,7 +145,7 @@ test("a figure that goes to a page takes its axes along", () => {
   assert.equal(withAxes(figure).axes, { x: [0, 4] });
 });
 
-test("drawers take ranges from here and find none of their own", () => {
+test("drawers take ranges from here and compute none", () => {
   const report = new URL("../../src/report/", import.meta.url);
   for (const folder of ["page/", "drawing/"]) {
     for (const name of readdirSync(new URL(folder, report))) {

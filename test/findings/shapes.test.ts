@@ -22,7 +22,7 @@ test("values that are alike have no best one", () => {
   assert.equal(shapeOf([1]), { kind: "flat" });
 });
 
-test("values that do not exceed the control's are no effect", () => {
+test("values up to the control's have no effect", () => {
   assert.equal(shapeOf([0.01, 0.05, 0.02], 0.05), { kind: "none" });
   assert.equal(shapeOf([0, 0, 0]), { kind: "none" });
   assert.equal(shapeOf([]), { kind: "none" });
@@ -46,7 +46,7 @@ test("a hand-over is where the lead changes once", () => {
   assert.equal(handOver([1, 0.5, 0], [0, 0.5, 1]), { until: 0, from: 2 }, "a tie lies between");
 });
 
-test("a lead that changes back, or is small, is no hand-over", () => {
+test("a lead that changes back, or is small, isn't a hand-over", () => {
   assert.is(handOver([1, 0, 1, 0], [0, 1, 0, 1]), undefined);
   assert.is(handOver([1, 1, 1], [0, 0, 0]), undefined);
   assert.is(handOver([0.2, 0.2, 0], [0, 0, 1]), undefined, "the first never reaches half");

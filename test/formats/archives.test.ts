@@ -20,7 +20,7 @@ interface Packed {
   method?: number;
   size?: number;
   crc?: number;
-  /** Bytes of the fields that nobody reads. */
+  /** Bytes of unread fields. */
   extra?: number;
   comment?: number;
 }
@@ -194,7 +194,7 @@ test("damaged, compressed, Fortran-ordered or odd-typed arrays are refused by na
   refused(of({ packed: deflateRawSync(good), size: good.length - 1 }), damaged);
   refused(of({ packed: Buffer.from("no deflated bytes") }), damaged);
   refused(of({ method: 12 }), '"a.npy" in the .npz file is packed with method 12; 0 and 8 are supported.');
-  // It says that it goes on behind the end of the file.
+  // Its size exceeds the end of the file.
   const bytes = archive([{ name: "a.npy", data: good }]);
   const { start } = zipDirectory(bytes, ".npz");
   bytes.writeUInt32LE(bytes.length, start + 20);
@@ -213,7 +213,7 @@ test("damaged, compressed, Fortran-ordered or odd-typed arrays are refused by na
   said(npy("<f8", "(2,)", floats(1, 2)), "has a size that does not match its shape");
 });
 
-test("words: texts without a shape, as NumPy keeps them; what is no word is an array", () => {
+test("words: texts without a shape, as NumPy stores them; anything else is an array", () => {
   const characters = (value: string, length: number) => {
     const codes = new Uint32Array(length);
     codes.set([...value].map((character) => character.codePointAt(0) as number));

@@ -99,7 +99,7 @@ test("labels: exports of Neuronpedia's, packed or not, and answers of its API", 
 });
 
 test("numbers by a seed are mulberry32's, each in the middle of its 2^-32", () => {
-  // What the generator gives for the seed 1, as it is published.
+  // The published output of the generator for seed 1.
   const published = [0.6270739405881613, 0.002735721180215478, 0.5274470399599522];
   const next = uniformNumbers(1);
   assert.equal(

@@ -39,13 +39,13 @@ test("values of every type: strings and integers are returned, others skipped", 
     if (!["4", "5", "10", "11"].includes(type)) say(`one ${type}`, Number(type), Buffer.alloc(bytes, 1));
     say(`three ${type}`, 9, Buffer.concat([u32(Number(type)), u64(3), Buffer.alloc(3 * bytes, 1)]));
   }
-  say("a text", 8, text("what it says"), "what it says");
+  say("a text", 8, text("its content"), "its content");
   say("unsigned", 4, u32(4_000_000_000), 4_000_000_000);
   say("signed", 5, Buffer.from(Int32Array.of(-5).buffer), -5);
   say("long", 10, u64(2 ** 53 - 1), 2 ** 53 - 1);
   say("signed long", 11, Buffer.from(BigInt64Array.of(-7n).buffer), -7);
   say("texts", 9, Buffer.concat([u32(8), u64(2), text("one"), text("another")]));
-  // Longer than what is read at once: the text behind it begins in no block that is there, and ends the file with one.
+  // Longer than one read: the text after it begins in a missing block and ends the file.
   say("bytes", 9, Buffer.concat([u32(0), u64(3 * 2 ** 20), Buffer.alloc(3 * 2 ** 20)]));
   say("a flag", 7, Buffer.of(1));
   say("the last", 8, text("x".repeat(2 ** 20 + 5)), "x".repeat(2 ** 20 + 5));
@@ -99,7 +99,7 @@ test("a header that ends early is truncated, for files and readers", async () =>
   assert.is(await refusal(() => read(lost)), "The GGUF file is truncated.");
 });
 
-test("what is no header of these versions, or names what there is not", async () => {
+test("headers of other versions or with impossible names are refused", async () => {
   const open = (bytes: Buffer) => refusal(() => read(sourceOf(bytes)));
   const good = header(0, 0);
   assert.is((await read(sourceOf(good))).position, 24);

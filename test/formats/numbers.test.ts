@@ -92,7 +92,7 @@ test("a tensor's place is what its shape and type need, within the file", () => 
   );
 });
 
-test("a header that is no object of JSON; metadata that are texts are kept", () => {
+test("a non-object header is refused; text metadata are kept", () => {
   const no = (why: string) => `The file is not a .safetensors file: its header is not ${why}.`;
   refused(file("{nothing"), no("JSON"));
   refused(file('{"\xff":1}'), no("JSON"));
@@ -180,7 +180,7 @@ test("all 16-bit numbers are read; finite ones are written, others refused", () 
   assert.is(finite.length, 2 * 31 * 1024);
   const kept = narrowExactly(Float32Array.from(finite, binary16));
   assert.equal([kept?.dtype, kept?.data], ["F16", finite]);
-  // One bit of a float32 more, or less, is no number of 16 bits.
+  // A float32 that differs by one bit has no 16-bit form.
   for (const half of finite.filter(
     (one) => one % 37 === 0 || (one & 0x7fff) < 3 || (one & 0x3ff) === 0x3ff,
   )) {
@@ -203,7 +203,7 @@ test("numbers that F16 has not, and BF16 has, and those that neither has", () =>
   assert.equal(kept(), { dtype: "F16", data: new Uint16Array() });
 });
 
-test("integers of all widths, and a type that is none", () => {
+test("integers of all widths, and an unknown type", () => {
   const of = (type: string, numbers: ArrayBufferView) =>
     floatsOf(type, new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength));
   assert.equal(of("I16", Int16Array.of(-300, 300)), Float32Array.of(-300, 300));

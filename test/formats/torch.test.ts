@@ -92,7 +92,7 @@ test("tensors outside their storage or with overlapping elements are refused", (
   );
 });
 
-/** Calls `m.f`, which gives back what it is called with; a persistent id is told as it is. */
+/** Calls `m.f`, which returns its argument; a persistent id is returned unchanged. */
 const world: PickleWorld = {
   call: (name, args) => (name === "m.f" ? { called: args } : undefined),
   load: (id) => ({ id }),
@@ -148,7 +148,7 @@ test("each opcode of a plain checkpoint, by pickletools", () => {
   for (const [parts, value] of cases) assert.equal(unpickled(...parts), value, JSON.stringify(parts));
 });
 
-test("a pickle that says what cannot be is told why", () => {
+test("an impossible pickle is refused with the reason", () => {
   const refused = (bytes: Uint8Array, why: string) =>
     assert.throws(
       () => readPickle(bytes, world),
@@ -228,7 +228,7 @@ test("dicts are read four levels deep by path; so are a lone tensor or parameter
       ["a.b.7.d", 5],
       ["n", 9],
     ],
-    "five deep is not looked at, nor what has no name",
+    "five levels deep, or without a name, is skipped",
   );
   assert.equal([[...texts], [...tensors]], [[["t", "said"]], []]);
   const no = pickle(global("torch._utils", "_rebuild_parameter"), "(NtR");
@@ -321,7 +321,7 @@ test("2,000 damaged checkpoints: read, or refused in a sentence", () => {
   );
 });
 
-test("what is no checkpoint is refused in a sentence", async () => {
+test("files that aren't checkpoints are refused in a sentence", async () => {
   const dictionaries = new Dictionaries(folder);
   for (const [name, bytes] of [
     ["empty.pt", Buffer.alloc(0)],

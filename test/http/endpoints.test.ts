@@ -21,7 +21,7 @@ import { send } from "../support/request.js";
 
 type Stack = ReturnType<typeof routesOf>["stack"];
 
-/** What a router answers, and what a document describes, as `METHOD /path/{name}`. */
+/** A router's answers, and a document's descriptions, as `METHOD /path/{name}`. */
 const routed = (stack: Stack) =>
   stack.map(
     ({ methods, path }) =>
@@ -77,7 +77,7 @@ const endpoints: Endpoint<{ base: number }>[] = [
     shared: { parameters: [parameter("path", "left", { type: "string" })] },
     operationId: "add",
     summary: "Adds",
-    parameters: [parameter("query", "right", { type: "string" }, "What is added.")],
+    parameters: [parameter("query", "right", { type: "string" }, "The added value.")],
     body: { json: Sum, optional: true },
     answers: { 201: { description: "The sum.", json: Sum }, 400: { description: "No number." } },
     answer: ({ base }, { params, query }) => ({ sum: base + Number(params.left) + Number(query.right) }),
@@ -129,7 +129,7 @@ test("an entry defines a description: shared parts, bodies, responses by type", 
             in: "query",
             required: false,
             schema: { type: "string" },
-            description: "What is added.",
+            description: "The added value.",
           },
         ],
         requestBody: { required: false, content: { "application/json": { schema: "the sum" } } },

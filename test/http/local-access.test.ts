@@ -133,7 +133,7 @@ test("headers that proxies add are refused, even empty, and no others", async ()
   }
 });
 
-test("Node's own fetch is no browser: Sec-Fetch-Mode alone passes", async () => {
+test("Node's fetch does not count as a browser: Sec-Fetch-Mode alone passes", async () => {
   const good = `Host: localhost:${server.port}`;
   assert.is((await rawGet(server.port, "/lab/thing", [good, "Sec-Fetch-Mode: cors"])).status, 200);
   const answer = await fetch(`http://localhost:${server.port}/lab/thing`);

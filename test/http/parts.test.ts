@@ -194,7 +194,7 @@ test("a server that closes lets what runs finish, and cuts it after its grace", 
   });
 });
 
-test("what is no HTTP is answered with why, and a connection that is gone is left", () => {
+test("malformed HTTP is answered with the reason, and a lost connection is left", () => {
   const server = createHttpServer(() => {});
   const told = (code: string, writable = true) => {
     const answer: string[] = [];
@@ -340,7 +340,7 @@ test("local programs: loopback address, own Host and port, no browser headers", 
     paths.map(() => true),
   );
   assert.equal(["/", "/ab", "/b", "/b/cd", "/x/a", "/%zz", "a"].map(under), Array(7).fill(false));
-  assert.ok(underPath("/%zz")("/%ZZ"), "what is no code stays as it is");
+  assert.ok(underPath("/%zz")("/%ZZ"), "an invalid escape stays unchanged");
 });
 
 /** A request whose body comes in these pieces. */

@@ -99,7 +99,7 @@ test("If-None-Match: a list, * and weak tags match; a rewritten file has a new t
   assert.is.not((await get("again")).headers.get("etag"), before);
 });
 
-test("whatever the answer is, the file is closed behind it, once", async () => {
+test("the file is closed once, whatever the answer", async () => {
   const etag = (await get("data")).headers.get("etag") as string;
   // What nobody closes the collector does, sooner or later: counted is who asks for it.
   const { open } = promises;

@@ -364,7 +364,7 @@ test("a dropped request gets Retry-After at shutdown and is a fault otherwise", 
   };
   assert.equal(await ask(), [503, "5", "The server is shutting down."]);
   assert.is(faults.length, 0);
-  // Nobody has gone away: that it was cancelled is nobody's wish.
+  // The client is still there: a cancellation without its wish.
   code = "CANCELLED";
   assert.is((await ask())[0], 500);
   code = "INTERNAL";
@@ -425,12 +425,12 @@ test("the description lists each path's responses, with errors in its API's form
     assert.equal(Object.keys(paths[path]!.post!.responses).sort(), [String(status), "400", "503"].sort());
   }
   assert.equal(Object.keys(paths["/stats"]!.get!.responses), ["200", "403"]);
-  // What is asked and what is told at one path stand beside each other.
+  // A path's requests and answers are next to each other.
   assert.equal(Object.keys(paths["/lab/vectors"]!).sort(), ["get", "post"]);
   const ids = Object.values(paths).flatMap((methods) =>
     Object.values(methods).flatMap(({ operationId }) => operationId ?? []),
   );
-  assert.is(new Set(ids).size, ids.length, "each operation has a name of its own");
+  assert.is(new Set(ids).size, ids.length, "each operation has a unique name");
 });
 
 test.run();

@@ -341,7 +341,7 @@ test("a streamed message begins with the prompt's length, a whole one omits it",
   for (const stream of [false, undefined]) {
     asked.length = 0;
     await post("/v1/messages", { ...body, stream });
-    assert.is(asked.length, 1, "its length is told with the whole answer");
+    assert.is(asked.length, 1, "its length comes with the whole answer");
   }
   asked.length = 0;
   await post("/v1/messages", body);

@@ -1,4 +1,4 @@
-/** Rows that requests keep, probes that are made of rows, and scores as they are told. On stand-ins. */
+/** Captured rows of requests, probes made from rows, and reported scores. On stand-ins. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { decodeSafetensors } from "../../src/formats/safetensors.js";
@@ -9,7 +9,7 @@ import type { ProbeNumbers, ProbeSaid } from "../../src/library/probes.js";
 import type { CapturedRows } from "../../src/native/live.js";
 import { readNpz } from "../lab/npz-reader.js";
 
-/** Rows with so many values, of four bytes, and eight bytes for each row's index and token. */
+/** Rows with a number of values of four bytes, and eight bytes for each row's index and token. */
 function rows(id: string, count: number, values: number): CapturedRows {
   return {
     id,

@@ -49,7 +49,7 @@ test("a body is 64 levels deep at most, in well-formed Unicode", () => {
     for (let level = 0; level < depth; level++) value = level % 2 ? [value] : { x: value };
     return { any: value };
   };
-  // The body itself is above the first level; what is in the innermost one lies a level deeper.
+  // The body itself is above the first level; the content of the innermost one lies a level deeper.
   assert.is(body(nested(63, "x")), "accepted");
   assert.is(body(nested(64, "x")), "null | The body may be nested at most 64 levels deep.");
   const half = "null | The body must be well-formed Unicode; a string contains an unpaired surrogate.";
@@ -189,7 +189,7 @@ test("messages have content, of text, and of images where the server sees them",
   ]) {
     assert.is(image(url), fetched, url);
   }
-  // What stands behind an image is looked at, too.
+  // Parts after an image are checked, too.
   assert.match(
     messages(
       { role: "user", content: [{ type: "image_url", image_url: { url: good } }, { type: "audio" }] },

@@ -18,9 +18,9 @@ async function following(
     responses.push(response);
   });
   server.prependListener("connection", (socket) => {
-    const tell = ({ type, ...more }: { type: string; path?: string }) =>
+    const send = ({ type, ...more }: { type: string; path?: string }) =>
       void told.push("path" in more ? `${type} ${more.path}` : type);
-    connections.set(socket, new Connection(7, socket, tell));
+    connections.set(socket, new Connection(7, socket, send));
     // What reaches the client is in the list, too, so that their order can be seen.
     const write = socket.write;
     socket.write = ((...given: Parameters<Socket["write"]>) => {
@@ -74,7 +74,7 @@ test("of several requests at once, the first that is not answered waits", () =>
       told.filter((entry) => entry !== "bytes"),
       ["asked /a", "answering", "asked /b", "answering", "asked /c"],
     );
-    assert.ok(told.lastIndexOf("answering") < told.lastIndexOf("bytes"), "it is told before it is written");
+    assert.ok(told.lastIndexOf("answering") < told.lastIndexOf("bytes"), "the message precedes the bytes");
   }));
 
 test("100 Continue is not an answer, and a HEAD request gets no body", () =>

@@ -190,14 +190,14 @@ test("with a draft model, edits, readings and rows cover accepted tokens only", 
         const found = await ask(drafted, strength, more);
         compare(alone, found);
         if (more.stop !== undefined) continue;
-        // The draft does not wear the edit: what it guesses is the plain model's answer, and some of it is rejected.
+        // The draft is unedited: it guesses the plain model's answer, and some guesses are rejected.
         const { draft_n: guessed, draft_n_accepted: accepted } = found.timings;
         if (strength === 0)
           assert.ok(guessed > 10 && accepted > 0.8 * guessed, `${accepted} of ${guessed} accepted`);
         else assert.ok(guessed - accepted >= 3, `${accepted} of ${guessed} accepted`);
       }
     }
-    // In a stream, where several are taken at once, each is told once, in order, beside its own text.
+    // In a stream, where several tokens arrive together, each is reported once, in order, with its text.
     const { bytes } = await drafted.post("/v1/completions", {
       ...{ prompt: "one two three", max_tokens: 20, temperature: 0, ignore_eos: true, stream: true },
       tapline: { watch: { layers: [2], norms: true } },

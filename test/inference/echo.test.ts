@@ -62,7 +62,7 @@ test("a prompt's log-probabilities equal llama-server's for generated tokens", a
   for (const [index, { token, logprob, top_logprobs: top }] of sampled.entries()) {
     const place = start.length + index;
     // Rounding of F16 weights and K/V: llama-server is up to 0.05 away in a text that is sampled as long as this one,
-    // numpy's pass (verify:numerics) 0.003; what is less probable than one in 10,000 differs by more.
+    // numpy's pass (verify:numerics) 0.003; tokens below one in 10,000 differ by more.
     const near = (what: number | null | undefined, expected: number) => {
       if (expected < -9) return;
       differences.push(Math.abs((what ?? Number.NaN) - expected));
@@ -100,7 +100,7 @@ test("lists that begin with null and find each token in the text, whole and stre
       assert.equal([token_logprobs[0], top_logprobs[0], text_offset[0]], [null, null, 0]);
       for (const [at, token] of tokens.entries()) {
         const start = text_offset[at] as number;
-        // What the tokenizer put in front is not in the text.
+        // The tokenizer's prefix is missing from the text.
         if (token === "<|bos|>" && !text.startsWith(token)) assert.is(text_offset[at + 1], 0);
         else assert.is(text.slice(start, start + token.length), token);
         if (at === 0) continue;

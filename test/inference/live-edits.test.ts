@@ -147,7 +147,7 @@ test("later requests never reuse rows that an edit left in the cache", async () 
   });
   const reused = await complete(`${long}${answer}. ${question("Spain")}`, undefined, options);
   assert.is(textOf(reused), textOf(fresh));
-  // An edit inside the prompt computes it anew, whatever a plain request left.
+  // An edit inside the prompt recomputes it, whatever a plain request left.
   const { usage } = await complete(long, steered, { id_slot: 0 });
   assert.is(usage.prompt_tokens_details?.cached_tokens ?? 0, 0);
   for (let round = 0; round < 5; round++) {
@@ -281,7 +281,7 @@ test("Responses and Messages take the same object and report the same, also stre
     const line = bytes.toString().split(`event: ${last}\ndata: `)[1]!.split("\n")[0]!;
     const event = JSON.parse(line);
     const streamed = (event.response ?? event).tapline;
-    // Beside the deltas as they come, each token once and in order; the end of the turn has no delta of its own.
+    // Next to the deltas, each token once and in order; the end of the turn has no delta.
     const deltas = bytes
       .toString()
       .split("\n\n")

@@ -1,4 +1,4 @@
-/** What is read while an answer is made: norms, projections, the lens, probes, kept rows. Each as in an isolated pass. */
+/** Readings while an answer is made: norms, projections, the lens, probes, captured rows. Each as in an isolated pass. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "uvu";

@@ -60,7 +60,7 @@ test("the description names every path, and validates with the schemas themselve
   const { body: document } = await server.get("/openapi.json");
   for (const [path, { get, post }] of Object.entries(document.paths) as [string, Record<string, object>][]) {
     assert.ok(get ?? post);
-    // "{name}" is no name, and no capture is called "{id}".
+    // "{name}" isn't a name, and no capture is called "{id}".
     const absent = path.startsWith("/lab/captures/{id}") ? 404 : 400;
     if (get !== undefined)
       assert.is((await server.get(path)).status, path.includes("{") ? absent : 200, path);

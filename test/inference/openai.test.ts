@@ -200,7 +200,7 @@ test("a named tool is called with arguments of its schema, whole and streamed", 
 
 test("a required tool is called at once, or after the template's reasoning", async () => {
   const heat = { name: "heat", parameters: { type: "object", properties: {}, additionalProperties: false } };
-  // The model is not trained on tools: what it writes freely is prose.
+  // The model is not trained on tools: without a grammar it writes prose.
   for (const [chatTemplate, enable_thinking] of [
     [toolTemplate, undefined],
     [taggedToolTemplate, undefined],

@@ -130,7 +130,7 @@ test("a cache of q8_0 takes 34 bytes where f16 takes 64, and changes answers a l
     return devices.reduce((sum, device) => sum + device.context, 0);
   };
   const quantised = { cacheTypeK: "q8_0", cacheTypeV: "q8_0", flashAttention: "on" } as const;
-  // At the same time, for llama.cpp's own log was no match for two estimates.
+  // In parallel, because llama.cpp's log mixed up two estimates.
   const [small, usual] = await Promise.all([context(quantised), context({})]);
   assert.is((small as number) / (usual as number), 34 / 64);
   const change = distance(await asked({ model: "demo", ...quantised }), await asked({ model: "demo" }));
@@ -251,7 +251,7 @@ test("images: a picture counts as the tokens that its encoder makes of it", asyn
     for (const [index, { logprob }] of said.body.choices[0].logprobs.content.entries()) {
       assert.ok(Math.abs(shown.body.choices[0].logprobs.content[index].logprob - logprob) < 1e-3);
     }
-    // Texts, embeddings and live requests are served beside it.
+    // Texts, embeddings and live requests are served in parallel.
     assert.is((await server.post("/v1/embeddings", { input: "xyz" })).status, 200);
     const live = await ask(server, "this", { tapline: { watch: { layers: [0], norms: true } } });
     assert.is(live.status, 200, JSON.stringify(live.body));

@@ -62,7 +62,7 @@ aroundBrowser({
   },
 });
 
-/** Everything that a page can do to make its browser ask; each under a name of its own. */
+/** Everything that a page can do to make its browser send requests; each under a separate name. */
 const attempts = `async (target) => {
   const at = (name) => target + (target.includes("?") ? "&" : "?") + name;
   const tag = (name, properties) => {

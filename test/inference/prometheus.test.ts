@@ -1,4 +1,4 @@
-/** Prometheus' text of numbers that stand here. */
+/** Prometheus' text for the numbers of this file. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { RowStore } from "../../src/inference/live/row-store.js";

@@ -89,7 +89,7 @@ test("answers side by side have the latencies of one, and one usage of all", asy
     assert.is(timeToFirstToken.count - firsts, 1);
     sums.push(interToken.sum - sum);
   }
-  // Two answers within the time of the request; how they share it is told by a clock of the test's own, in stats.test.ts.
+  // Two answers within the time of the request; stats.test.ts shows how they share it, with a simulated clock.
   for (const [i, sum] of sums.entries()) {
     assert.ok(sum > 0 && sum < 2 * seconds[i]!, `${sum} s of latencies in ${seconds[i]} s`);
   }
@@ -119,7 +119,7 @@ test("usage counts the tokens of every prompt, cached ones too, once", async () 
     assert.is(told.length, 1);
     const [whole] = told as [typeof usage];
     assert.equal([whole.prompt_tokens, whole.completion_tokens], [all, 6 * n]);
-    // Two slots hold the two prompts; all but each one's last token is there, which is computed anew.
+    // Two slots hold the two prompts; only each one's last token is missing and computed again.
     if (n === 1) {
       for (const each of [usage, whole]) assert.is(each.prompt_tokens_details.cached_tokens, all - 2);
     }

@@ -1,4 +1,4 @@
-/** What the server counts of a request's times, by a clock that the test moves: every expectation is written by hand. */
+/** The server's count of a request's times, by a clock that the test moves: every expectation is written by hand. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { ServingStats } from "../../src/inference/stats.js";

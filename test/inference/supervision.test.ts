@@ -1,4 +1,4 @@
-/** What becomes of a serving process that tells, dies, hangs or is ended: programs of a few lines in its place. */
+/** The handling of a serving process that reports, dies, hangs or is ended: programs of a few lines replace it. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -21,8 +21,8 @@ function program(onStart: string, onConnection = ""): string {
   const path = join(folder, `${count++}.mjs`);
   writeFileSync(
     path,
-    `const tell = (message) => new Promise((done) => process.send(message, undefined, {}, done));
-     const ready = (info = {}) => tell({ type: "ready", info, backend: "test" });
+    `const send = (message) => new Promise((done) => process.send(message, undefined, {}, done));
+     const ready = (info = {}) => send({ type: "ready", info, backend: "test" });
      process.on("message", async (message, socket) => {
        if (message.type === "start") { const { options } = message; ${onStart} }
        if (message.type === "connection") { ${onConnection} }
@@ -54,17 +54,17 @@ const refusal = (onStart: string, more: object = {}) =>
 test("messages of the serving process reach the supervisor, and options reach it", async () => {
   const events: ServingEvent[] = [];
   const serving = await start(
-    `await tell({ type: "progress", stage: "model", fraction: 0.5 });
-     await tell({ type: "progress", stage: "download", fraction: 0.1, download: { done: 1, total: 10 } });
-     await tell({ type: "warning", sentence: "Slow." });
-     await tell({ type: "log", line: "a fault" });
+    `await send({ type: "progress", stage: "model", fraction: 0.5 });
+     await send({ type: "progress", stage: "download", fraction: 0.1, download: { done: 1, total: 10 } });
+     await send({ type: "warning", sentence: "Slow." });
+     await send({ type: "log", line: "a fault" });
      const { readFileSync } = await import("node:fs");
      const group = process.platform === "linux" ? Number(readFileSync("/proc/self/stat", "utf8").split(") ")[1].split(" ")[2]) : process.pid;
      await ready({ id: "m", options, own: group === process.pid, backtrace: process.env.GGML_NO_BACKTRACE });`,
     { graceMs: 7, parallel: 3, onEvent: (event: ServingEvent) => events.push(event) },
   );
   try {
-    // A process group of its own, which a Ctrl-C in the terminal does not reach; and no debugger is forked where it crashes.
+    // A separate process group, which a Ctrl-C in the terminal does not reach; and no debugger is forked on a crash.
     const info = {
       ...{ id: "m", options: { model: "asked", parallel: 3, patient: false } },
       ...{ own: true, backtrace: "1" },
@@ -89,7 +89,7 @@ test("messages of the serving process reach the supervisor, and options reach it
 test("a failed start reports its sentence, or the exit and the last output", async () => {
   assert.is(
     await refusal(
-      `await tell({ type: "failed", sentence: "No such model." }); await tell({ type: "failed", sentence: "Later." }); process.exit(0);`,
+      `await send({ type: "failed", sentence: "No such model." }); await send({ type: "failed", sentence: "Later." }); process.exit(0);`,
     ),
     "No such model.",
   );
@@ -120,7 +120,7 @@ test("a failed start reports its sentence, or the exit and the last output", asy
 test("a signal ends the start, before it and while it loads", async () => {
   const reason = new Error("enough");
   const hangs = (signal: AbortSignal, more: object = {}) =>
-    start("await tell({ type: 'progress', stage: 'model', fraction: 0 });", { signal, ...more }).then(
+    start("await send({ type: 'progress', stage: 'model', fraction: 0 });", { signal, ...more }).then(
       () => "started",
       (error: unknown) => error,
     );
@@ -162,7 +162,7 @@ test("a process that keeps failing is given up after growing pauses", async () =
       },
     });
     const error = await serving.ended.then(
-      () => new Error("it goes on"),
+      () => new Error("it continues"),
       (fault: Error) => fault,
     );
     assert.instance(error, UserError);
@@ -228,11 +228,11 @@ async function exchanged(onConnection: string, bytes: string, more: object = {})
 }
 
 const ask = (path: string) => `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}`;
-const taken = `await tell({ type: "taken", id: message.id });`;
-const asked = (path: string) => `await tell({ type: "asked", id: message.id, path: "${path}" });`;
+const taken = `await send({ type: "taken", id: message.id });`;
+const asked = (path: string) => `await send({ type: "asked", id: message.id, path: "${path}" });`;
 
 test("a connection ends for its client when it has ended in the serving process", async () => {
-  const onConnection = `${taken} socket.destroy(); await tell({ type: "closed", id: message.id });`;
+  const onConnection = `${taken} socket.destroy(); await send({ type: "closed", id: message.id });`;
   assert.is(await exchanged(onConnection, ask("/v1/models")), "");
 });
 
@@ -260,7 +260,7 @@ test("a request that a dying process did not answer gets 502, in its API's form"
 
 test("pages of allowed origins can read the 502 of a dying process", async () => {
   const onConnection = (path: string, origin: string) =>
-    `${taken} await tell({ type: "asked", id: message.id, path: "${path}", origin: "${origin}" }); process.abort();`;
+    `${taken} await send({ type: "asked", id: message.id, path: "${path}", origin: "${origin}" }); process.abort();`;
   const headers = async (path: string, origin: string, cors: string[]) =>
     (await exchanged(onConnection(path, origin), ask(path), { cors }))
       .split("\r\n")
@@ -280,11 +280,11 @@ test("pages of allowed origins can read the 502 of a dying process", async () =>
 
 test("an unread request of a dying process gets 503; a started answer is cut", async () => {
   assert.match(await exchanged("process.exit(3);", ask("/v1/messages")), /^HTTP\/1\.1 503 .*"type":"error"/s);
-  const begun = `${taken} ${asked("/v1/models")} await tell({ type: "answering", id: message.id });
+  const begun = `${taken} ${asked("/v1/models")} await send({ type: "answering", id: message.id });
     socket.write("HTTP/1.1 200 OK\\r\\n", () => process.abort());`;
   // A reset may take what was written.
   assert.match(await exchanged(begun, ask("/v1/models")), /^(HTTP\/1\.1 200 OK\r\n)?$/);
-  // One that waits for its next request has nothing to be told.
+  // A connection that waits for its next request gets no error.
   assert.is(await exchanged(`${taken} process.abort();`, ask("/v1/models")), "");
 });
 
@@ -293,7 +293,7 @@ test("without a serving process, the port answers 503 in each API's format", asy
     let crashed = false;
     const sentence: string[] = [];
     const serving = await start(
-      `if (options.patient) { await tell({ type: "failed", sentence: "Gone for good." }); process.exit(1); } await ready(); process.exit(2);`,
+      `if (options.patient) { await send({ type: "failed", sentence: "Gone for good." }); process.exit(1); } await ready(); process.exit(2);`,
       {
         graceMs: 11,
         onEvent: (event: ServingEvent) => {

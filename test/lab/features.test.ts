@@ -210,7 +210,7 @@ test("a feature's page: tokens by quantile, promoted tokens, neighbours, labels"
     .flatMap((_, text) =>
       Array.from({ length: starts![text + 1]! - starts![text]! - 1 }, (_, i) => ({
         text,
-        token: i + 1, // a BOS token is no text
+        token: i + 1, // a BOS token has no text
         activation: activation(starts![text]! + i + 1, 4),
       })),
     )

@@ -190,10 +190,10 @@ test("progress reports new stages immediately, steps every tenth of a second", (
   let ms = 1000;
   withTime({ "performance.now": () => ms }, () => {
     const told: string[] = [];
-    const tell = throttled(({ stage, done }) => told.push(`${stage} ${done}`));
+    const note = throttled(({ stage, done }) => told.push(`${stage} ${done}`));
     const at = (time: number, stage: string, done: number) => {
       ms = time;
-      tell({ stage, done, total: 9 });
+      note({ stage, done, total: 9 });
     };
     at(0, "a", 0);
     at(99.9, "a", 1);

@@ -32,13 +32,13 @@ const ended = (lab: Lab, id: string) =>
   }, "the job has ended");
 const mode = (path: string) => statSync(path).mode & 0o777;
 
-/** A Lab whose workers are a few lines of code; `task` is their task, `tell` answers. */
+/** A Lab whose workers are a few lines of code; `task` is their task, `send` answers. */
 async function labOf(body: string, more: Partial<LabOptions> = {}) {
   const entry = join(home, "worker.mjs");
   await writeFile(
     entry,
     `import { readFileSync, writeFileSync } from "node:fs";
-     const tell = (message) => process.send(message);
+     const send = (message) => process.send(message);
      const hang = () => setInterval(() => {}, 1000);
      process.on("disconnect", () => process.exit(1));
      process.once("message", (task) => { ${body} });`,
@@ -145,8 +145,8 @@ test("a worker finds its running job, library and task; partial files go", async
     `const { status, started } = JSON.parse(readFileSync(task.folder + "/job.json", "utf8"));
      for (const name of ["a", "b.partial", "c.tmp"]) writeFileSync(task.folder + "/" + name, "");
      const { TAPLINE_HOME: library, GGML_NO_BACKTRACE: quiet } = process.env;
-     if (task.config.seed !== 3) return tell({ type: "failure", message: "Not this one." });
-     tell({ type: "result", result: { artifacts: ["a"], told: { status, started, library, quiet, task } } });`,
+     if (task.config.seed !== 3) return send({ type: "failure", message: "Not this one." });
+     send({ type: "result", result: { artifacts: ["a"], told: { status, started, library, quiet, task } } });`,
     { library: "/own/library", load: { gpuLayers: 2 } },
   );
   try {
@@ -208,8 +208,8 @@ test("a worker finds its running job, library and task; partial files go", async
 
 test("a state is reported once it is on disk, and an ended job has no partial result", async () => {
   const { lab } = await labOf(
-    `tell({ type: "progress", progress: { stage: "a", done: 1, total: 2, growth: { layers: [5] } } });
-     tell({ type: "failure", message: "Halfway." });`,
+    `send({ type: "progress", progress: { stage: "a", done: 1, total: 2, growth: { layers: [5] } } });
+     send({ type: "failure", message: "Halfway." });`,
   );
   const { rename } = promises;
   const heard: [next: string, told: string, active: boolean][] = [];
@@ -233,7 +233,7 @@ test("a state is reported once it is on disk, and an ended job has no partial re
 
 test("a running job's partial result is in the job, and not in the list", async () => {
   const { lab } = await labOf(
-    `tell({ type: "progress", progress: { stage: "a", done: 1, total: 2, growth: { layers: [5] } } });
+    `send({ type: "progress", progress: { stage: "a", done: 1, total: 2, growth: { layers: [5] } } });
      hang();`,
   );
   try {
@@ -253,7 +253,7 @@ test("a running job's partial result is in the job, and not in the list", async 
 });
 
 test("a final state that the disk rejects is still reported until the job is removed", async () => {
-  const { lab, said } = await labOf('tell({ type: "result", result: { artifacts: [] } });');
+  const { lab, said } = await labOf('send({ type: "result", result: { artifacts: [] } });');
   try {
     let begun = false;
     const refused = (to: string) => {
@@ -288,7 +288,7 @@ test("a final state that the disk rejects is still reported until the job is rem
 test("a result that cannot be written fails the job and removes its artifacts", async () => {
   const { lab, said } = await labOf(
     `writeFileSync(task.folder + "/a", "bytes");
-     tell({ type: "result", result: { artifacts: ["a"] } });`,
+     send({ type: "result", result: { artifacts: ["a"] } });`,
   );
   const { rename } = promises;
   const full: typeof rename = async (from, to) => {
@@ -312,7 +312,7 @@ test("a result that cannot be written fails the job and removes its artifacts", 
 });
 
 test("of two simultaneous removals of a job, one succeeds and one finds it missing", async () => {
-  const { lab } = await labOf('tell({ type: "failure", message: "No." });');
+  const { lab } = await labOf('send({ type: "failure", message: "No." });');
   try {
     const { id } = await ended(lab, (await lab.submit(config)).id);
     const remove = () =>

@@ -21,7 +21,7 @@ test.after(() => rm(folder, { recursive: true, force: true }));
 const config = { operation: "inspect" } as unknown as Config;
 let count = 0;
 
-/** Runs a program in a worker's role: `task` is its task, `tell` answers. */
+/** Runs a program in a worker's role: `task` is its task, `send` answers. */
 async function run(
   body: string,
   more: Partial<WorkerRun> = {},
@@ -29,7 +29,7 @@ async function run(
   const entry = join(folder, `${count++}.mjs`);
   await writeFile(
     entry,
-    `const tell = (message) => new Promise((done) => process.send(message, undefined, undefined, done));
+    `const send = (message) => new Promise((done) => process.send(message, undefined, undefined, done));
      const hang = () => setInterval(() => {}, 1000);
      process.once("message", async (task) => { ${body} });`,
   );
@@ -51,16 +51,16 @@ const failure = (message: string) => ({ kind: "failure", message });
 
 test("a result, a failure, and the progress reports before them", async () => {
   const told = await run(`
-    await tell({ type: "progress", progress: { stage: "a", done: 1, total: 2 } });
-    await tell({ type: "result", result: { operation: task.config.operation, folder: task.folder, load: task.load } });
-    await tell({ type: "progress", progress: { stage: "late", done: 2, total: 2 } });
+    await send({ type: "progress", progress: { stage: "a", done: 1, total: 2 } });
+    await send({ type: "result", result: { operation: task.config.operation, folder: task.folder, load: task.load } });
+    await send({ type: "progress", progress: { stage: "late", done: 2, total: 2 } });
     hang();`);
   assert.equal(told.progress, [{ stage: "a", done: 1, total: 2 }]);
   assert.equal(told.outcome, {
     kind: "result",
     result: { operation: "inspect", folder, load: {} },
   } as unknown as Outcome);
-  const failed = await run(`await tell({ type: "failure", message: "No." }); hang();`);
+  const failed = await run(`await send({ type: "failure", message: "No." }); hang();`);
   assert.equal(failed.outcome, failure("No."));
 });
 
@@ -166,7 +166,7 @@ test("a signal and a deadline end the worker with everything it started", async 
     spawned: `
     const { spawn } = await import("node:child_process");
     const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: "ignore" });
-    await tell({ type: "progress", progress: { stage: "started", done: child.pid, total: process.pid } });
+    await send({ type: "progress", progress: { stage: "started", done: child.pid, total: process.pid } });
     hang();`,
   };
   const stop = new AbortController();

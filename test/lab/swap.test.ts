@@ -53,7 +53,7 @@ async function jacobian(layer: number): Promise<Float32Array> {
   return file.read(name);
 }
 
-/** A row with both coordinates of `clean` instead of its own, by the normal equations in float64. */
+/** A row whose two coordinates are replaced by those of `clean`, by the normal equations in float64. */
 async function byHand(
   layer: number,
   clean: ArrayLike<number>,

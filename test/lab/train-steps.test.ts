@@ -256,7 +256,7 @@ test("a checkpoint is saved after an interval and on a stop, but not at the end"
     );
     assert.equal([ended, last.written, last.losses], [stop, [5], [4]]);
     assert.is(stopping.did.at(-1), "close");
-    // After its own fault there is no point in resuming.
+    // After an internal fault, resuming is pointless.
     const broken = trainer({
       onRun: () => {
         throw stop;

@@ -57,7 +57,7 @@ test("out-of-sample projections keep their order, and separation is their AUROC"
   };
   near(made.projections!.positive, along([10, first], [11, second], [12, third]));
   near(made.projections!.negative, along([0, first], [1, second], [14, third]));
-  // 40, 44 and 120 against 0, 4 and 140: six of nine pairs stand in order.
+  // 40, 44 and 120 against 0, 4 and 140: six of nine pairs are in order.
   assert.ok(Math.abs(made.separation! - 6 / 9) < 1e-9);
   assert.is(makeDirection(states([1], [2]), states([0], [3]), "difference", 0).projections, null);
 });

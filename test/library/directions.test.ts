@@ -65,7 +65,7 @@ test("a refusal direction at a block's input belongs to the block before", async
   await refused(/shape \[4, 3, 4\]; expected one vector/, "mean_diffs", { format: "refusal", layer: 2 });
 });
 
-test("what a file does not say has to be said: its form, its model", async () => {
+test("a file without form and model needs both from its caller", async () => {
   await refused(/does not record what its rows are: specify the format, one of persona/, "persona", {});
   await refused(/The file does not record its model/, "persona", { format: "persona", model: undefined });
   await refused(/does not contain a single tensor; it contains metadata\.n, axis/, "axis-dict", {

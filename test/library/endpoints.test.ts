@@ -64,13 +64,13 @@ test("a layer is a whole number from 0 to 255", async () => {
 });
 
 test("an entry has from 1 to 200 characters", async () => {
-  // The file is no checkpoint, which is found out only behind the address.
+  // The file isn't a checkpoint, which shows only after the download.
   const sentence = async (entry: string) => (await put({ format: "capping", entry })).body.error as string;
   for (const entry of ["e", "e".repeat(200)]) assert.not.match(await sentence(entry), /^entry: /);
   for (const entry of ["", "e".repeat(201)]) assert.match(await sentence(entry), /^entry: /);
 });
 
-test("a vector is told as JSON, and leaves as bytes in the form that is asked for", async () => {
+test("a vector is returned as JSON or as a file in the requested format", async () => {
   await put({});
   const get = (query: string) => send(`${service.url}/lab/vectors/v${query}`, "GET");
   for (const query of ["", "?format=json"]) {

@@ -87,7 +87,7 @@ test("a hub folder gives the same dictionary, downloading only its files", async
   assert.equal([local.sha256, local.source], [stored.sha256, null]);
 });
 
-test("what is in the cache needs no hub", async () => {
+test("cached files need no hub", async () => {
   await add("tiny/saes/layer_3");
   const before = hub.requests.length;
   process.env.HF_HUB_OFFLINE = "1";
@@ -124,7 +124,7 @@ test("Gemma Scope repositories are recognised by name as MLP or unsupported", as
   assert.is(asked().length, before);
 });
 
-test("what is no dictionary, or more than one, is a sentence that says what there is", async () => {
+test("zero or several dictionaries are refused with a list of the contents", async () => {
   assert.is(
     await refusal("tiny/saes/layer_4"),
     "No dictionary at layer_4; the repository has 2: layer_4/width_2/average_l0_1, layer_4/width_2/average_l0_9.",

@@ -81,12 +81,12 @@ test("a saved vector has ascending layers, their norms and its description", asy
   );
 });
 
-test("what another process puts in a thing's place is read anew", async () => {
+test("an item replaced by another process is read again", async () => {
   await vectors.put("changing", new Map([[0, of(1, 1)]]), model, { note: "first" });
   assert.is((await vectors.get("changing")).note, "first");
   await new Vectors(home).put("changing", new Map([[1, of(2, 2)]]), model, { note: "second" });
   assert.equal([(await vectors.get("changing")).note, await vectors.layers("changing")], ["second", [1]]);
-  // Of the same length and the same moment it is another file all the same.
+  // With the same length and time it is another file all the same.
   const path = join(home, "library", "vectors", "changing.safetensors");
   utimesSync(path, 1_700_000_000, 1_700_000_000);
   assert.equal((await vectors.layer("changing", 1, model)).vector, of(2, 2));
@@ -100,7 +100,7 @@ test("what another process puts in a thing's place is read anew", async () => {
   );
 });
 
-test("the projections of a vector's texts are told of it alone, not in lists", async () => {
+test("projections of a vector's texts are in its description, not in lists", async () => {
   const projections = { positive: [1, 2], negative: [-1, -2] };
   const report = { typical_row: 7, separation: 1, shuffled_separation: 0.5, projections };
   const reports = new Map([
@@ -168,7 +168,7 @@ test("a vector's file is read however long its head is", async () => {
   assert.ok(begun.has(0x80));
 });
 
-test("a vector that fits no block, or holds none or what is no number", async () => {
+test("a vector without a fitting block, or with non-finite numbers", async () => {
   const put = (...layers: [number, Float32Array][]) =>
     refusal(() => vectors.put("x", new Map(layers), model, { note: "" }));
   assert.is(await put([3, of(1, 2)]), "The vector has layer 3; the model has layers 0 to 2.");
@@ -217,7 +217,7 @@ test("a saved probe has its description and folds in its standardisation", async
   assert.is(await put(0, { bias: Number.NaN }), "The probe x: bias contains numbers that are not finite.");
 });
 
-test("a probe's file says its layer or is told it, and has all four arrays", async () => {
+test("a probe file needs a layer, its own or a given one, and all four arrays", async () => {
   const arrays = { weight: array(6, -2), mean: array(1, 10), std: array(2, 4), bias: npyFile(of(0.5), []) };
   const read = (bytes: Uint8Array, layer?: number) => readProbe(bytes, { model, restamp: false, layer });
   const found = read(zipOf(arrays), 1);
@@ -234,7 +234,7 @@ test("a probe's file says its layer or is told it, and has all four arrays", asy
   const said = (metadata: Record<string, string>) => encodeSafetensors(tensors, metadata);
   const own = read(said({ layer: "2", note: "noted", point: "mid", operation: "probe" }));
   assert.equal([own.layer, own.note, own.point, own.probe.bias], [2, "noted", "mid", 0]);
-  assert.is(read(said({ layer: "2" }), 0).layer, 0, "whoever asks knows better");
+  assert.is(read(said({ layer: "2" }), 0).layer, 0, "the caller's layer wins");
   assert.is(read(said({ layer: "0" })).layer, 0);
   for (const layer of ["x", "1.5", "-1"]) assert.is(await refusal(() => read(said({ layer }))), unsaid);
   assert.is(

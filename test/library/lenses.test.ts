@@ -118,7 +118,7 @@ test("a lens of another model is refused with both numbers", async () => {
   );
 });
 
-test("what is no lens, or reads elsewhere, is one sentence", async () => {
+test("other files, or lenses of other points, are refused in one sentence", async () => {
   const add = (value: { [key: string]: TorchValue }) => refusal(() => lenses.add("x", published(value)));
   assert.match(await add({ w: identity(4) }), /^The file is not a supported lens: it has "w";/);
   assert.match(await add({ J: { 0: identity(4) }, d_model: 5 }), /d_model is 5, but its matrices are 4 wide/);

@@ -64,7 +64,7 @@ function put(path: string) {
   );
   return { answer, leave: () => leave.abort() };
 }
-/** Until so many requests are read, and whatever they lead to has had its time. */
+/** Until a number of requests has been read and handled. */
 async function read(count: number): Promise<void> {
   await until(() => arrived >= count, "the requests are read", 1);
   for (let i = 0; i < 3; i++) await (await fetch(`${service.url}/lab/dictionaries`)).arrayBuffer();
@@ -108,12 +108,12 @@ test("a lost client ends its reader; the next starts after that", async () => {
   second.leave();
   first.leave();
   assert.equal([await first.answer, await second.answer], ["left", "left"]);
-  await until(() => !readers[0]!.connected, "its reader is told", 1);
+  await until(() => !readers[0]!.connected, "its reader receives the end", 1);
   await read(3);
   assert.is(readers.length, 1, "it is still at its end");
   readers[0]!.end();
   const next = await reader(1);
-  assert.is(next.task.name, "c", "nobody waits for the second");
+  assert.is(next.task.name, "c", "the second client is gone");
   next.end({ stored: { name: "c" } });
   assert.equal(await third.answer, [200, { name: "c" }]);
 });

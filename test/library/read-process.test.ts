@@ -1,4 +1,4 @@
-/** What the process that reads large things does with its one task, here within the test's own process. */
+/** The task of the process that reads large files, within the test's process. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -23,7 +23,7 @@ test.after(() => rmSync(home, { recursive: true, force: true }));
 const of = (...numbers: number[]) => Float32Array.from(numbers);
 const array = (...numbers: number[]) => npyFile(of(...numbers), [numbers.length]);
 const refusal = refusalBy(UserError, FormatError);
-/** What `sha256sum` says of a .safetensors file behind its head. */
+/** `sha256sum` of a .safetensors file without its head. */
 const sha256OfNumbers = (file: Buffer) =>
   createHash("sha256")
     .update(file.subarray(8 + Number(file.readBigUInt64LE(0))))
@@ -200,7 +200,7 @@ test("a dictionary's block comes from its file or caller, once and unchanged", a
   const path = join(home, "library", "dictionaries", "spoilt.safetensors");
   writeFileSync(path, encodeSafetensors({}, { dictionary: "{" }));
   assert.match(await refusal(() => dictionaries.get("spoilt")), /^The dictionary spoilt cannot be read: /);
-  // What a folder holds beside them: too long settings, settings that are none.
+  // Other content of a folder: oversized settings, malformed settings.
   writeFileSync(join(place, "cfg.json"), "{");
   assert.is(await refusal(() => dictionaries.add("x", place)), "cfg.json is not JSON.");
   writeFileSync(join(place, "cfg.json"), Buffer.alloc(16 * 1024 ** 2 + 1, " "));

@@ -11,7 +11,7 @@ test("values are text, whatever they hold; markup stays markup", () => {
   );
 });
 
-test("what is not there says nothing, and nought is a number", () => {
+test("absent values render nothing, and zero is a number", () => {
   assert.is(html`[${null}${undefined}${false}${""}]`.markup, "[]");
   assert.is(html`[${0}|${-1.5}|${Number.NaN}]`.markup, "[0|-1.5|NaN]");
 });

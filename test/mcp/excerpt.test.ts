@@ -1,4 +1,4 @@
-/** What a result shows of a value that does not fit, to the character: the bounds are written out here. */
+/** The shortened form of a value that does not fit, to the character: the bounds are written out here. */
 import crypto from "node:crypto";
 import { syncBuiltinESMExports } from "node:module";
 import { test } from "uvu";
@@ -100,7 +100,7 @@ test("pieces of a text count characters, not units, and join without gaps", () =
   assert.is(pieceAt("x".repeat(12_000), "", 0)?.next_offset, null);
 });
 
-test("a piece of an array: half a page of it, each item where it stands in the whole", () => {
+test("part of an array: half a page, each item with its index in the whole", () => {
   const rows = Array.from({ length: 30 }, () => "r".repeat(998)); // a thousand characters each, and two between
   const first = pieceAt({ rows }, "/rows", 0);
   assert.equal([(first!.value as string[]).length, first?.next_offset, first?.total], [19, 19, 30]);
@@ -121,13 +121,13 @@ test("anything else at a pointer is an excerpt without a length", () => {
   assert.is(pieceAt(root, "/number", 0)?.value, 7);
   assert.is(pieceAt(root, "/none", 0)?.value, null);
   assert.is(pieceAt(root, "//", 0)?.value, 1);
-  // An escaped tilde before a 1 is no escaped slash.
+  // An escaped tilde before a 1 isn't an escaped slash.
   assert.is(pieceAt({ "~1": "right", "/": "wrong" }, "/~01", 0)?.value, "right");
   assert.is(pieceAt(root, "/number/x", 0), undefined);
   assert.is(pieceAt(root, "/none/x", 0), undefined);
 });
 
-test("a nonce that stands in the data is drawn anew", () => {
+test("a nonce that occurs in the data is drawn again", () => {
   const { randomBytes } = crypto;
   const drawn = [1, 1, 2].map((byte) => Buffer.alloc(16, byte));
   crypto.randomBytes = (() => drawn.shift()) as unknown as typeof randomBytes;

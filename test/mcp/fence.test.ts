@@ -33,7 +33,7 @@ const hostileValue = fc.letrec((tie) => ({
   ),
 })).value;
 
-test("no text ends its fence, begins a line of its own or hides a character", () => {
+test("no text ends its fence, adds a line or hides a character", () => {
   fc.assert(
     fc.property(hostileValue, (value) => {
       const { value: revealed } = revealAll(value);
@@ -52,12 +52,12 @@ test("no text ends its fence, begins a line of its own or hides a character", ()
   );
 });
 
-test("every fence has a nonce of its own", () => {
+test("every fence has a different nonce", () => {
   const nonces = new Set(Array.from({ length: 200 }, () => unfence(fence("", "x")).nonce));
   assert.is(nonces.size, 200);
 });
 
-test("what is revealed says where, and nothing else changes", () => {
+test("a revealed character names its place, and nothing else changes", () => {
   assert.is(reveal("a\u202eb\u{e0041}\u200d\ud800 東\n\t"), "a\\u{202E}b\\u{E0041}\\u{200D}\\u{D800} 東\n\t");
   const { value, hidden } = revealAll({ "k\u200b": ["\u0000x", 1, null, { deep: "\u2028\ufeff" }] });
   assert.equal(value, { "k\\u{200B}": ["\\u{0000}x", 1, null, { deep: "\\u{2028}\\u{FEFF}" }] });

@@ -131,7 +131,7 @@ for (const kind of clients) {
   });
 }
 
-test("what is refused comes as one sentence with the numbers", async () => {
+test("a refusal is one sentence with the numbers", async () => {
   const nothing = "0".repeat(32);
   assert.match(
     refusal(
@@ -144,7 +144,7 @@ test("what is refused comes as one sentence with the numbers", async () => {
     ),
     "donor_prompt: is required for patch.",
   );
-  // Each operation has positions of its own kind.
+  // Each operation has its positions.
   const patched = { operation: "compare", model: "demo", prompt: "a", intervention: "patch" };
   for (const positions of ["generated", [[0, -1]]]) {
     assert.match(
@@ -231,7 +231,7 @@ test("an agent makes a direction, steers and watches with it, and deletes it", a
   assert.match(chat.answers[0].text, /Paris/);
   assert.ok(chat.cut.some(({ pointer }: { pointer: string }) => pointer.startsWith("/answers/0/tapline")));
   const shown = marked(await mcp.call("serving_library", { kind: "vector", name: "unknown" }));
-  // Asked for by its name, it tells where the texts stand along it, too.
+  // Requested by name, it also returns the texts' projections.
   const [{ layers, ...rest }] = shown.vectors;
   const [{ projections, ...layer }] = layers;
   assert.equal([{ ...rest, layers: [layer] }], [vector]);

@@ -115,7 +115,7 @@ test("following next_entry_offset and cut reads the whole package", async () => 
         page =
           page.next_entry_offset === null ? null : await getStudy({ entry_offset: page.next_entry_offset });
       }
-      // Outer arrays first: what they leave out comes as pieces of its own.
+      // Outer arrays first: their omissions come as separate pieces.
       for (const cut of cuts.sort((a, b) => a.pointer.length - b.pointer.length)) await completed(whole, cut);
       const { value } = revealAll(study);
       assert.equal(whole, JSON.parse(JSON.stringify(value)));

@@ -53,7 +53,7 @@ test.after(async () => {
 const readers = ["get_discussion", "get_study", "list_studies"];
 const writing = [...readers, "save_private_draft"];
 
-/** What tells a token that may save drafts: its body is looked at. */
+/** The sign of a token that may save drafts: its body is checked. */
 const refusesBodies: HostileService["answer"] = (_request, response) => {
   const error = { error: "It lacks title.", code: "missing_property", request_id: "x" };
   response.writeHead(400).end(JSON.stringify(error));
@@ -301,7 +301,7 @@ test("a draft whose saving stayed open is saved once, also when the agent tries 
   assert.equal(
     [probe?.body, probe?.headers["idempotency-key"]],
     ["{}", undefined],
-    "what the token may was asked once",
+    "the token's scope was requested once",
   );
   const keys: unknown[] = [];
   hostile.answer = (request, response) => {

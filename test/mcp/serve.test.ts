@@ -1,4 +1,4 @@
-/** What ends a server that speaks over stdin and stdout, and what its log holds of odd messages. No process. */
+/** Ends of a server on stdin and stdout, and its log of odd messages. No process. */
 import { PassThrough, Writable } from "node:stream";
 import { McpServer } from "@modelcontextprotocol/server";
 import { test } from "uvu";
@@ -39,7 +39,7 @@ for (const [what, end] of [
   ["its stdout is closed", ({ stdout }) => void stdout.destroy()],
   ["it is stopped", ({ stop }) => stop()],
 ] as [string, (one: ReturnType<typeof serving>) => void][]) {
-  test(`a server ends when ${what}, and lets go of stdin`, async () => {
+  test(`a server ends when ${what}, and releases stdin`, async () => {
     const one = serving();
     end(one);
     await one.served;

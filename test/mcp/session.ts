@@ -40,7 +40,7 @@ const patience = { timeout: 300_000 };
 export const clients = ["current", "current, 2025", "previous"] as const;
 export type ClientKind = (typeof clients)[number];
 
-/** `tapline mcp …` in a process of its own, spoken to by an official client. */
+/** `tapline mcp …` in a separate process, with an official client. */
 export async function open(
   kind: ClientKind,
   words: string[],

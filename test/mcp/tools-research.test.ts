@@ -111,7 +111,7 @@ test("a study gives its head, fitting entries, pieces by pointer, versions", asy
   );
 });
 
-test("what a service says of a refusal is fenced, with the facts before it", async () => {
+test("a service's refusal is fenced, after the facts", async () => {
   const client = await research();
   const failing = async (error: Error, name = "list_studies", input: object = {}) => {
     stand.answers = {
@@ -165,9 +165,9 @@ test("a save keeps its key while its outcome is open, and no longer", async () =
   assert.is.not(await key(open, samplePackage()), first, "another study");
   assert.is(await key(() => draft), first);
   const second = await key(rejects(new ResearchError("No.")));
-  assert.is.not(second, first, "what was saved is done");
+  assert.is.not(second, first, "the saved one is done");
   const third = await key(() => draft);
-  assert.is.not(third, second, "what was refused is done");
+  assert.is.not(third, second, "the refused one is done");
   // A call that was ended in its middle may have arrived.
   stand.calls.length = 0;
   stand.answers = {

@@ -1,4 +1,4 @@
-/** Every tool of the Lab and of the served model: what it asks, what it shows of the answer, and how it refuses. No process. */
+/** Every tool of the Lab and of the served model: its requests, its output, and its refusals. No process. */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -84,7 +84,7 @@ test("each tool declares whether it reads, deletes or leaves this machine", asyn
   assert.equal(await told(await research()), { ...readers, save_private_draft: "far" });
 });
 
-test("what a tool asks of its client, and shows", async () => {
+test("each tool sends its request and shows the answer", async () => {
   const client = await lab();
   for (const [name, input, method, asked, answer, told] of [
     ["lab_health", {}, "lab.health", [], health, { health }],
@@ -151,7 +151,7 @@ test("what a tool asks of its client, and shows", async () => {
     ],
   ] as [string, object, string, unknown[], unknown, object][]) {
     stand.calls.length = 0;
-    // What is kept already, for those that look first.
+    // Existing names, for tools that check first.
     const lists = { vectors: [], probes: [], dictionaries: [], lenses: [] };
     stand.answers = { ...lists, [method.split(".")[1] as string]: answer };
     assert.equal(await shown(client, name, input), { ...told, hidden_characters: 0 }, name);
@@ -239,7 +239,7 @@ test("a job is awaited only if running and requested, then read once more", asyn
   for (const end of ["completed", "failed", "cancelled", "interrupted"]) {
     assert.equal(await waited([end], { wait_seconds: 2.5 }), [end, ["lab.job"]]);
   }
-  // However the wait ends, the job is told as it is then.
+  // However the wait ends, the job is shown in its current state.
   for (const error of [new TaplineError("It failed."), new TimeoutError("still running")]) {
     const ends = () => Promise.reject(error);
     assert.equal(await waited(["running", "failed"], { wait_seconds: 2.5 }, ends), [

@@ -1,4 +1,4 @@
-/** What the hub's cache says of models of several commits and parts, and what is left alone where everything is here. */
+/** The hub cache's entries of models with several commits and parts; complete models stay untouched. */
 import { mkdtemp, rm, utimes, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -107,7 +107,7 @@ test("a repository of which somebody is downloading a file stays as it is", asyn
   assert.is((await removeCached("tiny/demo")).freed, 2005);
 });
 
-test("what is asked of a hub comes as it is, and from where it was asked for", async () => {
+test("hub requests return unchanged data from the requested address", async () => {
   const ranges: Record<string, string | undefined> = {
     "bytes=5-9": "bytes 5-9/10",
     "bytes=6-9": "bytes 0-9/10",
@@ -136,7 +136,7 @@ test("what is asked of a hub comes as it is, and from where it was asked for", a
   await (await ask(url)).text();
   await new Promise((resolve) => server.close(resolve));
   assert.equal(taken, ["12345", "ignored", "ignored", "12345"]);
-  assert.equal(codings, ["identity"], "as many bytes come as are told");
+  assert.equal(codings, ["identity"], "the stated number of bytes arrives");
 });
 
 test("a quantisation's name is met as it is, in any case", () => {
@@ -151,7 +151,7 @@ test("a quantisation's name is met as it is, in any case", () => {
   }
 });
 
-test("a file of a commit is known by its name alone; what a folder has is asked for", async () => {
+test("a file of a commit is known by name; a folder's content is requested", async () => {
   hub.repositories["tiny/demo"] = { files: { "d/w.npz": gguf(2000), "d/more.txt": Buffer.from("x") } };
   const asks = async (place: string) => {
     hub.requests.length = 0;

@@ -1,4 +1,4 @@
-/** What is done where the hub is in trouble or odd: which waits there are (none of them is waited here), and what is told. */
+/** Behaviour with a failing or odd hub: the pauses (none of them is waited here) and the messages. */
 import dns from "node:dns/promises";
 import promises, { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
@@ -111,7 +111,7 @@ test("a file that does not come is asked for until six times in a row brought no
   assert.ok(content.equals(await readFile(path)));
 });
 
-test("what was found of a file is read and let go", async () => {
+test("a file's description is read and released", async () => {
   await mkdir(blobs(), { recursive: true });
   const partial = join(blobs(), `${sha256(content)}.tapline.incomplete`);
   await writeFile(partial, content.subarray(0, 1000));
@@ -162,7 +162,7 @@ test("a whole model and a begun one of a repository go together", async () => {
   assert.match(await refusal(removeCached("a/b")), /^UserError: a\/b is not in the cache /);
 });
 
-test("what is a place of the hub, and what is none", () => {
+test("hub addresses are recognised, and others are not", async () => {
   assert.equal(parseHubPlace("a/b.c"), { repository: "a/b.c", path: "" });
   assert.equal(parseHubPlace("a/b/"), { repository: "a/b", path: "" });
   assert.equal(parseHubPlace("a/b/c/d.json"), { repository: "a/b", path: "c/d.json" });
@@ -183,7 +183,7 @@ test("what is a place of the hub, and what is none", () => {
   }
 });
 
-test("a hub that sends more than a file has is told so, and no byte of that is kept", async () => {
+test("a hub that sends too many bytes is reported, and none of them is kept", async () => {
   async function* read() {
     yield content.subarray(0, 2000);
     yield Buffer.concat([content.subarray(2000), Buffer.from("y")]);
@@ -223,7 +223,7 @@ test("a split model's size and parameters are the sums of its parts", async () =
     };
     const word = (text: string) => Buffer.concat([number(text.length, 8), Buffer.from(text)]);
     const tensors = Array.from({ length: count }, (_, index) =>
-      // One dimension of so many 32-bit floats.
+      // One dimension of the given number of 32-bit floats.
       Buffer.concat([word(`t${index}`), number(1, 4), number(parameters, 8), number(0, 4), number(0, 8)]),
     );
     const pair = [word("general.architecture"), number(8, 4), word("tiny")];
@@ -264,7 +264,7 @@ test("files that vanish while the cache is read are skipped", async () => {
   const blob = join(blobs(), sha256(content));
   const partial = join(blobs(), `${"0".repeat(64)}.tapline.incomplete`);
   const { stat, realpath } = promises;
-  /** What the list says where another process takes this file away just before it is looked at. */
+  /** The list's entry for a file that another process deletes just before it is read. */
   const listedWithout = async (gone: string) => {
     const { models, unfinished } = await withFiles(
       // The link is followed by one, what it leads to is asked of the other.
@@ -326,11 +326,11 @@ test("who holds a lock says so every five seconds", async () => {
   );
   assert.is(every, 5000);
   assert.is(begun.length, 1);
-  assert.ok(ended.includes(begun[0]), "and no more once it is let go");
+  assert.ok(ended.includes(begun[0]), "and no more after its release");
   assert.equal(await readdir(join(home, "locks")), []);
 });
 
-test("what a repository offers: the smallest first, parts together", async () => {
+test("a repository's models: the smallest first, parts together", async () => {
   hub.repositories["a/many"] = {
     files: {
       "x-Q8_0.gguf": Buffer.alloc(400),
@@ -491,7 +491,7 @@ test("a stream is read only as far as needed, and its end ends the source", asyn
   assert.equal([await read(3, 5), taken.length], [[5, 6, 7], 4]);
   await source.close();
   assert.ok(ended);
-  // What was not read any more is not there.
+  // Unread data are missing.
   assert.equal(await read(4, 6), [6, 7]);
 });
 
@@ -525,7 +525,7 @@ test("a server that can never be reached is not waited for", async () => {
   assert.equal(waited, []);
 });
 
-test("what is waited for is told once, however often the server is asked", async () => {
+test("a wait is reported once, however often the server is asked", async () => {
   const server = createTcpServer(
     (socket) =>
       void socket

@@ -175,7 +175,7 @@ test("revisions: a tag and a commit, each with a snapshot, sharing the blob", as
   );
   assert.is(await readFile(join(folder(), "refs", "refs/pr/1"), "utf8"), other);
   assert.is(hub.downloads.length, 1);
-  // A commit never changes: what is here of it needs no network.
+  // A commit never changes: its cached files need no network.
   hub.requests.length = 0;
   const pinned = await resolveModel("tiny/demo/demo-F16.gguf", { revision: main.commit as string });
   assert.is(pinned.path, main.path);
@@ -185,7 +185,7 @@ test("revisions: a tag and a commit, each with a snapshot, sharing the blob", as
   assert.match(await fault("demo", { revision: "main" }), "has no revisions");
 });
 
-test("offline: what is cached, and nothing else; without a network, the same", async () => {
+test("offline, and without a network, only cached files are used", async () => {
   await resolveModel("tiny/demo");
   process.env.HF_HUB_OFFLINE = "1";
   hub.requests.length = 0;
@@ -241,7 +241,7 @@ test("on a disk without links the snapshot holds a copy, which is made once", as
   }
 });
 
-test("removing one file leaves what is being downloaded beside it", async () => {
+test("removing one file keeps partial downloads in its folder", async () => {
   await resolveModel("tiny/demo");
   const begun = join(folder(), "blobs", `${sha256(gguf(8))}.tapline.incomplete`);
   await writeFile(begun, "GGUF");
@@ -264,7 +264,7 @@ test("removing a file keeps the bytes that another file shares with it", async (
   assert.not.ok((await readdir(join(home, "hub"))).includes("models--tiny--demo"));
 });
 
-test("HF_HUB_CACHE is the cache itself, and a bad HF_ENDPOINT is told", async () => {
+test("HF_HUB_CACHE is the cache itself, and a bad HF_ENDPOINT is refused", async () => {
   process.env.HF_HUB_CACHE = join(home, "elsewhere");
   assert.match((await resolveModel("tiny/demo")).path, join(home, "elsewhere", "models--tiny--demo"));
   process.env.HF_ENDPOINT = "hub.example";
@@ -456,7 +456,7 @@ test("a connection that falls silent is opened again; a slow one is left alone",
   hub.faults = { stall: () => stalls-- > 0 };
   await resolveModel("a/slow");
   assert.ok(hub.downloads.length >= 2);
-  // In all it takes longer than the silence that is borne. A machine that stands still makes a silence of its own: one
+  // In all it takes longer than the permitted silence. A paused machine makes a silence, too: one
   // of several downloads without a second connection shows that slowness alone opens none.
   const connections: number[] = [];
   do {

@@ -65,7 +65,7 @@ test("exact fits pass and are marked as tight; a container's limit applies", () 
     assert.equal(hostMemory(), { free: 5e5, total: 1e6 });
     process.constrainedMemory = () => 0; // none is known
     assert.equal(hostMemory(), { free: 5e5, total: totalmem() });
-    process.constrainedMemory = () => 2 ** 63; // as none is told
+    process.constrainedMemory = () => 2 ** 63; // as without a limit
     assert.is(hostMemory().total, totalmem());
   } finally {
     Object.assign(process, { availableMemory, constrainedMemory });

@@ -77,7 +77,7 @@ test("a split set opens by its folder or any part, with all parts as weights", a
   }
 });
 
-test("what is missing of a split set is named", async () => {
+test("missing parts of a split set are named", async () => {
   const path = await folder("d", ["big-00002-of-00003.gguf"]);
   assert.match(await fault(path), " lacks big-00001-of-00003.gguf, big-00003-of-00003.gguf.");
   const many = await folder("many", ["big-00002-of-99999.gguf"]);
@@ -101,7 +101,7 @@ test("safetensors only: the error names the converter", async () => {
   assert.match(await fault(await folder("f", ["model.safetensors"])), "convert_hf_to_gguf.py");
 });
 
-test("what is no model", async () => {
+test("files that aren't models", async () => {
   assert.match(await fault(await folder("g", [])), "contains no .gguf file");
   assert.match(await fault(join(await folder("h", ["notes.txt"]), "notes.txt")), "is not a .gguf file");
   assert.match(await fault(join(root, "none.gguf")), "No model found at");

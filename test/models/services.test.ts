@@ -105,7 +105,7 @@ test("serve downloads with progress, and captures record repository and commit",
   try {
     const stages = events.flatMap((event) => (event.event === "loading" ? [event] : []));
     assert.is(stages.filter(({ stage }) => stage === "download").at(-1)?.fraction, 1);
-    const id = "tiny/demo:f16"; // what was asked for, not the file's name
+    const id = "tiny/demo:f16"; // the requested name, not the file's
     const { body: list } = await send(`${serving.url}/v1/models`, "GET");
     assert.equal([serving.info.id, list.data[0].id], [id, id]);
     for (const written of [id, encodeURIComponent(id)]) {

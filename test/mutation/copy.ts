@@ -78,7 +78,7 @@ export class SourceCopy {
   }
 
   /**
-   * While something runs, processes that answer their parent write what they reached before they do: whoever has the
+   * While something runs, processes that answer their parent write their coverage before they do: a parent that has the
    * answer may end them at once, and a process that is killed writes nothing.
    */
   async withLastWords<T>(run: () => Promise<T>): Promise<T> {
@@ -97,7 +97,7 @@ export class SourceCopy {
     return readFileSync(join(this.folder, file), "utf8");
   }
 
-  /** Puts a text in a file's place. False, with nothing changed, where it is no program. */
+  /** Puts a text in a file's place. False, with nothing changed, if it isn't a program. */
   async write(file: string, text: string): Promise<boolean> {
     if (isPlain(file)) {
       const options = { loader: "ts", target: "es2022", sourcemap: "inline", sourcefile: file } as const;
@@ -110,7 +110,7 @@ export class SourceCopy {
   }
 }
 
-/** At the end of a module, where it moves nothing that its source map tells of. */
+/** At the end of a module, where it moves nothing in its source map. */
 const lastWords = `
 import { takeCoverage } from "node:v8";
 if (process.send) {
@@ -122,7 +122,7 @@ if (process.send) {
 }
 `;
 
-/** A file of TypeScript whose JavaScript lies beside it. */
+/** A TypeScript file whose JavaScript is next to it. */
 function isPlain(file: string): boolean {
   return /^(src|test|bench|scripts)\/.*\.ts$/.test(file) && !file.includes("/fixtures/");
 }

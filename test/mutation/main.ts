@@ -5,13 +5,13 @@
  * What no test notices is named with its line. The sources themselves stay as they are: faults go into a copy.
  *   FOLDER         files or folders below the repository, such as src/router
  *   --tests PART   what to run, as `npm test -- PART` takes it; may be given several times
- *   --limit N      so many faults, chosen by --seed (default: 40)
+ *   --limit N      number of faults, chosen by --seed (default: 40)
  *   --seed N       another choice (default: 1)
  *   --at FILE:LINE all faults of that line, and no others; may be given several times
  *   --timeout S    seconds per test file without a fault (default: 120); with one, five times what it took counts as noticed
- *   --spend S      no more than so many seconds of tests for each fault (default: as long as there are any)
- *   --least P      fails below so many percent noticed
- *   --record       stores the result for docs/verification/tables.md, in place of an earlier one of the same folders
+ *   --spend S      seconds of tests for each fault (default: until all have run)
+ *   --least P      fails below this percentage of noticed faults
+ *   --record       stores the result for docs/verification/tables.md, replacing an earlier one of the same folders
  *   --planted      the faults of planted.ts instead, each with the tests that it names; `--planted PART` those that say it
  */
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
@@ -80,7 +80,9 @@ async function main(): Promise<void> {
     }
     const of = affordable.length < reaching.length ? ` of ${reaching.length}` : "";
     const told = by === undefined ? `seen by ${affordable.length}${of} files` : relative(testsOf(copy), by);
-    console.log(`${by === undefined ? "UNNOTICED" : "noticed  "} ${tell(file, source, mutant)}  (${told})`);
+    console.log(
+      `${by === undefined ? "UNNOTICED" : "noticed  "} ${describe(file, source, mutant)}  (${told})`,
+    );
   }
   const tried = chosen.length - refused;
   const share = (100 * noticed) / Math.max(1, tried);
@@ -157,7 +159,7 @@ async function runSound(test: string, timeoutMs: number): Promise<Runnable> {
   return { test, plain: plain.failed === 0, seconds, signs: !output.includes("✘") };
 }
 
-/** Runs every file once; tells how long each takes. */
+/** Runs every file once and returns the time of each. */
 async function runWithoutFault(copy: SourceCopy, tests: string[], timeoutMs: number): Promise<SoundFile[]> {
   const sound: SoundFile[] = [];
   for (const test of tests) {
@@ -174,7 +176,7 @@ async function runWithoutFault(copy: SourceCopy, tests: string[], timeoutMs: num
   return sound;
 }
 
-/** How many of some files fit into so many seconds, one at least. */
+/** The number of files that fit into a number of seconds, at least one. */
 function countWithin(files: readonly Runnable[], budget: number): number {
   let [count, spent] = [0, 0];
   for (const { seconds } of files) {
@@ -221,7 +223,7 @@ function lineOf(file: string, { at }: Mutant): number {
   return readFileSync(join(root, file), "utf8").slice(0, at).split("\n").length;
 }
 
-function tell(file: string, source: string, { at, from, to }: Mutant): string {
+function describe(file: string, source: string, { at, from, to }: Mutant): string {
   const line = source.slice(0, at).split("\n").length;
   const short = (text: string) => text.trim().replace(/\s+/g, " ").slice(0, 60);
   return `${file}:${line}  ${short(from)} → ${short(to) || "nothing"}`;

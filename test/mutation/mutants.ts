@@ -37,7 +37,7 @@ const swaps: [from: RegExp, to: string | ((found: string) => string)][] = [
   [/(?<=\) )(?:return|continue|break);$/gm, ";"],
 ];
 
-/** A source text with a dot in place of each character of comments, strings and regular expressions. */
+/** A source text with a dot for each character of comments, strings and regular expressions. */
 export function masked(source: string): string {
   return source.replace(opaque, (text) => text.replace(/[^\n]/g, "\u00b7"));
 }

@@ -5,7 +5,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { planted } from "./planted.js";
 
-test("the text that a planted fault replaces stands once in its file", () => {
+test("the text that a planted fault replaces occurs once in its file", () => {
   const lost = planted.filter(({ file, from }) => {
     const text = readFileSync(fileURLToPath(new URL(`../../${file}`, import.meta.url)), "utf8");
     return text.split(from).length !== 2;

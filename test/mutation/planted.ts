@@ -1,4 +1,4 @@
-/** Faults that were once in nobody's way, each with the tests that have to see it: `npm run mutate -- --planted`. */
+/** Faults that tests once missed, each with the tests that have to see it: `npm run mutate -- --planted`. */
 export interface Planted {
   /** What would be wrong. */
   what: string;
@@ -69,7 +69,7 @@ export const planted: readonly Planted[] = [
     tests: ["lab/training"],
   },
   {
-    what: "dead features are told as their opposite",
+    what: "dead features are reported as their opposite",
     file: "src/operations/sae/run.ts",
     from: "dead_fraction: trained.deadFraction",
     to: "dead_fraction: 1 - trained.deadFraction",
@@ -196,7 +196,7 @@ export const planted: readonly Planted[] = [
     tests: ["studies/sign-in"],
   },
   {
-    what: "the old session lives on behind a new sign-in",
+    what: "the old session survives a new sign-in",
     file: "src/studies/site/pages/sign-in.ts",
     from: "if (visit.session !== null) {",
     to: "if (visit.session === undefined) {",
@@ -280,7 +280,7 @@ export const planted: readonly Planted[] = [
     tests: ["studies/providers"],
   },
   {
-    what: "whoever is taken off any list loses the tokens",
+    what: "an account taken off any list loses its tokens",
     file: "src/studies/store/approvals.ts",
     from: 'if (role === "agent") await revokeAll',
     to: "await revokeAll",
@@ -563,7 +563,7 @@ export const planted: readonly Planted[] = [
     tests: ["inference/places"],
   },
   {
-    what: "a stream goes on although nobody reads",
+    what: "a stream continues without a reader",
     file: "src/inference/reply.ts",
     from: "&& !res.destroyed) await drained(res);",
     to: "&& !res.destroyed) await 0;",
@@ -577,7 +577,7 @@ export const planted: readonly Planted[] = [
     tests: ["inference/streams"],
   },
   {
-    what: "a stream goes on saying that it works behind its end",
+    what: "a stream sends keep-alives after its end",
     file: "src/inference/reply.ts",
     from: "clearInterval(silence);",
     to: "",
@@ -675,7 +675,7 @@ export const planted: readonly Planted[] = [
     to: "void 0;",
     tests: ["router/"],
   },
-  // Library and studies of one's own
+  // Library and own studies
   {
     what: "a dictionary's hash is of its first tensor alone",
     file: "src/library/dictionaries.ts",
@@ -733,21 +733,21 @@ export const planted: readonly Planted[] = [
     tests: ["library/random"],
   },
   {
-    what: "a study tells where its author's files lie",
+    what: "a study reveals the folders of its author's files",
     file: "src/findings/public-job.ts",
     from: "[...modelFields, ...placeFields]",
     to: '["model", "other", "verbaliser"]',
     tests: ["study-package/told"],
   },
   {
-    what: "a study tells where its author's other model lies",
+    what: "a study reveals the folder of its author's other model",
     file: "src/findings/public-job.ts",
     from: "[...modelFields, ...placeFields]",
     to: '["model", "verbaliser", ...placeFields]',
     tests: ["study-package/told"],
   },
   {
-    what: "a study tells the folder of a result",
+    what: "a study reveals the folder of a result",
     file: "src/findings/public-job.ts",
     from: "{ folder: publicName(result.folder) }",
     to: "{}",
@@ -761,14 +761,14 @@ export const planted: readonly Planted[] = [
     tests: ["study-package/repetition"],
   },
   {
-    what: "a conversation is told by its oldest messages",
+    what: "a conversation is named after its oldest messages",
     file: "src/study/execution-evidence.ts",
     from: "known.slice(-studyLimits.context_messages)",
     to: "known.slice(0, studyLimits.context_messages)",
     tests: ["study-package/conversations"],
   },
   {
-    what: "what a token's quota refuses is in no record",
+    what: "refusals by a token's quota are in no record",
     file: "src/studies/api/authenticate.ts",
     from: "onCredential(admission.credential);\n      setQuotaHeaders",
     to: "setQuotaHeaders",
@@ -811,7 +811,7 @@ export const planted: readonly Planted[] = [
     tests: ["client/research-hostile"],
   },
   {
-    what: "the studies client does not wait as long as it was told",
+    what: "the studies client waits less than requested",
     file: "src/client/research.ts",
     from: "wait = Math.max(wait, 1000 * (refused.retryAfter ?? 0));",
     to: "",
@@ -839,7 +839,7 @@ export const planted: readonly Planted[] = [
     tests: ["client/research-hostile"],
   },
   {
-    what: "the list of studies ends behind its first page",
+    what: "the list of studies ends after its first page",
     file: "src/client/research.ts",
     from: "offset = page.next_offset;",
     to: "offset = null;",
@@ -853,7 +853,7 @@ export const planted: readonly Planted[] = [
     tests: ["mcp/"],
   },
   {
-    what: "MCP: entries behind the first page are nowhere",
+    what: "MCP: entries after the first page are missing",
     file: "src/mcp/research.ts",
     from: "next_entry_offset: next < entries.length ? next : null",
     to: "next_entry_offset: null",

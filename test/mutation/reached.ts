@@ -34,13 +34,13 @@ export class Reached {
         if (!map?.data) continue;
         const ranges = functions.flatMap((each) => each.ranges);
         const script = { ranges, lineLengths: map.lineLengths, mappings: map.data.mappings };
-        const source = url.replace(/\.js$/, ".ts"); // the JavaScript lies beside it
+        const source = url.replace(/\.js$/, ".ts"); // the JavaScript is next to it
         this.#scripts.set(source, [...(this.#scripts.get(source) ?? []), script]);
       }
     }
   }
 
-  /** Whether any process ran what stands at an offset of a source file. */
+  /** Whether any process ran the code at an offset of a source file. */
   has(file: string, source: string, at: number): boolean {
     const before = source.slice(0, at);
     const line = before.split("\n").length - 1;

@@ -260,7 +260,7 @@ test("early exit captures the same", async () => {
   const { layers: captured } = await context.advance({ tokens, layers: [0, 3], earlyExit: true });
   assert.equal(captured[0]!.states!.data, whole[0]);
   assert.equal(captured[1]!.states!.data, whole[3]);
-  // What is behind block 3 was computed for none of these tokens.
+  // Blocks after block 3 were computed for none of these tokens.
   await context.advance({ tokens: Int32Array.of(300), layers: [3], earlyExit: true });
   for (const deeper of [{ layers: [4], earlyExit: true }, { layers: [] }]) {
     const further = context.advance({ tokens: Int32Array.of(300), ...deeper });

@@ -1,4 +1,4 @@
-/** What the serving engine is asked and what becomes of its answers, on an addon that computes nothing. */
+/** Requests to the serving engine and the handling of its answers, on an addon that computes nothing. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Engine, type EngineReply, type StreamPart } from "../../src/native/engine.js";
@@ -207,7 +207,7 @@ test("stream parts are read on demand; empty parts are skipped", async () => {
   assert.equal(await parts.next(), { done: true, value: undefined });
   await parts.return?.();
   assert.equal(asked.length, 4, "who has ended is not cancelled");
-  // What comes last may hold text.
+  // The last part may hold text.
   events = [head(part("all", [3], true))];
   const short = await streamed(engine);
   assert.equal(await short.next(), { done: false, value: { data: "all", tokens: [3] } });

@@ -53,7 +53,7 @@ test("an unknown architecture", async () => {
   const at = other.indexOf("qwen3");
   other.write("qwenX", at);
   await rejects(Model.open(file("other.gguf", other)), "MODEL_LOAD", /other\.gguf.*qwenX/);
-  // llama.cpp's name of the function that says so is nobody's.
+  // llama.cpp's name of the function is left out.
   const told = await Model.open(join(folder, "other.gguf")).catch(String);
   assert.not.match(String(told), /llama_\w+:/);
 });
@@ -216,7 +216,7 @@ test("cancelling before, and in the middle", async () => {
   });
   await rejects(running, "CANCELLED");
   assert.ok(reported > 0 && reported < sequences.length, `${reported} were done`);
-  // The context goes on as if nothing had been.
+  // The context works on normally.
   const sequence = sequences.slice(0, 3);
   assert.is((await context.features({ sequences: sequence, layers: [1] })).get(1)?.shape[0], 3);
 });

@@ -121,7 +121,7 @@ test("each filling and each sample is answered as if it were the only one", asyn
         assert.equal(one!.answers[0], alone!.answers[sample], `${path}, filling ${i}, sample ${sample}`);
       }
     }
-    // Nothing in the place: the tokens behind it follow those before it.
+    // An empty place: the tokens after it follow those before it.
     await context.reset();
     await context.advance({ tokens: before, layers: [] });
     const bare = await context.advance({ tokens: after, layers: [], logits: true });
@@ -225,7 +225,7 @@ test("an answer that the model ends is distinguished from a truncated one", asyn
         told = `${done} of ${total}`;
       },
     });
-    // What an answer does not say counts as done.
+    // Fields that an answer omits count as done.
     assert.is(told, `${maxTokens} of ${maxTokens}`);
     const [{ tokens, ended } = { tokens: new Int32Array(0), ended: true }] = answers;
     assert.ok(ended ? tokens.length < maxTokens : tokens.length === maxTokens);

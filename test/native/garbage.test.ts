@@ -334,7 +334,7 @@ test("the typed interface answers any arguments with a result or an Error", asyn
       const value = await call();
       await closeAny(value);
     } catch (error) {
-      // What a hostile getter throws comes through as it is.
+      // Exceptions of a hostile getter pass unchanged.
       assert.instance(error, Error);
       assert.ok((error as Error).message.length > 0);
     }
@@ -393,7 +393,7 @@ test("raw objects close twice, and refuse afterwards", async () => {
   }
 });
 
-// Whatever was in the arguments: what was opened was closed above.
+// Whatever the arguments were: everything opened was closed above.
 test.after(nothingIsLeft);
 
 test.run();

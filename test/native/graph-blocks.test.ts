@@ -15,7 +15,7 @@ function nodes({ points }: FoundPoints, point: Point): (string | undefined)[] {
   });
 }
 
-/** What is proven of one block that ends with "out". */
+/** The points that are proven for one block that ends with "out". */
 async function found(write: (graph: Graph, from: string) => void): Promise<FoundPoints> {
   const graph = new Graph();
   write(graph, graph.tokens());
@@ -178,7 +178,7 @@ test("attention is recognised by its operation, a mask, or a memory", async () =
   assert.equal(halves(await firstHalf("SOFT_MAX", mask)), ["half", "mid", "mlp"]);
   const memory = (graph: Graph) => [graph.leaf("cache_r_l0")];
   assert.equal(halves(await firstHalf("CONCAT", memory)), ["half", "mid", "mlp"]);
-  // Neither a softmax of a row of its own nor any other tensor that a batch brings along.
+  // Neither a softmax of its row nor any other tensor of a batch.
   for (const [op, other] of [
     ["SOFT_MAX", () => []],
     ["CONCAT", (graph: Graph) => [graph.leaf("scratch_cache_r_l0")]],

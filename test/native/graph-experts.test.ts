@@ -5,7 +5,7 @@ import { type FoundSite, Graph, sizes } from "../support/graphs/index.js";
 
 const { width, tokens, experts, used } = sizes;
 
-/** What is found of the router of one block whose second half this makes, from the stream between the halves. */
+/** The router found in one block whose second half this makes, from the stream between the halves. */
 async function router(half: (graph: Graph, mid: string) => string): Promise<FoundSite | string> {
   const graph = new Graph();
   const from = graph.tokens();
@@ -114,7 +114,7 @@ test("ids that no token chooses are an adapter's and count as none", async () =>
   );
   const alone = await router((graph, mid) => graph.summed("half", graph.byExperts("made", mid, ids(graph))));
   assert.is(alone, "has no experts.");
-  // Its products are no experts', whatever they are multiplied with.
+  // Its products aren't those of experts, whatever multiplies them.
   const weighed = await router((graph, mid) => {
     const chosen = graph.choice(mid);
     const made = graph.byExperts("made", mid, chosen.ids);

@@ -5,7 +5,7 @@ import { type FoundPoints, Graph, sizes } from "../support/graphs/index.js";
 
 const { width, tokens, heads } = sizes;
 
-/** What is found in one block whose first half this is. */
+/** The points found in one block with this first half. */
 async function withHalf(write: (graph: Graph, from: string) => string): Promise<FoundPoints> {
   const graph = new Graph();
   const from = graph.tokens();

@@ -1,4 +1,4 @@
-/** What lenses tell of rows, against sums in float64 over the logits themselves: a head of random numbers, and -inf. */
+/** Lens readings of rows against sums in float64 over the logits themselves: a head of random numbers, and -inf. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "uvu";
@@ -97,7 +97,7 @@ const rowsOf = async (rows: Float32Array) => {
     logProbabilities(logits.subarray(row * vocabulary, (row + 1) * vocabulary)),
   );
 };
-/** Sum of p log (p / q); what is never said counts nothing. */
+/** Sum of p log (p / q); impossible tokens count nothing. */
 const apart = (p: number[], q: number[]) =>
   p.reduce((sum, log, id) => sum + (Math.exp(log) === 0 ? 0 : Math.exp(log) * (log - q[id]!)), 0);
 const close = (found: number, expected: number, what: string) =>
@@ -118,7 +118,7 @@ test("probabilities, ranks, entropies and distances follow from the logits", asy
     for (const [row, logs] of (await rowsOf(places[place]!)).entries()) {
       const what = `place ${place}, row ${row}`;
       const order = [...logs.keys()].sort((a, b) => logs[b]! - logs[a]! || a - b);
-      if (logs[order[0]!] === logs[order[1]!]) throw new Error("ties are another test's");
+      if (logs[order[0]!] === logs[order[1]!]) throw new Error("another test covers ties");
       assert.equal([...reading.tokenIds.subarray(row * 4, row * 4 + 4)], order.slice(0, 4), what);
       for (let i = 0; i < 4; i++)
         close(reading.probabilities[row * 4 + i]!, Math.exp(logs[order[i]!]!), `${what}, token ${i}`);
@@ -136,7 +136,7 @@ test("probabilities, ranks, entropies and distances follow from the logits", asy
 });
 
 test("rows almost equal to the output have distance 0, never less", async () => {
-  // Their true distances are some 1e-10, which is far below what adding up so many numbers rounds.
+  // Their true distances are some 1e-10, far below the rounding error of such long sums.
   const beside = states(output, 1e-5);
   const [reading] = await context.readLens({ places: [{ states: beside }], output, top: 1 });
   assert.equal([...reading!.divergences!], new Array(count).fill(0));
@@ -272,7 +272,7 @@ test("rows of which not all logits fit at once are each read as they are alone",
   }
 });
 
-/** Rows behind the last block, as in the model of the name; both have a head of the tokens' embeddings. */
+/** Rows after the last block, as in the model of that name; both have a head of token embeddings. */
 const scaled: [string, Metadata, TensorSpec[], (row: number[]) => number[]][] = [
   [
     "command-r",

@@ -83,7 +83,7 @@ test("progress while loading ends at 1", async () => {
 });
 
 test("a load that is cancelled in its middle ends there, as what was cancelled", async () => {
-  // It is cancelled when it first tells how far it is, which may be too late: most are not.
+  // It is cancelled at its first progress report, which may be too late: most are not.
   for (let attempt = 0; attempt < 200; attempt++) {
     const stop = new AbortController();
     const code = await Model.open(demo, { signal: stop.signal, onProgress: () => stop.abort() }).then(
@@ -98,7 +98,7 @@ test("a load that is cancelled in its middle ends there, as what was cancelled",
 });
 
 /**
- * So many cycles in a row leave the process at most so many MiB larger. What is kept for good grows it every time; what
+ * A number of cycles leaves the process at most that many MiB larger. A leak grows it every time;
  * the allocator holds back for a while, only now and then: one of five rows without growth is enough.
  */
 async function settles(cycles: number, cycle: () => Promise<void>, mib: number): Promise<void> {
@@ -111,7 +111,7 @@ async function settles(cycles: number, cycle: () => Promise<void>, mib: number):
   } while (grown.at(-1)! >= mib);
 }
 
-/** A sanitizer keeps freed blocks for a while, to see who still uses them: it has a memory of its own. */
+/** A sanitizer keeps freed blocks for a while, to see later uses: it has separate memory. */
 const testMemory = process.env.TAPLINE_SANITIZED === undefined ? test : test.skip;
 
 testMemory("opening and closing many times leaks nothing", async () => {
@@ -162,7 +162,7 @@ for (const stage of stages) {
     });
     let output = "";
     let errors = "";
-    // What it has begun would take far longer: one that waits for it is ended from outside.
+    // The remaining work would take far longer: a test that waits for it is ended from outside.
     let timer: NodeJS.Timeout | undefined;
     child.stdout.on("data", (chunk) => {
       output += chunk;

@@ -1,4 +1,4 @@
-/** Which addon is loaded, how, and what is said where none can be: on files that are no addons. */
+/** The choice of the addon, its loading, and the messages if none loads: on files that aren't addons. */
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -55,7 +55,7 @@ test("a failed load says whether the addon is missing or why it fails", () => {
   );
   named('throw "no error";');
   assert.match(refusal(), "does not load (no error)");
-  assert.is(process.env.GOMP_SPINCOUNT, undefined, "what was set for it is taken back");
+  assert.is(process.env.GOMP_SPINCOUNT, undefined, "the temporary setting is removed");
 });
 
 test("a missing library's remedy is named", () => {

@@ -26,7 +26,7 @@ const text = (length: number, seed = 0) =>
 const close = (found: ArrayLike<number>, expected: ArrayLike<number>, what: string) =>
   assert.ok(apart(found, expected) < 1e-4, `${what}: ${apart(found, expected)} apart`);
 
-/** Every row of each layer, of a pass of its own. */
+/** Every row of each layer, from a separate pass. */
 async function alone(context: Context, tokens: Int32Array, edits: Edit[] = []) {
   await context.reset();
   const { layers: found, logits } = await context.advance({ tokens, layers, logits: true, edits });
@@ -92,7 +92,7 @@ test("a hybrid memory: reading the last block's rows changes nothing", async () 
     ...{ tokens: tokens.slice(4, 8), layers: [2], logits: true },
   });
   assert.is(found[0]!.norms.length, 4);
-  assert.ok(apart(logits!, whole!) > 1e-2, "the text goes on");
+  assert.ok(apart(logits!, whole!) > 1e-2, "the text continues");
   const last = await context.advance({ tokens: tokens.slice(8), layers: [], logits: true });
   close(last.logits!, whole!, "logits");
   await model.close();
@@ -121,7 +121,7 @@ test("recurrent models: each plan of a sweep and each site is a separate pass", 
   const donor = await alone(single, clean);
   for (const [index, layer] of layers.entries()) {
     for (const [column, position] of positions.entries()) {
-      if (layer === 1 && position < 5) continue; // nobody reads the last block's earlier rows
+      if (layer === 1 && position < 5) continue; // the last block's earlier rows are not computed
       const vector = donor.states[layer]!.slice(position * hidden, (position + 1) * hidden);
       const edits: Edit[] = [{ layer, positions: [[position, position]], scale: 0, vector }];
       const { logits } = await alone(single, corrupted, edits);

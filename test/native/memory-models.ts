@@ -1,4 +1,4 @@
-/** Tiny models that remember otherwise than the embedded one, by what llama.cpp keeps of a text. */
+/** Tiny models with other kinds of memory than the embedded one, by llama.cpp's memory types. */
 import { join } from "node:path";
 import { byteTokenizer } from "../../bench/models/byte-tokenizer.js";
 import { type Metadata, type TensorSpec, writeGguf } from "../../bench/models/gguf-writer.js";

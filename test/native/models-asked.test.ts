@@ -1,4 +1,4 @@
-/** What models ask of the addon, from their opening to their end, and what they tell of their contexts, on an addon that computes nothing. */
+/** Models' calls of the addon, from opening to closing, and their contexts, on an addon that computes nothing. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { test } from "uvu";

@@ -247,7 +247,7 @@ test("a context runs one operation at a time, each with its own signal", async (
     "CANCELLED: The operation was cancelled.",
   );
   assert.equal(asked, []);
-  // What is no fault of the addon's own comes as it is.
+  // Errors from outside the addon pass unchanged.
   answers.advance = () => {
     throw Object.assign(new TypeError("A fault."), { code: "OTHER" });
   };

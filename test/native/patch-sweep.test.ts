@@ -61,7 +61,7 @@ async function oneByOne(
   const found: number[] = [];
   for (const layer of layers) {
     for (const position of positions) {
-      // Nobody reads the last block's earlier rows, and an edit needs a row that is computed.
+      // The last block's earlier rows are not computed, and an edit needs a computed row.
       const dead = layer === layers.length - 1 && position < tokens.length - 1;
       const place = [[position, position]] as const;
       const edits = dead ? [] : [{ layer, positions: place, scale: 0, vector: vectorOf(layer, position) }];
@@ -87,7 +87,7 @@ const near = (found: ArrayLike<number>, expected: ArrayLike<number>, bound: numb
 };
 
 for (const denoise of [true, false]) {
-  test(`every site equals a forward pass of its own: ${denoise ? "denoise" : "noise"}`, async () => {
+  test(`every site equals a separate forward pass: ${denoise ? "denoise" : "noise"}`, async () => {
     const request = { ...(await everywhere()), denoise };
     const donor = await statesOf(denoise ? clean : corrupted);
     const width = model.info.nEmbd;
@@ -271,7 +271,7 @@ async function withHead(
 const heads = [0, 1, 2, 3];
 
 for (const denoise of [true, false]) {
-  test(`every head equals a forward pass of its own: ${denoise ? "denoise" : "noise"}`, async () => {
+  test(`every head equals a separate forward pass: ${denoise ? "denoise" : "noise"}`, async () => {
     assert.equal(
       single.points.head_out.heads,
       layers.map(() => heads.length),

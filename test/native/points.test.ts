@@ -117,7 +117,7 @@ test("an ablated half adds nothing, and later points change accordingly", async 
   const without = async (point: "attn_out" | "ffn_out") =>
     capture({ edits: [{ layer: 3, point, positions: "all", scale: 0 }] });
   const noAttention = await without("attn_out");
-  // What was read is what was computed, before the edit.
+  // The reading is the computed row, before the edit.
   assert.equal(noAttention(3, "attn_out"), at(3, "attn_out"));
   assert.equal(noAttention(3, "mid"), at(3, "block_in"));
   assert.ok(apart(noAttention(7, "block_out"), at(7, "block_out")) > 0.01);
@@ -237,7 +237,7 @@ test("attention rows sum to 1, and times the values give the heads' inputs", asy
       assert.ok(Math.abs(values.reduce((all, value) => all + value, 0) - 1) < 1e-5);
       assert.ok(
         values.subarray((row % n) + 1).every((weight) => weight === 0),
-        "nobody reads what comes later",
+        "later tokens are never read",
       );
     }
   }

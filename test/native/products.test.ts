@@ -62,7 +62,7 @@ async function withModel(
   }
 }
 
-/** Block outputs of all tokens, in passes of so many. */
+/** Block outputs of all tokens, in passes of the given length. */
 async function states(
   context: Context,
   model: Model,

@@ -1,4 +1,4 @@
-/** What an operation tells on its way: all of it before its promise settles, and to whom it may do no harm. */
+/** Progress of an operation: all of it before its promise settles, and harmless listeners. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Model } from "../../src/native/index.js";

@@ -21,7 +21,7 @@ const noMemory = "OUT_OF_MEMORY: There is not enough memory for this operation."
 const noThreads = "OUT_OF_MEMORY: The system has no more threads for this process.";
 
 (possible ? test : test.skip)(
-  "what a call copies or starts is refused with a sentence, and nothing ends",
+  "failed allocations and threads are refused with a sentence, and nothing ends",
   () => {
     const bytes = "400004";
     const output = execFileSync(

@@ -1,4 +1,4 @@
-/** What the embedded model cannot show: other widths, layer norms, shared values, sliding windows, damaged numbers. */
+/** Properties that the embedded model lacks: other widths, layer norms, shared values, sliding windows, damaged numbers. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "uvu";
@@ -248,7 +248,7 @@ test("what fails in the middle of a text leaves nothing of it", async () => {
         /^The model's logits are not finite; the model file may be damaged\.$/,
       ],
       [
-        "what a row is said to be",
+        "the description of a row",
         () =>
           context.explain({ before: tokens, after: tokens, fillings: [{ token: damaged }], maxTokens: 2 }),
         /^The logits are not finite: the row is too long, or the model file is damaged\.$/,
@@ -262,7 +262,7 @@ test("what fails in the middle of a text leaves nothing of it", async () => {
     for (const [what, run, says] of failing) {
       await context.reset();
       await rejects(run(), "COMPUTE", says);
-      // Not reset by hand: a text begins anew.
+      // Not reset by hand: a text starts over.
       const { logits } = await context.advance({ tokens, layers: [], logits: true });
       assert.equal(logits, sound, what);
     }
@@ -272,8 +272,8 @@ test("what fails in the middle of a text leaves nothing of it", async () => {
 test("non-finite rows are named by text and position, however packed", async () => {
   await opened(writeDamaged, { keepAttention: true, maxSequences: 4 }, async (context) => {
     const sound = Int32Array.of(40, 41, 42);
-    // What is masked is multiplied with 0, so that every row of such a text is spoilt, and its neighbours' while they
-    // are packed beside it.
+    // Masked values are multiplied by 0, which spoils every row of such a text, and its neighbours' if they
+    // are packed together.
     const sequences = [sound, Int32Array.of(40, 41, damaged), sound];
     for (const [rows, starts, place] of [
       ["all", [0, 0, 0], "at token 0 of text 1"],
@@ -396,7 +396,7 @@ test("with a sliding window, every site equals a separate forward pass", async (
       const donor = await context.advance({ tokens: clean, layers });
       for (const [index, layer] of layers.entries()) {
         for (const [column, position] of positions.entries()) {
-          if (layer === 1 && position < 199) continue; // nobody reads the last block's earlier rows
+          if (layer === 1 && position < 199) continue; // the last block's earlier rows are not computed
           const states = donor.layers[index]!.states!.data;
           const vector = states.slice(position * hidden, (position + 1) * hidden);
           const edits: Edit[] = [{ layer, positions: [[position, position]], scale: 0, vector }];

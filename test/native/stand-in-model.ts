@@ -5,14 +5,14 @@ import { type Context, Model } from "../../src/native/index.js";
 import { type StandIn, StandInToken, takeStandIn } from "../support/stand-in-addon.js";
 
 const addon = takeStandIn();
-/** What the addon was asked since, in order. */
+/** The calls of the addon since, in order. */
 export let asked: [name: string, ...given: unknown[]][] = [];
 /** How large the models are that it opens. */
 export const size = { bytes: 40_000_000 };
-/** What a function answers in place of its name. */
+/** A function's return value, by its name. */
 export let answers: StandIn = {};
 
-/** Lets each test of a file begin with a large model, and an addon that was asked for nothing. */
+/** Starts each test of a file with a large model and an addon without calls. */
 export function aroundModels(): void {
   test.before.each(() => {
     asked = [];

@@ -12,7 +12,7 @@ import { demo, someTokens } from "./demo-model.js";
 const onLinux = process.platform === "linux" ? test : test.skip;
 const threads = () => readdirSync("/proc/self/task").length;
 
-/** As many as stay: a thread that has been joined is still told of for a moment. */
+/** The number of remaining threads: a joined thread is listed for a moment longer. */
 async function lasting(): Promise<number> {
   for (let [before, now] = [-1, threads()]; ; [before, now] = [now, threads()]) {
     if (before === now) return now;

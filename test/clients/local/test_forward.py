@@ -128,7 +128,7 @@ class TestForward(unittest.TestCase):
         frames: list[dict[object, list[float]]] = []
 
         class DataFrame(dict[object, list[float]]):
-            """What is used of pandas, which need not be installed."""
+            """The part of pandas in use, which need not be installed."""
 
             def __init__(self, rows: object) -> None:
                 super().__init__(enumerate(np.asarray(rows).T.tolist()))

@@ -31,7 +31,7 @@ class Answer(io.BytesIO):
 
 
 def asking(call: Callable[[], Any], answer: object) -> tuple[Any, list[Asked]]:
-    """What a call gives, and its requests: method, path, body and the longest silence."""
+    """Result and requests of a call: method, path, body and timeout."""
     seen: list[Asked] = []
 
     def open_(_: Any, request: urllib.request.Request, timeout: float) -> Answer:
@@ -120,7 +120,7 @@ class TestServing(unittest.TestCase):
             (lambda: model.make_probe("p", [], [], 0), {"name": "p"}, {"name": "p"}),
         ):
             self.assertEqual(asking(call, answer)[0], given)
-        # Whoever is more patient is not made less so.
+        # A longer timeout is kept.
         _, seen = asking(lambda: ServingModel(1, timeout=700).make_vector("v", [], [], []), {})
         self.assertEqual(seen[0][3], 700)
 
@@ -201,7 +201,7 @@ class TestLab(unittest.TestCase):
                 awaited = asking(lambda: asyncio.run(call(AsyncLab(origin, 5))), answer)
                 self.assertEqual(exactly(now[1]), exactly([expected]))
                 self.assertEqual(exactly(awaited[1]), exactly([expected]))
-        # Whoever is more patient is not made less so.
+        # A longer timeout is kept.
         _, seen = asking(lambda: Lab(origin, 4000).add_dictionary("d", "x"), {})
         _, more = asking(lambda: Lab(origin, 4000).add_lens("l", "x"), {})
         self.assertEqual((seen[0][3], more[0][3]), (4000, 4000))
@@ -238,7 +238,7 @@ class TestLab(unittest.TestCase):
             path.write_bytes(b"old, and longer")
             with open(path, "rb") as reader:
                 asking(lambda: Lab("http://127.0.0.1:1").artifact(ID, "a", path), b"new")
-                # Whoever had it open has the whole of what was there.
+                # An open file keeps its complete content.
                 self.assertEqual((reader.read(), path.read_bytes()), (b"old, and longer", b"new"))
 
     def test_how_long_was_waited_and_what_broke_is_told(self) -> None:

@@ -93,7 +93,7 @@ class TestServingModel(unittest.TestCase):
         self.assertEqual(kept.layers[5].shape, (len(kept.rows), vector["n_embd"]))
         self.assertEqual(len(kept.token_ids), len(kept.rows))
         self.assertEqual(kept.prompt_tokens, len(plain["tapline"]["prompt"]))
-        # The norms that were told are those of the rows that were kept: a token's is of the row that chose it.
+        # The reported norms are those of the captured rows: a token's norm is that of the row that chose it.
         first = plain["tapline"]["tokens"][0]
         (row,) = np.flatnonzero(kept.rows == kept.prompt_tokens - 1 + first["index"])
         self.assertAlmostEqual(float(np.linalg.norm(kept.layers[5][row])), first["norms"]["5"], delta=0.01)

@@ -90,7 +90,7 @@ class TestWeights(unittest.TestCase):
         np.testing.assert_allclose(top.encode([[14.0, 22.0], [16.0, 20.0]]), [[2, 0, 2], [3, 0, 2]])
         one = self.autoencoder({"architecture": "topk", "k": "1"})
         np.testing.assert_allclose(one.encode([14.0, 22.0]), [2, 0, 0])
-        # Only topk has a k of its own; what else has a threshold says that.
+        # Only topk has its k; other activations with a threshold name it.
         self.assertIsNone(self.autoencoder({"architecture": "batchtopk", "k": "2"}).k)
 
     def test_a_threshold_has_to_be_exceeded_and_takes_nothing_away(self) -> None:

@@ -1,4 +1,4 @@
-"""What is refused before anything is sent, and what the client shows of its token."""
+"""Refusals before anything is sent, and the display of the token."""
 
 from __future__ import annotations
 

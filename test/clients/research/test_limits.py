@@ -99,7 +99,7 @@ class TestDeadline(AttackCase):
             url = f"https://localhost:{silent.getsockname()[1]}"
             client = ResearchClient(url, TOKEN, ca_file=CERTIFICATE, timeout=0.25)
             self.fails(DeadlineExceeded, lambda: client.get_study(ID))
-            # Nothing of the package has left this machine, so there is no draft.
+            # The package has not left this machine, so no draft exists.
             self.fails(DeadlineExceeded, lambda: client.save_private_draft(PACKAGE))
 
 
@@ -139,7 +139,7 @@ class TestSize(AttackCase):
         for name, script in floods.items():
             with self.subTest(name):
                 _, server = self.no_read(kinds.get(name, AnswerTooLarge), script)
-                # Counted as it is sent: what the client has not read is in buffers of the system.
+                # Counted when sent: unread bytes are in the system's buffers.
                 self.assertLess(server.sent, 100 * 1024**2)
                 self.assertEqual(server.connections, 1)
 

@@ -1,4 +1,4 @@
-"""What the service refuses, what is repeated, and writes whose outcome is not known."""
+"""Refusals of the service, retries, and writes with an unknown outcome."""
 
 from __future__ import annotations
 

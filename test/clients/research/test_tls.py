@@ -1,4 +1,4 @@
-"""Whom the client talks to, and what it tells."""
+"""Peers and headers of the client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the research client against a hostile server share."""
+"""Shared code for tests of the research client against a hostile server."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Lines(unittest.TestResult):
     def addError(self, test: unittest.TestCase, err: Any) -> None:
         if isinstance(test, unittest.TestCase):
             self.addFailure(test, err)
-        else:  # a fixture of a class or module: there is no test to start or stop
+        else:  # a fixture of a class or module, without a test to start or stop
             write(test, "failed", self._exc_info_to_string(err, test))
 
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Any) -> None:

@@ -9,9 +9,9 @@ import { openStore } from "../../../src/studies/store/open.js";
 import { createToken } from "../../../src/studies/store/tokens.js";
 import { program } from "../../support/program.js";
 
-/** A `tapline` command in a process of its own that has said it is ready. */
+/** A `tapline` command in a separate process that has reported that it is ready. */
 interface Running {
-  /** What the pattern's first group matched. */
+  /** The match of the pattern's first group. */
   ready: string;
   stop(): Promise<void>;
 }

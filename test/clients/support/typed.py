@@ -80,11 +80,11 @@ def differences(hint: Any, schema: dict[str, Any], place: str) -> list[str]:
         return [fault for pair in zip(arguments, ordered) for fault in differences(*pair, place)]
     if origin is list:
         if schema.get("type") != "array":
-            return [f"{place}: is no array in the schema"]
+            return [f"{place}: not an array in the schema"]
         items = schema["items"] if isinstance(schema["items"], list) else [schema["items"]]
         return [fault for item in items for fault in differences(arguments[0], item, f"{place}[]")]
     if origin is dict:
-        return [] if schema.get("type") == "object" else [f"{place}: is no object in the schema"]
+        return [] if schema.get("type") == "object" else [f"{place}: not an object in the schema"]
     if origin is typing.Literal:
         allowed = [schema["const"]] if "const" in schema else schema.get("enum")
         same = allowed is not None and list(allowed) == list(arguments)

@@ -1,4 +1,4 @@
-"""What an installation without NumPy and pandas can do: everything but arrays and frames."""
+"""An installation without NumPy and pandas: everything but arrays and frames works."""
 
 import ast
 import sys

@@ -16,7 +16,7 @@ interface Case {
   prompt: string;
   plan?: LivePlan;
   more?: object;
-  /** What it says beside others is compared with what it says alone. */
+  /** An answer in the batch is compared with the same request alone. */
   alone: boolean;
 }
 
@@ -186,7 +186,7 @@ function tokensOf(body: string): Token[] {
   });
 }
 
-/** An answer beside the one alone; nothing is compared behind a tie. */
+/** An answer in the batch next to the lone one; after a tie nothing is compared. */
 function against(found: Token[], alone: Token[]): { tie?: string; wrong?: string; compared: number } {
   for (const [place, expected] of alone.entries()) {
     const token = found[place];
@@ -201,7 +201,7 @@ function against(found: Token[], alone: Token[]): { tie?: string; wrong?: string
   return { compared: alone.length };
 }
 
-/** A client that goes away once it has read so many parts of a stream; with none, before the answer begins. */
+/** A client that disconnects after reading a number of stream parts; with none, before the answer begins. */
 async function leave(engine: Engine, body: object, plan: LivePlan | undefined, parts: number): Promise<void> {
   const abort = new AbortController();
   const asking = engine.request("completion", { ...body, stream: true }, abort.signal, plan);

@@ -43,7 +43,7 @@ const odd = fc.oneof(
 /** Mostly values that mean something, now and then anything at all. */
 const mostly = (meaningful: fc.Arbitrary<unknown>) =>
   fc.oneof({ weight: 6, arbitrary: meaningful }, { weight: 1, arbitrary: odd });
-/** A number field at its edges, and sometimes just beside them. */
+/** A number field at its edges, and sometimes one step beyond. */
 const around = (...edges: number[]) =>
   fc.oneof(
     { weight: 9, arbitrary: fc.constantFrom<unknown>(...edges) },

@@ -7,7 +7,7 @@ import { until } from "../../support/until.js";
 export interface TestServer {
   url: string;
   service: InferenceService;
-  /** Lines that the server logged: faults of its own. */
+  /** Lines that the server logged: internal faults. */
   faults: string[];
   get(path: string, headers?: Record<string, string>): Promise<Answer>;
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;

@@ -1,4 +1,4 @@
-/** The serving application on a stand-in for the engine: what a request asks of it, and what becomes of its answer. */
+/** The serving application on a stand-in for the engine: its calls of the engine, and its answers. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type Listening, listen } from "../../../src/http/index.js";
@@ -11,7 +11,7 @@ import { type Answer, send } from "../../support/request.js";
 
 type Body = Record<string, unknown>;
 
-/** What a stand-in was asked. */
+/** The requests that a stand-in received. */
 export interface ReceivedRequest {
   route: string;
   body: Body;
@@ -33,7 +33,7 @@ export interface Stand {
   /** From now on connections come from this address. */
   comeFrom(address: string): void;
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
-  /** Asks, and tells what the engine was asked. */
+  /** Sends a request and returns the engine's view of it. */
   engine(path: string, body: unknown): Promise<ReceivedRequest>;
   /** Asks for what is refused. */
   refusal(path: string, body: unknown): Promise<[status: number, message: string, param: string | null]>;

@@ -40,7 +40,7 @@ const eyeOf = (size: number, factor = 1) =>
 export interface TinyModel {
   /** Further metadata, or other values for what is there. */
   metadata?: Metadata;
-  /** Further tensors, or others in the place of those of the same name. */
+  /** Further tensors, or replacements of those with the same name. */
   tensors?: TensorSpec[];
 }
 

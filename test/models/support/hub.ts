@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 
 /** One repository of the test hub. */
 export interface TestRepository {
-  /** Content by path; what is larger than `lfsFrom` lies in LFS. */
+  /** Content by path; files larger than `lfsFrom` are in LFS. */
   files: Record<string, Buffer>;
   /** Branches and tags beside `main`, by name: the commit they mean. */
   refs?: Record<string, string>;
@@ -14,9 +14,9 @@ export interface TestRepository {
   token?: string;
 }
 
-/** What goes wrong on the way; all of it about the content of files. */
+/** Faults on the way; all of them concern the content of files. */
 export interface Faults {
-  /** Ends a connection after so many bytes of a body; called for each request. */
+  /** Ends a connection after a number of bytes of a body; called for each request. */
   cutAfter?: (sent: number) => number | undefined;
   /** Other bytes than announced. */
   corrupt?: boolean;
@@ -29,7 +29,7 @@ export interface Faults {
   ignoreRanges?: boolean;
   /** Answers so, before anything else; called for each request of either server. */
   status?: (path: string) => { status: number; headers?: Record<string, string> } | undefined;
-  /** Sends the LFS pointer in place of the content. */
+  /** Sends the LFS pointer instead of the content. */
   pointer?: boolean;
 }
 
@@ -113,7 +113,7 @@ export class TestHub {
     const token = /^Bearer (.*)$/.exec(request.headers.authorization ?? "")?.[1];
     if (token === "hf_expired")
       return end(response, 401, { error: "Invalid credentials in Authorization header" });
-    // The real hub does not tell strangers whether a private repository exists.
+    // The real hub does not reveal to strangers whether a private repository exists.
     if (repository === undefined || (repository.token !== undefined && repository.token !== token)) {
       const known = token !== undefined;
       const error = known ? "Repository not found" : "Invalid username or password.";
@@ -252,7 +252,7 @@ export class TestHub {
       if (dripMs !== undefined) await new Promise((done) => setTimeout(done, dripMs));
     }
     if (wanted.length < body.length) {
-      // What was written may arrive; then the line is dead.
+      // Written bytes may arrive; then the connection is dead.
       response.socket?.end(() => response.destroy());
     } else {
       response.end();
