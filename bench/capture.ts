@@ -27,7 +27,7 @@ export interface CaptureBench {
   seconds: number;
   /** Chats that captures run beside. */
   chats: number;
-  /** What a capture of so many tokens may cost over a plain pass. */
+  /** The allowed cost of a capture of this many tokens over a plain pass. */
   goal: (tokens: number) => number;
 }
 

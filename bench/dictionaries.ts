@@ -90,7 +90,7 @@ async function writeDictionary(path: string, type: "f32" | "f16"): Promise<Place
   });
 }
 
-/** The product alone; in a process of its own, its best of several. */
+/** The product alone; in a separate process, its best of several. */
 const productProgram = `
 import sys, time, numpy as np, torch
 rows, hidden, features, threads, processor = map(int, sys.argv[1:])
@@ -180,7 +180,7 @@ async function benchExtract(folder: string, rounds: number): Promise<Row[]> {
     const data = join(folder, "texts.txt");
     await writeFile(data, Array.from({ length: 512 }, () => text).join("\n"));
     const { nLayer } = model.info;
-    // Every block but the last one is behind it: what llama-bench computes, less the head.
+    // Every block but the last one precedes it: the work of llama-bench, less the head.
     const kinds = {
       "every token of one layer, f32": { layers: [nLayer - 2], rows: "all", dtype: "f32" },
       "every token of eight layers, f16": {

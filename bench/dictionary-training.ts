@@ -28,7 +28,7 @@ interface Trained {
   explained: number;
 }
 
-/** What a training begins with, [features, hidden]. */
+/** The initial weights of a training, [features, hidden]. */
 interface FirstWeights {
   encoder: Float32Array;
   decoder: Float32Array;
@@ -75,7 +75,7 @@ export async function benchTraining(
 }
 
 /**
- * To the end of a training: what a dictionary of the same sparsity explains of rows that were held out, each at the better of
+ * To the end of a training: how much of held-out rows a dictionary of the same sparsity explains, each at the better of
  * two learning rates, each from its own first weights.
  */
 async function quality(folder: string, threads: number): Promise<Row> {

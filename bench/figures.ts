@@ -9,7 +9,7 @@ export interface Row {
   /** What `value` has to reach, e.g. ">= 1.5"; absent for information. */
   goal?: string;
   ok: boolean;
-  /** Where it was measured in fewer rounds than what it stands beside. */
+  /** Set where it was measured in fewer rounds than its comparison. */
   rounds?: number;
 }
 

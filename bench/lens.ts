@@ -41,7 +41,7 @@ export async function benchLens({ quick, rounds }: { quick: boolean; rounds?: nu
       products.push(product);
       seconds.push(read);
       shares["top 10"]?.push(product / read);
-      // With the output's own rows there are nine products in place of eight.
+      // With the output's own rows there are nine products instead of eight.
       shares["top 10, entropy and KL to the output"]?.push((product * (blocks + 1)) / blocks / measured);
     }
   } finally {

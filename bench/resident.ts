@@ -89,7 +89,7 @@ async function besideChat({ label, chats }: CaptureBench, server: TestServer, mo
   return [
     row(`${name}: captures a second`, rate, "1/s"),
     row(`${name}: share of its tokens a second that it keeps`, speed, "x"),
-    // Those before its first step and behind its last count, too.
+    // Including those before its first step and after its last count.
     row(`${name}: captures to each step of the scheduler`, perStep, "x", { most: 1.1 }),
     row(`${name}: 99th percentile stall over a 99th percentile capture`, stalls, "x", { most: 1.25 }),
   ];

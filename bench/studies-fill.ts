@@ -32,7 +32,7 @@ export function wordAt(rank: number): string {
 
 /**
  * Studies with words as frequent as in a language: the word at rank r is drawn with a probability near 1 / r². Each
- * has a word of its own, `rareN`; the last one is 1 MB long, and the one before it has results of all operations to draw.
+ * has a unique word, `rareN`; the last one is 1 MB long, and the one before it has results of all operations to draw.
  */
 export async function fill(store: Store, count: number): Promise<void> {
   const random = new TestRandom(7);

@@ -1,4 +1,4 @@
-/** Review pages that take long to make, and how soon others are answered beside them. */
+/** Review pages that take long to make, and how soon other requests are answered meanwhile. */
 import { randomUUID } from "node:crypto";
 import { Agent, request } from "node:https";
 import type { StudyPackage } from "../src/contracts/studies/index.js";

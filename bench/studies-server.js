@@ -1,6 +1,6 @@
 /**
- * The service in a process of its own, as the benchmark loads it and as people run it: compiled, since what compiles
- * sources on the way keeps 60 MB. Arguments: the database, then where dev/certificate and start are.
+ * The service in a separate process, as the benchmark loads it and as people run it: compiled, since compiling
+ * sources on the way takes 60 MB. Arguments: the database, then where dev/certificate and start are.
  */
 import { tmpdir } from "node:os";
 import { join } from "node:path";

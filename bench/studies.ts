@@ -118,7 +118,7 @@ async function benchDatabase(name: string, location: string, count: number, told
     };
     // Every request asks for something else, so that no kept answer is measured.
     await load("first page", () => list, { least: 1000, most: 40 });
-    // With as many digits as any, so that it is no beginning of another word.
+    // With as many digits as any other, so that it is not a prefix of another word.
     const rare = () => count / 10 + ((turn() * 37) % (count * 0.9));
     await load("rare word", () => `${list}?q=rare${rare()}`, { least: 1000, most: 40 });
     await load("common words", () => `${list}?q=${commonWords(turn())}`, { most: 250 });
@@ -130,7 +130,7 @@ async function benchDatabase(name: string, location: string, count: number, told
       },
     );
     await load("front page of the site", () => "/", { least: 1000, most: 40 });
-    // Pages that nobody asked for before: found, counted by facets and made.
+    // Pages without an earlier request: found, counted by facets and made.
     await load(
       "search on the site with counts beside facets",
       () => `/?q=${commonWords(turn())}&license=CC-BY-4.0&model=Example-7B`,

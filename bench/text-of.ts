@@ -1,7 +1,7 @@
 import type { Model } from "../src/native/index.js";
 import { TestRandom } from "../test/support/random.js";
 
-/** A text of exactly so many tokens. */
+/** A text of exactly this many tokens. */
 export async function textOf(model: Model, length: number): Promise<string> {
   const random = new TestRandom(length);
   const letters = Array.from({ length }, () => "abcdefghij"[random.below(10)]);

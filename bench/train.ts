@@ -82,7 +82,7 @@ interface Fit {
 
 /**
  * "correlated" is shaped like block outputs (see correlatedClasses) and has goals; "isotropic" is noise without
- * structure, on which any solver needs few steps, and stands here for information.
+ * structure, on which any solver needs few steps, and is included for information.
  */
 async function benchProbe(bench: Bench, data: "correlated" | "isotropic", hidden: number): Promise<Row[]> {
   const shape = { train: examples, test: 128, hidden };

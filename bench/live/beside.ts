@@ -1,7 +1,7 @@
 import { TestRandom } from "../../test/support/random.js";
 import { isClear } from "../figures.js";
 
-/** What one round measured. */
+/** The measurements of one round. */
 export interface Round {
   /** Tokens a second of all streams together. */
   speed: number;
@@ -11,7 +11,7 @@ export interface Round {
 
 export interface Variant {
   run: () => Promise<Round>;
-  /** What the median of its speed over the base's has to reach. */
+  /** The goal for the median of its speed over the base's. */
   least?: number;
   /** Rounds where it has no goal; those with one go on until their median is clear of it. */
   rounds?: number;
@@ -29,8 +29,8 @@ const leastRounds = 5;
 
 /**
  * Measures variants against a base. Every round of a variant stands between two of the base, and is compared with their
- * mean, so that a machine that slows down or wakes up meanwhile favours neither; the order of variants is drawn anew each
- * time. Those with a goal go on until twice the standard error of their median is less than its distance from the goal,
+ * mean, so that a machine that slows down or wakes up meanwhile favours neither; the order of variants is drawn again each
+ * time. Those with a goal continue until twice the standard error of their median is less than its distance from the goal,
  * or until the time is over.
  */
 export async function besideBase(

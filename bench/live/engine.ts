@@ -81,7 +81,7 @@ interface Planned {
   least?: number;
   /** Where it has no goal; default 3. */
   rounds?: number;
-  /** Whether the odd streams are plain, and when they get their first tokens is told. */
+  /** Whether the odd streams are plain, and when they get their first tokens is recorded. */
   delays?: boolean;
 }
 
@@ -125,7 +125,7 @@ function plansOf({ info }: Engine): Record<string, Planned> {
   };
 }
 
-/** All streams at once, each with a plan of its own or none. */
+/** All streams together, each with its own plan or none. */
 async function round(engine: Engine, tokens: number, plan: Plan): Promise<Round> {
   const first: number[] = [];
   const start = performance.now();

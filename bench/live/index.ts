@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- live`: what requests that change and watch the model cost their server. 32 streams at once: half of
- * them steered, each by a vector of its own, or all watched, each round between two in which all are plain; then the
- * server beside llama.cpp's own, with nothing asked of it and beside one global control vector. Figures are tokens a
+ * `npm run bench -- live`: the cost of requests that change and watch the model. 32 streams: half of
+ * them steered, each by a different vector, or all watched, each round between two in which all are plain; then the
+ * server compared with llama.cpp's own, without interventions and with one global control vector. Figures are tokens per
  * second over those of the rounds around.
  */
 import { existsSync } from "node:fs";

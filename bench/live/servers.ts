@@ -22,8 +22,8 @@ interface ServerBench {
 }
 
 /**
- * Over HTTP: a server whose requests ask for nothing beside llama.cpp's own, and one with 16 requests steered each by a
- * vector of its own beside llama.cpp's own with one control vector for all.
+ * Over HTTP: a server with plain requests compared with llama.cpp's own, and one with 16 requests steered each by a
+ * different vector compared with llama.cpp's own with one control vector for all.
  */
 export async function benchServers(bench: ServerBench, quick: boolean, report: Report): Promise<Row[]> {
   const { tool, label, path, hidden, nLayer, tokens, seconds } = bench;

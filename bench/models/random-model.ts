@@ -53,7 +53,7 @@ export function writeRandomModel(path: string, type: WeightType, shape: Shape): 
   return writeModel(path, type, shape, random[type]);
 }
 
-/** The same with weights of one's own. */
+/** The same with the given weights. */
 export function writeModel(path: string, type: TensorType, shape: Shape, weights: Weights): Promise<void> {
   return writeGguf(path, metadata(type, shape), tensors(type, shape, weights));
 }

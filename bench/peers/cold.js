@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 
-// Compiled, so not there for whoever only reads types.
+// Compiled, so absent for programs that only read types.
 const { Model } = await import(new URL("../../dist/native/index.js", import.meta.url).href);
 const [path, threads] = process.argv.slice(2);
 const { tokens, layers } = JSON.parse(readFileSync(0, "utf8"));

@@ -1,10 +1,10 @@
 /**
- * `npm run bench -- peers`: tapline beside the tools that people look into transformers with, on the same weights
+ * `npm run bench -- peers`: tapline compared with the tools that people look into transformers with, on the same weights
  * (SmolLM2-135M, F32; for tapline Q8_0, too), token ids, threads and machine. Every round runs all of them one after
  * another; a ratio is the fastest peer's time of a round over tapline's time of the same round. Before a time counts,
- * what was found has to be what tapline found.
+ * its result has to be tapline's result.
  *
- * `--processor` counts the processor's time of one thread in place of the clock's of all: for a machine that others use, on
+ * `--processor` counts the processor's time of one thread instead of the clock's of all: for a machine with other users, on
  * which the clock says nothing.
  */
 import { spawnSync } from "node:child_process";
@@ -33,8 +33,8 @@ const goals: ReadonlyArray<[task: string, f32: number, q8: number, rounds: numbe
 ];
 
 /**
- * Ratios are taken over the fastest peer, so one that needs so many times as long says all that it can in one round. The
- * table tells how many rounds it had.
+ * Ratios are taken over the fastest peer, so one that needs many times as long is decisive in one round. The
+ * table shows how many rounds it had.
  */
 const hopeless = 1.5;
 
@@ -90,7 +90,7 @@ export async function benchPeers({
 
 type Run = (task: Task) => Promise<Answer>;
 
-/** What is measured of an answer. */
+/** The measurements of an answer. */
 export interface Clock {
   unit: string;
   of(answer: Answer): number;
@@ -105,7 +105,7 @@ class Peers {
     readonly threads: number,
   ) {}
 
-  /** Who takes part in a task. Learning has no tool of its own: transformers, scikit-learn and PyTorch are it. */
+  /** The participants of a task. Training has no dedicated tool: transformers, scikit-learn and PyTorch are used. */
   async sides({ task }: Task): Promise<Map<string, Run>> {
     const sides = new Map<string, Run>();
     for (const name of task === "learn" ? (["transformers"] as const) : toolNames) {
@@ -189,7 +189,7 @@ function checkSame(task: string, side: string, found: Found, ours: Found): void 
   if (found.next !== undefined && found.next !== ours.next) differ("next token", found.next, ours.next);
   if (found.rows !== ours.rows) differ("number of rows", found.rows, ours.rows);
   for (const [i, tokens] of (found.continuations ?? []).entries()) {
-    // A tie may part them late; what is timed is the same number of steps.
+    // A tie may part them late; the timed number of steps is the same.
     const own = ours.continuations?.[i] ?? [];
     const same = tokens.slice(0, 8).every((token, at) => token === own[at]);
     if (!same || tokens.length !== own.length) differ(`continuation ${i}`, tokens, own);

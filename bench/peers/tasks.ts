@@ -3,7 +3,7 @@ import { TestRandom } from "../../test/support/random.js";
 import { passage } from "../../test/verify/real/passage.js";
 import { layerSets } from "../layer-sets.js";
 
-/** What both sides are given: token ids, so that nobody's tokeniser is timed. */
+/** The input of both sides: token ids, so that no tokeniser is timed. */
 export type Task =
   | { task: "capture"; tokens: number[]; layers: number[] }
   | { task: "forward"; batch: number[][]; layers: number[] }
@@ -30,7 +30,7 @@ export type Task =
       steps: number;
     };
 
-/** What a side found, as far as the other has to have found the same. */
+/** A side's result, as far as the other has to have the same. */
 export interface Found {
   /** Lengths (L2) of block outputs at the last token. */
   norms?: number[];

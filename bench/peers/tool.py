@@ -1,4 +1,4 @@
-"""One tool in a process of its own: a task a line in, its seconds and what it found a line out.
+"""One tool in a separate process: one task per line in, its seconds and its result one line out.
 
     tool.py NAME FOLDER THREADS < TASKS > ANSWERS
 """
@@ -87,7 +87,7 @@ def main(name, folder, threads):
         begin, began = time.perf_counter(), time.process_time()
         found = work(tool, **task)
         spent = {"seconds": time.perf_counter() - begin, "processor": time.process_time() - began}
-        # Of the whole process, from its start: what a cold start took.
+        # Of the whole process, from its start: the duration of a cold start.
         spent["in_all"] = time.process_time()
         answers.write(json.dumps({**spent, "peak": peak_bytes(), **found()}) + "\n")
         answers.flush()

@@ -55,7 +55,7 @@ export class Lines {
     return new Lines(name, child);
   }
 
-  /** tapline as a process of its own, for one capture. */
+  /** tapline as a separate process, for one capture. */
   static tapline(path: string, threads: number): Lines {
     return new Lines("tapline", spawn(process.execPath, [cold, path, `${threads}`]));
   }

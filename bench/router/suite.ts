@@ -1,5 +1,5 @@
 /**
- * What a router costs: the same streams straight from `tapline serve`, through `tapline router` and through nginx,
+ * The cost of a router: the same streams straight from `tapline serve`, through `tapline router` and through nginx,
  * alternately and in random order within each round.
  */
 import { fileURLToPath } from "node:url";

@@ -1,5 +1,5 @@
 /**
- * The load program, a process of its own: so many streams, each sending its chat requests one after the other and
+ * The load program, a separate process: this many streams, each sending its chat requests one after the other and
  * reading the answers as they come. The same for every server. Argument: a LoadOrder as JSON; prints a LoadReport.
  */
 import http from "node:http";

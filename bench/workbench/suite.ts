@@ -82,7 +82,7 @@ const noteTokens = `
   }).observe(document, { childList: true, subtree: true });
 `;
 
-/** Asks once; the answer has so many tokens at that rate. */
+/** Asks once; the answer has this many tokens at that rate. */
 async function ask(page: Page, stream: Stream, tokens: number, rate: number): Promise<void> {
   Object.assign(stream, { tokens, rate });
   await page.evaluate("painted.length = 0");
@@ -198,7 +198,7 @@ const scrollThrough = `new Promise((resolve) => {
   const step = (root.scrollHeight - innerHeight) / 120;
   const times = [];
   root.scrollTop = 0;
-  // It begins when the beginning stands there.
+  // It begins when the beginning is shown.
   let before = 10;
   const next = (now) => {
     if (before > 0) {

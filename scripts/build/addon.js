@@ -8,7 +8,7 @@ import { isCurrent, readStamp, writeStamp } from "./stamp.js";
 
 /**
  * @typedef {object} AddonOptions
- * @property {string} [sanitize] compile native/ with these sanitizers, in a tree of its own
+ * @property {string} [sanitize] compile native/ with these sanitizers, in a separate tree
  * @property {boolean} [activate] make the result the addon that tapline loads (default: unless sanitized)
  * @property {boolean} [force] build even if the stamp says that nothing changed
  * @property {boolean} [verbose] show the compiler's output
@@ -54,7 +54,7 @@ export async function makeAddon(
 }
 
 /**
- * What to tell a person whose build has to wait for another one.
+ * The message for a person whose build has to wait for another one.
  * @param {(sentence: string) => void} say
  */
 export function waiting(say) {

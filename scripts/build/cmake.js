@@ -204,7 +204,7 @@ function cmakeJs({ tree }) {
 }
 
 /**
- * What the tree was configured with, as text to compare.
+ * The tree's configuration, as text to compare.
  * @param {Build} build
  */
 function configuration({ definitions, generator, env }) {

@@ -4,7 +4,7 @@
  *   --verbose               show the compiler's output
  *   --force                 build even if nothing changed
  *   --no-activate           leave the addon that tapline loads as it is (a compile check)
- *   --sanitize LIST         with sanitizers, e.g. address,undefined; in a tree of its own, not activated
+ *   --sanitize LIST         with sanitizers, e.g. address,undefined; in a separate tree, not activated
  *   --activate              make it the addon that tapline loads all the same
  *   --target NAME           build one of llama.cpp's own tools instead; may be repeated
  */

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
  * Compiles src/ to dist/ and bundles the workbench's page: `npm run build`. With --changed, npm's prepare script, only where something changed since:
- * npm prepares a clone again when npx first runs there, and commands that run beside it must find dist/ whole.
+ * npm prepares a clone again when npx first runs there, and commands that run at the same time must find dist/ whole.
  */
 import { spawnSync } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";

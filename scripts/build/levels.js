@@ -1,6 +1,6 @@
 /**
- * What the addons of a release are compiled for. Only ggml's kernels differ: native/numbers chooses among its own at
- * start, and nothing else is hot.
+ * The instruction sets that the addons of a release are compiled for. Only ggml's kernels differ: native/numbers chooses
+ * its own at start, and nothing else is hot.
  * @typedef {object} Level
  * @property {string} name
  * @property {string[]} needs features that a processor must have, by Linux's names
@@ -35,8 +35,8 @@ const all = [...new Set(x64.flatMap(({ options }) => options))];
 export const besideGpu = "x86-64-v3";
 
 /**
- * What a release on this platform holds. Elsewhere than on Linux nobody says what the processor has without a program
- * of its own: there the one level that runs on all of them.
+ * The levels of a release on this platform. Outside Linux, the processor's features are unknown without a separate
+ * program: there the one level that runs on all of them.
  * @param {string} platform
  * @param {string} arch
  * @returns {Level[]} the best first

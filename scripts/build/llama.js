@@ -1,6 +1,6 @@
 /**
  * The one version of llama.cpp that tapline is built with, and how it travels: node-llama-cpp carries the whole
- * source tree in its npm package as a git bundle, so whoever can install from npm can build.
+ * source tree in its npm package as a git bundle, so a machine that can install from npm can build.
  */
 export const llamaCpp = {
   version: "0.5.0",

@@ -2,11 +2,11 @@ import os from "node:os";
 import { BuildError } from "./errors.js";
 
 const GIB = 1024 ** 3;
-/** What one compiler process needs at its peak: g++ on server-context.cpp, nvcc on the attention kernels. */
+/** Memory of one compiler process at its peak: g++ on server-context.cpp, nvcc on the attention kernels. */
 const memoryPerJob = { host: 1.5 * GIB, cuda: 3 * GIB };
 
 /**
- * How many compilers may run at once without running out of memory. `os.availableParallelism` knows about CPU
+ * How many compilers may run in parallel without running out of memory. `os.availableParallelism` knows about CPU
  * affinity and `process.constrainedMemory` about a container's memory limit.
  * @param {string} backend
  * @param {{ env?: NodeJS.ProcessEnv, cores?: number, memory?: number }} [machine]

@@ -15,7 +15,7 @@ export const buildRoot = join(root, ".build");
 /** The addon that src/native/load.ts loads, whatever backend it was built for. */
 export const activeAddon = join(buildRoot, "tapline.node");
 
-/** What the active addon was built from. */
+/** The inputs that the active addon was built from. */
 export const stampFile = join(buildRoot, "stamp.json");
 
 /**

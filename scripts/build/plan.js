@@ -26,7 +26,7 @@ import { checkDisk, checkToolchain } from "./toolchain.js";
  */
 
 /**
- * What was asked for by hand, now or for the last build: without the latter, an `npm install` or `npx tapline` in a
+ * Choices made by hand, now or for the last build: without the latter, an `npm install` or `npx tapline` in a
  * shell that lacks the variables would build everything again, another way. Set to nothing, a variable undoes it.
  * @param {NodeJS.ProcessEnv} env
  * @param {import("./stamp.js").Stamp | undefined} previous

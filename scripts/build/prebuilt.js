@@ -53,7 +53,7 @@ function asksForCompiling(env) {
 }
 
 /**
- * In a process of its own: a library that is missing is a sentence there, an instruction that is missing a signal.
+ * In a separate process: a missing library is a sentence there, a missing instruction a signal.
  * @param {string} path
  * @returns {string | undefined} nothing if it loads
  */

@@ -34,7 +34,7 @@ export function createProgress({ stream, now = Date.now }) {
       const ninja = /^\[(\d+)\/(\d+)\]/.exec(line);
       if (ninja) {
         const [done, total] = [Number(ninja[1]), Number(ninja[2])];
-        // Re-running CMake and the like are builds of one or two steps before the real one.
+        // Re-running CMake and similar steps are builds of one or two steps before the real one.
         if (total > 2) {
           show(done / total, `[${done}/${total}] `);
         }
@@ -45,7 +45,7 @@ export function createProgress({ stream, now = Date.now }) {
         show(Number(make[1]) / 100, "");
       }
     },
-    /** Leaves the updating line, so that the next text starts on one of its own. */
+    /** Leaves the updating line, so that the next text starts on a new one. */
     end() {
       if (open) {
         stream.write("\r\u001b[K");

@@ -38,7 +38,7 @@ import { createProgress, duration } from "./progress.js";
 import { hashInputs } from "./stamp.js";
 
 const platform = `${process.platform}-${process.arch}`;
-/** What a build chooses where nothing special is installed. */
+/** The default choices of a build without special packages. */
 const ordinary = platform === "darwin-arm64" ? "metal" : "cpu";
 const main = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 
@@ -145,7 +145,7 @@ function usesGlibc() {
   return header.glibcVersionRuntime !== undefined;
 }
 
-/** What is linked in asks for its licence to come along. @param {string} folder */
+/** Linked libraries require their licences to be included. @param {string} folder */
 async function addLicences(folder) {
   const { source } = makePlan();
   const { ensureSource } = await import("./source.js");

@@ -134,8 +134,8 @@ export function cacheFolder(env, platform = process.platform) {
 }
 
 /**
- * Works in a folder of its own and renames the finished tree into place, so that an interrupted fetch leaves
- * nothing that looks complete and two fetches at once do no harm.
+ * Works in a separate folder and renames the finished tree into place, so that an interrupted fetch leaves
+ * nothing that looks complete and two simultaneous fetches do no harm.
  * @param {string} dir
  * @param {string} cache
  * @param {Required<SourceOptions>} options
@@ -291,7 +291,7 @@ function verify(tarball, release) {
  * @param {NodeJS.ProcessEnv} env
  */
 async function unpack(bundle, tree, env) {
-  // Inside a git hook GIT_DIR and the like point at the repository being committed to.
+  // Inside a git hook GIT_DIR and similar variables point at the repository being committed to.
   const clean = Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("GIT_")));
   const config = [
     "-c",

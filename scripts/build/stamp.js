@@ -18,7 +18,7 @@ import { join, relative } from "node:path";
  * @property {string} date
  */
 
-/** What CMake itself reads from the environment: another value is another addon. */
+/** Variables that CMake itself reads from the environment: another value makes a different addon. */
 export const compilerVariables = ["CC", "CXX", "CFLAGS", "CXXFLAGS", "CUDACXX", "CUDAFLAGS", "LDFLAGS"];
 
 /**

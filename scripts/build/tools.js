@@ -69,7 +69,7 @@ export async function buildTools(names, options = {}) {
  */
 function find(tree, name) {
   const file = process.platform === "win32" ? `${name}.exe` : name;
-  const addon = join(tree, "addon", `${name}.node`); // tapline-pretend-gpu is no program
+  const addon = join(tree, "addon", `${name}.node`); // tapline-pretend-gpu is not a program
   const places = [join(tree, "bin", file), join(tree, "bin", "Release", file), join(tree, file), addon];
   const path = places.find((each) => existsSync(each));
   if (!path) {

@@ -73,13 +73,13 @@ if (process.argv.includes("real-lens.svg")) {
 
 for (const { file, title, words } of pictures) {
   await inFolder(async (folder) => {
-    // Where a cached model lies is nobody's business.
+    // Pictures do not show where a cached model lies.
     await draw(file, title, tapline(words, { folder }).replaceAll(`${realFolder}${sep}`, ""));
   });
 }
 if (process.argv.length < 3 || process.argv.includes("live.svg")) await inFolder(drawLive);
 
-/** A chat with a server of its own, watched and then steered, too: the commands and what they say. */
+/** A chat with a separate server, watched and then also steered: the commands and their output. */
 async function drawLive(folder: string): Promise<void> {
   const port = await freePort();
   const env = { TAPLINE_HOME: join(folder, "home"), TAPLINE_URL: `http://127.0.0.1:${port}` };
@@ -119,7 +119,7 @@ interface Surroundings {
   input?: string;
 }
 
-/** What a command prints on a wide, coloured terminal; its progress only where nothing is read from it. */
+/** A command's output on a wide, colored terminal; its progress only where nothing is read from it. */
 function tapline(words: readonly string[], { folder, env = {}, input }: Surroundings): string {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
@@ -150,7 +150,7 @@ function draw(file: string, title: string, shown: string): Promise<unknown> {
   return writeWhole(join(images, file), [Buffer.from(terminalSvg(shown, { columns, title }))]);
 }
 
-/** A folder of its own: the output names paths from where it was started. */
+/** A separate folder: the output names paths relative to it. */
 async function inFolder(work: (folder: string) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "tapline-pictures-"));
   try {

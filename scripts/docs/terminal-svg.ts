@@ -21,7 +21,7 @@ interface Look {
 
 /**
  * Draws terminal output (truecolor SGR codes, no cursor movement) as an SVG picture of a terminal window.
- * Every character stands at its own column whatever font the viewer has; block elements become rectangles, so
+ * Every character is drawn at its own column whatever font the viewer has; block elements become rectangles, so
  * that bars have no seams.
  */
 export function terminalSvg(output: string, options: { columns: number; title: string }): string {

@@ -20,7 +20,7 @@ export interface Table {
   rows: string[][];
 }
 
-/** What one command measured. */
+/** The measurements of one command. */
 export interface Results {
   /** The day of the run; empty for data without one. */
   date: string;

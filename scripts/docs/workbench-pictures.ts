@@ -32,7 +32,7 @@ async function answered(page: Page): Promise<void> {
   await page.getByText("Generating…").last().waitFor({ state: "hidden" });
 }
 
-/** What is done before each picture; what it returns stands on top of it. */
+/** Done before each picture; the element that it returns is drawn on top of it. */
 const pictures: Record<string, (page: Page) => Promise<ReturnType<Page["locator"]> | undefined>> = {
   async "workbench-chat"(page) {
     await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
@@ -117,7 +117,7 @@ async function inspect(page: Page): Promise<void> {
   await drawn(page, /^Attention of layer/);
 }
 
-/** With services of its own, so that no picture has what another one left. */
+/** With separate services, so that no picture contains leftovers of another one. */
 async function take(browser: Browser, name: string): Promise<void> {
   const bench = await startBench(undefined, values.model);
   const dark = name === "workbench-attention" || name === "workbench-patch";

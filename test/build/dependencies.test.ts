@@ -87,7 +87,7 @@ function compile(cwd: string, ...options: string[]): string {
   return stdout;
 }
 
-test("a program in TypeScript compiles with what npm installs beside the package", () => {
+test("a TypeScript program compiles with the packages that npm installs", () => {
   const folder = installed();
   try {
     const lines = [

@@ -5,7 +5,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { BuildError, sentenceOf } from "../../scripts/build/errors.js";
 
-test("a refusal of the file system becomes a sentence, whatever call it came from", () => {
+test("a file system error from any call becomes a sentence", () => {
   const full = Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" });
   assert.is(sentenceOf(full), "The disk is full: make room and run `npm run build:native` again.");
   const foreign = Object.assign(new Error("EACCES"), { code: "EACCES", path: "/elsewhere/.build/cpu.lock" });

@@ -19,7 +19,7 @@ test("the lock file lists the optional packages of other platforms", () => {
   }
 });
 
-test("no registry is named, so that everybody's own is used", () => {
+test("the lockfile names no registry, so each user's own is used", () => {
   const named = Object.entries(packages).filter(([, { resolved }]) => resolved);
   assert.equal(named, []);
 });

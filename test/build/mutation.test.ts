@@ -14,7 +14,7 @@ export function f(n: number): boolean {
 }
 `;
 
-test("each fault is one change of the program, none of its words, comments or types", () => {
+test("each fault changes the program, not its words, comments or types", () => {
   const lines = source.split("\n");
   const changed = mutantsOf(source).map((mutant) => {
     const after = apply(source, mutant).split("\n");

@@ -41,7 +41,7 @@ test.before.each((context) => {
 });
 test.after.each(({ root }) => rmSync(join(root, "..", ".."), { recursive: true, force: true }));
 
-test("the best level that the processor has is taken", ({ root, beside }) => {
+test("uses the best level that the processor supports", ({ root, beside }) => {
   const levels = (...features: string[]) => findPrebuilt(root, true, machine(...features)).candidates;
   assert.equal(levels("avx2", "fma", "sse2")[0], {
     path: join(beside, "fast.node"),
@@ -92,7 +92,7 @@ test("installing compiles if a package file is damaged; starting skips the file"
   assert.equal([atStart.candidates.map(({ level }) => level), atStart.refused], [["plain"], damaged]);
 });
 
-test("an install says what it uses, or why it compiles", async ({ root }) => {
+test("an install reports the addon it uses, or why it compiles", async ({ root }) => {
   const said: string[] = [];
   const install = async (env: NodeJS.ProcessEnv = {}) => {
     said.length = 0;
@@ -117,7 +117,7 @@ test("an install says what it uses, or why it compiles", async ({ root }) => {
   assert.is(await install(), "false: "); // packed with none
 });
 
-test("an unsupported processor is reported; damaged files are no evidence of one", ({ root, beside }) => {
+test("reports an unsupported processor, but does not infer one from damaged files", ({ root, beside }) => {
   const manifest = readFileSync(join(beside, "addons.json"), "utf8");
   const addons = JSON.parse(manifest).addons.slice(0, 1);
   const alone = JSON.stringify({ addons });

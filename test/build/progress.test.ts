@@ -27,7 +27,7 @@ function record(isTTY: boolean, secondsPerLine: number) {
 const ninja = (total: number) =>
   Array.from({ length: total }, (_, i) => `[${i + 1}/${total}] Building CXX object x${i}.o`);
 
-test("a log gets one line every 10 %, with the time that is left", () => {
+test("a log gets one line every 10 %, with the remaining time", () => {
   const log = record(false, 1);
   log.feed(ninja(200));
   const lines = log.text().trimEnd().split("\n");
@@ -37,7 +37,7 @@ test("a log gets one line every 10 %, with the time that is left", () => {
   assert.is(lines[9], "tapline: compiling [200/200] 100 %");
 });
 
-test("make's percentages work too", () => {
+test("make's percentages are read as well", () => {
   const log = record(false, 1);
   log.feed([
     "Scanning dependencies",
@@ -58,7 +58,7 @@ test("a terminal gets one line that updates and is cleared at the end", () => {
   assert.ok(terminal.text().endsWith("\r\u001b[K"));
 });
 
-test("CMake running again is not taken for the build", () => {
+test("a rerun of CMake is not counted as the build", () => {
   const log = record(false, 1);
   log.feed(["[0/1] Re-running CMake...", "[1/1] Re-checking globbed directories...", "-- Configuring done"]);
   assert.is(log.text(), "");

@@ -23,7 +23,7 @@ test("files that pass give their number in the closing line and exit code 0", ()
   assert.is(status, 0);
 });
 
-test("stress tests run only when asked for", () => {
+test("stress tests run only on request", () => {
   const { stdout } = run("passing", "stress");
   assert.match(stdout, /stress\/long\.test\.ts/);
   assert.not.match(stdout, /two\.test\.ts/);
@@ -95,7 +95,7 @@ test("a file that hangs is ended, and is a failure", () => {
   assert.is(status, 1);
 });
 
-test("a failing test of pages says what they showed, and leaves none open", () => {
+test("a failing page test prints the pages' contents, and leaves none open", () => {
   const { stdout, closing } = run("pages");
   if (stdout.includes("chromium is not installed")) return;
   const told = stdout.slice(stdout.indexOf("What the pages showed:"));

@@ -110,7 +110,7 @@ test("line ends are those of the release on every platform", async (context) => 
   assert.is(readFileSync(join(dir, "tools/server/server-context.h"), "utf8"), "#pragma once\r\n");
 });
 
-test("a tarball with another sha512 is refused and nothing is left behind", async (context) => {
+test("refuses a tarball with a different sha512 and leaves no files", async (context) => {
   const release = { ...context.release, integrity: `sha512-${Buffer.alloc(64).toString("base64")}` };
   const error = await rejection(ensureSource({ ...options(context), release }));
   assert.is(error.name, "BuildError");
@@ -136,7 +136,7 @@ test("the work folder of a living process is left alone", async (context) => {
   assert.equal(readdirSync(context.cache).sort(), [name, "llama.cpp-v9.9.9"]);
 });
 
-test("several fetches at once end in one tree", async (context) => {
+test("simultaneous fetches produce one tree", async (context) => {
   const all = await Promise.all(Array.from({ length: 4 }, () => ensureSource(options(context))));
   assert.is(new Set(all.map(({ dir }) => dir)).size, 1);
   assert.equal(readdirSync(context.cache), ["llama.cpp-v9.9.9"]);
@@ -198,7 +198,7 @@ test("a package without the bundle is refused", async (context) => {
   assert.equal(readdirSync(context.cache), []);
 });
 
-test("the cache is where each platform keeps caches", () => {
+test("the cache is in each platform's usual place", () => {
   const home = os.homedir();
   assert.is(
     cacheFolder({ TAPLINE_CACHE: fileURLToPath(new URL("x", import.meta.url)) }),
@@ -216,7 +216,7 @@ test("versionOf reads the version that the tree itself sets", ({ cache }) => {
   assert.is(versionOf(cache), "0.6.12");
 });
 
-test("versionOf refuses a tree that does not say its version", ({ cache }) => {
+test("versionOf refuses a tree without a version", ({ cache }) => {
   writeFileSync(join(cache, "CMakeLists.txt"), "set(LLAMA_VERSION_MAJOR 0)\n");
   assert.throws(
     () => versionOf(cache),
@@ -224,7 +224,7 @@ test("versionOf refuses a tree that does not say its version", ({ cache }) => {
   );
 });
 
-test("linkSource gives one path for a version, wherever the cache is", ({ cache }) => {
+test("linkSource returns one path per version, wherever the cache is", ({ cache }) => {
   const build = join(cache, "build");
   const trees = ["a", "b"].map((name) => join(cache, name));
   for (const tree of trees) {

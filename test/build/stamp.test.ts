@@ -42,7 +42,7 @@ test("every source, the build description and every option count", ({ root }) =>
   assert.is(seen.size, 6);
 });
 
-test("a note beside the sources does not count", ({ root }) => {
+test("a note next to the sources does not count", ({ root }) => {
   const before = hashInputs(root, {});
   writeFileSync(join(root, "native", "README.md"), "notes\n");
   assert.is(hashInputs(root, {}), before);
@@ -72,7 +72,7 @@ test("a build is current only with the same inputs and an addon of the stamped s
   assert.is(isCurrent(stamp, "abc", addon), false, "half an addon");
 });
 
-test("a stamp is read back as written; a broken one counts as none", ({ root }) => {
+test("a stamp is read back as written; a broken one counts as absent", ({ root }) => {
   const file = join(root, "stamp.json");
   assert.is(readStamp(file), undefined);
   writeStamp(file, stamp);

@@ -41,13 +41,13 @@ test("no CMake: one sentence with the platform's command", ({ bin }) => {
 });
 
 if (posix) {
-  test("an old CMake says which version is needed", ({ bin }) => {
+  test("an old CMake reports the required version", ({ bin }) => {
     put(bin, "cmake");
     writeFileSync(join(bin, "cmake"), "#!/bin/sh\necho cmake version 3.18.4\n");
     assert.match(sentence(bin), /^CMake 3\.18 is too old \(3\.21 or newer is needed\): /);
   });
 
-  test("a CMake that does not run is not taken for an old one", ({ bin }) => {
+  test("a CMake that does not run is not reported as old", ({ bin }) => {
     put(bin, "cmake");
     writeFileSync(join(bin, "cmake"), "#!/bin/sh\nexit 1\n");
     assert.match(sentence(bin), /^\S+cmake does not run: install it /);
@@ -77,7 +77,7 @@ if (posix) {
     });
   });
 
-  test("a backend that cannot be built here says what it needs", ({ bin }) => {
+  test("a backend that cannot be built here lists its requirements", ({ bin }) => {
     put(bin, "cmake", "c++", "cc", "ninja");
     assert.match(sentence(bin, "vulkan"), /^TAPLINE_BACKEND=vulkan needs the Vulkan SDK/);
     assert.match(sentence(bin, "metal"), /^TAPLINE_BACKEND=metal works on macOS only/);

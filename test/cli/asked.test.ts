@@ -91,7 +91,7 @@ test("vectors and probes are listed, shown, deleted and printed as JSON", async 
   assert.is(await told("probe", "list"), "No probes saved yet. Create one with tapline probe make.\n");
 });
 
-test("making one sends both lists, and of the settings what was said", async () => {
+test("creating one sends both lists, and only the given settings", async () => {
   service.answers = { "POST /lab/vectors": vector, "POST /lab/probes": probe };
   const [positive, negative] = [file("positive.txt", "a\nb\n"), file("negative.json", '["c"]')];
   const texts = ["--positive", positive, "--negative", negative];
@@ -113,7 +113,7 @@ test("making one sends both lists, and of the settings what was said", async () 
   ]);
 });
 
-test("adding sends the file's bytes, and what it does not say itself", async () => {
+test("adding sends the file's bytes, and only missing metadata", async () => {
   const add = async (kind: "vector" | "probe", ...words: string[]) => {
     service.begin();
     service.answers = { [`PUT /lab/${kind}s/n`]: kind === "vector" ? vector : probe };
@@ -156,7 +156,7 @@ test("adding sends the file's bytes, and what it does not say itself", async () 
   assert.equal(service.asked(), []);
 });
 
-test("exporting asks for the form that the file's name says", async () => {
+test("exporting requests the form of the file's extension", async () => {
   service.answers = { "GET /lab/vectors/calm": Buffer.from("exported") };
   const [out, gguf] = [join(folder, "calm.SafeTensors"), join(folder, "calm.gguf")];
   assert.is(await told("vector", "export", "calm", out), `${out} (8 bytes)\n`);

@@ -166,7 +166,7 @@ test("a refusal from a pipe ends with its sentence and code", async () => {
   assert.is(server.requests.length, 1);
 });
 
-test("a server for the occasion answers and is gone", async () => {
+test("a temporary server answers and stops afterwards", async () => {
   const run = await tapline(["chat", "--model", "demo", "--temperature", "0", "--think", "off"], {
     input: "What is the capital of France?\n",
   });

@@ -82,7 +82,7 @@ test("doctor reports used ports and missing models, hubs and RPC servers", async
   }
 });
 
-test("a hub that does not answer, that asks for a token, and that cannot be asked", async () => {
+test("a hub that is silent, requires a token, or cannot be reached", async () => {
   const asked = async (values: Record<string, string>) => {
     environment(values);
     return of(await findings("demo", [], undefined, {}), "hub")[0];

@@ -80,7 +80,7 @@ test("prompts: lines, JSON, CSV", async () => {
   assert.equal(await readPrompts(file("p", "Is this, too?\nYes\n")), ["Is this, too?", "Yes"]);
 });
 
-test("what cannot be read is one sentence that names the place", async () => {
+test("an unreadable file is one sentence that names its place", async () => {
   await refused(readExamples(join(folder, "nowhere.csv")), /Cannot read .*nowhere\.csv \(ENOENT\)/);
   await refused(
     readExamples(file("c.csv", "text,label\na,b,c\n")),

@@ -16,7 +16,7 @@ function gate() {
   return { made, type, settled, interrupts: () => interrupts, passed: () => passed };
 }
 
-test("a paste is one line however its bytes are cut, and holds no keys", async () => {
+test("a paste is one line however its bytes are split, and contains no keys", async () => {
   const typed = Buffer.from("a\u001b[200~één\r\ntwo\rthree\u0003\u001b[A\tx\u001b[201~b\r");
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat({ max: typed.length }), { maxLength: 6 }), async (cuts) => {
@@ -30,7 +30,7 @@ test("a paste is one line however its bytes are cut, and holds no keys", async (
   );
 });
 
-test("held, everything waits but Ctrl-C, which forgets what has waited", async () => {
+test("while held, everything waits except Ctrl-C, which discards the waiting input", async () => {
   const { made, type, settled, interrupts, passed } = gate();
   made.hold();
   await type("early ");

@@ -65,7 +65,7 @@ if (statSync("/dev/full", { throwIfNoEntry: false })?.isCharacterDevice()) {
   }
 } else test.skip("a full disk is reported: /dev/full is missing here", () => {});
 
-test("a file that takes a part of the output is a loss, too", async () => {
+test("a partially written file counts as lost", async () => {
   const into = join(root, "completion");
   const { code, stderr } = await run(["completion", "bash"], { into, limit: 1 });
   assert.is(readFileSync(into).length, 1024);
@@ -88,7 +88,7 @@ test("an unwritable folder is reported before anything is computed", async () =>
   assert.equal(await new Lab(lab.url).jobs(), []);
 });
 
-test("where files fail after all, the result is shown all the same", async () => {
+test("the result is printed even if its files fail", async () => {
   const out = join(root, "small");
   const { code, stdout, stderr } = await run([...inspect, "--lab", lab.url, "--out", out], { limit: 1 });
   assert.is(code, 1);

@@ -250,7 +250,7 @@ test("an invalid DATABASE_URL is refused without printing its password", async (
   assert.equal(list(), files, "no file was created");
 });
 
-test("approvals are given and taken back", async () => {
+test("approvals are granted and revoked", async () => {
   assert.is(
     await said("approve", "moderator", "ben@example.org"),
     "ben@example.org is approved as moderator.\n",
@@ -316,7 +316,7 @@ test("a comment is hidden, shown and erased", async () => {
   assert.equal(await refused("erase", comment, "--reason", "x"), [1, gone(comment)]);
 });
 
-test("an account is suspended and let in again", async () => {
+test("an account is suspended and reinstated", async () => {
   assert.is(await said("suspend", "ben@example.org", "--reason", "x"), "ben@example.org is suspended.\n");
   const already = "The account ben@example.org is already in that state, or has no such version.";
   assert.equal(await refused("suspend", "ben@example.org", "--reason", "x"), [1, already]);
@@ -406,7 +406,7 @@ test("a backup is restored into an empty database and its rows are counted", asy
   );
 });
 
-test("a service is started in one of two ways", async () => {
+test("a service starts in one of two ways", async () => {
   for (const words of [[], ["--dev", "--config", "x"]]) {
     const { code, stderr } = await command(["studies", ...words]);
     assert.is(code, 1);

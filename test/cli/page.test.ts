@@ -30,7 +30,7 @@ test("every command has a description, and help with an example", async () => {
   }
 });
 
-test("each experiment's help says which blocks it takes when none are named", async () => {
+test("each experiment's help names its default blocks", async () => {
   for (const [name, said] of [
     ["inspect", "up to 8 blocks, such as 0,3,7 or 0-7 (default: evenly spread)"],
     ["probe", "up to 8 blocks, such as 0,3,7 or 0-7 (default: 0)"],

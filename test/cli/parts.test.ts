@@ -182,7 +182,7 @@ test("errors whose sentence is for a person, and the exit code of each", () => {
   assert.is(sentenceOf(fault), "x is undefined");
 });
 
-test("whether one of ours answers: silence and refusals are a no, faults are faults", async () => {
+test("service detection: silence and refusals mean no, faults are faults", async () => {
   assert.equal([await answers(async () => true), await answers(async () => false)], [true, false]);
   for (const error of [new TaplineError("Nothing listens."), new TimeoutError("Silence.")]) {
     assert.is(await answers(() => Promise.reject(error)), false);
@@ -191,7 +191,7 @@ test("whether one of ours answers: silence and refusals are a no, faults are fau
   assert.is(await answers(() => Promise.reject(fault)).catch((error) => error), fault);
 });
 
-test("paths are as short as they can be said; what cannot be written is a sentence", () => {
+test("paths are as short as possible; an unwritable one is a sentence", () => {
   assert.equal(
     ["/a/b/c", "/a/b", "/a/x", "/a/b/..c"].map((path) => shortPath(path, "/a/b")),
     ["c", "/a/b", "/a/x", "/a/b/..c"],
@@ -236,7 +236,7 @@ test("text of other people is safe in a terminal, line by line", () => {
   ]);
 });
 
-test("a browser is opened where one would be seen", () => {
+test("a browser is opened only where it would be visible", () => {
   const display = { DISPLAY: ":0" };
   for (const [environment, platform, expected] of [
     [{}, "darwin", ["open"]],
@@ -295,7 +295,7 @@ test("the server prints one line when ready and one per problem", async () => {
   assert.equal([lines[0].fraction, lines[1].info, lines[4].sentence], [0.456, info, "It fell."]);
 });
 
-test("the first signal ends gracefully, the second at once; SIGHUP may differ", async () => {
+test("the first signal ends gracefully, the second immediately; SIGHUP may differ", async () => {
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   const before = signals.map((signal) => process.listeners(signal));
   const { exit } = process;

@@ -86,7 +86,7 @@ test("ready takes the addresses that the environment names", async () => {
   }
 });
 
-test("ready gives up: nothing there in time, somebody else's service, no address", async () => {
+test("ready gives up: no answer in time, a foreign service, no address", async () => {
   const nothing = await command(["ready", "1", "--timeout", "1"]);
   assert.is(nothing.code, 3);
   assert.match(nothing.stderr, "Nothing listens at http://127.0.0.1:1; is the service running?");

@@ -41,7 +41,7 @@ test("report accepts a file, a folder or a Lab job, by default the newest", asyn
   await written("abcd", "--lab", service.url);
 });
 
-test("it is written where it is wanted, or to standard output", async () => {
+test("the report goes to the given file, or to standard output", async () => {
   assert.is(await reported("one.json", "--out", "x.html"), "Report saved to x.html\n");
   assert.match(await reported("one.json", "--out", "-"), html);
   const { id: _, ...nameless } = job;

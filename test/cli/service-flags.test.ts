@@ -109,7 +109,7 @@ test("serve: every flag is its setting", async () => {
   delete process.env.TAPLINE_API_KEY;
 });
 
-test("serve: what contradicts itself or is out of bounds is refused", async () => {
+test("serve: refuses contradictory and out-of-range flags", async () => {
   for (const [words, sentence] of [
     ["m --model n", "Give the model either as an argument or with --model, not both."],
     ["--pooling mean --no-embeddings", "--pooling and --no-embeddings cannot be combined."],

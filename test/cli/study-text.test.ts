@@ -18,7 +18,7 @@ const item = {
   ...{ version: 1, entry_count: 1, upvotes: 1, comment_count: 2 },
 };
 
-test("a page of studies, what follows it, and a page with none", () => {
+test("a page of studies, the next page, and an empty page", () => {
   const page = { items: [item], total: 41, limit: 20, offset: 20, next_offset: 40 } as unknown as StudyPage;
   assert.is(
     pageText(page, canvas),
@@ -145,7 +145,7 @@ test("circular replies end, and deep threads stay readable", () => {
   assert.equal(depths, [0, 2, 4, 6, 8, 10, 12, 14, 16, 16, 16, 16]);
 });
 
-test("a discussion in thread order; of what was taken away, what became of it", () => {
+test("a discussion in thread order; removed comments show their state", () => {
   const comment = (id: string, parent_id: string | null, more: object = {}) => ({
     ...{
       id,

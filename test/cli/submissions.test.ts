@@ -65,7 +65,7 @@ const unlabelled = eight.map(({ text, split }) => ({ text, split }));
 const texts = file("texts.txt", "one\ntwo\n");
 const others = file("others.txt", "three\nfour\n");
 
-test("inspect: every flag is its field, and what is not said is not sent", async () => {
+test("inspect: every flag is its field, and omitted flags are not sent", async () => {
   const every = await submitted(
     "inspect --layers 0,3 --points attn_out,mid --lens demo --show rank --attention 4-5 --heads 0,2 --routing --decompose " +
       "--max-input-tokens 9 --seed 3 --revision v1 --model owner/name --target",
@@ -272,7 +272,7 @@ test("sae --from trains locally and refuses Lab and model flags by name", async 
   assert.match(await said("--k", "9"), "k: applies to topk and batchtopk, not to relu.");
 });
 
-test("features: prompt or texts, pages and what others call them", async () => {
+test("features: prompt or texts, pages and published labels", async () => {
   const base = { operation: "features", model: "demo", dictionary: "mine" };
   assert.equal(await submitted("features --dictionary mine x"), { ...base, prompt: "x" });
   const export_ = { ...base, texts: ["one", "two"], top: 3, pages: [3, 17] };
@@ -307,7 +307,7 @@ test("features: prompt or texts, pages and what others call them", async () => {
   );
 });
 
-test("patch: the sweep's fields, by its own name", async () => {
+test("patch: the sweep's fields, under the names of patch", async () => {
   const base = { operation: "patch_sweep", model: "demo", clean: "a", corrupted: "b" };
   assert.equal(await submitted("patch a --corrupted b"), base);
   assert.equal(
@@ -381,7 +381,7 @@ test("extract takes a file by absolute path, or examples; folders are not fetche
   );
 });
 
-test("drift and explain: a second model is said from the root where it is a file here", async () => {
+test("drift and explain: a second model that is a local file gets its full path", async () => {
   const here = file("other.gguf", "");
   const drift = { operation: "drift", model: "demo", examples: eight };
   const more = { dictionary: "d", probe: "p", vector: "v", other_revision: "main" };

@@ -36,7 +36,7 @@ async function rejection(promise: Promise<unknown>): Promise<Error & { status?: 
   );
 }
 
-test("a submission carries exactly what was given, and looks like no browser", async () => {
+test("a submission contains exactly the given fields, and no browser headers", async () => {
   const service = await scripted((_request, response) => sendJson(response, 202, { id, status: "queued" }));
   const lab = new Lab(service.url);
   await lab.inspect("demo", "Hello", { layers: [1, 2] });
@@ -82,7 +82,7 @@ test("dictionaries are listed, looked at, added and forgotten by their names", a
   );
 });
 
-test("lenses, too; and each job can be asked for, and its arrays by what they are", async () => {
+test("lenses as well; each job can be read, and its arrays by type", async () => {
   const kept = { name: "a b" };
   const service = await scripted(({ path }, response) =>
     sendJson(response, 200, path === "/lab/lenses" ? { lenses: [kept] } : kept),
@@ -193,7 +193,7 @@ test("arrays of an artifact have NumPy's shapes and numbers", async () => {
   assert.is(missing.message, "The job has no such artifact.");
 });
 
-test("a refusal without a sentence still says what was asked and answered", async () => {
+test("a refusal without a sentence still names the request and the status", async () => {
   const service = await scripted((_request, response) => response.writeHead(502).end("<html>"));
   const error = await rejection(new Lab(service.url).health());
   await service.close();
@@ -282,7 +282,7 @@ test("aborting rejects with the signal's reason and lets the connection go", asy
   await service.close();
 });
 
-test("waiting looks again until the job is done, and says what it sees", async () => {
+test("waiting polls until the job is done, and reports its progress", async () => {
   const states = ["queued", "running", "running", "completed"];
   const service = await scripted((_request, response) =>
     sendJson(response, 200, { id, operation: "inspect", status: states.shift(), result: { tokens: ["a"] } }),
@@ -346,7 +346,7 @@ test("waiting can be aborted between two looks", async () => {
   await service.close();
 });
 
-test("an artifact replaces what was there, in one step", async () => {
+test("an artifact replaces the former file, in one step", async () => {
   const bytes = Buffer.from(Array.from({ length: 100_000 }, (_, index) => index % 251));
   const service = await scripted((_request, response) => response.end(bytes));
   const destination = join(folder, "activations.npz");
@@ -397,7 +397,7 @@ const full = process.platform === "linux" ? special("c", "1", "7") : undefined;
   assert.equal(readdirSync(dirname(full as string)), ["there"]);
 });
 
-test("a download that fails or is aborted leaves the old file and no other", async () => {
+test("a failed or aborted download leaves the old file and no other", async () => {
   const service = await scripted(({ path }, response) => {
     response.writeHead(200, { "Content-Length": 1000 }).write("half");
     if (path.endsWith("breaks")) setTimeout(() => response.destroy(), 20);

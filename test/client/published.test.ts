@@ -46,7 +46,7 @@ test("a study is read by its page's address, any version, without a token", asyn
   for (const { headers } of service.seen) assert.is(headers.authorization, undefined);
 });
 
-test("what is no study's address is refused before anything is asked", async () => {
+test("refuses malformed study addresses before sending anything", async () => {
   const sentence =
     "A study's address has the form https://…/studies/ID, or …/studies/ID/v/N for one version.";
   const here = `${service.url}/studies`;
@@ -97,7 +97,7 @@ test("answers with a wrong version, checksum or content are refused", async () =
   }
 });
 
-test("an authority of one's own is the one that is named, and an empty name is none", async () => {
+test("a named certificate authority is used, and an empty name counts as absent", async () => {
   const address = `${service.url}/studies/${id}`;
   reply(200, bytes, { "X-Content-SHA256": sha256, "X-Study-Version": "1" });
   const name = "AGENT_RESEARCH_CA_FILE";

@@ -104,7 +104,7 @@ test("a request has a bearer token, and nothing of a browser's", async () => {
   assert.not(Object.keys(headers).some((name) => /^(origin|cookie|sec-|referer)/.test(name)));
 });
 
-test("a slow drip ends at the deadline, however steadily it drips", async () => {
+test("a slow drip ends at the deadline, however steady", async () => {
   service.answer = (_request, response) => {
     response.writeHead(200, { "Content-Type": "application/json" });
     const drip = setInterval(() => response.write(" "), 5);
@@ -154,7 +154,7 @@ test("an answer may have exactly the maximum size, with or without a stated leng
   }
 });
 
-test("a wrong checksum, or none on a study, is refused", async () => {
+test("refuses a wrong checksum, or a study without one", async () => {
   const body = JSON.stringify(envelope);
   reply(200, body, { "X-Content-SHA256": sha(body) });
   assert.is((await client().getStudy(id)).package.title, envelope.package.title);
@@ -465,7 +465,7 @@ test("a retry date counts from now if the service sends no date", async () => {
   assert.is((await rejection(client().listStudies())).retryAfter, undefined);
 });
 
-test("a list begins where it is told to, the first time at its beginning", async () => {
+test("a list begins at the given cursor, the first time at its start", async () => {
   reply(200, JSON.stringify(page));
   for await (const _ of client().studies());
   for await (const _ of client().studies({ query: "a", limit: 7, offset: 3 }));

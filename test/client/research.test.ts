@@ -69,7 +69,7 @@ test("a draft is saved exactly, and can be read by the token that saved it alone
   assert.is(stranger.status, 404);
 });
 
-test("given bytes, exactly those are kept", async () => {
+test("given bytes are sent unchanged", async () => {
   const bytes = Buffer.from(JSON.stringify(samplePackage(), null, 3));
   const created = await (await client()).savePrivateDraft(bytes);
   assert.is(created.package_sha256, createHash("sha256").update(bytes).digest("hex"));
@@ -94,7 +94,7 @@ test("whether a token may save drafts is known without saving one", async () => 
   assert.is((await rejection(unknown.maySaveDrafts())).status, 401);
 });
 
-test("refusals keep the service's code, field and sentence", async () => {
+test("refusals preserve the service's code, field and sentence", async () => {
   const research = await client();
   const invalid = await rejection(research.savePrivateDraft(samplePackage({ title: " " })));
   assert.equal([invalid.status, invalid.code, invalid.field], [400, "blank_title", "/title"]);
@@ -156,7 +156,7 @@ test("too large a package is refused before anything is sent", async () => {
   assert.is(error.status, undefined);
 });
 
-test("a refusal that comes before a large package was read is heard all the same", async () => {
+test("a refusal sent before a large package was read still arrives", async () => {
   const study = samplePackage({ finding: "f".repeat(90_000), hypothesis: "h".repeat(90_000) });
   study.entries = Array.from({ length: 8 }, (_, index) => ({
     id: `00000000-0000-4000-8000-00000000000${index}`,

@@ -53,7 +53,7 @@ test("a server without a model is the library's error, and nothing is submitted"
   assert.is(service.seen.length, 1);
 });
 
-test("an answer arrives piece by piece, thinking apart from words", async () => {
+test("an answer arrives piece by piece, with thinking separate from text", async () => {
   const service = await scripted((_request, response) => {
     response.write(event({ role: "assistant", content: null }));
     response.write(event({ reasoning_content: "Hm." }));
@@ -118,7 +118,7 @@ test("both answers of a pair have text and readings per choice, chat and raw", a
   );
 });
 
-test("probabilities of tokens come as chats and as raw prompts have them", async () => {
+test("token probabilities are read in the forms of chats and raw prompts", async () => {
   const scripts = [
     {
       delta: { content: "a" },
@@ -237,7 +237,7 @@ test("leaving the loop, or aborting, ends the request", async () => {
   await service.close();
 });
 
-test("events are the same however the bytes are cut", async () => {
+test("events are the same however the bytes are split", async () => {
   const text = 'data: {"a":"é東👩"}\n\n: comment\ndata: one\r\ndata: two\r\n\r\nid: 3\n\ndata:[DONE]\n\n';
   const bytes = Buffer.from(text);
   await fc.assert(

@@ -104,7 +104,7 @@ test("a broken connection is reported by its code, silence by its length", async
   assert.is(error.message, `No response from ${service.url} for 0.05 s.`);
 });
 
-test("own headers are sent with every request; bytes stay raw, the rest is JSON", async () => {
+test("custom headers are sent with every request; bytes stay raw, the rest is JSON", async () => {
   const service = await scripted((_request, response) => sendJson(response, 200, {}));
   const transport = new Transport(service.url, 1000, { headers: { "X-A": "b" } });
   await transport.json("/1");
@@ -127,7 +127,7 @@ test("own headers are sent with every request; bytes stay raw, the rest is JSON"
   );
 });
 
-test("a job is looked at every half second for half an hour, unless told otherwise", async () => {
+test("by default a job is polled every half second for half an hour", async () => {
   const { setTimeout: real } = timers;
   const service = await scripted((_request, response) => sendJson(response, 200, { id, status: "queued" }));
   const pauses: number[] = [];

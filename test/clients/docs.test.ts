@@ -64,7 +64,7 @@ const expected: Record<string, Record<string, RegExp[]>> = {
 };
 
 for (const [page, sections] of Object.entries(expected)) {
-  test(`${page} has these programs and no others`, () => {
+  test(`${page} contains exactly these programs`, () => {
     assert.equal([...programs(page).keys()], Object.keys(sections));
   });
   for (const [heading, patterns] of Object.entries(sections)) {

@@ -178,7 +178,7 @@ test("limits of a server and a router", () => {
   });
 });
 
-test("the studies service's limits, and what its clients wait for", () => {
+test("the studies service's limits, and its clients' timeouts", () => {
   const day = 24 * 60 * 60 * 1000;
   assert.equal(studyLimits, {
     package_bytes: 1_000_000,
@@ -330,7 +330,7 @@ const edges: [
   [LiveRequest, {}, "stop_when", { probe: "p", above: 0 }, { probe: "p", above: 0, for: 0 }],
 ];
 
-test("the edges of what requests for text may say", () => {
+test("the bounds of text requests", () => {
   for (const [schema, body, field, most, more] of edges) {
     assert.not.throws(() => validate(schema, { ...body, [field]: most }), undefined, `${field} ${most}`);
     assert.throws(

@@ -6,7 +6,7 @@ import { withReferences } from "../../src/contracts/openapi.js";
 import { blocksOf } from "../../src/contracts/studies/fences.js";
 import { brokenFilter } from "../../src/contracts/studies/filters.js";
 
-test("titled schemas become components, tuples what OpenAPI 3.1 calls them", () => {
+test("titled schemas become components, and tuples become prefixItems", () => {
   const components: Record<string, unknown> = {};
   const tuple = {
     type: "array",

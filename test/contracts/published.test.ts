@@ -1,7 +1,7 @@
 /**
- * What was published once is not taken back: every bound, every field and every status of the schemas and of the OpenAPI
- * documents, as they were recorded and read against the specification. What is added is no fault.
- * `TAPLINE_RECORD=1 npm test -- contracts/published` records anew, for a change that is meant; read the difference.
+ * Published contracts are not narrowed: every bound, every field and every status of the schemas and of the OpenAPI
+ * documents, as they were recorded and read against the specification. Additions are allowed.
+ * `TAPLINE_RECORD=1 npm test -- contracts/published` records them again, for an intended change; read the difference.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -90,7 +90,7 @@ test("no bound, field or status that was published has changed", async () => {
   assert.ok(then.length > 100);
   const changed = then.flatMap((each) => {
     const [name, value] = each.split("\t") as [string, string];
-    // A schema is published under its name; which file it stands in is nobody's affair.
+    // A schema is published under its name; the file that defines it does not matter.
     const there = now.get(name) ?? byName.get(name.split(" ").at(-1) as string);
     return [...broken(JSON.parse(value), there, name)];
   });

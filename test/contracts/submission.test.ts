@@ -130,7 +130,7 @@ test("each fault is one sentence with the limit and the actual value", () => {
   );
 });
 
-test("compare: what each intervention needs", () => {
+test("compare: the required fields of each intervention", () => {
   const compare = { ...base, operation: "compare" };
   const swap = { intervention: "swap", swap: ["a", "b"] };
   const steer = { intervention: "steer", positive: "a", negative: "b" };
@@ -518,7 +518,7 @@ test("sae: labels are not needed; features and steps have limits", () => {
   );
 });
 
-test("sae: k belongs to the two that keep the k largest, and is at most the features", () => {
+test("sae: only the two top-k architectures have k, at most the feature count", () => {
   const sae = (more: object) =>
     sentence({ operation: "sae", model: "m", from: "/rows", features: 32, ...more });
   for (const architecture of ["topk", "batchtopk"]) {

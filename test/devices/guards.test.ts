@@ -23,7 +23,7 @@ test("an expert that is chosen twice is refused", async () => {
   assert.equal(rest, { attention: "", live: "" });
 });
 
-test("a batch whose rows stand elsewhere than planned is read for nobody", async () => {
+test("a batch whose rows moved unexpectedly is not read", async () => {
   const { live, ...rest } = await guarded("positions");
   assert.is(live, "The rows of a micro-batch are not in the expected order.");
   assert.equal(rest, { attention: "", routing: "" });

@@ -9,7 +9,7 @@ const pass = (gpuLayers: number, request: object, times = 1) =>
 /** Of the embedded model (models/demo/README.md): 8 blocks, width 128, F16, tied embeddings. */
 const blockBytes = 2 * (4 * 128 * 128 + 3 * 128 * 256);
 
-test("a pass that is left on partial offload uploads and computes nothing further", async () => {
+test("a pass that is cancelled on partial offload uploads and computes nothing more", async () => {
   // No block lives on the device: at 40 tokens each block's products are offloaded, and their weights with them.
   const whole = await pass(0, { layers: [1] });
   const left = await pass(0, { layers: [1], earlyExit: true });
@@ -22,7 +22,7 @@ test("a pass that is left on partial offload uploads and computes nothing furthe
   );
 });
 
-test("a lens on the device multiplies with the matrix that is there already", async () => {
+test("a lens on the device multiplies with the matrix already there", async () => {
   const request = { layers: [7], rows: "last", lensTopK: 3 };
   const once = await pass(9, request, 1);
   const thrice = await pass(9, request, 3);
@@ -31,7 +31,7 @@ test("a lens on the device multiplies with the matrix that is there already", as
   assert.ok(uploadedByPass < 200_000, `${uploadedByPass} bytes uploaded by a pass with a lens`);
 });
 
-test("an edit of many rows writes them to the device at once", async () => {
+test("an edit of many rows writes them to the device together", async () => {
   const read = await pass(9, { layers: [3] });
   const edits = [{ layer: 3, scale: 2, positions: "all" }];
   const edited = await pass(9, { layers: [3], edits });

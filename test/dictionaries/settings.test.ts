@@ -161,7 +161,7 @@ test("Llama Scope: average lengths and the decoder's go into its weights", async
   }
 });
 
-test("sparsify: the k largest, 32 where nobody says another number", async () => {
+test("sparsify: the k largest, 32 by default", async () => {
   const of = (settings: object, more: Arrays = {}) =>
     folder(
       { "cfg.json": settings },
@@ -186,7 +186,7 @@ test("sparsify: the k largest, 32 where nobody says another number", async () =>
   assert.is(await refusal(of({ k: 1 }, { W_skip: [[3, 3], []] })), transcoder);
 });
 
-test("the Lab's own: mean and scale of its rows go into its weights", async () => {
+test("the Lab's own layout: mean and scale of its rows are folded into its weights", async () => {
   const arrays: Arrays = {
     ...{ "encoder.weight": [wide, encoder], "encoder.bias": [two, [0.5, -1]] },
     ...{
@@ -362,7 +362,7 @@ test("the files of one dictionary among those of a repository", () => {
   ]);
 });
 
-test("a folder of which no layout knows the files says which ones are", async () => {
+test("a folder in an unknown layout lists the supported ones", async () => {
   const said = await refusal(folder({ "other.json": {} }, {}));
   assert.match(
     said,

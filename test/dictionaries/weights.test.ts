@@ -115,7 +115,7 @@ test("weights of 16 bits give the same bits as the same numbers in 32", async ()
   }
 });
 
-test("numbers are kept in 16 bits only where all of them are there as they are", async () => {
+test("numbers are stored in 16 bits only if that is lossless for all", async () => {
   const random = new TestRandom(1);
   const bits = Float32Array.from({ length: 4000 }, () => random.normal() * 10 ** (8 * random.uniform() - 6));
   const edges = [0, -0, 65504, -65504, 2 ** -24, 3 * 2 ** -24, 2 ** -14, 1023 * 2 ** -24, 1];
@@ -189,7 +189,7 @@ test("a killed writer's partial files are hidden and deleted later", async () =>
   assert.equal(readdirSync(shelf).sort(), ["fresh.safetensors.0123456789ab.tmp", "small.safetensors"]);
 });
 
-test("a hold moves a row by what the activation lacks, along the decoder's row", async () => {
+test("a hold moves a row by the missing activation, along the decoder's row", async () => {
   const parts = someParts(11);
   const places = await write("held", parts, "f32");
   const layer = 5;

@@ -177,7 +177,7 @@ test("native/ includes along its arrows, and only napi/ knows JavaScript", () =>
   }
 });
 
-test("the page names every folder and every file that it names is there", () => {
+test("the page names every folder, and every file that it names exists", () => {
   const page = readFileSync(join(root, "docs/architecture.md"), "utf8");
   const house = /```text\n(native[\s\S]*?)```/.exec(page)?.[1] ?? "";
   const drawn = (parent: string) => {
@@ -214,7 +214,7 @@ test("the page names every folder and every file that it names is there", () => 
   }
 });
 
-test("the glossary's words are defined where it says", () => {
+test("the glossary's terms are defined where it says", () => {
   const glossary = readFileSync(join(root, "native/README.md"), "utf8");
   const rows = [...glossary.matchAll(/^\| ([a-z -]+) \| (.+) \| `([\w./]+)` \|$/gm)];
   assert.ok(rows.length >= 20 && rows.length <= 30, `${rows.length} words`);

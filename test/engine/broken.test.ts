@@ -213,7 +213,7 @@ const printed = (name: string) =>
   );
 
 if (process.platform === "linux") {
-  test("a held feature reads the others only where they matter", () => {
+  test("a held feature reads the other features only where they matter", () => {
     assert.equal(printed("untouched"), { status: 200, change: 0, rows: true });
   });
 

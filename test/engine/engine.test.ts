@@ -67,7 +67,7 @@ test("cancelling while a part is awaited rejects, and frees the slot", async () 
   await engine.close();
 });
 
-test("a stream that is left before its first part frees the slot", async () => {
+test("a stream that is abandoned before its first part frees the slot", async () => {
   const engine = await openPatient();
   const { parts } = await engine.request("completion", endless);
   await parts?.return?.();
@@ -102,7 +102,7 @@ test("numbers that the engine would read as others are refused", async () => {
   await fails("INVALID_ARGUMENT", () => Engine.open({ path: demoModelPath, id: "x", parallel: 1.5 }));
 });
 
-test("a generation advances between any two captures, however fast they come", async () => {
+test("a generation advances between any two captures, however frequent", async () => {
   const engine = await open();
   const { parts } = await engine.request("completion", answer);
   await parts?.next();
@@ -126,7 +126,7 @@ test("a generation advances between any two captures, however fast they come", a
   assert.ok(during < 1.5 * steps, `${during} captures, ${steps} steps`);
 });
 
-test("close ends what runs, is idempotent, and refuses what comes later", async () => {
+test("close ends running work, is idempotent, and refuses later requests", async () => {
   const engine = await openPatient();
   const { parts } = await engine.request("completion", endless);
   await parts?.next();
@@ -237,7 +237,7 @@ test("non-finite prompt scores are refused, and the next prompt's are right", as
   await engine.close();
 });
 
-test("where captures would be of another model, the engine says why there are none", async () => {
+test("where captures would read another model, the engine says why there are none", async () => {
   for (const options of [
     { ropeScaling: "linear" as const },
     { ropeScale: 2 },

@@ -71,7 +71,7 @@ test("captured rows never exceed the bound, in prompts and generation", async ()
   }
 });
 
-test("choices of one prompt get its rows and first reading, and edits start at once", async () => {
+test("choices of one prompt share rows and first reading; edits start immediately", async () => {
   const probe = { name: "always", layer: 1, weight: new Float64Array(engine.info.nEmbd), bias: 1 };
   const choices = await ask(
     {
@@ -116,7 +116,7 @@ test("answers end by a condition while others ask about the slots", async () => 
   await asked;
 });
 
-test("a pair draws the same numbers, also where nobody chose a seed", async () => {
+test("a pair draws the same numbers, also without a given seed", async () => {
   for (let i = 0; i < 3; i++) {
     const [one, other] = await ask(
       { edits: [steer({ strength: 0 })], pair: true },

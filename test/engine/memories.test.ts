@@ -85,7 +85,7 @@ for (const [kind, write] of kinds) {
     await engine.close();
   });
 
-  test(`${kind}: what overflowed in a slot is wiped there, and nowhere else`, async () => {
+  test(`${kind}: overflowed values in a slot are wiped there, and nowhere else`, async () => {
     engine = await Engine.open({
       ...{ path: await write(), id: "x", threads: 1, parallel: 2, ctxSize: 16_000, batch: 64 },
       // Without flash attention what is masked is multiplied with 0, so that a number that is not finite would be seen.

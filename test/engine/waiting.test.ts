@@ -45,7 +45,7 @@ const idle = () =>
 
 const edit = { layer: 0, scale: 1, positions: "generated" } as const;
 
-test("who waits for a slot still has its plan when it gets one", async () => {
+test("a request that waits for a slot still has its plan when it gets one", async () => {
   const leave = await occupy();
   const answer = engine.request("completion", { ...endless, max_tokens: 6 }, undefined, { edits: [edit] });
   await waiting(1);
@@ -56,7 +56,7 @@ test("who waits for a slot still has its plan when it gets one", async () => {
   assert.is(choice.tapline?.interventions[0].rows, 5);
 });
 
-test("who goes away before it has a slot is not computed", async () => {
+test("a request cancelled before it has a slot is not computed", async () => {
   const leave = await occupy();
   for (let i = 0; i < 300; i++) {
     const stop = new AbortController();

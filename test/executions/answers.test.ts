@@ -100,7 +100,7 @@ test("Anthropic's Messages, event by event and as a whole", () => {
   });
 });
 
-test("llama-server's completion, with its reason and its count where it has them", () => {
+test("llama-server's completion, with its reason and count if present", () => {
   const timings = { predicted_n: 3 };
   assert.equal(readAnswer({ content: "a" }), { choices: [{ text: "a" }] });
   assert.equal(readAnswer({ content: "", stop_type: "none", timings }), {

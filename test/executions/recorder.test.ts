@@ -119,7 +119,7 @@ test("the record ends with mean and maximum of each watched probe and direction"
   ]);
 });
 
-test("calls of tools are kept, whichever API's form they have; another item is none", () => {
+test("tool calls are recorded in any API's form; other items are ignored", () => {
   const call = { type: "function_call", name: "f", arguments: "{}" };
   const { trace, read } = begin();
   trace.sent(
@@ -140,7 +140,7 @@ test("calls of tools are kept, whichever API's form they have; another item is n
   assert.is(messages.read()?.finish_reason, "tool_use");
 });
 
-test("llama-server's own answers are kept, and its count of tokens", () => {
+test("llama-server's own answers are recorded, with its count of tokens", () => {
   const { trace, read } = begin();
   trace.sent(
     data(

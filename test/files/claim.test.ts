@@ -29,7 +29,7 @@ for (const [where, implementation] of [
   ["with hard links", link],
   ["without hard links", refusing("EPERM")],
 ] as const) {
-  test(`one of many gets it, and leaves nothing else behind, ${where}`, async () => {
+  test(`exactly one of many claims it, and leaves no other files, ${where}`, async () => {
     setDisk({ link: implementation });
     const path = join(folder, "lock");
     for (const before of [undefined, "dead"]) {
@@ -49,7 +49,7 @@ for (const [where, implementation] of [
   });
 }
 
-test("an heir that died over a dead one's lock is waited for, then succeeded", async () => {
+test("a claim waits for the heir of a dead lock, and replaces one that died too", async () => {
   const path = join(folder, "lock");
   await writeFile(path, "dead");
   await writeFile(`${path}.heir`, "");
@@ -63,7 +63,7 @@ test("an heir that died over a dead one's lock is waited for, then succeeded", a
   assert.equal(await readdir(folder), ["lock"]);
 });
 
-test("a stale lock is never taken from a process that claimed it in between", async () => {
+test("a stale lock is never stolen from a process that has just claimed it", async () => {
   const path = join(folder, "lock");
   await writeFile(path, "dead");
   const late = await claim(path, "late", async (text) => {
@@ -75,7 +75,7 @@ test("a stale lock is never taken from a process that claimed it in between", as
   assert.equal(await readdir(folder), ["lock"]);
 });
 
-test("who reads a file that has no content yet looks again, and finds its holder", async () => {
+test("a reader of a still empty file tries again, and finds its holder", async () => {
   const path = join(folder, "lock");
   await writeFile(path, "");
   let looks = 0;

@@ -34,7 +34,7 @@ test.after.each(async () => {
 });
 test.after(() => databases.close());
 
-test("the layer sees what is missing", async () => {
+test("the recording layer notices missing syncs", async () => {
   const path = join(folder, "a");
   await writeFile(path, "x");
   assert.match(disk.lossOf(path) as string, "the bytes of");
@@ -86,7 +86,7 @@ test("a job is on disk when acknowledged: submission, end and deletion", async (
   }
 });
 
-test("a job is listed, and runs, for everybody who asks, once that is on disk", async () => {
+test("a job is listed, and runs, for every caller once it is on disk", async () => {
   const lab = await openHarness({ home: folder, meddle: "hang" });
   const { rename } = promises;
   const listed: unknown[] = [];

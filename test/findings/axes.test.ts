@@ -65,7 +65,7 @@ test("dots are scaled by the largest of their series, and at least by one", () =
   );
 });
 
-test("each shade of a map has its own axis, and ranks go the other way", () => {
+test("each shade of a map has its own axis, and ranks are reversed", () => {
   const shade = (scale: "probability" | "magnitude" | "amount" | "rank", value: string) => ({
     ...{ id: value, name: value, value, label: "", legend: "", scale },
   });
@@ -87,7 +87,7 @@ test("each shade of a map has its own axis, and ranks go the other way", () => {
   });
 });
 
-test("differences reach as far to both sides, and at least as far as their kind says", () => {
+test("axes of differences are symmetric, with a minimum for their kind", () => {
   const sites: Chart = { ...{ kind: "sites", columns: [], value: "v", legend: "" }, least: 1 };
   const rows = rowsOf(["layer", "v"], [1, -0.5], [0, null]);
   assert.is(axesOf(sites, rows).reach, 1);
@@ -97,7 +97,7 @@ test("differences reach as far to both sides, and at least as far as their kind 
   assert.equal(axesOf(grid, cells), { columns: [-1, 2], names: ["b", "a"], reach: 0.01 });
 });
 
-test("counts of two classes get a panel each, fitted as the chart says", () => {
+test("counts of two classes get a panel each, fitted to the chart", () => {
   const chart: Chart = {
     ...{ kind: "mirror", from: "from", to: "to", up: "up", down: "down", axis: "" },
     panels: ["layer", "split"],

@@ -42,7 +42,7 @@ test("roc runs from (0, 0) to (1, 1); its area is the share of ordered pairs", (
   );
 });
 
-test("calibration: every example is in one bin, with the bin's own means", () => {
+test("calibration: every example is in one bin, with the bin's means", () => {
   fc.assert(
     fc.property(scored, (examples) => {
       const bins = calibration(examples, 10);

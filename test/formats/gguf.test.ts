@@ -136,7 +136,7 @@ const numbers = (...values: number[]) => Buffer.from(Float32Array.from(values).b
 const plain = (layers: ReadonlyMap<number, Float32Array>) =>
   [...layers].map(([layer, data]) => [layer, ...data]);
 
-test("a control vector's data are aligned as its file says, by default to 32", async () => {
+test("a control vector's data use the file's alignment, by default 32", async () => {
   for (const [said, alignment] of [
     [256, 256],
     [0, 32],

@@ -94,7 +94,7 @@ test("a Jacobian lens: its blocks ascending, of block outputs of one stream", as
   assert.is(await of(blocks), "The file has 1025 blocks; at most 1024 are supported.");
 });
 
-test("a tuned lens: translator N is of block N - 1, and that of the embedding of none", async () => {
+test("a tuned lens: translator N belongs to block N - 1, and translator 0 to none", async () => {
   const config = {
     d_model: 2,
     num_hidden_layers: 3,

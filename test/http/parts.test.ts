@@ -159,7 +159,7 @@ test("how a service is reached from here, and why a port could not be bound", ()
   assert.equal([other.message, other instanceof UserError], ["bind", false]);
 });
 
-test("a server that closes lets what runs finish, and cuts it after its grace", async () => {
+test("a closing server lets running work finish, and cuts it off after its grace", async () => {
   const timers: { ms: number; over: () => void; cleared: boolean }[] = [];
   const noted = {
     setTimeout(over: () => void, ms: number) {
@@ -278,7 +278,7 @@ test("other sites' pages may send only requests that browsers preflight", () => 
   assert.is(fault({ headers: other }, ["*"]), null);
 });
 
-test("the headers that let a page read an answer, and ask for leave", () => {
+test("the headers that let a page read an answer, and the preflight", () => {
   const page = { origin: "https://friend.example" };
   const told = (asked: Asked, origins: string[]) => corsHeaders(request(asked), origins);
   const expose = { "Access-Control-Expose-Headers": "Retry-After, X-Tapline-Execution-ID" };
@@ -383,7 +383,7 @@ test("a body is read up to its last byte, and refused from its first byte too ma
   }
 });
 
-test("a body of JSON: empty only where it may be, in UTF-8, and as its schema says", async () => {
+test("a JSON body: empty only where allowed, in UTF-8, and valid by its schema", async () => {
   const read = (body: string | Uint8Array, optional?: boolean) => {
     const { stream, ctx } = bodyOf(body.length > 0 ? [body] : []);
     stream.end();

@@ -133,7 +133,7 @@ test("nginx before 1.29.7 with nothing but proxy_pass: HTTP/1.0 is refused there
   assert.is(await ask(serving.url, "/v1/models"), "HTTP/1.1 200 OK");
 });
 
-test("the router passes on as local what it has checked, and nothing else", async () => {
+test("the router forwards as local only requests that it has checked", async () => {
   const backend = await fake({ models: [{ id: "a", owned_by: "tapline" }] });
   const router = await routing([backend.url]);
   const outer = await routing([router.url]);

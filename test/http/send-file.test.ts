@@ -50,7 +50,7 @@ test("whole file with length and ETag; HEAD the same without it", async () => {
   assert.is(same.status, 304);
 });
 
-(process.platform === "win32" ? test.skip : test)("FIFOs and folders are 404, at once", async () => {
+(process.platform === "win32" ? test.skip : test)("FIFOs and folders are 404 immediately", async () => {
   assert.is(spawnSync("mkfifo", [join(folder, "fifo")]).status, 0);
   await mkdir(join(folder, "folder"));
   for (const name of ["fifo", "folder"]) assert.is((await get(name)).status, 404, name);

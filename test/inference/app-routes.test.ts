@@ -15,7 +15,7 @@ const metrics = { deferred: 3, busy_slots: 1, prompt_tokens: 5 } as EngineMetric
 const withMetrics = { metrics: async () => metrics };
 const told = ({ status, body }: Awaited<ReturnType<Stand["send"]>>) => [status, body];
 
-test("the model as the list and its own page tell it, by any of its names", async () => {
+test("the model in the list and on its own page, by any of its names", async () => {
   const { send, service } = await stand(about, { aliases: ["m", "own/er"] });
   const model = {
     ...{
@@ -134,7 +134,7 @@ test("llama-server's properties have the server's defaults and are read only", a
   assert.equal(body, JSON.parse(JSON.stringify(servingDocument("http://localhost:7"))));
 });
 
-test("health, statistics and Prometheus' metrics, and what can be captured", async () => {
+test("health, statistics, Prometheus' metrics, and the available captures", async () => {
   const { send, service } = await stand(about, {}, undefined, withMetrics);
   for (const path of ["/health", "/v1/health"])
     assert.equal(told(await send("GET", path)), [200, { status: "ok" }]);
@@ -293,7 +293,7 @@ test("Anthropic's names of refusals", async () => {
   }
 });
 
-test("refusals are counted once, faults and what was counted already are not", async () => {
+test("refusals are counted once; faults and counted requests are not", async () => {
   let status = 400;
   const reply: Reply = () => ({ status, body: '{"error":{"message":"No.","type":"x"}}' });
   const { send, service, faults } = await stand(about, {}, reply);
@@ -372,7 +372,7 @@ test("a dropped request gets Retry-After at shutdown and is a fault otherwise", 
   assert.is(faults.length, 2);
 });
 
-test("the page that greets a browser says what is served, under which names", async () => {
+test("the page that greets a browser shows the model and its names", async () => {
   const page = async (parts: object, info: object = {}) => {
     const { send } = await stand({ ...about, ...info }, parts);
     return (await send("GET", "/")).bytes.toString();

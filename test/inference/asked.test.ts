@@ -10,7 +10,7 @@ import { chatAnswer, type Reply, stand, usual } from "./support/stand.js";
 const messages = [{ role: "user", content: "a" }];
 const chat = "/v1/chat/completions";
 
-test("each endpoint asks for what it is, and the model by any of its names or none", async () => {
+test("each endpoint asks the engine correctly, by any name of the model or none", async () => {
   const { engine, refusal, service } = await stand({}, { aliases: ["m", "other"] });
   for (const [path, body, route] of [
     [chat, { messages }, "chat"],
@@ -234,7 +234,7 @@ test("requests that would abort or overload the engine are refused per endpoint"
   }
 });
 
-test("no interventions beside an echoed prompt are none", async () => {
+test("an echoed prompt accepts an empty list of interventions", async () => {
   const scored: object[] = [];
   const score = async ({ tokens, top }: { tokens: Int32Array; top: number }) => {
     scored.push([...tokens]);
@@ -497,7 +497,7 @@ test("a client that disconnects cancels its request without a fault or a failure
   assert.equal(faults, []);
 });
 
-test("an answer that comes when its client has gone was cancelled, too", async () => {
+test("an answer that completes after its client has gone counts as cancelled", async () => {
   let gone = false;
   const reply: Reply = async (_, signal) => {
     await untilAborted(signal);
@@ -533,7 +533,7 @@ test("a stream ends with its client, and is counted as cancelled", async () => {
   assert.is(service.executions.list().executions[0]!.status, "cancelled");
 });
 
-test("a generation that was cancelled although its client is there has failed", async () => {
+test("a cancelled generation whose client is still there has failed", async () => {
   const { post, service } = await stand({}, {}, () => {
     throw cancelled();
   });

@@ -27,7 +27,7 @@ const eventsOf = (bytes: Buffer) =>
     .filter((event) => event.startsWith("data: {"))
     .map((event) => JSON.parse(event.slice(6)));
 
-test("a chat that asks for no token gets none, whichever name says so", async () => {
+test("a chat that requests no tokens gets none, by either field", async () => {
   const { post, asked } = await stand({}, {}, replying({ ...chatAnswer, choices: [reached], timings }, []));
   for (const limit of [
     { max_tokens: 0 },
@@ -173,7 +173,7 @@ test("ranges of tokens run forwards", async () => {
   ]);
 });
 
-test("a response may be asked for with either truncation", async () => {
+test("a response accepts either truncation", async () => {
   const { engine, refusal } = await stand();
   for (const truncation of ["auto", "disabled"]) {
     assert.not("truncation" in (await engine("/v1/responses", { input: "a", truncation })).body);
@@ -183,7 +183,7 @@ test("a response may be asked for with either truncation", async () => {
   ]);
 });
 
-test("log-probabilities of a prompt are refused with where they are", async () => {
+test("log-probabilities of a prompt are refused with the endpoint that has them", async () => {
   const { refusal } = await stand();
   assert.equal(await refusal("/v1/completions", { prompt: "a", prompt_logprobs: 1 }), [
     400,

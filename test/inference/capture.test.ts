@@ -63,7 +63,7 @@ test("defaults: layer 0, 128 tokens", async () => {
   assert.match(long.body.error, /has \d+ tokens; at most 128/);
 });
 
-test("refusals say what was wrong, with the numbers", async () => {
+test("refusals name the mistake, with the numbers", async () => {
   const refused = async (status: number, sentence: RegExp, body: unknown) => {
     const answer = await server.post("/lab/activations", body);
     assert.is(answer.status, status);

@@ -20,7 +20,7 @@ function rows(id: string, count: number, values: number): CapturedRows {
   } as CapturedRows;
 }
 
-test("kept rows: the oldest go where there is no more room, and are counted", () => {
+test("captured rows: the oldest are evicted when space runs out, and counted", () => {
   const store = new RowStore(100);
   const before = Date.now() / 1000;
   store.add(rows("a", 1, 8), "m"); // 40 bytes

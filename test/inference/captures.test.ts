@@ -153,7 +153,7 @@ test("captures run one at a time, and each outcome is counted", async () => {
   assert.is((await run())[0], 200);
 });
 
-test("an expired capture names the time limit; other refusals keep their sentence", async () => {
+test("an expired capture names the time limit; other refusals are unchanged", async () => {
   assert.is(captureWaitMs, 60_000);
   const impatient = captures(
     ({ signal }) =>

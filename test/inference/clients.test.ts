@@ -42,7 +42,7 @@ test.after(async () => {
   await Promise.all([server.close(), tools.close()]);
 });
 
-test("OpenAI: a response, whole and streamed, say the same", async () => {
+test("OpenAI: a response is the same whole and streamed", async () => {
   const client = new OpenAI({ baseURL, apiKey });
   const ask = { model, input: question, temperature: 0, max_output_tokens: 60 };
   const whole = await client.responses.create(ask);
@@ -77,7 +77,7 @@ test("OpenAI: a response, whole and streamed, say the same", async () => {
   assert.ok(more.output_text.length > 0);
 });
 
-test("OpenAI: a response that is cut says so, and one of a schema follows it", async () => {
+test("OpenAI: a truncated response says so, and one with a schema follows it", async () => {
   const client = new OpenAI({ baseURL, apiKey });
   const cut = await client.responses.create({ model, input: question, max_output_tokens: 3 });
   assert.equal([cut.status, cut.incomplete_details?.reason], ["incomplete", "max_output_tokens"]);

@@ -229,7 +229,7 @@ test("with a draft model, edits, readings and rows cover accepted tokens only", 
   }
 });
 
-test("captures go on beside a draft model, and embeddings too", async () => {
+test("captures and embeddings continue alongside a draft model", async () => {
   const server = await startServer({ parallel: 1, draft: demoModelPath });
   try {
     const capture = await server.post("/lab/activations", {

@@ -159,7 +159,7 @@ test("partial characters get OpenAI's byte names and the character's offset", as
   assert.equal(logprobs.text_offset, [0, 0, 0, 1, 1, 1, 2, 3]);
 });
 
-test("where a tokenizer changes the text, the answer begins with what its tokens say", async () => {
+test("where a tokenizer changes the text, the answer begins with its tokens' text", async () => {
   const pieces = new Map(["<s>", " a", "b"].map((piece, id) => [id, Buffer.from(piece)]));
   const engine = {
     info: { slotContext: 8, nVocab: 3 },
@@ -186,7 +186,7 @@ test("where a tokenizer changes the text, the answer begins with what its tokens
   assert.equal([changed?.text, changed?.before], ["<s> ab", 0]);
 });
 
-test("what would be of another model, too long or too much is refused by name", async () => {
+test("requests for another model, or beyond a limit, are refused by name", async () => {
   const long = Array.from({ length: 512 }, () => 400);
   const interventions = [{ kind: "scale", layer: 0, strength: 0 }];
   const cases: [extra: object, param: string, sentence: RegExp][] = [

@@ -143,7 +143,7 @@ test("answers in any API's form are read: whole and in events", () => {
   }
 });
 
-test("text and steps are bounded, and what is left out is said", () => {
+test("text and steps are bounded, and omissions are reported", () => {
   const recorder = new ExecutionRecorder();
   const part = (delta: object, index = 0) => `data: ${JSON.stringify({ choices: [{ index, delta }] })}\n\n`;
   const long = begin(recorder);
@@ -169,7 +169,7 @@ test("text and steps are bounded, and what is left out is said", () => {
   assert.is(told?.output_tokens, 3000);
 });
 
-test("a truncated record keeps the answer's start, where it ends, and any error", () => {
+test("a truncated record has the answer's start, its end reason, and any error", () => {
   const recorder = new ExecutionRecorder();
   const part = (content: string) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`;
   const trace = begin(recorder);

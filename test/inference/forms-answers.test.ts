@@ -5,7 +5,7 @@ import { CompletionForm } from "../../src/inference/forms/completion.js";
 import { type AnswerForm, translate } from "../../src/inference/forms/form.js";
 import { answer, usage } from "./support/an-answer.js";
 
-test("a stream's part is translated event by event; other lines are none", () => {
+test("a stream's part is translated event by event; other lines are ignored", () => {
   const calls: string[] = [];
   const form: AnswerForm = {
     whole: () => ({}),

@@ -176,7 +176,7 @@ test("Responses: items become a conversation", () => {
   );
 });
 
-test("Responses: what lacks something or is of another kind is refused by its place", () => {
+test("Responses: incomplete and unknown items are refused by their place", () => {
   const item = (one: object) => refusal(() => responses({ input: [{ role: "user", content: "x" }, one] }));
   for (const [one, sentence] of [
     [{ content: "x" }, "input[1].role is required."],
@@ -396,7 +396,7 @@ test("Messages: blocks become a conversation, or are refused by their place", ()
   );
 });
 
-test("Messages: each status has Anthropic's word", () => {
+test("Messages: each status has Anthropic's error type", () => {
   const word = (status: number) =>
     (messagesErrorBody({ status, message: "m" } as HttpError) as { error: { type: string } }).error.type;
   assert.equal(messagesErrorBody({ status: 400, message: "m" } as HttpError), {

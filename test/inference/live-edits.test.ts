@@ -83,7 +83,7 @@ test("the effect of an edit is reported; a neutral edit changes nothing", async 
   assert.is(record.input.tapline.interventions[0].strength, 0.5);
 });
 
-test("row_norm adds the row's own length; scale, ablate, project_out, clamp hold", async () => {
+test("row_norm adds the row's norm; scale, ablate, project_out, clamp hold", async () => {
   const effect = async (intervention: object, prompt = question("Spain")) => {
     const body = await complete(prompt, { interventions: [{ layer, positions: "all", ...intervention }] });
     const { mean_change_length: change, mean_row_length: row } = body.choices[0].tapline.interventions[0];

@@ -25,7 +25,7 @@ import {
 
 aroundServer();
 
-test("a direction says how well it separates texts that it was not made from", async () => {
+test("a direction reports how well it separates held-out texts", async () => {
   const { body } = await server.get("/lab/vectors/unknown");
   assert.is(body.operation, "add");
   assert.equal(

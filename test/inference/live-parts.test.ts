@@ -105,7 +105,7 @@ test("a direction per layer is the difference of means, with its description", a
   assert.is(await refused({ positive: ["1 0"], negative: ["1 0", "2 0"] }), "made");
 });
 
-test("the seed of shuffled labels is the request's, 0 unless it says one", async () => {
+test("the seed of shuffled labels is the request's, 0 by default", async () => {
   const { engine } = texts();
   // Sides that overlap, so that labels in another order separate them otherwise.
   const side = (from: number) =>
@@ -345,7 +345,7 @@ test("internals: local programs, captures possible, conditions without a draft",
   assert.ok((await drafts.engine(path, asks({ interventions: [ablate] }))).live);
 });
 
-test("rows that a request keeps are named, bounded, and kept as this model's", async () => {
+test("captured rows are named, bounded, and belong to this model", async () => {
   const { engine, service } = await stand({}, withLibrary({}));
   const watch = { layers: [1], states: true };
   const { live } = await engine("/v1/completions", { prompt: "a", tapline: { watch } });

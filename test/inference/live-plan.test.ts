@@ -61,7 +61,7 @@ const refusal = (request: unknown, chat = false) =>
 const labelled = async (...interventions: object[]) =>
   (await one(...interventions)).labels!.map((label) => JSON.parse(label));
 
-test("nothing asked for is nothing planned", async () => {
+test("an empty request has an empty plan", async () => {
   assert.equal(await plan({}), {
     ...{ edits: [], gates: [], labels: [], conditions: [], stop: -1, probes: [], pair: false },
   });
@@ -317,7 +317,7 @@ test("a watch reads generated tokens by default, and only what was requested", a
   assert.equal(looked.at(-1), ["vector", "w", 3, model]);
 });
 
-test("a watch of nothing, or where there is nothing, is refused", async () => {
+test("an empty watch, or one of missing layers, is refused", async () => {
   const path = "tapline.watch";
   const layers = `${path}.layers | ${path}.layers is required for norms, lens and states.`;
   for (const [watch, sentence] of [

@@ -72,7 +72,7 @@ test("the description names every path, and validates with the schemas themselve
   assertLinted(document);
 });
 
-test("a browser is greeted with a page that names what there is, without script", async () => {
+test("a browser is greeted with a page that lists the endpoints, without script", async () => {
   const page = await server.get("/", { "Sec-Fetch-Site": "none", Cookie: "a=b", Accept: "text/html" });
   assert.is(page.status, 200);
   const text = page.bytes.toString();
@@ -91,7 +91,7 @@ test("a browser is greeted with a page that names what there is, without script"
   assert.is((await server.post("/", {})).status, 404);
 });
 
-test("filling in and reranking say what the model lacks", async () => {
+test("filling in and reranking name the model's missing support", async () => {
   const infill = await server.post("/infill", { input_prefix: "a", input_suffix: "b" });
   assert.equal(
     [infill.status, infill.body.error],

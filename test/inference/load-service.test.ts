@@ -71,7 +71,7 @@ const refused = (options: Partial<ServingOptions> = {}) =>
     (error: Error) => `${error.name}: ${error.message}`,
   );
 
-test("the engine is opened with what concerns it, and the service knows the rest", async () => {
+test("the engine gets the options that concern it, the service the rest", async () => {
   const sampling = { temperature: 0.5 };
   const {
     service,
@@ -128,7 +128,7 @@ test("defaults: no key, no aliases, no CORS origins, one minute for a capture", 
   assert.not("draft" in given || "mmproj" in given || "home" in given || "waiting" in given);
 });
 
-test("threads: as asked, one for a small model, the addon's choice for a large one", async () => {
+test("threads: the given number, one for a small model, the addon's for a large one", async () => {
   assert.is((await loaded({ threads: 3 })).opened.threads, 3);
   // Holes take no room.
   for (const [bytes, threads] of [
@@ -187,7 +187,7 @@ test("a model that cannot fit is refused unless forced; a tight fit warns", asyn
   assert.is(await refused(), "NativeError: No.");
 });
 
-test("what changes nothing, or less than it was meant to, is warned of", async () => {
+test("warns of options with no effect, or less than intended", async () => {
   const none = "--split-mode, --tensor-split and --main-gpu have no effect, because no GPU is used.";
   const spread: Partial<ServingOptions>[] = [{ splitMode: "row" }, { tensorSplit: [1] }, { mainGpu: 0 }];
   for (const options of spread) assert.equal((await loaded(options)).warnings, [none]);

@@ -198,7 +198,7 @@ test("a named tool is called with arguments of its schema, whole and streamed", 
   }
 });
 
-test("a required tool is called at once, or after the template's reasoning", async () => {
+test("a required tool is called immediately, or after the template's reasoning", async () => {
   const heat = { name: "heat", parameters: { type: "object", properties: {}, additionalProperties: false } };
   // The model is not trained on tools: without a grammar it writes prose.
   for (const [chatTemplate, enable_thinking] of [
@@ -225,7 +225,7 @@ test("a required tool is called at once, or after the template's reasoning", asy
   }
 });
 
-test("requiring a tool of a template that knows none is refused", async () => {
+test("requiring a tool is refused if the template has no tools", async () => {
   const tool = { type: "function", function: { name: "light", parameters: { type: "object" } } };
   const body = { messages, tools: [tool], tool_choice: "required" };
   const { status, body: answer } = await server.post("/v1/chat/completions", body);

@@ -140,7 +140,7 @@ test("a cache of q8_0 takes 34 bytes where f16 takes 64, and changes answers a l
   assert.match(await refusalOf({ model: "demo", cacheTypeV: "q8_0", flashAttention: "off" }), /V cache/i);
 });
 
-test("pooling: the embedding is what it says, and the answer says which", async () => {
+test("pooling: the embedding follows the option, and the answer names it", async () => {
   const embedding = (pooling: "mean" | "last" | "cls", input: string) =>
     served({ pooling }, async (server) => {
       const { body } = await server.post("/v1/embeddings", { input });
@@ -195,7 +195,7 @@ test("reranking returns scores computed by hand, best first, up to the limit", a
   });
 });
 
-test("filling in continues what the vocabulary's tokens for it say", async () => {
+test("filling in continues between the vocabulary's fill-in tokens", async () => {
   const path = join(folder, "infiller.gguf");
   await writeTinyModel(path, infiller);
   await served({ model: path }, async (server) => {

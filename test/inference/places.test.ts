@@ -16,7 +16,7 @@ function refusal(run: () => unknown): [number, string, string | null, Record<str
   return [200, "", null, {}];
 }
 
-test("as many are let in as there are slots and waiting places; each leaves once", () => {
+test("admits one per slot and waiting place; each leaves once", () => {
   const admission = new Admission(2, 1);
   const leave = [admission.enter(), admission.enter(), admission.enter()];
   const busy = "The server is busy: 3 requests are already running or waiting.";
@@ -72,7 +72,7 @@ test("a served model is named by its hub id, or its file without part numbers", 
   assert.is(named("/m/large-1-of-3.gguf"), "large-1-of-3");
 });
 
-test("an engine's refusal is the answer, with whose fault it is", () => {
+test("an engine's refusal is the answer, with the party at fault", () => {
   const refused = (status: number, error: { message: string; type: string }) =>
     refusal(() => wholeBody({ status, body: JSON.stringify({ error }) })).slice(0, 3);
   assert.equal(refused(400, { message: "No.", type: "invalid_request_error" }), [400, "No.", null]);

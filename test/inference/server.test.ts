@@ -32,7 +32,7 @@ async function openStream(): Promise<{ abort(): void }> {
   return { abort: () => outgoing.destroy() };
 }
 
-test("an API key guards everything but health, the inside too", async () => {
+test("an API key guards everything but health, including internal endpoints", async () => {
   for (const headers of [{}, { Authorization: "Bearer wrong" }] as Record<string, string>[]) {
     const { status, body } = await server.post("/v1/chat/completions", { messages }, headers);
     assert.is(status, 401);
@@ -126,7 +126,7 @@ test("usage counts the tokens of every prompt, cached ones too, once", async () 
   }
 });
 
-test("who comes when all places are taken is told to come back", async () => {
+test("a request that finds every place taken is asked to come back", async () => {
   const attempt = async () => {
     const streams = await Promise.all([openStream(), openStream()]);
     const three = Array.from({ length: 3 }, () =>
@@ -171,7 +171,7 @@ test("clients that go away at any moment leave no busy slot and no fault", async
   assert.equal(server.faults, []);
 });
 
-test("a reader that stops reading holds only its own stream back", async () => {
+test("a reader that stops reading delays only its own stream", async () => {
   const outgoing = request(`${server.url}/v1/completions`, { method: "POST", headers: key, agent: false });
   outgoing.end(JSON.stringify({ ...endless, logprobs: 20 }));
   const [incoming] = await once(outgoing, "response");

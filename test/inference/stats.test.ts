@@ -41,7 +41,7 @@ test("a first part of several tokens took no time between them", () => {
   near(stats.timeToFirstToken.sum, 0.03);
 });
 
-test("answers that were not streamed count each by its own time, and one first token", () => {
+test("complete answers count each by its own time, and one first token", () => {
   const { clock, stats } = stopped();
   const request = stats.begin();
   clock.ms = 1200;

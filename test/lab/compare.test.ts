@@ -63,7 +63,7 @@ async function probability(text: string, token: number, edit: Edit) {
   return Math.exp(logits![token]! - most) / total;
 }
 
-test("trials come by prompt, then strength, with every field of the contract", async () => {
+test("trials are ordered by prompt, then strength, with every field of the contract", async () => {
   const prompts = ["The capital of France is", "The capital of Italy is", "The capital of France is"];
   const result = await run({ prompts, strengths: [1.5, 0, 1], max_tokens: 4 });
   assert.equal(

@@ -280,7 +280,7 @@ test("the same seed gives the same files, for every architecture", async () => {
   }
 });
 
-test("foreign files are kept, and a folder without an extraction is refused", async () => {
+test("foreign files are preserved, and a folder without an extraction is refused", async () => {
   const other = mkdtempSync(join(folder, "other-"));
   writeFileSync(join(other, "sae-layer-5.safetensors"), "mine");
   assert.match(

@@ -63,7 +63,7 @@ test.before(async () => {
   const identity = { id: "two", fingerprint: await modelFingerprint(two), nEmbd: hidden, nLayer: 2 };
   const ones = new Float32Array(hidden).fill(1);
   const probe = { weight: direction, mean: new Float32Array(hidden), std: ones, bias: 0.5 };
-  await new Probes(lab.home).put("tells", layer, probe, identity, { note: "" });
+  await new Probes(lab.home).put("judge", layer, probe, identity, { note: "" });
   await new Vectors(lab.home).put("leads", new Map([[layer, direction]]), identity, { note: "" });
 });
 test.after(async () => {
@@ -127,8 +127,8 @@ test("drift of a model from itself is zero, without uncertainty", async () => {
   assert.equal(found.dictionary?.loss_recovered_difference, { value: 0, low: 0, high: 0 });
 });
 
-test("drift between two models: every figure follows its definition", async () => {
-  const found = await drifted({ other: two, dictionary: "some", probe: "tells", vector: "leads" });
+test("drift between two models: every figure matches its definition", async () => {
+  const found = await drifted({ other: two, dictionary: "some", probe: "judge", vector: "leads" });
   assert.equal(
     found.layers.map((each) => each.layer),
     [0, 1],
@@ -212,13 +212,13 @@ test("two files that are not forms of one model are refused", async () => {
     /The models differ in their (architecture|blocks|hidden size): /,
   );
   assert.match(await refused({ other: two, dictionary: "gone" }), /no dictionary named gone/);
-  assert.match(await refused({ other: one, probe: "tells" }), /was made for two/);
+  assert.match(await refused({ other: one, probe: "judge" }), /was made for two/);
   // A direction of neither model is reported for the first model, not for the one asked last.
   const third = join(folder, "three.gguf");
   await writeTinyModel(third, {
     tensors: [tensor("blk.0.ffn_down.weight", [hidden, hidden], new Float32Array(hidden * hidden))],
   });
-  const belongs = await refused({ other: third, probe: "tells" });
+  const belongs = await refused({ other: third, probe: "judge" });
   assert.match(belongs, /was made for two \([0-9a-f]{16}\), not for /);
   assert.ok(belongs.endsWith(` (${(await modelFingerprint(one)).slice(0, 16)}).`), belongs);
   assert.match(
@@ -226,7 +226,7 @@ test("two files that are not forms of one model are refused", async () => {
     /has layers 1; none of them is among/,
   );
   const bare = await lab.request("POST", "/jobs", {
-    ...{ operation: "drift", model: one, other: two, probe: "tells" },
+    ...{ operation: "drift", model: one, other: two, probe: "judge" },
     examples: [{ text: "a" }, { text: "b", label: 1 }],
   });
   assert.equal([bare.status, bare.body.error], [400, "examples[0].label: is required with probe."]);

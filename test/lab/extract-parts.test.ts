@@ -117,7 +117,7 @@ test("a batch holds up to a context's tokens, or fewer for rows of the last bloc
   assert.equal(await shapeOf({ examples, layers: [3], rows: "mean" }, wide), [128, 40]);
 });
 
-test("texts come in order, batch by batch, filled up to at most 64", async () => {
+test("texts are sent in order, batch by batch, filled up to at most 64", async () => {
   const narrow = () => toy({ nVocab: 1e7 });
   const batchesOf = async (...lengths: number[]) => {
     const own = narrow();
@@ -237,7 +237,7 @@ test("the index holds every setting that affects numbers; others cannot resume i
   assert.match(await refusal(() => run(body)), / contains a different extraction: data is /);
 });
 
-test("a file that changes while it is read is reported, however it changes", async () => {
+test("any change of a file while it is read is reported", async () => {
   const plans: [string, number[], number[]][] = [
     ["fewer texts", [30, 34, 64], [30, 34]],
     ["shorter texts", [30, 34, 64], [30, 34, 60]],

@@ -86,7 +86,7 @@ test("a lens fitted on an extraction is closer to the output on unseen texts", a
   assert.is((await lenses.fitting("mine", model.info)).translator(7), undefined);
 });
 
-test("an extraction that no lens can be fitted on is refused with what is missing", async () => {
+test("an extraction that cannot fit a lens is refused with the missing part", async () => {
   assert.match(
     await unfitted(await extracted("shallow", { layers: [3, 5] })),
     /has the blocks 3, 5; a lens needs the last block, 7, and at least one other\.$/,

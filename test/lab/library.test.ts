@@ -200,7 +200,7 @@ test("invalid requests are refused in one sentence", async () => {
   assert.is(known.body.model.fingerprint, fingerprint());
 });
 
-test("creating is left to services with a model; access rules are the Lab's", async () => {
+test("creating is left to services with a model; the Lab's access rules apply", async () => {
   for (const noun of ["vector", "probe"]) {
     const { status, body, headers } = await ask("POST", `${noun}s`, {});
     assert.equal([status, headers.allow], [405, "GET"]);

@@ -62,7 +62,7 @@ test("property: arrays written in interleaved pieces read back complete", async 
     assert.equal(Object.keys(numpy), [...readNpz(readFileSync(join(folder, "0.npz"))).keys()]);
 });
 
-test("too few or too many values are refused, and no file is left", async () => {
+test("too few or too many values are refused, and no file remains", async () => {
   const artifacts = new Artifacts(folder);
   for (const count of [0, 5, 7]) {
     const data = new Float32Array(count);

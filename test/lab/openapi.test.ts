@@ -21,7 +21,7 @@ test("every reference resolves and every component is used", () => {
   assert.equal([...used].sort(), names.sort());
 });
 
-test("every endpoint of the contract is there with its statuses", () => {
+test("every endpoint of the contract is described with its statuses", () => {
   const statuses = (path: string, method: string) => Object.keys(document.paths[path][method].responses);
   assert.equal(statuses("/lab/v1/health", "get"), ["200", "403"]);
   assert.equal(statuses("/lab/v1/openapi.json", "get"), ["200", "403"]);

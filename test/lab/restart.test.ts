@@ -128,7 +128,7 @@ test("a home that cannot be a folder gives one sentence", async () => {
   assert.match(stderr, /^tapline: .* cannot be written \(E\w+\); choose another folder with --home\.\n$/);
 });
 
-test("a dead process's lock whose number was reused is taken over", async () => {
+test("a dead process's lock with a reused number is replaced", async () => {
   if (process.platform !== "linux") return;
   const folder = join(home, "lab");
   await mkdir(folder);
@@ -137,7 +137,7 @@ test("a dead process's lock whose number was reused is taken over", async () => 
   await harness.close();
 });
 
-test("exactly one of many services started at once over a dead lock gets the folder", async () => {
+test("exactly one of many services that start over a dead lock gets the folder", async () => {
   await mkdir(join(home, "lab"));
   writeFileSync(
     join(home, "lab", "lock"),

@@ -59,7 +59,7 @@ test("a folder held by another lab is refused by holder; a file is refused as a 
   );
 });
 
-test("a removal that the disk refuses leaves the job where it was, complete", async () => {
+test("a removal that the disk refuses leaves the job in place, complete", async () => {
   const id = JobStore.newId();
   const job = jobOf(id, 1, "completed");
   await store.create(job);
@@ -102,7 +102,7 @@ test("undeletable files of a removed job are reported and removed at the next st
   assert.not(existsSync(join(store.folder, `.removed-${id}`)));
 });
 
-test("a job of a later version keeps its artifacts, whatever its status is called", async () => {
+test("a job of a later version retains its artifacts, whatever its status", async () => {
   const [unknown, odd, old] = ["1", "2", "3"].map((digit) => digit.repeat(32)) as [string, string, string];
   await store.create(jobOf(unknown, 1, "archived" as Job["status"]));
   await store.create({ ...jobOf(odd, 2, "completed"), progress: undefined } as unknown as Job);

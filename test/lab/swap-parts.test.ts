@@ -86,7 +86,7 @@ test("two directions span a plane: axes of length 1, and their common share", as
   );
 });
 
-test("a row is kept with both coordinates exchanged, at every place", async () => {
+test("a row with both coordinates swapped, at every position", async () => {
   // Rows of three tokens, of which two are changed.
   const rows = [0, 0, 0, 3, 7, 6, 1, 5, 0];
   const { context, asked } = contextOf([2, 0, 0], [1, 0, 3], rows);

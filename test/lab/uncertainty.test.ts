@@ -24,7 +24,7 @@ function examples(right: number, wrong: number) {
   });
 }
 
-test("the accuracy's interval is binomial where there are many examples", () => {
+test("the accuracy's interval is binomial for many examples", () => {
   // 400 examples, 320 right: 0.8 with a standard error of sqrt(0.8 * 0.2 / 400) = 0.02.
   const { accuracy } = bootstrapIntervals(examples(320, 80), settings);
   close(accuracy.low, 0.8 - 1.96 * 0.02, 0.004, "low");
@@ -209,7 +209,7 @@ test("a bootstrap reports value and percentiles, redrawing undefined samples", (
   close(pair[1]!.high, 49.5, 1e-9, "high of the other");
 });
 
-test("the share of pairs ranked correctly counts each example as often as it is drawn", () => {
+test("the share of pairs ranked correctly counts each example as often as drawn", () => {
   const auroc = aurocOf([1, 0, 1, 0], [0.9, 0.1, 0.3, 0.3]);
   // Of 4 pairs three right and one tied.
   assert.is(auroc(Uint32Array.of(1, 1, 1, 1)), 3.5 / 4);

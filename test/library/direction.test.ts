@@ -116,7 +116,7 @@ test("pca of one pair, or of equal differences, is that difference", () => {
   close(moved.vector, [3, 4]);
 });
 
-test("of two projections the greater one counts, however little it is greater", () => {
+test("of two projections the greater one counts, by however little", () => {
   // The states of the test above, a thousandth as large: directions and projections are, too.
   const small = makeDirection(
     states([0.01], [0.011], [0.012]),

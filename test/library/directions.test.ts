@@ -37,7 +37,7 @@ test("persona vectors: row l is block l - 1's output; other rows are dropped", a
   await refused(/has 3 rows.*3 blocks have 4/, "axis", { format: "persona" });
 });
 
-test("an assistant axis: row i is the output of block i, by itself or in a dict", async () => {
+test("an assistant axis: row i is the output of block i, bare or in a dict", async () => {
   const rows = { 0: [0, 1, 2, 3], 1: [10, 11, 12, 13], 2: [20, 21, 22, 23] };
   assert.equal(await plain("axis", { format: "assistant-axis" }), rows);
   assert.equal(await plain("axis-dict", { format: "assistant-axis" }), rows);
@@ -46,7 +46,7 @@ test("an assistant axis: row i is the output of block i, by itself or in a dict"
   await refused(/got 3/, "axis", { format: "assistant-axis", layer: 3 });
 });
 
-test("a capping file: the entry that is named, at the layer that the file says", async () => {
+test("a capping file: the named entry, at the layer in the file", async () => {
   assert.equal(await plain("capping", { format: "capping", entry: "layer_1/contrast" }), {
     1: [20, 21, 22, 23],
   });

@@ -105,7 +105,7 @@ test("impossible names are refused before any lookup; missing ones are 404", asy
   }
 });
 
-test("a file of another model is taken where the address says so: restamp, 1 or true", async () => {
+test("a file of another model is accepted with restamp in the address: 1 or true", async () => {
   const metadata = { model: "other", model_fingerprint: "0".repeat(64) };
   const file = encodeSafetensors({ layer_1: { shape: [2], data: Float32Array.of(3, 4) } }, metadata);
   const sent = (query: string) => send(`${service.url}/lab/vectors/v${query}`, "PUT", file);
@@ -122,7 +122,7 @@ test("a file of another model is taken where the address says so: restamp, 1 or 
   assert.match(body.error, /^The file was made for other \(0{16}\), not for m \(f{16}\)\.$/);
 });
 
-test("a file of more than 64 MiB is refused by what its head announces", async () => {
+test("a file of more than 64 MiB is refused by its announced length", async () => {
   const announcing = async (bytes: number) => {
     const { request } = await import("node:http");
     return new Promise<number>((resolve, reject) => {

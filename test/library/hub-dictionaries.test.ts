@@ -100,7 +100,7 @@ test("cached files need no hub", async () => {
   assert.is(hub.requests.length, before);
 });
 
-test("a file of weights is named as it lies there", async () => {
+test("a file of weights is named by its path in the repository", async () => {
   const stored = await add("tiny/saes/layer_4/width_2/average_l0_9/params.npz", { layer: 4 });
   assert.equal([stored.layout, stored.activation, stored.layer], ["Gemma Scope", "jumprelu", 4]);
   assert.equal(asked(), ["layer_4/width_2/average_l0_9/params.npz"]);

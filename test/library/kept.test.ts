@@ -155,7 +155,7 @@ test("a vector file is at block_out, additive, with a layer for a lone array", a
   );
 });
 
-test("a vector's file is read however long its head is", async () => {
+test("a vector's file is read whatever the length of its header", async () => {
   // The first byte is the head's length by 256: 128 is what an old PyTorch file begins with.
   const begun = new Set<number>();
   for (let length = 0; length < 800; length += 8) {
@@ -254,7 +254,7 @@ test("a probe file needs a layer, its own or a given one, and all four arrays", 
   }
 });
 
-test("what leaves as a file comes back as it was, a vector in llama.cpp's form, too", async () => {
+test("exported files import unchanged, a vector in llama.cpp's form as well", async () => {
   const reading = { model: undefined, restamp: false, layer: undefined };
   const file = await vectors.file("polite");
   const back = await readVector(writeVector(file, "safetensors"), reading);
@@ -378,7 +378,7 @@ test("a thousand can be saved and replaced; unfinished files go after an hour", 
   if (process.platform !== "win32") assert.is(statSync(join(shelf, "v7.safetensors")).mode & 0o777, 0o600);
 });
 
-test("what another process removes at the same moment is gone for both", async () => {
+test("an item that two processes remove at the same time is gone for both", async () => {
   const shared = mkdtempSync(join(home, "shared-"));
   const shelf = join(shared, "library", "vectors");
   const kept = new Vectors(shared);

@@ -136,7 +136,7 @@ test("other files, or lenses of other points, are refused in one sentence", asyn
   assert.match(await add({ J: { 0: infinite } }), /block 0 contains numbers that are not finite/);
 });
 
-test("500 damaged lenses: kept, or refused in one sentence", async () => {
+test("500 damaged lenses: accepted, or refused in one sentence", async () => {
   const good = torchFile({ J: { 0: identity(4), 1: identity(4) }, d_model: 4, n_prompts: 3 });
   const path = join(home, "damaged_jacobian_lens.pt");
   await fc.assert(
@@ -202,7 +202,7 @@ test("a lens is read next to an unchanged logit lens, any blocks selected", asyn
   assert.ok(last(layers[1]!) > layers[1]!.target!.at(-1)!.probability);
 });
 
-test("measures without a lens, and what a lens cannot read", async () => {
+test("measures without a lens, and data that a lens cannot read", async () => {
   const { layers, lens } = await run({ prompt: "The capital of France is", layers: [2], measures: true });
   assert.is(lens, undefined);
   assert.is(layers[0]!.entropies!.length, layers[0]!.predictions!.length);

@@ -17,7 +17,7 @@ test("numbers between 0 and 1 by the generator mulberry32", () => {
   near([next(), next(), next()], [0.011704753269441426, 0.06195825769100338, 0.9769076328957453]);
 });
 
-test("a random vector of Box and Muller's normal values, as long as it is asked for", () => {
+test("a random vector of Box and Muller's normal values, of the requested length", () => {
   near(
     randomVector(4, 5, 7),
     [4.726812095252214, -0.11657212543422128, -1.6204126866952173, 0.13386964012170524],

@@ -71,7 +71,7 @@ async function read(count: number): Promise<void> {
 }
 const reader = (index: number) => until(() => readers[index], "a reader is started", 1);
 
-test("files are read one at a time, in order, whatever happens to others", async () => {
+test("files are read one at a time, in order, whatever happens to the others", async () => {
   const first = put("dictionaries/a");
   await read(1);
   const second = put("lenses/b");
@@ -118,7 +118,7 @@ test("a lost client ends its reader; the next starts after that", async () => {
   assert.equal(await third.answer, [200, { name: "c" }]);
 });
 
-test("a reader that is done is left alone when its client leaves later", async () => {
+test("a finished reader is left alone when its client leaves later", async () => {
   const { answer } = put("dictionaries/a");
   const done = await reader(0);
   done.emit("message", { stored: { name: "a" } });

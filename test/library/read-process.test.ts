@@ -80,7 +80,7 @@ test("reading returns the item or a reason; a lost client gets nothing", async (
   assert.equal(said, []);
 });
 
-test("who leaves ends the download", async () => {
+test("a client that disconnects ends the download", async () => {
   hub.repositories["tiny/saes"] = {
     files: { "cfg.json": Buffer.from("{}"), "sae_weights.safetensors": Buffer.alloc(2000) },
   };

@@ -47,7 +47,7 @@ test("a fingerprint covers size, first megabyte and 256 sampled blocks", async (
   }
 });
 
-test("arrays of the three kinds of files, and a file of none", async () => {
+test("arrays of the three kinds of files, and an empty file", async () => {
   const write = (name: string, bytes: Uint8Array) => {
     writeFileSync(join(home, name), bytes);
     return join(home, name);
@@ -272,7 +272,7 @@ test("a lens is saved by name, in 16 bits if lossless, listed, read, deleted", a
   assert.is(await refusal(() => lenses.get("own")), "There is no lens named own; there are no lenses yet.");
 });
 
-test("a lens of the hub says where it is from", async () => {
+test("a lens from the hub reports its source", async () => {
   const path = join(home, "hub_jacobian_lens.pt");
   writeFileSync(path, torchFile({ J: { 0: { shape: [2, 2], data: of(1, 0, 0, 1) } } }));
   const source = "owner/name/hub_jacobian_lens.pt@c0ffee";
@@ -336,7 +336,7 @@ test("links to folders and dangling links are not opened as weights", async () =
   );
 });
 
-test("the hub is not asked for what a repository's name says is none", async () => {
+test("invalid repository names are never sent to the hub", async () => {
   const asked: string[] = [];
   const fromHub = async (place: string) => {
     asked.push(place);

@@ -16,13 +16,13 @@ test("absent values render nothing, and zero is a number", () => {
   assert.is(html`[${0}|${-1.5}|${Number.NaN}]`.markup, "[0|-1.5|NaN]");
 });
 
-test("lists are their parts, in lists, too", () => {
+test("lists render as their parts, nested ones included", () => {
   const inner = html`<li>${"<"}</li>`;
   assert.is(html`${[inner, null, ["a", [false, 2]], "&"]}`.markup, "<li>&lt;</li>a2&amp;");
   assert.is(html`none`.markup, "none");
 });
 
-test("a face shows texts in its own way, before they are escaped, and markup as it is", () => {
+test("a face formats texts before they are escaped, and markup stays as it is", () => {
   const loud = htmlTag((text) => `<${text.toUpperCase()}>`);
   assert.is(
     loud`<p>${"a"}${["b", new Html("<br>")]}${1}</p>`.markup,

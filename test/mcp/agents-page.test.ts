@@ -34,7 +34,7 @@ test.after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("the shell's commands do what the page says", async () => {
+test("the shell's commands work as the page says", async () => {
   const [exports, commands] = blocks("sh") as [string, string];
   const names = [...exports.matchAll(/^export (\w+)=/gm)].map(([, name]) => name);
   assert.equal(names.sort(), Object.keys(service.environment("")).sort());
@@ -53,7 +53,7 @@ test("the shell's commands do what the page says", async () => {
   assert.is(JSON.parse(readFileSync(join(folder, "study.json"), "utf8")).id, id);
 });
 
-test("the program runs as it stands", async () => {
+test("the program runs unchanged", async () => {
   const [program] = blocks("ts") as [string];
   const index = fileURLToPath(new URL("../../src/client/index.ts", import.meta.url));
   const path = join(folder, "agent.mts");

@@ -148,7 +148,7 @@ for (const [tool, input, field, within, beyond] of bounds) {
   });
 }
 
-test("the start waits ten seconds for the service's word on what the token may do", async () => {
+test("the start waits ten seconds for the token's permissions", async () => {
   const { timeout } = AbortSignal;
   const { signal } = new AbortController();
   const limits: number[] = [];
@@ -169,7 +169,7 @@ test("the start waits ten seconds for the service's word on what the token may d
   assert.equal([limits, given.length, given[0] === signal], [[10_000], 1, true]);
 });
 
-test("a draft may be saved where the variable is exactly 1 and the token may", async () => {
+test("a draft may be saved if the variable is exactly 1 and the token allows it", async () => {
   const told = async (allowed: string | undefined, may: () => Promise<boolean>) => {
     const why: string[] = [];
     let asked = 0;

@@ -69,7 +69,7 @@ test("a revealed character names its place, and nothing else changes", () => {
   );
 });
 
-test("an excerpt fits, keeps the shape, and names what it cut", () => {
+test("an excerpt fits, preserves the shape, and names its omissions", () => {
   fc.assert(
     fc.property(packages, fc.integer({ min: 3000, max: 30_000 }), (study, budget) => {
       const { value, cut } = excerpt(study, "", budget);
@@ -119,7 +119,7 @@ test("pieces, read one after the other, are the whole text and the whole array",
   }
 });
 
-test("a page has as many items as fit, in order, and never none", () => {
+test("a page has as many items as fit, in order, and never zero", () => {
   fc.assert(
     fc.property(
       fc.array(fc.string({ maxLength: 400 }), { minLength: 1, maxLength: 30 }),

@@ -255,7 +255,7 @@ test("an agent makes a direction, steers and watches with it, and deletes it", a
   assert.equal([left.vectors, left.probes], [[], []]);
 });
 
-test("a result too large for one answer is cut, says so, and can be read to its end", async () => {
+test("a result too large for one answer is cut, says so, and can be paged", async () => {
   const prompt = "The capital of France is Paris. ".repeat(30);
   const submission = {
     operation: "inspect",
@@ -281,14 +281,14 @@ test("a result too large for one answer is cut, says so, and can be read to its 
   assert.equal(norms, result.layers[0]!.norms);
 });
 
-test("a Lab that is not there is said as a result, and the next call finds it again", async () => {
+test("a missing Lab is reported as a result, and the next call finds it again", async () => {
   const lost = await open("current, 2025", ["lab", "--lab", "9", "--url", serving.url]);
   assert.match(refusal(await lost.call("lab_health")), /^Nothing listens at http:\/\/127\.0\.0\.1:9/);
   assert.is(marked(await lost.call("serving_capabilities")).capabilities.model, "tapline-demo");
   await lost.close();
 });
 
-test("arguments are refused by their field with what it may be; lab_jobs has a limit", async () => {
+test("arguments are refused by field with the allowed values; lab_jobs has a limit", async () => {
   const cases: Array<[string, object, string]> = [
     ["lab_submit", { operation: "guess", model: "demo" }, "operation: must be inspect, compare"],
     [
@@ -307,7 +307,7 @@ test("arguments are refused by their field with what it may be; lab_jobs has a l
   assert.is(jobs.length, Math.min(1, total));
 });
 
-test("a dictionary comes, is listed, reads a prompt, and goes", async () => {
+test("a dictionary is added, listed, used on a prompt, and removed", async () => {
   const place = mkdtempSync(join(folder, "dictionary-"));
   const numbers = (...shape: [number, number?]) => ({
     shape: shape as number[],

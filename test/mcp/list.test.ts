@@ -15,7 +15,7 @@ test("tools/list has at most 25,000 characters", async () => {
   }
 });
 
-test("brief keeps near bounds and names, and drops what only a check needs", () => {
+test("brief retains bounds and names, and drops fields that only a check needs", () => {
   const far = { type: "number", minimum: -1e6, maximum: 1e6 };
   const given = {
     type: "object",

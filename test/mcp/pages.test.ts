@@ -124,7 +124,7 @@ test("following next_entry_offset and cut reads the whole package", async () => 
   );
 });
 
-test("a page of comments that does not fit leads to what it left out", async () => {
+test("a page of comments that does not fit links to the omitted ones", async () => {
   const read: string[] = [];
   let calls = 0;
   for (let offset: number | null = 0; offset !== null; calls++) {

@@ -123,7 +123,7 @@ test("save_private_draft needs the variable set to 1 and a token with the scope"
   assert.equal(sentences, ["the service did not return the token's permissions."]);
 });
 
-test("save_private_draft is missing without scope, with a reason if asked for", async () => {
+test("save_private_draft is missing without scope, with a reason on request", async () => {
   const mcp = await open("current, 2025", ["research"], {
     ...service.environment(await service.token()),
     AGENT_RESEARCH_ALLOW_DRAFTS: " 1",
@@ -184,7 +184,7 @@ test("removed studies give status, code and reason; older versions are readable"
   }
 });
 
-test("injections stay in their fence wherever in a study they stand", async () => {
+test("injections stay in their fence wherever in a study they are", async () => {
   const mcp = reader;
   const entries = injections.map(
     (text): Entry => ({
@@ -230,7 +230,7 @@ test("injections stay in their fence wherever in a study they stand", async () =
   marked(await mcp.call("list_studies", { limit: 50 }));
 });
 
-test("a package of a megabyte comes entry by entry, and no text is out of reach", async () => {
+test("a package of a megabyte is read entry by entry, and no text is out of reach", async () => {
   const mcp = writers.previous;
   const entries = Array.from(
     { length: 60 },

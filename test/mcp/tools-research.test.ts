@@ -145,7 +145,7 @@ test("a service's refusal is fenced, after the facts", async () => {
   assert.is(await failing(new TimeoutError("Too late.")), "Too late.");
 });
 
-test("a save keeps its key while its outcome is open, and no longer", async () => {
+test("a save reuses its key while its outcome is open, and no longer", async () => {
   const client = await research();
   const draft = { id: "x", review_url: "https://x/", expires_at: null, package_sha256: "0" };
   const study = samplePackage();

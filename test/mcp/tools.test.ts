@@ -38,7 +38,7 @@ const texts = { positive: Array(6).fill("a"), negative: Array(6).fill("b") };
 const vectorRequest = { name: "v", ...texts, layers: [1] };
 const probeRequest = { name: "p", ...texts, layer: 1 };
 
-test("lab_job does not wait unless it is told to, and begins a piece at its beginning", async () => {
+test("by default, lab_job does not wait, and a piece starts at its beginning", async () => {
   const { tools } = await (await lab()).listTools();
   const { properties } = tools.find(({ name }) => name === "lab_job")!.inputSchema as unknown as {
     properties: Record<string, { minimum: number; default: number }>;
@@ -162,7 +162,7 @@ test("each tool sends its request and shows the answer", async () => {
   }
 });
 
-test("a name that is taken is replaced only when the call says so", async () => {
+test("an existing name is replaced only when the call says so", async () => {
   const client = await lab();
   for (const [tool, kind, list, make, input] of [
     ["serving_make_vector", "vector", "vectors", "makeVector", vectorRequest],
@@ -341,7 +341,7 @@ test("an invalid submission is refused with the Lab's sentence, unsent", async (
   assert.equal(stand.calls, []);
 });
 
-test("a question is sent as given, and what did not fit is named", async () => {
+test("a question is sent as given, and omitted parts are named", async () => {
   const client = await lab();
   const told = (given: object) => [{ choice: 0, text: "t", reasoning: "r", finishReason: "stop", ...given }];
   stand.answers = { answers: told({ tapline: { tokens: [] } }) };

@@ -48,7 +48,7 @@ test("blocks of a file here, from its head", async () => {
   assert.is(await blockCount("/models/of/another/machine.gguf"), undefined);
 });
 
-test("blocks of a hub's model: its head alone travels, and nothing is kept", async () => {
+test("blocks of a hub's model: only its header is downloaded, and nothing is stored", async () => {
   hub.faults = { dripMs: 2, dripBytes: 40_000 };
   assert.is(await blockCount("tiny/demo"), 8);
   assert.ok(hub.sent < demo.length / 2, `${hub.sent} of ${demo.length} bytes`);

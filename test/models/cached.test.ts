@@ -43,7 +43,7 @@ test.after.each(async () => {
 /** So many bytes that begin as a GGUF does. */
 const gguf = (bytes: number) => Buffer.concat([Buffer.from("GGUF"), Buffer.alloc(bytes - 4, bytes)]);
 
-test("a model of several commits is one, and the commit that main means comes first", async () => {
+test("a model of several commits is listed once, with main's commit first", async () => {
   const [early, late] = ["0".repeat(40), "f".repeat(40)] as const;
   for (const [name, commit, tagged] of [
     ["tiny/early", early, late],
@@ -77,7 +77,7 @@ test("a split model's last use and name cover all its parts", async () => {
   assert.equal((await listCached()).models, []);
 });
 
-test("where everything is here, a cache that is only read is enough", async () => {
+test("a complete cache may be read-only", async () => {
   hub.repositories["tiny/demo"] = { files: { "a-F16.gguf": gguf(2000) } };
   const { path } = await resolveModel("tiny/demo");
   const no = () => Promise.reject(Object.assign(new Error("EROFS"), { code: "EROFS" }));
@@ -87,7 +87,7 @@ test("where everything is here, a cache that is only read is enough", async () =
   assert.is(again.path, path);
 });
 
-test("a repository of which somebody is downloading a file stays as it is", async () => {
+test("a repository with a running download stays as it is", async () => {
   hub.repositories["tiny/demo"] = { files: { "a-F16.gguf": gguf(2000) } };
   await resolveModel("tiny/demo");
   const cached = new CachedRepository(join(home, "hub"), "tiny/demo");
@@ -139,7 +139,7 @@ test("hub requests return unchanged data from the requested address", async () =
   assert.equal(codings, ["identity"], "the stated number of bytes arrives");
 });
 
-test("a quantisation's name is met as it is, in any case", () => {
+test("a quantisation's name matches in any case", () => {
   for (const [path, tag, met] of [
     ["x-v1.5.gguf", "v1.5", true],
     ["x-v1z5.gguf", "v1.5", false],

@@ -16,7 +16,7 @@ test.before(async () => {
 });
 test.after(() => rm(folder, { recursive: true }));
 
-test("the header says what llama.cpp says after loading", async () => {
+test("the header has the values that llama.cpp reports after loading", async () => {
   const model = await Model.open(demoModelPath);
   const header = await readGgufHeader(demoModelPath);
   const { architecture, name, quantization, nParams, nCtxTrain, nLayer, nEmbd } = model.info;

@@ -60,7 +60,7 @@ const refusal = (work: Promise<unknown>): Promise<string> =>
   );
 const blobs = () => join(home, "hub", "models--a--b", "blobs");
 
-test("a failing hub is asked three times, with doubled or requested pauses", async () => {
+test("a failing hub is tried three times, with doubled or requested pauses", async () => {
   let answers: [number, string?][] = [];
   hub.faults.status = () => {
     const [status, after] = answers.shift() ?? [500];
@@ -95,7 +95,7 @@ test("a failing hub is asked three times, with doubled or requested pauses", asy
   assert.equal(waits, []);
 });
 
-test("a file that does not come is asked for until six times in a row brought nothing", async () => {
+test("a download gives up after six attempts in a row bring nothing", async () => {
   hub.faults.status = (path) => (path.includes(sha256(content)) ? { status: 503 } : undefined);
   assert.match(
     await refusal(resolveModel("a/b")),
@@ -152,7 +152,7 @@ test("missing disk space is reported before any request", async () => {
   assert.is(hub.downloads.length, 0);
 });
 
-test("a whole model and a begun one of a repository go together", async () => {
+test("a whole model and an incomplete one of a repository are removed together", async () => {
   await resolveModel("a/b");
   await writeFile(join(blobs(), `${"0".repeat(64)}.tapline.incomplete`), "GGUF");
   assert.equal(await removeCached("a/b"), {
@@ -198,7 +198,7 @@ test("a hub that sends too many bytes is reported, and none of them is kept", as
   assert.is((await stat(cached.incomplete(file.hash))).size, 2000);
 });
 
-test("files of no byte and of one are not here before they came", async () => {
+test("files of zero bytes and one byte count as missing before their download", async () => {
   for (const content of [Buffer.alloc(0), Buffer.from("1")]) {
     const name = `${content.length}.json`;
     hub.repositories["a/short"] = { files: { [name]: content } };
@@ -282,7 +282,7 @@ test("files that vanish while the cache is read are skipped", async () => {
   assert.equal(await listedWithout(path), [[], [4]]);
 });
 
-test("of two who remove a model at once, neither fails", async () => {
+test("of two processes that remove a model together, neither fails", async () => {
   const { path } = await resolveModel("a/b");
   const { realpath } = promises;
   let asked = 0;
@@ -296,7 +296,7 @@ test("of two who remove a model at once, neither fails", async () => {
   assert.equal([asked, removed], [2, ["a/b/m.gguf"]]);
 });
 
-test("who holds a lock says so every five seconds", async () => {
+test("a wait for a lock names its holder every five seconds", async () => {
   const path = join(home, "locks", "lock");
   const { setInterval: each, clearInterval: end } = globalThis;
   const begun: unknown[] = [];

@@ -251,7 +251,7 @@ test("removing one file keeps partial downloads in its folder", async () => {
   assert.not.ok((await readdir(join(home, "hub"))).includes("models--tiny--demo"));
 });
 
-test("removing a file keeps the bytes that another file shares with it", async () => {
+test("removing a file preserves the bytes that another file shares with it", async () => {
   hub.repositories["tiny/demo"]!.files["demo-Q8_0.gguf"] = demo;
   await resolveModel("tiny/demo:F16");
   await resolveModel("tiny/demo:Q8_0");
@@ -271,7 +271,7 @@ test("HF_HUB_CACHE is the cache itself, and a bad HF_ENDPOINT is refused", async
   assert.match(await fault("tiny/demo"), 'HF_ENDPOINT must be an http or https address, got "hub.example".');
 });
 
-test("a token goes to the hub and not to where the hub sends us", async () => {
+test("a token is sent to the hub, but not to its redirects", async () => {
   hub.repositories["tiny/demo"]!.token = "hf_mine";
   assert.match(
     await fault("tiny/demo"),
@@ -292,7 +292,7 @@ test("a token goes to the hub and not to where the hub sends us", async () => {
   assert.match(await fault("tiny/demo"), "contains a space");
 });
 
-test("the token is sent to the hub's own origin only, whatever redirects say", async () => {
+test("the token is sent to the hub's own origin only, whatever the redirects", async () => {
   const seen: string[] = [];
   const listen = async (name: string, location?: string) => {
     const server = createServer((request, response) => {
@@ -325,7 +325,7 @@ test("the token is sent to the hub's own origin only, whatever redirects say", a
   }
 });
 
-test("gated: what to do with and without a token", async () => {
+test("gated: the advice with and without a token", async () => {
   hub.repositories["tiny/demo"]!.gated = true;
   assert.match(await fault("tiny/demo"), /is gated: accept its terms at http.*\/tiny\/demo and set HF_TOKEN/);
   process.env.HF_TOKEN = "hf_stranger";
@@ -349,7 +349,7 @@ test("repositories without a model to load", async () => {
   assert.match(await fault("a/none"), "is neither a local file nor a repository");
 });
 
-test("servers in trouble are asked again, and in the end told", async () => {
+test("servers in trouble are retried, and reported in the end", async () => {
   let times = 0;
   hub.faults.status = (path) => (path.includes("/revision/") && times++ < 2 ? { status: 503 } : undefined);
   await resolveModel("tiny/demo");
@@ -360,7 +360,7 @@ test("servers in trouble are asked again, and in the end told", async () => {
   assert.match(await fault("a/b"), "denied access to a/b");
 });
 
-test("whatever the hub says, nothing is written outside the repository's folder", async () => {
+test("whatever the hub sends, nothing is written outside the repository's folder", async () => {
   for (const path of ["../../evil.gguf", "/etc/evil.gguf", "a/../../evil.gguf", "a\\..\\evil.gguf"]) {
     hub.repositories["a/evil"] = { files: { [path]: gguf(2000) } };
     assert.match(await fault("a/evil"), "returned an unexpected description of a/evil.");
@@ -371,7 +371,7 @@ test("whatever the hub says, nothing is written outside the repository's folder"
   assert.equal(await names(join(home, "hub")), []);
 });
 
-test("connections cut at random bytes: the file is whole, each byte asked once", async () => {
+test("connections cut at random bytes: the file is whole, each byte requested once", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat(40_000), { maxLength: 12 }), fc.nat(), async (cuts, seed) => {
       const content = gguf(100_000, seed);
@@ -392,7 +392,7 @@ test("connections cut at random bytes: the file is whole, each byte asked once",
   );
 });
 
-test("a wrong content is not kept, whether it has the right length or not", async () => {
+test("wrong content is discarded, whether its length is right or not", async () => {
   hub.faults = { corrupt: true };
   assert.match(
     await fault("tiny/demo"),
@@ -449,7 +449,7 @@ test("a server that ignores ranges: from the start again", async () => {
   assert.ok(demo.equals(await readFile((await resolveModel("tiny/demo")).path)));
 });
 
-test("a connection that falls silent is opened again; a slow one is left alone", async () => {
+test("a silent connection is opened again; a slow one is left alone", async () => {
   process.env.HF_HUB_DOWNLOAD_TIMEOUT = "0.3";
   hub.repositories["a/slow"] = { files: { "slow.gguf": gguf(2000) } };
   let stalls = 1;
@@ -469,7 +469,7 @@ test("a connection that falls silent is opened again; a slow one is left alone",
   } while (connections.at(-1) !== 1);
 });
 
-test("a cancelled download stops at once and is continued later", async () => {
+test("a cancelled download stops immediately and is resumed later", async () => {
   hub.faults = { dripMs: 5, dripBytes: 20_000 };
   const stop = new AbortController();
   const reason = new Error("enough");

@@ -17,7 +17,7 @@ const device = (over: Partial<DeviceMemory>): DeviceMemory => ({
   ...over,
 });
 
-test("llama.cpp's layout: the weights of the file, and K/V as the shape says", async () => {
+test("llama.cpp's layout: the weights of the file, and K/V by the shape", async () => {
   const [host, ...others] = await estimateMemory({ path: demoModelPath, ctxSize: 512, parallel: 2 });
   assert.equal(others, []);
   assert.is(host?.host, true);
@@ -37,7 +37,7 @@ test("llama.cpp's layout: the weights of the file, and K/V as the shape says", a
   }
 });
 
-test("what fits, what is tight, what cannot be", () => {
+test("models that fit, nearly fit, and cannot fit", () => {
   const need = [device({ weights: 6 * GB, context: 1 * GB, compute: 1 * GB })];
   assert.equal(judgeMemory(need, { free: 10 * GB, total: 16 * GB }).fits, "yes");
   assert.is(judgeMemory(need, { free: 10 * GB, total: 16 * GB }).sentence, "");
@@ -72,7 +72,7 @@ test("exact fits pass and are marked as tight; a container's limit applies", () 
   }
 });
 
-test("devices count together: a GPU or an rpc-server takes what the machine cannot", () => {
+test("devices count together: a GPU or an rpc-server takes the machine's excess", () => {
   const both = [
     device({ name: "RPC0", host: false, free: 9 * GB, total: 12 * GB, weights: 8 * GB }),
     device({ weights: 1 * GB }),

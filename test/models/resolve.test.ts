@@ -59,7 +59,7 @@ test("the ending of a file may be in any case", async () => {
   assert.is((await resolveModel(join(root, "capitals"))).path, path);
 });
 
-test("a directory with one model, whatever else lies in it", async () => {
+test("a directory with one model, whatever else is in it", async () => {
   const path = await folder("b", ["model.gguf", "mmproj-model.gguf", "README.md", "config.json"]);
   assert.is((await resolveModel(path)).path, join(path, "model.gguf"));
 });
@@ -116,7 +116,7 @@ test("files that aren't models", async () => {
 });
 
 if (process.platform !== "win32") {
-  test("what has a model's name and is none", async () => {
+  test("files that only have a model's name", async () => {
     const inside = async (name: string) => join(await folder(name, []), "model.gguf");
     const circle = await inside("circle");
     await symlink("model.gguf", circle);

@@ -76,7 +76,7 @@ test("the command line looks into all of a hub's model, as into a file's", async
   }
 });
 
-test("a cancelled job keeps what it has downloaded for the next one", async () => {
+test("a cancelled job leaves its downloaded bytes for the next one", async () => {
   hub.faults = { dripMs: 20, dripBytes: 40_000 };
   const lab = await openHarness();
   try {

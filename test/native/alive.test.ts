@@ -52,7 +52,7 @@ test("a model remembers no context that was closed", async () => {
   await nothingIsLeft();
 });
 
-test("what fails, is cancelled or is refused leaves nothing", async () => {
+test("failed, cancelled and refused calls leave nothing", async () => {
   const missing = join(scratch(), "none.gguf");
   await rejects(Model.open(missing, { onProgress: () => {} }), "MODEL_LOAD");
   const engine = await Engine.open({ path: missing, id: "x", onProgress: () => {} }).catch(

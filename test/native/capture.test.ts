@@ -158,7 +158,7 @@ test("logits are the same bits with capture on and off", async () => {
   assert.equal(await logitsOf(context, { tokens, layers: [2], keepStates: false, lensTopK: 3 }), plain);
 });
 
-test("logits keep their bits with every row captured, in any chunking", async () => {
+test("capturing every row preserves the logits' bits, in any chunking", async () => {
   const last = layers.at(-1)!;
   for (let seed = 1; seed <= 20; ++seed) {
     const text = someTokens(2 + (seed % 30), model.info.nVocab, seed);
@@ -192,7 +192,7 @@ test("the rows of the last block are its last rows where the text ends there", a
   }
 });
 
-test("a second pass for the last block keeps the answer's bits, edits once", async () => {
+test("a second pass for the last block preserves the answer's bits, edits once", async () => {
   const last = layers.at(-1)!;
   for (let seed = 1; seed <= 30; ++seed) {
     const ids = someTokens(12, model.info.nVocab, seed);
@@ -230,7 +230,7 @@ test("without states there are norms and lens only", async () => {
   assert.is(captured[0]?.lens?.k, 2);
 });
 
-test("chunks give what one pass gives", async () => {
+test("chunks give the results of one pass", async () => {
   const whole = await states(tokens);
   const plain = await logitsOf(context, { tokens, layers: [] });
   for (const sizes of [[1, 2, 3], [7], Array(tokens.length - 1).fill(1) as number[]]) {
@@ -433,7 +433,7 @@ test("token ids are copied before the call returns", async () => {
   assert.equal((await running).layers[0]!.states!.data, expected[0]);
 });
 
-test("two contexts of one model do not see each other", async () => {
+test("two contexts of one model are independent", async () => {
   const other = await model.createContext({ threads: 1, nCtx: 64 });
   const alone = await logitsOf(context, { tokens, layers: [] });
   await context.reset();

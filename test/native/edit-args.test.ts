@@ -177,7 +177,7 @@ test("a minimal live plan always acts, has no label and stops nothing", () => {
   );
 });
 
-test("a plan that names what there is not is refused", () => {
+test("a plan that names a missing block or position is refused", () => {
   const says = (plan: unknown, code?: string) => refusal(() => nativeLivePlan(plan as LivePlan, model), code);
   const outside = (layer: unknown) => `Layer ${layer} does not exist: the model has layers 0 to 3.`;
   const edits = [{ layer: 0 }];

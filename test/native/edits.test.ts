@@ -85,7 +85,7 @@ const expected: Array<
 ];
 
 for (const [what, edit, byHand] of expected) {
-  test(`an edit does what is written by hand, and measures it: ${what}`, async () => {
+  test(`an edit does and measures the values computed by hand: ${what}`, async () => {
     const u = unitOf(vector);
     const wanted = byHand(row, u, dot(row, u));
     const edits = [{ layer, vector, ...edit }];
@@ -153,7 +153,7 @@ const reached: Array<[Positions, (index: number, n: number) => boolean]> = [
 ];
 
 for (const [positions, reaches] of reached) {
-  test(`a sweep edits the rows that were asked for: ${JSON.stringify(positions)}`, async () => {
+  test(`a sweep edits the requested rows: ${JSON.stringify(positions)}`, async () => {
     const maxTokens = 6;
     const prompts = [tokens, await model.tokenize("Anna gave the book to Tom. Tom gave the book")];
     const plans = [
@@ -208,7 +208,7 @@ for (const [positions, reaches] of reached) {
   });
 }
 
-test("plans of different positions share what none of them edits", async () => {
+test("plans of different positions share the rows that none of them edits", async () => {
   const all: Positions[] = ["last", "all", [[2, 2]], "prompt", [[-2, -2]], "generated"];
   const prompts = [tokens, someTokens(9, model.info.nVocab)];
   const planOf = (positions: Positions) => [{ layer, vector, strength: 20, positions }];

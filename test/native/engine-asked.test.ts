@@ -215,7 +215,7 @@ test("stream parts are read on demand; empty parts are skipped", async () => {
   assert.equal(asked, []);
 });
 
-test("parts that are asked for at the same time come one after the other", async () => {
+test("simultaneously requested parts arrive one after the other", async () => {
   const engine = await opened();
   events = [head(part("a", [1])), part("b", [1]), part("c", [1], true)];
   const parts = await streamed(engine);
@@ -226,7 +226,7 @@ test("parts that are asked for at the same time come one after the other", async
   );
 });
 
-test("a stream that is left, cancelled or fails frees its slot once", async () => {
+test("an abandoned, cancelled or failed stream frees its slot once", async () => {
   const engine = await opened();
   const left = counted();
   events = [head(part("a", [1])), part("b", [1])];
@@ -262,7 +262,7 @@ test("a stream that is left, cancelled or fails frees its slot once", async () =
   assert.equal(await other.next(), { done: true, value: undefined });
 });
 
-test("a live request passes on its plan and hands over saved rows as they arrive", async () => {
+test("a live request passes on its plan and delivers saved rows as they arrive", async () => {
   const engine = await opened();
   const kept: CapturedRows[] = [];
   const states = { id: "cap", bytes: 9, keep: (rows: CapturedRows) => void kept.push(rows) };

@@ -108,7 +108,7 @@ test("layers that do not exist, or twice", async () => {
   );
 });
 
-test("too many tokens, none, and ids outside the vocabulary", async () => {
+test("too many tokens, zero tokens, and ids outside the vocabulary", async () => {
   const { nVocab } = model.info;
   const { nBatch, nCtx } = context;
   const layers = [0];

@@ -26,7 +26,7 @@ function uses(folder: string, pattern: RegExp): [name: string, used: string[]][]
   });
 }
 
-test("experiments use what all of them share, and no other experiment", () => {
+test("experiments use shared code, and no other experiment", () => {
   for (const [folder, pattern] of [
     [native, /#include "experiment\/(\w+)\.h"/g],
     [napi, /#include "napi\/experiments\/(\w+)\.h"/g],
@@ -48,7 +48,7 @@ test("experiments use what all of them share, and no other experiment", () => {
   }
 });
 
-test("what experiments share knows none of them", () => {
+test("shared code knows no experiment", () => {
   for (const [name, used] of uses(native, /#include "experiment\/(\w+)\.h"/g)) {
     if (!shared[native].includes(name)) continue;
     assert.equal(

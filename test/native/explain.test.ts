@@ -62,7 +62,7 @@ async function continued({ model, context }: Subject, logits: Float32Array, most
   }
 }
 
-test("a token's own embedding gives what typing the token gives, to the bit", async () => {
+test("a token's own embedding gives the typed token's result, to the bit", async () => {
   for (const subject of subjects) {
     const { context, model, path } = subject;
     assert.equal(await context.embeddingInput(), { supported: true, reason: "", tokenScale: 1 }, path);

@@ -41,7 +41,7 @@ function rowsOf(found: ForwardResult, capture: number, text: number): Float32Arr
 }
 const vector = Float32Array.from({ length: hidden }, (_, i) => Math.sin(i));
 
-test("rows of packed texts are those of each text by itself", async () => {
+test("rows of packed texts equal those of each text alone", async () => {
   const captures = layersOf(model).flatMap((layer) =>
     (["block_in", "head_out", "attn_out", "mid", "ffn_out", "block_out"] as const).map((point) => ({
       layer,
@@ -145,7 +145,7 @@ test("a text longer than a batch has the rows and logits of a larger batch", asy
   await large.close();
 });
 
-test("edits change their own text only, and are those of advance", async () => {
+test("edits change their own text only, and equal those of advance", async () => {
   const edits: Edit[] = [
     { layer: 3, strength: 2, vector, positions: "all" },
     { layer: 5, point: "attn_out", scale: 0, positions: [[1, 2]] },
@@ -180,7 +180,7 @@ test("edits change their own text only, and are those of advance", async () => {
   }
 });
 
-test("a row that is edited and captured is what the next block reads", async () => {
+test("a row that is edited and captured is the next block's input", async () => {
   const [tokens] = texts as [Int32Array];
   const captures = [
     { layer: 4, point: "block_out" as const },
@@ -194,7 +194,7 @@ test("a row that is edited and captured is what the next block reads", async () 
   assert.equal(valuesOf(edited, 1), valuesOf(edited, 0));
 });
 
-test("attention of several texts is that of each by itself", async () => {
+test("attention of several texts equals that of each alone", async () => {
   const whole = await model.createContext({ nCtx: 256, keepAttention: true, maxSequences: 4 });
   const captures = [0, 6].map((layer) => ({ layer, point: "attention" as const }));
   const found = await whole.forward({ sequences: sequences(), captures, logits: "last" });
@@ -268,7 +268,7 @@ function float16(bits: number): number {
   return bits >> 15 ? -size : size;
 }
 
-test("a result larger than the limit is refused before it is computed", async () => {
+test("a result larger than the limit is refused before the computation", async () => {
   const tokens = texts[0]!;
   const request = { sequences: [{ tokens }], captures: [{ layer: 2, point: "mid" as const }] };
   const bytes = tokens.length * hidden * 4;

@@ -302,7 +302,7 @@ test("every field of a dictionary's training takes anything", async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("methods refuse what is not their object, and objects are made only by the addon", async () => {
+test("methods refuse foreign objects, and only the addon makes objects", async () => {
   const model = await openModel();
   const context = (await model.createContext!({ nCtx: 32 })) as Anything & Closable;
   const token = new (raw.CancelToken as unknown as new () => Anything)();

@@ -125,7 +125,7 @@ test("parallel halves are identified by which one mixes tokens, in any order of 
   }
 });
 
-test("parallel halves behind another block begin with that block's output", async () => {
+test("parallel halves after another block begin with that block's output", async () => {
   const graph = new Graph();
   const from = graph.block(0, graph.tokens());
   graph.add("sum", graph.attention("attn", from), graph.mlp("mlp", from));
@@ -207,7 +207,7 @@ test("blocks with one or three additions, or no mixing, have no halves", async (
   );
 });
 
-test("a stream that is changed by more than sums is none that two halves are added to", async () => {
+test("a stream that changes by more than sums has no point between its halves", async () => {
   const changed = (between: (graph: Graph, sum: string) => string) =>
     refusal((graph, from) => {
       const mid = between(graph, graph.add("sum", from, graph.attention("attn", from)));
@@ -302,7 +302,7 @@ test("a tensor that the block's input bypasses is not the residual stream", asyn
   assert.is(beside, otherwise);
 });
 
-test("rows that were taken apart in between are other rows", async () => {
+test("rows that were taken apart in between count as different rows", async () => {
   const graph = new Graph();
   const from = graph.block(0, graph.tokens());
   const narrow = { ne: [width / 2, 2 * tokens] };
@@ -315,7 +315,7 @@ test("rows that were taken apart in between are other rows", async () => {
   assert.is(points.attn_out.reason, `The graph has no proven attn_out: block 1 ${otherwise}`);
 });
 
-test("a refused block's input is the previous output, or what the first reads", async () => {
+test("a refused block's input is the previous output, or the first op's input", async () => {
   const graph = new Graph();
   const from = graph.block(0, graph.tokens());
   const all = await graph.points(from, graph.node("out", "RMS_NORM", [from]));

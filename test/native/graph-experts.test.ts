@@ -107,7 +107,7 @@ test("weights may be scaled, normalised, or a softmax of the chosen ones", async
   assert.is(await router(behind("UNARY")), unknown);
 });
 
-test("ids that no token chooses are an adapter's and count as none", async () => {
+test("ids that no token chooses belong to an adapter and are ignored", async () => {
   const ids = (graph: Graph) => graph.leaf("adapter_ids", { ne: [used, tokens], type: "i32" });
   await found((graph, mid) =>
     usual(graph, graph.summed("adapted", graph.byExperts("adapter", mid, ids(graph)))),
@@ -126,7 +126,7 @@ test("ids that no token chooses are an adapter's and count as none", async () =>
   assert.is(weighed, unknown);
 });
 
-test("experts that are not on the way to the block's output are none of its", async () => {
+test("experts outside the path to the block's output are ignored", async () => {
   await found((graph, mid) => {
     const { ids } = graph.choice(mid, "other-");
     graph.byExperts("aside", mid, ids);

@@ -16,7 +16,7 @@ async function withHalf(write: (graph: Graph, from: string) => string): Promise<
 const values = (graph: Graph, from: string) =>
   graph.product("values", from, { ne: [tokens, width / heads, heads] });
 
-test("fused attention keeps no weights, and its heads lie side by side", async () => {
+test("fused attention has no weights, and its heads are adjacent", async () => {
   const { points } = await withHalf((graph, from) => {
     const ne = [width / heads, heads, tokens];
     const read = graph.node("flash", "FLASH_ATTN_EXT", [from, from, from, graph.leaf("mask")], { ne });
@@ -41,7 +41,7 @@ test("two attentions in one half are ambiguous; a softmax of one row is not atte
   assert.is(gated.points.head_out.sites[0]?.node, "attn-heads");
 });
 
-test("a half that mixes tokens otherwise has no heads", async () => {
+test("a half that mixes tokens differently has no heads", async () => {
   const { points } = await withHalf((graph, from) => graph.node("scan", "SSM_SCAN", [from]));
   const without = "block 0 mixes tokens without attention weights.";
   assert.is(points.attention.reason, `The graph has no proven attention: ${without}`);
@@ -68,7 +68,7 @@ test("weights of several streams are not attention, and shared values are not he
   assert.is(twice.points.head_out.reason, `The graph has no proven head_out: ${nowhere}`);
 });
 
-test("what heads read is a row of equal parts, in float32", async () => {
+test("heads read a row of equal parts, in float32", async () => {
   for (const options of [{ ne: [width - 1, tokens] }, { type: "f16" as const }, { stride: 64 }]) {
     const { points } = await withHalf((graph, from) => {
       const weights = graph.weights("weights", from);
@@ -80,7 +80,7 @@ test("what heads read is a row of equal parts, in float32", async () => {
   }
 });
 
-test("a point whose tensor is not rows of float32 is refused, others are kept", async () => {
+test("a point whose tensor is not rows of float32 is refused, others are found", async () => {
   for (const options of [{ type: "f16" as const }, { stride: 64 }]) {
     const graph = new Graph();
     const from = graph.tokens();
@@ -121,7 +121,7 @@ test("a norm or scale counts only as the last step before a half is added", asyn
   }
 });
 
-test("a node is met by its own name, or by the nearest before it that occurs once", async () => {
+test("a node is found by its own name, or by the nearest unique one before it", async () => {
   for (const called of ["node_7", "embd"]) {
     const graph = new Graph();
     const from = graph.tokens();

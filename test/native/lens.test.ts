@@ -237,7 +237,7 @@ test("a likely token among many unlikely ones has its share to a millionth", asy
   );
 });
 
-test("rows of which not all logits fit at once are each read as they are alone", async () => {
+test("rows whose logits do not all fit at once are read as they are alone", async () => {
   // Two places and the output: 16,777,216 logits are 16,209 rows of each.
   const rows = 17_000;
   const many = new Float32Array(rows * hidden);

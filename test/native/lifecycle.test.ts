@@ -11,7 +11,7 @@ import { demo, logitsOf, someTokens } from "./demo-model.js";
 const native = pathToFileURL(moduleAt("native/index")).href;
 const fixture = (name: string) => fileURLToPath(new URL(`./fixtures/${name}`, import.meta.url));
 
-test("close waits for what runs, and may be called again and again", async () => {
+test("close waits for running work, and may be called again and again", async () => {
   const model = await Model.open(demo);
   const context = await model.createContext({ threads: 1, nCtx: 256 });
   const tokens = someTokens(200, model.info.nVocab);
@@ -31,7 +31,7 @@ test("close waits for what runs, and may be called again and again", async () =>
   await context.close();
 });
 
-test("rows outlive their context, and are gone when they are released", async () => {
+test("rows outlive their context, and are freed when they are released", async () => {
   const model = await Model.open(demo);
   const context = await model.createContext({ threads: 1, nCtx: 64 });
   const { layers } = await context.advance({
@@ -184,7 +184,7 @@ function startWorker(endless: boolean): Worker {
   return new Worker(fixture("worker.mjs"), { workerData: { path: demo, endless } });
 }
 
-test("several worker threads use the addon at once", async () => {
+test("several worker threads use the addon at the same time", async () => {
   const workers = [startWorker(false), startWorker(false), startWorker(false)];
   const results = await Promise.all(
     workers.map(async (worker) => {

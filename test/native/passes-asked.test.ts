@@ -158,7 +158,7 @@ test("texts' states: a matrix a layer, as wide as the model", async () => {
   assert.equal(asked, []);
 });
 
-test("rows in a token's place, lenses and logits are handed on with what they need", async () => {
+test("rows for a token, lenses and logits are passed on with their arguments", async () => {
   const { context } = await opened();
   const [before, after] = [Int32Array.of(1), Int32Array.of(2)];
   const fillings = [{ token: 3 }];

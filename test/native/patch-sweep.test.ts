@@ -120,7 +120,7 @@ test("a context that holds one site at a time finds the same", async () => {
   await least.close();
 });
 
-test("layers and positions come back in the requested order", async () => {
+test("layers and positions are returned in the requested order", async () => {
   const request = await everywhere();
   const all = await context.patchSweep(request);
   const some = await context.patchSweep({ ...request, layers: [5, 2], positions: [5, 3, 4] });
@@ -141,7 +141,7 @@ test("a prompt patched into itself changes nothing, to the bit", async () => {
   assert.ok(lengths.every((length) => length === 0));
 });
 
-test("only what can change anything is computed", async () => {
+test("computes only sites that can change the result", async () => {
   // BOS, The, capital, of, France | Japan, is: the prompts part at token 4, and block 7 counts at token 5 alone.
   assert.is(clean.length, 6);
   const sweep = await context.patchSweep(await everywhere());
@@ -184,7 +184,7 @@ test("a random change has the patch's norm and the given direction", async () =>
   assert.is(sweep.computedSites, 2 * (7 + 8) + 1);
 });
 
-test("without tokens to measure by, the prompts' own answers are them", async () => {
+test("without measured tokens, the prompts' own answers are used", async () => {
   const { target: paris, foil: tokyo, ...rest } = await everywhere();
   const { target, foil } = await context.patchSweep({ ...rest, layers: [7], positions: [5] });
   assert.equal([target, foil], [paris, tokyo]);
@@ -335,7 +335,7 @@ test("heads patched into themselves change nothing, to the bit", async () => {
   assert.is(sweep.computedSites, 1);
 });
 
-test("tokens that stand elsewhere in the other prompt are patched there", async () => {
+test("tokens at other positions in the other prompt are patched there", async () => {
   const longer = await model.tokenize("I think the capital of Japan is");
   assert.is(longer.length, clean.length + 2);
   const { target = 0, foil = 0 } = await everywhere();
@@ -366,7 +366,7 @@ test("tokens that stand elsewhere in the other prompt are patched there", async 
   assert.ok(Math.abs((sweep.patched.at(-2) as number) - sweep.clean) <= 1e-5, "the last block's last token");
 });
 
-test("a block's input is the output of the block before it, in the last block, too", async () => {
+test("a block's input is the output of the block before it, also in the last block", async () => {
   const request = await everywhere();
   const last = model.info.nLayer - 1;
   const at = async (layer: number, point: "block_in" | "block_out") =>

@@ -80,7 +80,7 @@ test("capturing points changes no logit, alone or together, in one pass or in ch
   assert.ok(apart(chunked, whole(3, "attn_out")) < 1e-3);
 });
 
-test("every order of layers and points comes back as asked for", async () => {
+test("every order of layers and points is returned as requested", async () => {
   const at = await capture();
   await context.reset();
   const { layers: found } = await context.advance({
@@ -169,7 +169,7 @@ test("sweeps patch attention and MLP as a forward pass for each site does", asyn
   assert.is(sweep.patched.length, place);
 });
 
-test("a logit's direction says what the model's head says", async () => {
+test("a logit's direction agrees with the model's head", async () => {
   await context.reset();
   const { layers: found, logits } = await context.advance({
     tokens,
@@ -267,7 +267,7 @@ test("attention rows sum to 1, and times the values give the heads' inputs", asy
   );
 });
 
-test("one head taken out is its part of the row, and no other's", async () => {
+test("one head removed is its part of the row, and no other's", async () => {
   const size = width / 4;
   const at = async (edits: Parameters<Context["advance"]>[0]["edits"]) => {
     await context.reset();

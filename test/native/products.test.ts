@@ -93,7 +93,7 @@ const shapes = [
 ] as const;
 
 for (const [type, shape, bound] of shapes) {
-  test(`${type}: tokens in one pass come out as one by one, whatever their number`, async () => {
+  test(`${type}: tokens in one pass equal those one by one, for any number`, async () => {
     await withModel(type, shape, async (model, open) => {
       const context = await open(1);
       const tokens = someTokens(70, model.info.nVocab);
@@ -120,7 +120,7 @@ for (const [type, shape, bound] of shapes) {
   });
 }
 
-test("more tokens than are packed at once", async () => {
+test("more tokens than fit into one packing", async () => {
   const shape = { blocks: 1, hidden: 64, feedForward: 8200, heads: 2, kvHeads: 1, vocabulary: 320 };
   await withModel("f32", shape, async (model, open) => {
     const context = await open(2);

@@ -64,7 +64,7 @@ test("experts and weights follow from the router's weights, with their outputs",
   }
 });
 
-test("reading the router keeps the logits, and rows join across chunks", async () => {
+test("reading the router preserves the logits, and rows join across chunks", async () => {
   for (const { model, context } of subjects) {
     const plain = await logitsOf(context, { tokens, layers: [] });
     await context.reset();

@@ -13,7 +13,7 @@ interface Comparison {
 const count = 5000;
 const seed = 29;
 
-test("predicted micro-batches of 5,000 random batches per split are llama.cpp's own", async () => {
+test("predicted micro-batches of 5,000 random batches per split match llama.cpp's", async () => {
   const program = await builtTool("tapline-row-maps");
   const line = execFileSync(program, [String(count), String(seed)], { encoding: "utf8" });
   const found = JSON.parse(line) as Record<string, Comparison>;

@@ -188,7 +188,7 @@ test("a head repacked for the processor is refused; others read as the head", as
   );
 });
 
-test("grouped heads: attention is proven with each head's own values", async () => {
+test("grouped heads: attention is verified with each head's own values", async () => {
   await opened(
     (path) => writeQwen(path, { heads: 4, shared: 2 }),
     { keepAttention: true },
@@ -230,7 +230,7 @@ test("values of a damaged token never reach a text after a reset", async () => {
   });
 });
 
-test("what fails in the middle of a text leaves nothing of it", async () => {
+test("a failure in the middle of a text leaves nothing of it", async () => {
   await opened(writeDamaged, { keepAttention: true, maxSequences: 3 }, async (context) => {
     const tokens = Int32Array.of(40, 44);
     const sound = await logitsOf(context, { tokens, layers: [] });
@@ -290,7 +290,7 @@ test("non-finite rows are named by text and position, however packed", async () 
   });
 });
 
-test("a change that overflows spoils neither its neighbours nor what is swept next", async () => {
+test("a change that overflows spoils neither its neighbours nor later sweeps", async () => {
   const write = (path: string) => writeTinyModel(path);
   await opened(write, { keepAttention: true, maxSequences: 3 }, async (context) => {
     const prompts = [Int32Array.of(40, 41, 42), Int32Array.of(50, 51)];
@@ -434,7 +434,7 @@ function dictionaryOf(
   };
 }
 
-test("a feature fires above its threshold; of equals the first are kept", async () => {
+test("a feature fires above its threshold; of equals the first are selected", async () => {
   const row = new Float32Array(hidden);
   const above = 0.5 + 2 ** -24;
   const jumps = dictionaryOf(
@@ -490,7 +490,7 @@ test("rows are scaled individually, and decoded ones scaled back", async () => {
   }
 });
 
-test("numbers beyond what 16 bits hold are refused, the largest are kept", async () => {
+test("numbers beyond 16 bits are refused, the largest are accepted", async () => {
   assert.equal([...(await narrow(Float32Array.of(65504, -65504), "f16"))], [0x7bff, 0xfbff]);
   assert.equal([...(await narrow(Float32Array.of(1, -2), "bf16"))], [0x3f80, 0xc000]);
   const told = async (value: number, type: "f16" | "bf16") =>

@@ -124,7 +124,7 @@ test("a context of as many sequences as there are different rows is enough", asy
   await context.close();
 });
 
-test("prompts that do not fit at once are swept in chunks with the same result", async () => {
+test("prompts that do not fit together are swept in chunks with the same result", async () => {
   const wide = await model.createContext({ threads: 1, nCtx: 2048, maxSequences: 64 });
   const narrow = await model.createContext({ threads: 1, nCtx: 64, maxSequences: 4 });
   const texts = await prompts();
@@ -140,7 +140,7 @@ test("prompts that do not fit at once are swept in chunks with the same result",
   await narrow.close();
 });
 
-test("what cannot be swept is refused with the numbers", async () => {
+test("invalid sweeps are refused with the numbers", async () => {
   const context = await model.createContext({ threads: 1, nCtx: 32, maxSequences: 2 });
   const [prompt] = await prompts();
   const refused = async (request: object, code: string, words: RegExp) => {
@@ -179,7 +179,7 @@ test("what cannot be swept is refused with the numbers", async () => {
   await exact.close();
 });
 
-test("a row whose logits are not finite says so, and the others go on", async () => {
+test("a row with infinite logits is reported, and the others continue", async () => {
   const context = await model.createContext({ threads: 1, nCtx: 256, maxSequences: 3 });
   const [prompt] = await prompts();
   const [trial] = await context.sweep({

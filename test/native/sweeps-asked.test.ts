@@ -7,7 +7,7 @@ import { answers, aroundModels, asked, last, opened } from "./stand-in-model.js"
 
 aroundModels();
 
-test("sweeps: each plan's edits in the addon's form, as many tokens as are asked for", async () => {
+test("sweeps: each plan's edits in the addon's form, with the requested tokens", async () => {
   const { context } = await opened();
   const prompts = [Int32Array.of(1)];
   const targets = Int32Array.of(-1);

@@ -20,29 +20,26 @@ async function lasting(): Promise<number> {
   }
 }
 
-test("only a model below 40 MB is computed with one thread unless told otherwise", () => {
+test("by default, only models below 40 MB are computed with one thread", () => {
   assert.equal([3_000_000, 39_999_999, 40_000_000, 5e11].map(threadsFor), [1, 1, undefined, undefined]);
 });
 
-onLinux(
-  "a context of the embedded model begins no thread beside its own, unless two are asked for",
-  async () => {
-    await readFile(demo); // Node's own threads for files begin with the first
-    const model = await Model.open(demo);
-    const begun = async (options: ContextOptions) => {
-      const before = await lasting();
-      const context = await model.createContext({ nCtx: 64, ...options });
-      await context.advance({ tokens: someTokens(20, model.info.nVocab), layers: [0] });
-      await context.close();
-      return (await lasting()) - before;
-    };
-    assert.equal(
-      [await begun({}), await begun({ threads: undefined }), await begun({ threads: 2 })],
-      [0, 0, 1],
-    );
-    await model.close();
-  },
-);
+onLinux("a context of the embedded model starts no thread, unless two are requested", async () => {
+  await readFile(demo); // Node's own threads for files begin with the first
+  const model = await Model.open(demo);
+  const begun = async (options: ContextOptions) => {
+    const before = await lasting();
+    const context = await model.createContext({ nCtx: 64, ...options });
+    await context.advance({ tokens: someTokens(20, model.info.nVocab), layers: [0] });
+    await context.close();
+    return (await lasting()) - before;
+  };
+  assert.equal(
+    [await begun({}), await begun({ threads: undefined }), await begun({ threads: 2 })],
+    [0, 0, 1],
+  );
+  await model.close();
+});
 
 onLinux("threads that helped out end; operations one after the other need one", async () => {
   await readFile(demo); // Node's own threads for files begin with the first
@@ -68,24 +65,21 @@ onLinux("threads that helped out end; operations one after the other need one", 
   await model.close();
 });
 
-onLinux(
-  "who waits at a barrier sleeps soon, unless the environment says how long; nobody inherits it",
-  () => {
-    const program = `
+onLinux("threads at a barrier sleep soon, unless the environment sets a time", () => {
+  const program = `
     const { backendInfo } = await import(${JSON.stringify(pathToFileURL(moduleAt("native/index")).href)});
     backendInfo();
     console.log(String(process.env.GOMP_SPINCOUNT));
   `;
-    const run = (set: Record<string, string>) => {
-      const { GOMP_SPINCOUNT: _, OMP_WAIT_POLICY: __, ...rest } = process.env;
-      const env = { ...rest, OMP_DISPLAY_ENV: "verbose", ...set };
-      const args = [...module, "--input-type=module", "-e", program];
-      const { stdout, stderr } = spawnSync(process.execPath, args, { env, encoding: "utf8" });
-      return [/GOMP_SPINCOUNT = '(\d+)'/.exec(stderr)?.[1], stdout.trim()];
-    };
-    assert.equal(run({}), ["4000", "undefined"]);
-    assert.equal(run({ GOMP_SPINCOUNT: "77" }), ["77", "77"]);
-  },
-);
+  const run = (set: Record<string, string>) => {
+    const { GOMP_SPINCOUNT: _, OMP_WAIT_POLICY: __, ...rest } = process.env;
+    const env = { ...rest, OMP_DISPLAY_ENV: "verbose", ...set };
+    const args = [...module, "--input-type=module", "-e", program];
+    const { stdout, stderr } = spawnSync(process.execPath, args, { env, encoding: "utf8" });
+    return [/GOMP_SPINCOUNT = '(\d+)'/.exec(stderr)?.[1], stdout.trim()];
+  };
+  assert.equal(run({}), ["4000", "undefined"]);
+  assert.equal(run({ GOMP_SPINCOUNT: "77" }), ["77", "77"]);
+});
 
 test.run();

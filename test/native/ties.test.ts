@@ -62,7 +62,7 @@ test("a continuation ends where the model ends its text", async () => {
     assert.is(trial!.target, 0);
     assert.equal([...trial!.baseline.continuation], []);
     assert.equal([...trial!.rows[0]!.continuation], []);
-    // What a text does not say counts as done: two rows of three tokens.
+    // Missing fields count as done: two rows of three tokens.
     assert.is(told, "6 of 6");
   });
 });

@@ -17,7 +17,7 @@ async function roundTrip(text: string): Promise<string> {
   return model.detokenize(await model.tokenize(text, { special: false }));
 }
 
-test("any text comes back from its tokens", async () => {
+test("any text is restored from its tokens", async () => {
   const text = fc.oneof(
     fc.string({ unit: character, maxLength: 60 }),
     fc.string({ unit: "grapheme", maxLength: 40 }),
@@ -60,7 +60,7 @@ test("pieces of plain text join to the text", async () => {
   );
 });
 
-test("a piece that is no UTF-8 by itself comes as U+FFFD", async () => {
+test("a piece that is not UTF-8 alone becomes U+FFFD", async () => {
   const tokens = await model.tokenize("漢", { special: false });
   const pieces = await model.pieces(tokens);
   assert.is(await model.detokenize(tokens), "漢");
@@ -116,7 +116,7 @@ test("a piece and a text may be as long as a token is", async () => {
   }
 });
 
-test("metadata says what the file is", () => {
+test("metadata describes the file", () => {
   const { info } = model;
   assert.is(info.path, demo);
   assert.is(info.architecture, "qwen3");

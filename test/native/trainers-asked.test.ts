@@ -38,7 +38,7 @@ const names =
 const addon = takeStandIn(Object.fromEntries(names.split(" ").map((name) => [name, note(name)])));
 addon.release = (buffer: ArrayBuffer) => void asked.push(["release", buffer]);
 
-/** What the addon was asked since, without its token; a field that is there and undefined would be its default lost. */
+/** The addon's calls since, without its token; a field that is present and undefined would lose its default. */
 function given(): [string, unknown][] {
   return asked.splice(0).map(([name, value]) => {
     if (value === null || typeof value !== "object" || Array.isArray(value)) return [name, value];
@@ -79,7 +79,7 @@ test("a probe's training passes given options on and leaves defaults to the addo
     [probe({ labels: [0, 1, 0] }), "labels must be a Uint8Array of 0 and 1."],
     [probe({ labels: Uint8Array.of(0, 1) }), "labels has 2 entries for 3 examples."],
     [probe({ labels: Uint8Array.of(0, 1, 2) }), "labels must be 0 or 1, but entry 2 is 2."],
-    // The held-out example's label is no training example's.
+    // The held-out example's label does not occur among the training examples.
     [probe({ labels: Uint8Array.of(0, 0, 1) }), one(0)],
     [probe({ labels: Uint8Array.of(1, 1, 0) }), one(1)],
     [probe({ c: 0 }), "c must be a positive number, got 0."],
@@ -246,7 +246,7 @@ test("a dictionary in a file reads whole rows, with threads only if given", asyn
   assert.equal([strongest(1, 5), strongest(1, 2), strongest(0, 1)], [second, second.slice(0, 2), [[9, 2]]]);
 });
 
-test("a dictionary's trainer: checked, asked one thing after the other, closed once", async () => {
+test("a dictionary's trainer: checked, called in order, closed once", async () => {
   const functions = ["run", "evaluate", "trainError", "strongest", "weights", "state", "close"].map(
     (name) => [name, note(name)],
   );
@@ -300,7 +300,7 @@ test("a dictionary's trainer: checked, asked one thing after the other, closed o
     ["close", undefined],
   ]);
   assert.is(await refused(() => trainer.weights()), "CLOSED: The trainer is closed.");
-  // What is asked while steps run waits for them, and for what was asked before it.
+  // A request while steps run waits for them, and for earlier requests.
   const busy = await open();
   given();
   let end = () => {};

@@ -5,7 +5,7 @@ import { positionText } from "../../src/operations/compare/contract-position-tex
 import { readMarks } from "../../src/operations/patch_sweep/contract-marked-text.js";
 import { saying } from "../support/saying.js";
 
-test("which rows are changed, in words", () => {
+test("the changed rows, in words", () => {
   for (const [positions, words] of [
     [undefined, "last token"],
     ["last", "last token"],
@@ -33,7 +33,7 @@ test("which rows are changed, in words", () => {
     assert.is(positionText(positions as never), words);
 });
 
-test("marked spans: what stands between the marks, and where each ends without them", () => {
+test("marked spans: the text between the marks, and its end without them", () => {
   assert.equal(readMarks("[[The]] capital of [[France ]][[is]]", "x"), {
     text: "The capital of France is",
     spans: [

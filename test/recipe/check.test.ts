@@ -1,4 +1,4 @@
-/** What a recipe is refused for, and what of it is kept or told. Nothing runs. */
+/** The refusals of a recipe, and the facts about it that are stored or reported. Nothing runs. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Recipe } from "../../src/contracts/recipe.js";
@@ -98,7 +98,7 @@ const examples = Array.from({ length: 8 }, (_, at) => ({
   split: at < 4 ? "train" : "test",
 }));
 
-test("what is kept has one layer in each model, and one kind for who names it later", () => {
+test("a saved item has one layer in each model, and one kind for later steps", () => {
   const training = (r: Base) => {
     r.steps[0] = {
       id: "one",
@@ -202,7 +202,7 @@ test("a form of the model has its own revision, and so has the compared one", ()
   });
 });
 
-test("lists of texts are the recipe's own, or another's, which is told", () => {
+test("lists of texts are the recipe's own, or another's, which is reported", () => {
   const listed = (given?: Record<string, string[]>): Recipe => {
     const recipe = { ...base(), texts: { stems: ["One is"], more: ["a", "b"] } };
     recipe.steps[0]!.request = {

@@ -1,4 +1,4 @@
-/** A recipe's live steps: what is asked, what it names, and what is written of it. Nothing runs. */
+/** A recipe's live steps: their requests, the names in them, and their records. Nothing runs. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { bodiesOf } from "../../src/recipe/live.js";
@@ -50,7 +50,7 @@ test("live requests: fields are filled in, and answers follow their request", ()
   );
 });
 
-test("a live step names what earlier ones made, in every place where it may", () => {
+test("a live step may name results of earlier ones in every field", () => {
   const group = (words: string) => Array.from({ length: 6 }, (_, at) => `${words} ${at}`);
   const pair = { positive: group("yes"), negative: group("no") };
   const vector = { id: "v", what: "a vector", live: { vector: { name: "vec", ...pair, layers: [2] } } };
@@ -127,7 +127,7 @@ test("a random vector differs per layer and seed, with the layer's norm", async 
     await runLiveStep(live, { random: { name: "noise", like: "a/b", seed } }, signal, () => {});
   }
   assert.equal(claimed, Array(3).fill("/lab/vectors noise"));
-  /** A tensor of a safetensors file: a head of so many bytes, JSON, and the numbers. */
+  /** A tensor of a safetensors file: a head of this many bytes, JSON, and the numbers. */
   const row = (file: Buffer, name: string) => {
     const size = Number(file.readBigUInt64LE(0));
     const { dtype, shape, data_offsets: place } = JSON.parse(file.toString("utf8", 8, 8 + size))[name];
@@ -151,7 +151,7 @@ test("a random vector differs per layer and seed, with the layer's norm", async 
   assert.ok(Math.abs(cosine(three, row(other, "layer_3"))) < 0.9);
 });
 
-test("a live step's page: what was asked, answered and done, and everything as JSON", () => {
+test("a live step's page: question, answer and interventions, and everything as JSON", () => {
   const live = post({ messages: [{ role: "user", content: "a & b" }] });
   const edits = [
     { kind: "steer", layer: 5, rows: 3, mean_change_length: 1.23456, mean_row_length: 20 },

@@ -117,7 +117,7 @@ const changed = (change: (steps: Step[], whole: typeof recipe) => void) => () =>
   checkRecipe(copy);
 };
 
-test("what is wrong with a live step is said before it runs", () => {
+test("mistakes in a live step are reported before it runs", () => {
   assert.not.throws(changed(() => {}));
   for (const [wrong, told] of [
     [
@@ -160,7 +160,7 @@ test("what is wrong with a live step is said before it runs", () => {
   }
 });
 
-test("a model's own layers reach the vectors and probes that live steps make", () => {
+test("a model's own layers reach the vectors and probes of live steps", () => {
   const checked = checkRecipe(recipe);
   const [direction, , probe] = tasksOf(checked, chooseModel(checked, "owner/name"));
   assert.equal((direction as unknown as (typeof recipe.steps)[0]).live.vector?.layers, [3]);

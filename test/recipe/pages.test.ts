@@ -6,7 +6,7 @@ import { reproductionPage } from "../../src/recipe/page.js";
 import { reproductionWords } from "../../src/recipe/words.js";
 import { check } from "./a-recipe.js";
 
-test("pages hold no script and ask no network; what did not hold is said first", () => {
+test("pages contain no script and load nothing; failures come first", () => {
   const recipe = check();
   const outcome = (at: number, seen: number, held: boolean): Outcome => {
     const expected = recipe.expected[at]!;

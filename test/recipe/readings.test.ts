@@ -1,4 +1,4 @@
-/** What a recipe reads of its steps' results, and how they come in: paths, numbers, placeholders, contrasts, ranges. Nothing runs. */
+/** A recipe's readings of its steps' results, and their uses: paths, numbers, placeholders, contrasts, ranges. Nothing runs. */
 
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -11,7 +11,7 @@ import { outcomesOf, rangeText } from "../../src/recipe/outcome.js";
 import { replaced } from "../../src/recipe/placeholders.js";
 import { check, refusal } from "./a-recipe.js";
 
-test("a path's parts: between slashes, quotes keep slashes and blanks together", () => {
+test("a path's parts: split at slashes; quotes protect slashes and blanks", () => {
   for (const [path, parts] of [
     ["a/b", ["a", "b"]],
     ["a//b/", ["a", "b"]],
@@ -22,7 +22,7 @@ test("a path's parts: between slashes, quotes keep slashes and blanks together",
     assert.equal(partsOf(path), [...parts], path);
 });
 
-test("what is read at a path, number by number", () => {
+test("values at a path, number by number", () => {
   const results = new Map<string, unknown>([
     [
       "s",
@@ -107,7 +107,11 @@ test("what is read at a path, number by number", () => {
   // -ln 0.5 and -ln 1: ln 2 and 0, and their mean.
   assert.ok(Math.abs(read("half/*", { surprise: true }) - Math.LN2 / 2) < 1e-15);
   assert.ok(Math.abs(read("half/*", { surprise: true, take: "max" }) - Math.LN2) < 1e-15);
-  assert.is(read("half/9", { surprise: true, otherwise: 2 }), 2, "what stands for nothing is as it is said");
+  assert.is(
+    read("half/9", { surprise: true, otherwise: 2 }),
+    2,
+    "braces that are not placeholders stay as they are",
+  );
   const at = (step: string, path: string) => ({ step, path });
   assert.is(
     measure({ difference: [at("s", "list/0"), { mean: [at("t", "list/0"), at("s", "list/1")] }] }, results),
@@ -121,7 +125,7 @@ test("what is read at a path, number by number", () => {
   assert.is(measure({ same: [at("s", "rows/0:2/layer"), at("t", "list/*")] }, results), 0.5);
 });
 
-test("a placeholder is an object of that one field with a text, wherever it stands", () => {
+test("a placeholder is an object with that one text field, wherever it is", () => {
   const of = (value: unknown) => replaced(value, "texts", (name) => [name]);
   assert.equal(of({ texts: "a" }), ["a"]);
   assert.equal(of([{ x: { texts: "a" } }, "texts", null, 3]), [{ x: ["a"] }, "texts", null, 3]);
@@ -131,7 +135,7 @@ test("a placeholder is an object of that one field with a text, wherever it stan
   assert.is(of(undefined), undefined);
 });
 
-test("figures beside their ranges: the model's own, both ends within", () => {
+test("figures next to their ranges: the model's own, both ends included", () => {
   const recipe = check((r) =>
     Object.assign(r.models[1]!, { expected: { a: { low: 3, high: 4, source: "own" } } }),
   );

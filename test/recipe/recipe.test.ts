@@ -134,7 +134,7 @@ const changed = (change: (recipe: typeof good & Record<string, unknown>) => void
   return () => checkRecipe(recipe);
 };
 
-test("what is wrong with a recipe is said before it runs", () => {
+test("mistakes in a recipe are reported before it runs", () => {
   assert.not.throws(changed(() => {}));
   assert.throws(
     changed((r) => Object.assign(r, { extra: 1 })),
@@ -178,7 +178,7 @@ test("what is wrong with a recipe is said before it runs", () => {
   );
 });
 
-test("a model's own layers, revision and ranges take the place of the recipe's", () => {
+test("a model's own layers, revision and ranges replace the recipe's", () => {
   const recipe = checkRecipe(good);
   const other = chooseModel(recipe, "owner/name");
   const [request] = tasksOf(recipe, other) as LabTask[];
@@ -280,7 +280,7 @@ test("a trained item is available to later steps, as is a chosen feature", () =>
   assert.equal(chooseModel(recipe, "/b.gguf").quantised, { q8: "Q8_0" });
 });
 
-test("what a recipe names was made by an earlier step of its own", () => {
+test("the names in a recipe refer to its own earlier steps", () => {
   const labelled = [
     { text: "a", label: 0 },
     { text: "b", label: 1 },
@@ -391,7 +391,7 @@ test("lists of texts fill the requests that name them, and can be replaced", () 
   );
 });
 
-test("every recipe that comes with tapline is one, and has a control", () => {
+test("every recipe that ships with tapline is valid, and has a control", () => {
   const names = readdirSync(own);
   assert.ok(names.length >= 3);
   for (const name of names) {
@@ -403,7 +403,7 @@ test("every recipe that comes with tapline is one, and has a control", () => {
   }
 });
 
-test("reproduce: figures, files and the exit code, from a file of one's own", async () => {
+test("reproduce: figures, files and the exit code, from a local file", async () => {
   const lab = await startLab({ port: 0, home: join(root, "home"), backend: "cpu", ...compiledWorker });
   const client = new Lab(lab.url);
   try {
@@ -436,7 +436,7 @@ test("reproduce: figures, files and the exit code, from a file of one's own", as
     assert.is(again.code, 0, again.stderr);
     assert.match(again.stdout, "All 1 values are in range.");
 
-    // What a step keeps is there for the next one, and gone when the recipe ends, however it ends.
+    // A step's saved item is there for the next one, and gone when the recipe ends, however it ends.
     const keeping = {
       ...structuredClone(finding),
       steps: finding.steps.slice(0, 3),
@@ -481,7 +481,7 @@ test("reproduce: figures, files and the exit code, from a file of one's own", as
   }
 });
 
-test("reproduce: what is no recipe is told with 2", async () => {
+test("reproduce: exits with 2 for files that are not recipes", async () => {
   const nothing = await command(["reproduce", "no-such-recipe"]);
   assert.is(nothing.code, 2);
   assert.match(nothing.stderr, /There is no recipe no-such-recipe/);

@@ -1,4 +1,4 @@
-/** What a recipe's run makes and takes before its steps: forms of the model, names in a service's library. */
+/** Preparations of a recipe's run: forms of the model, names in a service's library. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Transport } from "../../src/client/transport.js";

@@ -13,7 +13,7 @@ function draw(chart: Chart, columns: string[], rows: (string | number | null)[][
   return drawFigure(figure, width).map(({ markup }) => markup);
 }
 
-/** What stands in the texts of a class. */
+/** The texts of a class. */
 const texts = (markup: string, kind: string) =>
   [...markup.matchAll(/<text [^>]*class="([^"]*)"[^>]*>([^<]*)<\/text>/g)].flatMap(([, one, text]) =>
     one === kind ? [text] : [],
@@ -39,7 +39,7 @@ test("bars of nothing but zeros have an axis, and no length", () => {
     ],
     200,
   );
-  // Names take a column of 7 pixels and 12 beside it; 54 are for the numbers.
+  // Names take a column of 7 pixels and 12 next to it; 54 are for the numbers.
   assert.match(picture, /<path d="M19,60L146,60" class="axis"\/>/);
   assert.equal(boxes(picture), [
     [19, 0, "f0"],
@@ -65,7 +65,7 @@ const lines = (more: Partial<Extract<Chart, { kind: "lines" }>> = {}): Chart => 
   ...more,
 });
 
-test("names of series go on in the next line where they do not fit any more", () => {
+test("names of series continue on the next line where space runs out", () => {
   // 28 pixels and 7 a letter, with 14 between: 28 + 7 * 4 = 56, and 56 + 14 + 56 = 126.
   const rows = [
     [0, 0, "aaaa"],
@@ -98,7 +98,7 @@ test("a log axis handles small and lone numbers; zero makes it linear", () => {
   assert.equal(ticksOf([0.02]), ["0.01"]);
 });
 
-test("points get their names where no other is within eleven pixels above or below", () => {
+test("points get names if no other is within eleven pixels above or below", () => {
   // Height 280: 0 to 11 of y are the 214 pixels from 242 up to 28.
   const chart: Chart = {
     ...{ kind: "scatter", x: "x", y: "y", series: "s", label: "n", xAxis: "x", yAxis: "y" },
@@ -140,7 +140,7 @@ test("tokens that do not fit start another picture, 64 pixels each", () => {
   );
 });
 
-test("shades: linear with a zero, logarithmic without, none if unknown", () => {
+test("shades: linear with a zero, logarithmic without, no shade if unknown", () => {
   const shadesOf = (values: (number | null)[], scale: "magnitude" | "amount" | "probability") => {
     const rows = values.map((value, at) => [-Math.floor(at / 5), at % 5, value, "x"]);
     const [legend = "", picture = ""] = draw(tokens({ scale }), ["layer", "position", "v", "t"], rows, 500);
@@ -163,7 +163,7 @@ test("shades: linear with a zero, logarithmic without, none if unknown", () => {
     ["ramp a0", "ramp a10", "ramp a20"],
     ["0", "0.198"],
   ]);
-  // Of 201 numbers 99 in a hundred are no larger than the third from above: an outlier does not blanch the others.
+  // Of 201 numbers 99 in a hundred are not larger than the third from above: an outlier does not fade the others.
   const many = Array.from({ length: 201 }, (_, at) => (at < 198 ? 1 : at === 200 ? 1000 : 2));
   const [shades, ends] = shadesOf(many, "amount");
   assert.equal([shades![0], shades![199], shades![200]], ["ramp a10", "ramp a20", "ramp a20"]);

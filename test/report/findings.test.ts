@@ -1,6 +1,6 @@
 /**
- * What reports say and show of small results, as recorded/findings.txt has it: written once, then read against these numbers.
- * Whoever changes a figure on purpose reads it again and changes the file.
+ * The text and figures of reports of small results, as in recorded/findings.txt: written once, then read against these numbers.
+ * After an intended change of a figure, read it again and change the file.
  */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -13,12 +13,12 @@ const read = (file: string) => recordedTexts(new URL(`./recorded/${file}.txt`, i
 const recorded = read("findings");
 
 for (const [name, made] of saidCases) {
-  test(`what a report says of ${name} is what was read`, () => {
+  test(`a report of ${name} matches the recorded, reviewed text`, () => {
     assert.is(told(made()), recorded.get(name) as string);
   });
 }
 
-test("everything that is recorded is said", () => {
+test("every recorded text is used", () => {
   assert.equal(
     [...recorded.keys()],
     saidCases.map(([name]) => name),

@@ -31,7 +31,7 @@ export const provenance: Provenance = {
 
 const id = "0123456789abcdef0123456789abcdef";
 
-/** Two blocks by the tokens of a prompt whose second token is another one in the corrupted prompt. */
+/** Two blocks by the tokens of a prompt whose second token differs in the corrupted prompt. */
 export function patchJob(tokens = ["The", " cat", " sat"]): ReportedJob {
   const prompt = (all: string[], logit_difference: number) => ({
     tokens: all,
@@ -237,7 +237,7 @@ export function hostileJobs(): ReportedJob[] {
   return [inspectJob(hostile), compareJob(hostile), probeJob(at), saeJob(at), patchJob(hostile)];
 }
 
-/** Two rows in words, with both controls; what a model says may be anything. */
+/** Two rows in words, with both controls; a model's words may be anything. */
 export function explainJob(): ReportedJob {
   const said = (text: string, ended = true) => [{ text, tokens: 4, ended }];
   const result: ExplainResult = {

@@ -21,7 +21,7 @@ const textOf = (page: string) =>
     )
     .replace(/\s+/g, " ");
 
-test("every field of the provenance is told, in every kind of report", async () => {
+test("every kind of report shows every field of the provenance", async () => {
   const leaves = (value: unknown): string[] =>
     typeof value === "object" && value !== null ? Object.values(value).flatMap(leaves) : [String(value)];
   // A number as people write it; a file without the folder that it lies in.
@@ -38,7 +38,7 @@ test("every field of the provenance is told, in every kind of report", async () 
   }
 });
 
-test("rows in words: what was said to each, shuffled values, and to none", async () => {
+test("rows in words: the descriptions of each, of shuffled values, and of none", async () => {
   const job = explainJob();
   const page = await renderReport(job);
   const text = textOf(page);
@@ -52,7 +52,7 @@ test("rows in words: what was said to each, shuffled values, and to none", async
   ]) {
     assert.ok(text.includes(words), words);
   }
-  assert.not.ok(page.includes("<b>capital"), "what a model says is text");
+  assert.not.ok(page.includes("<b>capital"), "a model's words are text");
   assert.not.ok(page.includes("/home/me"), "no folder of a verbaliser");
   assert.is(readJob({ ...job.result }).operation, "explain", "a result alone is known by itself");
   const bare = { ...job.result, unfilled: undefined } as ExplainResult;
@@ -135,7 +135,7 @@ test("results without token text have a page, and feature pages shade tokens", a
   }
 });
 
-test("the curves of many layers stand in panels of their own", () => {
+test("the curves of many layers are in separate panels", () => {
   const job = probeJob();
   const [report] = (job.result as ProbeResult).reports as [ProbeResult["reports"][number]];
   const panelOf = (layers: number) => {
@@ -252,11 +252,11 @@ test("report and terminal choose the same of equal layers, in any order", () => 
   }
 });
 
-test("a lens says how many tokens a result keeps of each cell", async () => {
+test("a lens reports how many tokens a result stores for each cell", async () => {
   assert.match(textOf(await renderReport(inspectJob())), /its top 3 tokens/);
 });
 
-test("the answer's path says where the lens looked, for a followed token too", () => {
+test("the answer's path shows where the lens looked, also for a tracked token", () => {
   const job = inspectJob();
   const result = job.result as InspectResult;
   const said = (target_token_id?: number) => {
@@ -272,7 +272,7 @@ test("the answer's path says where the lens looked, for a followed token too", (
   assert.match(said(answer + 1), /top three, because this result tracks another token\.$/);
 });
 
-test("nothing on the page points outside, and its policy allows its own scripts alone", async () => {
+test("the page links nowhere outside, and its policy allows its own scripts only", async () => {
   for (const job of [...hostileJobs(), inspectJob()]) {
     const page = await renderReport(job);
     assert.not.match(withoutScripts(page), /\s(?:src|href)\s*=\s*"(?!#)/);

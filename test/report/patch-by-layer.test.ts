@@ -12,10 +12,10 @@ const byLayer = (of: PatchSweepResult) =>
     (part): part is Figure => part.id === "patch-by-layer",
   );
 
-test("a patch sweep's layers: the furthest site of each, and random changes beside it", () => {
+test("a patch sweep's layers: the furthest site of each, with random controls", () => {
   const figure = byLayer(result);
   assert.ok(figure);
-  // layer, what is put in, recovery, its interval, where
+  // layer, patched site, recovery, its interval, where
   assert.equal(figure.rows, [
     [0, "block_out", 0.75, null, null, "token 1"],
     [3, "block_out", 0.75, null, null, "token 2"],
@@ -28,7 +28,7 @@ test("a patch sweep's layers: the furthest site of each, and random changes besi
   assert.not.ok(figure.chart.kind === "lines" && figure.chart.interval);
 });
 
-test("random changes are told of the layer that they were tried in", () => {
+test("random controls are reported for the layer that they were tried in", () => {
   const sites = result.sites.map((site) => ({
     ...site,
     control: { logit_difference: 0, change: 0, recovery: site.layer === 3 ? -0.5 : site.position / 16 },

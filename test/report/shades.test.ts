@@ -9,7 +9,7 @@ import { inspectFindings } from "../../src/operations/inspect/figures.js";
 import { attentionHead } from "../../src/operations/inspect/figures-attention-head.js";
 import { inspectJob } from "./jobs.js";
 
-test("the least entropy is exact where all is known, and never more than the truth", () => {
+test("the least entropy is exact for complete data, and never above the truth", () => {
   assert.is(leastEntropy([0.5, 0.25, 0.25]), 1.5);
   assert.is(leastEntropy([1]), 0);
   assert.is(leastEntropy([]), 0);
@@ -30,7 +30,7 @@ const lensOf = (result: InspectResult) =>
   inspectFindings(result).parts.find(({ id }) => id === "logit-lens") as Figure;
 const shadesOf = ({ chart }: Figure) => (chart.kind === "tokens" ? (chart.shades ?? []) : []);
 
-test("a lens can be coloured by what its result has, each from a column of its own", () => {
+test("a lens can be colored by each column of its result", () => {
   const result = inspectJob().result as InspectResult;
   const { target_token: _, target_token_id: __, ...plain } = result;
   const without = lensOf({ ...plain, layers: plain.layers.map(({ target: ___, ...layer }) => layer) });

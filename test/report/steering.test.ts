@@ -85,7 +85,7 @@ test("dose: layers by strengths, mean of prompts, random vectors on one scale", 
       ["0", "0.5", "1"],
     );
   }
-  // What goes down counts by its size.
+  // Decreases count by their size.
   for (const { chart } of doseGrid([{ layer: 2, strengths, result: compared(2, -0.3, 0.1) }])) {
     assert.ok(chart.kind === "sites" && chart.least === 0.3);
   }

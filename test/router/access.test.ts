@@ -55,11 +55,11 @@ test("llama-server's own paths are forwarded for programs on this machine only",
 });
 
 test("properties come from a backend that serves the model, never in a circle", async () => {
-  const tells = (id: string) => ({
+  const serving = (id: string) => ({
     models: [{ id }],
     pages: { "/health": json({ status: "ok" }), "/props": json({ model_alias: id }) },
   });
-  const [a, b] = [await fake(tells("a")), await fake(tells("b"))];
+  const [a, b] = [await fake(serving("a")), await fake(serving("b"))];
   const router = await startRouter({ port: 0, backends: [{ url: a.url }, { url: b.url }] });
   const outer = await startRouter({ port: 0, backends: [{ url: router.url }] });
   try {

@@ -1,11 +1,11 @@
-/** What the router keeps of the answers that it passes on, without a router. */
+/** The router's records of the answers that it passes on, without a router. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { ExecutionTrace } from "../../src/executions/index.js";
 import { AnswerTrace } from "../../src/router/answer-trace.js";
 import { withTime } from "../support/with-time.js";
 
-/** A record that writes down what it is told. */
+/** A record that writes down its calls. */
 function record(id: string | null = "id") {
   const told: unknown[] = [];
   let read = () => {};
@@ -31,7 +31,7 @@ test("a whole answer is recorded once, at its end", () => {
   assert.equal(told, [["answered", '{"a":"é"}']]);
 });
 
-test("an answer that is too large is not kept, and this is recorded once", () => {
+test("an answer that is too large is not stored, and this is recorded once", () => {
   const { answer, told } = record();
   answer.started("application/json");
   for (let piece = 0; piece < 80; piece++) answer.passed(Buffer.alloc(1024 ** 2, 32));
@@ -86,13 +86,13 @@ test("over 64 KiB, events are read between other work with their arrival time", 
     told.map((one) => (one as string[])[1]?.length),
     [65_536, 2],
   );
-  // Counted anew from there.
+  // The count restarts there.
   answer.passed(Buffer.from(line));
   await turn();
   assert.is(told.length, 2);
   answer.passed(Buffer.from("z\n"));
   await turn();
-  assert.is(told.length, 4, "and read anew");
+  assert.is(told.length, 4, "and read again");
 });
 
 test("each piece is recorded with its arrival time", () => {
@@ -119,7 +119,7 @@ test("each piece is recorded with its arrival time", () => {
   assert.equal(times, [1, 2.5, 7], "in Unix seconds");
 });
 
-test("where no record is kept, no answer is", () => {
+test("without a record, no answer is stored", () => {
   const { answer, told } = record(null);
   answer.started("application/json");
   answer.passed(Buffer.from("{}"));

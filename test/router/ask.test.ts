@@ -16,7 +16,7 @@ test("a process that stood still itself takes nobody for frozen", async () => {
   assert.equal(await asked, { status: 200, body: { status: "ok" } });
 });
 
-test("one that says nothing is silent in the end", async () => {
+test("a backend that says nothing counts as silent in the end", async () => {
   const backend = await fake({ pages: { "/health": () => {} } });
   const fault = await ask(`${backend.url}/health`, undefined, 100, never).catch((error) => error);
   assert.instance(fault, Silence);
@@ -51,7 +51,7 @@ test("a probe request has fixed headers and reads a bounded answer", async () =>
   await read("/head");
   await read("/head", "key", "1.1 one");
   assert.equal(seen, [
-    // On a connection of its own: that proves that it still accepts some.
+    // On a separate connection: that proves that it still accepts some.
     ["application/json", undefined, undefined, "close"],
     ["application/json", "Bearer key", "1.1 one", "close"],
   ]);

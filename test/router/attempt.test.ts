@@ -98,7 +98,7 @@ test("a refusal is held back entirely; a lost client ends the request", async ()
   assert.equal(two.called, ["abort"]);
 });
 
-test("which statuses mean that another backend is asked", async () => {
+test("the statuses that make the router try another backend", async () => {
   for (const [status, kind] of [
     [429, "refused"],
     [500, "answered"],

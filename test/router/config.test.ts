@@ -55,7 +55,7 @@ function start(words: string[]) {
   return { child, said, ended };
 }
 
-test("the command says what is wrong with its words", async () => {
+test("the command reports mistakes in its arguments", async () => {
   for (const [words, told] of [
     [[], "Choose the backends with either --backend URL (repeatable) or --config FILE."],
     [["--backend", "http://h", "--config", "f"], "Choose the backends with either"],

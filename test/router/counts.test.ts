@@ -119,11 +119,7 @@ test("statistics of a backend without requests, and of one that is suspended", a
       [...["a:latest", "a:latest", "b", null, "a:latest"]],
     );
     backend.setModels([], 20);
-    assert.equal(
-      [backend.idOf("b"), backend.idOf(null)],
-      [null, null],
-      "what was listed before is forgotten",
-    );
+    assert.equal([backend.idOf("b"), backend.idOf(null)], [null, null], "the former list is forgotten");
     backend.config = { url: backend.url, model: "own", slots: 2 };
     assert.equal([backend.idOf(null), backend.slots], ["own", 2]);
   } finally {
@@ -131,7 +127,7 @@ test("statistics of a backend without requests, and of one that is suspended", a
   }
 });
 
-test("a backend opens models where it is tapline's, and on this machine", async () => {
+test("a backend opens models if it is tapline's, and on this machine", async () => {
   for (const [url, owner, opens] of [
     ["http://127.0.0.1:1", "tapline", true],
     ["http://localhost:1", "tapline", true],

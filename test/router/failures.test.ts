@@ -54,7 +54,7 @@ test("headers without a body byte are not an answer yet", async () => {
   assert.is(one.got.length, 1);
 });
 
-test("a kept connection that closes during a request does not count against health", async () => {
+test("a reused connection that closes during a request does not count against health", async () => {
   // As llama-server does when it is busy: the connection ends after an answer that said it would be kept.
   const fickle = await fake({
     post: (got, response) => {
@@ -90,12 +90,12 @@ test("an answer that breaks off after its first byte is cut, never continued", a
   const { body } = await router.get("/executions");
   assert.is(body.executions[0].status, "failed");
   assert.is(body.executions[0].preview, "half");
-  // Whoever broke off was set aside, and says why; it may be healthy again by now.
+  // A backend that broke off was set aside, and says why; it may be healthy again by now.
   const { backends } = (await router.get("/stats")).body;
   const broken = backends.filter(({ requests }: { requests: number }) => requests === 1);
   assert.match(broken[0].last_error, /^an answer was cut off: /);
   assert.is(broken.length, 1);
-  assert.ok(router.events.includes(`${broken[0].url}: ${broken[0].last_error}`), "nobody was told");
+  assert.ok(router.events.includes(`${broken[0].url}: ${broken[0].last_error}`), "the fault was not logged");
 });
 
 test("a refused request is tried elsewhere; the last refusal is returned", async () => {
@@ -145,7 +145,7 @@ test("other errors are the answer", async () => {
   assert.is((await router.get("/stats")).body.requests.retried, 0);
 });
 
-test("with nobody healthy it is 503 with Retry-After, until somebody is", async () => {
+test("without a healthy backend it is 503 with Retry-After, until one is healthy", async () => {
   const router = await routing(["http://127.0.0.1:9"]);
   const { status, headers, body } = await router.chat({ messages });
   assert.is(status, 503);
@@ -163,7 +163,7 @@ test("with nobody healthy it is 503 with Retry-After, until somebody is", async 
   assert.is(back.got.length, 1);
 });
 
-test("who comes back while a frozen one is still waited for gets the request", async () => {
+test("a backend that returns while a frozen one is awaited gets the request", async () => {
   const frozen = await fake({ pages: { "/health": json({}, 503) } });
   const gone = await startFake({}, await freePort());
   await gone.close();
@@ -180,7 +180,7 @@ test("who comes back while a frozen one is still waited for gets the request", a
   assert.is(back.got.length, 1);
 });
 
-test("once a request has somebody, nobody is asked for it any more", async () => {
+test("once a backend answers a request, no other is asked for it", async () => {
   const down = { "/health": json({}, 503) };
   const one = await fake({ pages: down });
   const two = await fake({ pages: down });
@@ -215,7 +215,7 @@ test("a client that goes away while nobody is healthy leaves nothing to be sent"
   asking.end(JSON.stringify({ messages, stream: true }));
   await until(() => one.asked.length > before);
   asking.destroy();
-  // The router hears of that before it hears from the backend.
+  // The router learns this before the backend answers.
   await until(() => sockets.length === 1 && sockets[0]?.destroyed);
   unsubscribe("net.server.socket", opened);
   answer();
@@ -224,7 +224,7 @@ test("a client that goes away while nobody is healthy leaves nothing to be sent"
   assert.is(router.service.backends[0]?.state, "healthy");
 });
 
-test("a server that still loads is asked again until it serves", async () => {
+test("a server that is still loading is asked again until it serves", async () => {
   const loading = await fake({ pages: { "/health": json({ error: { message: "Loading model" } }, 503) } });
   const router = await routing([loading.url], { timing: quickly });
   assert.is((await router.chat({ messages })).status, 503);
@@ -234,7 +234,7 @@ test("a server that still loads is asked again until it serves", async () => {
   assert.is((await router.chat({ messages })).status, 200);
 });
 
-test("a configuration that is read again asks at once who was set aside", async () => {
+test("a reloaded configuration checks backends that were set aside immediately", async () => {
   const locked = await fake();
   locked.options.pages = { "/health": json({}, 401), "/v1/models": json({}, 401) };
   const timing = { firstBackOff: 60_000, longestBackOff: 60_000 };
@@ -314,7 +314,7 @@ test("a slow answer from a backend that lives is waited for", async () => {
   assert.is(slow.got.length, 1);
 });
 
-test("a stream of a backend that never comes back is given up in the end", async () => {
+test("a stream of a backend that never returns is abandoned in the end", async () => {
   const one = await fake({
     post: (_got, response) => {
       response.writeHead(200, { "Content-Type": "text/event-stream" });

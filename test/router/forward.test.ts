@@ -1,4 +1,4 @@
-/** The way of one request through the backends: who is asked, what is sent, what is told of it. */
+/** The way of one request through the backends: which ones are asked, the bytes that are sent, and the record. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { HttpError } from "../../src/http/index.js";
@@ -149,7 +149,7 @@ test("an answer that breaks off suspends its backend and is recorded", async () 
   assert.ok(client.destroyed);
 });
 
-test("what cannot be sent on is the client's fault, and nobody else is asked", async () => {
+test("a request that cannot be forwarded is the client's fault, and is not retried", async () => {
   const { told, sent, ask } = router(
     backend("one", [fails("UND_ERR_INVALID_ARG")]),
     backend("two", [fails("UND_ERR_INVALID_ARG")]),
@@ -159,7 +159,7 @@ test("what cannot be sent on is the client's fault, and nobody else is asked", a
   assert.equal(told, [["ended", "refused", 1000]]);
 });
 
-test("if every backend is busy, the last refusal is the answer, with its own headers", async () => {
+test("if every backend is busy, the last refusal is the answer, with its headers", async () => {
   const raw = ["X-A", "retry-after", "content-length", "3", "X-B", "content-length"];
   const { service, told, sent, client, ask, notes } = router(
     backend("one", [answers(503, "one", ["Retry-After", "9"])]),
@@ -180,7 +180,7 @@ test("if every backend is busy, the last refusal is the answer, with its own hea
   assert.equal(
     told,
     [["checkForRequest"], ["ended", "failed", 1000]],
-    "both have said no; their lists are not read anew",
+    "both have refused; their lists are not read again",
   );
   assert.is(service.requests.retried, 1);
   assert.ok(notes()?.includes("lifecycle: http://one answered 503"));
@@ -339,7 +339,7 @@ test("4096 requests are inside at most", async () => {
   assert.is(await ask({}), null);
 });
 
-test("a request that came by this router already is refused", async () => {
+test("a request that has passed this router already is refused", async () => {
   const { told, ask } = router(backend("one", [answers(200)]));
   const sentence = "Routing loop: a backend of this router leads back to the router itself.";
   assert.equal(refusedWith(await ask({}, { Via: "1.1 other, 1.1 me" })), [508, sentence]);
@@ -347,7 +347,7 @@ test("a request that came by this router already is refused", async () => {
   assert.is(told.length, 2);
 });
 
-test("with nobody to ask it is 503 or 404, in words that name what was asked for", async () => {
+test("without a backend it is 503 or 404, in words that name the request", async () => {
   const long = "n".repeat(300);
   const aside = (name: string, models?: Record<string, unknown>[]) => {
     const one = backend(name, [answers(200)], models);
@@ -381,7 +381,7 @@ test("with nobody to ask it is 503 or 404, in words that name what was asked for
     "7",
     ["checkForRequest", "unlisted", "four"],
   ]);
-  // Somebody may list it since: the lists are read anew.
+  // A backend may list it since: the lists are read again.
   assert.equal(await refused(`x${long}`), [
     404,
     `No backend serves the model x${"n".repeat(199)}.`,

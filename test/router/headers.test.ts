@@ -51,7 +51,7 @@ test("a request's headers go on as they were written, those of its connection do
   ]) {
     assert.equal(forwarded([name, "keep-alive", "A", "b"]), ["A", "b", ...added], name);
   }
-  // What the connection claims for itself stays with it.
+  // Headers of the connection itself are not forwarded.
   assert.equal(
     forwarded(["Connection", "close, X-Mine ,x-yours", "X-Mine", "1", "X-Yours", "2", "X-Else", "3"]),
     ["X-Else", "3", ...added],

@@ -67,7 +67,7 @@ function running(backend: Backend) {
   return said;
 }
 
-test("a new backend is asked at once for everything, one that is known is not", async () => {
+test("a new backend is asked for everything immediately, a known one is not", async () => {
   const { backend, first, events, health: one } = await healthy();
   assert.equal(first, ["/health", "/v1/models", "/stats", "/props"]);
   assert.equal(events, [{ event: "healthy", url: backend.url, models: ["m"] }]);
@@ -159,11 +159,11 @@ test("load by other clients excludes the router's own requests", async () => {
   running(backend);
   running(backend);
   await one.check(backend);
-  assert.is(backend.elsewhere, 0, "four of ours, although it told of three");
-  const tells = pages["/stats"];
+  assert.is(backend.elsewhere, 0, "four of ours, although it reported three");
+  const reports = pages["/stats"];
   pages["/stats"] = (response) => {
     backend.attempts.clear();
-    tells(response);
+    reports(response);
   };
   await one.check(backend);
   assert.is(backend.elsewhere, 0);
@@ -171,7 +171,7 @@ test("load by other clients excludes the router's own requests", async () => {
   pages["/stats"] = (response) => {
     running(backend);
     running(backend);
-    tells(response);
+    reports(response);
   };
   await one.check(backend);
   assert.is(backend.elsewhere, 1);
@@ -193,7 +193,7 @@ test("backends without /stats or /health are not asked again until they restart"
   assert.equal(server.asked, first);
 });
 
-test("a page of another name at /health, or one that is not for us, is asked for once", async () => {
+test("an unusable page at /health is requested only once", async () => {
   for (const page of [json({ error: "no such page" }), json({}, 404), json({ status: "ok" }, 403)]) {
     const { server, backend, health: one } = await healthy({}, { "/health": page });
     await one.check(backend);
@@ -201,7 +201,7 @@ test("a page of another name at /health, or one that is not for us, is asked for
   }
 });
 
-test("what a check finds, in words", async () => {
+test("the sentences for the findings of a check", async () => {
   const models = (value: unknown, status = 200) => ({ "/v1/models": json(value, status) });
   const well = { "/health": json({ status: "ok" }) };
   const list = (data: unknown) => ({ ...well, ...models({ data }) });
@@ -278,7 +278,7 @@ test("an unanswered check means frozen, unless its streams show life", async () 
   assert.ok(server.asked.length > before);
 });
 
-test("the first failure is checked at once, later ones wait for success", async () => {
+test("the first failure is checked immediately, later ones wait for success", async () => {
   const { backend, health: one, server } = await healthy({}, { "/health": json({}) });
   const fail = () => one.failed(backend, backend.epoch, "it broke");
   fail();
@@ -408,7 +408,7 @@ test("a request that has nobody else asks a tenth of a second after the last che
   assert.is(server.asked.filter((path) => path === "/health").length, 1);
 });
 
-test("at the end, and of one that is taken out, a check says nothing any more", async () => {
+test("after the end, or a backend's removal, a check reports nothing", async () => {
   const held: (() => void)[] = [];
   const begin = async (server: Fake, backend: Backend, one: Health) => {
     const checking = one.check(backend);
@@ -432,7 +432,7 @@ test("at the end, and of one that is taken out, a check says nothing any more", 
   }
 });
 
-test("at the end its clock stands still", () => {
+test("the clock stops at the end", () => {
   const { setInterval: begin, clearInterval: stop } = globalThis;
   let timer: unknown;
   const stopped: unknown[] = [];

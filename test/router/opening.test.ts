@@ -20,7 +20,7 @@ test("requests for internals go only to local tapline servers", async () => {
   assert.equal(JSON.parse(own.got[0]!.body).tapline, tapline);
 });
 
-test("without such a server it is refused, and so it is for a web page", async () => {
+test("opening is refused without such a server, and for a web page", async () => {
   const stranger = await fake({ models: [{ id: "a", owned_by: "somebody" }] });
   const router = await routing([stranger.url]);
   const { status, body } = await router.chat({ model: "a", messages, tapline });

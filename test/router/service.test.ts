@@ -1,4 +1,4 @@
-/** What the routes of one router share: its configuration, its figures, its end; and what it says of itself. */
+/** Parts that the routes of one router share: its configuration, its figures, its end, and its description of itself. */
 import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "uvu";
@@ -20,7 +20,7 @@ test("a new configuration updates remaining backends and drops the others", asyn
   const [stays, goes] = [await fake(), await fake()];
   const router = await routing([stays.url, goes.url]);
   const [kept, gone] = router.service.backends;
-  // Long after this test; whoever stood aside until then may have been put right by what was configured.
+  // Long after this test; a backend that was set aside until then may have been fixed by the new configuration.
   kept!.nextCheck = 1e12;
   await router.configure([{ url: `${stays.url}/v1`, api_key: "k", slots: 9 }]);
   assert.is(router.service.backends.length, 1);
@@ -34,10 +34,10 @@ test("a new configuration updates remaining backends and drops the others", asyn
     () => assert.unreachable(),
     (error: Error) => assert.match(error.message, "is given twice"),
   );
-  assert.is(router.service.backends, before, "a configuration that is none changes nothing");
+  assert.is(router.service.backends, before, "an invalid configuration changes nothing");
 });
 
-test("times are told in milliseconds, since the start in seconds", async () => {
+test("times are in milliseconds, since the start in seconds", async () => {
   let ms = 1000;
   await withTime({ "performance.now": () => ms }, async () => {
     const began = Date.now() / 1000;
@@ -127,7 +127,7 @@ test("the front page, /health and model list show healthy and other backends", a
   );
 });
 
-test("what a server does not tell, or not as JSON, is said with its address", async () => {
+test("fields that a server omits, or sends malformed, are reported with its address", async () => {
   const one = await fake({
     models: [{ id: "a" }],
     pages: {
@@ -175,7 +175,7 @@ test("a router fault is a 500 without details and a log line; client faults are 
   };
   router.faults.length = 0;
   await send(`${router.url}/v1/chat/completions`, "POST", { messages });
-  assert.equal(router.faults, [], "that somebody went away is nobody's fault");
+  assert.equal(router.faults, [], "a client's disconnection is not a fault");
 });
 
 test.run();

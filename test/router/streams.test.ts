@@ -75,7 +75,7 @@ test("a chat leaves a record here, and one in the server that names it as its pa
   );
 });
 
-test("random bytes pass whole, however they are cut", async () => {
+test("random bytes pass whole, however they are split", async () => {
   const random = new TestRandom(5);
   const pieces = Array.from({ length: 60 }, (_, index) =>
     Buffer.from(
@@ -118,7 +118,7 @@ test("random bytes pass whole, however they are cut", async () => {
   await backend.close();
 });
 
-test("a slow reader holds the backend back, and memory stays as it is", async () => {
+test("a slow reader slows the backend down, and memory does not grow", async () => {
   let produced = 0;
   const piece = Buffer.alloc(65_536, 120);
   const backend = await startFake({
@@ -153,7 +153,7 @@ test("a slow reader holds the backend back, and memory stays as it is", async ()
   await backend.close();
 });
 
-test("the router asks for its key where it has one, and never shows it to a backend", async () => {
+test("the router requires its key if it has one, and never sends it to a backend", async () => {
   const backend = await startFake();
   const routed = await startRouting([backend.url], { apiKey: "secret" });
   for (const [path, method] of [

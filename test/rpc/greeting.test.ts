@@ -57,7 +57,7 @@ test("missing, busy, old or foreign servers are reported in one sentence", async
   assert.equal(await reachRpcServers([server]), [name]);
   assert.equal(await lostRpcServers([server]), []);
 
-  // Whoever has been greeted back is being served: HELLO, 24 bytes of capabilities, none of them.
+  // A client that has been greeted back is being served: HELLO, 24 bytes of capabilities, none of them.
   const holder = connect(server.port, server.host);
   holder.write(Buffer.from([14, 24, ...Array(7 + 24).fill(0)]));
   await new Promise((resolve) => holder.once("data", resolve));
@@ -88,7 +88,7 @@ test("missing, busy, old or foreign servers are reported in one sentence", async
     (socket) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"),
     async (web) => assert.match(await fault(() => reachRpcServers([web])), "does not speak the protocol"),
   );
-  // Whoever was found to be another is let go: it may serve one program at a time.
+  // The connection to a server of another kind is closed: it may serve one program at a time.
   const left: Promise<unknown>[] = [];
   await impostor(
     (socket) => {

@@ -115,7 +115,7 @@ test("a server with RPC servers answers, captures, and recovers from a dead one"
   }
 });
 
-test("a server that cannot be reached at the start is told, not waited for", async () => {
+test("reports a server that is unreachable at the start, without waiting", async () => {
   await servers[0]!.kill();
   try {
     const serving = await serve({ model: "demo", host: "127.0.0.1", port: 0, rpc: rpc() });

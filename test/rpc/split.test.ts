@@ -78,7 +78,7 @@ test("captures, edits, lens and sweeps are the same across two RPC servers", asy
   await model.close();
 });
 
-test("an endpoint that is none is refused before llama.cpp sees it", async () => {
+test("refuses a malformed endpoint before llama.cpp sees it", async () => {
   for (const endpoint of ["", "host", "host:", "host:0", "host:65536", ":1", "host:x", "[::1]:50052"]) {
     try {
       await connectRemotes([endpoint]);

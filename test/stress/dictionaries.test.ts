@@ -35,7 +35,7 @@ const title = "2,000 damaged and hostile dictionaries of every layout: read, or 
 if (python === undefined) test.skip(title, everyLayout);
 else test(title, everyLayout);
 
-/** Most bytes that a program of its own takes for a dictionary's training, over what it takes before. */
+/** Most bytes that a separate program takes for a dictionary's training, over its former use. */
 function memoryOfTraining(settings: object): number {
   const body = `
     import { readFileSync } from "node:fs";
@@ -57,7 +57,7 @@ function memoryOfTraining(settings: object): number {
 const [rows, hidden] = [2048, 128];
 const rowsFile = join(folder, "rows");
 
-test("what is told of a training's memory is what it takes", () => {
+test("the estimate of a training's memory is its actual use", () => {
   if (process.platform !== "linux") return;
   const random = new TestRandom(3);
   const block = random.normals(64 * hidden);
@@ -75,7 +75,7 @@ test("what is told of a training's memory is what it takes", () => {
       const found = memoryOfTraining({ ...settings, threads: 2 });
       const told = trainingBytes(settings, { threads: 2, resumed: false });
       taken[`${architecture} ${features} ${batch}`] = (found / told).toFixed(2);
-      // Far from what any allocator keeps for itself, and from what a formula that forgets a part would tell.
+      // Far from any allocator's reserve, and from the estimate of a formula that forgets a part.
       assert.ok(found < 1.3 * told && found > told / 3, `${architecture}, ${features}: ${found} of ${told}`);
     }
   }

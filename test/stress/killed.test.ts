@@ -10,7 +10,7 @@ import { tapline } from "../cli/run.js";
 import { module, moduleAt, program } from "../support/program.js";
 import { until } from "../support/until.js";
 
-// Work of hours that is killed: what is on disk then is gone on with, and in the end nobody can tell.
+// Hours of work that are killed: the next run continues from the files on disk, and the result shows no difference.
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-killed-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -49,7 +49,7 @@ function assertSame(path: string, whole: string): void {
   }
 }
 
-/** Starts a command in a process group of its own, which ends with everything in it as by a power cut. */
+/** Starts a command in a separate process group, which ends with everything in it as by a power cut. */
 async function killed(
   command: readonly string[],
   { preload, when }: { preload?: string; when?: () => boolean },
@@ -72,7 +72,7 @@ async function killed(
   await until(() => !lives(child.pid as number), "all of its processes are gone");
 }
 
-/** Whether a process of this group still runs: one that nobody asked for yet runs no more. */
+/** Whether a process of this group still runs: an unreaped zombie does not. */
 function lives(group: number): boolean {
   if (process.platform !== "linux") return false;
   return readdirSync("/proc")
@@ -124,7 +124,7 @@ test("an extraction killed at any point resumes after its finished files", async
   assertSame(out, whole);
 });
 
-/** Trains until so many steps are done, and then ends its process as a power cut would. */
+/** Trains until this many steps are done, and then ends its process as a power cut would. */
 async function trainUntilKilled(out: string, step: number): Promise<void> {
   const body = `
     const { trainFromExtraction } = await import(${JSON.stringify(moduleAt("lab/training/from-extraction"))});
@@ -158,11 +158,11 @@ test("a training killed repeatedly resumes from its checkpoint with equal files"
   const out = join(folder, "killed-dictionary");
   const checkpoint = join(out, `checkpoint-layer-${layer}.safetensors`);
   await trainUntilKilled(out, 1);
-  assert.not.ok(existsSync(checkpoint), "before the first one it begins anew");
+  assert.not.ok(existsSync(checkpoint), "before the first one it starts again");
   for (const step of [100, 250]) {
     await trainUntilKilled(out, step);
     assert.ok(existsSync(checkpoint));
-    // What a kill in the middle of a write leaves.
+    // The leftovers of a kill in the middle of a write.
     writeFileSync(`${checkpoint}.${"ab".repeat(6)}.tmp`, "half");
     writeFileSync(join(out, `sae-layer-${layer}.safetensors.partial`), "half");
   }

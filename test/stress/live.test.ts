@@ -97,7 +97,7 @@ function answerOf(body: {
   };
 }
 
-/** What is wrong with an answer beside the one alone; nothing after a tie, where the two may go separate ways. */
+/** The differences of an answer from the one given alone; nothing after a tie, where the two may go separate ways. */
 function difference(found: Answer, alone: Answer): string | undefined {
   for (const [place, expected] of alone.tokens.entries()) {
     const token = found.tokens[place];
@@ -113,7 +113,7 @@ function difference(found: Answer, alone: Answer): string | undefined {
   return found.tokens.length === alone.tokens.length ? undefined : `${found.tokens.length} tokens`;
 }
 
-/** A client that goes away: before there is an answer, or after so many parts of it. */
+/** A client that disconnects: before there is an answer, or after this many parts of it. */
 function leave(url: string, body: object, parts: number): Promise<void> {
   return new Promise((resolve) => {
     let seen = 0;
@@ -130,7 +130,7 @@ function leave(url: string, body: object, parts: number): Promise<void> {
   });
 }
 
-/** What is not JavaScript's: native objects, caches, threads. */
+/** Resources outside JavaScript: native objects, caches, threads. */
 const nativeBytes = () => {
   const { rss, heapTotal, external } = process.memoryUsage();
   return rss - heapTotal - external;
@@ -197,7 +197,7 @@ test(`${requests} mixed requests, a third cancelled: each equals its lone run`, 
     assert.equal(server.faults, []);
 
     // Of a request that was left, the last word may still be on its way.
-    await until(() => isDeepStrictEqual(alive(), before), "what the addon keeps is what it kept before");
+    await until(() => isDeepStrictEqual(alive(), before), "the addon's counts are the former ones");
     const { busy_slots, deferred } = await server.service.engine.metrics();
     assert.equal([busy_slots, deferred], [0, 0]);
     const { row_captures: rows } = (await server.get("/stats")).body;

@@ -1,6 +1,6 @@
 /**
  * Three real servers behind a router, under 32 clients, while they are killed, frozen, slowed and started again at
- * random (TAPLINE_TEST_SECONDS, two minutes unless told otherwise). A request without a byte may fail only where no
+ * random (TAPLINE_TEST_SECONDS, two minutes by default). A request without a byte may fail only where no
  * server is well; no answer is mixed, doubled or another request's.
  */
 import { spawn } from "node:child_process";
@@ -58,7 +58,7 @@ test(`${clients} clients, three servers in trouble for ${seconds} s`, async () =
   ended.push(() => router.child.kill("SIGKILL"));
   const { url } = router;
 
-  // How many tokens a prompt of so many words has, told by each server without trouble: they agree.
+  // How many tokens a prompt of this many words has, as each server reports without trouble: they agree.
   const lengths = new Map<number, number>();
   for (const words of [1, 5, 20, 60]) {
     for (const backend of backends) {
@@ -165,7 +165,7 @@ test(`${clients} clients, three servers in trouble for ${seconds} s`, async () =
   console.log(JSON.stringify(counts), JSON.stringify(stats.requests));
   assert.equal(wrong, []);
   assert.is(code, 0);
-  assert.not.match(router.said.text, /\n +at /, "the router logged a fault of its own");
+  assert.not.match(router.said.text, /\n +at /, "the router logged its own fault");
   assert.ok((counts.whole ?? 0) > 2 * seconds, `only ${counts.whole} answers`);
   assert.ok(stats.requests.retried > 0);
 });

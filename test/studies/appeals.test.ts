@@ -46,7 +46,7 @@ for (const database of databases.all) {
       ],
     });
 
-  test(`${database.name}: a removed study's author can appeal once, and moderators read the appeal`, async () => {
+  test(`${database.name}: a removed study's author can appeal once; moderators read it`, async () => {
     const service = await start();
     try {
       const { store, see, post, publish } = peopleOf(service, clock);
@@ -106,7 +106,7 @@ for (const database of databases.all) {
     }
   });
 
-  test(`${database.name}: a suspended user appeals on the page that reports the suspension`, async () => {
+  test(`${database.name}: a suspended user appeals on the page that reports it`, async () => {
     const service = await start();
     try {
       const { store } = service.running.service;

@@ -161,7 +161,7 @@ test("an invalid backup is refused and changes nothing", async () => {
 });
 
 for (const database of databases.all) {
-  test(`${database.name}: restoring into a non-empty database changes nothing and lists its contents`, async () => {
+  test(`${database.name}: refuses to restore into a non-empty database, unchanged`, async () => {
     const source = await openStore(database.fresh());
     await seed(source);
     const file = join(folder, `${database.name}-touched.gz`);

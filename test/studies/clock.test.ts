@@ -60,7 +60,7 @@ for (const database of databases.all) {
     await store.close();
   });
 
-  test(`${database.name}: a session from a clock that ran ahead ends 14 days after the correction`, async () => {
+  test(`${database.name}: a session from a fast clock ends 14 days after the correction`, async () => {
     const { clock, store, id } = await open();
     const secret = await startSession(store, id, "b");
     clock.ms -= 300 * day;

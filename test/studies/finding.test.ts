@@ -163,7 +163,7 @@ for (const database of databases.all) {
     await service.close();
   });
 
-  test(`${database.name}: a comment's permalink works on any page; comments and entries can be quoted`, async () => {
+  test(`${database.name}: comment permalinks work on any page; entries can be quoted`, async () => {
     const service = await startService(database.fresh());
     const [ada, ben] = [await service.account("Ada"), await service.account("Ben *[x](y)*")];
     const { see, post, publish, comment } = peopleOf(service);

@@ -1,4 +1,4 @@
-/** Wide formulas in a browser: every part can be read, and the page is no wider than its window. */
+/** Wide formulas in a browser: every part can be read, and the page is not wider than its window. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { saveDraft } from "../../src/studies/store/drafts.js";

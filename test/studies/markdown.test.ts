@@ -1,4 +1,4 @@
-/** Text fields as Markdown with formulas: what is rendered, and that nothing else can become markup. */
+/** Text fields as Markdown with formulas: the rendered output, and that nothing else can become markup. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { formula } from "../../src/studies/site/markdown/formula.js";

@@ -434,7 +434,7 @@ for (const database of databases.all) {
     }
     assert.is(cells, 14 * 4 * 5);
 
-    // Every form of the site also refuses requests without its token, whoever sends them.
+    // Every form of the site also refuses requests without its token, from any account.
     const { study, said } = await make("published");
     const draft = await save();
     const ids: Record<string, string> = { studies: study, comments: said, drafts: draft.id };

@@ -27,7 +27,7 @@ test.after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("my drafts lists pending and published drafts and what became of them", async () => {
+test("my drafts lists pending and published drafts and their outcome", async () => {
   const ada = await service.account("Ada");
   const { store, see, save, publish } = peopleOf(service, clock);
   const empty = (await see("/drafts", ada)).text;

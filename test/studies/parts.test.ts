@@ -134,7 +134,7 @@ test("query parameters must be known, unique and UTF-8; numbers use plain digits
   assert.is(refusal(() => search("x".repeat(161)))[2], "q");
 });
 
-test("texts: blank ones, what columns hold, the first characters", () => {
+test("texts: blank ones, column limits, the first characters", () => {
   for (const text of ["", " \n\t", "\u200b\u2800", "\u00ad\u3000"])
     assert.ok(isBlank(text), JSON.stringify(text));
   for (const text of ["a", " .", "\u200bä", "😀"]) assert.not(isBlank(text), text);

@@ -68,7 +68,7 @@ for (const database of databases.all) {
     );
     assert.is((await inbox(ada)).length, 3);
     await publish(ada, { title: "My own", finding: reproduction(claim) });
-    assert.is((await inbox(ada)).length, 3, "not of one's own comments");
+    assert.is((await inbox(ada)).length, 3, "not of the author's own comments");
 
     const waiting = await save(ben, { title: "Secret plans" });
     assert.match((await see("/notifications", ben)).text, "Secret plans");
@@ -369,7 +369,7 @@ for (const database of databases.all) {
       assert.equal(left, [], table);
     }
 
-    // Signing in again creates a new account with another handle and no approval; the same holds for whoever takes the
+    // Signing in again creates a new account with another handle and no approval; the same holds for another account with the
     // name.
     const again = await signInAccount(store, {
       issuer: "test",

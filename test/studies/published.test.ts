@@ -126,7 +126,7 @@ for (const database of databases.all) {
     await service.close();
   });
 
-  test(`${database.name}: facets and orders combine with search words, by API and on the site`, async () => {
+  test(`${database.name}: facets and orders combine with search, by API and on the site`, async () => {
     const service = await startService(database.fresh());
     const ada = await service.account("Ada");
     const ben = await service.account("Ben");

@@ -121,7 +121,7 @@ async function assertWhole(store: Store): Promise<void> {
 }
 
 for (const database of databases.all) {
-  test(`${database.name}: two processes upgrade the released schema with its data at once`, async () => {
+  test(`${database.name}: two processes upgrade the released schema together`, async () => {
     const location = database.fresh();
     await released(database.name, location);
     const [one, two] = await Promise.all([openStore(location), openStore(location)]);

@@ -187,7 +187,7 @@ for (const database of databases.all) {
       clock.ms += 1;
       assert.is((await comeBack(late)).status, 400, "a moment beyond ten minutes");
 
-      // A new sign-in in the same browser leaves no earlier session behind, whoever signs in.
+      // A new sign-in in the same browser leaves no earlier session behind, for any account.
       who.subject = "Ben";
       const second = cookieOf(await comeBack(await leave(), first), "__Host-tapline-session");
       assert.ok(second.length > 40 && second !== first);

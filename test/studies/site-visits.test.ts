@@ -1,4 +1,4 @@
-/** What a request sends and receives, whatever it asks for: health, bodies, cookies, forms. On SQLite. */
+/** The site's requests and answers, for every kind of request: health, bodies, cookies, forms. On SQLite. */
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { join } from "node:path";

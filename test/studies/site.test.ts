@@ -163,7 +163,7 @@ test("users cannot reach another's drafts, tokens or sessions", async () => {
   assert.is((await service.call(`/agents/${other.id}`, { headers: { Cookie: ben.cookie } })).status, 404);
 });
 
-test("publishing needs the review, the reviewed bytes, and one's own study to replace", async () => {
+test("publishing needs the review, the reviewed bytes, and the author's study", async () => {
   const one = await draft({ title: "Publish me" });
   const csrf = await csrfOf(ada.cookie);
   const form = { csrf, reviewed: "yes", sha256: one.sha256, replaces: "" };

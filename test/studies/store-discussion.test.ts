@@ -108,7 +108,7 @@ test("an upvote counts once per account and version", async () => {
   ]);
 });
 
-test("nobody is notified of their own actions; suspended accounts are notified later", async () => {
+test("accounts are not notified about themselves; suspended ones are notified later", async () => {
   const [ada, gone, sue] = [await person("Ada"), await person("Gone"), await person("Sue")];
   await deleteAccount(store, gone.id);
   await suspend(store, "operator", sue, "x");

@@ -117,7 +117,7 @@ for (const database of databases.all) {
 
   const later = testClock();
   on(
-    "tokens end by time and by revocation; drafts come 10 in any 24 hours",
+    "tokens expire or are revoked; drafts are limited to 10 in any 24 hours",
     async (store) => {
       const { id } = await account(store);
       const one = await createToken(store, id, {

@@ -122,7 +122,7 @@ test("giving up: an emptied file, an unchanged one, an editor that fails", async
   assert.match(none.stderr, /No terminal or editor/);
 });
 
-test("what is missing is said before anything is written or sent", async () => {
+test("missing parts are reported before anything is written or sent", async () => {
   const nothing = await run([...said]);
   assert.equal(
     [nothing.code, nothing.stderr],

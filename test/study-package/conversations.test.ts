@@ -113,7 +113,7 @@ test("requests to a serving model: conversation, answers, settings, omissions", 
   ]);
 });
 
-test("what a serving model was asked by a recipe's step, question by question", () => {
+test("a recipe step's requests to a serving model, question by question", () => {
   const work = {
     id: "steered",
     what: "steered answers",

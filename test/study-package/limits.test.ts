@@ -17,7 +17,7 @@ import { inspectJob } from "../report/jobs.js";
 import { labJob, words } from "./evidence.js";
 import { evidence, note, uuid } from "./parts.js";
 
-test("fields keep to their limits, and what is cut is said; long texts go on in parts", () => {
+test("fields respect their limits and note cuts; long texts continue in parts", () => {
   const gatherer = new Gatherer();
   const full = "é".repeat(100_000);
   const id = gatherer.add(
@@ -166,7 +166,7 @@ test("faults are reported together: blanks, then lengths, then the schema", () =
   );
 });
 
-test("words are what stands below their headings", () => {
+test("words are the text below their headings", () => {
   assert.ok(isBlank(emptyWords));
   assert.not(isBlank({ ...emptyWords, omissions: ["x"] }));
   assert.not(isBlank({ ...emptyWords, license: "x" }));
@@ -185,7 +185,7 @@ test("words are what stands below their headings", () => {
   });
 });
 
-test("a request stands in one piece as long as it fits into a field, to the character", () => {
+test("a request is not split while it fits into a field, to the character", () => {
   const question = (length: number) => {
     const { entries, omissions } = jobEvidence(labJob(inspectJob(), { prompt: "x".repeat(length) }));
     return { note: entries[0]?.note ?? "", omissions };

@@ -118,7 +118,7 @@ test("local model paths are left out, and the omissions say so", () => {
   assert.equal([entry.kind, entry.note], ["error", "No model found at small.gguf."]);
 });
 
-test("what does not fit is left out, the largest first, and stated", () => {
+test("excess data are left out, the largest first, and listed", () => {
   const big = (length: number) => labJob(inspectJob(), { prompt: "x".repeat(length) });
   // A result of 600,000 bytes fits; two do not.
   const long = labJob(
@@ -227,7 +227,7 @@ test("hostile texts, odd requests and failures are packaged, not trusted", () =>
   assert.is(made.entries[3]?.context?.length, studyLimits.context_messages);
 });
 
-test("faults are sentences, all blanks at once", () => {
+test("faults are sentences, all blanks together", () => {
   const evidence = [jobEvidence(jobs()[0]!)];
   assert.equal(faultsOf(assemble(emptyWords, evidence)), [
     "title must not be blank.",
@@ -242,7 +242,7 @@ test("faults are sentences, all blanks at once", () => {
   assert.match(methodText(evidence), /^Model: small\.gguf \(qwen3, F16\)\. .*\n- inspect: norms, logit lens/);
 });
 
-test("words come back from their file as they were, whatever the editor's line ends", () => {
+test("words are restored from their file, whatever the editor's line ends", () => {
   const line = fc
     .string({ unit: "grapheme", maxLength: 40 })
     .map((text) => text.replace(/[\p{C}\p{Z}]/gu, " ").trim())

@@ -23,7 +23,7 @@ export const note = (number: number, length: number): Entry => ({
   note: "n".repeat(length),
 });
 
-/** What a job's evidence says of its method and its question. */
+/** The method and the question in a job's evidence. */
 export const asked = (operation: string, config: object) => {
   const job = labJob({ ...inspectJob(), operation } as never, config, {
     status: "cancelled",

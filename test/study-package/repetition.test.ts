@@ -14,7 +14,7 @@ const figure = (change: Partial<Compared> = {}): Compared => ({
   ...change,
 });
 
-test("what came of a repetition: held, partly, failed, and how far it was off", () => {
+test("the outcome of a repetition: held, partly, failed, and the distance", () => {
   const off = figure({
     held: false,
     within: 7,
@@ -124,7 +124,7 @@ test("figures are compared by their tolerances, shares absolutely", () => {
       [0, 40, false],
     ],
   );
-  // The farthest of its own tolerance is told: 20 of 10 is farther than 30 of 20.
+  // The figure farthest beyond its own tolerance is reported: 20 of 10 is farther than 30 of 20.
   const worst = norms((list) => {
     list[9] = (list[9] as number) * 2;
     list[19] = (list[19] as number) * 1.5;
@@ -185,7 +185,7 @@ test("each kind of figure has its values and its tolerance", () => {
       [5, 6],
     ],
   );
-  // A loss is no share: 5 % of 2 and of 1. Nor is a mean activation; explained variance and dead features are.
+  // A loss is not a percentage: 5 % of 2 and of 1. Nor is a mean activation; explained variance and dead features are.
   type Sae = {
     reports: { losses: { loss: number }[]; features: { mean: number }[]; explained_variance: number }[];
   };

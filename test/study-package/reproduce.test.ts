@@ -39,7 +39,7 @@ test.after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** What a visitor's browser gets. */
+/** The response to a visitor's browser. */
 function page(path: string): Promise<string> {
   return new Promise((resolve, reject) => {
     get(new URL(path, research.origin), { ca: readFileSync(research.caFile) }, (answer) => {
@@ -180,12 +180,12 @@ test("figures are compared value by value, within tolerances", () => {
   assert.equal(next?.worst, { what: "token ·is", before: 0.9, after: 0.85 });
   assert.is(outcomeOf(moved), "partly");
   const fewer = changed((copy) => copy.layers.splice(0, 1));
-  assert.not(norms(fewer)?.held, "what is missing is told");
+  assert.not(norms(fewer)?.held, "a missing figure is reported");
   assert.is(norms(fewer)?.missing, 5);
   assert.is(outcomeOf([]), "failed");
 });
 
-test("requests are read from blocks as data, whatever they say", () => {
+test("requests are read from blocks as data, whatever their text", () => {
   const few = ["x", "y"].map((text, at) => ({ text, label: at % 2, split: "train" }));
   const [inspect, , probe, sae] = hostileJobs() as [ReportedJob, ReportedJob, ReportedJob, ReportedJob];
   const { study } = assemble(words, [
@@ -194,7 +194,7 @@ test("requests are read from blocks as data, whatever they say", () => {
     jobEvidence(labJob(sae, { examples: few, features: 64, steps: 100 })),
   ]);
   const { asked, refused } = requestsIn(study);
-  // A probe and an autoencoder of two examples are no requests.
+  // A probe and an autoencoder of two examples are not requests.
   assert.equal(
     asked.map(({ request }) => request.operation),
     ["inspect"],
@@ -207,7 +207,7 @@ test("requests are read from blocks as data, whatever they say", () => {
   assert.match(requestsIn(evil).refused.join("\n"), "must be one of inspect, compare");
 });
 
-test("a study's requests name no file, folder or host of whoever repeats them", () => {
+test("a study's requests name none of its reader's files, folders or hosts", () => {
   const common = { model: "demo", layers: [3] };
   const examples = Array.from({ length: 20 }, (_, at) => ({ text: `text ${at}` }));
   const requests = [

@@ -171,7 +171,7 @@ test("a result stays whole, or in 5 digits, up to the exact limit", () => {
   assert.is.not(told(longest + 1).leftOut, `${digits}.`);
 });
 
-test("of four blocks the first and last stay; features keep one short example", () => {
+test("of four blocks the first and last remain; features keep one short example", () => {
   const inspect = inspectJob(Array.from({ length: 800 }, (_, at) => `t${at}`));
   const [layer] = (inspect.result as unknown as { layers: object[] }).layers;
   Object.assign(inspect.result, { layers: [0, 1, 2, 3].map((at) => ({ ...layer, layer: at })) });

@@ -50,7 +50,7 @@ test("names of models and folders lose only their local path", () => {
     assert.is(isPublicModel(name), is, name);
 });
 
-test("each operation is told in a sentence of its own, with what was chosen", () => {
+test("each operation has its own sentence, with the chosen settings", () => {
   const layer = { layers: [3], seed: 7 };
   const where = "block output of layer 3, seed 7";
   const examples = [
@@ -148,7 +148,7 @@ test("each operation is told in a sentence of its own, with what was chosen", ()
     assert.is(asked(operation, config).method, sentence, operation);
 });
 
-test("an entry's title and prompt say what it was about", () => {
+test("an entry's title and prompt describe its subject", () => {
   const title = (operation: string, config: object) => asked(operation, config).title;
   const prompt = (operation: string, config: object) => asked(operation, config).prompt;
   assert.is(title("inspect", { prompt: "Hello\nthere" }), "inspect: Hello there");
@@ -237,7 +237,7 @@ test("a model has its hub name; a job without result its requested one", () => {
     runtime: "tapline 0.2.0, llama.cpp 0.5.0, cpu",
   });
   assert.equal(jobEvidence(job).model.revision, "main");
-  // 300 characters of a name and 200 of what it ran on, whoever tells them.
+  // 300 characters of a name and 200 of its device, from any source.
   const versions = { ...provenance.versions, backend: "b".repeat(200) };
   const longest = { ...provenance, versions, architecture: "a".repeat(300) };
   const long = jobEvidence({ ...job, result: { ...job.result, provenance: longest } } as Job).model;
@@ -262,7 +262,7 @@ test("a model has its hub name; a job without result its requested one", () => {
   });
 });
 
-test("of a study's requests none that names a place of somebody's machine is one", () => {
+test("a request that names a path on its author's machine is refused", () => {
   const request = { operation: "extract", model: "demo", layers: [3], examples: [{ text: "a" }] };
   const of = (more: object) => {
     const text = `\`\`\`tapline-request\n${JSON.stringify({ schemaVersion: 1, request: { ...request, ...more } })}\n\`\`\``;

@@ -62,8 +62,8 @@ export function correlatedClasses(
 }
 
 /**
- * Rows of texts: each text has a centre of its own, `alike` deviations from the others' in the first `own` dimensions (all
- * unless told otherwise), around which its rows lie; centres of the two classes are `separation` apart along one direction.
+ * Rows of texts: each text has a center, which deviates by `alike` from the others' in the first `own` dimensions (all
+ * by default), around which its rows lie; centres of the two classes are `separation` apart along one direction.
  * Texts have from half of `rows` to one and a half times as many.
  */
 export function rowsOfTexts(
@@ -126,7 +126,7 @@ function rotate(features: Float32Array, hidden: number, random: TestRandom): voi
   }
 }
 
-/** Rows that are sums of `active` of `directions` random directions, plus noise: what a sparse autoencoder is for. */
+/** Rows that are sums of `active` of `directions` random directions, plus noise: typical data for a sparse autoencoder. */
 export function sparseSums(
   options: { train: number; test: number; hidden: number; directions: number; active: number },
   seed = 1,

@@ -3,7 +3,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import * as assert from "uvu/assert";
 import { addonInUse } from "../../src/native/index.js";
 
-/** What the addon counts, in all threads of this process. */
+/** The addon's counts, in all threads of this process. */
 export interface Alive {
   models: number;
   contexts: number;

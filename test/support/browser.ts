@@ -19,7 +19,7 @@ const patienceMs = 300_000;
 /** So long before the runner ends a file that hangs, the file says what its pages show. */
 const lastWordsMs = 30_000;
 
-/** What a file's tests need beside the browser. */
+/** Services that a file's tests need in addition to the browser. */
 export interface Surroundings {
   start?(): Promise<void>;
   end(): void | Promise<void>;
@@ -40,7 +40,7 @@ export function aroundBrowser({ start, end }: Surroundings): void {
   });
 }
 
-/** A test that is skipped, with a note, where there is no chromium. */
+/** A test that is skipped, with a note, where chromium is missing. */
 export function inBrowser(name: string, body: () => Promise<void>): void {
   if (executable === undefined) {
     console.log(`SKIPPED: ${name}: chromium is not installed (Debian: chromium).`);
@@ -63,7 +63,7 @@ async function telling(body: () => Promise<void>): Promise<void> {
   }
 }
 
-/** A file that the runner is about to end has no error of its own, and would say nothing. */
+/** A file that the runner is about to end has no error to report, and would print nothing. */
 function sayBeforeTheEnd(): void {
   const limitMs = Number(process.env.TAPLINE_TEST_LIMIT_MS ?? Number.NaN);
   if (!Number.isFinite(limitMs)) return;
@@ -73,7 +73,7 @@ function sayBeforeTheEnd(): void {
   }, left).unref();
 }
 
-/** A visitor of its own: no cookies, no cache. */
+/** A separate visitor: no cookies, no cache. */
 export async function newContext(options: BrowserContextOptions): Promise<BrowserContext> {
   const context = await browser.newContext(options);
   context.setDefaultTimeout(patienceMs);

@@ -1,6 +1,6 @@
 /**
- * What a loss of power would leave: everything that the program does to files passes through here and is remembered,
- * so that a test can ask whether a file that somebody was promised is on disk under its name with its content.
+ * The files after a loss of power: everything that the program does to files passes through here and is remembered,
+ * so that a test can ask whether an acknowledged file is on disk under its name with its content.
  */
 import fs from "node:fs";
 import promises, { type FileHandle } from "node:fs/promises";

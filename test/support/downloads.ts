@@ -4,15 +4,15 @@ import { setTimeout as after } from "node:timers/promises";
 import type { Page } from "playwright-core";
 
 /**
- * Chromium lets a page begin so many downloads within a second, drops the next one and says nothing of it. Nobody
- * presses buttons that quickly; a test on an idle machine does.
+ * Chromium lets a page begin a limited number of downloads within a second, and drops the next one silently. Users do not
+ * press buttons that quickly; a test on an idle machine does.
  */
 const mostAtOnce = 10;
 const withinMs = 1000;
 /** When the latest files of a page had come. */
 const arrivals = new WeakMap<Page, number[]>();
 
-/** What a page gives to keep once something is done in it, such as a button pressed: the file's name and bytes. */
+/** The download that an action in a page starts, such as a pressed button: the file's name and bytes. */
 export async function downloaded(
   page: Page,
   act: () => Promise<unknown>,

@@ -4,7 +4,7 @@ import { TestRandom } from "./random.js";
 
 /** How a model of {@link writeExpertsModel} chooses its experts. */
 export interface Choice {
-  /** Experts in so many groups of equal size, of which `groupsUsed` may be chosen from; 1: no groups. */
+  /** Experts in this many groups of equal size, of which `groupsUsed` may be chosen from; 1: no groups. */
   groups: number;
   groupsUsed: number;
   /** Probabilities by a softmax over all experts, or each by its own sigmoid. */
@@ -31,9 +31,9 @@ export const sizes = {
 export type Weights = Map<string, Float32Array>;
 
 /**
- * A bailingmoe2 of random weights in F32, the same in every run, whose tokens are bytes. Experts beside a shared one, chosen
- * by a router that has all that routers have.
- * @param damaged a token whose embedding is no number
+ * A bailingmoe2 of random weights in F32, the same in every run, whose tokens are bytes. Experts and a shared one, chosen
+ * by a router with every feature of routers.
+ * @param damaged a token whose embedding is not finite
  * @returns its weights
  */
 export async function writeExpertsModel(path: string, choice: Choice, damaged?: number): Promise<Weights> {
@@ -110,7 +110,7 @@ export async function writeExpertsModel(path: string, choice: Choice, damaged?: 
   return weights;
 }
 
-/** What a block with experts does to a row of the stream, in float64 from its weights alone. */
+/** The effect of a block with experts on a row of the stream, in float64 from its weights alone. */
 export interface Routed {
   chosen: number[];
   weights: number[];

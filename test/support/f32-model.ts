@@ -34,7 +34,7 @@ export function writeInF32(from: string, to: string): void {
   for (let pairs = whole(); pairs > 0; pairs--) {
     const key = string();
     const type = number();
-    // What the file says of itself: all F32.
+    // The file's declared type: all F32.
     if (key === "general.file_type") bytes.writeUInt32LE(0, at);
     skip(type);
   }

@@ -1,7 +1,7 @@
 /**
- * Runs several test files one after another in this process: what they import is loaded once.
- * Each file prints what uvu prints of a file alone, between two lines that run-process.ts reads. What a file changed of the
- * process is restored after it.
+ * Runs several test files one after another in this process: their imports are loaded once.
+ * Each file prints uvu's output of a file alone, between two lines that run-process.ts reads. A file's changes to the
+ * process are undone after it.
  */
 import { pathToFileURL } from "node:url";
 import { beginLine, endLine } from "./run-process.js";

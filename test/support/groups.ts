@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname, relative, resolve } from "node:path";
 import { build } from "esbuild";
 
-/** What a test file loads before its first test decides which others may share its process. */
+/** The modules that a test file loads before its first test decide which others may share its process. */
 type Weight = "light" | "shared" | "alone";
 
 /** Files in one process, at most. */

@@ -1,6 +1,6 @@
-"""Runs a command in a terminal of its own: in-terminal.py COLUMNS ROWS COMMAND...
+"""Runs a command in a separate terminal: in-terminal.py COLUMNS ROWS COMMAND...
 
-What arrives on standard input is typed; what the terminal shows goes to standard output. Ends as the command does.
+Standard input is typed; the terminal's output goes to standard output. Ends as the command does.
 """
 import fcntl
 import os

@@ -1,4 +1,4 @@
-/** Texts that were drawn once and read: a file of parts, each below its name. Whoever changes one on purpose reads it again. */
+/** Texts that were drawn once and read: a file of parts, each below its name. Read them again after an intended change. */
 import { readFileSync } from "node:fs";
 
 /** The recorded texts of a file by name, in their order. */

@@ -20,7 +20,7 @@ export const refusalBy =
     return assert.unreachable("it was not refused") as never;
   };
 
-/** The sentence that a person is told why something is refused. */
+/** The sentence of a refusal, as a person reads it. */
 export const refusal = refusalBy(UserError);
 
 /** The addon's refusal with its code, as `CODE: sentence`; "taken" where nothing is refused. */

@@ -8,7 +8,7 @@ const out = fileURLToPath(new URL("../../release/", import.meta.url));
 
 /**
  * The addons in the tarballs of `npm run release` that this processor can run, the best first, unpacked into `folder`
- * as npm would have them: what is looked at is what is shipped.
+ * as npm would unpack them: the shipped files are the ones under test.
  */
 export function releasedAddons(folder: string): Candidate[] {
   const modules = join(folder, "node_modules");

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { closingLines, plainText, type RunFileOptions, runProcess } from "./run-process.js";
 
-/** What one test file came to. `problem` is set when the file failed other than by a failing test. */
+/** The outcome of one test file. `problem` is set when the file failed other than by a failing test. */
 export interface FileResult {
   file: string;
   passed: number;

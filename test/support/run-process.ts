@@ -46,7 +46,7 @@ export function runProcess(
   timeoutMs: number,
   { node = ["--import", typescript], untilFailure = false }: RunFileOptions,
 ): Promise<Ending> {
-  // A process group of its own, so that what a hanging test started ends with it.
+  // A separate process group, so that everything that a hanging test started ends with it.
   const child = spawn(process.execPath, [...node, ...(files.length > 1 ? [group] : []), ...files], {
     stdio: ["ignore", "pipe", "pipe"],
     env: {

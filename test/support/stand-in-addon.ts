@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** What the test is asked in the place of llama.cpp. */
+/** The requests that the test receives instead of llama.cpp. */
 // biome-ignore lint/suspicious/noExplicitAny: an addon takes and gives whatever the test says
 export type StandIn = Record<string, (...given: any[]) => any>;
 

@@ -1,6 +1,6 @@
 import { storedZip } from "./npz-bytes.js";
 
-/** What a checkpoint may hold here. */
+/** The values that a checkpoint may hold here. */
 export type TorchValue =
   | { shape: number[]; data: Float32Array | Uint16Array }
   | number

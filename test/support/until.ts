@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 /** Far more than a busy machine takes for anything that a test waits for, and less than the runner's own limit. */
 const patienceMs = 300_000;
-// Tests may put a clock of their own in its place.
+// Tests may replace it with a simulated clock.
 const now = performance.now.bind(performance);
 
 /**

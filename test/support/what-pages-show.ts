@@ -1,12 +1,12 @@
-/** What the pages of a browser show at a moment: said where a test of pages fails, so that one knows what happened. */
+/** The state of a browser's pages at a moment, printed where a test of pages fails, to explain the failure. */
 import type { Browser, Page } from "playwright-core";
 
 /** Of a page's text, of each thing in a list, and of each list. */
 const most = { text: 1500, one: 160, list: 40 };
-/** A page that does not answer by then hangs, and is told as such. */
+/** A page that does not answer by then hangs, and is reported as such. */
 const patienceMs = 10_000;
 
-/** In the page: what somebody in front of it sees, has typed, and has the focus on. */
+/** In the page: everything that a user sees, has typed, and has the focus on. */
 const shown = `(() => {
   const text = (one) => (one?.innerText ?? one?.textContent ?? "").replace(/\\s+/g, " ").trim();
   const nameOf = (one) => {
@@ -35,7 +35,7 @@ interface Shown {
   disabled: string[];
 }
 
-/** Every open page in words: address, text, focus, alerts, what stands in its fields, and what went wrong in it. */
+/** Every open page in words: address, text, focus, alerts, the values of its fields, and its errors. */
 export async function whatPagesShow(browser: Browser): Promise<string> {
   const pages = browser.contexts().flatMap((context) => context.pages());
   const told = await Promise.all(pages.map(describe));

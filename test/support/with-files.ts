@@ -1,7 +1,7 @@
 import promises, { rm } from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 
-/** While something runs, these stand in the place of node:fs/promises' functions, for all who import them. One at a time. */
+/** While something runs, these replace node:fs/promises' functions, for all who import them. One at a time. */
 export async function withFiles<T>(others: Partial<typeof promises>, run: () => Promise<T>): Promise<T> {
   const own = Object.fromEntries(
     (Object.keys(others) as (keyof typeof promises)[]).map((name) => [name, promises[name]]),
@@ -18,7 +18,7 @@ export async function withFiles<T>(others: Partial<typeof promises>, run: () => 
   }
 }
 
-/** Stands in the place of a function that asks about a file: just before it asks about this one, somebody takes it away. */
+/** Replaces a function that examines a file: just before it examines this one, the file is removed. */
 export function askingTooLate(gone: string, ask: (path: string) => Promise<unknown>) {
   return (async (path: string) => {
     if (path === gone) await rm(gone, { force: true });

@@ -1,7 +1,7 @@
 import { syncBuiltinESMExports } from "node:module";
 import timers from "node:timers/promises";
 
-/** What tells the time and what waits, by the words with which code asks for it. */
+/** The clocks and timers, by the names with which code uses them. */
 const places = {
   "performance.now": [performance, "now"],
   "Date.now": [Date, "now"],
@@ -12,7 +12,7 @@ const places = {
   "timers.setTimeout": [timers, "setTimeout"],
 } as const;
 
-/** What a test puts there; its timers are whatever it makes of them. */
+/** A test's replacements; its timers are its own objects. */
 interface Time {
   "performance.now": () => number;
   "Date.now": () => number;
@@ -24,7 +24,7 @@ interface Time {
   "timers.setTimeout": (ms: number, ...given: unknown[]) => Promise<unknown>;
 }
 
-/** From now on these stand in the place of the clocks and timers. @returns puts back what was there */
+/** From now on these replace the clocks and timers. @returns restores the former ones */
 export function standIn(others: Partial<Time>): () => void {
   const own = (Object.keys(others) as (keyof Time)[]).map((name) => {
     const [holder, key] = places[name];
@@ -41,7 +41,7 @@ export function standIn(others: Partial<Time>): () => void {
   };
 }
 
-/** While something runs, these stand in the place of the clocks and timers; at its end is put back what was there. */
+/** While something runs, these replace the clocks and timers; at its end the former ones are restored. */
 export function withTime<T>(others: Partial<Time>, run: () => T): T {
   const putBack = standIn(others);
   let done: T;

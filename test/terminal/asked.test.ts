@@ -1,4 +1,4 @@
-/** What a job was asked, in a line or two for each kind; and how it is told while it goes on. */
+/** A job's request, in a line or two for each kind; and its progress line while it runs. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Job } from "../../src/contracts/index.js";
@@ -20,7 +20,7 @@ function asked(operation: string, config: object, more: object = {}): string[] {
 }
 const last = (operation: string, config: object) => asked(operation, config).slice(2);
 
-test("every kind begins with its id, its state and how long it took, and its model", () => {
+test("every kind begins with its id, state, duration, and model", () => {
   assert.equal(asked("probe", { examples: [1, 2], layers: [3] }), [
     "Job: 1a, probe, queued",
     "Model: owner/m",
@@ -41,7 +41,7 @@ test("every kind begins with its id, its state and how long it took, and its mod
   }
 });
 
-test("what is read, and what is patched into what", () => {
+test("inspect and patch: the read layers, and the source and target of the patch", () => {
   assert.equal(last("features", { texts: ["a\nb"], dictionary: "d" }), [
     "Read: a b, through the dictionary d",
   ]);
@@ -67,7 +67,7 @@ test("what is read, and what is patched into what", () => {
   ]);
 });
 
-test("what is compared: each kind of change, at its place", () => {
+test("compare: each kind of intervention, at its place", () => {
   const compared = (config: object) => last("compare", { prompt: "p", layers: [5], ...config })[0];
   assert.is(compared({ intervention: "scale" }), "Compared: p, the last token's layer 5 scaled");
   assert.is(
@@ -101,7 +101,7 @@ test("what is compared: each kind of change, at its place", () => {
   );
 });
 
-test("what is trained, extracted and held beside another model", () => {
+test("train, extract and drift: the inputs and the other model", () => {
   assert.equal(last("drift", { other: "tuned", examples: [1, 2], layers: [2] }), [
     "Other model: tuned",
     "Compared: 2 examples, layer 2",
@@ -117,13 +117,13 @@ test("what is trained, extracted and held beside another model", () => {
   ]);
 });
 
-test("a list has its columns from sixty columns on, and ids of their own lines below", () => {
+test("a list has columns from 60 terminal columns on, with ids on separate lines below", () => {
   const at = (width: number) => jobList(jobs.slice(0, 1), { width, colors: "none" }, 1020);
   assert.match(at(60)[0] as string, /^id +status +experiment$/);
   assert.equal(at(59), ["a".repeat(32), "  running  compare  20 s ago"]);
 });
 
-test("what is left of a stage, at the speed that it had since it began", () => {
+test("a stage's remaining time, at its average speed", () => {
   const pace = new Pace();
   const left = (stage: string, done: number, total: number, now: number) =>
     pace.left({ stage, done, total }, now);
@@ -132,7 +132,7 @@ test("what is left of a stage, at the speed that it had since it began", () => {
   assert.is(left("a", 20, 100, 51), 8);
   assert.is(left("a", 40, 100, 56), 12);
   assert.is(left("a", 100, 100, 60), undefined, "it is done");
-  // Another stage, or the same begun anew, has its own speed.
+  // Another stage, or the same one restarted, has its own speed.
   assert.is(left("b", 100, 200, 61), undefined);
   assert.is(left("b", 150, 200, 63), 2);
   assert.is(left("b", 50, 200, 64), undefined);

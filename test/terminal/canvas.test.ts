@@ -12,17 +12,17 @@ test("a terminal gets the colours that its environment names", () => {
   assert.is(colorsOf(terminal, { TERM: "dumb" }), "none");
 });
 
-test("a pipe, a file and a CI log get none", () => {
+test("a pipe, a file and a CI log get no colors", () => {
   assert.is(colorsOf(pipe, { COLORTERM: "truecolor", TERM: "xterm-256color" }), "none");
   assert.is(colorsOf(pipe, { CI: "true", GITHUB_ACTIONS: "true" }), "none");
 });
 
-test("NO_COLOR turns colours off, unless it is empty", () => {
+test("NO_COLOR turns colors off, unless it is empty", () => {
   assert.is(colorsOf(terminal, { NO_COLOR: "1", COLORTERM: "truecolor" }), "none");
   assert.is(colorsOf(terminal, { NO_COLOR: "", COLORTERM: "truecolor" }), "truecolor");
 });
 
-test("FORCE_COLOR decides, even where there is no terminal, and before NO_COLOR", () => {
+test("FORCE_COLOR decides, even without a terminal, and before NO_COLOR", () => {
   assert.is(colorsOf(pipe, { FORCE_COLOR: "1" }), "16");
   assert.is(colorsOf(pipe, { FORCE_COLOR: "" }), "16");
   assert.is(colorsOf(pipe, { FORCE_COLOR: "2" }), "256");

@@ -81,7 +81,7 @@ test("ticks: 0, half and all of a rounded number, from 0.001 to 100,000", () => 
   assert.equal(of(90_000), ["0", "50000", "1.0e+5"]);
 });
 
-test("spans: what would round to the next unit is of that unit", () => {
+test("spans: values that round up to the next unit use that unit", () => {
   const said: [seconds: number, words: string][] = [
     [-1, "0 ms"],
     [0.0004, "0 ms"],
@@ -125,7 +125,7 @@ test("a plot: one point, equal bounds and labels that would touch do no harm", (
   const ticks = [0, 0.01, 0.02, 1].map((value) => [value, `label ${value}`] as const);
   const [names] = plot({ series: [], x: { low: 0, high: 1, ticks }, y: unit, rows: 2 }, canvas(40)).slice(-1);
   assert.match(names!, /label 0 +label 1$/);
-  // 21 columns of two dots for 0 to 20, three for a label: the first in the columns 1 to 3, one of the others right behind it and
+  // 21 columns of two dots for 0 to 20, three for a label: the first in the columns 1 to 3, one of the others right after it and
   // one with a column between.
   const under = (...values: number[]) => {
     const three = values.map((value) => [value, `<${value % 1 === 0 ? "-" : "x"}>`] as const);
@@ -138,7 +138,7 @@ test("a plot: one point, equal bounds and labels that would touch do no harm", (
   assert.is(under(2, 5.9), "<-> <x>");
 });
 
-test("the first expert's share is of all weights of its token, whatever they come to", () => {
+test("the first expert's share is of all weights of its token, whatever their sum", () => {
   const weights = [[2, 1, 1], [1, 3], [0, 0], []];
   assert.equal(
     [0, 1, 2, 3, 4].map((token) => firstShare({ weights }, token)),
@@ -158,7 +158,7 @@ test("an axis ends at a round number", () => {
   }
 });
 
-test("a table's spare width goes to one column after the other", () => {
+test("a table's spare width is given to one column after the other", () => {
   const columns = [
     { title: "a", least: 5 },
     { title: "b", least: 5 },
@@ -170,7 +170,7 @@ test("a table's spare width goes to one column after the other", () => {
   ]);
 });
 
-test("a table cuts, then leaves out, then cuts what is left", () => {
+test("a table cuts, then drops columns, then cuts the rest", () => {
   const columns = [
     { title: "name", least: 4 },
     { title: "value", align: "right" as const },
@@ -271,7 +271,7 @@ test("progress: one line on a terminal, a line a stage in a log", () => {
   assert.not.match(show(true), /\n/);
 });
 
-test("progress: a single step is told in percent", () => {
+test("progress: a single step is shown in percent", () => {
   let text = "";
   const progress = new JobProgress({ isTTY: true, columns: 80, write: (part) => (text += part) });
   for (const [done, words] of [
@@ -310,7 +310,7 @@ test("of equally good layers the earliest is named, in any order", () => {
   assert.equal([sharper.best.layer, sharper.tie], [5, ", the smallest Brier score of 2 tied layers"]);
 });
 
-test("a curve goes by strength, in whichever order the strengths were asked for", () => {
+test("a curve is ordered by strength, in whichever order they were requested", () => {
   const tried = [trial("One?", 0, 0.5, " a"), trial("One?", 1, 0.9, " a"), trial("One?", 2, 0.1, " a")];
   const curve = (...order: number[]) =>
     comparePicture(compared(...order.map((at) => tried[at]!)), canvas(60)).slice(0, 13);
@@ -327,7 +327,7 @@ test("a busy slot is visible among many; evicted captures are reported", () => {
   assert.not.match(drawn({ row_captures: { ...kept, dropped: 0 } }), "Stored");
 });
 
-test("a grid says how many tokens came before: one is one token", () => {
+test("a grid shows the number of earlier tokens: one is one token", () => {
   // Of 34 columns 6 are the margin's; a cell takes 7, so that four have room.
   const grid = (count: number) => {
     const tokens = Array.from({ length: count }, (_, at) => String(at));
@@ -340,7 +340,7 @@ test("a grid says how many tokens came before: one is one token", () => {
   assert.match(grid(4).at(-1)!, /^layer /);
 });
 
-test("progress: what is left is told at the speed of the stage so far", () => {
+test("progress: the remaining time follows the stage's speed so far", () => {
   let now = 0;
   withTime({ "performance.now": () => now }, () => {
     let text = "";
@@ -353,7 +353,7 @@ test("progress: what is left is told at the speed of the stage so far", () => {
     assert.not.match(seen("sweep", 2, 10), "left");
     assert.match(seen("sweep", 5, 40), "5/12  40 s, about 1 min 10 s left"); // 10 s for each of 7
     assert.not.match(seen("sweep", 12, 110), "left");
-    assert.not.match(seen("artifact", 3, 111), "left"); // a stage of its own
+    assert.not.match(seen("artifact", 3, 111), "left"); // another stage
   });
 });
 

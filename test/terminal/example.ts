@@ -2,7 +2,7 @@ import type { InspectResult } from "../../src/contracts/index.js";
 
 type Example = Pick<InspectResult, "tokens" | "layers" | "next_tokens">;
 
-/** What an inspect job could say about these tokens: the answer leads at the last token from `leads` on. */
+/** A possible inspect result for these tokens: the answer leads at the last token from `leads` on. */
 export function example(
   tokens: string[],
   options: { layers?: number; leads?: number; answer?: string } = {},

@@ -22,7 +22,7 @@ const explained = {
   model: "demo",
 } as Job;
 
-test("explain: each row with what is said to it, shuffled values, and to none", () => {
+test("explain: each row with its descriptions, for shuffled values, and for none", () => {
   validate(JobSchema, explained);
   const text = picture(explained);
   assert.match(text, /^Explained +The <capital> of France is \(layer 5\)$/m);
@@ -78,7 +78,7 @@ test("compare: every prompt has its curve, its row of figures and its continuati
   }
 });
 
-test("compare: what a continuation shares with the baseline ends with a bar", () => {
+test("compare: a continuation's shared beginning with the baseline ends with a bar", () => {
   const trial = {
     ...(compare.result as CompareResult).trials[0]!,
     strength: 1,
@@ -119,7 +119,7 @@ test("compare: text of a model cannot reach the terminal's controls", () => {
   assert.not.match(picture(job), /[\u0000-\u0009\u000b-\u001f]/);
 });
 
-test("probe: every layer stands beside its controls", () => {
+test("probe: every layer is shown with its controls", () => {
   const text = picture(probe);
   for (const report of (probe.result as ProbeResult).reports) {
     const figures = [report.accuracy, report.majority_accuracy, report.shuffled_label_accuracy, report.auc];
@@ -163,7 +163,7 @@ test("inspect: the picture of the demo", () => {
   }
 });
 
-test("a job without a result tells why", () => {
+test("a job without a result reports why", () => {
   const { result: _result, ...rest } = compare;
   const lines = jobPicture({ ...rest, status: "failed", error: "layers: 99 does not exist." } as Job, plain);
   assert.match(lines.join("\n"), /compare, failed[\s\S]*Error +layers: 99 does not exist\./);

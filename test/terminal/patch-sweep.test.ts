@@ -31,13 +31,13 @@ test("rows are blocks, the deepest on top; columns are tokens of both prompts", 
   );
 });
 
-test("columns follow the text, however the positions were asked for", () => {
+test("columns follow the text, whatever the order of the positions", () => {
   const positions = [-1, 0, -2];
   const sites = result.sites.map((site) => ({ ...site, position: [0, -2, -1][site.position] as number }));
   assert.equal(draw({ ...result, positions, sites }).slice(1, 4), draw(result).slice(1, 4));
 });
 
-test("sites in any order stand below their tokens", () => {
+test("sites in any order are below their tokens", () => {
   const sites = result.sites.toSorted((a, b) => a.layer - b.layer || b.position - a.position);
   assert.equal(draw({ ...result, sites }), draw(result));
 });
@@ -53,7 +53,7 @@ test("the site with the largest recovery is named, not the largest opposite one"
   );
 });
 
-test("a control where nothing can change is none", () => {
+test("the text mentions random controls only if a site that can change has one", () => {
   const control = { logit_difference: 5, change: 9, recovery: 1 };
   const sites = result.sites.map((site) => (site.position === 0 ? { ...site, control } : site));
   const bare = result.sites.map(({ control: _, ...site }) => site);
@@ -121,7 +121,7 @@ test("no line is wider than the terminal, and colours change nothing but colours
   }
 });
 
-/** The example with two heads in place of each block: the second moves as much the other way, at another token. */
+/** The example with two heads instead of each block: the second moves as much the other way, at another token. */
 function headResult(): PatchSweepResult {
   const sites = [0, 3].flatMap((layer) =>
     [5, 2].flatMap((head) =>

@@ -93,7 +93,7 @@ test("each depth uses only the codes that it has", () => {
   for (const code of codes("truecolor")) assert.match(code, /^(0|2|(1;)?38;2;\d+;\d+;\d+;48;2;\d+;\d+;\d+)$/);
 });
 
-test("text in colour stands out from a black and from a white terminal", () => {
+test("colored text is readable on a black and on a white terminal", () => {
   const levels = [0, 95, 135, 175, 215, 255]; // of the 256 colours' cube
   const rgb = (painted: string): number[] => {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: colours start with an escape character
@@ -127,7 +127,7 @@ test("cells that hold the model's answer are bold", () => {
   assert.equal(bolds.slice(0, 4), [["·Paris"], ["·Paris"], ["·Paris"], []]);
 });
 
-test("where columns are scarce the last tokens are drawn and the rest is counted", () => {
+test("on narrow terminals the last tokens are drawn and the rest is counted", () => {
   const long = example(Array.from({ length: 40 }, (_, index) => ` w${index}`));
   const lines = lensGrid(long, plain).split("\n");
   assert.match(lines.at(-2)!, /·w39 *$/);
@@ -137,7 +137,7 @@ test("where columns are scarce the last tokens are drawn and the rest is counted
   assert.is(colored.at(-1), "… 29 earlier tokens not shown");
 });
 
-test("layers without a lens are told in words", () => {
+test("layers without a lens are listed in words", () => {
   const note = "This architecture has no usable final norm.";
   const layers = france.layers.map(({ layer, norms }) => ({ layer, norms, note }));
   assert.is(lensGrid({ ...france, layers }, plain), note);
@@ -165,7 +165,7 @@ test("a full bar is 1; less than an eighth of a column is empty", () => {
   assert.is(sure, `x ${"█".repeat(32)} 1.000`);
 });
 
-test("a legend only where there are colours", () => {
+test("a legend only with colors", () => {
   assert.is(legend(probabilityScale, "0", "1", plain), "");
   assert.is(bare(legend(probabilityScale, "0", "1", { width: 100, colors: "256" })), `0 ${" ".repeat(12)} 1`);
 });
@@ -187,7 +187,7 @@ test("the story names the layer from which the answer leads for good", () => {
   assert.is(story(blind), "“·Paris” comes next, with probability 0.97.");
 });
 
-test("the story tells how far behind the answer was, where the lens kept it", () => {
+test("the story says how far the answer was from the lead, where the lens recorded it", () => {
   const close = structuredClone(france);
   close.layers[4]!.predictions!.at(-1)![1] = { token_id: 999, token: " Paris", probability: 0.21 };
   assert.match(story(close), /at layer 4 it was still “·France” \(0\.61 against 0\.21\)\.$/);

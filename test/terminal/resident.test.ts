@@ -65,7 +65,7 @@ test("no line is wider than the terminal, and nothing reaches its controls", () 
   }
 });
 
-test("a request: what was asked, what happened when", () => {
+test("a request: its question and its timed events", () => {
   const text = executionPicture(execution, canvas(100), 1010).join("\n");
   assert.match(text, /completed in 2\.5 s, 10 s ago/);
   assert.match(text, /^user +What is␇ it\?$/m);

@@ -13,7 +13,7 @@ function written(colors: "none" | "truecolor", say: (writer: AnswerWriter) => vo
   return { text, summary: writer.summary(80) };
 }
 
-test("without colours a digit behind each token says the tenths of its score", () => {
+test("without colors a digit after each token shows the tenths of its score", () => {
   const { text, summary } = written("none", (writer) => {
     writer.answer("Par", [token("Par", 0.93)]);
     // Held back, then two at once; the end of the turn writes nothing.
@@ -24,7 +24,7 @@ test("without colours a digit behind each token says the tenths of its score", (
   assert.is(summary, "digits are tenths of truth's score; mean 0.54, highest 1.00 at .");
 });
 
-test("with colours each token stands on its own, and the legend says what they mean", () => {
+test("with colors each token is separate, and a legend explains them", () => {
   const { text, summary } = written("truecolor", (writer) => {
     writer.answer("Par", [token("Par", 0)]);
     writer.answer("is", [token("is", 1)]);

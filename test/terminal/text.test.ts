@@ -41,7 +41,7 @@ test("columns are counted as terminals count them", () => {
   assert.is(width(visible("\u0301")), 1);
 });
 
-test("cutting never splits a character and fills what a wide one leaves over", () => {
+test("cutting never splits a character and fills the gap of a wide one", () => {
   assert.is(cut("capital", 7), "capital");
   assert.is(cut("capital", 4), "cap…");
   assert.is(cut("東京都", 4), "東…");

@@ -1,6 +1,6 @@
 /**
- * Whole pictures of small results, as recorded/pictures.txt has them: drawn once, then read against these numbers. Whoever
- * changes a picture on purpose looks at it again and changes the file.
+ * Whole pictures of small results, as recorded/pictures.txt has them: drawn once, then read against these numbers. After
+ * an intended change, look at the picture again and change the file.
  */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -307,7 +307,7 @@ function narrowing(draw: (canvas: Canvas) => string[], begin: RegExp): string[] 
   return seen;
 }
 
-test("what has no room goes column by column, the least needed first", () => {
+test("narrow terminals lose columns, the least important first", () => {
   const layers = probe(probeReport(12, 0.9, intervals), probeReport(3, 0.8, intervals));
   assert.equal(
     narrowing((canvas) => probePicture(layers, canvas), /^layer +accuracy/),
@@ -339,7 +339,7 @@ test("what has no room goes column by column, the least needed first", () => {
       "id, status, experiment, submitted, took",
       "id, status, experiment, submitted",
       "id, status, experiment",
-      // Below sixty columns ids stand alone.
+      // Below sixty columns, ids have separate lines.
       "",
     ],
   );
@@ -358,7 +358,7 @@ test("what has no room goes column by column, the least needed first", () => {
 
 test("a curve is marked by its layer, from the tenth on by a letter, up to z", () => {
   const narrowest: Canvas = { width: 60, colors: "none" };
-  /** What stands in the first plot that is neither a line nor empty. */
+  /** The drawing in the first plot that is neither a line nor empty. */
   const marks = (lines: string[]) => {
     const rows = lines.flatMap((line) => /[│┤](.*)$/.exec(line)?.[1] ?? []);
     return [

@@ -4,7 +4,7 @@ import * as assert from "uvu/assert";
 import { lineOf } from "../../src/text/hidden.js";
 import { bytesText } from "../../src/text/words.js";
 
-test("sizes and lines as they are told", () => {
+test("sizes and lines in text form", () => {
   assert.equal([0, 1, 999, 1000, 1049, 99_949, 100_000, 999_499, 1e6, 1.5e9, 1e12, 1e15].map(bytesText), [
     "0 bytes",
     "1 bytes",

@@ -108,7 +108,7 @@ test("a feature that is active in one row of all is not dead", async () => {
   );
 });
 
-test("of equally active features the first ones are kept", async () => {
+test("of equally active features the first ones are selected", async () => {
   const rows = made();
   for (const features of [24, 300]) {
     const settings = training(rows, "topk", { ...still, features });
@@ -172,7 +172,7 @@ test("a batch keeps k features per row, whatever the earlier thresholds", async 
   }
 });
 
-test("a training that goes on says of the held-out rows what it said, to the bit", async () => {
+test("a resumed training reports the same values for held-out rows, to the bit", async () => {
   const rows = made();
   for (const architecture of ["relu", "topk", "batchtopk", "jumprelu"] as const) {
     const settings = training(rows, architecture);
@@ -188,8 +188,8 @@ test("a training that goes on says of the held-out rows what it said, to the bit
   }
 });
 
-test("batchtopk's threshold goes a tenth of the way to what each batch keeps least", async () => {
-  // Batches of one row and k = 1: what it keeps is the row's most active feature.
+test("batchtopk's threshold moves a tenth towards each batch's least selected value", async () => {
+  // Batches of one row and k = 1: it selects the row's most active feature.
   const rows = made({ train: 12, test: 2 });
   const settings = training(rows, "batchtopk", { ...still, k: 1, batch: 1 });
   const found = await trained(settings, async (trainer) => {
@@ -224,7 +224,7 @@ test("batchtopk's threshold goes a tenth of the way to what each batch keeps lea
 });
 
 /** 2048 blocks of 64 rows with one training row each: two groups of blocks, which are two batches. */
-test("each time through, other blocks of rows come together", async () => {
+test("each epoch combines different blocks of rows", async () => {
   const random = new TestRandom(4);
   const count = 2048 * 64;
   const uses = new Uint8Array(count);
@@ -243,7 +243,7 @@ test("each time through, other blocks of rows come together", async () => {
   assert.ok(Math.abs(a / c - 1) > 1e-4 && Math.abs(a / d - 1) > 1e-4, `the same groups: ${errors}`);
 });
 
-test("rows of one block come in another order each time", async () => {
+test("rows of one block are in a different order each time", async () => {
   const rows = made({ train: 30, test: 3, hidden: 5 });
   const settings = training(rows, "topk", { ...still, batch: 1 });
   const errors = await trained(settings, async (trainer) => {

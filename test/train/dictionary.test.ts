@@ -187,7 +187,7 @@ function rebuilt(row: ArrayLike<number>, weights: DictionaryWeights, architectur
   return { x, f, square: error.reduce((sum, e) => sum + e * e, 0) };
 }
 
-test("an evaluation is what the weights do, whatever the shape", async () => {
+test("an evaluation agrees with the weights, for every shape", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(...architectures),
@@ -349,7 +349,7 @@ async function rejection(promise: Promise<unknown>): Promise<NativeError> {
   return error;
 }
 
-test("what cannot be trained on is told by its place", async () => {
+test("data that cannot be trained on is reported with its position", async () => {
   const rows = made();
   const bad = { ...rows, features: rows.features.slice() };
   bad.features[3 * rows.hidden + 1] = Number.NaN;

@@ -8,7 +8,7 @@ const close = (a: number, b: number, tolerance: number, what = "") =>
 const mean = (values: ArrayLike<number>) =>
   Array.from(values).reduce((sum, value) => sum + value, 0) / values.length;
 
-test("a group an example is no group at all, bit for bit", async () => {
+test("one group per example equals no groups, bit for bit", async () => {
   for (const hidden of [20, 200]) {
     const set = twoClasses({ train: 70, test: 40, hidden, separation: 0.4 });
     const groups = Int32Array.from({ length: set.count }, (_, row) => (row * 37) % set.count);

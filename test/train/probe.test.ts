@@ -136,7 +136,7 @@ test("if single precision cannot factor the Gram matrix, double precision does",
 });
 
 test("if single precision stalls, double precision restarts; all steps count", async () => {
-  // Rows that are all but multiples of one another, and labels that only the rest of them can tell.
+  // Rows that are nearly multiples of one another, and labels that only the remainder separates.
   const hidden = 200;
   let most = 0;
   for (let seed = 0; seed < 8; seed++) {
@@ -320,7 +320,7 @@ async function rejection(promise: Promise<unknown>): Promise<NativeError> {
 test("cancelled before it begins, and once it was handed over", async () => {
   const set = twoClasses({ train: 12, hidden: 3, test: 4, separation: 0.5 });
   assert.is((await rejection(trainProbe(set, { signal: AbortSignal.abort() }))).code, "CANCELLED");
-  // The signal falls while the arguments are read: behind the first look at it, before any thread works on them.
+  // The signal falls while the arguments are read: after the first check of it, before any thread works on them.
   const abort = new AbortController();
   const late = Object.defineProperty({ ...set }, "c", {
     get: () => {
@@ -334,7 +334,7 @@ test("cancelled before it begins, and once it was handed over", async () => {
 test("a cancel among the iterations of a fit ends it", async () => {
   const set = twoClasses({ train: 600, hidden: 800, test: 10, separation: 0.1 });
   const whole = await trainProbe(set);
-  // It is cancelled when it first tells how far it is, behind an iteration. On a busy machine that may be heard of
+  // It is cancelled at its first progress report, after an iteration. On a busy machine that report may arrive
   // when the fit is over, which then is as it would have been; not each time.
   for (let attempt = 0; attempt < 100; attempt++) {
     const abort = new AbortController();
@@ -347,7 +347,7 @@ test("a cancel among the iterations of a fit ends it", async () => {
   assert.unreachable("no fit was cancelled");
 });
 
-test("where features say nothing, the bias alone is fitted, and its gradient is told", async () => {
+test("if features say nothing, only the bias is fitted, and its gradient reported", async () => {
   // Three of four labels are 1: p = 3/4 at b = ln 3, whatever is solved for, 1 weight or 8 rows.
   for (const hidden of [1, 9]) {
     const labels = Uint8Array.of(1, 1, 0, 1, 1, 1, 0, 1, 0, 1);
@@ -370,7 +370,7 @@ test("where features say nothing, the bias alone is fitted, and its gradient is 
   }
 });
 
-test("a gradient that rounding does not let vanish is no convergence", async () => {
+test("a gradient that rounding keeps above zero does not count as convergence", async () => {
   for (const hidden of [5, 80]) {
     const set = twoClasses({ train: 40, hidden, ...easy });
     const probe = await trainProbe({ ...set, tolerance: 1e-300 });
@@ -486,7 +486,7 @@ test("permuted labels show how far chance reaches, and leave the probe alone", a
   }
 });
 
-test("the control is no permutation of those that are counted", async () => {
+test("the control is not a permutation of the counted labels", async () => {
   const set = twoClasses({ train: 40, test: 40, hidden: 20, separation: 2 });
   const differs: boolean[] = [];
   for (let seed = 1; seed <= 6; seed++) {

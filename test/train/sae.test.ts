@@ -35,7 +35,7 @@ const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0)
 const close = (a: number, b: number, relative: number, what = "") =>
   assert.ok(Math.abs(a - b) <= relative * Math.max(Math.abs(a), Math.abs(b), 1e-6), `${what} ${a} and ${b}`);
 
-test("the report is what the returned weights do", async () => {
+test("the report agrees with the returned weights", async () => {
   const set = small();
   const sae = await trainSae({ ...set, nFeatures: 48, steps: 60 });
   const rows = encode(set, sae);
@@ -289,7 +289,7 @@ test("rows that differ in their last digits only have no variance to explain", a
   assert.ok(Number.isNaN(explainedVariance), `${explainedVariance}`);
 });
 
-test("a loss is told with the whole penalty, also where it has only begun to count", async () => {
+test("a loss is reported with the whole penalty, also during its warm-up", async () => {
   const set = small();
   // Of 200 steps the first ten have a part of it.
   const [untouched, begun] = [
@@ -312,7 +312,7 @@ test("a loss is told with the whole penalty, also where it has only begun to cou
   close(untouched.losses[0]!.loss, byHand / set.hidden, 1e-4);
 });
 
-test("a decoder column of zeros stays what it is", async () => {
+test("a decoder column of zeros remains unchanged", async () => {
   const set = small();
   const init = await initialSaeWeights({ hidden: set.hidden, nFeatures: 8, seed: 1 });
   for (let k = 0; k < set.hidden; k++) init.decoderWeight[k * 8 + 5] = 0;

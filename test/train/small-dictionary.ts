@@ -54,7 +54,7 @@ export function training(
   };
 }
 
-/** A trainer, closed behind its use. */
+/** A trainer, closed after its use. */
 export async function trained<T>(
   settings: DictionaryTraining,
   use: (trainer: DictionaryTrainer) => Promise<T>,

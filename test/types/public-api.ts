@@ -45,7 +45,7 @@ export async function lab(): Promise<void> {
   await service.submit("compare", "demo", { prompt: "x", intervention: "remove" });
 }
 
-/** A job is told apart by its operation, and its result by its job. */
+/** The operation distinguishes jobs, and the job its result. */
 export function describe(job: Job, completed: CompletedJob): string {
   if (job.operation === "probe" && job.result !== undefined) {
     same<typeof job.result, ProbeResult>();

@@ -62,9 +62,9 @@ const kinds = {
   },
 } as const;
 
-/** Of 127 models, so many carry one residual stream. */
+/** Of 127 models, this many carry one residual stream. */
 const atLeast = 123;
-/** And so many of them generate text that a live request can change. */
+/** And this many of them generate text that a live request can change. */
 const atLeastLive = 100;
 
 async function main(): Promise<boolean> {

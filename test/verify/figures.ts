@@ -4,7 +4,7 @@ export function holds({ value, bound, atLeast = false }: Figure): boolean {
   return atLeast ? value >= bound : value <= bound;
 }
 
-/** One line: what was measured, and what it has to keep to. */
+/** One line: the measured value, and its bound. */
 export function printFigure(figure: Figure): void {
   const { what, value, bound, atLeast = false } = figure;
   const measured = Number.isFinite(value) ? Number(value.toPrecision(3)) : value;

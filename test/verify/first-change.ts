@@ -56,14 +56,14 @@ class Asked {
     for (const question of questions) this.#own.push(await this.#ask(question, []));
   }
 
-  /** How many of the answers a change makes others, and how many of those are language. */
-  async measure(change: LiveIntervention, tell: boolean): Promise<{ others: number; language: number }> {
+  /** How many of the answers a change alters, and how many of those are language. */
+  async measure(change: LiveIntervention, printed: boolean): Promise<{ others: number; language: number }> {
     const said = await Promise.all(questions.map((question) => this.#ask(question, [change])));
     let [others, language] = [0, 0];
     for (const [at, { text, perplexity }] of said.entries()) {
       const own = this.#own[at] as Said;
       const ratio = perplexity / own.perplexity;
-      if (tell) {
+      if (printed) {
         const words = [own.text, text].map((one) => JSON.stringify(one)).join(" -> ");
         console.log(`    ${words}, ${ratio.toFixed(1)} times as perplexing`);
       }
@@ -86,7 +86,7 @@ class Asked {
     return { text: answer.text, perplexity: await this.#perplexity(messages, ids) };
   }
 
-  /** Of an answer's tokens behind their question, by the model as it is. */
+  /** Of an answer's tokens after their question, by the model as it is. */
   async #perplexity(messages: object[], answer: number[]): Promise<number> {
     const { prompt } = await this.#post<{ prompt: string }>("/apply-template", { messages });
     const asked = { content: prompt, add_special: true, parse_special: true };
@@ -139,9 +139,7 @@ async function check(name: string, server: TestServer): Promise<boolean> {
     const words = `${change.kind} ${change.strength} of ${change.positions} at layer ${change.layer} of ${name}`;
     if (!new RegExp(values.only).test(words)) continue;
     const { others, language } = await asked.measure(change, values.texts);
-    console.log(
-      `${words}: ${others} of ${questions.length} answers are others, ${language} of them language`,
-    );
+    console.log(`${words}: ${others} of ${questions.length} answers differ, ${language} of them language`);
     holds &&= others > questions.length / 2 && language > others / 2;
   }
   return holds;
@@ -162,7 +160,7 @@ try {
 } finally {
   rmSync(home, { recursive: true, force: true });
 }
-// Of all that were considered most are no first changes.
+// Most of the candidates are not first changes.
 if (!values.all && !holds) {
   console.log("The first change has to change most answers and leave most of those language.");
   process.exitCode = 1;

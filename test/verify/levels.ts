@@ -1,7 +1,7 @@
 /**
  * Every addon of `npm run release` that this processor can run, beside the one that is compiled for it: how far block
  * outputs and logits of the same tokens are from those of the same weights in F32, for each type of weights that has
- * kernels of its own. `npm run verify:levels`, after `npm run release`. The models are of random weights, 14 million,
+ * separate kernels. `npm run verify:levels`, after `npm run release`. The models are of random weights, 14 million,
  * quantised by llama.cpp's program.
  */
 import { execFileSync } from "node:child_process";
@@ -61,7 +61,7 @@ try {
   const errors = (found: Float32Array[]) => found.map((values, i) => relativeDistance(values, exact[i]!));
   const computed = outputsOf(native, models);
   const expected = errors(computed);
-  // The check can fail: Q4_0's weights in place of Q8_0's are further away than any level may be.
+  // The check can fail: Q4_0's weights instead of Q8_0's are further away than any level may be.
   const [eight, four] = [types.indexOf("Q8_0"), types.indexOf("Q4_0")];
   const apart = relativeDistance(computed[four]!, exact[eight]!);
   if (!(apart > 1.5 * tolerance * expected[eight]!)) {

@@ -2,7 +2,7 @@
  * Executes the notebooks of docs/notebooks against a Lab: `npm run verify:notebooks`.
  *   --only PATTERN   notebooks whose name matches
  *   --out FOLDER     where the executed ones, with their outputs, are written
- * Jupyter's kernel, NumPy and pandas live in an environment of their own in the cache (test/support/real).
+ * Jupyter's kernel, NumPy and pandas live in a separate environment in the cache (test/support/real).
  */
 import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ import { smolLm2Model } from "../support/real/models.js";
 const folder = fileURLToPath(new URL("../../docs/notebooks/", import.meta.url));
 const script = fileURLToPath(new URL("./notebooks.py", import.meta.url));
 
-/** What a notebook has to have shown, and the one model that is not the embedded one. */
+/** The required output of a notebook, and the one model that is not the embedded one. */
 const wanted: Record<string, { shows: RegExp[]; real?: boolean }> = {
   // The lens of the last block names the answer; the table is pandas'.
   "first-look.ipynb": { shows: [/<svg.*Paris.*<\/svg>/s, /<table.*Paris.*<\/table>/s, /\(1, 6, 128\)/] },
@@ -68,7 +68,7 @@ async function main(): Promise<void> {
   if (failed > 0 || passed === 0) process.exitCode = 1;
 }
 
-/** What is wrong with a notebook, in a sentence; nothing where it is fine. */
+/** The problem of a notebook, in a sentence; undefined where it is fine. */
 async function check(
   name: string,
   python: string,

@@ -14,7 +14,7 @@ import { startRpcServer } from "../rpc/support/rpc-server.js";
 
 const tokens = Int32Array.from([5, 9, 13, 21]);
 
-/** What a model computes, as text; why not, where its blocks are not known. */
+/** A model's results, as text; or the reason for none, where its blocks are not known. */
 async function fingerprint(path: string): Promise<string> {
   const model = await Model.open(path);
   try {

@@ -2,7 +2,7 @@
  * Pastes every block of README and docs as it stands, page by page, into a fresh clone: `npm run verify:walk`. A block
  * fails that ends with an error, shows one, or shows nothing.
  *   --only PATTERN   pages whose path matches
- *   --jobs N         pages at the same time (default: 2 where each can have a network of its own, else 1)
+ *   --jobs N         pages at the same time (default: 2 where each can have a separate network, else 1)
  *   --verbose        what each block has shown
  * Two things stand for what they would take minutes for: the build of this checkout for the reader's `npm ci`, and the
  * Python clients' sources for their `pip install`.
@@ -99,7 +99,7 @@ async function walk(
         tally.failed++;
         tally.lines.push(`  ${page}:${block.line}: ${fault}`, ...(verbose ? [] : [said]));
         if (pasted.code !== 0) {
-          tally.lines.push("  What stands behind it was not pasted.");
+          tally.lines.push("  The blocks after it were not pasted.");
           return tally;
         }
       }

@@ -24,7 +24,7 @@ aroundBrowser({
   end: () => bench?.close(),
 });
 
-/** What is known of the results by other means: the model knows the capitals, and its 30 blocks are all there. */
+/** Facts about the results from other sources: the model knows the capitals, and its 30 blocks are all there. */
 const known: Record<string, RegExp> = {
   inspect: /[Tt]he most probable next token[^.]*“·Paris”|“·Paris”/,
   patch: /·Paris against ·Tokyo/,

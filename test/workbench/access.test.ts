@@ -1,4 +1,4 @@
-/** What the workbench answers to whom, byte for byte: no browser between. The services behind it are not there. */
+/** The workbench's answers by visitor, byte for byte: no browser between, and no services. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -108,7 +108,7 @@ test("one address: any other Host is refused, on files as on the API", async () 
     }
   }
   const told = await raw("GET", "/", [`Host: localhost:${port}`]);
-  assert.ok(told.body.includes(`http://127.0.0.1:${port}/`), "the right address is told");
+  assert.ok(told.body.includes(`http://127.0.0.1:${port}/`), "the right address is shown");
   assert.is((await raw("GET", `http://${own()}/`, [`Host: ${own()}`])).status, 403, "absolute form");
   assert.is((await raw("GET", `//${own()}/`, [`Host: ${own()}`])).status, 403);
 });

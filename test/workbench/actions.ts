@@ -1,6 +1,6 @@
 /**
- * What the page can ask of its service, and which script of the page does the same without it: the name behind "As a script",
- * "" where that is all it says, or why there is none.
+ * The page's requests to its service, and the script of the page that does the same without it: the name under "As a script",
+ * "" for the name alone, or the reason for none.
  */
 export const actions: Record<string, { script: string } | { terminal: string } | { none: string }> = {
   "POST /api/conversations": { script: "" },

@@ -82,7 +82,7 @@ test("a question and its answer are saved and reported while running", async () 
   );
 });
 
-test("an answer that fails, ends early or is stopped keeps what came, and says so", async () => {
+test("an answer that fails, ends early or is stopped keeps its text, and says so", async () => {
   const begun = [said("Par", [token(1, "Par")])];
   const answers: Answers = {};
   const parts = await open(answers);
@@ -183,7 +183,7 @@ test("a token lists all readings in the order of the requested layers", async ()
   assert.equal(nameless, { id: 7, text: "" });
 });
 
-test("probabilities are of the last tokens of an event, and of none but the same", async () => {
+test("probabilities belong to the last tokens of an event", async () => {
   const logprobs = (...all: [number | undefined, string, number][]) => ({
     logprobs: { content: all.map(([id, token, logprob]) => ({ id, token, logprob, top_logprobs: [] })) },
   });
@@ -209,7 +209,7 @@ test("end tokens are not part of the text, and events without tokens are ignored
   assert.equal(await tokensOf([said("", [{ token: "x" }]), said("", [])]), []);
 });
 
-test("a server that watches nothing still says what it answers, thoughts apart", async () => {
+test("a server without watching still streams its answer, thoughts separate", async () => {
   const logprobs = {
     content: [
       { id: 1, token: "x", logprob: Math.log(0.5), top_logprobs: [] },
@@ -324,7 +324,7 @@ test("token features come from the predicting rows, which are then deleted", asy
   );
   const last = told[2] as { at: number; tokens: AnswerToken[] };
   assert.equal([last.at, last.tokens], [0, answer.tokens]);
-  // What goes on behind two of its tokens has five before it, and the last of these chose the first new one.
+  // The text after two of its tokens has five before it, and the last of these chose the first new one.
   const fork = await parts.asker.fork(conversation, { turn: 0, answer: 0, token: 2 });
   assert.equal(
     (await ended(parts, fork)).answers[0]?.tokens.map(({ text, features }) => [text, features?.[0]?.feature]),

@@ -1,4 +1,4 @@
-/** What the page's own service answers at each of its addresses, before services that answer as told: no browser. */
+/** The answers of the page's own service at each of its addresses, with scripted services: no browser. */
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -88,7 +88,7 @@ test.after(async () => {
 const api = (method: string, path: string, body?: unknown): Promise<Answer> =>
   send(`${bench.url}/api${path}`, method, body, {
     ...session,
-    // Node frames the body of a DELETE only where its length is told.
+    // Node frames the body of a DELETE only where its length is given.
     ...(body !== undefined && { "Content-Length": String(Buffer.byteLength(JSON.stringify(body))) }),
   });
 const saidBy = async (method: string, path: string, body?: unknown) => {
@@ -117,7 +117,7 @@ test("the page and its files are served with types, and nothing else", async () 
   assert.equal([health.status, health.body], [200, { status: "ok" }]);
 });
 
-test("a page that is not built and a taken port are reported", async () => {
+test("a missing build of the page and a taken port are reported", async () => {
   const { url } = service;
   const begin = (given: object) =>
     startWorkbench({
@@ -143,7 +143,7 @@ test("everything that every tab shows, at the number of the last event that is i
   assert.equal(Object.keys(told), ["version", "number", "server", "lab", "conversations", "jobs", "models"]);
   assert.equal([told.server.model, told.lab.active, told.jobs.length], ["m", jobId, 1]);
   assert.equal(told.models, { downloads: [], switching: null, changes: 0 });
-  /** What a stream of events says, as far as to something. */
+  /** A stream's events, up to a given one. */
   const events = async (query: string, wanted: RegExp, meanwhile = async () => {}) => {
     const answer = await fetch(`${bench.url}/api/events${query}`, { headers: session });
     const reader = answer.body!.getReader();
@@ -155,7 +155,7 @@ test("everything that every tab shows, at the number of the last event that is i
   };
   assert.match(await events("?after=0", /"number":/), /^: tapline\n\ndata: \{"number":1,/);
   assert.match(await events("?after=123456789012345", /missed/), '{"missed":true}');
-  // From now on: the first that is told is what happens next.
+  // From now on: the first reported event is the next one.
   for (const after of ["", "?after=x", "?after=1234567890123456", "?after=NOW"]) {
     const { number } = await state();
     const happens = async () => {
@@ -167,7 +167,7 @@ test("everything that every tab shows, at the number of the last event that is i
   }
 });
 
-test("a conversation: begun, asked on, gone on from a token, stopped, removed", async () => {
+test("a conversation: begun, continued, continued from a token, stopped, removed", async () => {
   const tapline = { tokens: [{ token_id: 1, token: "a" }] };
   answers["POST /v1/chat/completions"] = streams([{ index: 0, delta: { content: "a" }, tapline }], [stop()]);
   answers["POST /v1/completions"] = streams([stop()]);
@@ -289,14 +289,14 @@ test("the library works without a Lab, and every page learns of new items", asyn
   assert.equal((await api("GET", "/vectors/v")).body, { name: "v" });
 });
 
-test("tokens of several texts, each taken apart by the server", async () => {
+test("tokens of several texts, each tokenized by the server", async () => {
   answers["POST /tokenize"] = { tokens: [{ id: 1, piece: "a" }] };
   const { body } = await api("POST", "/tokens", { texts: ["a", "b"] });
   assert.equal(body, { tokens: Array(2).fill([{ id: 1, text: "a" }]) });
   assert.is((await api("POST", "/tokens", { texts: [] })).status, 400);
 });
 
-test("a job is handed on as it is, and what the Lab says of it is said", async () => {
+test("a job is forwarded unchanged, and the Lab's answer is returned", async () => {
   answers["POST /lab/v1/jobs"] = job;
   const made = await api("POST", "/jobs", { operation: "inspect", model: "demo", prompt: "a", layers: [1] });
   assert.equal([made.status, made.body.id], [201, jobId]);
@@ -361,7 +361,7 @@ test("artifacts and heads of attention, by names and numbers that are some", asy
   ]);
 });
 
-test("a study of jobs, and why there is none", async () => {
+test("a study of jobs, and the reason if there is none", async () => {
   const words = {
     ...{ title: "T", question: "", hypothesis: "", method: "", finding: "", limitations: "", license: "" },
     omissions: ["mine"],
@@ -377,7 +377,7 @@ test("a study of jobs, and why there is none", async () => {
   ]);
 });
 
-test("models: what cannot be had is said with its reason", async () => {
+test("models: unavailable ones are reported with the reason", async () => {
   assert.equal(await saidBy("POST", "/models/downloads/7/stop", {}), [404, "Download 7 does not exist."]);
   assert.match(
     (await saidBy("POST", "/models/downloads", { model: "https://x" }))[1] as string,
@@ -401,7 +401,7 @@ test("a service that breaks off is a 502", async () => {
   assert.match(sentence as string, /^The connection to .* broke/);
 });
 
-test("a service that says nothing is a 504, with how long it said nothing", async () => {
+test("a service that is silent is a 504, with the duration of its silence", async () => {
   const silent = () => Promise.reject(new TimeoutError("No response from http://127.0.0.1:8980 for 10 s."));
   const routes = apiRoutes({ services: { lab: { job: silent } } } as unknown as Workbench);
   const server = createServer(createApp({ routers: [routes] }).callback());
@@ -412,7 +412,7 @@ test("a service that says nothing is a 504, with how long it said nothing", asyn
   assert.equal([status, body.error], [504, "No response from http://127.0.0.1:8980 for 10 s."]);
 });
 
-test("all sessions end at once, and nobody else's word does it", async () => {
+test("one request ends all sessions, including its own", async () => {
   assert.equal((await api("DELETE", "/sessions", {})).body, { ended: true });
   assert.is((await api("GET", "/state")).status, 401);
 });

@@ -71,7 +71,7 @@ test("which layers are watched: all of eight, or eight of more, the last among t
     assert.equal((tapline as { watch: { layers: number[] } }).watch.layers, [...layers], String(blocks));
   }
   const unknown = { "GET /lab/capabilities": capabilities(null) };
-  assert.is((await bodyOf({}, unknown)).tapline, undefined, "of a model that tells of none");
+  assert.is((await bodyOf({}, unknown)).tapline, undefined, "of a model that reports none");
   assert.is((await bodyOf({ layers: [] })).tapline, undefined);
 });
 
@@ -152,7 +152,7 @@ test("a conversation continues with the answers, without thinking or end tokens"
     { role: "assistant", content: "Hello." },
     { role: "user", content: "Two?" },
   ]);
-  // In the place of the second question: a conversation of its own, which has the first.
+  // Instead of the second question: a separate conversation, which has the first.
   const other = await ask(parts, { text: "Other?", instead_of: 1 }, first.conversation);
   assert.is.not(other.conversation, first.conversation);
   assert.is(other.turn, 1);
@@ -174,7 +174,7 @@ test("a conversation continues with the answers, without thinking or end tokens"
   assert.is((parts.asked().at(-1)![2] as { prompt: string }).prompt, "Paris is not?");
 });
 
-test("who is being answered is not asked, and two hundred questions are enough", async () => {
+test("a conversation with a running answer is refused, and so are 201 questions", async () => {
   let finish = () => {};
   const parts = await open({
     [chatPath]: (response: ServerResponse) => {
@@ -188,7 +188,7 @@ test("who is being answered is not asked, and two hundred questions are enough",
   ]);
   await until(() => parts.asked().length > 0);
   const finishFirst = finish;
-  // Another wording is a conversation of its own.
+  // Another wording makes a separate conversation.
   const other = await parts.asker.ask(place.conversation, { text: "c", instead_of: 0 });
   assert.is.not(other.conversation, place.conversation);
   parts.asker.stop(other.conversation);

@@ -49,7 +49,7 @@ export const token = (id: number, text: string, more: object = {}) => ({
   token: text,
   ...more,
 });
-/** An event of a chat's answer that tells of these tokens. */
+/** An event of a chat's answer with these tokens. */
 export const said = (content: string, tokens: object[], more: object = {}) => ({
   index: 0,
   delta: { content },

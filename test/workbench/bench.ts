@@ -30,9 +30,9 @@ interface Services {
 }
 
 /**
- * The page is built to a folder of its own, beside what the services keep.
- * @param services what stands behind the workbench; a model and a Lab unless told otherwise
- * @param model the embedded one unless told otherwise
+ * The page is built to a separate folder, next to the services' files.
+ * @param services the services behind the workbench; a model and a Lab by default
+ * @param model the embedded one by default
  */
 export async function startBench(
   services: (folder: string, model: string) => Promise<Services> = real,
@@ -76,7 +76,7 @@ export interface Visit {
   troubles: string[];
 }
 
-/** A browser of its own that opens a link, and everything that goes wrong in it. */
+/** A separate browser that opens a link, and all of its errors. */
 export async function visit(bench: Bench, options: BrowserContextOptions = {}): Promise<Visit> {
   const context = await newContext({ acceptDownloads: true, ...options });
   const troubles: string[] = [];

@@ -1,4 +1,4 @@
-/** Goes through a page with the Tab key, as who has no mouse; where the focus is has to be seen, and to have a name. */
+/** Goes through a page with the Tab key, as users without a mouse do; the focus has to be visible, and to have a name. */
 import type { Locator, Page } from "playwright-core";
 import * as assert from "uvu/assert";
 import { until } from "../support/until.js";
@@ -24,7 +24,7 @@ interface Focused {
   shown: boolean;
 }
 
-/** What comes to be a tab stop only when something else has happened: nobody looks for it before. */
+/** Elements that become a tab stop only after another event: no user looks for them before. */
 export async function offered(control: Locator): Promise<void> {
   await control.waitFor();
   await until(() => control.isEnabled(), `${control} is enabled`);
@@ -41,5 +41,5 @@ export async function tabTo(page: Page, name: RegExp, tag?: string): Promise<voi
     if (name.test(at.name) && (tag === undefined || at.tag === tag)) return;
     passed.push(`${at.tag} ${at.name.slice(0, 40)}`);
   }
-  assert.unreachable(`${name} is no tab stop; there are ${[...new Set(passed)].join(", ")}`);
+  assert.unreachable(`${name} is not a tab stop; there are ${[...new Set(passed)].join(", ")}`);
 }

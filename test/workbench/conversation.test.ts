@@ -1,11 +1,11 @@
-/** What the page makes of conversations: the ways that they go on, and their words as a file. */
+/** The page's view of conversations: their branches, and their text as a file. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { branchesAt } from "../../src/workbench/page/branches.js";
 import { asMarkdown } from "../../src/workbench/page/conversation-text.js";
 import type { Conversation, ConversationSummary } from "../../src/workbench/wire.js";
 
-/** A conversation of so many questions that left another one at one of them. */
+/** A conversation with this many questions that left another one at one of them. */
 const one = (id: string, created: number, turns: number, from?: [string, number]): ConversationSummary => ({
   id,
   title: id,

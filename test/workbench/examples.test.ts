@@ -56,7 +56,7 @@ test("faults are reported with their place", () => {
   assert.is(read("a.csv", `text,label\n${"x,1\n".repeat(512)}`).length, 512);
 });
 
-test("examples take nine tenths of what the Lab takes, in bytes", () => {
+test("examples take at most nine tenths of the Lab's limit, in bytes", () => {
   // Eight objects of 21 bytes around their texts, seven commas, two brackets: 177. A euro has three bytes.
   const lines = (first: string) =>
     [first, ..."bcdefgh"].map((text) => `{"text":"${text}","label":1}`).join("\n");
@@ -70,7 +70,7 @@ test("examples take nine tenths of what the Lab takes, in bytes", () => {
   );
 });
 
-test("every third of each class is held out where nothing is said", () => {
+test("by default every third of each class is held out", () => {
   const texts = ["a", "b", "c", "d", "e", "f"].map((text, at) => ({ text, label: (at % 2) as 0 | 1 }));
   assert.equal(
     withSplits([...texts, { text: "g", label: 1, split: "train" }]).map(({ split }) => split),

@@ -21,14 +21,14 @@ const words = [
   " depends",
 ];
 
-/** What the next answer is like; the bench sets it. */
+/** The form of the next answer; the bench sets it. */
 export interface Stream {
   tokens: number;
-  /** A second; 0 sends all at once. */
+  /** Per second; 0 sends everything immediately. */
   rate: number;
   /** When each token was written, in milliseconds since 1970. */
   sent: number[];
-  /** What is said, again and again; prose unless told otherwise. */
+  /** The text, again and again; prose by default. */
   words?: readonly string[];
 }
 
@@ -60,7 +60,7 @@ export async function fakeServices(stream: Stream) {
   });
 }
 
-/** Writes each token when it is due, as an event of its own. */
+/** Writes each token when it is due, as a separate event. */
 async function answer(stream: Stream, response: ServerResponse): Promise<void> {
   response.writeHead(200, { "Content-Type": "text/event-stream" });
   const { tokens, rate } = stream;

@@ -1,4 +1,4 @@
-/** How a conversation goes on from one of its tokens; without a page. */
+/** Continuations of a conversation from one of its tokens; without a page. */
 import type { ServerResponse } from "node:http";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -76,15 +76,15 @@ test("continuing from a token sends the earlier tokens as ids and keeps them", a
   assert.equal(kept.interventions, interventions);
   const [answer] = kept.answers as [TurnAnswer];
   assert.equal([kept.answers.length, answer.edited, answer.state], [1, true, "done"]);
-  // The text goes on after a thought's end: what follows is none.
+  // The text continues after a thought's end: the rest is not a thought.
   assert.is(thoughts(answer.tokens), "(Hm) a c");
-  // The answer beside it was given without the interventions, and so it goes on.
+  // The answer next to it was given without the interventions, and so it continues.
   const beside = parts.conversations.get(conversation).turns[0]?.answers[1] as TurnAnswer;
   beside.tokens = [{ id: 9, text: "z" }];
   const plain = await fork(parts, conversation, { answer: 1, token: 1 });
   assert.equal(plain.sent.tapline, { watch: { layers: [0, 3], norms: true, lens: 5 } });
   assert.equal([plain.kept.interventions, plain.sent.prompt], [[], [10, 11, 9]]);
-  // It stands beside none.
+  // It has no answer next to it.
   assert.equal(
     plain.kept.answers.map(({ edited }) => edited),
     [true],
@@ -159,7 +159,7 @@ test("raw text is tokenised as sent; a fork already has its tokens", async () =>
   assert.is(parts.asked().length, before + 1);
 });
 
-test("what cannot be gone on from is refused with its reason", async () => {
+test("tokens that cannot be continued from are refused with the reason", async () => {
   const answers: Answers = {};
   const { parts, conversation } = await answered({}, answers);
   const refused = (given: Partial<ForkRequest>) =>
@@ -187,7 +187,7 @@ test("what cannot be gone on from is refused with its reason", async () => {
   assert.equal([kept.layers, kept.dictionary], [[2, 3], { name: "d", layer: 3 }], "blocks that there are");
 });
 
-test("a fork of a later question keeps those before it", async () => {
+test("a fork of a later question includes those before it", async () => {
   const { parts, conversation } = await answered();
   await ask(parts, { text: "Then?" }, conversation);
   const { turn, conversation: made } = await fork(parts, conversation, { turn: 1, token: 1 });

@@ -1,4 +1,4 @@
-/** What the forms of Patch and Steer ask for, what they show of a job that was asked, and what their pictures' cells are. */
+/** The requests of the Patch and Steer forms, their display of a job's request, and the cells of their pictures. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { CompareConfig, PatchSweepConfig, PatchSweepResult } from "../../src/contracts/index.js";
@@ -23,7 +23,7 @@ import {
 } from "../../src/workbench/page/steer-request.js";
 import { patchJob } from "../report/jobs.js";
 
-/** What a form is refused with. */
+/** The sentence with which a form is refused. */
 const fault = (ask: () => unknown): string => {
   try {
     ask();
@@ -36,7 +36,7 @@ const fault = (ask: () => unknown): string => {
 const form: PatchForm = { ...patchForm, clean: "a b", corrupted: "a c" };
 const asked = (change: Partial<PatchForm> = {}) => patchRequest({ ...form, ...change });
 
-test("patch: the form asks for what it says, and the Lab takes it", () => {
+test("patch: the form requests what it shows, and the Lab accepts it", () => {
   assert.equal(asked(), {
     ...{ operation: "patch_sweep", clean: "a b", corrupted: "a c", direction: "denoise", controls: true },
     points: ["block_out"],
@@ -61,7 +61,7 @@ test("patch: the form asks for what it says, and the Lab takes it", () => {
   ];
   for (const change of all) {
     const config = checkSubmission({ model: "demo", ...asked(change) }) as PatchSweepConfig;
-    // Whoever opens the job's address finds the form as it was.
+    // A visitor of the job's address finds the form as it was.
     assert.equal(patchRequest(patchFormOf(config)), asked(change));
   }
 });
@@ -95,7 +95,7 @@ test("patch: each missing field of the form is named in a sentence", () => {
   );
 });
 
-test("patch: marked spans must match in tokens, or the page says why not", () => {
+test("patch: marked spans must match in tokens, or the page explains why not", () => {
   const marked = (clean: string, corrupted: string) =>
     spansOf({ ...form, where: "aligned", clean, corrupted });
   assert.equal(marked("[[The Eiffel Tower]] is in[[ Paris]]", "[[It]] is in[[ the city of Rome]]"), [
@@ -120,7 +120,7 @@ const result = patchJob().result as PatchSweepResult;
 const figures = (of: PatchSweepResult) =>
   findingsOf({ ...patchJob(), result: of }).parts.filter((part): part is Figure => "chart" in part);
 
-test("patch: a map cell is a site, kept in the address and found again", () => {
+test("patch: a map cell is a site, stored in the address and found again", () => {
   const heads: PatchSweepResult = {
     ...result,
     points: ["mid", "head_out"],
@@ -156,7 +156,7 @@ test("patch: a map cell is a site, kept in the address and found again", () => {
   // Row 4 of the first map: layer 3 at token 1.
   assert.equal(siteOf(maps[0] as Figure, 4), { layer: 3, position: 1, point: "mid" });
   assert.equal(siteOf(maps[1] as Figure, 1), { layer: 0, position: 1, point: "head_out", head: 2 });
-  assert.is(siteOf(maps[3] as Figure, 0), undefined, "a line is no site");
+  assert.is(siteOf(maps[3] as Figure, 0), undefined, "a line is not a site");
   assert.is(siteIn(new URLSearchParams("l=1&t=0&p=nowhere")), undefined);
   assert.is(siteIn(new URLSearchParams("l=x&t=0")), undefined);
 });
@@ -182,7 +182,7 @@ test("patch: a site's effect uses the donor's state there, also for heads and sp
   const head = body({ layer: 0, position: -1, point: "head_out", head: 2 }, { direction: "noise" });
   assert.is(head.body.prompt, "The cat sat");
   assert.equal([head.body.point, head.body.heads, head.body.positions], ["head_out", [2], [[2, 2]]]);
-  // Spans: their last tokens, which stand at different places.
+  // Spans: their last tokens, at different positions.
   const [pair] = result.pairs as [PatchSweepResult["pairs"][number]];
   const pairs = [
     {

@@ -12,9 +12,9 @@ export async function holdBack(
   method = "POST",
   which: (request: Request) => boolean = () => true,
 ): Promise<() => Promise<number[]>> {
-  let letGo = () => {};
+  let release = () => {};
   const held = new Promise<void>((resolve) => {
-    letGo = resolve;
+    release = resolve;
   });
   const answers: Promise<number>[] = [];
   const handle = async (route: Route) => {
@@ -32,7 +32,7 @@ export async function holdBack(
   });
   return async () => {
     await until(() => answers.length > 0, `${method} ${path} is asked`);
-    letGo();
+    release();
     const statuses = await Promise.all(answers);
     await page.unroute(`**${path}`);
     return statuses;

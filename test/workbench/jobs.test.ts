@@ -1,4 +1,4 @@
-/** What the list of jobs says of time, and what becomes of jobs and a person's words. */
+/** Times in the list of jobs, and the outcome of jobs and a person's words. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Job, JobSummary } from "../../src/contracts/index.js";
@@ -22,7 +22,7 @@ test("a job's remaining time follows the observed speed, or is unknown", () => {
   assert.is(at(101.5, "patch", 3, 12), "", "too early to say");
   assert.is(at(111, "patch", 4, 12), "about 40 s left", "two in 10 s, eight are left");
   assert.is(at(121, "patch", 12, 12), "");
-  assert.is(at(122, "artifact", 1, 2), "", "a stage of its own");
+  assert.is(at(122, "artifact", 1, 2), "", "another stage");
   assert.is(timeLeft(summary({ status: "completed" }), 130), "");
   // The next run of the same stage does not count the old one.
   assert.is(at(200, "patch", 1, 12), "");
@@ -30,7 +30,7 @@ test("a job's remaining time follows the observed speed, or is unknown", () => {
   assert.is(extent(0.25, 1), "25 %");
 });
 
-test("a job that is queued says what the Lab runs before it", () => {
+test("a queued job names the jobs that run before it", () => {
   const own = summary({ id: "b".repeat(32), status: "queued", created: 9 });
   const other = summary({ id: "c".repeat(32), status: "queued", created: 8 });
   const later = summary({ id: "d".repeat(32), status: "queued", created: 10 });
@@ -48,7 +48,7 @@ const job = (of: ReturnType<typeof inspectJob>, change: Partial<Job> = {}): Job 
     ...change,
   }) as unknown as Job;
 
-test("a study of jobs has its evidence at once and its text left to a person", async () => {
+test("a study of jobs has its evidence immediately; its text is left to a person", async () => {
   const jobs = [job(inspectJob()), job(patchJob())];
   const empty = await studyDraft(jobs, noWords);
   assert.is(empty.package, undefined);
@@ -76,7 +76,7 @@ test("a study of jobs has its evidence at once and its text left to a person", a
   assert.equal(readWords(whole.words), words);
 });
 
-test("a study of a job that still runs is refused; of one that failed it says so", async () => {
+test("a study of a running job is refused; a failed job is named as failed", async () => {
   const going = job(inspectJob(), { status: "running" });
   const fault = await studyDraft([going], noWords).then(
     () => "",

@@ -1,4 +1,4 @@
-/** What the workbench's service keeps and tells: conversations in files, events by number. */
+/** The files and events of the workbench's service: conversations in files, events by number. */
 import {
   existsSync,
   mkdirSync,
@@ -29,7 +29,7 @@ test.after.each(() => {
   for (const stream of streams.splice(0)) stream.destroy();
 });
 
-/** What a stream of events has said so far. */
+/** A stream's events so far. */
 function reading(events: Events, after: number): () => string {
   const stream = events.stream(after);
   streams.push(stream);
@@ -144,7 +144,7 @@ test("removing a conversation deletes its file, unless an answer is running", as
   assert.is(((await all.remove(made.id).catch((error) => error)) as HttpError).status, 404);
 });
 
-test("500 answers are kept; the oldest finished ones are evicted", async () => {
+test("500 answers are stored; the oldest finished ones are evicted", async () => {
   const { place, all } = await store();
   let ms = 0;
   await withTime({ "Date.now": () => ++ms }, async () => {
@@ -165,7 +165,7 @@ test("500 answers are kept; the oldest finished ones are evicted", async () => {
   });
 });
 
-/** What is written to stderr while something runs. */
+/** The output to stderr while something runs. */
 async function saidWhile(run: () => Promise<unknown>): Promise<string> {
   const { write } = process.stderr;
   let said = "";
@@ -218,7 +218,7 @@ test("a partially written conversation is deleted and never listed", async () =>
   assert.equal((await Conversations.open(place, events)).list(), []);
 });
 
-test("what cannot be written is said, and the next one is written all the same", async () => {
+test("a failed write is reported, and the next one is still written", async () => {
   const { place, all } = await store();
   const [one, two] = [all.create(false, "one"), all.create(false, "two")];
   mkdirSync(join(place, `${one.id}.json.part`));
@@ -229,14 +229,14 @@ test("what cannot be written is said, and the next one is written all the same",
 
 test("a reconnecting page gets the events it missed, or is told to reload", async () => {
   const events = new Events();
-  const tell = () => events.publish({ type: "library" });
+  const publish = () => events.publish({ type: "library" });
   const said = (number: number) => `data: {"number":${number},"event":{"type":"library"}}\n\n`;
   const missed = 'data: {"missed":true}\n\n';
   const hello = ": tapline\n\n";
   const fresh = reading(events, 0);
   const future = reading(events, 1);
-  tell();
-  tell();
+  publish();
+  publish();
   await until(() => fresh() === hello + said(1) + said(2), "those who are there hear it");
   await until(() => future() === hello + missed + said(1) + said(2), "nobody has seen what is not there yet");
   assert.is(events.number, 2);
@@ -247,7 +247,7 @@ test("a reconnecting page gets the events it missed, or is told to reload", asyn
   await until(() => again() === hello + said(2));
   await until(() => all() === hello + said(1) + said(2));
   // 4096 are kept: from the first one that is, nothing was missed.
-  for (let count = 2; count < 4098; count++) tell();
+  for (let count = 2; count < 4098; count++) publish();
   const [just, late] = [reading(events, 2), reading(events, 1)];
   await until(() => just().match(/data: /g)?.length === 4096);
   await until(() => late() !== "");

@@ -1,4 +1,4 @@
-/** Commands of `tapline` in processes of their own, which are killed and started again at the same address. */
+/** Commands of `tapline` in separate processes, which are killed and started again at the same address. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -65,8 +65,8 @@ export class Killable {
   }
 
   /**
-   * Lets one of its processes run for a moment at a time until something is seen, and not on from there: what it computes
-   * in between would be done before a page on a busy machine has shown its beginning.
+   * Lets one of its processes run for a moment at a time until something is seen, and no further: it would finish its work
+   * in between before a page on a busy machine has shown its beginning.
    */
   async inMoments(command: RegExp, seen: () => Promise<boolean>): Promise<void> {
     const held = processesMarked(this.#mark).find((one) => command.test(one.command))?.pid;

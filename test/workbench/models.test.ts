@@ -24,7 +24,7 @@ const saved = Object.fromEntries(variables.map((name) => [name, process.env[name
 let hub: TestHub;
 let home: string;
 let server: Awaited<ReturnType<typeof scripted>>;
-/** What the server says it has loaded; undefined: it does not answer. */
+/** The model that the server reports as loaded; undefined: it does not answer. */
 let loaded: string | undefined;
 let jobs: object[];
 /** What listens to events, to be ended. */
@@ -89,7 +89,7 @@ async function refusal(work: Promise<unknown> | (() => unknown)): Promise<HttpEr
   return assert.unreachable("it was not refused") as never;
 }
 
-/** What was told last about models. */
+/** The last event about models. */
 function toldBy(events: Events): ModelsStatus[] {
   const told: ModelsStatus[] = [];
   const stream = events.stream(0);
@@ -240,7 +240,7 @@ test("a download reports progress, stops on request and resumes", async () => {
     ],
   );
   await until(() => told.at(-1)?.downloads[0]?.state === "done");
-  assert.ok(told.at(-1)!.changes > told[0]!.changes, "the pages read the list anew");
+  assert.ok(told.at(-1)!.changes > told[0]!.changes, "the pages read the list again");
   assert.is((await refusal(() => models.stop(99))).status, 404);
 });
 
@@ -343,7 +343,7 @@ test("another local model can be served, and a failure gives its reason", async 
   assert.equal(served, [id, "demo", "demo"]);
 });
 
-test("a model that could not be served is removed like any other", async () => {
+test("a model that could not be served can be removed like any other", async () => {
   const { models, services } = open({ serve: () => Promise.reject(new Error("no memory")) }, "demo");
   await bring(models);
   const { changes } = models.status;
@@ -445,7 +445,7 @@ test("twenty downloads are listed, newest first, and ended ones make room", asyn
   );
 });
 
-test("a file that llama.cpp does not load is not served, in its own words", async () => {
+test("a file that llama.cpp cannot load is not served, with llama.cpp's reason", async () => {
   const fault = Object.assign(new Error("The file is damaged."), { name: "NativeError" });
   let broken = false;
   const { models } = open({
@@ -468,7 +468,7 @@ test("a file that llama.cpp does not load is not served, in its own words", asyn
   assert.is(((await odd.fits("demo").catch((error) => error)) as Error).message, "a fault");
 });
 
-test("weights that take exactly what is free fit, and what there is, hardly", () => {
+test("weights up to the free memory fit, and up to the total memory tightly", () => {
   const memory = { free: 4, total: 8 };
   assert.equal(
     [4, 5, 8, 9].map((needed) => weightsAlone(needed, memory).fits),

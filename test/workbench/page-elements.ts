@@ -41,7 +41,7 @@ export class PageElement {
     },
   };
 
-  /** As markup, with a class behind a dot. */
+  /** As markup, with a class after a dot. */
   get told(): string {
     const attributes = [...this.attributes].map(([name, value]) => ` ${name}=${value}`).join("");
     const opening = `${this.name}${this.className === "" ? "" : `.${this.className.replaceAll(" ", ".")}`}`;
@@ -51,7 +51,7 @@ export class PageElement {
   }
 }
 
-/** A document in place of the browser's. @returns puts back what was there */
+/** A document instead of the browser's. @returns restores the former one */
 export function openDocument(): () => void {
   const before = Object.getOwnPropertyDescriptor(globalThis, "document");
   const value = {

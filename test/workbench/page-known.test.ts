@@ -1,4 +1,4 @@
-/** What the page knows of conversations while it reads and hears of them, and where an answer that comes late leads. */
+/** The page's knowledge of conversations while it reads them and receives events, and the target of a late answer. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Conversation, Numbered, State, Turn, WorkbenchEvent } from "../../src/workbench/wire.js";
@@ -90,7 +90,7 @@ test("tokens take their positions, and a gap before them is reported", () => {
   known.conversations.set("c", conversationOf("c", turnOf("q", "a")));
   const texts = () => known.conversations.get("c")?.turns[0]?.answers[0]?.tokens.map(({ text }) => text);
   assert.ok(take({ number: 5, event: saying(1, "b", "c") }));
-  assert.ok(take({ number: 6, event: saying(2, "C", "d") }), "what was told before is told again");
+  assert.ok(take({ number: 6, event: saying(2, "C", "d") }), "an earlier event is sent again");
   assert.equal(texts(), ["a", "b", "C", "d"]);
   assert.not(take({ number: 7, event: saying(5, "f") }));
   assert.equal(texts(), ["a", "b", "C", "d"]);
@@ -98,7 +98,7 @@ test("tokens take their positions, and a gap before them is reported", () => {
   assert.equal(texts(), ["a", "b", "C", "d"]);
 });
 
-test("after a gap the conversations that are still there are read, and no others", async () => {
+test("after a gap only the remaining conversations are read", async () => {
   for (const id of ["gone", "here"]) known.conversations.set(id, conversationOf(id));
   answer = (path) =>
     path === "/api/state"
@@ -110,16 +110,16 @@ test("after a gap the conversations that are still there are read, and no others
   assert.is(known.state?.number, 8);
 });
 
-test("an answer that comes late leads nowhere once one has gone on", () => {
+test("a late answer does not move a user who has left", () => {
   const at = () => location.pathname + location.search;
   go("/jobs");
   const [first, second, third] = [onward(), onward(), onward()];
   second.go("/jobs/2");
   assert.is(at(), "/jobs/2");
   first.go("/jobs/1");
-  assert.is(at(), "/jobs/2", "what was asked for before it does not lead back");
+  assert.is(at(), "/jobs/2", "an earlier request does not redirect the page");
   third.go("/jobs/3");
-  assert.is(at(), "/jobs/3", "what was asked for behind it leads on");
+  assert.is(at(), "/jobs/3", "a later request does");
   const late = onward();
   go("/chat");
   late.go("/jobs/4");

@@ -1,4 +1,4 @@
-/** An answer's Markdown as elements, and the colours of its tokens. What stands in the source is in [], with its place. */
+/** An answer's Markdown as elements, and the colors of its tokens. Text of the source is in [], with its place. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { AnswerToken } from "../../src/workbench/wire.js";
@@ -24,7 +24,7 @@ function set(source: string): string | undefined {
   return told?.replace(/^<div\.markdown>(.*)<\/div>$/s, "$1");
 }
 
-test("plain paragraphs stay as they came, and so does what is too long", () => {
+test("plain paragraphs stay unchanged, and so do texts that are too long", () => {
   for (const source of ["", "One.", "One\ntwo.\n\nThree.", "<b>no</b>"])
     assert.is(set(source), undefined, source);
   const long = `**a** ${"b".repeat(200_000)}`;

@@ -1,4 +1,4 @@
-/** What the page makes of an answer's numbers, of words that it keeps, and of the ways on from what one asked for. */
+/** The page's handling of an answer's numbers, of saved words, and of the ways on from a request. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { firstChange } from "../../src/workbench/page/first-change.js";
@@ -80,7 +80,7 @@ test("a token shows its alternatives and the readings of the row that predicted 
   ]);
 });
 
-test("the first change: more of it where rows are as narrow as the embedded model's", () => {
+test("the first change: a stronger one for rows as narrow as the embedded model's", () => {
   const strengths = [64, 128, 129, 4096, null].map((width) => firstChange(width).strength);
   assert.equal(strengths, [0.9, 0.9, 0.5, 0.5, 0.5]);
   assert.equal(firstChange(4096), { kind: "ablate", layer: 0, strength: 0.5, positions: "prompt" });
@@ -96,7 +96,7 @@ test("lists: each index once, in the order in which it was first named", () => {
   assert.equal(gridJobs(ids[0], new URLSearchParams({ with: `${ids[1]},${ids[0]},x,${ids[1]}` })), ids);
 });
 
-test("kept words come back as they were, and what is none of them is left", async () => {
+test("saved words are restored, and invalid ones are ignored", async () => {
   const stored = new Map<string, string>();
   const before = Object.getOwnPropertyDescriptor(globalThis, "localStorage");
   Object.defineProperty(globalThis, "localStorage", {

@@ -1,4 +1,4 @@
-/** What the page says to the service and hears from it, in a browser's place: its address, its storage, its tabs. */
+/** The page's requests to the service and its events, with a browser's address, storage and tabs replaced. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Numbered, State } from "../../src/workbench/wire.js";
@@ -33,7 +33,7 @@ const stored = new Map<string, string>();
 let location = { ...link };
 let answer: (path: string, signal?: AbortSignal) => Response | Promise<Response> = () => Response.json({});
 
-/** What the modules find in a browser. */
+/** The objects that the modules find in a browser. */
 const browser = {
   localStorage: {
     getItem: (name: string) => stored.get(name) ?? null,
@@ -86,7 +86,7 @@ const refusal = (work: Promise<unknown>): Promise<[number, string]> =>
     ({ status, message }: Error & { status: number }) => [status, message],
   );
 
-test("a link's token is removed from the address, and its secret is kept", async () => {
+test("a link's token is removed from the address, and its secret is stored", async () => {
   assert.ok(hasLinkToken());
   assert.is(await signIn(), undefined);
   assert.equal(asked, [
@@ -243,14 +243,14 @@ test("events apply in order; gaps reload everything; closed streams reopen", asy
     first.send(jobs(8, "eight"));
     await until(() => states === 1);
     await until(() => known.state?.number === 9);
-    // The newest that is heard of is in what is read: nothing is read once more for it.
+    // The newest event is already in the list: nothing is read once more for it.
     first.send(jobs(9, "nine"));
     first.send({ missed: true });
     await until(() => marks()[0] === "read 2");
     first.end();
     await until(() => opened().length === 2);
     assert.equal([opened()[1], pauses], ["/api/events?after=9", [250]]);
-    assert.is(known.lost, undefined, "one that ends is no loss");
+    assert.is(known.lost, undefined, "a stream that ends is not a loss");
     assert.equal(
       lost.filter((sentence) => sentence !== undefined),
       [],
@@ -263,10 +263,10 @@ test("events apply in order; gaps reload everything; closed streams reopen", asy
     third?.end();
     await until(() => refusals === 6);
     await until(() => asked.at(-1)?.path.startsWith("/api/events"));
-    // Each that came about began anew; then five in a row did not.
+    // Each that succeeded started again; then five in a row did not.
     assert.equal(pauses, [250, 250, 250, 1000, 2000, 5000, 5000, 5000]);
     assert.match(known.lost ?? "", /reach the workbench\. Is `tapline workbench` still running\? Retrying…$/);
-    // Other tabs were told the same.
+    // Other tabs received the same.
     await until(() =>
       told.some((one) => "lost" in (one as object) && (one as { lost?: string }).lost !== undefined),
     );

@@ -26,12 +26,12 @@ export interface Parts {
   close(): Promise<void>;
 }
 
-/** What the server and the Lab answer by method and path; a function writes the answer itself. */
+/** The answers of the server and the Lab by method and path; a function writes the answer itself. */
 export type Answers = Record<string, unknown | Answering>;
 
 const looks = ["/lab/capabilities", "/props", "/lab/v1/health", "/lab/v1/jobs"];
 
-/** What a served model with so many blocks says of itself. */
+/** The properties of a served model with this many blocks. */
 export function capabilities(n_layer: number | null, model: string | null = "m"): object {
   return { model, n_layer, n_embd: 8, architecture: "a", backend: "cpu" };
 }

@@ -84,7 +84,7 @@ export async function resultsOfAllViews(page: Page): Promise<Results> {
     "a conversation",
     async (one) => {
       await one.getByRole("region", { name: "Inside a token" }).waitFor();
-      // What was thought is folded.
+      // Thinking is folded.
       await one.locator(".shaded").first().waitFor({ state: "attached" });
     },
     "t=0.1.4&show=probability",

@@ -74,7 +74,7 @@ function stream(response: ServerResponse): void {
   response.writeHead(200, { "Content-Type": "text/event-stream" });
   for (const [index, token] of behaviour.tokens.entries()) {
     if (index >= behaviour.breaksAfter) {
-      // What was written arrives, and then the connection ends in the midst of the body.
+      // Written bytes arrive, and then the connection ends in the middle of the body.
       response.socket?.end();
       return;
     }
@@ -96,137 +96,128 @@ async function ask(page: Page, question: string): Promise<void> {
   await page.keyboard.press("Enter");
 }
 
-inBrowser(
-  "what a model, a job and a name say is text: no element, no request, no script comes of it",
-  async () => {
-    const { page, context, troubles } = await visit(bench);
-    await page.getByRole("checkbox", { name: "Markdown" }).uncheck();
-    await ask(page, nasty);
-    await page.getByText(`${hostile.length} tokens`, { exact: true }).waitFor();
-    const spans = page.locator(".answer-text .t");
-    const wellFormed = (text: string) => text.replace(/\ud800/g, "\ufffd");
-    assert.equal((await spans.allTextContents()).map(wellFormed), hostile.map(wellFormed));
-    assert.equal(
-      await spans.first().evaluate((span) => getComputedStyle(span).unicodeBidi),
-      "isolate",
-      "no token turns the direction of its neighbours",
-    );
-    await spans.first().click();
-    await page.getByRole("region", { name: "Inside a token" }).waitFor();
-    // Kept as files: no spreadsheet computes anything, and the picture is one, with words alone.
-    const kept = async (kind: string) => {
-      const button = page.getByRole("button", { name: new RegExp(`^Save “Answer to [^]*” as ${kind}$`) });
-      const { name, bytes } = await downloaded(page, () => button.click());
-      assert.match(name, /^conversation-[0-9a-f]{16}-1a\.(?:csv|svg)$/);
-      return bytes.toString();
-    };
-    const csv = await kept("CSV");
-    assert.match(csv, /,"'=HYPERLINK\(""https:\/\/example\.org""\)",/);
-    assert.not.match(csv, /,"?=/);
-    const reader = await context.newPage();
-    const drawn = await reader.evaluate(
-      (text) => {
-        // biome-ignore lint/suspicious/noExplicitAny: a global of the page
-        const parsed = new (globalThis as any).DOMParser().parseFromString(text, "image/svg+xml");
-        return [...parsed.querySelectorAll("*")].map(({ localName }: { localName: string }) => localName);
-      },
-      await kept("SVG"),
-    );
-    assert.equal(
-      drawn.filter((name: string) => !["svg", "title", "rect", "path", "text"].includes(name)),
-      [],
-    );
-    assert.ok(drawn.includes("text"));
-    await reader.close();
-    for (const view of ["Jobs", "Inspect", "Steer", "Probe", "Patch"]) {
-      await page.getByRole("link", { name: view, exact: true }).first().click();
-      await page.getByRole("heading", { level: 1, name: view }).waitFor();
-    }
-    await page.goto(`${bench.workbench.url}/jobs/${jobId}`);
-    await page.getByRole("figure", { name: "Logit lens" }).locator("svg").last().waitFor();
-    assert.is(await page.evaluate("window.broken"), undefined);
-    const foreign =
-      "#app img, #app iframe, #app script, #app object, #app embed, #app form[action], #app a[href^='javascript:']";
-    assert.is(await page.locator(foreign).count(), 0);
-    assert.equal(troubles, []);
-    await context.close();
-  },
-);
+inBrowser("text from models, jobs and names stays text: no element, no request, no script", async () => {
+  const { page, context, troubles } = await visit(bench);
+  await page.getByRole("checkbox", { name: "Markdown" }).uncheck();
+  await ask(page, nasty);
+  await page.getByText(`${hostile.length} tokens`, { exact: true }).waitFor();
+  const spans = page.locator(".answer-text .t");
+  const wellFormed = (text: string) => text.replace(/\ud800/g, "\ufffd");
+  assert.equal((await spans.allTextContents()).map(wellFormed), hostile.map(wellFormed));
+  assert.equal(
+    await spans.first().evaluate((span) => getComputedStyle(span).unicodeBidi),
+    "isolate",
+    "no token turns the direction of its neighbours",
+  );
+  await spans.first().click();
+  await page.getByRole("region", { name: "Inside a token" }).waitFor();
+  // Kept as files: no spreadsheet computes anything, and the picture is one, with words alone.
+  const kept = async (kind: string) => {
+    const button = page.getByRole("button", { name: new RegExp(`^Save “Answer to [^]*” as ${kind}$`) });
+    const { name, bytes } = await downloaded(page, () => button.click());
+    assert.match(name, /^conversation-[0-9a-f]{16}-1a\.(?:csv|svg)$/);
+    return bytes.toString();
+  };
+  const csv = await kept("CSV");
+  assert.match(csv, /,"'=HYPERLINK\(""https:\/\/example\.org""\)",/);
+  assert.not.match(csv, /,"?=/);
+  const reader = await context.newPage();
+  const drawn = await reader.evaluate(
+    (text) => {
+      // biome-ignore lint/suspicious/noExplicitAny: a global of the page
+      const parsed = new (globalThis as any).DOMParser().parseFromString(text, "image/svg+xml");
+      return [...parsed.querySelectorAll("*")].map(({ localName }: { localName: string }) => localName);
+    },
+    await kept("SVG"),
+  );
+  assert.equal(
+    drawn.filter((name: string) => !["svg", "title", "rect", "path", "text"].includes(name)),
+    [],
+  );
+  assert.ok(drawn.includes("text"));
+  await reader.close();
+  for (const view of ["Jobs", "Inspect", "Steer", "Probe", "Patch"]) {
+    await page.getByRole("link", { name: view, exact: true }).first().click();
+    await page.getByRole("heading", { level: 1, name: view }).waitFor();
+  }
+  await page.goto(`${bench.workbench.url}/jobs/${jobId}`);
+  await page.getByRole("figure", { name: "Logit lens" }).locator("svg").last().waitFor();
+  assert.is(await page.evaluate("window.broken"), undefined);
+  const foreign =
+    "#app img, #app iframe, #app script, #app object, #app embed, #app form[action], #app a[href^='javascript:']";
+  assert.is(await page.locator(foreign).count(), 0);
+  assert.equal(troubles, []);
+  await context.close();
+});
 
-inBrowser(
-  "an answer is read as Markdown without HTML, pictures or links; every token of it opens",
-  async () => {
-    const { page, context, troubles } = await visit(bench);
-    behaviour.tokens = [
-      "## To",
-      "kyo &",
-      "amp; more\n\n- **bo",
-      "ld** and `<b>`\n- ![pic](http://evil.example/p.png)\n\n",
-      "[click](javascript:window.broken=1) [home](https://example.org/\u202etxt)\n\n",
-      "<img src=x onerror=window.broken=1><script>window.broken=1</script>\n\n",
-      "```html\n<script>window.broken=1</script>\n```\n",
-      "\n| a | b |\n| - | - |\n| 1 | <i>2</i> |\n",
-    ];
-    await ask(page, "Markdown");
-    const box = page.locator(".answer-text .markdown");
-    await box.waitFor();
-    assert.equal(await box.locator(".heading.h2").allTextContents(), ["Tokyo & more"]);
-    assert.equal(await box.locator("li").allTextContents(), [
-      "bold and <b>",
-      "pic ‹http://evil.example/p.png›",
-    ]);
-    assert.equal(await box.locator("strong").allTextContents(), ["bold"]);
-    assert.equal(await box.locator("pre code").allTextContents(), ["<script>window.broken=1</script>"]);
-    assert.equal(await box.locator("td").allTextContents(), ["1", "<i>2</i>"]);
-    const text = (await box.textContent()) ?? "";
-    assert.match(text, /click ‹javascript:window\.broken=1› home ‹https:\/\/example\.org\/<202E>txt›/);
-    assert.match(text, /<img src=x onerror=window\.broken=1><script>window\.broken=1<\/script>/);
-    assert.is(
-      await page.locator("#app :is(img, script, iframe, .markdown a, .markdown b, .markdown i)").count(),
-      0,
-    );
-    assert.is(await page.evaluate("window.broken"), undefined);
-    // Each piece of a word knows its token; what stands for markup alone is in none.
-    const tokenOf = (said: string) => box.locator(".t", { hasText: said }).first().getAttribute("data-at");
-    assert.equal(
-      [await tokenOf("To"), await tokenOf("kyo"), await tokenOf("ld"), await tokenOf("home")],
-      ["0", "1", "3", "4"],
-    );
-    await box.locator(".t", { hasText: "ld" }).first().click();
-    await page.getByRole("region", { name: "Inside a token" }).getByText("Token 3 ·").waitFor();
-    await page.getByRole("checkbox", { name: "Markdown" }).uncheck();
-    await until(async () => (await box.count()) === 0);
-    assert.equal(await page.locator(".answer-text .t").allTextContents(), behaviour.tokens);
-    behaviour.tokens = hostile;
-    assert.equal(troubles, []);
-    await context.close();
-  },
-);
+inBrowser("an answer is read as Markdown without HTML, pictures or links; tokens open", async () => {
+  const { page, context, troubles } = await visit(bench);
+  behaviour.tokens = [
+    "## To",
+    "kyo &",
+    "amp; more\n\n- **bo",
+    "ld** and `<b>`\n- ![pic](http://evil.example/p.png)\n\n",
+    "[click](javascript:window.broken=1) [home](https://example.org/\u202etxt)\n\n",
+    "<img src=x onerror=window.broken=1><script>window.broken=1</script>\n\n",
+    "```html\n<script>window.broken=1</script>\n```\n",
+    "\n| a | b |\n| - | - |\n| 1 | <i>2</i> |\n",
+  ];
+  await ask(page, "Markdown");
+  const box = page.locator(".answer-text .markdown");
+  await box.waitFor();
+  assert.equal(await box.locator(".heading.h2").allTextContents(), ["Tokyo & more"]);
+  assert.equal(await box.locator("li").allTextContents(), [
+    "bold and <b>",
+    "pic ‹http://evil.example/p.png›",
+  ]);
+  assert.equal(await box.locator("strong").allTextContents(), ["bold"]);
+  assert.equal(await box.locator("pre code").allTextContents(), ["<script>window.broken=1</script>"]);
+  assert.equal(await box.locator("td").allTextContents(), ["1", "<i>2</i>"]);
+  const text = (await box.textContent()) ?? "";
+  assert.match(text, /click ‹javascript:window\.broken=1› home ‹https:\/\/example\.org\/<202E>txt›/);
+  assert.match(text, /<img src=x onerror=window\.broken=1><script>window\.broken=1<\/script>/);
+  assert.is(
+    await page.locator("#app :is(img, script, iframe, .markdown a, .markdown b, .markdown i)").count(),
+    0,
+  );
+  assert.is(await page.evaluate("window.broken"), undefined);
+  // Each piece of a word knows its token; pieces of markup alone belong to none.
+  const tokenOf = (said: string) => box.locator(".t", { hasText: said }).first().getAttribute("data-at");
+  assert.equal(
+    [await tokenOf("To"), await tokenOf("kyo"), await tokenOf("ld"), await tokenOf("home")],
+    ["0", "1", "3", "4"],
+  );
+  await box.locator(".t", { hasText: "ld" }).first().click();
+  await page.getByRole("region", { name: "Inside a token" }).getByText("Token 3 ·").waitFor();
+  await page.getByRole("checkbox", { name: "Markdown" }).uncheck();
+  await until(async () => (await box.count()) === 0);
+  assert.equal(await page.locator(".answer-text .t").allTextContents(), behaviour.tokens);
+  behaviour.tokens = hostile;
+  assert.equal(troubles, []);
+  await context.close();
+});
 
-inBrowser(
-  "a service that goes is told in words, one that is back goes on by itself; a broken answer keeps what came",
-  async () => {
-    const { page, context } = await visit(bench);
-    behaviour.gone = true;
-    const strip = page.locator(".strip");
-    await until(async () => /Server: .*broke.*Lab: .*broke/.test((await strip.textContent()) ?? ""));
-    behaviour.gone = false;
-    await until(async () => /Server: ready.*Lab: ready/.test((await strip.textContent()) ?? ""));
-    behaviour.breaksAfter = 2;
-    await ask(page, "Hello");
-    await page
-      .locator(".answer")
-      .getByText(/^The connection to|^The answer ended before/)
-      .waitFor();
-    assert.equal(await page.locator(".answer-text .t").allTextContents(), hostile.slice(0, 2));
-    behaviour.breaksAfter = Number.POSITIVE_INFINITY;
-    await ask(page, "Again");
-    await page.getByText(`${hostile.length} tokens`, { exact: true }).waitFor();
-    await context.close();
-  },
-);
+inBrowser("a lost service is reported and resumes; a broken answer keeps its text", async () => {
+  const { page, context } = await visit(bench);
+  behaviour.gone = true;
+  const strip = page.locator(".strip");
+  await until(async () => /Server: .*broke.*Lab: .*broke/.test((await strip.textContent()) ?? ""));
+  behaviour.gone = false;
+  await until(async () => /Server: ready.*Lab: ready/.test((await strip.textContent()) ?? ""));
+  behaviour.breaksAfter = 2;
+  await ask(page, "Hello");
+  await page
+    .locator(".answer")
+    .getByText(/^The connection to|^The answer ended before/)
+    .waitFor();
+  assert.equal(await page.locator(".answer-text .t").allTextContents(), hostile.slice(0, 2));
+  behaviour.breaksAfter = Number.POSITIVE_INFINITY;
+  await ask(page, "Again");
+  await page.getByText(`${hostile.length} tokens`, { exact: true }).waitFor();
+  await context.close();
+});
 
-test("the command joins running services, prints links, and ends its own", async () => {
+test("the command joins running services, prints links, and ends its own ones", async () => {
   const home = mkdtempSync(join(tmpdir(), "tapline-workbench-command-"));
   const services = await scripted(answer);
   const before = process.env.TAPLINE_HOME;
@@ -251,7 +242,7 @@ test("the command joins running services, prints links, and ends its own", async
       () => assert.unreachable(),
       (error: Error) => assert.match(error.message, /^You have no workbench running at port/),
     );
-    assert.is((await fetch(`${services.url}/lab/capabilities`)).status, 200, "what ran before goes on");
+    assert.is((await fetch(`${services.url}/lab/capabilities`)).status, 200, "the former service continues");
   } finally {
     process.stdout.write = write;
     if (before === undefined) delete process.env.TAPLINE_HOME;

@@ -1,4 +1,4 @@
-/** What the workbench last saw of its services, and heads of attention that it reads from them. */
+/** The workbench's last view of its services, and heads of attention that it reads from them. */
 import type { ServerResponse } from "node:http";
 import ndarray from "ndarray";
 import { test } from "uvu";
@@ -76,11 +76,11 @@ test("a served model's file is requested once per model", async () => {
   assert.equal([services.server.path, props], ["/a.gguf", 1]);
   answers["GET /lab/capabilities"] = capabilities(4, "other");
   await services.look();
-  assert.equal([services.server.path, props], [null, 2], "what is no path is none");
+  assert.equal([services.server.path, props], [null, 2], "malformed paths are ignored");
   services.served = "demo";
   await services.look();
   assert.equal([services.server.path, services.served, props], ["demo", "demo", 2]);
-  // Files of two models may have one name: what was started counts.
+  // Files of two models may have one name: the started one counts.
   services.served = "owner/demo";
   await services.look();
   assert.equal([services.server.path, props], ["owner/demo", 2]);

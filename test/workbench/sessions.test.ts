@@ -38,7 +38,7 @@ test("a session is its cookie and its secret together; ending all ends each", ()
   assert.not(sessions.holds(one.cookie, one.secret));
 });
 
-test("a page that asks for links again and again keeps the newest sixteen sessions", () => {
+test("a page that keeps requesting links has the newest sixteen sessions", () => {
   const sessions = new Sessions();
   const made = Array.from({ length: 18 }, () => sessions.redeem(sessions.link())!);
   assert.equal(
@@ -47,7 +47,7 @@ test("a page that asks for links again and again keeps the newest sixteen sessio
   );
 });
 
-test("a browser is opened only where one of this machine would be seen", () => {
+test("a browser is opened only where a user of this machine would see it", () => {
   const on = (platform: NodeJS.Platform, environment: NodeJS.ProcessEnv) => opener(environment, platform);
   assert.equal(on("linux", { DISPLAY: ":0" }), ["xdg-open"]);
   assert.equal(on("linux", { WAYLAND_DISPLAY: "wayland-0" }), ["xdg-open"]);

@@ -8,7 +8,7 @@ import type { AnswerToken } from "../../src/workbench/wire.js";
 const thought: AnswerToken = { text: "Hm", thinking: true };
 const word: AnswerToken = { text: "Yes" };
 
-/** A clock that goes on when it is told to. */
+/** A clock that moves on command. */
 function clockAfter(kept: AnswerToken[] = []) {
   const time = { now: 100 };
   const clock = new ThoughtClock(kept, () => time.now);

@@ -10,7 +10,7 @@ export interface Got {
 
 export interface FakeOptions {
   models?: Record<string, unknown>[];
-  /** Answers to GET requests, by path; what is not here is 404. /v1/models is made from `models`. */
+  /** Answers to GET requests, by path; other paths are 404. /v1/models is made from `models`. */
   pages?: Record<string, (response: ServerResponse) => void>;
   /** Answers to POST requests. */
   post?: (got: Got, response: ServerResponse) => void;
@@ -47,7 +47,7 @@ export const stream = (words: string[]) => (_got: Got, response: ServerResponse)
   response.end("data: [DONE]\n\n");
 };
 
-/** An OpenAI-style server that does as it is told. */
+/** An OpenAI-style server that follows instructions. */
 export async function startFake(options: FakeOptions = {}, port = 0): Promise<Fake> {
   const got: Got[] = [];
   const asked: string[] = [];

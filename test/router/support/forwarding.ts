@@ -28,13 +28,13 @@ export function pass(more: number): void {
   ms += more;
 }
 
-/** Time goes on, and what a test opened is closed. */
+/** Time continues, and everything that a test opened is closed. */
 export async function end(): Promise<void> {
   putBack();
   for (const one of backends.splice(0)) await one.destroy();
 }
 
-/** An answer with a status, after so many milliseconds. */
+/** An answer with a status, after this many milliseconds. */
 export const answers =
   (status: number, body = "x", raw: string[] = [], takes = 0): Script =>
   (handler, controller) => {
@@ -73,7 +73,7 @@ export function backend(
   return Object.assign(one, pools);
 }
 
-/** A router of some backends, and all that is told of its requests. */
+/** A router of some backends, and the records of its requests. */
 export function router(...given: Backend[]) {
   const told: unknown[][] = [];
   const sent: Sent[] = [];

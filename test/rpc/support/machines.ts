@@ -4,11 +4,11 @@ import { execFileSync } from "node:child_process";
 export interface Machine {
   /** Its address, reachable from here. */
   readonly host: string;
-  /** What stands before a command that is to run there. */
+  /** The prefix of a command that is to run there. */
   readonly runs: string[];
-  /** Pulls its cable out: nothing arrives any more, nobody is told. */
+  /** Pulls its cable out: nothing arrives any more, and no one is notified. */
   cut(): void;
-  mend(): void;
+  reconnect(): void;
   remove(): void;
 }
 
@@ -37,7 +37,7 @@ export function addMachine(number: number): Machine {
     host: host as string,
     runs: ["ip", "netns", "exec", name],
     cut: () => void ip("link", "set", here, "down"),
-    mend: () => void ip("link", "set", here, "up"),
+    reconnect: () => void ip("link", "set", here, "up"),
     // Takes both ends of the cable with it.
     remove: () => void ip("netns", "delete", name),
   };

@@ -10,7 +10,7 @@ import * as assert from "uvu/assert";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 
-test("without the addon, what needs it says so in a sentence, and the rest works", async () => {
+test("without the addon, commands that need it say so, and the rest works", async () => {
   const folder = mkdtempSync(join(tmpdir(), "tapline-light-"));
   try {
     cpSync(join(root, "src"), join(folder, "src"), { recursive: true });

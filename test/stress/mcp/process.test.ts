@@ -151,7 +151,7 @@ test("stdin that is closed before anything was said is a clean end", async () =>
   assert.equal([run.lines, run.stderr()], [[], ""]);
 });
 
-test("a configuration that cannot work is said on stderr, with exit code 2", async () => {
+test("an unusable configuration is reported on stderr, with exit code 2", async () => {
   const cases: [words: string[], environment: Record<string, string>, stderr: RegExp][] = [
     [
       ["research"],

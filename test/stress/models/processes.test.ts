@@ -34,7 +34,7 @@ interface Run {
   ended: Promise<{ code: number | null; stdout: string; stderr: string }>;
 }
 
-/** `tapline` with the given words, in a process of its own; `shell` stands before it, e.g. a limit. */
+/** `tapline` with the given words, in a separate process; `shell` precedes it, e.g. a limit. */
 function tapline(words: string[], options: { shell?: string; env?: Record<string, string> } = {}): Run {
   const env = { ...process.env, HF_ENDPOINT: hub.url, HF_HOME: home, TAPLINE_HOME: home, ...options.env };
   const command = [process.execPath, ...program, ...words];
@@ -96,7 +96,7 @@ test("kill -9 during a download: never complete, and another process continues",
   assert.ok(demo.equals(await readFile(join(blobs(), hash))));
 });
 
-test("Ctrl-C: one sentence, and what has arrived stays", async () => {
+test("Ctrl-C: one sentence, and the downloaded bytes remain", async () => {
   hub.faults = { dripMs: 20, dripBytes: 40_000 };
   const pull = tapline(["pull", "tiny/demo"]);
   await until(() => hub.sent > 200_000);

@@ -83,7 +83,7 @@ inBrowser("the theme can be chosen, and paper is always light", async () => {
   await page.getByRole("button", { name: "Theme: light" }).click();
   await page.getByRole("button", { name: "Theme: dark" }).waitFor();
   await onPaper();
-  // What a printed page was drawn with, seen between the two events of printing.
+  // The style of a printed page, seen between the two events of printing.
   await page.evaluate(
     "addEventListener('beforeprint', () => { window.printed = document.querySelector('#norms .chart > svg').style.color })",
   );
@@ -93,7 +93,7 @@ inBrowser("the theme can be chosen, and paper is always light", async () => {
   await close();
 });
 
-inBrowser("without JavaScript the data is there to read", async () => {
+inBrowser("without JavaScript the data are readable", async () => {
   const { page, close } = await openReport(probeJob(), { javaScriptEnabled: false });
   assert.ok(await page.getByText("Figures need JavaScript. The tables below have their data.").isVisible());
   await page.locator("#roc details summary").click();

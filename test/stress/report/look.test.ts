@@ -38,7 +38,7 @@ inBrowser("axe finds nothing serious, and everything fits, light and dark, wide 
   }
 });
 
-inBrowser("the names of crowded points are clear of each other", async () => {
+inBrowser("the names of crowded points do not overlap", async () => {
   const job = saeJob();
   const [report] = (job.result as SaeResult).reports as [SaeResult["reports"][number]];
   const features = Array.from({ length: 16 }, (_, feature) => ({

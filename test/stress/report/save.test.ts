@@ -1,4 +1,4 @@
-/** What a report's buttons save. */
+/** The files that a report's buttons save. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { ReportedJob } from "../../../src/report/index.js";
@@ -26,17 +26,14 @@ inBrowser("every figure of every kind can be saved as SVG, PNG and CSV, and the 
   }
 });
 
-inBrowser(
-  "thirty files that are kept one after the other all come, however quickly they are asked for",
-  async () => {
-    const { page, close } = await openReport(inspectJob());
-    page.setDefaultTimeout(30_000);
-    // Without the mouse's ways, which take longer than a tenth of a second on a slow machine.
-    const ask = () => page.evaluate("document.querySelector('[data-save=csv]').click()");
-    for (let kept = 0; kept < 30; kept++) assert.ok((await downloaded(page, ask)).bytes.length > 20);
-    await close();
-  },
-);
+inBrowser("thirty files saved in quick succession all arrive", async () => {
+  const { page, close } = await openReport(inspectJob());
+  page.setDefaultTimeout(30_000);
+  // Without the mouse's ways, which take longer than a tenth of a second on a slow machine.
+  const ask = () => page.evaluate("document.querySelector('[data-save=csv]').click()");
+  for (let kept = 0; kept < 30; kept++) assert.ok((await downloaded(page, ask)).bytes.length > 20);
+  await close();
+});
 
 async function assertSaves({ page }: OpenReport, job: ReportedJob, id: string): Promise<void> {
   const save = async (kind: string) => {

@@ -6,7 +6,7 @@ import { buildTools } from "../../../scripts/build/tools.js";
 import { send } from "../../support/request.js";
 
 const command = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url));
-/** What the command line of tapline's serving process names. */
+/** The command line of tapline's serving process contains this. */
 const engine = "inference/process/main";
 const model = fileURLToPath(new URL("../../../models/demo/tapline-demo.gguf", import.meta.url));
 
@@ -63,9 +63,9 @@ export class Backend {
     await this.start();
   }
 
-  /** Ends the process that holds the model, where the server has one of its own and will start another. */
+  /** Ends the process that holds the model, where the server has a separate one and will start another. */
   async crashInside(): Promise<void> {
-    // tsx may have started a compiler of its own, which has to live.
+    // tsx may have started a compiler process, which has to live.
     const child = this.#processes().find(({ words }) => words.includes(engine));
     if (child === undefined) return this.restart("SIGKILL", 0);
     this.wellSince = null;

@@ -6,13 +6,13 @@ export interface ChatOptions {
   words: number;
   tokens: number;
   stream: boolean;
-  /** Leave after so many bytes. */
+  /** Leave after this many bytes. */
   leaveAfter?: number;
 }
 
 export type ChatEnd =
   | { kind: "whole"; text: string }
-  /** An answer that is none: who asks is told to come back, or that it failed. */
+  /** An answer without content: the client is asked to come back, or informed that it failed. */
   | { kind: "status"; status: number; text: string }
   | { kind: "cut"; bytes: number; code: string }
   | { kind: "left" };
@@ -66,7 +66,7 @@ interface Part {
 }
 
 /**
- * What an answer says about itself: one id all the way, one end, and the numbers of tokens that tie it to its request.
+ * An answer's own description: one id all the way, one end, and the numbers of tokens that tie it to its request.
  * @throws Error that says what is mixed, doubled or missing
  */
 export function readAnswer(text: string, stream: boolean): { id: string; prompt: number; tokens: number } {

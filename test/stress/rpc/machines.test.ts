@@ -44,51 +44,54 @@ function acrossMachines(name: string, run: () => Promise<void>): void {
   test.skip(name, run);
 }
 
-acrossMachines("blocks on two machines: the same numbers; one that dies or is cut off is told", async () => {
-  for (const there of machines) servers.push(await startRpcServer({ there }));
-  const [, second] = servers as [RunningRpcServer, RunningRpcServer];
-  const local = await openHarness();
-  const remote = await openHarness({ load: { rpc: servers.map(({ host, port }) => ({ host, port })) } });
-  try {
-    for (const body of [{ ...demoInspect, layers: [0, 7] }, compare]) {
-      const [a, b] = await Promise.all(
-        [local, remote].map(async (lab) => lab.finished((await lab.submit(body)).id)),
+acrossMachines(
+  "blocks on two machines: equal numbers; a machine that dies or is cut off is reported",
+  async () => {
+    for (const there of machines) servers.push(await startRpcServer({ there }));
+    const [, second] = servers as [RunningRpcServer, RunningRpcServer];
+    const local = await openHarness();
+    const remote = await openHarness({ load: { rpc: servers.map(({ host, port }) => ({ host, port })) } });
+    try {
+      for (const body of [{ ...demoInspect, layers: [0, 7] }, compare]) {
+        const [a, b] = await Promise.all(
+          [local, remote].map(async (lab) => lab.finished((await lab.submit(body)).id)),
+        );
+        assert.equal(numbers(b as Job), numbers(a as Job));
+      }
+      const inItsMiddle = async () => {
+        const { id } = await remote.submit(long);
+        await remote.until(id, ({ progress }) => progress.stage === "sweep" && progress.done > 0);
+        return id;
+      };
+
+      const killed = await inItsMiddle();
+      await second.kill();
+      assert.is(
+        (await remote.finished(killed)).error,
+        `The rpc-server ${nameOf(second)} was lost while the job was running.`,
       );
-      assert.equal(numbers(b as Job), numbers(a as Job));
+      await second.start();
+
+      // Nothing reports an unplugged cable: the job waits, and can be cancelled.
+      const waiting = await inItsMiddle();
+      machines[1]!.cut();
+      const seen = async () => JSON.stringify((await remote.request("GET", `/jobs/${waiting}`)).body);
+      for (let before = ""; before !== (await seen()); await sleep(2000)) before = await seen();
+      assert.match(await seen(), '"status":"running"');
+      await remote.request("POST", `/jobs/${waiting}/cancel`);
+      assert.is((await remote.finished(waiting)).status, "cancelled");
+      const unreachable = await remote.finished((await remote.submit(demoInspect)).id);
+      assert.match(unreachable.error as string, `The rpc-server ${nameOf(second)} `);
+
+      machines[1]!.reconnect();
+      await second.kill();
+      await second.start();
+      assert.is((await remote.finished((await remote.submit(demoInspect)).id)).status, "completed");
+    } finally {
+      await local.close();
+      await remote.close();
     }
-    const inItsMiddle = async () => {
-      const { id } = await remote.submit(long);
-      await remote.until(id, ({ progress }) => progress.stage === "sweep" && progress.done > 0);
-      return id;
-    };
-
-    const killed = await inItsMiddle();
-    await second.kill();
-    assert.is(
-      (await remote.finished(killed)).error,
-      `The rpc-server ${nameOf(second)} was lost while the job was running.`,
-    );
-    await second.start();
-
-    // Nobody tells that a cable is out: the job waits, and can be cancelled.
-    const waiting = await inItsMiddle();
-    machines[1]!.cut();
-    const seen = async () => JSON.stringify((await remote.request("GET", `/jobs/${waiting}`)).body);
-    for (let before = ""; before !== (await seen()); await sleep(2000)) before = await seen();
-    assert.match(await seen(), '"status":"running"');
-    await remote.request("POST", `/jobs/${waiting}/cancel`);
-    assert.is((await remote.finished(waiting)).status, "cancelled");
-    const unreachable = await remote.finished((await remote.submit(demoInspect)).id);
-    assert.match(unreachable.error as string, `The rpc-server ${nameOf(second)} `);
-
-    machines[1]!.mend();
-    await second.kill();
-    await second.start();
-    assert.is((await remote.finished((await remote.submit(demoInspect)).id)).status, "completed");
-  } finally {
-    await local.close();
-    await remote.close();
-  }
-});
+  },
+);
 
 test.run();

@@ -9,9 +9,9 @@ import * as assert from "uvu/assert";
 import type { Held } from "./load-cycles.js";
 
 const cycles = Number(process.env.TAPLINE_STRESS_CYCLES ?? 100);
-/** Times before those that count: what is allocated once for the first of many is allocated by then. */
+/** Times before those that count: one-time allocations have happened by then. */
 const settling = 40;
-/** The least of so many counts, which no passing peak raises. */
+/** The least of this many counts, which no passing peak raises. */
 const window = 10;
 
 // The resident size says little of what is held: pages of freed blocks stay, and V8 keeps code and throws it away, in steps

@@ -53,7 +53,7 @@ test(`${kills} kills of the serving process under load: it answers again, each t
   const back: number[] = [];
   try {
     for (let kill = 0; kill < kills; kill++) {
-      // Every other kill comes wherever loading and first answers are, the others only behind a whole answer.
+      // Every other kill comes wherever loading and first answers are, the others only after a whole answer.
       const whole = seen.get("whole") ?? 0;
       if (kill % 2 === 0) await until(() => (seen.get("whole") ?? 0) > whole, "an answer after a kill");
       await sleep(random.below(300));

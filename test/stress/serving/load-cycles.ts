@@ -39,7 +39,7 @@ const nativeBytes: () => number = createRequire(import.meta.url)(module!);
 const held: Held[] = [];
 for (let i = 0; i < Number(times); i++) {
   await cycle();
-  await pause(20); // sockets that have ended are let go a turn later
+  await pause(20); // sockets that have ended are released a turn later
   globalThis.gc?.();
   held.push({
     native: nativeBytes(),

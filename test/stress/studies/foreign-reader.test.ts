@@ -8,10 +8,10 @@ import { foreignRounds, hasSqlite3 } from "../../studies/support/foreign-reader.
 const rounds = Number(process.env.TAPLINE_STRESS_KILLS ?? 100);
 const folder = mkdtempSync(join(tmpdir(), "tapline-foreign-"));
 
-test(`${rounds} rounds beside a system's sqlite3 lose nothing`, async () => {
+test(`${rounds} rounds alongside a system's sqlite3 lose nothing`, async () => {
   if (!(await hasSqlite3())) return console.log("SKIPPED: sqlite3 is not installed (Debian: sqlite3).");
   let drafts = 0;
-  // A database for each ten: what reads it whole takes longer the larger it is, and the writers go on meanwhile.
+  // A database for each ten: a full read takes longer the larger it is, and the writers continue meanwhile.
   for (let done = 0; done < rounds; done += 10) {
     drafts += await foreignRounds(join(folder, `${done}.db`), Math.min(10, rounds - done));
   }

@@ -1,6 +1,6 @@
 /**
- * kill -9 during writes: what was acknowledged is there afterwards, whole, and what was not is there wholly or not.
- * Beside SQLite's writers a system's own sqlite3 reads all the time, where it is installed.
+ * kill -9 during writes: acknowledged writes are there afterwards, whole, and others are there wholly or not.
+ * Alongside SQLite's writers a system's own sqlite3 reads all the time, where it is installed.
  */
 import { sql } from "kysely";
 import { test } from "uvu";

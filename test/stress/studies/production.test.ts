@@ -118,7 +118,7 @@ test("with its certificate it serves the site and the API, and stores approvals"
   }
 });
 
-test("behind a trusted proxy, HTTP is served only if the proxy ended TLS", async () => {
+test("accepts HTTP from a trusted proxy only if the proxy ended TLS", async () => {
   const config = configuration("proxied.json", {
     host: "127.0.0.1",
     database: "proxied.db",
@@ -138,7 +138,7 @@ test("behind a trusted proxy, HTTP is served only if the proxy ended TLS", async
   }
 });
 
-test("a configuration that cannot be used is told in one sentence", async () => {
+test("reports an unusable configuration in one sentence", async () => {
   const cases: Array<[object, string]> = [
     [{ origin: "http://localhost" }, "origin must be https"],
     [{}, "needs either tls (a certificate) or trusted_proxies"],

@@ -38,61 +38,58 @@ async function publish(content: StudyPackage, by?: string): Promise<string> {
   return draft.id;
 }
 
-inBrowser(
-  "a study with a result of every operation: figures with their data, at every size, axe without findings",
-  async () => {
-    const id = await publish(studyWithResults());
-    for (const [colorScheme, width] of [
-      ["light", 1440],
-      ["dark", 768],
-      ["light", 320],
-    ] as const) {
-      const visitor = await context({ colorScheme, viewport: { width, height: 900 }, bypassCSP: true });
-      const page = await visitor.newPage();
-      await page.goto(`${service.origin}/studies/${id}`);
-      const figures = page.locator("figure");
-      // Lens, answer's way, norms, next tokens; dose, differences; four of the probe; three of the SAE; features;
-      // recovery, and the furthest by layer; drift by layer, artefacts. What was extracted is told in words.
-      assert.is(await figures.count(), 18);
-      assert.match(
-        (await page.locator("main").textContent()) ?? "",
-        "every token's activation at 2 layers (0, 3)",
-      );
-      const headline = page.getByRole("figure", { name: "First figure" });
-      assert.ok((await headline.locator("svg:visible").count()) > 0, "the abstract has a figure");
-      await headline.getByRole("link").click();
-      assert.match(page.url(), /#figure-1$/);
-      const contents = page.getByRole("navigation", { name: "On this page" });
-      await contents.getByRole("link", { name: "Result of drift" }).focus();
-      await page.keyboard.press("Enter");
-      assert.match(page.url(), /#entry-/);
-      for (const figure of await figures.all()) {
-        assert.ok((await figure.locator("svg:visible").count()) > 0, "a picture of the window's size");
-        assert.ok((await figure.locator("table").textContent())?.length, "its data as a table");
-      }
-      assert.ok((await page.locator("math").count()) >= 3);
-      assert.is(await page.getByRole("button", { name: "Copy" }).count(), 1, "one piece of code, one button");
-      await assertLooksWell(page, `figures, ${colorScheme}, ${width}`);
-      if (pictures !== undefined)
-        await page.screenshot({ path: join(pictures, `study-${colorScheme}-${width}.png`), fullPage: true });
-      await visitor.close();
-    }
-    const paper = await context({ viewport: { width: 794, height: 1100 }, colorScheme: "dark" });
-    const page = await paper.newPage();
+inBrowser("a study with every operation: figures with their data, at every size, axe clean", async () => {
+  const id = await publish(studyWithResults());
+  for (const [colorScheme, width] of [
+    ["light", 1440],
+    ["dark", 768],
+    ["light", 320],
+  ] as const) {
+    const visitor = await context({ colorScheme, viewport: { width, height: 900 }, bypassCSP: true });
+    const page = await visitor.newPage();
     await page.goto(`${service.origin}/studies/${id}`);
-    await page.emulateMedia({ media: "print" });
-    assert.ok((await page.locator("figure .drawing.wide svg:visible").count()) > 0);
-    const colours = await page.evaluate(
-      "[getComputedStyle(document.documentElement)].flatMap(({ color, backgroundColor }) => [color, backgroundColor])",
+    const figures = page.locator("figure");
+    // Lens, answer's way, norms, next tokens; dose, differences; four of the probe; three of the SAE; features;
+    // recovery, and the furthest by layer; drift by layer, artefacts. Extraction results are text.
+    assert.is(await figures.count(), 18);
+    assert.match(
+      (await page.locator("main").textContent()) ?? "",
+      "every token's activation at 2 layers (0, 3)",
     );
-    assert.equal(colours, ["rgb(29, 31, 35)", "rgb(251, 250, 247)"], "dark on light, whatever the screen is");
+    const headline = page.getByRole("figure", { name: "First figure" });
+    assert.ok((await headline.locator("svg:visible").count()) > 0, "the abstract has a figure");
+    await headline.getByRole("link").click();
+    assert.match(page.url(), /#figure-1$/);
+    const contents = page.getByRole("navigation", { name: "On this page" });
+    await contents.getByRole("link", { name: "Result of drift" }).focus();
+    await page.keyboard.press("Enter");
+    assert.match(page.url(), /#entry-/);
+    for (const figure of await figures.all()) {
+      assert.ok((await figure.locator("svg:visible").count()) > 0, "a picture of the window's size");
+      assert.ok((await figure.locator("table").textContent())?.length, "its data as a table");
+    }
+    assert.ok((await page.locator("math").count()) >= 3);
+    assert.is(await page.getByRole("button", { name: "Copy" }).count(), 1, "one piece of code, one button");
+    await assertLooksWell(page, `figures, ${colorScheme}, ${width}`);
     if (pictures !== undefined)
-      await page.screenshot({ path: join(pictures, "study-print.png"), fullPage: true });
-    await paper.close();
-  },
-);
+      await page.screenshot({ path: join(pictures, `study-${colorScheme}-${width}.png`), fullPage: true });
+    await visitor.close();
+  }
+  const paper = await context({ viewport: { width: 794, height: 1100 }, colorScheme: "dark" });
+  const page = await paper.newPage();
+  await page.goto(`${service.origin}/studies/${id}`);
+  await page.emulateMedia({ media: "print" });
+  assert.ok((await page.locator("figure .drawing.wide svg:visible").count()) > 0);
+  const colours = await page.evaluate(
+    "[getComputedStyle(document.documentElement)].flatMap(({ color, backgroundColor }) => [color, backgroundColor])",
+  );
+  assert.equal(colours, ["rgb(29, 31, 35)", "rgb(251, 250, 247)"], "dark on light, whatever the screen is");
+  if (pictures !== undefined)
+    await page.screenshot({ path: join(pictures, "study-print.png"), fullPage: true });
+  await paper.close();
+});
 
-/** What a script of a study would leave behind, and every element that no template of ours makes. */
+/** Anything that a script in a study would leave, and every element that none of our templates makes. */
 async function traces(page: Page): Promise<unknown> {
   return page.evaluate(() => {
     // biome-ignore lint/suspicious/noExplicitAny: the document of the page, not of this program
@@ -109,7 +106,7 @@ async function traces(page: Page): Promise<unknown> {
   });
 }
 
-inBrowser("hostile Markdown, formulas, results and links: nothing is injected, run or loaded", async () => {
+inBrowser("hostile Markdown, formulas, results and links: nothing injected, run or loaded", async () => {
   const evil = [
     ...hostile,
     '<img src=x onerror="window.broken=1"><svg onload=window.broken=1>',
@@ -155,88 +152,85 @@ inBrowser("hostile Markdown, formulas, results and links: nothing is injected, r
   }
 });
 
-inBrowser(
-  "hostile names, headings, comments and models: contents, facets, quotes and notifications inject nothing, and look well",
-  async () => {
-    const evil = '"><img src=x onerror=window.broken=1><script>window.broken=1</script>';
-    const { store } = service.service;
-    const visitor = await context({ viewport: { width: 320, height: 900 }, bypassCSP: true });
-    const page = await visitor.newPage();
-    await signIn(page, "Ada Sample");
-    const [ada] = await accountsNamed(store.db, "@ada-sample");
-    const mallory = await signInAccount(store, {
-      issuer: "test",
-      subject: "mallory",
-      name: `Mallory ${evil} [x](javascript:window.broken=1)`,
-      email: null,
-      login: null,
-    });
-    const entry = {
-      id: randomUUID(),
-      kind: "note" as const,
-      title: `Entry ${evil}`,
-      note: hostile.join("\n\n"),
-    };
-    const content = {
-      title: `Title ${evil}`.slice(0, 160),
-      question: `${evil}\n\n# ${evil}`,
-      method: `## [x](javascript:window.broken=1) ${evil}\n\n${"Words and words. ".repeat(180)}`,
-      finding: `${hostile.join(" ")}\n\n# $\\href{javascript:x}{y}$ ${evil}`,
-      model: { name: `Model ${evil}`, runtime: "x" },
-    };
-    const id = await publish(
-      samplePackage({ ...content, entries: [entry, { ...entry, id: randomUUID() }] }),
-      ada?.id,
-    );
-    const { sha256 } = await store.db
-      .selectFrom("versions")
-      .select("sha256")
-      .where("study_id", "=", id)
-      .executeTakeFirstOrThrow();
-    const claim = { study: id, version: 1, package_sha256: sha256, outcome: "held", differed: evil };
-    await publish(samplePackage({ ...content, finding: reproduction(claim) }), mallory.id);
-    const author = { accountId: mallory.id, name: mallory.name };
-    const said = await addComment(store, author, id, null, `${evil}\n\n> ${hostile.join("\n> ")}`);
-    const comment = (said as { id: string }).id;
-    const asked: string[] = [];
-    page.on("request", (request) => asked.push(new URL(request.url()).host));
-    const model = encodeURIComponent(content.model.name);
-    for (const [name, path] of Object.entries({
-      notifications: "/notifications",
-      study: `/studies/${id}`,
-      "quoted entry": `/studies/${id}?quote=entry-${entry.id}`,
-      "quoted comment": `/studies/${id}?quote=comment-${comment}`,
-      facets: `/?model=${model}&sort=new`,
-      author: `/authors/${mallory.handle}?q=words`,
-      leave: "/account/delete",
-      account: "/account",
-    })) {
-      await page.goto(`${service.origin}${path}`);
-      assert.equal(await traces(page), { broken: null, elements: 0, addresses: [] }, name);
-      await assertLooksWell(page, name);
-      if (!["leave", "account"].includes(name))
-        assert.match(await page.locator("main").innerHTML(), "&lt;img src=x onerror=window.broken=1", name);
-      if (pictures !== undefined)
-        await page.screenshot({ path: join(pictures, `hostile-${name}.png`), fullPage: true });
-    }
-    await page.goto(`${service.origin}/notifications`);
-    await page.getByRole("button", { name: "Create an address" }).click();
-    const address = (await page.locator("#feed-address").textContent()) ?? "";
-    // Read as a program reads it: well-formed, every mark of it ours.
-    const { content: feed } = await page.evaluate(async (url) => {
-      const text = await (await fetch(url)).text();
-      // biome-ignore lint/suspicious/noExplicitAny: a parser of the page's, not of this program
-      const parsed = new (globalThis as any).DOMParser().parseFromString(text, "application/xml");
-      const names = [...parsed.querySelectorAll("*")].map((one: { tagName: string }) => one.tagName);
-      return { content: [...new Set(names)].sort().join() };
-    }, address);
-    assert.is(feed, "author,entry,feed,id,link,name,summary,title,updated");
-    assert.equal([...new Set(asked)], [new URL(service.origin).host], "no request leaves for another host");
-    await visitor.close();
-  },
-);
+inBrowser("hostile names, headings, comments and models inject nothing, and look well", async () => {
+  const evil = '"><img src=x onerror=window.broken=1><script>window.broken=1</script>';
+  const { store } = service.service;
+  const visitor = await context({ viewport: { width: 320, height: 900 }, bypassCSP: true });
+  const page = await visitor.newPage();
+  await signIn(page, "Ada Sample");
+  const [ada] = await accountsNamed(store.db, "@ada-sample");
+  const mallory = await signInAccount(store, {
+    issuer: "test",
+    subject: "mallory",
+    name: `Mallory ${evil} [x](javascript:window.broken=1)`,
+    email: null,
+    login: null,
+  });
+  const entry = {
+    id: randomUUID(),
+    kind: "note" as const,
+    title: `Entry ${evil}`,
+    note: hostile.join("\n\n"),
+  };
+  const content = {
+    title: `Title ${evil}`.slice(0, 160),
+    question: `${evil}\n\n# ${evil}`,
+    method: `## [x](javascript:window.broken=1) ${evil}\n\n${"Words and words. ".repeat(180)}`,
+    finding: `${hostile.join(" ")}\n\n# $\\href{javascript:x}{y}$ ${evil}`,
+    model: { name: `Model ${evil}`, runtime: "x" },
+  };
+  const id = await publish(
+    samplePackage({ ...content, entries: [entry, { ...entry, id: randomUUID() }] }),
+    ada?.id,
+  );
+  const { sha256 } = await store.db
+    .selectFrom("versions")
+    .select("sha256")
+    .where("study_id", "=", id)
+    .executeTakeFirstOrThrow();
+  const claim = { study: id, version: 1, package_sha256: sha256, outcome: "held", differed: evil };
+  await publish(samplePackage({ ...content, finding: reproduction(claim) }), mallory.id);
+  const author = { accountId: mallory.id, name: mallory.name };
+  const said = await addComment(store, author, id, null, `${evil}\n\n> ${hostile.join("\n> ")}`);
+  const comment = (said as { id: string }).id;
+  const asked: string[] = [];
+  page.on("request", (request) => asked.push(new URL(request.url()).host));
+  const model = encodeURIComponent(content.model.name);
+  for (const [name, path] of Object.entries({
+    notifications: "/notifications",
+    study: `/studies/${id}`,
+    "quoted entry": `/studies/${id}?quote=entry-${entry.id}`,
+    "quoted comment": `/studies/${id}?quote=comment-${comment}`,
+    facets: `/?model=${model}&sort=new`,
+    author: `/authors/${mallory.handle}?q=words`,
+    leave: "/account/delete",
+    account: "/account",
+  })) {
+    await page.goto(`${service.origin}${path}`);
+    assert.equal(await traces(page), { broken: null, elements: 0, addresses: [] }, name);
+    await assertLooksWell(page, name);
+    if (!["leave", "account"].includes(name))
+      assert.match(await page.locator("main").innerHTML(), "&lt;img src=x onerror=window.broken=1", name);
+    if (pictures !== undefined)
+      await page.screenshot({ path: join(pictures, `hostile-${name}.png`), fullPage: true });
+  }
+  await page.goto(`${service.origin}/notifications`);
+  await page.getByRole("button", { name: "Create an address" }).click();
+  const address = (await page.locator("#feed-address").textContent()) ?? "";
+  // Read as a program reads it: well-formed, every mark of it ours.
+  const { content: feed } = await page.evaluate(async (url) => {
+    const text = await (await fetch(url)).text();
+    // biome-ignore lint/suspicious/noExplicitAny: a parser of the page's, not of this program
+    const parsed = new (globalThis as any).DOMParser().parseFromString(text, "application/xml");
+    const names = [...parsed.querySelectorAll("*")].map((one: { tagName: string }) => one.tagName);
+    return { content: [...new Set(names)].sort().join() };
+  }, address);
+  assert.is(feed, "author,entry,feed,id,link,name,summary,title,updated");
+  assert.equal([...new Set(asked)], [new URL(service.origin).host], "no request leaves for another host");
+  await visitor.close();
+});
 
-inBrowser("without JavaScript: a private feed, one's data, and leaving", async () => {
+inBrowser("without JavaScript: a private feed, the data export, and leaving", async () => {
   const visitor = await context({ javaScriptEnabled: false });
   const page = await visitor.newPage();
   await signIn(page, "Cleo Sample");

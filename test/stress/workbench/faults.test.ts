@@ -1,4 +1,4 @@
-/** What goes wrong around the page, which says so and goes on by itself. */
+/** Faults around the page, which reports them and continues without help. */
 import type { Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -29,87 +29,81 @@ aroundBrowser({
 
 const strip = async (page: Page) => (await page.locator(".strip").textContent()) ?? "";
 
-inBrowser(
-  "a server that is killed in the midst of an answer, and started again: told, and the conversation goes on",
-  async () => {
-    const { page, context } = await visit(bench);
-    // Without its seventh block, at its own tokens too, the model finds no end.
-    await page.getByRole("button", { name: "Change a layer" }).click();
-    await page.getByRole("combobox", { name: "Layer", exact: true }).selectOption("6");
-    await page.getByRole("slider").fill("1");
-    await page.getByRole("combobox", { name: "Positions", exact: true }).selectOption("all");
-    await page.getByRole("spinbutton", { name: "Max tokens" }).fill("4096");
-    await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
-    const tokens = page.locator(".answer-text .t");
-    await Promise.all([
-      page.getByRole("button", { name: "Send" }).click(),
-      server.inMoments(/inference.process.main/, async () => (await tokens.count()) > 0),
-    ]);
-    await server.kill();
-    const answer = page.locator(".answer").first();
-    await answer.getByText(/^The connection to .* broke|^The answer ended before/).waitFor();
-    const came = await tokens.count();
-    assert.ok(came > 0, "what came stays");
-    await until(async () => /Server: (?!ready).*Lab: ready/.test(await strip(page)), "the strip says so");
-    // Meanwhile a question waits where it was written.
-    const message = page.getByRole("textbox", { name: "Message" });
-    await message.fill("What is the capital of Japan?");
-    assert.ok(await page.getByRole("button", { name: "Send" }).isDisabled());
+inBrowser("a server killed in mid-answer is reported; the conversation continues later", async () => {
+  const { page, context } = await visit(bench);
+  // Without its seventh block, at its own tokens too, the model finds no end.
+  await page.getByRole("button", { name: "Change a layer" }).click();
+  await page.getByRole("combobox", { name: "Layer", exact: true }).selectOption("6");
+  await page.getByRole("slider").fill("1");
+  await page.getByRole("combobox", { name: "Positions", exact: true }).selectOption("all");
+  await page.getByRole("spinbutton", { name: "Max tokens" }).fill("4096");
+  await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
+  const tokens = page.locator(".answer-text .t");
+  await Promise.all([
+    page.getByRole("button", { name: "Send" }).click(),
+    server.inMoments(/inference.process.main/, async () => (await tokens.count()) > 0),
+  ]);
+  await server.kill();
+  const answer = page.locator(".answer").first();
+  await answer.getByText(/^The connection to .* broke|^The answer ended before/).waitFor();
+  const came = await tokens.count();
+  assert.ok(came > 0, "what came stays");
+  await until(async () => /Server: (?!ready).*Lab: ready/.test(await strip(page)), "the strip says so");
+  // Meanwhile a question waits where it was written.
+  const message = page.getByRole("textbox", { name: "Message" });
+  await message.fill("What is the capital of Japan?");
+  assert.ok(await page.getByRole("button", { name: "Send" }).isDisabled());
 
-    await server.startAgain();
-    await until(async () => /Server: ready.*Lab: ready/.test(await strip(page)), "and that it is back");
-    assert.is(await message.inputValue(), "What is the capital of Japan?");
-    await page.getByRole("button", { name: /^Remove ablate/ }).click();
-    // What it says behind that much noise is the model's business.
-    await page.getByRole("spinbutton", { name: "Max tokens" }).fill("32");
-    await page.getByRole("button", { name: "Send" }).click();
-    const next = page.locator(".turn").nth(1);
-    await next.getByText(/^\d+ tokens?/).waitFor();
-    assert.ok((await next.locator(".answer-text .t").count()) > 0);
-    assert.is(await page.locator(".turn").count(), 2);
-    await context.close();
-  },
-);
+  await server.startAgain();
+  await until(async () => /Server: ready.*Lab: ready/.test(await strip(page)), "and that it is back");
+  assert.is(await message.inputValue(), "What is the capital of Japan?");
+  await page.getByRole("button", { name: /^Remove ablate/ }).click();
+  // The model's words after that much noise do not matter.
+  await page.getByRole("spinbutton", { name: "Max tokens" }).fill("32");
+  await page.getByRole("button", { name: "Send" }).click();
+  const next = page.locator(".turn").nth(1);
+  await next.getByText(/^\d+ tokens?/).waitFor();
+  assert.ok((await next.locator(".answer-text .t").count()) > 0);
+  assert.is(await page.locator(".turn").count(), 2);
+  await context.close();
+});
 
-inBrowser(
-  "a Lab that is killed while a job runs, and started again: told in every tab, and the job is repeated",
-  async () => {
-    await server.startUnlessRunning();
-    // Its worker gives no result, so that the job is under way for as long as the Lab is.
-    await lab.kill();
-    await lab.startAgain(meddleEnvironment("hang", bench.folder));
-    const { page, context } = await visit(bench);
-    await page.getByRole("link", { name: "Inspect", exact: true }).click();
-    await page.getByRole("textbox", { name: "Text" }).fill("The capital of Norway is");
-    await page.getByRole("button", { name: "Inspect", exact: true }).click();
-    await page.waitForURL(/\/inspect\/[0-9a-f]{32}$/);
-    const id = new URL(page.url()).pathname.split("/")[2] as string;
-    const other = await context.newPage();
-    await other.goto(`${bench.workbench.url}/jobs/${id}`);
-    const cancel = (tab: Page) => tab.getByRole("region", { name: "Progress" }).getByRole("button");
-    for (const tab of [page, other]) await cancel(tab).first().waitFor();
+inBrowser("a Lab killed during a job and restarted: every tab says so, the job is repeated", async () => {
+  await server.startUnlessRunning();
+  // Its worker gives no result, so that the job runs until the Lab ends.
+  await lab.kill();
+  await lab.startAgain(meddleEnvironment("hang", bench.folder));
+  const { page, context } = await visit(bench);
+  await page.getByRole("link", { name: "Inspect", exact: true }).click();
+  await page.getByRole("textbox", { name: "Text" }).fill("The capital of Norway is");
+  await page.getByRole("button", { name: "Inspect", exact: true }).click();
+  await page.waitForURL(/\/inspect\/[0-9a-f]{32}$/);
+  const id = new URL(page.url()).pathname.split("/")[2] as string;
+  const other = await context.newPage();
+  await other.goto(`${bench.workbench.url}/jobs/${id}`);
+  const cancel = (tab: Page) => tab.getByRole("region", { name: "Progress" }).getByRole("button");
+  for (const tab of [page, other]) await cancel(tab).first().waitFor();
 
-    await lab.kill();
-    const tabs = [page, other];
-    for (const tab of tabs) await until(async () => /Server: ready.*Lab: (?!ready)/.test(await strip(tab)));
-    // Who opens a job's address now is told why it is not there, and sees it once the Lab is back.
-    const late = await context.newPage();
-    await late.goto(`${bench.workbench.url}/jobs/${id}`);
-    await late.getByRole("heading", { level: 1, name: "Jobs" }).waitFor();
+  await lab.kill();
+  const tabs = [page, other];
+  for (const tab of tabs) await until(async () => /Server: ready.*Lab: (?!ready)/.test(await strip(tab)));
+  // A visitor of a job's address now learns why it is not there, and sees it once the Lab is back.
+  const late = await context.newPage();
+  await late.goto(`${bench.workbench.url}/jobs/${id}`);
+  await late.getByRole("heading", { level: 1, name: "Jobs" }).waitFor();
 
-    await lab.startAgain();
-    for (const tab of [...tabs, late]) {
-      await until(async () => /Server: ready.*Lab: ready/.test(await strip(tab)));
-      await tab.getByRole("alert").getByText("The service shut down while the job was running.").waitFor();
-    }
-    await other.getByRole("button", { name: `Repeat job ${id.slice(0, 8)}` }).click();
-    await other.getByRole("figure", { name: "Logit lens" }).locator("svg").last().waitFor();
-    await other.getByText(/^“·Oslo”/).waitFor();
-    await context.close();
-  },
-);
+  await lab.startAgain();
+  for (const tab of [...tabs, late]) {
+    await until(async () => /Server: ready.*Lab: ready/.test(await strip(tab)));
+    await tab.getByRole("alert").getByText("The service shut down while the job was running.").waitFor();
+  }
+  await other.getByRole("button", { name: `Repeat job ${id.slice(0, 8)}` }).click();
+  await other.getByRole("figure", { name: "Logit lens" }).locator("svg").last().waitFor();
+  await other.getByText(/^“·Oslo”/).waitFor();
+  await context.close();
+});
 
-inBrowser("what a job found is read once the Lab is back, by a page that was opened without it", async () => {
+inBrowser("a page opened without the Lab reads a job's findings once the Lab is back", async () => {
   await Promise.all([server.startUnlessRunning(), lab.startUnlessRunning()]);
   const job = await new Lab(lab.url).inspect("demo", "The capital of France is", {
     layers: [5],
@@ -145,7 +139,7 @@ inBrowser("what a job found is read once the Lab is back, by a page that was ope
   await context.close();
 });
 
-inBrowser("a job that somebody cancels elsewhere is told in every tab that shows it", async () => {
+inBrowser("a job cancelled elsewhere is reported in every tab that shows it", async () => {
   await server.startUnlessRunning();
   await lab.kill();
   await lab.startAgain(meddleEnvironment("hang", bench.folder));
@@ -166,15 +160,13 @@ inBrowser("a job that somebody cancels elsewhere is told in every tab that shows
   await lab.startAgain();
 });
 
-inBrowser(
-  "a connection that brings nothing and is not closed, as after a laptop slept, is opened anew",
-  async () => {
-    await Promise.all([server.startUnlessRunning(), lab.startUnlessRunning()]);
-    const context = await newContext({});
-    const page = await context.newPage();
-    await page.clock.install();
-    // The first stream is one that nobody ends.
-    await page.addInitScript(`
+inBrowser("a silent connection that stays open, as after a laptop slept, is opened again", async () => {
+  await Promise.all([server.startUnlessRunning(), lab.startUnlessRunning()]);
+  const context = await newContext({});
+  const page = await context.newPage();
+  await page.clock.install();
+  // The first stream is one that nobody ends.
+  await page.addInitScript(`
     const { fetch } = globalThis;
     globalThis.streams = 0;
     globalThis.fetch = (path, options) => {
@@ -183,18 +175,17 @@ inBrowser(
       return streams > 1 ? fetch(path, options) : Promise.resolve(new Response(new ReadableStream({})));
     };
   `);
-    await page.goto(bench.workbench.link());
-    await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
-    await page.getByRole("button", { name: "Send" }).click();
-    await page.waitForURL(/\/chat\/[0-9a-f]{16}$/);
-    await until(async () => (await page.evaluate("streams")) === 1);
-    // An hour passes.
-    await page.clock.fastForward("01:00:00");
-    await until(async () => (await page.evaluate("streams")) === 2);
-    await page.locator(".answer-text > p", { hasText: "is Paris" }).waitFor();
-    await page.getByText("24 tokens", { exact: true }).waitFor();
-    await context.close();
-  },
-);
+  await page.goto(bench.workbench.link());
+  await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.waitForURL(/\/chat\/[0-9a-f]{16}$/);
+  await until(async () => (await page.evaluate("streams")) === 1);
+  // An hour passes.
+  await page.clock.fastForward("01:00:00");
+  await until(async () => (await page.evaluate("streams")) === 2);
+  await page.locator(".answer-text > p", { hasText: "is Paris" }).waitFor();
+  await page.getByText("24 tokens", { exact: true }).waitFor();
+  await context.close();
+});
 
 test.run();

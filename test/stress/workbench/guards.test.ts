@@ -38,7 +38,7 @@ async function elsewhere(): Promise<{ page: Page; close(): Promise<void> }> {
   return { page, close: () => context.close() };
 }
 
-inBrowser("the token leaves the address before anything else happens; a link opens one browser", async () => {
+inBrowser("the token leaves the address before anything else; a link opens one browser", async () => {
   const link = bench.workbench.link();
   const open = async () => {
     const context = await newContext({});
@@ -126,59 +126,54 @@ inBrowser("another origin's page reads nothing, starts nothing, and frames nothi
   await close();
 });
 
-inBrowser(
-  "a form of another local server carries the cookie and is refused; the cookie alone is worth nothing",
-  async () => {
-    const { page, close } = await elsewhere();
-    const { cookie } = foreign.seen.at(-1) as IncomingHttpHeaders;
-    // This is what the second half of a session is for.
-    assert.match(String(cookie), new RegExp(`tapline_${bench.workbench.port}=`), "cookies do not know ports");
-    const status = await page.evaluate(
-      (url) =>
-        fetch(`${url}/api/state`, { credentials: "include" }).then(
-          ({ status }) => status,
-          () => "refused",
-        ),
-      bench.workbench.url,
-    );
-    assert.is(status, "refused");
-    for (const type of ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data"]) {
-      await page.goto(foreign.url);
-      const answer = page.waitForResponse((response) => response.url().startsWith(bench.workbench.url));
-      await page.evaluate(
-        ([url, enctype]) => {
-          // biome-ignore lint/suspicious/noExplicitAny: a global of the page
-          const { document } = globalThis as any;
-          const form = document.createElement("form");
-          Object.assign(form, { method: "POST", action: `${url}/api/conversations`, enctype });
-          const field = document.createElement("input");
-          Object.assign(field, { name: '{"text":"a","x":"', value: '"}' });
-          form.append(field);
-          document.body.append(form);
-          form.submit();
-        },
-        [bench.workbench.url, type] as const,
-      );
-      assert.is((await answer).status(), 403, type);
-      await page.waitForURL(`${bench.workbench.url}/api/conversations`);
-    }
-    await close();
-    const { page: own, context } = await visit(bench);
-    assert.is(await own.getByRole("navigation", { name: "Conversations" }).locator("li").count(), 0);
-    await context.close();
-  },
-);
-
-inBrowser(
-  "localhost and rebound names get nothing; an opened window cannot be read or talked to",
-  async () => {
-    const { page, close } = await elsewhere();
-    const { port } = bench.workbench;
-    const answer = await page.goto(`http://localhost:${port}/`);
-    assert.is(answer?.status(), 403);
-    assert.match((await page.textContent("body")) ?? "", new RegExp(`http://127\\.0\\.0\\.1:${port}/`));
+inBrowser("a form of another local server with the cookie is refused; so is the cookie alone", async () => {
+  const { page, close } = await elsewhere();
+  const { cookie } = foreign.seen.at(-1) as IncomingHttpHeaders;
+  // This is what the second half of a session is for.
+  assert.match(String(cookie), new RegExp(`tapline_${bench.workbench.port}=`), "cookies do not know ports");
+  const status = await page.evaluate(
+    (url) =>
+      fetch(`${url}/api/state`, { credentials: "include" }).then(
+        ({ status }) => status,
+        () => "refused",
+      ),
+    bench.workbench.url,
+  );
+  assert.is(status, "refused");
+  for (const type of ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data"]) {
     await page.goto(foreign.url);
-    const reached = await page.evaluate(`new Promise((resolve) => {
+    const answer = page.waitForResponse((response) => response.url().startsWith(bench.workbench.url));
+    await page.evaluate(
+      ([url, enctype]) => {
+        // biome-ignore lint/suspicious/noExplicitAny: a global of the page
+        const { document } = globalThis as any;
+        const form = document.createElement("form");
+        Object.assign(form, { method: "POST", action: `${url}/api/conversations`, enctype });
+        const field = document.createElement("input");
+        Object.assign(field, { name: '{"text":"a","x":"', value: '"}' });
+        form.append(field);
+        document.body.append(form);
+        form.submit();
+      },
+      [bench.workbench.url, type] as const,
+    );
+    assert.is((await answer).status(), 403, type);
+    await page.waitForURL(`${bench.workbench.url}/api/conversations`);
+  }
+  await close();
+  const { page: own, context } = await visit(bench);
+  assert.is(await own.getByRole("navigation", { name: "Conversations" }).locator("li").count(), 0);
+  await context.close();
+});
+
+inBrowser("localhost and rebound names get nothing; an opened window cannot be read", async () => {
+  const { page, close } = await elsewhere();
+  const { port } = bench.workbench;
+  const answer = await page.goto(`http://localhost:${port}/`);
+  assert.is(answer?.status(), 403);
+  assert.match((await page.textContent("body")) ?? "", new RegExp(`http://127\\.0\\.0\\.1:${port}/`));
+  await page.goto(foreign.url);
+  const reached = await page.evaluate(`new Promise((resolve) => {
     addEventListener("message", () => resolve("it answered"));
     const opened = open(${JSON.stringify(bench.workbench.url)});
     setInterval(() => {
@@ -189,12 +184,11 @@ inBrowser(
       if (opened === null || opened.closed) resolve("nothing");
     }, 20);
   })`);
-    assert.is(reached, "nothing", "its opener policy cuts the two apart");
-    await close();
-  },
-);
+  assert.is(reached, "nothing", "its opener policy cuts the two apart");
+  await close();
+});
 
-inBrowser("after a restart the page says what to do; a new link goes on in the same browser", async () => {
+inBrowser("after a restart the page says what to do; a new link resumes the session", async () => {
   const { page, context } = await visit(bench);
   await bench.restart();
   await page.getByText("tapline workbench --link").first().waitFor();

@@ -38,7 +38,7 @@ async function ask(page: Page, question: string): Promise<void> {
   await page.getByText("24 tokens", { exact: true }).waitFor();
 }
 
-/** The page reads everything anew, as after its connection was lost. */
+/** The page reads everything again, as after its connection was lost. */
 const readAnew = (page: Page) =>
   page.evaluate(`new BroadcastChannel("tapline-workbench-events").postMessage({ missed: true })`);
 
@@ -54,7 +54,7 @@ const open = (page: Page, view: string) =>
   page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: view, exact: true }).click();
 const pathOf = (page: Page) => page.evaluate("location.pathname + location.search");
 
-inBrowser("a question that is refused stands in its field again, unless another was begun", async () => {
+inBrowser("a refused question returns to its field, unless another was begun", async () => {
   const { page, context } = await visit(writing);
   const field = page.getByRole("textbox", { name: "Message" });
   const refuse = async (meanwhile: string) => {
@@ -79,7 +79,7 @@ inBrowser("a question that is refused stands in its field again, unless another 
   await context.close();
 });
 
-inBrowser("a job that is taken late takes nobody away; where one stayed, it is shown", async () => {
+inBrowser("a late job does not move the user away; a user who stayed sees it", async () => {
   const { page, context, troubles } = await visit(bench);
   const started = async (view: string, button: string | RegExp) => {
     await open(page, view);
@@ -90,10 +90,10 @@ inBrowser("a job that is taken late takes nobody away; where one stayed, it is s
     ["Patch", "Patch"],
     ["Probe", "Train and evaluate"],
   ] as const) {
-    const letGo = await holdBack(page, "/api/jobs");
+    const release = await holdBack(page, "/api/jobs");
     await started(view, button);
     await open(page, "Models");
-    await letGo();
+    await release();
     await settled(page);
     assert.is(await pathOf(page), "/models", `${view} was asked, and then one went to the models`);
     // Back in the view is not where one was: the job is in the list.
@@ -106,14 +106,14 @@ inBrowser("a job that is taken late takes nobody away; where one stayed, it is s
     assert.is(await pathOf(page), `/${view.toLowerCase()}`);
   }
   // Two that are asked for in one view: the later one is shown.
-  const letGo = await holdBack(page, "/api/jobs");
+  const release = await holdBack(page, "/api/jobs");
   await open(page, "Inspect");
   const text = page.getByRole("textbox", { name: "Text" });
   for (const place of ["Spain", "Sweden"]) {
     await text.fill(`The capital of ${place} is`);
     await page.getByRole("button", { name: "Inspect", exact: true }).click();
   }
-  await letGo();
+  await release();
   await page
     .getByText(/“·Stockholm”/)
     .first()
@@ -125,11 +125,11 @@ inBrowser("a job that is taken late takes nobody away; where one stayed, it is s
 
 inBrowser("an answer that begins late takes nobody away", async () => {
   const { page, context } = await visit(bench);
-  const letGo = await holdBack(page, "/api/conversations");
+  const release = await holdBack(page, "/api/conversations");
   await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of Greece?");
   await page.getByRole("button", { name: "Send" }).click();
   await open(page, "Steer");
-  await letGo();
+  await release();
   await settled(page);
   assert.is(await pathOf(page), "/steer");
   await open(page, "Chat");
@@ -139,37 +139,32 @@ inBrowser("an answer that begins late takes nobody away", async () => {
   await context.close();
 });
 
-inBrowser(
-  "what is typed before a job's settings are known stays; who comes back finds what was asked",
-  async () => {
-    const { page, context } = await visit(bench);
-    await open(page, "Inspect");
-    const text = page.getByRole("textbox", { name: "Text" });
-    await text.fill("The capital of Poland is");
-    await page.getByRole("button", { name: "Inspect", exact: true }).click();
-    await page.waitForURL(/\/inspect\/[0-9a-f]{32}$/);
-    const path = new URL(page.url()).pathname;
-    await open(page, "Chat");
-    await page.goBack();
-    await until(async () => (await text.inputValue()) === "The capital of Poland is", "as it was asked");
+inBrowser("text typed before a job's settings load stays; the request is shown again", async () => {
+  const { page, context } = await visit(bench);
+  await open(page, "Inspect");
+  const text = page.getByRole("textbox", { name: "Text" });
+  await text.fill("The capital of Poland is");
+  await page.getByRole("button", { name: "Inspect", exact: true }).click();
+  await page.waitForURL(/\/inspect\/[0-9a-f]{32}$/);
+  const path = new URL(page.url()).pathname;
+  await open(page, "Chat");
+  await page.goBack();
+  await until(async () => (await text.inputValue()) === "The capital of Poland is", "as it was asked");
 
-    const letGo = await holdBack(page, `/api/jobs/${path.split("/")[2]}`, "GET");
-    await page.goto(bench.workbench.url + path);
-    await text.fill("The capital of Norway is");
-    await letGo();
-    await settled(page);
-    assert.is(await text.inputValue(), "The capital of Norway is");
-    await context.close();
-  },
-);
+  const release = await holdBack(page, `/api/jobs/${path.split("/")[2]}`, "GET");
+  await page.goto(bench.workbench.url + path);
+  await text.fill("The capital of Norway is");
+  await release();
+  await settled(page);
+  assert.is(await text.inputValue(), "The capital of Norway is");
+  await context.close();
+});
 
-inBrowser(
-  "a figure that somebody steps through is not drawn again when its job is told as completed",
-  async () => {
-    const context = await newContext({});
-    const page = await context.newPage();
-    // The stream brings nothing until it is let go.
-    await page.addInitScript(`
+inBrowser("a figure that a user steps through is not redrawn when its job completes", async () => {
+  const context = await newContext({});
+  const page = await context.newPage();
+  // The stream brings nothing until it is released.
+  await page.addInitScript(`
     const { fetch } = globalThis;
     globalThis.flow = undefined;
     const flowing = new Promise((resolve) => { globalThis.flow = resolve; });
@@ -178,34 +173,33 @@ inBrowser(
       return fetch(path, options);
     };
   `);
-    await page.goto(bench.workbench.link());
-    await open(page, "Inspect");
-    const findings = "**/api/jobs/*/findings";
-    await page.route(findings, async (route) => {
-      const id = new URL(route.request().url()).pathname.split("/")[3] as string;
-      await new Lab(bench.lab).wait(id);
-      await route.continue();
-    });
-    await page.getByRole("button", { name: "Inspect", exact: true }).click();
-    const lens = page.getByRole("figure", { name: "Logit lens" });
-    await lens.locator('[aria-label="cell"] rect').last().waitFor();
-    await lens.locator(".chart").focus();
-    await page.keyboard.press("ArrowRight");
-    await page.evaluate("document.querySelector('.chart > svg:last-of-type').dataset.mine = 'yes'");
-    const [response] = await Promise.all([
-      page.waitForResponse((answer) => answer.url().includes("/api/events")),
-      page.evaluate("flow()"),
-    ]);
-    assert.is(response.status(), 200);
-    await settled(page);
-    assert.is(await page.locator(".chart > svg[data-mine]").count(), 1, "it is the same drawing");
-    await page.keyboard.press("Enter");
-    await page.getByRole("region", { name: "Selected cell" }).getByText("layer 0, token 0").waitFor();
-    await context.close();
-  },
-);
+  await page.goto(bench.workbench.link());
+  await open(page, "Inspect");
+  const findings = "**/api/jobs/*/findings";
+  await page.route(findings, async (route) => {
+    const id = new URL(route.request().url()).pathname.split("/")[3] as string;
+    await new Lab(bench.lab).wait(id);
+    await route.continue();
+  });
+  await page.getByRole("button", { name: "Inspect", exact: true }).click();
+  const lens = page.getByRole("figure", { name: "Logit lens" });
+  await lens.locator('[aria-label="cell"] rect').last().waitFor();
+  await lens.locator(".chart").focus();
+  await page.keyboard.press("ArrowRight");
+  await page.evaluate("document.querySelector('.chart > svg:last-of-type').dataset.mine = 'yes'");
+  const [response] = await Promise.all([
+    page.waitForResponse((answer) => answer.url().includes("/api/events")),
+    page.evaluate("flow()"),
+  ]);
+  assert.is(response.status(), 200);
+  await settled(page);
+  assert.is(await page.locator(".chart > svg[data-mine]").count(), 1, "it is the same drawing");
+  await page.keyboard.press("Enter");
+  await page.getByRole("region", { name: "Selected cell" }).getByText("layer 0, token 0").waitFor();
+  await context.close();
+});
 
-inBrowser("under another way on never stands the answer of the one before, not for a moment", async () => {
+inBrowser("another version of a turn never shows the former one's answer", async () => {
   const { page, context, troubles } = await visit(bench);
   await ask(page, "What is the capital of France?");
   await page.getByRole("button", { name: "Edit question" }).click();
@@ -233,49 +227,45 @@ inBrowser("under another way on never stands the answer of the one before, not f
   await context.close();
 });
 
-inBrowser(
-  "what another tab removed is gone here without an error, and all others are read anew",
-  async () => {
-    const { page, context, troubles } = await visit(writing);
-    const begin = async (question: string) => {
-      await page.getByRole("link", { name: "New conversation" }).click();
-      await page.getByRole("textbox", { name: "Message" }).fill(question);
-      await page.keyboard.press("Enter");
-      await page.waitForURL(/\/chat\/[0-9a-f]{16}/);
-      await page.getByText("24 tokens", { exact: true }).waitFor();
-      return new URL(page.url()).pathname.replace("/chat/", "");
-    };
-    const first = await begin("The first");
-    const second = await begin("The second");
-    const other = await context.newPage();
-    await other.goto(`${writing.workbench.url}/chat`);
-    for (const tab of [page, other]) tab.on("dialog", (dialog) => void dialog.accept());
-    const remove = (tab: Page, title: string) =>
-      tab.getByRole("button", { name: `Delete “${title}”` }).click();
-    const left = (tab: Page, title: string) =>
-      tab.getByRole("navigation", { name: "Conversations" }).getByText(title, { exact: true });
-    await remove(other, "The first");
-    await left(page, "The first").waitFor({ state: "detached" });
-    const asked: string[] = [];
-    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
-    await readAnew(page);
-    await until(() => asked.includes(`/api/conversations/${second}`), "the other one is read");
-    await settled(page);
-    assert.not(asked.includes(`/api/conversations/${first}`));
-    assert.equal(troubles, []);
-    // Both remove it, and this page hears of that last.
-    const letGo = await holdBack(page, `/api/conversations/${second}`, "DELETE");
-    await remove(page, "The second");
-    await remove(other, "The second");
-    await left(other, "The second").waitFor({ state: "detached" });
-    await letGo();
-    await page.waitForURL(/\/chat$/);
-    assert.is(await page.getByRole("alert").count(), 0);
-    await context.close();
-  },
-);
+inBrowser("items removed in another tab disappear without an error; all others are reloaded", async () => {
+  const { page, context, troubles } = await visit(writing);
+  const begin = async (question: string) => {
+    await page.getByRole("link", { name: "New conversation" }).click();
+    await page.getByRole("textbox", { name: "Message" }).fill(question);
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/\/chat\/[0-9a-f]{16}/);
+    await page.getByText("24 tokens", { exact: true }).waitFor();
+    return new URL(page.url()).pathname.replace("/chat/", "");
+  };
+  const first = await begin("The first");
+  const second = await begin("The second");
+  const other = await context.newPage();
+  await other.goto(`${writing.workbench.url}/chat`);
+  for (const tab of [page, other]) tab.on("dialog", (dialog) => void dialog.accept());
+  const remove = (tab: Page, title: string) => tab.getByRole("button", { name: `Delete “${title}”` }).click();
+  const left = (tab: Page, title: string) =>
+    tab.getByRole("navigation", { name: "Conversations" }).getByText(title, { exact: true });
+  await remove(other, "The first");
+  await left(page, "The first").waitFor({ state: "detached" });
+  const asked: string[] = [];
+  page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+  await readAnew(page);
+  await until(() => asked.includes(`/api/conversations/${second}`), "the other one is read");
+  await settled(page);
+  assert.not(asked.includes(`/api/conversations/${first}`));
+  assert.equal(troubles, []);
+  // Both remove it, and this page is notified of that last.
+  const release = await holdBack(page, `/api/conversations/${second}`, "DELETE");
+  await remove(page, "The second");
+  await remove(other, "The second");
+  await left(other, "The second").waitFor({ state: "detached" });
+  await release();
+  await page.waitForURL(/\/chat$/);
+  assert.is(await page.getByRole("alert").count(), 0);
+  await context.close();
+});
 
-inBrowser("what cannot be removed or signed out is said", async () => {
+inBrowser("failures to remove or sign out are reported", async () => {
   const { page, context } = await visit(writing);
   page.on("dialog", (dialog) => void dialog.accept());
   await ask(page, "It stays");
@@ -294,16 +284,16 @@ inBrowser("what cannot be removed or signed out is said", async () => {
   await context.close();
 });
 
-inBrowser("a token keeps the focus when its answer is read as Markdown, and back", async () => {
+inBrowser("a token keeps the focus when its answer turns into Markdown, and back", async () => {
   const { page, context, troubles } = await visit(writing);
-  const letGo = await holdBack(page, "/page/*markdown*", "GET");
+  const release = await holdBack(page, "/page/*markdown*", "GET");
   await ask(page, "Go on");
   await page.locator(".answer-text").focus();
   await page.keyboard.press("End");
   await page.keyboard.press("ArrowLeft");
   const focused = () => page.evaluate("document.activeElement.dataset.at");
   assert.is(await focused(), "22");
-  await letGo();
+  await release();
   const markdown = page.locator(".answer-text .markdown");
   await markdown.waitFor();
   assert.is(await focused(), "22");
@@ -311,7 +301,7 @@ inBrowser("a token keeps the focus when its answer is read as Markdown, and back
   assert.is(await focused(), "21");
   await page.keyboard.press("Enter");
   await page.getByRole("region", { name: "Inside a token" }).getByText("Token 21 ·").waitFor();
-  // The same where the page reads everything anew.
+  // The same where the page reads everything again.
   await readAnew(page);
   await settled(page);
   assert.is(await focused(), "21");
@@ -319,21 +309,18 @@ inBrowser("a token keeps the focus when its answer is read as Markdown, and back
   await context.close();
 });
 
-inBrowser(
-  "a question that is asked otherwise takes the focus once, and not whenever the page is drawn",
-  async () => {
-    const { page, context, troubles } = await visit(writing);
-    await ask(page, "Go on");
-    await page.getByRole("button", { name: "Edit question" }).click();
-    const focused = () => page.evaluate("document.activeElement.id || document.activeElement.tagName");
-    assert.is(await focused(), "TEXTAREA");
-    await page.getByRole("textbox", { name: "Message" }).focus();
-    await readAnew(page);
-    await settled(page);
-    assert.is(await focused(), "question");
-    assert.equal(troubles, []);
-    await context.close();
-  },
-);
+inBrowser("an edited question takes the focus once, and not on every redraw", async () => {
+  const { page, context, troubles } = await visit(writing);
+  await ask(page, "Go on");
+  await page.getByRole("button", { name: "Edit question" }).click();
+  const focused = () => page.evaluate("document.activeElement.id || document.activeElement.tagName");
+  assert.is(await focused(), "TEXTAREA");
+  await page.getByRole("textbox", { name: "Message" }).focus();
+  await readAnew(page);
+  await settled(page);
+  assert.is(await focused(), "question");
+  assert.equal(troubles, []);
+  await context.close();
+});
 
 test.run();

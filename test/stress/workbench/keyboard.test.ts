@@ -172,7 +172,7 @@ async function models(page: Page): Promise<void> {
   await rows.filter({ hasText: broughtId }).waitFor({ state: "detached" });
 }
 
-inBrowser("who goes on at once in a new view keeps the focus and all that is typed", async () => {
+inBrowser("continuing immediately in a new view keeps the focus and all typed text", async () => {
   const { page, context } = await visit(bench, { reducedMotion: "reduce" });
   const kept = await page.evaluate(`(async () => {
     document.querySelector('a[href="/patch"]').click();

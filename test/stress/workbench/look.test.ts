@@ -59,7 +59,7 @@ inBrowser("every view and a result of each, 360, 768, 1280 and 3840 wide, light 
         await shown(page);
         await look(name);
       }
-      // With a slider, which stands beside the conversation; what was thought is unfolded.
+      // With a slider next to the conversation; the thinking is unfolded.
       await page.getByRole("button", { name: "Change a layer" }).click();
       await page.locator(".thinking summary").first().click();
       await page.locator(".thinking p .t").first().waitFor();
@@ -67,7 +67,7 @@ inBrowser("every view and a result of each, 360, 768, 1280 and 3840 wide, light 
       await page.goto(bench.workbench.url + other);
       await page.getByRole("group", { name: "Version 2 of 2" }).waitFor();
       await page.getByRole("button", { name: "Edit question" }).click();
-      await look("a conversation that goes on otherwise");
+      await look("a conversation with an edited question");
       assert.equal(troubles, []);
       await context.close();
     }

@@ -1,4 +1,4 @@
-/** Every picture of every view is kept as SVG, PNG and CSV: none stands on the page without a way to save it. */
+/** Every picture of every view can be saved as SVG, PNG and CSV: the page shows none without a way to save it. */
 import type { Locator, Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -17,7 +17,7 @@ aroundBrowser({
   end: () => bench?.close(),
 });
 
-/** In the page: what is drawn or has a colour that means a number, and stands in nothing that can be saved. */
+/** In the page: drawings and colors that mean a number, outside of anything that can be saved. */
 const unsaved = `[...document.querySelectorAll("main :is(svg, canvas, .bar, .shaded, .aligned)")].filter((one) => {
   const names = [...(one.closest(".picture")?.querySelectorAll(":scope > .tools button") ?? [])].map((button) => button.ariaLabel);
   return !["SVG", "PNG", "CSV"].every((kind) => names.some((name) => name.startsWith("Save “") && name.endsWith("as " + kind)));
@@ -68,7 +68,7 @@ inBrowser("no view has a picture that cannot be saved; each is saved", async () 
   const { page, context, troubles } = await visit(bench, { viewport: { width: 1280, height: 900 } });
   const results: Results = await resultsOfAllViews(page);
   const titles = new Set<string>();
-  // In a window of its own: behind another tab a page draws once a second, and every click waits for two of its frames.
+  // In a separate window: in a background tab a page draws once a second, and every click waits for two of its frames.
   const reading = await newContext({});
   const reader = await reading.newPage();
   for (const [name, { path, shown }] of Object.entries(results)) {
@@ -101,7 +101,7 @@ inBrowser("no view has a picture that cannot be saved; each is saved", async () 
   await context.close();
 });
 
-inBrowser("what is kept of an answer are its words, its colours and its numbers", async () => {
+inBrowser("an answer is saved with its words, its colors and its numbers", async () => {
   const { page, context } = await visit(bench, { viewport: { width: 1280, height: 900 } });
   await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
   await page.keyboard.press("Enter");

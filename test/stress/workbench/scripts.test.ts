@@ -1,4 +1,4 @@
-/** What stands behind "As a script" runs as it stands: with curl, Python and TypeScript, against the services of the page. */
+/** The scripts under "As a script" run as they are: with curl, Python and TypeScript, against the services of the page. */
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -53,7 +53,7 @@ async function codeOf(inside: Locator, of: string): Promise<Record<string, strin
   return code;
 }
 
-/** Runs a script in a folder of its own. @returns what it shows */
+/** Runs a script in a separate folder. @returns its output */
 async function runScript(language: string, code: string): Promise<string> {
   const name = join(folder, language === "Python" ? "script.py" : "script.mjs");
   const env = { ...process.env, PYTHONPATH: clients, PYTHONDONTWRITEBYTECODE: "1" };
@@ -86,7 +86,7 @@ const go = (page: Page, view: string) =>
 inBrowser("every action's script runs", async () => {
   const { page, context, troubles } = await visit(bench, { viewport: { width: 1280, height: 900 } });
   const main = page.locator("main");
-  // A question with a change, and an answer that goes on from a token.
+  // A question with an intervention, and an answer that continues from a token.
   await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
   await page.getByRole("button", { name: "Change a layer" }).click();
   await page.keyboard.press("Enter");
@@ -128,7 +128,7 @@ inBrowser("every action's script runs", async () => {
   await context.close();
 });
 
-inBrowser("a job that waits shows how it is cancelled, and that runs", async () => {
+inBrowser("a waiting job shows its cancel command, which runs", async () => {
   const { page, context } = await visit(bench);
   await go(page, "Probe");
   // It waits behind one whose worker never gives its result.

@@ -81,7 +81,7 @@ for (const [by, press] of Object.entries(pressing)) {
     // 1. The terminal says: open this link.
     await page.goto(await tapline());
     steps += 1;
-    // 2. A question is written already, and a button beside it says Send.
+    // 2. A question is written already, and a button next to it says Send.
     const question = page.getByRole("textbox", { name: "Message" });
     await inSight(page, question);
     assert.is(await question.inputValue(), "The capital of France is");
@@ -93,7 +93,7 @@ for (const [by, press] of Object.entries(pressing)) {
     await inSight(page, page.getByText("Next, click any word"));
     await press(page, page.getByRole("button", { name: "Rerun with a layer changed" }));
     steps += 1;
-    // One layer is changed, and the answer with it: both stand there, and where they part.
+    // One layer is changed, and the answer with it: both are shown, and where they differ.
     const told = page.getByText(/\d+ of \d+ tokens differ/);
     await told.waitFor();
     await inSight(page, told);
@@ -105,7 +105,7 @@ for (const [by, press] of Object.entries(pressing)) {
       .waitFor();
     await page.locator(".strip").getByText("1 intervention active").waitFor();
     assert.is(steps, 3);
-    // What comes after: a word opens, and the click is a script.
+    // Later tokens: a word opens, and the click is a script.
     await inSight(page, page.getByText(/click a word to see its alternatives/));
     await page.locator(".answer-text .t").filter({ visible: true }).first().click();
     await page.getByRole("region", { name: "Inside a token" }).waitFor();

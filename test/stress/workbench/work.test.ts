@@ -20,7 +20,7 @@ aroundBrowser({
   end: () => bench?.close(),
 });
 
-inBrowser("a token that arrives is put behind the others; nothing that stands there is touched", async () => {
+inBrowser("a new token is appended; nothing on the page is touched", async () => {
   const { page, context, troubles } = await visit(bench);
   const ask = async () => {
     await page.getByRole("textbox", { name: "Message" }).fill("Go on");
@@ -55,7 +55,7 @@ inBrowser("a token that arrives is put behind the others; nothing that stands th
   await context.close();
 });
 
-inBrowser("a lens of 256 tokens and 24 layers is one canvas; a table is made when it is opened", async () => {
+inBrowser("a lens of 256 tokens and 24 layers is one canvas; tables are made when opened", async () => {
   const { page, context, troubles } = await visit(bench, { viewport: { width: 1200, height: 900 } });
   await page.goto(`${bench.workbench.url}/inspect/${jobId}`);
   const lens = page.getByRole("figure", { name: "Logit lens" });

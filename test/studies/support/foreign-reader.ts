@@ -1,4 +1,4 @@
-/** A system's own sqlite3 next to processes that write and are killed: what it must not remove. */
+/** A system's own sqlite3 next to processes that write and are killed: the files that it must not remove. */
 import { execFile } from "node:child_process";
 import { rmSync } from "node:fs";
 import { promisify } from "node:util";

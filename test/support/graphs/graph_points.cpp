@@ -1,11 +1,11 @@
-// What the addon proves of compute graphs that no model has: reads graphs from stdin, prints a line of JSON
+// The addon's conclusions about compute graphs that no model has: reads graphs from stdin, prints a line of JSON
 // for each. index.ts writes them: a line for each tensor, then a line that asks:
 //
 //   tensor NAME OP TYPE NE0 NE1 NE2 NE3 [KEY=VALUE...] [SOURCE...]
 //   points N_EMBD BLOCK_OUTPUT...
 //
 // A tensor of the operation NONE is a leaf, and "inp_tokens" the one through which tokens enter. Shapes are
-// not checked: a graph is only looked at. Keys: called, a name of its own in the graph; offset, in the tensor
+// not checked: a graph is only inspected. Keys: called, its name in the graph; offset, in the tensor
 // that it views; stride, of the second dimension; param, the first parameter of its operation.
 
 #include <cstring>

@@ -8,7 +8,7 @@ export interface FoundSite {
   node: string;
   /** Where the way back from the block's output leads; the same node. */
   reached: string;
-  /** The node by whose name it is met, so many nodes before it. */
+  /** The node by whose name it is found, this many nodes before it. */
   anchor: string;
   offset: number;
   width: number;
@@ -27,9 +27,9 @@ export interface FoundPoints {
     {
       /** One sentence, where no block has it; else empty. */
       reason: string;
-      /** Why single blocks have it not. */
+      /** The reasons why single blocks lack it. */
       without: string[];
-      /** A block each; null where one has it not. */
+      /** A block each; null where one lacks it. */
       sites: (FoundSite | null)[];
     }
   >;
@@ -45,7 +45,7 @@ export interface TensorOptions {
   /** [width, tokens] unless told. */
   ne?: Shape;
   type?: "f32" | "f16" | "i32";
-  /** The name that it has in the graph, where it is another one. */
+  /** Its name in the graph, where that differs. */
   called?: string;
   /** Of a view. */
   offset?: number;
@@ -115,7 +115,7 @@ export class Graph {
     return this.node(name, "CONT", [turned], options);
   }
 
-  /** What a row makes of itself. */
+  /** A transformation of a row. */
   mlp(name: string, from: string): string {
     return this.product(name, this.node(`${name}-up`, "UNARY", [this.product(`${name}-gate`, from)]));
   }

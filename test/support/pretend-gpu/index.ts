@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { treeOf } from "../../../scripts/build/paths.js";
 import { buildTools } from "../../../scripts/build/tools.js";
 
-/** What the pretend GPUs of a process did. */
+/** The actions of a process's pretend GPUs. */
 export interface Counts {
   /** Operations computed. */
   nodes: number;

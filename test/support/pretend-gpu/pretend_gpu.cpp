@@ -1,8 +1,8 @@
-// A GPU for machines without one: a ggml backend for tests, linked into an addon of its own
+// A GPU for machines without one: a ggml backend for tests, linked into a separate addon
 // (tapline-pretend-gpu in CMakeLists.txt) and never into the one that tapline ships.
 //
-// Arithmetic is the CPU's, so results can be compared bit by bit. What is a GPU's:
-//  - Memory that is not the host's: outside of its own operations nobody can read or write it, so that code
+// Arithmetic is the CPU's, so results can be compared bit by bit. Its GPU properties:
+//  - Memory that is not the host's: nothing outside its own operations can read or write it, so that code
 //    which follows a tensor's `data` by hand ends with a segmentation fault, here as there.
 //  - New memory holds NaN (all bits set), so that whatever is used before it was computed shows.
 //  - Limits: a buffer that does not fit is refused, and free memory is what is left.
@@ -38,7 +38,7 @@ struct Counts {
   std::atomic<uint64_t> nodes{0}, uploaded{0}, uploads{0}, downloaded{0};
 } counts;
 
-/// What a device can get wrong.
+/// The mistakes that a device can make.
 struct Wrong {
   const char* const name = std::getenv("TAPLINE_PRETEND_GPU_WRONG");
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { realFolder, runProgram } from "./cache.js";
 
-/** The tools that tapline is measured beside, each in a virtual environment of its own; what runs notebooks; OpenAI's client. */
+/** The tools that tapline is measured against, each in a separate virtual environment; one for notebooks; OpenAI's client. */
 export const environmentNames = [
   "transformers",
   "transformer-lens",

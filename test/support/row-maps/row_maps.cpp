@@ -74,7 +74,7 @@ struct RandomBatch {
             logits.data()};
   }
 
-  /// With each row's index in place of its token: so llama.cpp says where a row of a micro-batch comes from,
+  /// With each row's index instead of its token: so llama.cpp shows where a row of a micro-batch comes from,
   /// and needs no vocabulary.
   llama_batch of_indices() {
     llama_batch batch = of_tokens();

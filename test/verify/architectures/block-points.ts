@@ -71,7 +71,7 @@ async function capture({ context, tokens, layers }: Subject, there: Point[]) {
   return { captured, logits: result.logits! };
 }
 
-/** Each half taken out by itself at every token: the stream behind it is the one before it. */
+/** Each half removed alone at every token: the stream after it is the one before it. */
 async function withoutHalves(
   { context, tokens, plain, model }: Subject,
   { block_in, mid, attn_out, ffn_out }: Captured,
@@ -82,7 +82,7 @@ async function withoutHalves(
   const last = (rows: Float32Array) => rows.subarray(-width);
   const problems: string[] = [];
   for (const half of ["attn_out", "ffn_out"] as const) {
-    // Of the rows that nobody reads, none is computed: the last token's alone.
+    // Unread rows are not computed: the last token's alone is.
     const place = [[tokens.length - 1, tokens.length - 1]] as const;
     const behind = inOrder && half === "attn_out" ? "mid" : "block_out";
     await context.reset();
@@ -167,5 +167,5 @@ export async function attention({ model, tokens }: Subject): Promise<Check> {
   };
 }
 
-/** Whose tokens may read a sink, which is no token. */
+/** Whose tokens may read a sink, which is not a token. */
 const sinks = new Set(["gpt-oss", "granite_swa", "mimo2", "dots3note"]);

@@ -57,7 +57,7 @@ async function checkLive(path: string): Promise<ModelReport> {
     report.checks.push(besideEdited(engine));
     report.checks.push(await afterOverflow(model, engine));
     if (report.checks.every(({ ok }) => ok)) return report;
-    // Whether it is the edit at all: what the server makes of two plain requests without any.
+    // Whether the edit is the cause at all: the server's answers to two plain requests without any.
     const off = await plainOnes(model, context, engine);
     if (off > tolerances.probability) {
       report.refused =
@@ -96,7 +96,7 @@ async function plainOnes(model: Model, context: Context, engine: Engine): Promis
   return Math.max(...choices.map((choice) => against("plain", choice, alone, [])));
 }
 
-/** An edited answer with the plain one beside it. */
+/** An edited answer with the plain one for comparison. */
 async function inOneBatch(model: Model, context: Context, engine: Engine, layer: number): Promise<Check> {
   const random = randomSource(17);
   const prompt = promptOf(model, random);
@@ -124,7 +124,7 @@ async function inOneBatch(model: Model, context: Context, engine: Engine, layer:
   const moved = Math.max(...differences(edited, plain));
   if (!(moved >= tolerances.effect)) problems.push(`the edit moves log-probabilities by ${moved}`);
   if (!(told !== undefined && told.rows >= 1 && Math.abs(told.mean_change_length / length - 1) < 1e-3)) {
-    problems.push(`the edit tells ${JSON.stringify(told)}`);
+    problems.push(`the edit reports ${JSON.stringify(told)}`);
   }
   return {
     name: `live ${layer}`,
@@ -134,7 +134,7 @@ async function inOneBatch(model: Model, context: Context, engine: Engine, layer:
   };
 }
 
-/** Whether the plain answers' rows were, to the bit, those of the same batches without the edits beside them. */
+/** Whether the plain answers' rows were, to the bit, those of the same batches without the edits next to them. */
 function besideEdited(engine: Engine): Check {
   const { plain, edited, lost, first } = engine.twin() as TwinReport;
   const ok = plain.beside > 0 && plain.different === 0 && edited.different > 0 && lost === 0;
@@ -188,7 +188,7 @@ function against(what: string, choice: LiveChoice, alone: Alone, problems: strin
   return largest;
 }
 
-/** Of the first token's log-probabilities that both choices tell. */
+/** Of the first token's log-probabilities that both choices report. */
 function differences(some: LiveChoice, other: LiveChoice): number[] {
   const first = ({ logprobs }: LiveChoice) => logprobs.content[0]?.top_logprobs ?? [];
   const ids = new Map(first(other).map(({ id, logprob }) => [id, logprob]));

@@ -1,5 +1,5 @@
 /**
- * Checks one model and prints the result as JSON. A process of its own, because a crash is a result, too:
+ * Checks one model and prints the result as JSON. A separate process, because a crash is a result, too:
  *   node --import tsx test/verify/architectures/check-model.ts MODEL LLAMA_EVAL_CALLBACK
  */
 import { type Context, type Edit, Model } from "../../../src/native/index.js";
@@ -195,7 +195,7 @@ async function undisturbed({ context, tokens, layers, plain, states }: Subject):
 }
 
 /**
- * The same in a text's second and third chunk: capturing every row of one leaves the logits there and behind it
+ * The same in a text's second and third chunk: capturing every row of one leaves the logits there and after it
  * as they are.
  */
 async function disturbedContinuation(
@@ -410,7 +410,7 @@ async function lens({ context, tokens, layers, plain, model }: Subject): Promise
 }
 
 /**
- * A patch sweep: every site equals one forward pass of its own, for a prompt within a sliding window and for one beyond
+ * A patch sweep: every site equals one forward pass, for a prompt within a sliding window and for one beyond
  * those that the test models have (32).
  */
 async function patches(subject: Subject): Promise<Check> {
@@ -464,7 +464,7 @@ async function patchesOf({ context, layers, model }: Subject, length: number): P
 }
 
 /**
- * What is not finite stays where it is: a pass spoiled by an edit leaves nothing behind a reset, and a spoiled row of
+ * Values that are not finite stay where they are: a pass spoiled by an edit leaves nothing after a reset, and a spoiled row of
  * a sweep none in its neighbours.
  */
 async function recovers({ context, tokens, layers, plain, model }: Subject): Promise<Check> {
@@ -475,12 +475,12 @@ async function recovers({ context, tokens, layers, plain, model }: Subject): Pro
   const logits = await logitsOf(context, { tokens, layers: [layer], edits });
   if (allFinite(logits)) problems.push("an infinite row leaves the logits finite");
   const after = await logitsOf(context, { tokens, layers: [] });
-  if (!sameBits(after, plain)) problems.push(`behind a reset: off by ${relativeDistance(after, plain)}`);
+  if (!sameBits(after, plain)) problems.push(`after a reset: off by ${relativeDistance(after, plain)}`);
   problems.push(...(await spoiledNeighbours({ context, tokens, layers }, vector)));
   return { name: "recovers", ok: problems.length === 0, detail: problems.slice(0, 3).join("; ") };
 }
 
-/** Plans beside one that spoils its rows, against the same plans without it: the target is the baseline's. */
+/** Plans next to one that spoils its rows, against the same plans without it: the target is the baseline's. */
 async function spoiledNeighbours(
   { context, tokens, layers }: Pick<Subject, "context" | "tokens" | "layers">,
   vector: Float32Array,

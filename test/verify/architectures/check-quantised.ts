@@ -1,6 +1,6 @@
 /**
  * Quantises one model in several ways, and checks what is computed on those weights against the same weights written
- * back as F32; prints a ModelReport. llama-eval-callback cannot tell: it computes with the same kernels.
+ * back as F32; prints a ModelReport. llama-eval-callback cannot decide this: it computes with the same kernels.
  *   node --import tsx test/verify/architectures/check-quantised.ts MODEL LLAMA_QUANTIZE
  */
 import { execFile } from "node:child_process";
@@ -115,7 +115,7 @@ async function checkQuantised(path: string, tool: string): Promise<ModelReport> 
 }
 
 /**
- * Whether a server takes the file: what is refused when it is opened is refused when it is served, with the same
+ * Whether a server takes the file: models refused when opened are refused when served, with the same
  * sentence, and quantised weights of minimax-01 are served to one request at a time.
  */
 async function checkServing(type: string, path: string, refused: string | undefined): Promise<Check> {

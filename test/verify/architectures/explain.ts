@@ -3,7 +3,7 @@ import type { Subject } from "./check-model.js";
 import type { Check } from "./report.js";
 
 /**
- * Rows in the place of token embeddings, where the model takes them: a token's own embedding, read from the file and scaled as
+ * Rows instead of token embeddings, where the model takes them: a token's own embedding, read from the file and scaled as
  * the graph scales it, gives the typed token's answer to the bit, alone and among others. Where it takes none, it says why.
  */
 export async function explain(

@@ -1,5 +1,5 @@
 // Linked into llama.cpp's own eval-callback example (see CMakeLists.txt). Its logger is leaked on purpose and
-// writes from a thread of its own, so what that thread has not written when main() returns is lost: up to 512
+// writes from a separate thread, so anything that the thread has not written when main() returns is lost: up to 512
 // entries, on some machines nearly always. Writing the rest before the process ends changes nothing else.
 //
 // Not at once, though: common_log_flush() waits for ever where the queue happens to be full (its closing entry then

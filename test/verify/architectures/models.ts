@@ -42,7 +42,7 @@ export async function widenRouters(tool: string, folder: string, into: string): 
     return;
   await mkdir(out, { recursive: true });
   for (const name of (await names(folder)).filter((each) => each.endsWith("-moe"))) {
-    // Some have experts by a rule of their own.
+    // Some have experts by a special rule.
     await run(tool, ["-s", seed, "-a", name.replace(/-moe$/, ""), "-o", out], { maxBuffer: 1 << 26 }).catch(
       () => {},
     );
@@ -50,7 +50,7 @@ export async function widenRouters(tool: string, folder: string, into: string): 
 }
 
 /**
- * Puts a model of five blocks in the place of each model of two, where the architecture's metadata allows any number.
+ * Replaces each model of two blocks by a model of five, where the architecture's metadata allows any number.
  * @param tool test-llama-archs-deep
  * @returns how many are five blocks deep
  */

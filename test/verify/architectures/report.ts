@@ -1,10 +1,10 @@
 import { type Context, type Model, type Point, points } from "../../../src/native/index.js";
 
-/** What a check found. `measured` holds the worst figures seen, whether or not they pass. */
+/** The findings of a check. `measured` holds the worst figures seen, whether or not they pass. */
 export interface Check {
   name: string;
   ok: boolean;
-  /** What is wrong; empty when ok. */
+  /** The problems; empty when ok. */
   detail: string;
   /** Why a check that passes had less to check. */
   note?: string;
@@ -17,7 +17,7 @@ export interface ModelReport {
   tensorNames: string[];
   /** What reaches later blocks beside the block output, by the architecture's design. */
   sidePath: string;
-  /** Why there is no logit lens; empty where there is one. */
+  /** The reason for a missing logit lens; empty where there is one. */
   lens: string;
   /** Of each point of a block, why there is none; empty where there is. */
   points?: Record<Point, string>;
@@ -28,7 +28,7 @@ export interface ModelReport {
   checks: Check[];
 }
 
-/** What a model and its context say of themselves, before anything is checked. */
+/** The descriptions of a model and its context, before anything is checked. */
 export function reportOf(model: Model, context: Context): ModelReport {
   const { architecture, nLayer } = model.info;
   const { supported, reason, sidePath, tensorNames } = context.blockOutputs;

@@ -7,7 +7,7 @@ import type { ModelReport, Outcome } from "./report.js";
 const timeoutMs = 900_000;
 
 /**
- * Checks one model in a process of its own, which prints a {@link ModelReport}; a crash or a hang fails the model and
+ * Checks one model in a separate process, which prints a {@link ModelReport}; a crash or a hang fails the model and
  * nothing else.
  */
 export async function runCheck(

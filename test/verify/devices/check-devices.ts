@@ -15,7 +15,7 @@ const tolerance = 1e-6;
 interface Setting {
   name: string;
   devices: string[];
-  /** Of n blocks, so many on the devices; n + 1 takes the output head along. */
+  /** Of n blocks, this many on the devices; n + 1 includes the output head. */
   gpuLayers: (blocks: number) => number;
 }
 

@@ -8,7 +8,7 @@ import { runPython } from "./python.js";
 
 const modelPath = fileURLToPath(new URL("../../../models/demo/tapline-demo.gguf", import.meta.url));
 
-/** What stands before the place and behind it. */
+/** The text before the place and after it. */
 const prompts = [
   ["The capital of", " is"],
   ["one two three", " five six"],
@@ -18,7 +18,7 @@ const prompts = [
 /** Block outputs of another text, as long as they are and at other lengths, and rows of nothing. */
 const lengths = [null, 0.5, 20] as const;
 
-/** Rows that are no token's embedding, put in one's place, against numpy's pass with the same row there. */
+/** Rows that are not a token's embedding, inserted for one, against numpy's pass with the same row there. */
 async function run(python: string, folder: string): Promise<Figure[]> {
   const model = await Model.open(modelPath, { gpuLayers: 0 });
   const context = await model.createContext({ nCtx: 128 });

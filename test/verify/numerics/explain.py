@@ -1,4 +1,4 @@
-"""A row in a token embedding's place: numpy's own logits behind it, and the words that follow, against what was told."""
+"""A row instead of a token embedding: numpy's own logits after it, and the following words, against the reported ones."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def main(folder):
     worst, other, words, moved = 0.0, 0, 0, []
     for case in given["cases"]:
         place = len(case["before"])
-        # What stands in the place is the row, whatever token is named there.
+        # The place holds the row, whatever token is named there.
         tokens = [*case["before"], 0, *case["after"]]
         row = array(case["row"])
         logits = model.forward(np.array(tokens), embedded=(place, row))[1]

@@ -70,7 +70,7 @@ class Qwen3:
 
         edit: (layer, function of the last token's row). change: function of (layer, rows) that gives other rows.
         points: a dictionary that takes [tokens, width] of every block at each point inside it.
-        embedded: (place, row) that stands there in the place of the token's embedding.
+        embedded: (place, row) that replaces the token's embedding there.
         """
         x = self.weights["token_embd.weight"][tokens]
         if embedded is not None:
@@ -99,7 +99,7 @@ class Qwen3:
 
 
 def intervention(kind, strength, vector):
-    """What the contract says about the last token's row, in its own words and not as an affine form."""
+    """The contract's definition for the last token's row, in its own words and not as an affine form."""
     s = np.float32(strength)
     if kind == "scale":
         return lambda h: h * s

@@ -167,7 +167,7 @@ async function run(python: string, folder: string): Promise<Figure[]> {
     { what: "steps whose most probable token is another", value: figure("wrong_order"), bound: 0 },
     { what: "probabilities compared", value: figure("compared"), bound: 1000, atLeast: true },
     {
-      what: "what the edits move, the least of any case",
+      what: "the effect of the edits, the least of any case",
       value: figure("moved"),
       bound: 0.05,
       atLeast: true,

@@ -6,7 +6,7 @@ import type { Ours } from "./ours.js";
 
 export const peers = ["transformers", "transformer-lens", "nnsight"] as const satisfies EnvironmentName[];
 
-/** What a model's figures keep to: relative L2, and differences of probabilities. */
+/** The bounds of a model's figures: relative L2, and differences of probabilities. */
 export interface Bounds {
   distance: number;
   /** The worst token's own relative L2: long activations of a BOS token hide nothing here. */

@@ -66,7 +66,7 @@ export interface Ours {
   values: string;
 }
 
-/** What the native core computes of the F32 model, written down for the tools that it is compared with. */
+/** The native core's results for the F32 model, written down for the tools that it is compared with. */
 export async function computeOurs(path: string, extent: Extent, folder: string): Promise<Ours> {
   const model = await Model.open(path, { gpuLayers: 0 });
   const values = new Values();
@@ -154,7 +154,7 @@ async function look(
   };
 }
 
-/** How much each token reads of each, in a context of its own: of a text in one pass. */
+/** How much each token reads of each, in a separate context: of a text in one pass. */
 async function attention(
   model: Model,
   tokens: Int32Array,

@@ -51,7 +51,7 @@ class Transformers:
         return torch.stack([state[0] for state in states]), found.logits[0]
 
     def points(self, tokens):
-        """attn_out, mid and ffn_out, [blocks, tokens, width] each: what the two halves hand back, and what the second
+        """attn_out, mid and ffn_out, [blocks, tokens, width] each: the outputs of the two halves, and what the second
         one's norm is given."""
         found = {"attn_out": [], "mid": [], "ffn_out": []}
 
@@ -163,7 +163,7 @@ PEERS = {"transformers": Transformers, "transformer-lens": TransformerLens, "nns
 
 
 def intervention(kind, strength, vector):
-    """What the contract says about a row, in its own words and not as an affine form."""
+    """The contract's definition for a row, in its own words and not as an affine form."""
     if kind == "scale":
         return lambda h: h * strength
     if kind == "ablate":

@@ -7,7 +7,7 @@ import { type Extent, promptsOf } from "./ours.js";
 /**
  * Bounds are at most twice the largest value measured on the prompts of both extents (a share of disagreement counts as 1
  * less the agreement), with llama.cpp's kernels for AVX-512. They catch a broken file or a reading of the wrong block, not a
- * kernel that rounds otherwise: what one sees is a property of the file, and nothing to be tuned.
+ * kernel that rounds differently: their errors are a property of the file, and nothing to be tuned.
  */
 const forms = {
   f16: { name: "F16", middle: 0.0006, last: 0.002, variation: 0.002, agreement: 0.995 },

@@ -1,4 +1,4 @@
-"""Dictionaries that SAELens makes, writes and runs: what it makes of some rows.
+"""Dictionaries that SAELens makes, writes and runs: its results for some rows.
 
     saelens.py FOLDER [ROWS PATH...]
 

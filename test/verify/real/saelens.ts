@@ -89,7 +89,7 @@ async function trainedHere(work: string): Promise<Case[]> {
     const start = shard.offsets[`layer_${trainedLayer}`];
     await writeFile(join(work, "some-rows"), bytes.subarray(start, start + 24 * 4 * index.source.hidden));
     const cases = await sayOf([work, join(work, "some-rows"), ...paths]);
-    // What SAELens makes of its layout, against the other layout that was written beside it.
+    // SAELens's results for its layout, against the other layout that was written with it.
     return cases.map((each) => ({ ...each, path: dirname(each.path) }));
   } finally {
     await model.close();

@@ -4,7 +4,7 @@ import * as assert from "uvu/assert";
 import { checkPackage } from "../../../src/studies/text/check-package.js";
 import { parseStrictJson } from "../../../src/studies/text/strict-json.js";
 
-/** What a page says of what its blocks show and write. @throws what is not so */
+/** Statements of a page about the output and files of its blocks. @throws the ones that are wrong */
 type Claims = (shown: string, clone: string) => void;
 
 const reports =

@@ -31,7 +31,7 @@ export const exceptions: readonly Exception[] = [
   {
     page: "docs/models.md",
     begins: "tapline pull owner/name",
-    why: "the hub; test/models runs them against one of its own",
+    why: "the hub; test/models runs them against its own one",
   },
   {
     page: "docs/python.md",
@@ -47,7 +47,7 @@ export const exceptions: readonly Exception[] = [
   {
     page: "docs/reproduce.md",
     begins: "tapline reproduce https",
-    why: "a studies service; test/study-package/reproduce.test.ts runs its like on one of its own",
+    why: "a studies service; test/study-package/reproduce.test.ts runs a similar one on its own service",
   },
   {
     page: "docs/scaling.md",

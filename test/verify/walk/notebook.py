@@ -1,6 +1,6 @@
 """Runs programs one after the other, with the names that those before have left, as a notebook does.
 
-Each line of standard input names a program's file and one that takes all that it writes; what is answered on standard
+Each line of standard input names a program's file and one that takes all that it writes; the answer on standard
 output is the program's exit code.
 """
 

@@ -2,13 +2,13 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** What a reader pastes: `sh` into a shell, where `fails` says that it shall fail, the others into a program. */
+/** A block that a reader pastes: `sh` into a shell, where `fails` says that it shall fail, the others into a program. */
 export type Language = "sh" | "sh fails" | "js" | "ts" | "python";
 
 export interface Block {
   language: Language;
   text: string;
-  /** Where its fence stands in the page. */
+  /** The position of its fence in the page. */
   line: number;
 }
 
@@ -24,7 +24,7 @@ const languages: Readonly<Record<string, Language>> = {
 /** Not pasted: bodies and files, and drawings. */
 const data = new Set(["json", "text"]);
 
-/** The files of a clone: what is committed, and what is about to be. */
+/** The files of a clone: committed ones, and those about to be. */
 export function filesOf(root: string): string[] {
   const listed = execFileSync("git", ["ls-files", "-z", "-co", "--exclude-standard"], { cwd: root });
   return listed.toString().split("\0").filter(Boolean);

@@ -21,12 +21,12 @@ import type { Block } from "./pages.js";
 const notebook = fileURLToPath(new URL("./notebook.py", import.meta.url));
 
 /**
- * Whether a network of one's own can be had: then the ports that pages name are free, whatever runs on this machine,
+ * Whether a separate network is available: then the ports that pages name are free, whatever runs on this machine,
  * and nothing can be reached from there.
  */
 export const ownNetwork = spawnSync("unshare", ["-rn", "ip", "link", "set", "lo", "up"]).status === 0;
 
-/** A folder as `git clone` and `npm ci` leave it, with a home of its own. */
+/** A folder as `git clone` and `npm ci` leave it, with a separate home. */
 export function cloneTo(folder: string, root: string, files: readonly string[]): void {
   const clone = join(folder, "tapline");
   for (const name of files) {
@@ -106,7 +106,7 @@ while IFS= read -r line; do eval "$line"; done`;
     this.#answers = createInterface({ input: this.#shell.stdout as Readable })[Symbol.asyncIterator]();
   }
 
-  /** Runs a block. A failure ends the shell, as nothing behind it could be believed. */
+  /** Runs a block. A failure ends the shell, as nothing after it could be believed. */
   async paste({ language, text }: Block): Promise<Pasted> {
     const number = ++this.#count;
     const file = (end: string) => join(this.#folder, `block-${number}${end}`);
