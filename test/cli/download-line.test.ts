@@ -53,7 +53,7 @@ test("the bar has 24 steps; a speed appears after half a second", () => {
   assert.match(at(2000, 0, 0, 0)!, `${bar(24)} 100 %  0 B of 0 B`);
 });
 
-test("a signal ends a download cleanly; any other end is the download's own", async () => {
+test("a signal ends a download in order; any other end is the download's own", async () => {
   const never = new Promise<NodeJS.Signals>(() => {});
   assert.is(await downloading(never, "pull", async () => "done"), "done");
   const fault = new Error("No room.");

@@ -151,7 +151,7 @@ async function withoutPauses(
   await withTime({ "performance.now": () => ms, setTimeout: atOnce }, () => run(pauses, pass));
 }
 
-test("a process that keeps failing is abandoned after growing pauses", async () => {
+test("a process that keeps failing is given up after growing pauses", async () => {
   await withoutPauses(async (pauses) => {
     const crashes: string[] = [];
     const patient: boolean[] = [];

@@ -340,7 +340,7 @@ test("jobs that cannot be read leave the folder free", async () => {
   await rm(elsewhere, { recursive: true, force: true });
 });
 
-test("a taken port leaves the folder free; a wrong field is named", async () => {
+test("a port that is taken leaves the folder free; a wrong field is named", async () => {
   const other = createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => other.once("listening", resolve));
   const { port } = other.address() as { port: number };

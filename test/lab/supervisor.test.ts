@@ -143,7 +143,7 @@ test("an abort is attributed to an rpc-server only if one has died", async () =>
   assert.match((other.outcome as { message: string }).message, /^The worker ended with code 1/);
 });
 
-test("programs that cannot be started, and a signal before the start", async () => {
+test("programs that cannot be started, and a signal that came before", async () => {
   const started = await run("", { library: "a\0b" }).catch((error: Error) => error);
   assert.instance(started, Error); // Node refuses it before there is a process
   const { execPath } = process;
