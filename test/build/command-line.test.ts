@@ -33,7 +33,7 @@ function putProgram(folder: string) {
   );
 }
 
-test("tapline without its JavaScript says what to run", ({ folder }) => {
+test("tapline without its JavaScript names the command to run", ({ folder }) => {
   const { stderr, status } = run(join(folder, "bin", "tapline.js"), ["demo"]);
   assert.is(status, 1);
   assert.match(stderr, /^tapline: its JavaScript is not built; run `npm run build` .*\n$/);

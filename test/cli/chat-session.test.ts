@@ -88,7 +88,7 @@ test("a message with two slashes loses one", async () => {
   assert.equal(last()[0], ["user: /etc"]);
 });
 
-test("thinking is said to the server only where somebody said it", async () => {
+test("thinking is sent to the server only when it is set", async () => {
   const { say, last, command } = conversation();
   assert.equal(command("/think"), { text: "Thinking: server default." });
   for (const [word, text, template] of [

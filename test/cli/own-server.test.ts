@@ -67,7 +67,7 @@ test("if the new model fails, the old one is served again without an exit", asyn
   assert.equal(said.slice(-3), ["close c", "start d at 4711", "start c at 4711"], "the last that was served");
 });
 
-test("of two changes at once the second waits for the first", async () => {
+test("of two simultaneous changes the second waits for the first", async () => {
   const { said, serve } = await servers();
   await Promise.all([serve("b"), serve("c")]);
   assert.equal(said.slice(1), ["close a", "start b at 4711", "close b", "start c at 4711"]);

@@ -83,7 +83,7 @@ test("if a file fails, the result is printed and partial files are deleted", asy
   assert.equal(readdirSync(folder), []);
 });
 
-test("a job that fails, is refused or has no Lab leaves nothing behind", async () => {
+test("a job that fails, is refused or has no Lab leaves no files", async () => {
   const out = join(folder, "named");
   through(job("running"), job("failed", { error: "Why it failed." }));
   assert.is((await failing(run(out))).message, "Why it failed.");

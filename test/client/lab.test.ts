@@ -250,7 +250,7 @@ test("silence ends in a TimeoutError, before the answer and in the middle of it"
   await service.close();
 });
 
-test("an address with a path, another scheme or nonsense is refused at once", () => {
+test("refuses addresses with a path, another scheme or no host immediately", () => {
   for (const address of [
     "http://127.0.0.1:8980/lab/v1",
     "http://127.0.0.1:8980/?x=1",

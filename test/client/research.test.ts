@@ -195,7 +195,7 @@ test("the token shows nowhere", async () => {
   }
 });
 
-test("missing or invalid settings are reported at once, without repeating them", () => {
+test("reports missing or invalid settings immediately, without their values", () => {
   const secret = "tpl_secretsecret";
   const complaints: [NodeJS.ProcessEnv, RegExp][] = [
     [{}, /set AGENT_RESEARCH_URL/],

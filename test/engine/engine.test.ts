@@ -36,7 +36,7 @@ async function fails(code: string, work: () => Promise<unknown>): Promise<void> 
   assert.unreachable(`it should have failed with ${code}`);
 }
 
-test("a file that isn't a model is refused, and nothing stays behind", async () => {
+test("refuses a file that isn't a model, and leaves nothing open", async () => {
   await fails("MODEL_LOAD", () => Engine.open({ path: "/nowhere.gguf", id: "x" }));
   await fails("MODEL_LOAD", () => Engine.open({ path: fixture, id: "x" }));
 });

@@ -177,7 +177,7 @@ test("non-JSON is skipped; a request ends once", () => {
   assert.is(read()?.status, "cancelled");
 });
 
-test("inputs of 256 KiB are kept whole; longer ones are truncated", () => {
+test("inputs of 256 KiB are stored whole; longer ones are truncated", () => {
   const limit = 262_144;
   for (const [length, truncated] of [
     [limit, false],

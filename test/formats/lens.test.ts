@@ -130,7 +130,7 @@ test("a tuned lens: translator N belongs to block N - 1, and translator 0 to non
   }
 });
 
-test("a lens of tapline's own says what it is", async () => {
+test("a lens made by tapline describes itself", async () => {
   const said = {
     ...{ kind: "regression", residual: true, model_layers: 8, trained_on: "demo", texts: 5 },
     notes: [7, "x".repeat(501), ...Array.from({ length: 20 }, () => "more")],

@@ -92,7 +92,7 @@ test("a tensor's place is what its shape and type need, within the file", () => 
   );
 });
 
-test("a non-object header is refused; text metadata are kept", () => {
+test("a non-object header is refused; text metadata are preserved", () => {
   const no = (why: string) => `The file is not a .safetensors file: its header is not ${why}.`;
   refused(file("{nothing"), no("JSON"));
   refused(file('{"\xff":1}'), no("JSON"));

@@ -259,7 +259,7 @@ test("names up to a thousand characters and a hundred thousand names are read", 
   assert.is(refusal(pickle(dict(...dicts, key(100), Buffer.from("N")))), told);
 });
 
-test("a storage or a tensor that is said in an unknown way", () => {
+test("a storage or a tensor in an unknown form", () => {
   const changed = (from: string, to: string) => () =>
     readTorchPickle(Buffer.from(good.toString("latin1").replace(from, to), "latin1"));
   const says = (work: () => unknown, message: string) =>

@@ -60,7 +60,7 @@ test("a request waits until the first byte of its answer is about to be written"
     assert.equal(distinct(told).slice(-2), ["asked /b", "closed"]);
   }));
 
-test("of several requests at once, the first that is not answered waits", () =>
+test("of several pipelined requests, the first unanswered one waits", () =>
   following(async (client, told, responses) => {
     client.write(get("/a") + get("/b") + get("/c"));
     await until(() => responses.length === 3);

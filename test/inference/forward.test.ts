@@ -85,7 +85,7 @@ test("texts of different lengths give packed rows and an attention tensor per te
   assert.equal(tensors.get("logits")!.shape, [first + 3, model.info.nVocab]);
 });
 
-test("special tokens are added to texts unless the request says otherwise", async () => {
+test("special tokens are added to texts by default", async () => {
   const lengths = async (more: object) => {
     const { tensors } = await forward({ sequences: [texts[0]], logits: "last", ...more });
     return [...tensors.get("lengths")!.data];

@@ -242,7 +242,7 @@ test("a probe scores by its formula, stops the answer, and switches an edit on",
   assert.ok(told.rows > 0 && told.rows < later.usage.completion_tokens);
 });
 
-test("a capture says which rows the last block did not compute", async () => {
+test("a capture lists the rows that the last block did not compute", async () => {
   const last = server.service.engine.info.nLayer - 1;
   const watch = { layers: [layer, last], states: true, positions: "all" };
   const body = await complete(question("Japan"), { watch }, { max_tokens: 3 });

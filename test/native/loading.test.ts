@@ -41,7 +41,7 @@ test("a named addon is the only one; else the one compiled here comes first", ()
   assert.equal(addonFiles(), { files: [{ path: compiled, variant: "compiled here" }], refused: [] });
 });
 
-test("a failed load says whether the addon is missing or why it fails", () => {
+test("a failed load reports whether the addon is missing or why it fails", () => {
   const how = "run `npm rebuild tapline`, or `npm run build:native` in a clone";
   named();
   assert.is(

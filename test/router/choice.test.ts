@@ -50,7 +50,7 @@ test("a model id selects its servers; the body is passed on unchanged", async ()
   assert.is((await router.get("/v1/models/nope")).status, 404);
 });
 
-test("with backends that are healthy and serve nothing, the 503 says so", async () => {
+test("the 503 reports healthy backends that serve no model", async () => {
   const router = await routing([(await fake({ models: [] })).url]);
   const { status, body } = await router.chat({ messages });
   assert.equal([status, body.error.message], [503, "No healthy backend lists a model; try again later."]);

@@ -31,7 +31,7 @@ import { startService } from "./support/service.js";
 const databases = await startDatabases();
 
 for (const database of databases.all) {
-  test(`${database.name}: two processes share limits of 30 comments per account, 90 per address`, async () => {
+  test(`${database.name}: two processes share limits: 30 comments per account, 90 per address`, async () => {
     const clock = testClock();
     const location = database.fresh();
     const stores = [

@@ -206,7 +206,7 @@ for (const database of databases.all) {
     await service.close();
   });
 
-  test(`${database.name}: suspension ends tokens, sessions and forms; disapproval ends tokens`, async () => {
+  test(`${database.name}: suspension ends tokens, sessions, forms; disapproval ends tokens`, async () => {
     const { service, store, ada, ben, mod, token, publish, post, see, api } = await world(database.fresh());
     const id = await publish();
     const suspended = await post(`/accounts/${ada.id}/suspend`, mod, { reason: "spam" });

@@ -292,7 +292,7 @@ for (const database of databases.all) {
     await service.close();
   });
 
-  test(`${database.name}: deletion removes name, keys and drafts, and keeps studies unnamed`, async () => {
+  test(`${database.name}: deletion removes name, keys, drafts, and leaves studies unnamed`, async () => {
     const service = await startService(database.fresh());
     // By an address that nobody shows yet: the log names it.
     await approve(service.running.service.store, "moderator", "ada@example.org");

@@ -153,7 +153,7 @@ test("a ticket works only with its provider; return addresses are short local pa
   assert.is((await comeBack(await leave())).location, "/");
 });
 
-test("a refused sign-in says why and by whom; a down provider is not a refusal", async () => {
+test("a refused sign-in shows why and by whom; an outage is not a refusal", async () => {
   const { leave, comeBack, who, service } = signingIn();
   const sessions = async () => (await store.db.selectFrom("sessions").select("id").execute()).length;
   const before = await sessions();

@@ -148,7 +148,7 @@ test("expired rows are deleted at start and every hour, until the service ends",
   await running.close();
 });
 
-test("the certificate is checked every minute; after a proxy there is none", async () => {
+test("the certificate is checked every minute; behind a proxy there isn't one", async () => {
   const tls = await developmentCertificate();
   let looks = 0;
   const log: string[] = [];

@@ -154,7 +154,7 @@ inBrowser("the keyboard alone: past the navigation, search, open, comment", asyn
 });
 
 // Last, because it takes studies down that the others look at.
-inBrowser("axe has no serious finding in pages for moderators and readers of removed studies", async () => {
+inBrowser("axe has no serious finding in pages for moderators and readers of hidden studies", async () => {
   const paths = await moderatedWorld();
   for (const colorScheme of ["light", "dark"] as const) {
     for (const width of [320, 768, 1440]) {

@@ -126,7 +126,7 @@ inBrowser("another origin's page reads nothing, starts nothing, and frames nothi
   await close();
 });
 
-inBrowser("a form of another local server with the cookie is refused; so is the cookie alone", async () => {
+inBrowser("a form of another local server is refused despite its cookie; so is the cookie", async () => {
   const { page, close } = await elsewhere();
   const { cookie } = foreign.seen.at(-1) as IncomingHttpHeaders;
   // This is what the second half of a session is for.
