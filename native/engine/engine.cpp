@@ -151,7 +151,8 @@ RequestId Engine::open(Route route, std::string body, std::shared_ptr<LivePlan> 
     if (live) {
       if (!introspection_.supported())
         throw Error(ErrorCode::kUnsupportedArchitecture, introspection_.reason());
-      check_live_plan(*live, llama_model_n_layer(model_), static_cast<size_t>(llama_model_n_embd(model_)));
+      check_live_plan(*live, introspection_.stream(), llama_model_n_layer(model_),
+                      static_cast<size_t>(llama_model_n_embd(model_)));
     }
     request = std::make_shared<Request>(id, deliver_, *pool_, *router_, llama_model_get_vocab(model_));
     requests_.emplace(id, request);

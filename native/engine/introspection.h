@@ -31,6 +31,9 @@ class Introspection {
   bool supported() const { return capture_ != nullptr; }
   const std::string& reason() const { return reason_; }
 
+  /// The served model's graph; only if supported.
+  const ResidualStream& stream() const { return capture_->stream(); }
+
   /// Names of the points that the model's blocks have; empty if unsupported.
   std::vector<std::string> points() const;
 

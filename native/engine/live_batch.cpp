@@ -26,6 +26,12 @@ bool in_part(const Positions& positions, const LiveTrack& track, int place) {
   return positions.part == Positions::Part::kThinking ? found->second.thinks() : found->second.answers();
 }
 
+/// Whether keys, values or states that later tokens read depend on the edit: in the last block, only on its
+/// input.
+bool enters_cache(const Edit& change, int n_layer) {
+  return change.layer + 1 < n_layer || change.point == Point::kBlockIn;
+}
+
 /// A watched token of the prompt is read in its row, a generated one in the row that predicted it.
 bool prompt_row_watched(const LiveWatch& watch, int index, int n_prompt) {
   return watch.reads_rows() && index < n_prompt && watch.positions.contains(index, n_prompt);
@@ -158,8 +164,8 @@ void LiveBatch::plan(const llama_batch& batch) {
       if (!in_part(change.positions, *owner.track, index - owner.n_prompt)) return false;
       if (change.neutral()) return true;
       owner.track->edited = true;
-      // The last block's output enters no cache.
-      if (change.layer + 1 < n_layer_) owner.track->first_edited = std::min(owner.track->first_edited, index);
+      if (enters_cache(change, n_layer_))
+        owner.track->first_edited = std::min(owner.track->first_edited, index);
       return true;
     };
     if (!owner.track->plain && !plan.edits.empty()) edits_.add(plan.edits, owner.effects_at(index), i, acts);
@@ -218,12 +224,14 @@ void LiveBatch::track_token(LiveTrack& track, const LivePlan& plan, llama_token 
 }
 
 std::vector<TapPoint> LiveBatch::points() const {
-  std::vector<TapPoint> points;
+  std::map<Place, bool> places;  // whether they are read
+  for (const auto& [place, rows] : edits_.by_place()) places[place] = false;
   for (int layer = 0; layer < n_layer_; ++layer) {
-    const std::vector<RowEdit>* edits = edits_.at({layer});
-    const bool read = read_[static_cast<size_t>(layer)];
-    if (read || edits != nullptr) points.push_back({layer, read, edits});
+    if (read_[static_cast<size_t>(layer)]) places[{layer}] = true;
   }
+  std::vector<TapPoint> points;
+  for (const auto& [place, read] : places)
+    points.push_back({place.layer, read, edits_.at(place), place.point});
   return points;
 }
 

@@ -1,6 +1,7 @@
 #include "engine/live_check.h"
 
 #include "base/error.h"
+#include "capture/edit_checks.h"
 
 namespace tapline {
 
@@ -24,7 +25,7 @@ void check_index(const char* what, int index, size_t count, bool none) {
 
 }  // namespace
 
-void check_live_plan(const LivePlan& plan, int n_layer, size_t n_embd) {
+void check_live_plan(const LivePlan& plan, const ResidualStream& stream, int n_layer, size_t n_embd) {
   const auto check_layer = [n_layer](int layer) {
     if (layer >= 0 && layer < n_layer) return;
     throw_error(ErrorCode::kLayerOutOfRange, "Layer ", layer, " does not exist: the model has layers 0 to ",
@@ -32,9 +33,7 @@ void check_live_plan(const LivePlan& plan, int n_layer, size_t n_embd) {
   };
   for (const Edit& edit : plan.edits) {
     check_layer(edit.layer);
-    if (edit.point != Point::kBlockOut || !edit.heads.empty())
-      refuse("A live edit can only change block outputs, not ", name_of(edit.point), ".");
-    check_vector(edit, n_embd);
+    check_edit(stream, edit);
   }
   if (plan.gates.size() != plan.edits.size() || plan.labels.size() != plan.edits.size())
     refuse("A plan of ", plan.edits.size(), " edits needs the same number of gates and labels.");

@@ -13,11 +13,6 @@ std::string point_name(Point point) {
   return std::string("The point ") + name_of(point);
 }
 
-void check_point(const Passes& passes, Point point) {
-  const BlockPoints::Found& found = passes.stream().points.at(point);
-  if (!found.supported) throw Error(ErrorCode::kUnsupportedArchitecture, found.reason);
-}
-
 }  // namespace
 
 std::vector<int> check_layers(const Passes& passes, const std::vector<int>& layers) {
@@ -31,31 +26,22 @@ std::vector<int> check_layers(const Passes& passes, const std::vector<int>& laye
 }
 
 void check_hidden(const Passes& passes, Point point) {
-  check_point(passes, point);
+  check_point(passes.stream(), point);
   if (Place{0, point}.is_vector() && point != Point::kHeadOut) return;
   invalid("Only points with vectors of the hidden size are possible here, got ", name_of(point), ".");
-}
-
-const Site& check_place(const Passes& passes, Place place) {
-  check_point(passes, place.point);
-  const BlockPoints& points = passes.stream().points;
-  const Site& site = points.site(place);
-  if (site.node >= 0) return site;
-  throw_error(ErrorCode::kUnsupportedArchitecture, "Block ", place.layer, " has no ", name_of(place.point),
-              ": it ", points.at(place.point).without[static_cast<size_t>(place.layer)], ".");
 }
 
 std::vector<Place> check_places(const Passes& passes, const std::vector<int>& layers,
                                 const std::vector<Point>& points) {
   check_layers(passes, layers);
   for (const Point point : points) {
-    if (!layers.empty()) check_point(passes, point);
+    if (!layers.empty()) check_point(passes.stream(), point);
   }
   check_distinct(points, point_name);
   std::vector<Place> places;
   for (const int layer : layers) {
     for (const Point point : points) {
-      check_place(passes, {layer, point});
+      check_place(passes.stream(), {layer, point});
       if (!Place{layer, point}.is_vector())
         invalid(point_name(point), " does not have one vector per token; request it separately.");
       places.push_back({layer, point});
@@ -64,27 +50,19 @@ std::vector<Place> check_places(const Passes& passes, const std::vector<int>& la
   return places;
 }
 
+const Site& check_place(const Passes& passes, Place place) {
+  return check_place(passes.stream(), place);
+}
+
 const Site& check_changeable(const Passes& passes, Place place, const std::vector<int>& heads) {
   check_layers(passes, {place.layer});
-  if (!place.is_vector())
-    invalid(point_name(place.point), " does not have one vector per token and cannot be changed.");
-  const Site& site = check_place(passes, place);
-  for (const int head : heads) {
-    if (head < 0 || (place.point == Point::kHeadOut && head < site.heads)) continue;
-    invalid("Head ", head, " does not exist at ", place.text(/*first_word=*/false), ", which has ",
-            site.heads > 0 ? std::to_string(site.heads) : "no heads", ".");
-  }
-  return site;
+  return check_changeable(passes.stream(), place, heads);
 }
 
 void check_edits(const Passes& passes, const EditPlan& plan) {
   for (const Edit& edit : plan) {
-    const Site& site = check_changeable(passes, edit.place(), edit.heads);
-    for (const int head : edit.heads) {
-      if (std::count(edit.heads.begin(), edit.heads.end(), head) > 1)
-        invalid("An edit lists head ", head, " twice.");
-    }
-    check_vector(edit, edit.width_of(static_cast<size_t>(site.width), site.heads));
+    check_layers(passes, {edit.layer});
+    check_edit(passes.stream(), edit);
   }
 }
 

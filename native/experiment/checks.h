@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "capture/edit_checks.h"
 #include "experiment/passes.h"
 
 namespace tapline {

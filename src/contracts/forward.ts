@@ -1,7 +1,6 @@
 import Type, { type Static } from "typebox";
 import { forwardLimits as limits } from "./forward-limits.js";
 import { LiveIntervention, LiveVector } from "./live.js";
-import { modelPoints } from "./names.js";
 import { optional } from "./optional.js";
 
 const strict = { additionalProperties: false } as const;
@@ -32,12 +31,6 @@ export const ForwardEdit = Type.Object(
       maxLength: 80,
       description:
         "A point with its block, instead of layer and point, such as block_out.5 or blocks.5.hook_out; * stands for all blocks.",
-    }),
-    point: optional(Type.Enum([...modelPoints], { description: "Default block_out." })),
-    heads: optional.Array(Type.Integer({ minimum: 0, maximum: 65_535 }), {
-      minItems: 1,
-      uniqueItems: true,
-      description: "For head_out, the heads to change as one vector. Default: the whole row.",
     }),
     vector: optional(Type.Union([LiveVector, GivenVector])),
     positions: optional(

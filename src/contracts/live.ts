@@ -2,6 +2,7 @@ import Type, { type Static } from "typebox";
 import { liveKinds } from "./interventions.js";
 import { limits } from "./limits.js";
 import { liveLimits, namePattern } from "./live-limits.js";
+import { changedPoints } from "./names.js";
 import { optional } from "./optional.js";
 
 const strict = { additionalProperties: false } as const;
@@ -58,6 +59,12 @@ export const LiveIntervention = Type.Object(
     kind: Type.Enum([...liveKinds]),
     layer: optional(Layer),
     layers: optional.Array(Layer, { minItems: 1, maxItems: liveLimits.layers, uniqueItems: true }),
+    point: optional(Type.Enum([...changedPoints], { description: "Default block_out." })),
+    heads: optional.Array(Type.Integer({ minimum: 0, maximum: 65_535 }), {
+      minItems: 1,
+      uniqueItems: true,
+      description: "For head_out, the heads to change as one vector. Default: the whole row.",
+    }),
     vector: optional(LiveVector),
     strength: number("Default 1. For clamp: the share of the correction, 0 to 1."),
     strength_unit: optional(StrengthUnit),

@@ -36,9 +36,11 @@ export function liveLines({ interventions = [], capture, pair_of }: Omit<LiveDet
   const figure = (value: unknown) => (typeof value === "number" ? value.toPrecision(4) : "?");
   return [
     ...(pair_of === undefined ? [] : [`baseline of choice ${pair_of}, without its interventions`]),
-    ...interventions.map(({ kind, layer, vector, strength, strength_unit: unit, ...did }) => {
+    ...interventions.map(({ kind, layer, point, heads, vector, strength, strength_unit: unit, ...did }) => {
       const along = vector === undefined ? "" : ` ${nameOf(vector)}`;
-      const what = `${kind}${along} at layer ${layer}, strength ${strength}`;
+      const of = Array.isArray(heads) ? `heads ${heads.join(", ")} of ` : "";
+      const where = `${of}${point === undefined ? "" : `${point} of `}layer ${layer}`;
+      const what = `${kind}${along} at ${where}, strength ${strength}`;
       const how = `${did.rows ?? "?"} positions, mean change ${figure(did.mean_change_length)} of norm ${figure(did.mean_row_length)}`;
       return `${what}${unit === undefined ? "" : ` ${unit}`}: ${how}${did.note === undefined ? "" : `. ${did.note}`}`;
     }),

@@ -120,27 +120,24 @@ export class Forwards {
   }
 
   async #edit(path: string, written: ForwardEdit): Promise<Edit[]> {
-    const { vector, positions, point = "block_out", heads } = written;
+    const { vector, positions, point } = written;
     checkWritten(path, written);
     const reversed = Array.isArray(positions) ? reversedRange(positions) : null;
     if (reversed !== null) throw fieldRefusal(`${path}.positions[${reversed.index}]`, reversed.sentence);
-    if (heads !== undefined && point !== "head_out") {
-      throw refusal(`${path}.heads`, `${path}.heads are only possible at head_out, got ${point}.`);
-    }
     const edits: Edit[] = [];
     for (const layer of await layersOf(path, written, this.#library)) {
       const given = isGiven(vector) ? givenVector(`${path}.vector`, vector) : undefined;
       const stored =
         vector === undefined || given !== undefined
           ? undefined
-          : await vectorOf(`${path}.vector`, vector as LiveVector, layer, this.#library);
+          : await vectorOf(`${path}.vector`, vector as LiveVector, layer, this.#library, point);
       const edit = editOf(
         { ...written, strength: written.strength ?? 1 },
         layer,
         given ?? stored?.vector,
         stored?.feature,
       );
-      edits.push({ ...edit, point, ...(heads && { heads }) });
+      edits.push(edit);
     }
     return edits;
   }
@@ -152,6 +149,9 @@ function placed(path: string, { at, ...written }: ForwardEdit, info: Engine["inf
   const other = (["layer", "layers", "point"] as const).find((field) => written[field] !== undefined);
   if (other !== undefined) throw refusal(`${path}.at`, `${path}: at and ${other} are mutually exclusive.`);
   const { layer, point } = pointNamed(`${path}.at`, at, info);
+  if (point === "attention" || point === "router") {
+    throw fieldRefusal(`${path}.at`, `${point} cannot be changed: it does not have one vector per token.`);
+  }
   return { ...written, point, layers: layer === "*" ? [...Array(info.nLayer).keys()] : [layer] };
 }
 

@@ -19,7 +19,7 @@ import {
   unsupportedInResponses,
 } from "../contracts/unsupported.js";
 import type { Outcome } from "../executions/index.js";
-import { clientGone } from "../http/index.js";
+import { clientGone, HttpError } from "../http/index.js";
 import { NativeError } from "../native/index.js";
 import { taking } from "./body.js";
 import { checkContinued, checkGeneration, checkMessages, checkTools, fieldRefusal } from "./check-body.js";
@@ -253,6 +253,9 @@ async function generate(
     trace.failed(error instanceof Error ? error.message : String(error));
     // A shutdown is not an error, and streams have been notified.
     const ending = error instanceof NativeError && error.code === "CLOSED";
+    if (live !== undefined && error instanceof NativeError && unfitting.includes(error.code)) {
+      throw new HttpError(400, `tapline: ${error.message}`);
+    }
     if (!ctx.res.headersSent || !ending) throw error;
   } finally {
     clock.ended(outcome);
@@ -260,6 +263,9 @@ async function generate(
     leave();
   }
 }
+
+/** Codes of a plan that the model cannot run, such as an edit at a point that a block lacks. */
+const unfitting: readonly string[] = ["INVALID_ARGUMENT", "LAYER_OUT_OF_RANGE", "UNSUPPORTED_ARCHITECTURE"];
 
 /** Whether a request asks for no tokens, by any of the field names; the engine reads them in this order. */
 function asksForNothing(

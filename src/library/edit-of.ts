@@ -4,7 +4,7 @@ import type { Edit, FeaturePlace, LivePositions } from "../native/edit.js";
 
 /** A user's intervention at one layer, its vector resolved. */
 export type Written = { kind: LiveKind; strength: number; positions?: LivePositions | undefined } & {
-  [field in "strength_unit" | "min" | "max"]?: LiveIntervention[field] | undefined;
+  [field in "strength_unit" | "min" | "max" | "point" | "heads"]?: LiveIntervention[field] | undefined;
 };
 
 type Rest = Omit<Edit, "layer" | "positions">;
@@ -39,6 +39,7 @@ export function editOf(
   vector: Float32Array | undefined,
   feature?: FeaturePlace,
 ): Edit {
-  const { kind, positions = "all" } = written;
-  return { layer, positions, ...edits[kind](written, vector === undefined ? {} : { vector }, feature) };
+  const { kind, positions = "all", point, heads } = written;
+  const where = { layer, positions, ...(point && { point }), ...(heads && { heads }) };
+  return { ...where, ...edits[kind](written, vector === undefined ? {} : { vector }, feature) };
 }

@@ -26,7 +26,7 @@ export type LivePositions = Positions | "thinking" | "answer";
  */
 export interface Edit {
   layer: number;
-  /** Of the block. Default: its output, the only point for live requests. */
+  /** Of the block. Default: its output. */
   point?: Point;
   /** For `head_out`, the heads to change, concatenated as one vector. Default: the whole row. */
   heads?: readonly number[];
@@ -110,7 +110,6 @@ function nativeEdit(edit: Edit, hidden: number, live: boolean): object {
   }
   checkPoint(point);
   checkHeads(edit.heads, point);
-  if (live && point !== "block_out") throw invalid("A live edit can only change block outputs.");
   if (!kinds.includes(kind)) throw invalid(`An edit's kind must be ${kinds.join(", ")}, got ${shown(kind)}.`);
   if (!units.includes(unit)) throw invalid(`An edit's unit must be ${units.join(", ")}, got ${shown(unit)}.`);
   if (vector === undefined) {

@@ -126,12 +126,12 @@ test("the addon itself refuses plans that do not fit the model", async () => {
     const weight = new Float64Array(nEmbd);
     for (const [plan, sentence] of [
       [
-        { edits: [{ ...edit, point: "attn_out" }] },
-        "A live edit can only change block outputs, not attn_out.",
+        { edits: [{ ...edit, point: "attention" }] },
+        "The point attention does not have one vector per token and cannot be changed.",
       ],
       [
-        { edits: [{ ...edit, point: "block_in" }] },
-        "A live edit can only change block outputs, not block_in.",
+        { edits: [{ ...edit, point: "head_out", heads: [4] }] },
+        "Head 4 does not exist at head_out of block 2, which has 4.",
       ],
       [
         { edits: [{ ...edit, layer: nLayer }] },

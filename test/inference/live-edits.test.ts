@@ -102,6 +102,75 @@ test("row_norm adds the row's norm; scale, ablate, project_out, clamp hold", asy
   assert.equal([told.min, told.max], [undefined, -1.5]);
 });
 
+/** Log-probabilities of the five likeliest next tokens, from the logits of a forward call with the same edits. */
+async function forwardLogprobs(prompt: string, edits: object[]): Promise<number[]> {
+  const { bytes } = await server.post("/lab/forward", { sequences: [prompt], edits, logits: "last" });
+  const length = Number(bytes.readBigUInt64LE(0));
+  const header = JSON.parse(bytes.subarray(8, 8 + length).toString());
+  const [from, to] = header.logits.data_offsets;
+  const data = bytes.subarray(8 + length + from, 8 + length + to);
+  const logits = new Float32Array(data.buffer.slice(data.byteOffset, data.byteOffset + data.length));
+  const most = Math.max(...logits);
+  const sum = logits.reduce((total, logit) => total + Math.exp(logit - most), 0);
+  return [...logits]
+    .sort((a, b) => b - a)
+    .slice(0, 5)
+    .map((logit) => logit - most - Math.log(sum));
+}
+
+test("an edit at any point of a block equals the forward call's", async () => {
+  const prompt = question("Italy");
+  const options = { logprobs: 5, max_tokens: 1 };
+  const top = (body: Reply): number[] =>
+    Object.values(body.choices[0].logprobs.top_logprobs[0] as Record<string, number>).sort((a, b) => b - a);
+  const plain = await complete(prompt, undefined, options);
+  for (const [at, where] of [
+    ["ffn_out.3", {}],
+    ["attn_out.6", {}],
+    ["mid.2", {}],
+    ["block_in.0", {}],
+    ["block_in.7", {}],
+    ["head_out.4", { heads: [0, 2] }],
+  ] as [string, object][]) {
+    const [point, block] = at.split(".");
+    // Norms undo a scale, so keys and values only change with zeros.
+    const change = { kind: "ablate", positions: [[0, -1]], ...where };
+    const intervention = { ...change, layer: Number(block), point };
+    const live = await complete(prompt, { interventions: [intervention] }, options);
+    const [label] = live.choices[0].tapline.interventions;
+    assert.equal([label.point, label.heads], [point, (where as { heads?: number[] }).heads], at);
+    const expected = await forwardLogprobs(prompt, [{ ...change, at }]);
+    const found = top(live);
+    for (const [i, logprob] of expected.entries()) {
+      assert.ok(Math.abs((found[i] as number) - logprob) < 2e-3, `${at}: ${found}, not ${expected}`);
+    }
+    assert.ok(Math.abs((found[0] as number) - (top(plain)[0] as number)) > 1e-4, `${at} has an effect`);
+    // Edited keys and values are not a later prompt's; another batch rounds differently.
+    const after = top(await complete(prompt, undefined, options));
+    for (const [i, logprob] of top(plain).entries())
+      assert.ok(Math.abs((after[i] as number) - logprob) < 2e-3, `after ${at}: ${after}`);
+  }
+});
+
+test("a point or head that the model lacks is refused in one sentence", async () => {
+  const refused = async (intervention: object) => {
+    const tapline = { interventions: [{ kind: "scale", strength: 0.5, layer: 2, ...intervention }] };
+    const { status, body } = await server.post("/v1/completions", { prompt: "x", max_tokens: 1, tapline });
+    return [status, body.error.message];
+  };
+  assert.equal(await refused({ point: "head_out", heads: [4] }), [
+    400,
+    "tapline: Head 4 does not exist at head_out of block 2, which has 4.",
+  ]);
+  assert.equal(await refused({ heads: [0] }), [
+    400,
+    "tapline.interventions[0].heads are only possible at head_out, got block_out.",
+  ]);
+  const [status, sentence] = await refused({ point: "attention" });
+  assert.is(status, 400);
+  assert.match(sentence, /^tapline\.interventions\[0\]\.point/);
+});
+
 test("requests next to edited ones answer as if alone, and so do the edited ones", async () => {
   const asked = [
     [question("France"), undefined],

@@ -118,7 +118,7 @@ test("an invalid edit is refused with its fault", () => {
     assert.is(says(edit), sentence, JSON.stringify(edit));
   }
   assert.is(says({ layer: 0, scale: 3.4e38, min: 1, max: 1 }), "taken");
-  assert.is(says({ layer: 0, point: "mid" }, true), "A live edit can only change block outputs.");
+  assert.is(says({ layer: 0, point: "mid" }, true), "taken");
   assert.is(says({ layer: 0, positions: "answer" }, true), "taken");
   const thinking = { prompt: false, generated: true, part: "thinking" };
   assert.equal(nativePositions("thinking", true), thinking);
@@ -217,7 +217,7 @@ test("a plan that names a missing block or position is refused", () => {
       { watch: { ...watch, projections: [{ name: "p", layer: 0, vector: new Float32Array(1) }] } },
       "A vector of a plan has 1 values; the hidden size is 2.",
     ],
-    [{ edits: [{ layer: 0, point: "mid" }] }, "A live edit can only change block outputs."],
+    [{ edits: [{ layer: 0, point: "mid", heads: [0] }] }, "Heads are only possible at head_out."],
     [
       { watch: { ...watch, positions: "x" } },
       "An edit's positions must be last, all, prompt, generated or ranges.",

@@ -1,5 +1,6 @@
 import { interventionOf, kindsThat } from "../../contracts/interventions.js";
 import type { LiveCondition, LiveIntervention, LiveRequest, LiveVector } from "../../contracts/live.js";
+import { type ChangedPoint, pointField } from "../../contracts/names.js";
 import { reversedBounds, reversedRange } from "../../contracts/reversed-range.js";
 import { UserError } from "../../contracts/user-error.js";
 import { editOf } from "../../library/index.js";
@@ -43,7 +44,7 @@ export async function livePlan(request: LiveRequest, library: LiveLibrary, chat:
       const vector =
         written.vector === undefined
           ? undefined
-          : await vectorOf(`${path}.vector`, written.vector, layer, library);
+          : await vectorOf(`${path}.vector`, written.vector, layer, library, written.point);
       const strength = written.strength ?? 1;
       edits.push(editOf({ ...written, strength }, layer, vector?.vector, vector?.feature));
       gates.push(gate);
@@ -51,6 +52,8 @@ export async function livePlan(request: LiveRequest, library: LiveLibrary, chat:
         JSON.stringify({
           kind: written.kind,
           layer,
+          ...pointField(written.point),
+          ...(written.heads && { heads: written.heads }),
           ...(vector && { vector: written.vector, sha256: vector.sha256 }),
           strength,
           ...(written.min !== undefined && { min: written.min }),
@@ -94,7 +97,7 @@ export type WrittenIntervention = Omit<LiveIntervention, "vector" | "positions" 
 
 /** Checks rules that the schema cannot express. @throws HttpError 400 that names the field */
 export function checkWritten(path: string, written: WrittenIntervention): void {
-  const { kind, vector, strength, strength_unit: unit, min, max, layer, layers } = written;
+  const { kind, vector, strength, strength_unit: unit, min, max, layer, layers, point, heads } = written;
   const { needs, units, bounded, neutral } = interventionOf(kind);
   if ((needs !== undefined) !== (vector !== undefined)) {
     throw refusal(
@@ -106,6 +109,12 @@ export function checkWritten(path: string, written: WrittenIntervention): void {
   }
   if (layer !== undefined && layers !== undefined) {
     throw refusal(`${path}.layers`, `${path}: layer and layers are mutually exclusive.`);
+  }
+  if (heads !== undefined && point !== "head_out") {
+    throw refusal(
+      `${path}.heads`,
+      `${path}.heads are only possible at head_out, got ${point ?? "block_out"}.`,
+    );
   }
   // The default of 1 would have no effect.
   if (neutral === 1 && strength === undefined) {
@@ -188,9 +197,10 @@ export function vectorOf(
   vector: LiveVector,
   layer: number,
   { vectors, dictionaries, model }: LiveLibrary,
+  point?: ChangedPoint,
 ): Promise<{ vector: Float32Array; sha256: string; feature?: FeaturePlace }> {
   if (typeof vector === "string") return inField(path, vectors.layer(vector, layer, model));
-  return inField(path, dictionaries.direction(...featureOf(path, vector), layer, model));
+  return inField(path, dictionaries.direction(...featureOf(path, vector), layer, model, point));
 }
 
 function checkLayer(path: string, layer: number, nLayer: number): void {
