@@ -1,8 +1,10 @@
 #!/usr/bin/env node
 /**
- * `npm run release`: packs tapline, and for the platform that it runs on a package with the addon compiled for every
- * level of its processors, as tarballs in a folder.
+ * `npm run release`: packs tapline, and for a platform a package with the addon compiled for every level of its
+ * processors, as tarballs in a folder. For Linux the addons are portable (scripts/build/portable.js).
  *   --out FOLDER        where they go (default: release)
+ *   --platform NAME     what to compile for, by Node's name: linux on Linux (default: the one that it runs on)
+ *   --arch NAME         its processors, by Node's name; on Linux also another than its own; repeatable
  *   --cuda              a third package, with CUDA: needs the toolkit, takes long
  *   --levels A,B        only these, for a check
  *   --with TARBALL      a platform package made elsewhere from the same sources, to be named in the main one; repeatable
@@ -32,14 +34,18 @@ import { onInterrupt } from "./interrupt.js";
 import { besideGpu, cmakeOptions, levelsFor } from "./levels.js";
 import { llamaCpp } from "./llama.js";
 import { withLock } from "./lock.js";
+import { beyond, needsOf } from "./needs.js";
 import { root, treeOf } from "./paths.js";
 import { makePlan, prepareBuild } from "./plan.js";
+import { oldestGlibc, portableToolchain } from "./portable.js";
+import { loadingFailure } from "./prebuilt.js";
 import { createProgress, duration } from "./progress.js";
 import { hashInputs } from "./stamp.js";
 
-const platform = `${process.platform}-${process.arch}`;
-/** What a build chooses where nothing special is installed. */
-const ordinary = platform === "darwin-arm64" ? "metal" : "cpu";
+/** @typedef {{ platform: string, arch: string, portable: boolean }} Target */
+
+/** What a build chooses where nothing special is installed. @param {Target} target */
+const ordinary = ({ platform, arch }) => (platform === "darwin" && arch === "arm64" ? "metal" : "cpu");
 const main = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 
 /** @param {string} sentence */
@@ -58,29 +64,31 @@ async function release() {
   const { values } = parseArgs({
     options: {
       out: { type: "string", default: join(root, "release") },
+      platform: { type: "string", default: process.platform },
+      arch: { type: "string", multiple: true, default: [process.arch] },
       cuda: { type: "boolean", default: false },
       levels: { type: "string" },
       with: { type: "string", multiple: true, default: [] },
     },
   });
   const out = resolve(values.out);
+  const targets = values.arch.map((arch) => targetOf(values.platform, arch));
+  const chosen = targets.map((target) => chosenLevels(values.levels, target));
   const work = mkdtempSync(join(os.tmpdir(), "tapline-release-"));
   const clean = () => rmSync(work, { recursive: true, force: true });
   const stop = onInterrupt(clean);
   const started = Date.now();
   try {
     mkdirSync(out, { recursive: true });
-    const packages = [await platformPackage(ordinary, chosenLevels(values.levels), work, out)];
+    const packages = [];
+    for (const [i, target] of targets.entries()) {
+      packages.push(await platformPackage(ordinary(target), target, chosen[i] ?? [], work, out));
+    }
     if (values.cuda) {
-      const levels = levelsFor(process.platform, process.arch);
-      packages.push(
-        await platformPackage(
-          "cuda",
-          [levels.find(({ name }) => name === besideGpu) ?? levels[0]],
-          work,
-          out,
-        ),
-      );
+      const here = { ...targetOf(process.platform, process.arch), portable: false }; // nvcc comes with its compiler
+      const levels = levelsFor(here.platform, here.arch);
+      const level = levels.find(({ name }) => name === besideGpu) ?? levels.at(-1);
+      packages.push(await platformPackage("cuda", here, level ? [level] : [], work, out));
     }
     for (const tarball of values.with) packages.push(foreignPackage(resolve(tarball), work));
     mainPackage(packages, work, out);
@@ -91,9 +99,27 @@ async function release() {
   }
 }
 
-/** @param {string | undefined} names */
-function chosenLevels(names) {
-  const levels = levelsFor(process.platform, process.arch);
+/**
+ * @param {string} platform
+ * @param {string} arch
+ * @returns {Target}
+ */
+function targetOf(platform, arch) {
+  const here = platform === process.platform && arch === process.arch;
+  const portable = platform === "linux" && process.platform === "linux" && usesGlibc();
+  if (!here && !(portable && ["x64", "arm64"].includes(arch))) {
+    const possible = process.platform === "linux" ? "linux-x64 and linux-arm64" : "this platform only";
+    throw new BuildError(`This machine compiles for ${possible}, not for ${platform}-${arch}.`);
+  }
+  return { platform, arch, portable };
+}
+
+/**
+ * @param {string | undefined} names
+ * @param {Target} target
+ */
+function chosenLevels(names, { platform, arch }) {
+  const levels = levelsFor(platform, arch);
   const wanted = names?.split(",") ?? levels.map(({ name }) => name);
   const unknown = wanted.find((name) => !levels.some((level) => level.name === name));
   if (unknown !== undefined) {
@@ -104,21 +130,23 @@ function chosenLevels(names) {
 
 /**
  * @param {string} backend
- * @param {(import("./levels.js").Level | undefined)[]} levels
+ * @param {Target} target
+ * @param {import("./levels.js").Level[]} levels
  * @param {string} work
  * @param {string} out
  */
-async function platformPackage(backend, levels, work, out) {
-  const name = `${main.name}-${platform}${backend === ordinary ? "" : `-${backend}`}`;
+async function platformPackage(backend, target, levels, work, out) {
+  const where = `${target.platform}-${target.arch}`;
+  const name = `${main.name}-${where}${backend === ordinary(target) ? "" : `-${backend}`}`;
   const folder = join(work, name);
   mkdirSync(folder);
   const addons = [];
   for (const level of levels) {
-    if (level === undefined) continue;
     const file = `${level.name}.node`;
     const path = join(folder, file);
-    copyFileSync(await compile(backend, level), path);
-    shrink(path);
+    copyFileSync(await compile(backend, target, level), path);
+    shrink(path, target);
+    await check(path, target, level);
     const bytes = statSync(path).size;
     addons.push({ level: level.name, file, needs: level.needs, bytes, sha256: sha256(readFileSync(path)) });
   }
@@ -127,17 +155,45 @@ async function platformPackage(backend, levels, work, out) {
   const about = {
     name,
     version: main.version,
-    description: `The native addon of tapline ${main.version} for ${platform}, compiled for ${backend}.`,
+    description: `The native addon of tapline ${main.version} for ${where}, compiled for ${backend}.`,
     license: main.license,
-    os: [process.platform],
-    cpu: [process.arch],
-    ...(process.platform === "linux" && { libc: [usesGlibc() ? "glibc" : "musl"] }),
+    os: [target.platform],
+    cpu: [target.arch],
+    ...(target.platform === "linux" && { libc: [usesGlibc() ? "glibc" : "musl"] }),
     files: ["*.node", "addons.json", "NOTICE", "licenses"],
   };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(about, null, 2)}\n`);
   await addLicences(folder);
   pack(folder, out);
   return describe(folder, backend);
+}
+
+/**
+ * That an addon loads where it is promised to: by what it asks of the C library, and by loading it if this machine can.
+ * @param {string} path
+ * @param {Target} target
+ * @param {import("./levels.js").Level} level
+ */
+async function check(path, { platform, arch, portable }, level) {
+  const above = portable ? beyond(needsOf(path), oldestGlibc) : [];
+  if (above.length > 0) {
+    throw new BuildError(
+      `The addon for ${level.name} needs ${above.join(", ")}: it is to need nothing but glibc ${oldestGlibc}.`,
+    );
+  }
+  // Of dist/, as the one that installs has it.
+  const { processorFeatures } = await import(new URL("../../dist/native/prebuilt.js", import.meta.url).href);
+  const features = processorFeatures();
+  if (
+    platform !== process.platform ||
+    arch !== process.arch ||
+    !level.needs.every((each) => features.has(each))
+  ) {
+    say(`the addon for ${level.name} is not loaded here: this processor cannot run it`);
+    return;
+  }
+  const failure = loadingFailure(path);
+  if (failure !== undefined) throw new BuildError(`The addon for ${level.name} does not load: ${failure}`);
 }
 
 function usesGlibc() {
@@ -160,12 +216,14 @@ async function addLicences(folder) {
 /**
  * One CMake tree for all levels: only ggml's kernels have another command line, and only those are compiled again.
  * @param {string} backend
+ * @param {Target} target
  * @param {import("./levels.js").Level} level
  */
-async function compile(backend, level) {
+async function compile(backend, { platform, arch, portable }, level) {
   const own = makePlan();
-  const tree = treeOf(`release-${backend}`);
-  const options = [cmakeOptions(level, process.arch), own.options].join(" ").trim();
+  const tree = treeOf(`release-${platform}-${arch}-${backend}`);
+  const options = [cmakeOptions(level, platform, arch), own.options].join(" ").trim();
+  const toolchain = portable ? portableToolchain(arch, say) : { flags: {}, definitions: {} };
   const plan = {
     ...own,
     backend,
@@ -173,10 +231,12 @@ async function compile(backend, level) {
     log: `${tree}.log`,
     processor: level.name.replaceAll("-", "_"),
     options,
+    flags: { ...own.flags, ...toolchain.flags },
+    definitions: toolchain.definitions,
   };
   return withLock(`${tree}.lock`, waiting(say), async () => {
     const progress = createProgress({ stream: process.stdout });
-    say(`compiling for ${backend}, ${level.name}; the log is ${plan.log}`);
+    say(`compiling for ${platform}-${arch}, ${backend}, ${level.name}; the log is ${plan.log}`);
     try {
       const build = await prepareBuild(plan, say, progress.line);
       await configure(build);
@@ -187,9 +247,9 @@ async function compile(backend, level) {
   });
 }
 
-/** Without what only debuggers read. @param {string} path */
-function shrink(path) {
-  if (process.platform !== "linux") return;
+/** Without what only debuggers read; the portable compiler leaves it out itself. @param {string} path @param {Target} target */
+function shrink(path, { portable }) {
+  if (portable || process.platform !== "linux") return;
   chmodSync(path, 0o755);
   try {
     execFileSync("strip", ["--strip-unneeded", path], { stdio: "ignore" });

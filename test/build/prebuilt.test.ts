@@ -169,7 +169,7 @@ test("each level asks of a processor what it is compiled with, and the last asks
     GGML_AVX512_BF16: ["avx512_bf16"],
   };
   for (const level of levels) {
-    const words = cmakeOptions(level, "x64").split(" ");
+    const words = cmakeOptions(level, "linux", "x64").split(" ");
     assert.ok(words.includes("GGML_NATIVE=OFF"));
     for (const [option, needed] of Object.entries(features)) {
       const on = words.includes(`${option}=ON`);
