@@ -2,8 +2,8 @@
  * `npm run bench -- SUITE [--check]`: measures, prints a table, and writes bench/results/SUITE-MACHINE.json.
  *   --check   exit with 1 where a goal is missed
  *   --quick   fewer rounds, nothing written: to see that a suite works
- *   --rounds N  rounds of the capture suite (default 60), or of each row of peers
- *   --only PATTERN  rows of the suite peers, or parts of dictionaries, lab, patch and workbench, whose name matches; the others keep their last figures
+ *   --rounds N  rounds of the capture suite (default 60), or of each row of peers and forward
+ *   --only PATTERN  rows of the suites peers and forward, or parts of dictionaries, lab, patch and workbench, whose name matches; the others keep their last figures
  * Every figure that has a goal is a ratio of two things measured alternately in one run on one machine.
  *   --processor  the suite peers counts processor time of one thread, for a machine that others use
  */
@@ -28,6 +28,7 @@ interface SuiteOptions {
 const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Row[]>>> = {
   capture: async () => (await import("./capture.js")).benchCapture,
   lab: async () => (await import("./lab.js")).benchLab,
+  forward: async () => (await import("./forward.js")).benchForward,
   serve: async () => (await import("./serve/index.js")).benchServe,
   router: async () => (await import("./router/suite.js")).benchRouter,
   rpc: async () => (await import("./rpc.js")).benchRpc,

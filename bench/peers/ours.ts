@@ -36,7 +36,9 @@ export class Ours {
       case "learn":
         return this.#learn(task);
       case "patch":
-        throw new Error("The suite patch times patch sweeps.");
+      case "forward":
+      case "calls":
+        throw new Error(`The suite ${task.task === "patch" ? "patch" : "forward"} times these.`);
     }
   }
 

@@ -91,7 +91,7 @@ export async function benchPeers({
 type Run = (task: Task) => Promise<Answer>;
 
 /** What is measured of an answer. */
-interface Clock {
+export interface Clock {
   unit: string;
   of(answer: Answer): number;
 }
@@ -129,7 +129,7 @@ class Peers {
 }
 
 /** Answers of one task, a list a side. */
-class Measured {
+export class Measured {
   readonly #answers = new Map<string, Answer[]>();
 
   constructor(readonly task: string) {}
@@ -148,7 +148,7 @@ class Measured {
     return firsts.filter(([, spent]) => spent > hopeless * best).map(([side]) => side);
   }
 
-  rows(least: Record<(typeof forms)[number], number>, { unit, of }: Clock): Row[] {
+  rows(least: Readonly<Record<(typeof forms)[number], number>>, { unit, of }: Clock): Row[] {
     const sides = [...this.#answers];
     const rounds = Math.max(...sides.map(([, all]) => all.length));
     const exact = this.#answers.get("tapline F32")?.[0] as Answer;

@@ -6,6 +6,8 @@ import { layerSets } from "../layer-sets.js";
 /** What both sides are given: token ids, so that nobody's tokeniser is timed. */
 export type Task =
   | { task: "capture"; tokens: number[]; layers: number[] }
+  | { task: "forward"; batch: number[][]; layers: number[] }
+  | { task: "calls"; tokens: number[]; layer?: number; count: number; threads: number }
   | { task: "extract"; texts: number[][]; layer: number }
   | {
       task: "compare";

@@ -11,6 +11,7 @@ import torch
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from learn import probe_and_sae  # noqa: E402
+from served import Served  # noqa: E402
 from tools import TOOLS  # noqa: E402
 
 torch.set_grad_enabled(False)
@@ -29,6 +30,17 @@ def norms(states):
 def capture(tool, tokens, layers):
     states, logits = tool.capture(tokens, layers)
     return lambda: {"norms": norms(states), **({} if logits is None else {"next": int(logits.argmax())})}
+
+
+def forward(tool, batch, layers):
+    states, logits = tool.forward(batch, layers)
+    rows = [torch.as_tensor(state).reshape(-1, state.shape[-1]) for state in states]
+    return lambda: {"norms": norms(rows), "next": int(logits[-1].argmax()), "rows": sum(len(each) for each in rows)}
+
+
+def calls(tool, tokens, count, threads, layer=None):
+    tool.calls(tokens, count, threads, layer)
+    return lambda: {}
 
 
 def extract(tool, texts, layer):
@@ -59,14 +71,16 @@ def learn(tool, texts, labels, train, layer, features, steps):
     return lambda: found
 
 
-TASKS = {"capture": capture, "extract": extract, "compare": compare, "generate": generate, "learn": learn, "patch": patch}
+TASKS = {
+    each.__name__: each for each in (capture, forward, calls, extract, compare, generate, learn, patch)
+}
 
 
 def main(name, folder, threads):
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # tools print
     torch.set_num_threads(int(threads))
-    tool = TOOLS[name](folder)
+    tool = Served(folder, threads) if name == "tapline" else TOOLS[name](folder)
     for line in sys.stdin:
         task = json.loads(line)
         work = TASKS[task.pop("task")]

@@ -15,6 +15,7 @@ export const tools = {
 export type ToolName = keyof typeof tools;
 
 const script = fileURLToPath(new URL("./tool.py", import.meta.url));
+const client = fileURLToPath(new URL("../../clients/python/tapline_lab/src/", import.meta.url));
 const cold = fileURLToPath(new URL("./cold.js", import.meta.url));
 const offline = {
   HF_HUB_OFFLINE: "1",
@@ -40,16 +41,16 @@ export class Lines {
     });
   }
 
-  /** A peer, in the environment of its own or in another one. */
+  /** A peer, in its environment or in another one; or tapline's server and Python client, for which `folder` is a file. */
   static async tool(
-    name: ToolName,
+    name: ToolName | "tapline",
     folder: string,
     threads: number,
-    within: EnvironmentName = tools[name],
+    within: EnvironmentName = name === "tapline" ? "transformers" : tools[name],
   ): Promise<Lines> {
     const python = await environment(within);
     const child = spawn(python, ["-B", script, name, folder, `${threads}`], {
-      env: { ...process.env, ...offline, OMP_NUM_THREADS: `${threads}` },
+      env: { ...process.env, ...offline, OMP_NUM_THREADS: `${threads}`, PYTHONPATH: client },
     });
     return new Lines(name, child);
   }

@@ -5,6 +5,7 @@
     compare(tokens, edit, batched) greedy continuations under every strength of one steering vector: a run for each, as
                                    each tool's guide shows it, or all in one batch, as one writes it by hand
     generate(tokens, count)        a greedy continuation
+    forward(batch, layers)         block outputs of every token of prompts of one length, and the logits after each
 
 Attention is what each tool chooses by itself. A steering vector is added to the last row of the prompt and to every row
 after it, as tapline does by default.
@@ -69,6 +70,10 @@ class Transformers(Tool):
         found = self.model(torch.tensor([tokens]), output_hidden_states=True, use_cache=False, logits_to_keep=1)
         return [found.hidden_states[layer + 1][0] for layer in layers], found.logits[0, -1]
 
+    def forward(self, batch, layers):
+        found = self.model(torch.tensor(batch), output_hidden_states=True, use_cache=False, logits_to_keep=1)
+        return [found.hidden_states[layer + 1] for layer in layers], found.logits[:, -1]
+
     def batch_states(self, ids, mask, layer):
         found = self.model.model(ids, attention_mask=mask, output_hidden_states=True, use_cache=False)
         return found.hidden_states[layer + 1]
@@ -99,6 +104,11 @@ class TransformerLens(Tool):
         names = [f"blocks.{layer}.hook_out" for layer in layers]
         logits, cache = self.model.run_with_cache(torch.tensor([tokens]), names_filter=names, logits_to_keep=1)
         return [cache[name][0] for name in names], logits[0, -1]
+
+    def forward(self, batch, layers):
+        names = [f"blocks.{layer}.hook_out" for layer in layers]
+        logits, cache = self.model.run_with_cache(torch.tensor(batch), names_filter=names, logits_to_keep=1)
+        return [cache[name] for name in names], logits[:, -1]
 
     def batch_states(self, ids, mask, layer):
         name = f"blocks.{layer}.hook_out"
@@ -152,6 +162,17 @@ class NNsight(Tool):
                 states.append(model.model.layers[layer].output)
             logits = nnsight.save(model.lm_head.output)
         return [state.reshape(len(tokens), -1) for state in states], logits.reshape(-1)
+
+    def forward(self, batch, layers):
+        import nnsight
+
+        model = self.model
+        with model.trace(torch.tensor(batch), logits_to_keep=1, use_cache=False):
+            states = nnsight.save([])
+            for layer in layers:
+                states.append(model.model.layers[layer].output)
+            logits = nnsight.save(model.lm_head.output)
+        return list(states), logits[:, -1]
 
     def batch_states(self, ids, mask, layer):
         import nnsight

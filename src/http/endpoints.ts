@@ -4,7 +4,7 @@ import { createRouter, type RouteContext, type Routes } from "./app.js";
 /** A body's content: JSON of a schema, a file's bytes, or either. */
 type Content = { json?: object; bytes?: true };
 
-export type Answered = Content & { description: string; headers?: object };
+export type ResponseSpec = Content & { description: string; headers?: object };
 
 /** An OpenAPI parameter. */
 export type Parameter = {
@@ -20,11 +20,11 @@ export function parameter(place: string, name: string, schema: object, descripti
   return { name, in: place, required: place === "path", schema, ...(description && { description }) };
 }
 
-export const json = (description: string, schema: object): Answered => ({ description, json: schema });
+export const json = (description: string, schema: object): ResponseSpec => ({ description, json: schema });
 
 /** Error responses with a common schema, described by status. */
 export function refusals<Status extends number>(texts: Record<Status, string>, schema: TSchema) {
-  return (...statuses: Status[]): Record<number, Answered> =>
+  return (...statuses: Status[]): Record<number, ResponseSpec> =>
     Object.fromEntries(statuses.map((status) => [status, json(texts[status], schema)]));
 }
 
@@ -36,7 +36,7 @@ export interface Operation {
   description?: string;
   parameters?: readonly Parameter[];
   body?: Content & { optional?: boolean };
-  answers: Readonly<Record<number, Answered>>;
+  answers: Readonly<Record<number, ResponseSpec>>;
   /** Fields shared by the path's methods. */
   shared?: { parameters?: readonly Parameter[]; servers?: readonly object[] };
 }
@@ -101,7 +101,7 @@ export function pathsOf(
     ...(json && { "application/json": { schema: refer(json) } }),
     ...(bytes && { "application/octet-stream": {} }),
   });
-  const answered = ({ description, headers, ...held }: Answered) => ({
+  const answered = ({ description, headers, ...held }: ResponseSpec) => ({
     description,
     ...(headers && { headers }),
     ...((held.json || held.bytes) && { content: content(held) }),

@@ -8,7 +8,15 @@ import { StoredProbe, StoredVector } from "../contracts/library.js";
 import { llamaServerPaths } from "../contracts/llama-server.js";
 import { withReferences } from "../contracts/openapi.js";
 import { executionEndpoints } from "../executions/index.js";
-import { type Answered, type Endpoint, HttpError, json, parameter, pathsOf, within } from "../http/index.js";
+import {
+  type Endpoint,
+  HttpError,
+  json,
+  parameter,
+  pathsOf,
+  type ResponseSpec,
+  within,
+} from "../http/index.js";
 import { uploadEndpoints } from "../library/endpoints.js";
 import {
   applyTemplate,
@@ -63,7 +71,7 @@ const LlamaServerError = Type.Object(
 );
 const ofLlamaServer = new Set<string>([...llamaServerPaths.asked, ...llamaServerPaths.told]);
 
-function refused(path: string, description: string): Answered {
+function refused(path: string, description: string): ResponseSpec {
   const own = ofLlamaServer.has(path) ? LlamaServerError : ErrorBody;
   return json(description, path.startsWith("/v1/") ? OpenAiError : own);
 }
@@ -77,7 +85,10 @@ function posts(
   operationId: string,
   summary: string,
   { schema, answer }: Taking,
-  { also = [], success = { 200: answered() } }: { also?: string[]; success?: Record<number, Answered> } = {},
+  {
+    also = [],
+    success = { 200: answered() },
+  }: { also?: string[]; success?: Record<number, ResponseSpec> } = {},
 ): Own {
   const answers = {
     ...success,

@@ -19,7 +19,6 @@ import {
 import { modelPoints } from "../contracts/names.js";
 import { withReferences } from "../contracts/openapi.js";
 import {
-  type Answered,
   accepted,
   checked,
   type Described,
@@ -27,6 +26,7 @@ import {
   json,
   parameter,
   pathsOf,
+  type ResponseSpec,
   readJson,
   refusals,
   sendFile,
@@ -58,7 +58,7 @@ const errors = refusals(
   ErrorBody,
 );
 
-const file = (description: string): Answered => ({ description, bytes: true });
+const file = (description: string): ResponseSpec => ({ description, bytes: true });
 const id = parameter("path", "id", { type: "string", pattern: jobIdPattern }, "Job id.");
 const text = { type: "string" };
 const bounds = { limit: limits.job_body_bytes };

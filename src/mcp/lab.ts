@@ -20,11 +20,11 @@ import { mcpLimits } from "../contracts/mcp.js";
 import { excerpt, pageOf, pieceAt } from "./excerpt.js";
 import { ListedSubmission, SubmissionInput } from "./lab-submission.js";
 import { anObject, objects } from "./listed.js";
+import { checkNotTaken, replace } from "./name-taken.js";
 import { cuts, local, quoted, resultSchema, shown } from "./result.js";
 import { revealAll } from "./reveal.js";
 import { addServingTools } from "./serving.js";
 import { addTool } from "./tool.js";
-import { checkNotTaken, replace } from "./unless-kept.js";
 
 export interface LabTools {
   lab: Lab;

@@ -9,10 +9,10 @@ import { LiveRequest, Name } from "../contracts/live.js";
 import { mcpLimits } from "../contracts/mcp.js";
 import { excerpt } from "./excerpt.js";
 import { anObject, objects } from "./listed.js";
+import { checkNotTaken, replace } from "./name-taken.js";
 import { cuts, local, quoted, resultSchema, shown } from "./result.js";
 import { revealAll } from "./reveal.js";
 import { addTool } from "./tool.js";
-import { checkNotTaken, replace } from "./unless-kept.js";
 
 const closed = { additionalProperties: false };
 const Nothing = Type.Object({}, closed);

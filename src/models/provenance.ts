@@ -4,7 +4,7 @@ import { version } from "../contracts/version.js";
 import type { ResolvedModel } from "./resolve.js";
 
 /** The request, as given by the caller. */
-export interface Asked {
+export interface RequestFacts {
   /** The whole request; its SHA-256 is taken over JSON with sorted keys. */
   config: unknown;
   model: string;
@@ -14,7 +14,7 @@ export interface Asked {
 }
 
 /** The loaded model and the addon's backend. */
-export interface Answered {
+export interface ModelFacts {
   resolved: ResolvedModel;
   info: {
     readonly architecture: string;
@@ -45,8 +45,8 @@ export interface Answered {
  * @param seconds by stage
  */
 export function provenance(
-  { config, model, revision, layers, seed }: Asked,
-  { resolved, info, backend }: Answered,
+  { config, model, revision, layers, seed }: RequestFacts,
+  { resolved, info, backend }: ModelFacts,
   seconds: Record<string, number>,
 ): Provenance {
   return {
@@ -84,7 +84,7 @@ export function canonicalJson(value: unknown): string {
 }
 
 /** Devices and their blocks. */
-function placedText({ devices = [], nLayer }: Answered["info"]): string | undefined {
+function placedText({ devices = [], nLayer }: ModelFacts["info"]): string | undefined {
   if (devices.length === 0) return undefined;
   return devices
     .map(({ name, description, blocks }) => {
@@ -94,7 +94,7 @@ function placedText({ devices = [], nLayer }: Answered["info"]): string | undefi
     .join(", ");
 }
 
-function deviceText({ backend, devices }: Answered["backend"]): string {
+function deviceText({ backend, devices }: ModelFacts["backend"]): string {
   // llama.cpp names the devices of rpc-servers RPC0, RPC1, …, and describes them by their address.
   const remote = devices.filter(({ name }) => name.startsWith("RPC"));
   const own = devices.filter(

@@ -137,9 +137,9 @@ export class Context {
   }
 
   /** An experiment as a method: it runs after earlier calls. */
-  #offered<Asked extends unknown[], Found>(
-    experiment: (passes: Passes, ...asked: Asked) => Promise<Found>,
-  ): (...asked: Asked) => Promise<Found> {
-    return (...asked) => this.#queue.run(() => experiment(this.#passes, ...asked));
+  #offered<Args extends unknown[], Found>(
+    experiment: (passes: Passes, ...args: Args) => Promise<Found>,
+  ): (...args: Args) => Promise<Found> {
+    return (...args) => this.#queue.run(() => experiment(this.#passes, ...args));
   }
 }

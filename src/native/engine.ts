@@ -9,7 +9,7 @@ import {
   nativeForward,
   type TextSequence,
 } from "./experiments/forward.js";
-import { type KeptRows, type LivePlan, nativeLivePlan } from "./live.js";
+import { type CapturedRows, type LivePlan, nativeLivePlan } from "./live.js";
 import { binding } from "./load.js";
 import type { Point } from "./points.js";
 import { SerialQueue } from "./serial.js";
@@ -267,7 +267,7 @@ interface NativeEvent {
   /** For a whole answer. */
   times: { promptMs: number; generatedMs: number }[];
   done: boolean;
-  states?: KeptRows[];
+  states?: CapturedRows[];
 }
 
 export interface ServedForwardRequest extends Omit<ForwardRequest, "sequences"> {

@@ -44,14 +44,14 @@ export interface LivePlan {
     probes?: boolean;
     projections?: readonly { name: string; layer: number; vector: Float32Array }[];
     /** Save the watched rows, up to the limit: `keep` is called with those of each completion when it has ended. */
-    states?: { id: string; bytes: number; keep(rows: KeptRows): void };
+    states?: { id: string; bytes: number; keep(rows: CapturedRows): void };
   };
   /** Also generate each completion without the edits; these choices come after all others. */
   pair?: boolean;
 }
 
 /** Saved rows of block outputs of one completion. */
-export interface KeptRows {
+export interface CapturedRows {
   /** Its name in the answer: the watch's id and the choice's index. */
   id: string;
   promptTokens: number;

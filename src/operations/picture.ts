@@ -10,6 +10,6 @@ export interface Picture<O extends Operation> {
 }
 
 /** The selected blocks in words. */
-export function layersAsked({ layers }: { layers: readonly number[] }): string {
+export function layersText({ layers }: { layers: readonly number[] }): string {
   return `${layers.length === 1 ? "layer" : "layers"} ${layers.join(", ")}`;
 }

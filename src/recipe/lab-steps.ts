@@ -7,7 +7,7 @@ import type { Job } from "../contracts/index.js";
 import type { Recipe } from "../contracts/recipe.js";
 import { Claims, type Shelf } from "./claims.js";
 import type { LabTask } from "./outcome.js";
-import { keptKinds } from "./steps.js";
+import { savedKinds } from "./steps.js";
 
 /** A running or temporary Lab. */
 export interface RunningLab {
@@ -42,7 +42,7 @@ export async function openRecipeLab(open: () => Promise<RunningLab>, { steps }: 
   };
   try {
     for (const { keep, request } of steps) {
-      const kind = keptKinds[request?.operation ?? ""];
+      const kind = savedKinds[request?.operation ?? ""];
       if (keep !== undefined && kind !== undefined) await claims.claim(shelves[kind], keep);
     }
   } catch (error) {

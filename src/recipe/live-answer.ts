@@ -28,7 +28,7 @@ export function exchangesOf(step: LivePost, responses: readonly unknown[]): Exch
   return bodiesOf(step).flatMap((body, index) => {
     const { choices = [] } = (responses[index] ?? {}) as { choices?: Choice[] };
     return choices.map(({ text, message, finish_reason: finish, tapline = {} }) => ({
-      asked: askedIn(body),
+      asked: promptOf(body),
       answer: text ?? message?.content ?? "",
       finish: finish ?? "",
       tokens: tapline.tokens ?? [],
@@ -37,7 +37,7 @@ export function exchangesOf(step: LivePost, responses: readonly unknown[]): Exch
   });
 }
 
-function askedIn({ prompt, messages }: Record<string, unknown>): string {
+function promptOf({ prompt, messages }: Record<string, unknown>): string {
   if (!Array.isArray(messages)) return typeof prompt === "string" ? prompt : JSON.stringify(prompt);
   const said = messages.map(({ role, content }) => {
     const text = typeof content === "string" ? content : JSON.stringify(content);

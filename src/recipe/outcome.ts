@@ -4,7 +4,7 @@ import { publicName } from "../text/words.js";
 import type { LiveStep } from "./live.js";
 import { measure, type Results } from "./measure.js";
 import { replaced } from "./placeholders.js";
-import { keptKinds, variantsOf } from "./steps.js";
+import { savedKinds, variantsOf } from "./steps.js";
 
 /** An expected value and the measured one. */
 export interface Outcome {
@@ -111,7 +111,7 @@ function labTask(step: RecipeStep, model: RecipeModel): LabTask {
   const { id: file, revision } = variant === undefined ? model : formOf(variant);
   const settings = replaced(asked, "variant", (name) => formOf(name).id) as { layers?: number[] };
   const [other] = variantsOf({ ...step, variant: undefined }).map(formOf);
-  const kind = keptKinds[operation as string];
+  const kind = savedKinds[operation as string];
   return {
     ...{ id, what, model: file, operation: operation as Operation },
     settings: {

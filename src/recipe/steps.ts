@@ -13,7 +13,7 @@ export interface Before {
 }
 
 /** The kind of item that an operation's step saves. */
-export const keptKinds: Readonly<Record<string, "dictionary" | "probe">> = {
+export const savedKinds: Readonly<Record<string, "dictionary" | "probe">> = {
   sae: "dictionary",
   probe: "probe",
 };
@@ -88,7 +88,7 @@ function checkKeep(
   { operation, ...settings }: NonNullable<RecipeStep["request"]>,
   { kept }: Before,
 ): void {
-  const kind = keptKinds[operation];
+  const kind = savedKinds[operation];
   if (kind === undefined) throw new UserError(`keep applies only to sae and probe, not to ${operation}.`);
   const { layers } = settings as { layers?: unknown[] };
   if (layers?.length !== 1) {

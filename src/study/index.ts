@@ -4,12 +4,12 @@ export { executionEvidence } from "./execution-evidence.js";
 export { jobEvidence } from "./job-evidence.js";
 export { type LiveWork, liveEvidence } from "./live-evidence.js";
 export {
-  type Asked,
   type Compared,
   compareFigures,
   isPublicModel,
   outcomeOf,
   requestsIn,
+  type StudyRequest,
   type Tolerances,
   usualTolerances,
 } from "./reproduction.js";

@@ -21,7 +21,7 @@ import { findingsOf } from "../report/index.js";
 import { cut } from "../text/words.js";
 
 /** A request in a study, and its original result if the study contains it. */
-export interface Asked {
+export interface StudyRequest {
   job: string | undefined;
   request: Config;
   original: { operation: Operation; result: Result } | null;
@@ -31,14 +31,14 @@ export interface Asked {
  * Reads the Lab requests of a study from its blocks, as data: nothing is run here.
  * @returns the requests in order, and the reasons why blocks were rejected
  */
-export function requestsIn(study: StudyPackage): { asked: Asked[]; refused: string[] } {
-  const results = new Map<string, Asked["original"]>();
+export function requestsIn(study: StudyPackage): { asked: StudyRequest[]; refused: string[] } {
+  const results = new Map<string, StudyRequest["original"]>();
   for (const text of labelledBlocks(study, blockLabels.result)) {
     const block = parsed(text) as { job?: unknown; operation?: Operation; result?: Result } | null;
     if (typeof block?.job === "string" && block.operation !== undefined && block.result !== undefined)
       results.set(block.job, { operation: block.operation, result: block.result });
   }
-  const asked: Asked[] = [];
+  const asked: StudyRequest[] = [];
   const refused: string[] = [];
   for (const text of labelledBlocks(study, blockLabels.request)) {
     const block = parsed(text) as { schemaVersion?: unknown; job?: unknown; request?: unknown } | null;

@@ -16,7 +16,7 @@ test("an addon has been built", () => {
 });
 
 if (process.platform === "linux" && nm("-D")) {
-  test("it shows nothing but what Node looks up, so that nothing of it can meet Node's own libraries", () => {
+  test("the addon exports only what Node looks up", () => {
     const names = nm("-D", "--defined-only")?.map((line) => line.split(" ").at(-1)?.split("@")[0]) ?? [];
     assert.equal(names.sort(), ["napi_register_module_v1", "node_api_module_get_api_version_v1"]);
   });

@@ -34,7 +34,7 @@ function argument(program: string, from: number, number: number): number | undef
   return undefined;
 }
 
-test("a sentence that is given to assert.throws as a text is found, however it is written", () => {
+test("a sentence passed to assert.throws as text is found in every notation", () => {
   const lines = [
     'assert.throws(() => f(1, "a, b"), "said");',
     "assert.throws(() => f(), `said ${this}`);",

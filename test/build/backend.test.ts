@@ -34,7 +34,7 @@ if (process.platform !== "win32") {
     assert.is(chooseBackend(undefined, { ...bare, exists: toolkit, run: gpu }).backend, "cuda");
   });
 
-  test("a toolkit without a GPU, without a working driver or without cuBLAS: CPU, and why", () => {
+  test("without a GPU, a working driver or cuBLAS the backend is CPU, with the reason", () => {
     const noGpu = chooseBackend(undefined, { ...bare, exists: toolkit });
     assert.is(noGpu.backend, "cpu");
     assert.match(noGpu.reason, /no working NVIDIA GPU/);

@@ -91,7 +91,7 @@ test("explainFailure shows the reason that follows a CMake error", () => {
   );
 });
 
-test("explainFailure shows a CMake error's reason of several paragraphs and the call stack", () => {
+test("explainFailure shows all paragraphs of a CMake error and its call stack", () => {
   const lines = [
     "CMake Error at /usr/share/cmake/Modules/FindCUDA.cmake:3 (message):",
     "  Could NOT find CUDAToolkit",

@@ -5,7 +5,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { isCompiled } from "../../scripts/build/compiled.js";
 
-test("what is compiled is so until a source or a setting changes, and only if it came to its end", () => {
+test("a build is current until a source or setting changes and only if it finished", () => {
   const folder = mkdtempSync(join(os.tmpdir(), "tapline-compiled-"));
   const write = (name: string, seconds: number) => {
     mkdirSync(join(folder, name, ".."), { recursive: true });

@@ -55,10 +55,7 @@ test("the best level that the processor has is taken", ({ root, beside }) => {
   );
 });
 
-test("a package that is missing, another version, another build or for another platform is named", ({
-  root,
-  beside,
-}) => {
+test("a missing or mismatched platform package is reported by name", ({ root, beside }) => {
   const refused = (where = machine("avx2")) => {
     const { candidates, refused } = findPrebuilt(root, true, where);
     assert.equal(candidates, []);
@@ -82,10 +79,7 @@ test("a package that is not installed is named", ({ root, beside }) => {
   assert.equal(findPrebuilt(root, true, machine()).refused, ["tapline-linux-x64 1.0.0 is not installed"]);
 });
 
-test("an install compiles rather than use a package with a damaged file; a start passes the file over", ({
-  root,
-  beside,
-}) => {
+test("installing compiles if a package file is damaged; starting skips the file", ({ root, beside }) => {
   writeFileSync(join(beside, "fast.node"), "an addon for faST"); // as long, another
   const damaged = ["tapline-linux-x64 1.0.0 is damaged: fast.node"];
   assert.equal(findPrebuilt(root, true, machine("avx2", "fma")), {
@@ -123,10 +117,7 @@ test("an install says what it uses, or why it compiles", async ({ root }) => {
   assert.is(await install(), "false: "); // packed with none
 });
 
-test("a processor that can run none of a package's addons is told; files that are damaged say nothing of it", ({
-  root,
-  beside,
-}) => {
+test("an unsupported processor is reported; damaged files are no evidence of one", ({ root, beside }) => {
   const manifest = readFileSync(join(beside, "addons.json"), "utf8");
   const addons = JSON.parse(manifest).addons.slice(0, 1);
   const alone = JSON.stringify({ addons });
@@ -152,7 +143,7 @@ test("the features of the first processor count", ({ root }) => {
   assert.is(processorFeatures(join(root, "none")).size, 0);
 });
 
-test("each level asks of a processor what it is compiled with, and the last asks nothing", () => {
+test("each level requires the features it is compiled with; the last none", () => {
   const levels = levelsFor("linux", "x64");
   assert.equal(levels.at(-1), { name: "x86-64", needs: [], options: [] });
   // By hand: what a kernel's option lets the compiler use.

@@ -62,7 +62,7 @@ const probeTable = `truth  0123456789abcdef  mid
 A note.
 `;
 
-test("vectors and probes: listed in lines, shown as tables, forgotten, and as JSON what the server says", async () => {
+test("vectors and probes are listed, shown, deleted and printed as JSON", async () => {
   service.answers = {
     "GET /lab/vectors": { vectors: [vector, { ...vector, name: "other", model: null }] },
     "GET /lab/probes": { probes: [probe, { ...probe, point: "block_out", model: { id: "demo" } }] },
@@ -178,7 +178,7 @@ test("exporting asks for the form that the file's name says", async () => {
   }
 });
 
-test("capture: the blocks that were named, or four of the model's, and what they measured", async () => {
+test("capture measures the named blocks, by default four", async () => {
   const measured = {
     ...sample(CaptureResult),
     tokens: ["a"],
@@ -315,7 +315,7 @@ test("jobs: as many as are wanted, and how many are left out", async () => {
   assert.equal(JSON.parse(await ofLab("jobs", "--json")), { jobs: [] });
 });
 
-test("a job is named by its id, an unmistakable beginning of four characters or more, or last", async () => {
+test("a job is named by its id, a unique prefix of four characters, or last", async () => {
   const [first, second] = ["abcd1".padEnd(32, "0"), "abcd2".padEnd(32, "0")] as [string, string];
   service.answers = {
     "GET /lab/v1/jobs": { jobs: [jobOf(first), jobOf(second)] },
@@ -340,7 +340,7 @@ test("a job is named by its id, an unmistakable beginning of four characters or 
   assert.equal([none.code, none.stderr], [1, "tapline: The Lab has no jobs yet.\n"]);
 });
 
-test("job --wait looks until it has ended, downloads what it left, and ends with 1 unless it completed", async () => {
+test("job --wait downloads the files and exits with 1 unless the job completed", async () => {
   const id = "c".repeat(32);
   const states = ["queued", "running", "completed", "completed"];
   const result = { artifacts: ["a.npz", "sub/b.npz"] };
@@ -392,7 +392,7 @@ test("job --wait looks until it has ended, downloads what it left, and ends with
   assert.match(lost.stderr, /^tapline: Cannot write to .*plain\/x \(ENOTDIR\); see --out\.\n$/);
 });
 
-test("rm: jobs by whole ids, one after the other; nothing is removed where one of the names is none", async () => {
+test("rm takes whole job ids and deletes nothing if one does not exist", async () => {
   const [first, second] = ["d".repeat(32), "e".repeat(32)];
   service.answers = { [`DELETE /lab/v1/jobs/${first}`]: {}, [`DELETE /lab/v1/jobs/${second}`]: {} };
   assert.is(await ofLab("rm", first, second), `Deleted job ${first}.\nDeleted job ${second}.\n`);

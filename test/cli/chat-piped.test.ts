@@ -50,7 +50,7 @@ async function chat(lines: string, ...words: string[]) {
 const requests = () => service.asked().flatMap(([line, body]) => (line.startsWith("POST") ? [body] : []));
 const user = (content: string) => ({ role: "user", content });
 
-test("each line is a message, a command's word goes to the other stream, and what was said goes along", async () => {
+test("piped chat: one message per line, commands on stderr, history is sent", async () => {
   serves(["one", "two"]);
   const { code, stdout, stderr } = await chat("a\n\n  b \n/think off\nc\n/exit\nd\n");
   assert.equal([code, stdout], [0, "Yes.\nYes.\nYes.\n"]);
@@ -103,7 +103,7 @@ test("every flag is a field of the request; a router picks its model itself", as
   assert.equal(keys, [undefined]);
 });
 
-test("flags that contradict each other or say nothing are refused before anybody is asked", async () => {
+test("contradictory flags are refused before any request", async () => {
   serves(["one"]);
   for (const [words, sentence] of [
     ["--model demo", "--model starts a server and --url uses a running one: they cannot be combined."],

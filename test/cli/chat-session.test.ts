@@ -110,7 +110,7 @@ test("thinking is said to the server only where somebody said it", async () => {
   assert.equal(decided.last()[1], { model: "m", chat_template_kwargs: { enable_thinking: false } });
 });
 
-test("of an answer the first choice is heard, each token is told once, and its end is told", async () => {
+test("an answer's first choice is printed, each token once, and its end is reported", async () => {
   const { say, answers, heard, last } = conversation();
   const tokens = [{ index: 0 }, { index: 1 }];
   answers(
@@ -136,7 +136,7 @@ test("of an answer the first choice is heard, each token is told once, and its e
   }
 });
 
-test("a turn that fails is as if it had not been; of one that is stopped, what arrived stays", async () => {
+test("a failed turn leaves no trace; a stopped one keeps its partial answer", async () => {
   const { say, answers, breaks, last } = conversation();
   const fault = new Error("It broke.");
   breaks(fault, [delta("half")]);

@@ -121,7 +121,7 @@ test("from a pipe every line is answered, and only answers are written", async (
   ]);
 });
 
-test("--steer and --watch open the model in every request, and a score stands behind every token", async () => {
+test("--steer and --watch apply to every request, with a score after each token", async () => {
   const words = ["--steer", "polite:0.2", "--steer", "kind:-1e-1", "--watch", "truth"];
   const { code, stdout, stderr } = await tapline(["chat", "--url", server.url, ...words], {
     input: "go\nagain",

@@ -61,7 +61,7 @@ test("--json: one run of both services, told in full", async () => {
   await assertNothingLeft(run);
 });
 
-test("for people: lens, norms, bars and where the files are, in the width that there is", async () => {
+test("the demo shows lens, norms, bars and file paths within the given width", async () => {
   const run = demo(root, ["--prompt", "The capital of Japan is"], { COLUMNS: "72" });
   const { code, stdout, stderr } = await run.ended;
   assert.is(stderr, "");

@@ -57,7 +57,7 @@ test("a machine on which all is well, in order", async () => {
   assert.match(model!.finding, /^demo, 3\.\d MB; needs [\d.]+ MB of memory with the default context$/);
 });
 
-test("a port that is held, by tapline or by another program; a model, a hub and an rpc-server that are not there", async () => {
+test("doctor reports used ports and missing models, hubs and RPC servers", async () => {
   environment({ HF_HUB_OFFLINE: "1", HF_TOKEN: "t" });
   for (const [body, status, holder] of [
     [{ status: "ok" }, "ok", "tapline"],

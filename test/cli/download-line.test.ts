@@ -3,7 +3,7 @@ import * as assert from "uvu/assert";
 import { downloading, downloadLine } from "../../src/cli/download-line.js";
 import { capturing } from "./in-process.js";
 
-test("a resumed download: what was here counts as done, and not as speed; where no terminal is, it is told, too", () => {
+test("a resumed download counts existing bytes as progress, not as speed", () => {
   let now = 1000;
   const shown: string[] = [];
   const logged: string[] = [];
@@ -25,7 +25,7 @@ test("a resumed download: what was here counts as done, and not as speed; where 
   assert.is(logged.at(-1), "downloading 92 %  921 MB of 1.0 GB, 10 MB/s, 7.9 s left  m.gguf");
 });
 
-test("the bar fills by 24ths; a speed is told once there was half a second to measure it in", () => {
+test("the bar has 24 steps; a speed appears after half a second", () => {
   let now = 0;
   const shown: string[] = [];
   const logged: [key: string, text: string][] = [];

@@ -70,7 +70,7 @@ test("a Lab for the occasion: the picture, the files, and nothing else stays", a
   assert.equal(leftTemporary(), []);
 });
 
-test("a running Lab gets the job; --json tells a program everything; job draws it again", async () => {
+test("a running Lab runs the job; --json prints all of it; job draws it again", async () => {
   const ran = await run(["inspect", "-", "--layers", "3,7", "--json", "--quiet", "--lab", lab.url], {
     input: "The capital of Japan is\n",
   });
@@ -95,7 +95,7 @@ test("a running Lab gets the job; --json tells a program everything; job draws i
   assert.is(fromFile.stdout.split("\n\n")[1], drawn.stdout.split("\n\n")[1]);
 });
 
-test("compare changes one block: several are refused, not dropped; a swap takes a band of them", async () => {
+test("compare refuses several blocks; swap accepts a range", async () => {
   const swap = ["--intervention", "swap", "--swap", " Paris", "--with", " Tokyo", "--strengths", "1"];
   const swapped = await command([
     ...["compare", "The capital of France is", "--layers", "4-6", ...swap, "--max-tokens", "2"],

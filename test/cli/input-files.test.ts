@@ -29,7 +29,7 @@ const expected = [
   { text: "two\nlines", label: 0, split: "test" },
 ];
 
-test("examples: CSV with quotes, line breaks, any order, a byte order mark; JSON; JSON Lines", async () => {
+test("examples are read from CSV, JSON and JSON Lines, with or without a BOM", async () => {
   const csv = '\uFEFFlabel,Text,split\r\n1,"He said ""no"", twice",train\r\n0,"two\nlines",test\r\n';
   assert.equal(await readExamples(file("a.csv", csv)), expected);
   assert.equal(await readExamples(file("a.json", JSON.stringify(expected))), expected);

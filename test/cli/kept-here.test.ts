@@ -29,7 +29,7 @@ const numbers = (...shape: [number, number?]) => ({
   data: new Float32Array(shape[0] * (shape[1] ?? 1)).fill(0.1),
 });
 
-test("a dictionary is added with what its files do not say, told in a line and in full, and forgotten", async () => {
+test("a dictionary is added with given settings, listed, shown and deleted", async () => {
   const tensors = { W_enc: numbers(4, 3), W_dec: numbers(3, 4), b_enc: numbers(3), b_dec: numbers(4) };
   writeFileSync(join(folder, "sae_weights.safetensors"), encodeSafetensors(tensors));
   writeFileSync(

@@ -23,7 +23,7 @@ function packagesOf(file: string, seen = new Set<string>()): Set<string> {
   return packages;
 }
 
-test("the program starts with its argument parser alone, and the client with no package", () => {
+test("start-up loads only the argument parser; the client loads no package", () => {
   assert.equal([...packagesOf(join(root, "src/cli/main.ts"))], ["commander"]);
   assert.equal([...packagesOf(join(root, "src/client/index.ts"))], []);
   assert.ok(packagesOf(join(root, "src/contracts/index.ts")).has("typebox"));

@@ -37,7 +37,7 @@ async function servers() {
   return { own, said, running, events, broken, held, stop, told, serve };
 }
 
-test("another model is served at the same address, and its progress is told to who asked", async () => {
+test("a changed model is served at the same address, with progress", async () => {
   const { own, said, events, told, serve, running } = await servers();
   assert.is(own.url, "http://127.0.0.1:4711");
   assert.equal(events, ["loading", "warning"]);
@@ -49,7 +49,7 @@ test("another model is served at the same address, and its progress is told to w
   assert.is(await own.ended.catch((error) => error), fault);
 });
 
-test("where the new model is not served the old one is, and what went before is no end", async () => {
+test("if the new model fails, the old one is served again without an exit", async () => {
   const { own, said, broken, serve, running } = await servers();
   const first = running.get("a");
   broken.add("b");

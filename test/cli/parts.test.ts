@@ -203,7 +203,7 @@ test("paths are as short as they can be said; what cannot be written is a senten
   assert.is(unwritable("/a", other), other);
 });
 
-test("a folder that was made is taken away again, with what is in it; one that was there stays", async () => {
+test("a created folder is removed with its contents; an existing one remains", async () => {
   const path = join(folder, "made", "deep");
   const made = await makeFolder(path);
   writeFileSync(join(path, "file"), "");
@@ -263,7 +263,7 @@ test("the editor that the environment names", () => {
   assert.throws(() => editorCommand({}), saying("No terminal or editor: set VISUAL or EDITOR"));
 });
 
-test("what a server does is told: one line when it is ready, and each thing that goes wrong", async () => {
+test("the server prints one line when ready and one per problem", async () => {
   const info = { id: "m", architecture: "llama", quantization: "Q8_0", slots: 4, slotContext: 8192 } as never;
   const url = "http://127.0.0.1:1";
   const told = async (json: boolean) =>
@@ -295,7 +295,7 @@ test("what a server does is told: one line when it is ready, and each thing that
   assert.equal([lines[0].fraction, lines[1].info, lines[4].sentence], [0.456, info, "It fell."]);
 });
 
-test("the first signal asks for the end, a second one is the end; a closed terminal may mean something else", async () => {
+test("the first signal ends gracefully, the second at once; SIGHUP may differ", async () => {
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   const before = signals.map((signal) => process.listeners(signal));
   const { exit } = process;
@@ -458,7 +458,7 @@ test("what the demo saw", () => {
   assert.match(row(one, "Written")!, "(layer_5: float32 [1, 2, 128])");
 });
 
-test("a job is drawn as it was asked to be shown, and its files are told below, the first by its name", async () => {
+test("a job is drawn in the requested form, followed by its files", async () => {
   const drawn = async (...[files, show]: [string[], "rank"?]) => {
     const job = { ...inspectJob(), model: "m", status: "completed" };
     const { stdout } = await capturing(() => printJob(job as never, files, show));
@@ -474,7 +474,7 @@ test("a job is drawn as it was asked to be shown, and its files are told below, 
   assert.match(await drawn(["/a/b.npz", "/a/job.json"]), /\nSaved {8}\/a\/b\.npz\n {13}\/a\/job\.json\n$/);
 });
 
-test("the port of studies is from 0 to 65535, which is seen before anything is started", async () => {
+test("the studies port must be 0 to 65535, checked before anything starts", async () => {
   for (const port of ["0", "65535"]) {
     const { code, stderr } = await command(["studies", "--port", port]);
     assert.equal([code, stderr.split(" (")[0]], [1, "tapline: Use either --dev"], port);

@@ -15,7 +15,7 @@ import { until } from "../support/until.js";
 import { command } from "./in-process.js";
 import { isOpen } from "./processes.js";
 
-test("ready waits while nothing listens and while a model loads, and ends with the first good answer", async () => {
+test("ready waits for the service and the model, until the first success", async () => {
   const answers = [503, 503, 200];
   const asked: string[] = [];
   const refused = new Promise<void>((resolve) => {

@@ -21,7 +21,7 @@ async function reported(...words: string[]): Promise<string> {
   return stdout;
 }
 
-test("a report is of a file, of a folder, or of a job of a Lab, the newest unless told otherwise", async () => {
+test("report accepts a file, a folder or a Lab job, by default the newest", async () => {
   const usual = "tapline-extract-abcd1234.html";
   const written = async (...words: string[]) => {
     assert.is(await reported(...words), `Report saved to ${usual}\n`);

@@ -45,7 +45,7 @@ const failing = (work: Promise<unknown>) =>
   );
 const lines = () => service.asked().map(([line]) => line);
 
-test("a job is handed in, waited for, and what it made lies in a folder of its name, or in the one that was named", async () => {
+test("a job is submitted and awaited; its files go to a folder of its name", async () => {
   const done = job("completed", { result });
   for (const [out, place] of [
     [undefined, join(folder, "tapline-compare-01234567")],
@@ -72,7 +72,7 @@ test("a job is handed in, waited for, and what it made lies in a folder of its n
   assert.not(lines().some((line) => line.includes("artifacts")));
 });
 
-test("where files fail, the result is there all the same, and what was begun is taken away", async () => {
+test("if a file fails, the result is printed and partial files are deleted", async () => {
   through(job("completed", { result }));
   service.answers[`GET ${path}/artifacts/in%2Fb.npz`] = new Refused(500, "No.");
   for (const out of [undefined, join(folder, "named")]) {
@@ -121,7 +121,7 @@ test("the signal cancels the job, by its name, and takes the folder away", async
   assert.not(existsSync(join(folder, "named")));
 });
 
-test("a job of several tells its stages; a signal cancels it, and a Lab that is gone is no further fault", async () => {
+test("stages are reported; a signal cancels the job, even if the Lab is gone", async () => {
   const lab = new Lab(service.url);
   const experiment = { operation: "compare", model: "demo", settings: { prompt: "p" } } as const;
   const told: string[] = [];
@@ -144,7 +144,7 @@ test("a job of several tells its stages; a signal cancels it, and a Lab that is 
   assert.not(lines().some((line) => line.endsWith("/cancel")));
 });
 
-test("a Lab that was named is somebody's: it is greeted, not started, not closed, and keeps its logs", async () => {
+test("a named Lab is used, never started or closed, and its logs stay there", async () => {
   through();
   let started = false;
   const session = await openLab(service.url, () => {

@@ -79,7 +79,7 @@ const envelope = {
   package: study,
 } as unknown as StudyEnvelope;
 
-test("a whole study: its head, what its author wrote, and entries below those that they answer", () => {
+test("a study shows its head, its text, and entries below their parents", () => {
   assert.is(
     studyText(envelope, canvas),
     `T
@@ -127,7 +127,7 @@ Left out
   assert.not(lines.includes("Left out"));
 });
 
-test("entries that answer each other in a circle end, and a deep thread stays in sight", () => {
+test("circular replies end, and deep threads stay readable", () => {
   const circle = [entry(first!, { parent: second }), entry(second!, { parent: first })];
   const text = studyText(
     { ...envelope, package: { ...study, entries: circle } } as unknown as StudyEnvelope,

@@ -111,7 +111,7 @@ test("inspect: every flag is its field, and what is not said is not sent", async
   );
 });
 
-test("blocks that cannot be counted from here are told, and left to the Lab; --quiet says nothing", async () => {
+test("unknown block counts are left to the Lab with a note; --quiet omits it", async () => {
   const model = "/models/of/another/machine.gguf";
   const words = ["inspect", "x", "--model", model, "--detach", "--lab", lab.url];
   assert.is(
@@ -244,7 +244,7 @@ test("probe and sae: examples from a file, and their settings", async () => {
   assert.match(await refused("sae --decay", " "), "It must be a number between 0 and 1.");
 });
 
-test("sae --from is trained here: what a Lab or a model would be for is refused by its flag", async () => {
+test("sae --from trains locally and refuses Lab and model flags by name", async () => {
   const said = async (...words: string[]) => {
     const { code, stderr } = await command(["sae", "--from", folder, "--out", folder, ...words]);
     assert.is(code, 2);
@@ -338,7 +338,7 @@ test("patch: the sweep's fields, by its own name", async () => {
   );
 });
 
-test("extract: a file of the Lab's, said from the root, or examples; what lies in a folder is not downloaded", async () => {
+test("extract takes a file by absolute path, or examples; folders are not fetched", async () => {
   const base = { operation: "extract", model: "demo" };
   const data = { ...base, data: join(process.cwd(), "texts.jsonl") };
   assert.equal(await submitted("extract --data texts.jsonl"), data);
@@ -438,7 +438,7 @@ test("drift and explain: a second model is said from the root where it is a file
   assert.match(await refused(`${words} --layer 256`), "It must be a whole number between 0 and 255.");
 });
 
-test("a configuration is a submission or a job; flags win over it, and its operation has to be the command's", async () => {
+test("a configuration is a submission or a job; flags override it", async () => {
   const config = { operation: "compare", model: "owner/name", prompt: "c", seed: 5, layers: [2] };
   const plain = file("compare.json", JSON.stringify(config));
   assert.equal(await submitted("compare --config", plain), config);

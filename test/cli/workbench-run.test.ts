@@ -57,12 +57,12 @@ async function opened(answers: Record<string, object>, model?: string) {
   return { started: [...started], stderr };
 }
 
-test("a server at the usual port is joined where no model is named; another model is served beside it", async () => {
+test("workbench joins the usual port unless another model is named", async () => {
   assert.equal((await opened(serves)).started, []);
   assert.equal((await opened(serves, "other")).started, [["other", 0]]);
 });
 
-test("where none of ours is at the usual port one is started there, or where there is room", async () => {
+test("a server starts at the usual port, or at a free one if it is taken", async () => {
   assert.equal((await opened(health)).started, [["demo", service.port]]);
   assert.equal((await opened(health, "other")).started, [["other", service.port]]);
   // Another program answers with JSON of its own.
@@ -82,7 +82,7 @@ test("where none of ours is at the usual port one is started there, or where the
   assert.equal(started, [["demo", service.port]]);
 });
 
-test("a link is asked for by the key of a workbench that runs; where none does that is told, whatever is left of it", async () => {
+test("a link is requested with the running workbench's key, or its absence reported", async () => {
   const port = await freePort();
   const told = (error: Error) => [error.name, error.message];
   const none = [
@@ -109,7 +109,7 @@ test("a link is asked for by the key of a workbench that runs; where none does t
   assert.equal(keys, ["Bearer the key", "Bearer the key"]);
 });
 
-test("what the server tells on its way: how far it is, what to be careful of, and its faults as they are", async () => {
+test("server events are shown as progress, warnings and errors", async () => {
   starting = ({ onEvent }) => {
     onEvent({ event: "warning", sentence: "Careful." });
     onEvent({ event: "crashed", sentence: "It fell." });

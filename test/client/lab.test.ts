@@ -297,7 +297,7 @@ test("waiting looks again until the job is done, and says what it sees", async (
   assert.equal(looks, ["queued", "running", "running", "completed"]);
 });
 
-test("waiting on a job that did not complete raises, with its own sentence where it has one", async () => {
+test("waiting for a failed job raises with the job's message", async () => {
   const bodies = [
     { id, status: "failed", error: "The model has layers 0 to 7, got 9." },
     { id, status: "cancelled" },

@@ -29,7 +29,7 @@ const refused = (address: string, caFile = service.caFile): Promise<string> =>
     (error: Error) => error.message,
   );
 
-test("a study is read by the address of its page, the newest version or one, without a token", async () => {
+test("a study is read by its page's address, any version, without a token", async () => {
   reply(200, bytes, { "X-Content-SHA256": sha256, "X-Study-Version": "3" });
   const upper = `${service.url}/studies/${id.toUpperCase()}`;
   const { AGENT_RESEARCH_TOKEN: before } = process.env;
@@ -62,7 +62,7 @@ test("what is no study's address is refused before anything is asked", async () 
   assert.equal(service.seen, []);
 });
 
-test("an answer without its version or checksum, of other bytes or of no study is refused", async () => {
+test("answers with a wrong version, checksum or content are refused", async () => {
   const address = `${service.url}/studies/${id}`;
   const without = "The response lacks the study's version or checksum.";
   const checksum = { "X-Content-SHA256": sha256 };

@@ -156,7 +156,7 @@ test("draft: from a file and from standard input; the same key makes no second o
   assert.is.not(JSON.parse(piped.stdout).id, id);
 });
 
-test("exit codes: 2 for what makes no sense, 3 for a service out of reach, 1 for what it refuses", async () => {
+test("exit codes: 2 for bad input, 3 if unreachable, 1 for a refusal", async () => {
   const absent = "00000000-0000-0000-0000-000000000000";
   const invalid = join(folder, "invalid.json");
   writeFileSync(invalid, JSON.stringify({ ...samplePackage(), title: " " }));

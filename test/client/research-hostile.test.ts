@@ -62,7 +62,7 @@ function reply(status: number, body: string | Buffer, headers: Record<string, st
   service.answer = (_request, response) => response.writeHead(status, headers).end(body);
 }
 
-test("redirects, to plain HTTP and to another host, are refused before a second request", async () => {
+test("redirects to HTTP or another host are refused before a second request", async () => {
   const elsewhere: string[] = [];
   const other = createServer((request, response) => {
     elsewhere.push(`${request.url} ${request.headers.authorization}`);
@@ -140,7 +140,7 @@ test("a body of 10 GB is not read, told or untold", async () => {
   assert.is(service.seen.length, 2, "and is not asked for again");
 });
 
-test("an answer of as many bytes as are read is read, told or untold, and one byte more is not", async () => {
+test("an answer may be as long as the limit, with or without a stated length", async () => {
   const body = JSON.stringify(page);
   for (const told of [true, false]) {
     service.answer = (_request, response) => {
@@ -203,7 +203,7 @@ test("error pages in HTML, and errors of any shape, become one clean sentence", 
   assert.is((await rejection(client().listStudies())).message, "The service answered with status 400.");
 });
 
-test("a refusal is the service's sentence or one of its status, with the time to wait if there is one", async () => {
+test("a refusal has the service's sentence or the status, and the retry time", async () => {
   const said = (error: string, reason?: string) =>
     JSON.stringify({ error, code: "x", request_id: "r", reason });
   const cases: [number, string, Record<string, string>, string][] = [
@@ -233,7 +233,7 @@ test("a list is followed as far as the service pages, and no further", async () 
   );
 });
 
-test("a sentence of the service's is cut, and neither token nor hidden characters are in it", async () => {
+test("long sentences are cut; tokens and control characters are removed", async () => {
   const sentence = `You sent ${token}\u202e\u0007\n\u{e0041}and ${"x".repeat(5000)}`;
   const body = { error: sentence, code: "invalid_value", field: token, request_id: token };
   reply(400, JSON.stringify(body));
@@ -259,7 +259,7 @@ test("Retry-After is told exactly, as seconds and as a date", async () => {
   }
 });
 
-test("reads are tried again when the connection breaks or a proxy falters, and not for ever", async () => {
+test("reads are retried a bounded number of times after broken connections", async () => {
   let count = 0;
   service.answer = (_request, response) => {
     count += 1;
@@ -282,7 +282,7 @@ test("reads are tried again when the connection breaks or a proxy falters, and n
   assert.equal([off.status, off.retryAfter, service.seen.length], [503, 60, 1]);
 });
 
-test("the pause before a read is tried again grows, is what the service asks for up to two seconds, and ends where it asks for more", async () => {
+test("retry pauses grow; Retry-After is followed up to two seconds", async () => {
   const { setTimeout: real } = timers;
   const pauses: number[] = [];
   const atOnce = (ms: number, ...rest: unknown[]) => {
@@ -317,7 +317,7 @@ test("the pause before a read is tried again grows, is what the service asks for
   });
 });
 
-test("a save is one request, and where its outcome is open the error says that the draft may exist", async () => {
+test("a save is sent once; an unknown outcome says that the draft may exist", async () => {
   const study = samplePackage();
   const outcomes: [string, HostileService["answer"]][] = [
     ["silence", () => {}],
@@ -416,7 +416,7 @@ test("a version is a whole number from one on, and nothing else becomes a path",
   assert.is(service.seen.length, 1);
 });
 
-test("what is empty counts as not given; an address with anything behind its host is none", () => {
+test("empty settings count as absent; an address must not have a path", () => {
   const open = (options: ResearchOptions) => () =>
     new ResearchClient({ url: "https://localhost", token, ...options }, {});
   for (const [options, sentence] of [
@@ -438,7 +438,7 @@ test("what is empty counts as not given; an address with anything behind its hos
   assert.not.throws(open({ caFile: "" }));
 });
 
-test("of a service's sentence five hundred characters are repeated, and of a reason a thousand", async () => {
+test("sentences are cut at 500 characters, reasons at a thousand", async () => {
   for (const [length, reasonLength] of [
     [500, 1000],
     [501, 1001],
@@ -477,7 +477,7 @@ test("a list begins where it is told to, the first time at its beginning", async
   );
 });
 
-test("whether drafts may be saved: 400 says yes, the missing scope no, and anything else is raised", async () => {
+test("a 400 means that drafts may be saved; a missing scope means they may not", async () => {
   reply(400, "{}");
   assert.is(await client().maySaveDrafts(), true);
   const { line, body } = service.seen[0]!;
@@ -501,7 +501,7 @@ test("a certificate that is not trusted ends the call before the token is sent",
   assert.equal(service.seen, []);
 });
 
-test("a plain HTTP server on the port, and headers without end, are a broken connection", async () => {
+test("plain HTTP and endless headers count as a broken connection", async () => {
   const plain = createServer((_request, response) => response.end("{}"));
   await new Promise<void>((resolve) => plain.listen(0, "127.0.0.1", resolve));
   const url = `https://localhost:${(plain.address() as AddressInfo).port}`;
@@ -539,7 +539,7 @@ test("aborting rejects with the signal's reason, in every phase", async () => {
   assert.is(await rejection(client().getDiscussion(id, { signal: between.signal })), reason);
 });
 
-test("whatever bytes come with whatever status: a known kind of error, without the token", async () => {
+test("any bytes with any status raise a known error without the token", async () => {
   const statuses = fc.constantFrom(200, 201, 204, 206, 304, 400, 401, 403, 404, 409, 429, 500, 505);
   const bodies = fc.oneof(
     fc.uint8Array({ maxLength: 400 }).map((bytes) => Buffer.from(bytes)),

@@ -74,7 +74,7 @@ test("an answer arrives piece by piece, thinking apart from words", async () => 
   assert.equal(JSON.parse(service.seen[0]!.body), { max_tokens: 9, messages: question, stream: true });
 });
 
-test("whole answers of a pair: each choice's text and readings, in order, chats and raw prompts alike", async () => {
+test("both answers of a pair have text and readings per choice, chat and raw", async () => {
   const event = (choice: object) => `data: ${JSON.stringify({ choices: [choice] })}\n\n`;
   const token = (index: number) => ({ index, token_id: 40 + index, norms: { 3: 1.5 } });
   const service = await scripted(({ path }, response) => {
@@ -256,7 +256,7 @@ test("events are the same however the bytes are cut", async () => {
   );
 });
 
-test("the last request is the newest that has ended; a beginning names one request or none", async () => {
+test("last is the newest finished request; a prefix names at most one", async () => {
   const ids = ["aa11", "bb22", "bb33"].map((start) => start.padEnd(32, "0"));
   const executions = ids.map((id, at) => ({ id, status: at === 0 ? "running" : "completed" }));
   const service = await scripted(({ path }, response) =>

@@ -47,7 +47,7 @@ async function without(code: string, run: () => Promise<unknown>): Promise<numbe
   return silences;
 }
 
-test("how long a service may be silent: ten seconds, an hour for what is downloaded, 75 s and ten minutes of a model", async () => {
+test("timeouts: 10 s, an hour for downloads, 75 s and 10 min for models", async () => {
   const texts = { name: "v", positive: [], negative: [] };
   const all = (options?: { timeoutMs: number }) =>
     without("ECONNRESET", async () => {
@@ -68,7 +68,7 @@ test("how long a service may be silent: ten seconds, an hour for what is downloa
   assert.equal(await all({ timeoutMs: 7 }), Array(7).fill(7));
 });
 
-test("where nothing listens, the command that starts the service is told, for those of this machine", async () => {
+test("if nothing listens on this machine, the error names the start command", async () => {
   const sentences: string[] = [];
   await without("ECONNREFUSED", async () => {
     for (const [address, service] of [
@@ -104,7 +104,7 @@ test("a connection that breaks is told by its code; silence by its length", asyn
   assert.is(error.message, `No response from ${service.url} for 0.05 s.`);
 });
 
-test("headers of one's own go with each request, bytes as they are and everything else as JSON", async () => {
+test("own headers are sent with every request; bytes stay raw, the rest is JSON", async () => {
   const service = await scripted((_request, response) => sendJson(response, 200, {}));
   const transport = new Transport(service.url, 1000, { headers: { "X-A": "b" } });
   await transport.json("/1");
@@ -198,7 +198,7 @@ test("an exchange that is over hears its signal no more", async () => {
   await plain.close();
 });
 
-test("a question of tokens goes to the model as it is; the answer's thoughts come apart, and a choice that is not told of not at all", async () => {
+test("token requests are passed on unchanged; reasoning is separated", async () => {
   const service = await scripted((_request, response) => {
     const event = (choice: object) => `data: ${JSON.stringify({ choices: [choice] })}\n\n`;
     response.write(event({ index: 1, delta: { reasoning_content: "Hm, " } }));

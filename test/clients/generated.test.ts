@@ -20,7 +20,7 @@ for (const [path, text] of modules) {
   });
 }
 
-test("defaults and limits in the clients' signatures and docstrings are those of the contracts", () => {
+test("clients' signatures and docstrings state the contracts' defaults and limits", () => {
   const [tapline, research] = modules.map(([path]) => root + path.replace("types.py", "")) as [
     string,
     string,

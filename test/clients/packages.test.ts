@@ -38,7 +38,7 @@ test("the page's commands build both wheels and install them into a fresh enviro
 test("what is installed is the package, its types and nothing else, and needs nothing", async () => {
   const installed = JSON.parse(await succeed(inside, [join(here, "support/installed.py")]));
   const expected = {
-    "tapline-lab": ["tapline_lab", "0.2.0"],
+    "tapline-lab": ["tapline_lab", "0.3.0"],
     "agent-research-client": ["agent_research", "0.1.0"],
   };
   for (const [distribution, [module, version]] of Object.entries(expected)) {
@@ -61,7 +61,7 @@ test("what is installed is the package, its types and nothing else, and needs no
   }
 });
 
-test("only arrays and frames ask for more than the standard library, and say what is missing", async () => {
+test("only arrays and frames need packages, and name the missing one", async () => {
   const output = await succeed(inside, [join(here, "support/without_numpy.py")]);
   const [arrays, frames] = output.split("\n");
   assert.match(

@@ -18,7 +18,7 @@ function marked(file: string): string[] {
 if (python === undefined) {
   test.skip("strict type checking: mypy is not installed");
 } else {
-  test("sources and a program pass strict type checking, and mistakes are found where they are", async () => {
+  test("sources and a program pass strict type checking; mistakes are found", async () => {
     const folder = mkdtempSync(join(tmpdir(), "tapline-clients-"));
     const misuse = join(here, "support/typed_misuse.py");
     const configuration = join(clientSources[0] as string, "../pyproject.toml");

@@ -111,7 +111,7 @@ for (const [value, sentence, path, field = path] of cases) {
   });
 }
 
-test("what is accepted is named, one or several; several absent fields are one sentence", () => {
+test("accepted values are listed; several absent fields make one sentence", () => {
   assert.is(refusal(One, { more: 1 })[0], 'unknown field "more"; accepted is only.');
   assert.match(refusal(Thing, { more: 1 })[0], "accepted are name, title, count,");
   assert.match(refusal(Thing, { more: 1 })[0], "enumerated and any.");

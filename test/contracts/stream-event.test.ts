@@ -2,14 +2,14 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { mergeStreamEvent } from "../../src/contracts/stream-event.js";
 
-interface Told {
+interface Reply {
   tokens?: unknown[];
   pair_of?: number;
   interventions?: object[];
 }
 
-test("tokens of all events, whatever else the last one tells, and the events as they were", () => {
-  const parts: Told[] = [
+test("merged stream events keep all tokens and the original events", () => {
+  const parts: Reply[] = [
     { pair_of: 0 },
     { tokens: [1] },
     { tokens: [2, 3] },
@@ -17,15 +17,15 @@ test("tokens of all events, whatever else the last one tells, and the events as 
     { tokens: [] },
   ];
   const before = structuredClone(parts);
-  let told: Told | undefined;
+  let told: Reply | undefined;
   for (const part of parts) told = mergeStreamEvent(told, part);
   assert.equal(told, { pair_of: 0, tokens: [1, 2, 3], interventions: [{}] });
   assert.equal(parts, before);
-  assert.equal(mergeStreamEvent<Told>(undefined, { pair_of: 1 }), { pair_of: 1 });
+  assert.equal(mergeStreamEvent<Reply>(undefined, { pair_of: 1 }), { pair_of: 1 });
 });
 
 test("a long answer is told in one list, not in a copy of it for each token", () => {
-  const told = mergeStreamEvent<Told>(undefined, { tokens: [0] });
+  const told = mergeStreamEvent<Reply>(undefined, { tokens: [0] });
   const { tokens } = told;
   for (let token = 1; token < 1000; ++token) mergeStreamEvent(told, { tokens: [token] });
   assert.is(told.tokens, tokens);

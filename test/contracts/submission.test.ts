@@ -337,7 +337,7 @@ test("probe: splits, classes, duplicates", () => {
   assert.is(sentence({ operation: "probe", model: "m" }), "examples is required.");
 });
 
-test("drift: what tells two classes apart needs both; an autoencoder's k is of its features", () => {
+test("drift: separation needs both classes; k is bounded by the features", () => {
   const drift = (labels: (0 | 1 | undefined)[], more: object = {}) =>
     sentence({
       ...{ operation: "drift", model: "m", other: "n", ...more },
@@ -384,7 +384,7 @@ test("inspect follows one token; features read one prompt or texts", () => {
   assert.is(unpaged, "labels: requires pages.");
 });
 
-test("patch_sweep: two prompts, or pairs of them; any number of layers, positions from either end", () => {
+test("patch_sweep: two prompts or pairs, any layers, positions from either end", () => {
   const capitals = { clean: "a", corrupted: "b" };
   const patch = (body: object) => sentence({ operation: "patch_sweep", model: "demo", ...body });
   assert.equal(checkSubmission({ operation: "patch_sweep", model: "demo", ...capitals }), {

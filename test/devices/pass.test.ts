@@ -40,7 +40,7 @@ test("an edit of many rows writes them to the device at once", async () => {
 });
 
 for (const gpuLayers of [0, 2]) {
-  test(`passes of a model with experts are cancelled on partial offload, ${gpuLayers} of 4 layers there`, async () => {
+  test(`passes of a model with experts are cancelled, ${gpuLayers} of 4 layers on GPU`, async () => {
     const fixture = new URL("./fixtures/cancelled.ts", import.meta.url);
     const { output } = await onPretendGpu<{ cancelled: number; differed: number }>("1x1024", fixture, {
       gpuLayers,

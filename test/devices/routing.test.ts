@@ -21,7 +21,7 @@ for (const [spec, gpuLayers, where] of [
   ["2x1024", 3, "CPU 1, Pretend0 2"],
   ["2x1024", 4, "Pretend0 2, Pretend1 1"],
 ] as const) {
-  test(`experts are those of the router's weights wherever blocks lie: ${spec}, ${where}`, async () => {
+  test(`the router's weights choose the experts: ${spec}, ${where}`, async () => {
     const { output, counts } = await onPretendGpu<Compared>(spec, fixture, { gpuLayers });
     // Two models, two blocks with experts, 40 tokens.
     const right = { compared: 160, experts: 0, weights: 0, added: 0 };

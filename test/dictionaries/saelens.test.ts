@@ -114,7 +114,7 @@ test("SAELens: activations by their names, of version 6 and of those before", as
   );
 });
 
-test("SAELens: the decoder's lengths go into the encoder where activations count by them, and other factors where they did", async () => {
+test("SAELens: decoder norms are folded in only where activations depend on them", async () => {
   const rescaled = { architecture: "topk", k: 1, rescale_acts_by_decoder_norm: true };
   const found = await read(saeLens(rescaled));
   // The decoder's rows are 5 and 2 long.

@@ -232,7 +232,7 @@ test("the Lab's own: mean and scale of its rows go into its weights", async () =
   }
 });
 
-test("dictionary_learning: each class as its own loader reads it, and where its trainer says that it reads", async () => {
+test("dictionary_learning: classes and hook points match its own loader", async () => {
   const linear: Arrays = {
     ...{ "encoder.weight": [wide, encoder], "encoder.bias": [two, [0.5, -1]] },
     "decoder.weight": [tall, across(decoder)],

@@ -131,7 +131,7 @@ test("numbers are kept in 16 bits only where all of them are there as they are",
   }
 });
 
-test("a dictionary published in 16 bits is kept in 16 bits, and steers with the same row", async () => {
+test("a 16-bit dictionary stays in 16 bits and steers with the same row", async () => {
   const parts = someParts(5);
   const random = new TestRandom(2);
   const rows = Float32Array.from({ length: 3 * hidden }, () => random.normal());
@@ -166,7 +166,7 @@ test("a dictionary published in 16 bits is kept in 16 bits, and steers with the 
   assert.equal(half.sparse.indices, wide.sparse.indices);
 });
 
-test("what a killed process was writing shows nowhere, and goes with the next dictionary once it is old", async () => {
+test("a killed writer's partial files are hidden and deleted later", async () => {
   const home = mkdtempSync(join(folder, "home-"));
   const shelf = join(home, "library", "dictionaries");
   mkdirSync(shelf, { recursive: true });

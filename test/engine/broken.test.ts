@@ -61,7 +61,7 @@ async function plainAnswers(): Promise<object[]> {
   return answers;
 }
 
-test("an overflow in the prompt's first batch ends the request, and leaves nothing in its slot", async () => {
+test("an overflow in the first prompt batch ends the request and clears its slot", async () => {
   const before = await plainAnswers();
   for (const stream of [false, true]) {
     for (let slot = 0; slot < slots; slot++) {
@@ -75,7 +75,7 @@ test("an overflow in the prompt's first batch ends the request, and leaves nothi
   }
 });
 
-test("completions that copy a broken prompt fail with it, and leave nothing in their slots", async () => {
+test("choices that copy a broken prompt fail with it and clear their slots", async () => {
   const before = await plainAnswers();
   for (const positions of [[[0, 1]], [[-1, -1]], "prompt"] as Edit["positions"][]) {
     for (const tokens of [1, 4]) {
@@ -87,7 +87,7 @@ test("completions that copy a broken prompt fail with it, and leave nothing in t
   }
 });
 
-test("the prompt's edits and readings belong to every choice, however few tokens follow", async () => {
+test("edits and readings of the prompt apply to every choice", async () => {
   const edits: Edit[] = [{ layer: 2, scale: 0.2, positions: "prompt" }];
   const watch = { layers: [1, 4], positions: "all", norms: true, lensTop: 1 } as const;
   const [{ tapline: alone }] = await choices({ max_tokens: 1 }, { edits, watch });

@@ -76,7 +76,7 @@ test("a stream that is left before its first part frees the slot", async () => {
   await engine.close();
 });
 
-test("nobody computes on what nobody hears: a stream that is left, and prompts beside one that is refused", async () => {
+test("abandoned streams and refused prompts cost no computation", async () => {
   const engine = await openPatient();
   const idle = async () => {
     for (;;) {
@@ -139,7 +139,7 @@ test("close ends what runs, is idempotent, and refuses what comes later", async 
   await fails("CLOSED", () => engine.capture({ prompt: "a", layers: [0], maxTokens: 8, nextTop: 1 }));
 });
 
-test("closing in the middle of a prompt's scores refuses or ends them, and what is asked wrongly is refused", async () => {
+test("closing ends running prompt scores; invalid requests are refused", async () => {
   const engine = await open();
   const tokens = Int32Array.from({ length: 400 }, () => 300);
   const { logProbabilities, topIds, pieces } = await engine.score({ tokens: tokens.subarray(0, 3), top: 2 });
@@ -159,7 +159,7 @@ test("closing in the middle of a prompt's scores refuses or ends them, and what 
   await fails("CLOSED", () => engine.score({ tokens, top: 2 }));
 });
 
-test("a body that cannot be answered is the request's fault, and the parts of a stream count each token once", async () => {
+test("an unanswerable body is refused; stream parts count each token once", async () => {
   const engine = await open();
   for (const body of [{ max_tokens: 2 }, { prompt: {} }, { prompt: "a", grammar: "root ::= (" }]) {
     const { status, body: told } = await engine.request("completion", body);
@@ -173,7 +173,7 @@ test("a body that cannot be answered is the request's fault, and the parts of a 
   await engine.close();
 });
 
-test("an embedding is as long as is asked for: 1 unless something else is, by one measure or another", async () => {
+test("an embedding is normalised to 1, or as requested", async () => {
   const engine = await Engine.open({ path: demoModelPath, id: "demo", threads: 1, pooling: "mean" });
   const embed = async (asked: object) => {
     const { status, body } = await engine.request("embeddings", { input: "The capital of France", ...asked });
@@ -211,7 +211,7 @@ test("a capture takes as many tokens as it may, and not one more", async () => {
   await engine.close();
 });
 
-test("a prompt's scores that are not finite are refused, and the next prompt's are right", async () => {
+test("non-finite prompt scores are refused, and the next prompt's are right", async () => {
   const [hidden, vocabulary, damaged] = [32, 320, 7];
   const embeddings = randomMatrix("token_embd.weight", hidden * vocabulary);
   embeddings.fill(Number.POSITIVE_INFINITY, damaged * hidden, (damaged + 1) * hidden);

@@ -4,7 +4,7 @@ import * as assert from "uvu/assert";
 import { demoModelPath } from "../../src/models/resolve.js";
 import type { Edit } from "../../src/native/edit.js";
 import { Engine } from "../../src/native/engine.js";
-import type { KeptRows, LivePlan } from "../../src/native/live.js";
+import type { CapturedRows, LivePlan } from "../../src/native/live.js";
 
 let engine: Engine;
 const prompt = "The capital of France is";
@@ -48,13 +48,13 @@ const steer = (more: Partial<Edit> = {}): Edit => ({
 /** The rows that were kept of the prompt and of the answer, and what the answer says about them. */
 async function kept(rows: number, more: object = {}) {
   const bytes = rows * layers.length * engine.info.nEmbd * 4;
-  const found: KeptRows[] = [];
-  const keep = (one: KeptRows) => void found.push(one);
+  const found: CapturedRows[] = [];
+  const keep = (one: CapturedRows) => void found.push(one);
   const choices = await ask({ watch: { layers, positions: "all", states: { id: "k", bytes, keep } } }, more);
   return { found, told: choices.map(({ tapline }) => tapline.capture) };
 }
 
-test("no more rows are kept than have room, of a prompt that is one batch, and of tokens that come one by one", async () => {
+test("captured rows never exceed the bound, in prompts and generation", async () => {
   const all = (await kept(1000)).found[0]!;
   const total = all.rows.length;
   assert.is(total, all.promptTokens + 5);
@@ -71,7 +71,7 @@ test("no more rows are kept than have room, of a prompt that is one batch, and o
   }
 });
 
-test("completions of one prompt have its rows, its first token's reading, and begin to be changed at once", async () => {
+test("choices of one prompt get its rows and first reading, and edits start at once", async () => {
   const probe = { name: "always", layer: 1, weight: new Float64Array(engine.info.nEmbd), bias: 1 };
   const choices = await ask(
     {
@@ -157,7 +157,7 @@ test("what an answer's overflowing numbers spoil is told of no neighbour", async
   for (const [at, { lens }] of told.entries()) assert.is(lens["5"]?.length, 1, `token ${at}`);
 });
 
-test("rows of the prompt that are watched or changed are computed, whatever is remembered of it", async () => {
+test("watched or edited prompt rows are computed despite the prompt cache", async () => {
   await ask();
   const watch = { layers: [2], positions: [[-2, -2]] as [number, number][], norms: true };
   const [watched] = await ask({ watch });
@@ -193,7 +193,7 @@ test("what edits left in a slot is no later prompt's", async () => {
   for (let i = 0; i < 4; i++) assert.equal(await ask(), before);
 });
 
-test("what of an answer thinks, where its beginning was written already and speaks of the tags", async () => {
+test("reasoning is recognised if the template has already opened it", async () => {
   const rows = async (answer: object, positions: "thinking" | "answer") => {
     const { status, body } = await engine.request(
       "chat",

@@ -118,7 +118,7 @@ for (const [kind, write] of kinds) {
 // Flash attention skips masked numbers, so that no logits show the overflow; without it, they would spoil the next answer in
 // this slot.
 for (const flashAttention of ["on", "off"] as const)
-  test(`a row that overflows after its edit fails though no answer reads it, flash ${flashAttention}`, async () => {
+  test(`a row that overflows after its edit fails unread, flash ${flashAttention}`, async () => {
     const path = await writeTrapdoor(mkdtempSync(join(folder, "trapdoor-")));
     const engine = await Engine.open({
       ...{ path, id: "x", threads: 1, parallel: 1, ctxSize: 512, batch: 64 },

@@ -108,7 +108,7 @@ test("llama-server's completion, with its reason and its count where it has them
   });
 });
 
-test("what a tapline object was told, as lines: what was done, how much of it, and beside what", () => {
+test("the record describes a tapline object in lines: edit, amount, comparison", () => {
   const did = { kind: "steer", layer: 2, strength: -1 };
   assert.equal(liveLines({}), []);
   assert.equal(

@@ -25,7 +25,7 @@ const told = (record: ReturnType<ReturnType<typeof begin>["read"]>) =>
 
 const data = (...parts: object[]) => parts.map((part) => `data: ${JSON.stringify(part)}\n\n`).join("");
 
-test("durations: eight buckets to a doubling, from 10 microseconds to about 40 minutes", () => {
+test("durations: eight buckets per doubling, from 10 µs to about 40 minutes", () => {
   const histogram = new Histogram();
   assert.equal(
     [histogram.percentile(0.5), percentiles(histogram)],
@@ -99,7 +99,7 @@ test("what a tapline object was told stands in the record, as lines", () => {
   );
 });
 
-test("what was watched of an answer stands in the record at its end: mean and highest of each probe and direction", () => {
+test("the record ends with mean and maximum of each watched probe and direction", () => {
   const { trace, read } = begin();
   const token = (text: string, truth: number | null, polite: number) => ({
     token: text,
@@ -152,7 +152,7 @@ test("llama-server's own answers are kept, and its count of tokens", () => {
   assert.equal([read()?.output_tokens, read()?.finish_reason], [9, "eos"]);
 });
 
-test("of a whole answer the backend's own count of tokens is taken, by either API's name", () => {
+test("token counts of complete answers come from the backend, by either API", () => {
   const counted = (usage: object | undefined) => {
     const { trace, read } = begin();
     trace.answered(JSON.stringify({ choices: [{ message: { content: "a b c" } }], usage }));
@@ -177,7 +177,7 @@ test("what is no JSON is passed over; a request ends once", () => {
   assert.is(read()?.status, "cancelled");
 });
 
-test("an input of 256 KiB is kept whole, as value and as bytes; of a longer one its beginning", () => {
+test("inputs of 256 KiB are kept whole; longer ones are truncated", () => {
   const limit = 262_144;
   for (const [length, truncated] of [
     [limit, false],
@@ -243,7 +243,7 @@ test("text that fills the record to its last byte is whole", () => {
   assert.is(read()?.events.length, 3, "its end is told once");
 });
 
-test("992 pieces of an answer are kept, whatever else is told, and then the record of it ends", () => {
+test("the record of a streamed answer ends after 992 parts", () => {
   const { trace, read } = begin();
   trace.lifecycle("sent");
   const piece = (at: number) =>
@@ -267,7 +267,7 @@ test("text and thought in Anthropic's pieces", () => {
   ]);
 });
 
-test("answers in pieces: a tool's arguments, figures alone, and faults beside an event", () => {
+test("streamed answers: tool arguments, numbers only, errors next to an event", () => {
   const { trace, read } = begin();
   trace.sent(
     data(
@@ -288,7 +288,7 @@ test("answers in pieces: a tool's arguments, figures alone, and faults beside an
   }
 });
 
-test("where nobody counts, an event with text, thought or a tool's call is a token, and no other", () => {
+test("without a count, events with text, reasoning or a tool call are tokens", () => {
   const { trace, read } = begin();
   const choice = (delta: object, more: object = {}) => ({ choices: [{ delta, ...more }] });
   trace.sent(data(choice({ role: "assistant" })));
@@ -307,7 +307,7 @@ test("where nobody counts, an event with text, thought or a tool's call is a tok
   assert.is(read()?.finish_reason, "stop");
 });
 
-test("the oldest finished record makes room, one for one; forgetting forgets what was left out, too", () => {
+test("the oldest finished record is evicted first; clearing also clears counts", () => {
   const recorder = new ExecutionRecorder();
   const traces = Array.from({ length: 67 }, () => {
     const { trace } = begin(recorder);
@@ -328,7 +328,7 @@ test("the oldest finished record makes room, one for one; forgetting forgets wha
   assert.equal([full.list().dropped, full.list().executions.length], [0, 64]);
 });
 
-test("times are Unix seconds; what reads an answer late is asked before anybody reads the record", () => {
+test("times are Unix seconds; late readers are awaited before a record is read", () => {
   const before = Date.now();
   const recorder = new ExecutionRecorder();
   const { trace, read } = begin(recorder);
@@ -345,7 +345,7 @@ test("times are Unix seconds; what reads an answer late is asked before anybody 
   assert.equal([record?.events[1]?.time, record?.events[1]?.updated], [12.5, 12.5]);
 });
 
-test("what goes on in the same choice is one event, from its first time to its last; another choice's is another", () => {
+test("consecutive events of one choice are merged, those of another are not", () => {
   const { trace, read } = begin();
   const says = (index: number, content: string, time: number) =>
     trace.sent(data({ choices: [{ index, delta: { content } }] }), 1, time);
@@ -377,7 +377,7 @@ test("what is cut is cut between characters, and nothing is cut that fits", () =
   ]);
 });
 
-test("a preview is the first answer's first 180 characters, without the space before them", () => {
+test("a preview is the first answer's first 180 characters, trimmed", () => {
   const { trace, read } = begin();
   const text = (content: string, index: number) => data({ choices: [{ index, delta: { content } }] });
   trace.sent(text(" \n", 0));

@@ -63,7 +63,7 @@ test("an heir that died over a dead one's lock is waited for, then succeeded", a
   assert.equal(await readdir(folder), ["lock"]);
 });
 
-test("who has read a dead one's text does not take the lock from whoever came in between", async () => {
+test("a stale lock is never taken from a process that claimed it in between", async () => {
   const path = join(folder, "lock");
   await writeFile(path, "dead");
   const late = await claim(path, "late", async (text) => {

@@ -66,7 +66,7 @@ test("what breaks off leaves the former file as it was, and nothing beside it", 
   assert.equal([await promises.readdir(folder), readFileSync(path, "utf8")], [["kept"], "former"]);
 });
 
-test("a job is on disk when its submission is answered, its end when it is told, its removal when it is acknowledged", async () => {
+test("a job is on disk when acknowledged: submission, end and deletion", async () => {
   const lab = await openHarness({ home: folder, meddle: "hang" });
   try {
     const { id } = await lab.submit(demoInspect);
@@ -131,7 +131,7 @@ test("a job is listed, and runs, for everybody who asks, once that is on disk", 
   }
 });
 
-test("an artifact has its name when its bytes are on disk, and is there when it is listed", async () => {
+test("an artifact is named when its bytes are on disk, and listed afterwards", async () => {
   const artifacts = new Artifacts(folder);
   await artifacts.create("a.npz", async (file) => {
     await file.write(Buffer.from("some"), 0);
@@ -173,7 +173,7 @@ test("what is put into the library is there, what was removed is gone", async ()
 });
 
 for (const database of databases.all) {
-  test(`${database.name}: commits are synced where the store says so, and a backup is on disk when it is told`, async () => {
+  test(`${database.name}: commits are synced if configured; a backup is on disk`, async () => {
     const store = await openStore(database.fresh());
     try {
       const setting = async (db: typeof store.db, query: string) =>

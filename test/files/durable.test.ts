@@ -31,7 +31,7 @@ const refusal = (work: Promise<unknown>) =>
     (error: Error) => error.message,
   );
 
-test("a file is written from a text, bytes, and pieces that are made or arrive one by one, for its owner alone", async () => {
+test("files are written from text, bytes or chunks, readable by the owner only", async () => {
   const path = join(folder, "a");
   const pieces = function* () {
     yield Buffer.from("one ");
@@ -97,7 +97,7 @@ test("what a killed writer left of a file goes, and nothing else", async () => {
   await removeTorn(join(folder, "a"));
 });
 
-test("folders are private, and every name on the way is synced by the folder that holds it", async () => {
+test("folders are private, and each new name is synced in its parent", async () => {
   const files = watchOpenFiles();
   const { opened: synced } = files;
   const path = join(folder, "a", "b", "c");
@@ -115,7 +115,7 @@ test("folders are private, and every name on the way is synced by the folder tha
 });
 
 if (process.platform !== "win32") {
-  test("a folder that may be written and not read is taken as it is; one that fails is told", async () => {
+  test("a write-only folder is accepted; a failing one is reported", async () => {
     const refusing = (code: string) => ({ open: () => Promise.reject(failed(code)) });
     setDisk(refusing("EACCES"));
     await makeFolderDurably(join(folder, "a", "b"));
@@ -124,7 +124,7 @@ if (process.platform !== "win32") {
   });
 }
 
-test("home is what is named, else what the environment names, else a folder of the account's", () => {
+test("home is the option, else the environment, else the account's folder", () => {
   const saved = process.env.TAPLINE_HOME;
   try {
     process.env.TAPLINE_HOME = folder;

@@ -37,7 +37,7 @@ test("a single value has room on both sides; on a logarithmic axis half and twic
   assert.equal(axesOf(lines(), []).y, [0, 1]);
 });
 
-test("the emphasised series is first among the colours, whatever its place among the names", () => {
+test("the emphasised series gets the first colour, whatever its position", () => {
   const rows = rowsOf(["x", "y", "s"], [0, 0, "a"], [0, 0, "mean"], [0, 0, "b"]);
   const places = (emphasis?: string) =>
     axesOf(lines({ ...(emphasis && { emphasis }) }), rows).series.map(({ name, place, wide }) => [
@@ -97,7 +97,7 @@ test("differences reach as far to both sides, and at least as far as their kind 
   assert.equal(axesOf(grid, cells), { columns: [-1, 2], names: ["b", "a"], reach: 0.01 });
 });
 
-test("counts of two classes have a picture for each panel, fitted where the chart says so", () => {
+test("counts of two classes get a panel each, fitted as the chart says", () => {
   const chart: Chart = {
     ...{ kind: "mirror", from: "from", to: "to", up: "up", down: "down", axis: "" },
     panels: ["layer", "split"],

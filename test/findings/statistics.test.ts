@@ -19,7 +19,7 @@ const scored = fc
   )
   .filter((examples) => new Set(examples.map(({ label }) => label)).size === 2);
 
-test("roc: from (0, 0) to (1, 1), and its area is the share of pairs in order, ties counted half", () => {
+test("roc runs from (0, 0) to (1, 1); its area is the share of ordered pairs", () => {
   fc.assert(
     fc.property(scored, (examples) => {
       const points = roc(examples);
@@ -120,7 +120,7 @@ test("figures as people read them", () => {
 const figure = (job: ReportedJob, id: string) =>
   findingsOf(job).parts.find((part): part is Figure => part.id === id) as Figure;
 
-test("a comparison: what differs at the neutral strength is no effect, and a strength that was tried twice counts once", () => {
+test("compare: changes at the neutral strength are ignored, repeats count once", () => {
   const job = compareJob(["One"]);
   const { trials, ...rest } = job.result as CompareResult;
   // Strengths 0, 0.5 and 1, of which 0 changes nothing.
@@ -133,7 +133,7 @@ test("a comparison: what differs at the neutral strength is no effect, and a str
   assert.is(figure(told([...trials, ...trials.slice(1, 2)]), "dose-response").rows.length, 3);
 });
 
-test("an autoencoder: losses that are not all above 0 have a straight axis; what explains less than nothing is drawn", () => {
+test("sae: losses at or below 0 use a linear axis; negative variance is drawn", () => {
   const job = saeJob();
   const { reports, ...rest } = job.result as SaeResult;
   const drawn = (id: string, more: object) =>

@@ -90,7 +90,7 @@ test("arrays in Fortran order are read as NumPy reads them", () => {
   ]);
 });
 
-test("files are found behind other fields, comments and a comment of the archive's own", () => {
+test("zip entries are found after extra fields and archive comments", () => {
   const files = [
     { name: "a", data: Buffer.from("first"), extra: 20, comment: 7 },
     { name: "folder/b.txt", data: Buffer.from("second"), packed: deflateRawSync(Buffer.from("second")) },
@@ -149,7 +149,7 @@ test("an archive without a directory, with a cut one, or of more than 4 GiB", ()
   );
 });
 
-test("arrays stored and deflated, of 16, 32 and 64 bits, with headers of both lengths, and none at all", () => {
+test("npz arrays: stored and deflated, 16 to 64 bits, both header lengths, empty", () => {
   const data = floats(1, -2, 3, 4, 5, 6);
   const packed = npy("<f4", "(3, 2)", data);
   const doubles = Buffer.from(Float64Array.of(0.5, -7).buffer);
@@ -184,7 +184,7 @@ test("no more is unpacked than is wanted, and not one byte less", () => {
   refused(() => decodeNpz(bytes, most - 1), `The arrays of the .npz file have more than ${most - 1} bytes.`);
 });
 
-test("an array that is damaged, or packed, ordered or typed otherwise, is refused by its name", () => {
+test("damaged, compressed, Fortran-ordered or odd-typed arrays are refused by name", () => {
   const good = npy("<f4", "(2,)", floats(1, 2));
   const damaged = '"a.npy" in the .npz file is damaged.';
   const of = (file: Partial<Packed>) => () =>
@@ -236,7 +236,7 @@ test("words: texts without a shape, as NumPy keeps them; what is no word is an a
   });
 });
 
-test("what is written is an archive by the pages: places, lengths and headers of 64 bytes' multiples", async () => {
+test("written archives follow the format: offsets, lengths, 64-byte headers", async () => {
   const shapes = [[], [3], [1, 2], [12, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]];
   for (const shape of shapes) {
     const count = shape.reduce((product, length) => product * length, 1);

@@ -117,7 +117,7 @@ test("numbers by a seed are mulberry32's, each in the middle of its 2^-32", () =
   for (const [i, value] of normal.entries()) assert.ok(Math.abs(vector[i]! - (3 * value) / length) < 1e-6);
 });
 
-test("a vector's file says its layer or is told it, one array only, and is of the operation and point asked for", async () => {
+test("a vector file needs a layer, one array, and the matching operation and point", async () => {
   const array = (name: string) => zipOf({ [name]: npyFile(Float32Array.of(1, 2), [2]) });
   const model = { id: "m", fingerprint: "f", nEmbd: 2, nLayer: 8 };
   const read = (bytes: Buffer, layer?: number) =>

@@ -87,7 +87,7 @@ function controlVector(names: [string, string]): Buffer {
   return Buffer.concat([pad(head), data(1, 2, 3), data(4, 5, 6)]);
 }
 
-test("control vectors: direction.N is block N's, what is written is read, layer 0 is nobody's", async () => {
+test("control vectors: direction.N is block N's; layer 0 is ignored", async () => {
   const read = await decodeControlVector(controlVector(["direction.2", "direction.7"]));
   assert.equal(
     [...read].map(([layer, data]) => [layer, ...data]),

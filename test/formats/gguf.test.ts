@@ -28,7 +28,7 @@ const refusal = refusalBy(FormatError);
 /** Each type of value by its number in the format, and its bytes; texts and arrays aside. */
 const scalars = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 };
 
-test("values of every type, by themselves and in arrays: texts and whole numbers are told, others are passed over", async () => {
+test("values of every type: strings and integers are returned, others skipped", async () => {
   const parts: Buffer[] = [];
   const expected: [string, string | number | undefined][] = [];
   const say = (key: string, type: number, bytes: Buffer, value?: string | number) => {
@@ -75,7 +75,7 @@ test("tensors: the product of up to four dimensions, type and offset", async () 
   assert.is(await refusal(() => read(sourceOf(five))), "A tensor has 5 dimensions.");
 });
 
-test("a header that ends anywhere before its end is cut off, whether the file or its reader says so", async () => {
+test("a header that ends early is truncated, for files and readers", async () => {
   const file = header(
     1,
     5,
@@ -136,7 +136,7 @@ const numbers = (...values: number[]) => Buffer.from(Float32Array.from(values).b
 const plain = (layers: ReadonlyMap<number, Float32Array>) =>
   [...layers].map(([layer, data]) => [layer, ...data]);
 
-test("a control vector's data begin at a multiple of the alignment that its file says, 32 where it says none or 0", async () => {
+test("a control vector's data are aligned as its file says, by default to 32", async () => {
   for (const [said, alignment] of [
     [256, 256],
     [0, 32],
@@ -162,7 +162,7 @@ test("a control vector's data begin at a multiple of the alignment that its file
   }
 });
 
-test("a control vector has at most 1,024 tensors and 4,096 keys, float32, and says what it is", async () => {
+test("a control vector has at most 1,024 tensors and 4,096 keys, in float32", async () => {
   const of = (bytes: Buffer) => refusal(() => decodeControlVector(bytes));
   const cut = "The GGUF file is truncated.";
   assert.is(await of(header(1024, 0)), 'The GGUF file has the architecture "", not controlvector.');
@@ -177,7 +177,7 @@ test("a control vector has at most 1,024 tensors and 4,096 keys, float32, and sa
   assert.match(await of(one("direction.0", 0)), /^llama\.cpp never applies direction\.0/);
 });
 
-test("a control vector is written as llama.cpp reads it: ascending, each at a multiple of 32", async () => {
+test("a control vector is written as llama.cpp reads it: ascending, aligned to 32", async () => {
   const given = new Map([
     [12, Float32Array.of(4, 5, 6, 7, 8, 9, 10, 11, 12)],
     [3, Float32Array.of(1, 2, 3)],

@@ -102,7 +102,7 @@ test("a header that is no object of JSON; metadata that are texts are kept", () 
   assert.equal([said(null), said("x"), said(7)], [{}, {}, {}]);
 });
 
-test("what is written begins its data at a multiple of 8 and says where each tensor lies", () => {
+test("written data start at a multiple of 8, with each tensor's offset", () => {
   for (let length = 1; length < 18; length++) {
     const [a, b] = ["a".repeat(length), "b"];
     const plan = planSafetensors(
@@ -166,7 +166,7 @@ function binary16(bits: number): number {
   return exponent === 0 ? (sign * fraction) / 2 ** 24 : (sign * (1024 + fraction) * 2 ** exponent) / 2 ** 25;
 }
 
-test("all numbers of 16 bits are read, and every finite one is kept in 16 bits; what lies beside it is not", () => {
+test("all 16-bit numbers are read; finite ones are written, others refused", () => {
   const every = Uint16Array.from({ length: 2 ** 16 }, (_, bits) => bits);
   const read = floatsOf("F16", new Uint8Array(every.buffer)) as Float32Array;
   const upper = new Uint32Array((floatsOf("BF16", new Uint8Array(every.buffer)) as Float32Array).buffer);

@@ -60,7 +60,7 @@ test("a checkpoint's tensors by name, with storage, offset and strides", () => {
   });
 });
 
-test("a pickle that would run something is refused by the name of what it wants to run", () => {
+test("a pickle that would run code is refused, naming that code", () => {
   const hostile = [
     [pickle(global("os", "system"), "(", text("touch /tmp/x"), "tR"), /"os.system"/],
     [pickle(global("builtins", "eval"), text("1"), "\x85R"), /"builtins.eval"/],
@@ -77,7 +77,7 @@ test("a pickle that would run something is refused by the name of what it wants 
   }
 });
 
-test("a tensor that does not lie in its storage is refused, one that repeats a number, too", () => {
+test("tensors outside their storage or with overlapping elements are refused", () => {
   const changed = (from: string, to: string) =>
     Buffer.from(good.toString("latin1").replace(from, to), "latin1");
   const beyond = changed("K\x01K\x02K\x03", "K\x03K\x02K\x03"); // from 3 on, the last is element 8 of 8
@@ -199,7 +199,7 @@ test("a pickle that says what cannot be is told why", () => {
   refused(steps(1_000_002), "it has more than 1000000 steps");
 });
 
-test("numbers and texts in dicts by their path, four deep; a tensor alone, or as a parameter", () => {
+test("dicts are read four levels deep by path; so are a lone tensor or parameter", () => {
   const tensor = good.subarray(2 + 1 + 6, -2).toString("latin1"); // without its dict and name
   const found = readTorchPickle(pickle(tensor));
   assert.equal([...found.tensors.keys()], ["tensor"]);
@@ -235,7 +235,7 @@ test("numbers and texts in dicts by their path, four deep; a tensor alone, or as
   assert.throws(() => readTorchPickle(no), /it names "torch\._utils\._rebuild_parameter"/);
 });
 
-test("names of a thousand characters, and a hundred thousand of them, are read, and not one more", () => {
+test("names up to a thousand characters and a hundred thousand names are read", () => {
   const refusal = (bytes: Buffer) => {
     try {
       readTorchPickle(bytes);

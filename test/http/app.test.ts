@@ -92,7 +92,7 @@ test("faults are a 500 without details, which go to the log", async () => {
   assert.match(logged.join("\n"), "secret detail");
 });
 
-test("refusals carry their headers; they, and clients that have gone, are no faults to be logged", async () => {
+test("refusals carry their headers and, like lost clients, are not logged", async () => {
   logged.length = 0;
   const { status, headers } = await call("/api/busy");
   assert.is(status, 503);

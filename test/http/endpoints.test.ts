@@ -95,7 +95,7 @@ const endpoints: Endpoint<{ base: number }>[] = [
   { at: "GET /any/{*rest}", unlisted: "it has slashes", answer: (_, { params }) => params },
 ];
 
-test("an entry is a route: parameters, further paths, and the status that it is described with", async () => {
+test("an entry defines a route: parameters, aliases and its success status", async () => {
   const routes = routesOf(
     within(endpoints, (whole: { half: number }) => ({ base: 2 * whole.half })),
     { half: 50 },
@@ -115,7 +115,7 @@ test("an entry is a route: parameters, further paths, and the status that it is 
   }
 });
 
-test("an entry is a description: what its methods share once, bodies and answers by their kinds", () => {
+test("an entry defines a description: shared parts, bodies, responses by type", () => {
   const paths = pathsOf(endpoints, (schema) => (schema === Sum ? "the sum" : schema));
   assert.equal(paths, {
     "/sums/{left}": {

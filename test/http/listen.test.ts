@@ -49,7 +49,7 @@ test("close cuts a request that outlasts the grace time", async () => {
   assert.is(await answer, "cut");
 });
 
-test("a connection that ends closes the responses of all its requests, pipelined ones, too", async () => {
+test("a closed connection closes all its responses, pipelined ones included", async () => {
   let here = 0;
   let closed = 0;
   const server = await listen(

@@ -140,7 +140,7 @@ test("Node's own fetch is no browser: Sec-Fetch-Mode alone passes", async () => 
   assert.equal([answer.status, await answer.json()], [200, { ok: true }]);
 });
 
-test("the rule holds below its prefixes however they are spelled, also for unknown routes, and nowhere else", async () => {
+test("the rule covers its prefixes in any spelling, and no other paths", async () => {
   const evil = ["Host: evil.example"];
   for (const path of [
     "/lab",

@@ -41,7 +41,7 @@ const thrown = (run: () => unknown): HttpError => {
   throw new Error("nothing was thrown");
 };
 
-test("an error's body: OpenAI's below /v1, llama-server's at its own paths, ours anywhere else", () => {
+test("errors: OpenAI's form below /v1, llama-server's at its paths, else ours", () => {
   const types: [number, string][] = [
     [400, "invalid_request_error"],
     [401, "authentication_error"],
@@ -78,7 +78,7 @@ test("an error's body: OpenAI's below /v1, llama-server's at its own paths, ours
   assert.equal([bare.param, bare.code, bare.headers, bare.name], [null, null, {}, "HttpError"]);
 });
 
-test("what was thrown, as a refusal: ours as it is, what may be shown from 400 to 499, anything else a fault", () => {
+test("thrown errors: HttpErrors pass, 400 to 499 may be shown, others are faults", () => {
   const own = new HttpError(418, "Tea.");
   assert.is(toHttpError(own), own);
   const fault = [500, "Internal error; see the service's log."];
@@ -102,7 +102,7 @@ test("what was thrown, as a refusal: ours as it is, what may be shown from 400 t
     assert.not(isDisconnect(error));
 });
 
-test("a key comes as a bearer's or as Anthropic's clients send it, whole; without one everybody may", () => {
+test("a key is sent as Bearer or x-api-key; without one access is open", () => {
   const check = apiKeyCheck("secret");
   for (const headers of [
     { authorization: "Bearer secret" },
@@ -240,7 +240,7 @@ function request({
   return { method, headers, rawHeaders, socket, url } as unknown as IncomingMessage;
 }
 
-test("what pages of other sites may send: nothing that browsers send without asking first", () => {
+test("other sites' pages may send only requests that browsers preflight", () => {
   const own = ["https://friend.example"];
   const fault = (asked: Asked, origins = own) => sharedAccessFault(request(asked), origins);
   const refused = (type: string) =>
@@ -304,7 +304,7 @@ test("the headers that let a page read an answer, and ask for leave", () => {
   assert.equal([isPreflight(request(preflight)), isPreflight(request({ method: "OPTIONS" }))], [true, false]);
 });
 
-test("programs on this machine: by its address, one Host of its own port, and no header of a browser's", () => {
+test("local programs: loopback address, own Host and port, no browser headers", () => {
   const fault = (asked: Asked) => localAccessFault(request(asked));
   const host = "The Host header must be localhost, 127.0.0.1 or [::1] with this server's port.";
   const browser =
@@ -400,7 +400,7 @@ test("a body of JSON: empty only where it may be, in UTF-8, and as its schema sa
   assert.equal([refused.status, refused.message], [400, "a: at most 3, got 4."]);
 });
 
-test("a client is gone once its connection ends before the answer did, and also if it did already", () => {
+test("a client is gone if its connection ends before the response, or already had", () => {
   const response = (more: object) =>
     Object.assign(new EventEmitter(), { writableFinished: false, destroyed: false, ...more });
   const gone = (res: object) => clientGone({ res } as unknown as Context).signal;
@@ -417,7 +417,7 @@ test("a client is gone once its connection ends before the answer did, and also 
   assert.ok(gone(response({ destroyed: true })).aborted);
 });
 
-test("the page of a service's address: for who opens it on this machine, static, and without characters that nobody sees", () => {
+test("the page at the root is for local visitors, static, without hidden characters", () => {
   const described = {
     ...{ name: "a <b>", what: "What\u202e.", state: "State.\u0007" },
     endpoints: [["GET /x", "one & two"]] as const,

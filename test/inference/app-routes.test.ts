@@ -79,7 +79,7 @@ test("embeddings and reranking pass supported fields on and refuse the others", 
   ]);
 });
 
-test("text, tokens and template: each asks its own of the engine, with what the engine must not see refused", async () => {
+test("text, tokens and template routes call the engine, and refuse bad fields", async () => {
   const reply: Reply = ({ route }) => ({ body: JSON.stringify({ of: route }) });
   const { send, asked, refusal } = await stand({ nVocab: 50 }, {}, reply);
   const messages = [{ role: "user", content: "a" }];
@@ -159,7 +159,7 @@ test("health, statistics and Prometheus' metrics, and what can be captured", asy
   assert.match(body.error, /^The body has 2000000 bytes; at most 500000 are accepted\.$/);
 });
 
-test("with a key, everything but health asks for it, the inside too; pages are refused before", async () => {
+test("with a key all but health require it, also inside; pages are refused first", async () => {
   const { send } = await stand({}, { apiKey: "secret" }, undefined, withMetrics);
   const as = async (method: string, path: string, headers: Record<string, string> = {}) =>
     (await send(method, path, method === "GET" ? undefined : {}, headers)).status;
@@ -197,7 +197,7 @@ test("with a key, everything but health asks for it, the inside too; pages are r
   }
 });
 
-test("other machines get /v1 and health without a key, all that is shared with one, and the inside never", async () => {
+test("other machines get /v1 and health, more with a key, internals never", async () => {
   const elsewhere = async (apiKey?: string) => {
     const { send, comeFrom } = await stand(
       about,
@@ -251,7 +251,7 @@ test("pages of allowed origins may use /v1, and nothing else", async () => {
   assert.equal((await send("POST", "/v1/tokens", "{}", { Origin: "https://other.example" })).status, 403);
 });
 
-test("the shape of a refusal is its API's: OpenAI's, Anthropic's, llama-server's, our own", async () => {
+test("a refusal has its API's form: OpenAI, Anthropic, llama-server or ours", async () => {
   const { send } = await stand();
   const shape = async (path: string, body: unknown = {}) => (await send("POST", path, body)).body;
   const missing = "messages is required.";
@@ -312,7 +312,7 @@ test("refusals are counted once, faults and what was counted already are not", a
   assert.equal(faults, []);
 });
 
-test("requests that are let in leave again, whatever becomes of them, and too many are refused", async () => {
+test("admitted requests are always released, and too many are refused", async () => {
   let fails = false;
   let held: (() => void) | undefined;
   const reply: Reply = async () => {
@@ -389,7 +389,7 @@ test("the page that greets a browser says what is served, under which names", as
 /** What of the description of a path says when it is answered how. */
 type Described = Record<string, Record<string, { operationId: string; responses: Record<string, unknown> }>>;
 
-test("the description: each path with the answers that it gives, its error in its API's shape", () => {
+test("the description lists each path's responses, with errors in its API's form", () => {
   const document = servingDocument("http://x") as { paths: Described; servers: object; security: object };
   assert.equal(
     [document.servers, document.security],

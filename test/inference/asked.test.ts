@@ -44,7 +44,7 @@ test("each endpoint asks for what it is, and the model by any of its names or no
   assert.is(service.admission.inside, 0);
 });
 
-test("OpenAI's words in the engine's: seeds of 32 bits, one alternative for none, the server's defaults", async () => {
+test("OpenAI fields are translated: 32-bit seeds, alternatives, defaults", async () => {
   const { engine } = await stand({}, { sampling: { temperature: 0.25, top_k: 7 } });
   const body = async (more: object) => (await engine(chat, { messages, ...more })).body;
   const plain = await body({});
@@ -150,7 +150,7 @@ test("tools and calls that the chat template would leave out are refused in ever
   }
 });
 
-test("completions: best_of is n, and log-probabilities of a prompt are not of something else than its answer", async () => {
+test("completions: best_of must equal n; prompt log-probabilities need echo", async () => {
   const { engine, refusal } = await stand();
   const path = "/v1/completions";
   for (const body of [{ best_of: 1 }, { n: 2, best_of: 2 }, { n: 1, n_cmpl: 2, best_of: 2 }]) {
@@ -189,7 +189,7 @@ test("completions: best_of is n, and log-probabilities of a prompt are not of so
   );
 });
 
-test("each endpoint looks at what would abort or overload the engine: slots, formats, what is continued, its own fields", async () => {
+test("requests that would abort or overload the engine are refused per endpoint", async () => {
   const { refusal, engine, post } = await stand();
   const slot = [400, "id_slot: must be from 0 to 1 (the server's slots), got 2.", "id_slot"];
   for (const [path, body] of [
@@ -255,7 +255,7 @@ test("no interventions beside an echoed prompt are none", async () => {
   assert.equal([status, body.choices?.[0].text, scored], [200, "12345Hi", [[1, 2, 3, 4, 5]]]);
 });
 
-test("completions: log-probabilities in the legacy lists where they were asked for so, else as the engine says them", async () => {
+test("log-probabilities of completions: legacy lists on request, else the engine's", async () => {
   const content = [{ token: "Hi", logprob: -1 }];
   const said = { index: 0, text: "Hi", finish_reason: "stop", logprobs: { content } };
   const { post } = await stand({}, {}, () => ({ body: JSON.stringify({ ...chatAnswer, choices: [said] }) }));
@@ -305,7 +305,7 @@ test("requests with images are not counted and refuse fields that count text tok
   assert.is((await engine(chat, { messages: seeing, n: 1 })).route, "chat");
 });
 
-test("a streamed message begins with its prompt's length, which a whole one does not ask for", async () => {
+test("a streamed message begins with the prompt's length, a whole one omits it", async () => {
   const events = [
     {
       ...chatAnswer,
@@ -362,7 +362,7 @@ test("a streamed message begins with its prompt's length, which a whole one does
   assert.equal(responses, { input_tokens: 5, object: "response.input_tokens" });
 });
 
-test("how a request ends is counted and recorded: with its answer, a fault, in its stream, with the server", async () => {
+test("each end of a request is counted: answered, failed, mid-stream, shutdown", async () => {
   let how: () => Partial<EngineReply> = () => ({});
   const { post, service } = await stand({}, {}, () => how());
   const parent = "0123456789abcdef0123456789abcdef";

@@ -25,7 +25,7 @@ test("capabilities name the resident model", async () => {
   assert.is(body.pending, false);
 });
 
-test("a capture follows its contract and agrees with an isolated pass of the same file", async () => {
+test("a capture follows its contract and equals an isolated pass of the file", async () => {
   const { status, body } = await server.post("/lab/activations", { model, prompt, layers: [5, 0] });
   assert.is(status, 200);
   validate(CaptureResult, body);

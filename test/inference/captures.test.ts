@@ -10,7 +10,7 @@ import { ServingStats } from "../../src/inference/stats.js";
 import type { EngineInfo } from "../../src/native/engine.js";
 import { NativeError } from "../../src/native/index.js";
 
-test("a model whose numbers are not finite is not served, whether it has captures or not", async () => {
+test("a model with non-finite numbers is not served, with captures or without", async () => {
   const said = async (engine: object) => {
     const done: string[] = [];
     const close = async () => void done.push("closed");

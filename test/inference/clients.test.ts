@@ -187,7 +187,7 @@ test("Anthropic: a message, whole and streamed, and its tokens counted before", 
   assert.is(cut.stop_reason, "max_tokens");
 });
 
-test("Anthropic: a tool is used, its result goes back, and errors have Anthropic's form", async () => {
+test("Anthropic: a tool is called, its result returned, and errors have its form", async () => {
   const client = new Anthropic({ baseURL: tools.url, apiKey, maxRetries: 0 });
   const ask = {
     model,

@@ -104,7 +104,7 @@ test("without a draft model, log-probabilities are those of a distribution", asy
   }
 });
 
-test("beside a draft model: edits, readings and kept rows are of accepted tokens, as without it; the draft is not steered", async () => {
+test("with a draft model, edits, readings and rows cover accepted tokens only", async () => {
   const home = await mkdtemp(join(tmpdir(), "tapline-draft-live-"));
   const layer = 5;
   // biome-ignore lint/suspicious/noExplicitAny: tests read whatever comes

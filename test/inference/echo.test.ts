@@ -119,7 +119,7 @@ test("lists that begin with null and find each token in the text, whole and stre
   }
 });
 
-test("as evaluations ask: prompts as tokens, no token or one, the chosen alone with no alternatives", async () => {
+test("evaluation requests: token prompts, zero or one token, chosen token only", async () => {
   const context = await tokenize(prompt);
   const tokens = [...context, ...(await tokenize(" Paris.")).slice(1)];
   for (const max_tokens of [0, 1]) {

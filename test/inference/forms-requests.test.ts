@@ -20,7 +20,7 @@ function refusal(run: () => unknown): string {
 
 const responses = (body: object) => chatOfResponses(body as ResponsesRequest) as Record<string, unknown>;
 
-test("Responses: fields under their own names in a chat, nothing where nothing was said", () => {
+test("Responses: fields are renamed for a chat, and absent ones stay absent", () => {
   assert.equal(responses({ input: "hi" }), { messages: [{ role: "user", content: "hi" }] });
   assert.equal(
     responses({

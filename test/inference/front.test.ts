@@ -34,7 +34,7 @@ const as503 = (sentence: string) => [
   "application/json; charset=utf-8",
 ];
 
-test("until somebody serves, every request is answered with 503, in its API's form, whatever it sends", () =>
+test("until the engine is ready, every request gets 503 in its API's form", () =>
   withFront(async (front) => {
     assert.equal([front.host, front.url], ["127.0.0.1", `http://127.0.0.1:${front.port}`]);
     const loading = "The model is loading; retry in a moment.";

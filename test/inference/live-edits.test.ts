@@ -9,9 +9,9 @@ import {
   heldOut,
   layer,
   question,
+  type Reply,
   server,
   steer,
-  type Told,
   textOf,
   vectorOf,
 } from "./support/live.js";
@@ -19,7 +19,7 @@ import { untilIdle } from "./support/serving.js";
 
 aroundServer();
 
-test("the direction makes known capitals unknown, its reverse takes that back, a random one does neither", async () => {
+test("the direction makes known capitals unknown; a random one does not", async () => {
   for (const country of heldOut.real) {
     const plain = textOf(await complete(question(country)));
     assert.not.match(plain, /unknown/, country);
@@ -75,7 +75,7 @@ test("the effect of an edit is reported; a neutral edit changes nothing", async 
   // The inspector tells it, too.
   const { body: list } = await server.get("/executions");
   const { body: record } = await server.get(`/executions/${list.executions[0].id}`);
-  const line = record.events.map(({ text }: Told) => text).find((text: string) => text.startsWith("steer"));
+  const line = record.events.map(({ text }: Reply) => text).find((text: string) => text.startsWith("steer"));
   assert.match(
     line,
     /^steer unknown at layer 5, strength 0\.5 vector: \d+ positions, mean change [\d.]+ of norm [\d.]+$/,
@@ -83,7 +83,7 @@ test("the effect of an edit is reported; a neutral edit changes nothing", async 
   assert.is(record.input.tapline.interventions[0].strength, 0.5);
 });
 
-test("row_norm moves a row by its own length; scale, ablate, project_out and clamp do what they say", async () => {
+test("row_norm adds the row's own length; scale, ablate, project_out, clamp hold", async () => {
   const effect = async (intervention: object, prompt = question("Spain")) => {
     const body = await complete(prompt, { interventions: [{ layer, positions: "all", ...intervention }] });
     const { mean_change_length: change, mean_row_length: row } = body.choices[0].tapline.interventions[0];
@@ -102,7 +102,7 @@ test("row_norm moves a row by its own length; scale, ablate, project_out and cla
   assert.equal([told.min, told.max], [undefined, -1.5]);
 });
 
-test("neighbours of edited requests answer as if those were not there, edited ones each as alone", async () => {
+test("requests next to edited ones answer as if alone, and so do the edited ones", async () => {
   const asked = [
     [question("France"), undefined],
     [question("France"), steer("unknown", 2)],
@@ -128,8 +128,8 @@ test("later requests never reuse rows that an edit left in the cache", async () 
   const long = `${"The review says that the film was good. ".repeat(6)}${question("France")}`;
   const options = { logprobs: 2, id_slot: 0 };
   const clean = await complete(long, undefined, { ...options, cache_prompt: false });
-  const near = (body: Told, what: string) => {
-    const of = (answer: Told): number[] => answer.choices[0].logprobs.token_logprobs;
+  const near = (body: Reply, what: string) => {
+    const of = (answer: Reply): number[] => answer.choices[0].logprobs.token_logprobs;
     for (const [index, value] of of(body).entries()) {
       assert.ok(Math.abs(value - of(clean)[index]!) < 1e-3, `${what}: ${value}, not ${of(clean)[index]}`);
     }
@@ -179,7 +179,7 @@ test("a pair adds the unedited answer, sampled with the same random numbers", as
     { temperature: 2, max_tokens: 24, ignore_eos: true, n: 2, logprobs: 2 },
   );
   assert.equal(
-    same.choices.map((choice: Told) => [choice.index, choice.tapline.pair_of]),
+    same.choices.map((choice: Reply) => [choice.index, choice.tapline.pair_of]),
     [
       [0, undefined],
       [1, undefined],
@@ -203,8 +203,8 @@ test("a pair adds the unedited answer, sampled with the same random numbers", as
 });
 
 /** The same tokens, and their norms but for rounding: a prompt that is kept already is read in another batch. */
-function same(found: Told[], expected: Told[]): void {
-  const tokens = (all: Told[]) => all.map(({ norms: _, ...token }) => token);
+function same(found: Reply[], expected: Reply[]): void {
+  const tokens = (all: Reply[]) => all.map(({ norms: _, ...token }) => token);
   assert.equal(tokens(found), tokens(expected));
   for (const [at, { norms, index }] of found.entries()) {
     const [norm, wanted] = [norms[3], expected[at]!.norms[3]];
@@ -224,7 +224,7 @@ test("edits of thinking or answer affect only that part; each token is reported 
     assert.is(status, 200, JSON.stringify(body));
     return body;
   };
-  const watched = async (positions: string): Promise<Told[]> =>
+  const watched = async (positions: string): Promise<Reply[]> =>
     (await chat({ watch: { layers: [3], norms: true, positions } })).choices[0].tapline.tokens;
   const all = await watched("generated");
   const thinking = await watched("thinking");
@@ -287,13 +287,13 @@ test("Responses and Messages take the same object and report the same, also stre
       .split("\n\n")
       .filter((part) => /^event: \S+delta\n/.test(part) && !part.startsWith("event: message_delta"))
       .map((part) => JSON.parse(part.split("data: ")[1]!));
-    const beside: Told[] = deltas.flatMap((delta: Told) => delta.tapline?.tokens ?? []);
-    assert.ok(deltas.filter((delta: Told) => delta.tapline !== undefined).length >= 3, path);
+    const beside: Reply[] = deltas.flatMap((delta: Reply) => delta.tapline?.tokens ?? []);
+    assert.ok(deltas.filter((delta: Reply) => delta.tapline !== undefined).length >= 3, path);
     assert.equal(beside, streamed.tokens.slice(0, beside.length), path);
     assert.ok(beside.length >= streamed.tokens.length - 1, path);
     assert.equal(
-      streamed.tokens.map(({ norms }: Told) => norms),
-      told.tokens.map(({ norms }: Told) => norms),
+      streamed.tokens.map(({ norms }: Reply) => norms),
+      told.tokens.map(({ norms }: Reply) => norms),
     );
     const paired = await server.post(path, { ...common, ...body, tapline: { ...tapline, pair: true } });
     assert.is(paired.status, 400);
@@ -362,7 +362,7 @@ test("several completions of one prompt wear the same edits", async () => {
   for (const choice of body.choices) {
     assert.match(choice.text, /unknown/);
     assert.equal(
-      choice.tapline.tokens.map(({ index }: Told) => index),
+      choice.tapline.tokens.map(({ index }: Reply) => index),
       [...choice.tapline.tokens.keys()],
     );
   }

@@ -15,10 +15,10 @@ import {
   invented,
   layer,
   question,
+  type Reply,
   real,
   server,
   steer,
-  type Told,
   textOf,
   vectorOf,
 } from "./support/live.js";
@@ -29,7 +29,7 @@ test("a direction says how well it separates texts that it was not made from", a
   const { body } = await server.get("/lab/vectors/unknown");
   assert.is(body.operation, "add");
   assert.equal(
-    body.layers.map((entry: Told) => entry.layer),
+    body.layers.map((entry: Reply) => entry.layer),
     [4, 5],
   );
   for (const entry of body.layers) {
@@ -85,7 +85,7 @@ test("position mean takes the mean over a text's tokens, last its last one", asy
   }
 });
 
-test("a feature of a stored dictionary steers as the vector that its decoder row is, at its own block alone", async () => {
+test("a stored feature steers as its decoder row, at its own block only", async () => {
   const row = await vectorOf("unknown", layer);
   const hidden = row.length;
   const folder = temporaryFolder("live-sae");
@@ -171,7 +171,7 @@ test("a probe made from texts separates them and survives a download and upload"
   assert.match(few.body.error, /positive.*at least 5/);
 });
 
-test("only programs on this machine may open the model; the plain request next to it is anybody's", async () => {
+test("only local programs may open the model; plain requests are open to all", async () => {
   const body = { prompt: "x", max_tokens: 1, tapline: steer("unknown", 1) };
   const { status, body: refused } = await server.post("/v1/completions", body, { Cookie: "a=b" });
   assert.is(status, 403);
@@ -210,7 +210,7 @@ test("bad input is one sentence that names the field", async () => {
   }
 });
 
-test("vectors and probes that cannot be this model's are refused by their numbers, when they come and when they are named", async () => {
+test("vectors and probes of other models are refused with both widths", async () => {
   const { nEmbd: width } = server.service.engine.info;
   const { fingerprint, id } = server.service.library.model;
   const kept = server.service.library;

@@ -7,7 +7,7 @@ import { captureFeatures } from "../../src/inference/live/row-features.js";
 import type { RowCapture } from "../../src/inference/live/row-store.js";
 import type { ServiceParts } from "../../src/inference/service.js";
 import { NativeError } from "../../src/native/index.js";
-import type { KeptRows } from "../../src/native/live.js";
+import type { CapturedRows } from "../../src/native/live.js";
 import { takeStandIn } from "../support/stand-in-addon.js";
 import { stand } from "./support/stand.js";
 
@@ -39,7 +39,7 @@ function texts() {
   return { asked, engine: { info: { nEmbd: 2, captures: true }, states } };
 }
 
-test("a direction at each layer, ascending: the mean of one side less the other's, with what was said of it", async () => {
+test("a direction per layer is the difference of means, with its description", async () => {
   const { asked, engine } = texts();
   const kept: unknown[][] = [];
   const library = { model, vectors: { put: async (...given: unknown[]) => void kept.push(given) } };
@@ -192,12 +192,12 @@ test("vectors and probes from texts are created; refused texts are the caller's 
   assert.is((await send("POST", "/lab/vectors", { ...vector, name: "-" })).status, 400);
 });
 
-const rows = (id: string, layers: KeptRows["layers"], count = 3): KeptRows => ({
+const rows = (id: string, layers: CapturedRows["layers"], count = 3): CapturedRows => ({
   ...{ id, promptTokens: 2, rows: Int32Array.from({ length: count }, (_, i) => 5 + i), layers },
   tokens: Int32Array.from({ length: count }, (_, i) => 70 + i),
 });
 
-test("kept rows are listed oldest first, read as either file, and forgotten one by one", async () => {
+test("captured rows are listed oldest first, read as files and deleted singly", async () => {
   const { send, service } = await stand({}, withLibrary({}));
   const values = Float32Array.of(1, 2, 3, 4, 5, 6);
   service.rows.add(
@@ -252,7 +252,7 @@ const dictionaries = (more: object = {}) => ({
   }),
 });
 
-test("features of kept rows: those that were computed are encoded, and told in their own places", async () => {
+test("features are encoded from the captured rows, at their positions", async () => {
   const encoded: { rows: Float32Array; dictionary: { given: unknown[] } }[] = [];
   addon.encodeRows = async (given: (typeof encoded)[0]) => {
     encoded.push(given);
@@ -312,7 +312,7 @@ test("features of kept rows: those that were computed are encoded, and told in t
   );
 });
 
-test("who may open the model: programs on this machine, where it can be opened, and conditions without a draft", async () => {
+test("internals: local programs, captures possible, conditions without a draft", async () => {
   const path = "/v1/completions";
   const ablate = { kind: "ablate", layer: 1 };
   const asks = (tapline: object) => ({ prompt: "a", tapline });
@@ -365,7 +365,7 @@ test("rows that a request keeps are named, bounded, and kept as this model's", a
   assert.is(off.live!.watch!.states, undefined);
 });
 
-test("what watched probes say is counted, of whole answers and of streams, where it was asked for", async () => {
+test("scores of watched probes are counted, for whole and streamed answers", async () => {
   const folded = async () => ({ layer: 1, weight: new Float64Array(2), bias: 0 });
   const choice = {
     index: 0,

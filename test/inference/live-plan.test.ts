@@ -174,7 +174,7 @@ test("a minimal intervention uses the defaults, and the answer names them", asyn
   ]);
 });
 
-test("conditions: each its own, a probe once, above or below, and which edit waits for which", async () => {
+test("conditions are separate, probes read once, and edits wait for theirs", async () => {
   const { conditions, gates, probes, stop, edits } = await plan({
     interventions: [
       { kind: "ablate", layers: [0, 2], when: { probe: "truth", above: 0, for: 3 } },
@@ -220,7 +220,7 @@ test("conditions: each its own, a probe once, above or below, and which edit wai
   }
 });
 
-test("an intervention that lacks, or has, what its kind needs, or does not, is refused by that field", async () => {
+test("a missing or superfluous field of an intervention is refused by name", async () => {
   const path = "tapline.interventions[0]";
   const unit = (kind: string) =>
     `.strength_unit | ${path}.strength_unit: not supported for ${kind}, only for steer and clamp.`;

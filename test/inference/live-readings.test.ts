@@ -16,9 +16,9 @@ import {
   home,
   layer,
   question,
+  type Reply,
   server,
   steer,
-  type Told,
   textOf,
   vectorOf,
 } from "./support/live.js";
@@ -26,7 +26,7 @@ import { streamEvents } from "./support/serving.js";
 
 aroundServer();
 
-test("kept rows are read through a dictionary: the strongest features of each, as computed by hand", async () => {
+test("captured rows give each token's strongest features, as computed by hand", async () => {
   const { nEmbd: hidden } = server.service.engine.info;
   const folder = temporaryFolder("live-features");
   const one = (shape: number[], data: Float32Array) => ({ shape, data });
@@ -99,8 +99,8 @@ test("norms, projections and the lens of every token are those of an isolated pa
   const context = await model.createContext({ threads: 1, nCtx: 128 });
   try {
     const ids = Int32Array.from([
-      ...prompt.map((entry: Told) => entry.token_id),
-      ...tokens.map((entry: Told) => entry.token_id),
+      ...prompt.map((entry: Reply) => entry.token_id),
+      ...tokens.map((entry: Reply) => entry.token_id),
     ]);
     assert.equal(
       [...ids.subarray(0, prompt.length)],
@@ -130,7 +130,7 @@ test("norms, projections and the lens of every token are those of an isolated pa
         assert.ok(Math.abs(entry.projections.unknown - dot / length) < 1e-2);
       }
     }
-    const text = tokens.map((entry: Told) => entry.token).join("");
+    const text = tokens.map((entry: Reply) => entry.token).join("");
     assert.is(text.replace("<|endoftext|>", ""), textOf(body));
   } finally {
     await context.close();
@@ -160,19 +160,19 @@ test("watching changes no token, and streams report every token once, in order",
     tapline: { watch },
   });
   const entries = streamEvents(streamed.bytes.toString()).flatMap(
-    (event: Told) => event.choices[0]?.tapline?.tokens ?? [],
+    (event: Reply) => event.choices[0]?.tapline?.tokens ?? [],
   );
   assert.equal(
-    entries.map(({ index }: Told) => index),
+    entries.map(({ index }: Reply) => index),
     [...entries.keys()],
   );
   assert.equal(
-    entries.map(({ norms }: Told) => norms),
-    watched.choices[0].tapline.tokens.map(({ norms }: Told) => norms),
+    entries.map(({ norms }: Reply) => norms),
+    watched.choices[0].tapline.tokens.map(({ norms }: Reply) => norms),
   );
 });
 
-test("a probe scores each token as its formula says, stops the answer on its token, and switches an edit on", async () => {
+test("a probe scores by its formula, stops the answer, and switches an edit on", async () => {
   const width = server.service.engine.info.nEmbd;
   const vector = await vectorOf("unknown", layer);
   const std = new Float32Array(width).fill(2);
@@ -195,9 +195,9 @@ test("a probe scores each token as its formula says, stops the answer on its tok
   const model = await Model.open(server.service.engine.info.path);
   const context = await model.createContext({ threads: 1, nCtx: 128 });
   // As the server computed it: the prompt at once, then token by token.
-  const ids = (entries: Told[]) => Int32Array.from(entries.map((entry) => entry.token_id));
+  const ids = (entries: Reply[]) => Int32Array.from(entries.map((entry) => entry.token_id));
   const rows: number[][] = [];
-  for (const part of [ids(prompt), ...tokens.slice(0, -1).map((entry: Told) => ids([entry]))]) {
+  for (const part of [ids(prompt), ...tokens.slice(0, -1).map((entry: Reply) => ids([entry]))]) {
     const { states } = (await context.advance({ tokens: part, layers: [layer] })).layers[0]!;
     rows.push(Array.from({ length: width }, (_, i) => states!.get(part.length - 1, i)));
   }
@@ -269,7 +269,7 @@ test("a capture says which rows the last block did not compute", async () => {
   await fetch(`${server.url}/lab/captures/${capture.id}`, { method: "DELETE" });
 });
 
-test("kept rows are those of an isolated pass, as safetensors and as npz, and make room when they are many", async () => {
+test("captured rows equal an isolated pass, in both formats, and are evicted", async () => {
   const { nEmbd: width } = server.service.engine.info;
   const watch = { layers: [2, layer], states: true, positions: "all" };
   const body = await complete(question("Japan"), { watch }, { max_tokens: 5 });
@@ -325,7 +325,7 @@ function readSafetensors(bytes: Buffer) {
   const { __metadata__: metadata, ...entries } = JSON.parse(bytes.toString("utf8", 8, 8 + length));
   const data = bytes.subarray(8 + length);
   const tensors = new Map(
-    Object.entries(entries as Record<string, Told>).map(
+    Object.entries(entries as Record<string, Reply>).map(
       ([
         name,
         {

@@ -111,7 +111,7 @@ test("filling in and reranking say what the model lacks", async () => {
   assert.is((await server.post("/v1/rerank", { query: "a", documents: [] })).status, 400);
 });
 
-test("legacy log-probabilities are parallel lists whose offsets find each token in the text", async () => {
+test("legacy log-probabilities are parallel lists with text offsets", async () => {
   const { body } = await server.post("/v1/completions", { prompt, ...exact, logprobs: 2 });
   const [{ text, logprobs }] = body.choices;
   assert.is(logprobs.tokens.join(""), text);
@@ -163,7 +163,7 @@ test("echo puts the prompt in front of each of its answers, whole and streamed",
   }
 });
 
-test("no tokens asked for, none told: the prompt's own are counted, and with echo it is the answer", async () => {
+test("max_tokens 0 returns no tokens; with echo the answer is the prompt", async () => {
   for (const [extra, text] of [
     [{}, ""],
     [{ echo: true }, prompt],

@@ -163,7 +163,7 @@ test("a draft and an image encoder are named like models, and found as them", as
   );
 });
 
-test("a model that cannot fit is refused unless it is forced, one that hardly fits is warned of", async () => {
+test("a model that cannot fit is refused unless forced; a tight fit warns", async () => {
   const gpu = { ...roomy, host: false, free: 2 ** 60, total: 2 ** 60 };
   const huge = { ...roomy, weights: 2 ** 62 };
   devices = () => [huge];

@@ -64,7 +64,7 @@ test("a stream spells the same answer, and ends with its usage", async () => {
   assert.is(tokens, whole.usage?.completion_tokens);
 });
 
-test("log probabilities: one entry a token, most probable first, the chosen one among them", async () => {
+test("log-probabilities: an entry per token, sorted, including the chosen one", async () => {
   const answer = await client.chat.completions.create({
     ...exact,
     messages,
@@ -109,7 +109,7 @@ test("structured output follows its schema", async () => {
   assert.type(value.sure, "boolean");
 });
 
-test("an answer that is continued under a schema begins as text that a grammar can read", async () => {
+test("a continued answer under a schema starts as the grammar requires", async () => {
   const asked = (content: unknown) => ({
     messages: [
       { role: "user", content: "Write JSON." },
@@ -137,7 +137,7 @@ test("an answer that is continued under a schema begins as text that a grammar c
   assert.is((await server.post(path, free)).status, 200);
 });
 
-test("an answer that is continued and does not fit its format is refused with a sentence", async () => {
+test("a continued answer that violates its format is refused", async () => {
   const schema = { type: "object", properties: { a: { type: "integer" } }, required: ["a"] };
   const messages = (content: string) => [...user("Write JSON."), { role: "assistant", content }];
   const formats = [{ response_format: { type: "json_object" } }, { json_schema: schema }];
@@ -198,7 +198,7 @@ test("a named tool is called with arguments of its schema, whole and streamed", 
   }
 });
 
-test("a required tool is called at once, or after the thought of a template that thinks", async () => {
+test("a required tool is called at once, or after the template's reasoning", async () => {
   const heat = { name: "heat", parameters: { type: "object", properties: {}, additionalProperties: false } };
   // The model is not trained on tools: what it writes freely is prose.
   for (const [chatTemplate, enable_thinking] of [

@@ -58,7 +58,7 @@ const asked = (options: Partial<ServingOptions>) => served(options, nextTokens);
 const refusalOf = (options: Partial<ServingOptions>) =>
   served(options, async () => "served").catch((error: Error) => error.message);
 
-test("a LoRA adapter gives what the merged weights give; at scale 0 it gives what the model gives", async () => {
+test("a LoRA adapter equals merged weights; at scale 0 it equals the base", async () => {
   const adapter = join(folder, "adapter.gguf");
   await writeTinyAdapter(adapter);
   const plain = await asked({});
@@ -89,7 +89,7 @@ test("a LoRA adapter gives what the merged weights give; at scale 0 it gives wha
   assert.match(await refusalOf({ loras: [{ path: join(folder, "none.gguf"), scale: 1 }] }), "none.gguf");
 });
 
-test("RoPE: a base frequency given here acts as one in the file, a scale as positions divided by it", async () => {
+test("RoPE: a given base equals one in the file; a scale divides positions", async () => {
   const plain = await asked({});
   assert.is(distance(await asked({ ropeFreqBase: 10_000 }), plain), 0);
   const path = join(folder, "base.gguf");

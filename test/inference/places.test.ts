@@ -42,7 +42,7 @@ test("as many are let in as there are slots and waiting places; each leaves once
   assert.is(refusal(() => usual.enter())[0], 503);
 });
 
-test("a service that ends lets nobody in, and waits a while for who is inside before it closes all", async () => {
+test("a closing service admits nobody and waits briefly for running requests", async () => {
   const ending = (graceMs: number) => {
     const admission = new Admission(2, 0);
     const done: string[] = [];
@@ -64,7 +64,7 @@ test("a service that ends lets nobody in, and waits a while for who is inside be
   assert.equal(hasty.done, ["engine, 1 inside", "files", "connections"]);
 });
 
-test("a model is served under the hub's id, or its file's name without its ending and the numbers of its parts", () => {
+test("a served model is named by its hub id, or its file without part numbers", () => {
   const named = (path: string, repository: string | null = null) => modelId("asked", { path, repository });
   assert.is(named("/m/x.gguf", "owner/name"), "asked");
   assert.is(named("/m/x.Q4.GGUF"), "x.Q4");

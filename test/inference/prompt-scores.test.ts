@@ -160,7 +160,7 @@ test("prompts that are too long, too large to report or not scorable are refused
   ]);
 });
 
-test("the description requires what a path holds, and of a capture's features the dictionary", () => {
+test("the description requires path parameters and a capture's dictionary", () => {
   const { paths } = servingDocument("http://x") as unknown as {
     paths: Record<
       string,

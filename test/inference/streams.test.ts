@@ -58,7 +58,7 @@ function source() {
   };
 }
 
-test("a stream's next part is asked for when its client has taken the last; a silent one says that it works", async () => {
+test("a stream follows its client's pace, and a silent one sends keep-alives", async () => {
   const silences: { ms: number; say: () => void; refreshed: number; cleared: boolean }[] = [];
   const noted = {
     setInterval(say: () => void, ms: number) {
@@ -119,7 +119,7 @@ test("a stream's next part is asked for when its client has taken the last; a si
   });
 });
 
-test("a fault in the middle of a stream is its last event, in the form that was asked for", async () => {
+test("a fault within a stream is its last event, in the API's form", async () => {
   const fails = async (error: unknown, form?: Parameters<typeof sendStream>[2]) => {
     const res = new Client();
     const parts = (async function* () {

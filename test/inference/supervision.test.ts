@@ -151,7 +151,7 @@ async function withoutPauses(
   await withTime({ "performance.now": () => ms, setTimeout: atOnce }, () => run(pauses, pass));
 }
 
-test("a process that fails quickly again and again is given up, after pauses that grow", async () => {
+test("a process that keeps failing is given up after growing pauses", async () => {
   await withoutPauses(async (pauses) => {
     const crashes: string[] = [];
     const patient: boolean[] = [];
@@ -278,7 +278,7 @@ test("pages of allowed origins can read the 502 of a dying process", async () =>
   assert.equal(await headers("/lab/activations", origin, ["*"]), ["HTTP/1.1 502 Bad Gateway"]);
 });
 
-test("a request that a dying process never read gets 503; one whose answer began is cut", async () => {
+test("an unread request of a dying process gets 503; a started answer is cut", async () => {
   assert.match(await exchanged("process.exit(3);", ask("/v1/messages")), /^HTTP\/1\.1 503 .*"type":"error"/s);
   const begun = `${taken} ${asked("/v1/models")} await tell({ type: "answering", id: message.id });
     socket.write("HTTP/1.1 200 OK\\r\\n", () => process.abort());`;

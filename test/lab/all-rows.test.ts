@@ -189,7 +189,7 @@ test("scikit-learn fits the same probe to the same rows", async () => {
   close(report.auc, theirs.by_group.auc, 1e-9, "AUROC of texts");
 });
 
-test("more rows than a probe can be trained on are refused before anything is computed", async () => {
+test("more rows than a probe can train on are refused before computing", async () => {
   const texts = (count: number, length: number) =>
     Array.from({ length: count }, () => ({ tokens: new Int32Array(length), start: 1 }));
   const sentence = (count: number, length: number, sizes: { layers: number; hidden: number }) => {

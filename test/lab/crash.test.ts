@@ -24,7 +24,7 @@ function files(id: string): string[] {
   return readdirSync(join(harness.lab.folder, id)).sort();
 }
 
-test("any death of the worker gives one sentence, no partial file, and the next job runs", async () => {
+test("any death of the worker gives one sentence, and the next job runs", async () => {
   const deaths: [string, RegExp][] = [
     ["SIGKILL:capture", /was killed, most likely because the machine ran out of memory/],
     ["SIGABRT:model", /aborted/],
@@ -53,7 +53,7 @@ test("a worker that runs out of heap gives one sentence", async () => {
   assert.match(readFileSync(join(harness.lab.folder, job.id, "worker.log"), "utf8"), /heap/);
 });
 
-test("a row that an edit sets to zero, under a norm with epsilon 0, gives one sentence", async () => {
+test("a row set to zero under a norm with epsilon 0 gives one sentence", async () => {
   const folder = await mkdtemp(join(tmpdir(), "tapline-epsilon-"));
   try {
     const model = join(folder, "epsilon-0.gguf");

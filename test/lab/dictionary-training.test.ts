@@ -199,7 +199,7 @@ async function onFullDisk(bytes: number, run: () => Promise<unknown>): Promise<v
   }
 }
 
-test("a full disk while saving gives one sentence, loses nothing finished and can resume", async () => {
+test("a full disk while saving gives one sentence, and training can resume", async () => {
   const both = { layers: [2, 5] };
   const whole = join(folder, "roomy");
   const told = await train(both, whole, { threads: 1 });
@@ -280,7 +280,7 @@ test("the same seed gives the same files, for every architecture", async () => {
   }
 });
 
-test("foreign files are not overwritten, and a folder without an extraction is refused", async () => {
+test("foreign files are kept, and a folder without an extraction is refused", async () => {
   const other = mkdtempSync(join(folder, "other-"));
   writeFileSync(join(other, "sae-layer-5.safetensors"), "mine");
   assert.match(

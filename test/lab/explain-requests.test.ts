@@ -168,7 +168,7 @@ test("a model that is its own verbalizer is not closed; controls are optional", 
   );
 });
 
-test("a row is scaled to the requested length and stored as read; a zero row cannot be", async () => {
+test("a row is scaled to the requested length; a zero row is refused", async () => {
   const own = speaking();
   const { found, arrays } = await run({ length: 20, positions: [2] }, own);
   const row = rowOf(2);
@@ -224,7 +224,7 @@ function spelling(tokens: Record<string, number[]>, info: object = {}) {
   return own;
 }
 
-test("a template starts with one BOS token, has the marker once and room for an answer", async () => {
+test("a template has one BOS token, the marker once and room for an answer", async () => {
   const placed = async (tokens: number[], info: object = {}) => {
     const own = spelling({ "say X now": tokens, " X": [9] }, info);
     const { found } = await run({}, own);

@@ -117,7 +117,7 @@ test("explained rows are the block's, and the words are the model's answer to th
   assert.match(unfilled![0]!.text, /^ Tokyo/);
 });
 
-test("a separate verbalizer gives the same as the model; rows scale; controls are optional", async () => {
+test("a separate verbalizer equals the model; rows scale; controls are optional", async () => {
   const own = await run({ length: 7, positions: [-1] });
   const other = await run({ length: 7, positions: [-1], verbaliser: demo });
   assert.equal(other.result, own.result);

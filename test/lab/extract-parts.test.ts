@@ -139,7 +139,7 @@ test("texts come in order, batch by batch, filled up to at most 64", async () =>
   assert.equal([...first.batches[0]!.starts!], [0], "of a BOS token alone the mean is its own");
 });
 
-test("progress reports tokens while counting, then each file's batches among all tokens", async () => {
+test("progress reports tokens while counting, then batches of each file", async () => {
   const lengths = [30, 34, 64, 20, 60];
   const { told, files, bytes } = await run(
     { examples: texts(...lengths), layers: [3], shard_tokens: 128 },
@@ -157,7 +157,7 @@ test("progress reports tokens while counting, then each file's batches among all
   ]);
 });
 
-test("an extraction resumes after finished shards, also mid-way, with its part's texts", async () => {
+test("an extraction resumes after finished shards, with its part's texts", async () => {
   const data = file("parts.txt", new Array(30).fill(4));
   const body = { data, shard: [1, 3], shard_tokens: 12 };
   const whole = join(folder, "whole");
@@ -295,7 +295,7 @@ test("invalid extractions are refused before anything is computed", async () => 
   );
 });
 
-test("a full disk is reported with the state of earlier files; other faults stay as is", async () => {
+test("a full disk is reported with the finished files; other faults pass through", async () => {
   const create = Artifacts.prototype.create;
   const fails = async (code: string, body: object) => {
     let file = 0;

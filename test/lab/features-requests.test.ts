@@ -151,7 +151,7 @@ test("a text is read three times: unchanged, with reconstructions, with zeros", 
   );
 });
 
-test("each token's features come strongest first, with a description of the dictionary", async () => {
+test("each token's features are sorted by strength, with the dictionary's facts", async () => {
   const { found, told } = await run({ texts: ["a b c d", "a b"], top: 1 });
   const { fidelity, note, features: _, ...rest } = found;
   const { sha256, layout } = await dictionaries.get("four");
@@ -179,7 +179,7 @@ test("each token's features come strongest first, with a description of the dict
   assert.is(fidelity.tokens, 6);
 });
 
-test("a feature's maximum, mean and share over all texts; strongest first, ties stable", async () => {
+test("a feature's maximum, mean and share cover all texts, with stable ties", async () => {
   // Twice the same words: what fires in the second text is as strong as in the first, which came first.
   const own = reading();
   const { found, arrays } = await run({ texts: ["a b c d", "a b"], top: 2 }, own);
@@ -241,7 +241,7 @@ test("a feature's maximum, mean and share over all texts; strongest first, ties 
   assert.equal([rest.tokens, rest.l0], [6, 2]);
 });
 
-test("notes cover the BOS token, instruct dictionaries and texts with another beginning", async () => {
+test("notes name the BOS token, instruct dictionaries and different openings", async () => {
   const bos = "BOS tokens are excluded from all values and never replaced.";
   const mixed = (its: string, own: string) =>
     `The dictionary was trained on ${its}; the model is ${own}: base and instruct models differ.`;

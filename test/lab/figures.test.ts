@@ -126,7 +126,7 @@ test("a dictionary's fidelity counts all tokens but BOS", () => {
   assert.is(fidelityOf(wordModel({ addBos: false }), [idle]).loss_recovered, null);
 });
 
-test("a feature's page: places by strength, quartiles, context, top tokens, neighbours", async () => {
+test("a feature's page has its places, quartiles, context, tokens, neighbours", async () => {
   const decoder = join(folder, "decoder");
   // Rows along angles; the third has no length, the fourth is the first one turned round, longer.
   const rows = [1, 0, 0.6, 0.8, 0, 0, -2, 0, 0.8, 0.6, 5, 0, 0, 1, 0, -1, 1, 0.1, 0, 2, 0.3, 0.4, -1, -1];
@@ -311,7 +311,7 @@ test("neighbours are found in a decoder that is read in pieces", async () => {
   rmSync(path);
 });
 
-test("labels come from a file or a host, for these features alone; some sources give none", async () => {
+test("labels come from a file or host, for the features shown", async () => {
   const path = join(folder, "labels.jsonl");
   writeFileSync(path, '{"index":"3","description":"three"}\n{"index":4,"description":"four"}\n');
   assert.equal(

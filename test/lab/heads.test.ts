@@ -59,7 +59,7 @@ test("without its induction heads, and only those, the model cannot continue rep
   assert.ok(others > 0.9, `without 6.1 and 6.2: ${others}`);
 });
 
-test("ablating all heads equals ablating attention; both halves can be edited like outputs", async () => {
+test("ablating all heads equals ablating attention; both halves can be edited", async () => {
   const asked = { ...repeated, layers: [6], positions: "all" };
   const of = async (more: object) => (await run({ ...asked, ...more })).trials[1]!;
   const [heads, attention] = [await of({ point: "head_out" }), await of({ point: "attn_out" })];

@@ -258,7 +258,7 @@ test("a plan is one edit of several heads together", () => {
   assert.equal(ablated, [{ layer: 1, positions: "last", scale: 0, point: "head_out", heads: [0, 3] }]);
 });
 
-test("a packed batch holds the longest text, or an efficient total, and 64 texts at most", () => {
+test("a packed batch holds the longest text, or 64 texts of efficient length", () => {
   const gpu = wordModel({ devices: [{ host: true }, { host: false }] });
   const most = (model: Model, everyToken = false, layers = [0]) =>
     tokensOfBatch(model, { layers, everyToken });

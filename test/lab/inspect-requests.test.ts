@@ -181,7 +181,7 @@ const candidate = (token_id: number, place: number) => ({
 const listsOf = (ids: readonly number[], k = 3, from = 0) =>
   ids.map((id) => Array.from({ length: k }, (_, i) => candidate(from + id + i, i)));
 
-test("a prompt goes through in passes: norms, candidates, target rank; rows into a file", async () => {
+test("inspect reads in passes: norms, candidates, target rank, rows to a file", async () => {
   const own = inspected({ sidePath: "A side path." });
   const { found, all, file, told, names } = await run({ target_token: " c" }, own);
   assert.equal(
@@ -295,7 +295,7 @@ async function keepLens(name: string, layers: number[]) {
   return lenses.open(name);
 }
 
-test("a named lens reads its blocks next to the logit lens, both against the last block", async () => {
+test("a named lens is read next to the logit lens, both against the last block", async () => {
   const open = await keepLens("mine", [0, 1]);
   const own = inspected();
   const body = { layers: [1, 0], points: ["mid", "attn_out"], lens: "mine", target_token: " b" };
@@ -470,7 +470,7 @@ test("routers, logit parts and attention combine in one inspection, each size-ch
   assert.equal([both.contexts.length, both.contexts[0]!.keepAttention, both.asked.length], [1, true, 0]);
 });
 
-test("invalid inspections are refused with a reason before anything is computed or written", async () => {
+test("invalid inspections are refused before anything is computed", async () => {
   await keepLens("other", [0]);
   const says = async (body: object, own = inspected()) => {
     const input = inputIn<InspectConfig>(
@@ -504,7 +504,7 @@ test("invalid inspections are refused with a reason before anything is computed 
   assert.is((await run({ decompose: false }, decomposed)).found.decomposition, undefined);
 });
 
-test("a router reader takes chunks one after another and names blocks without a router", async () => {
+test("the router reader takes chunks in order and names blocks without one", async () => {
   const router = { ...there, layers: [1, 3], widths: [1, 2], experts: [2, 3] };
   const of = (layers: number[]) => new RoutingReader({ points: { router } } as never, layers, 3);
   const reader = of([3, 1]);

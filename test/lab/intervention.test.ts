@@ -21,7 +21,7 @@ test("patch moves a row towards the vector, steer adds it; the last row by defau
   assert.equal(editFor(config, 1, -2, vector), steered);
 });
 
-test("steer is absolute, project_out and clamp act along the vector; all rows by default", () => {
+test("steer is absolute, project_out and clamp follow the vector, on all rows", () => {
   const common = { layer: 3, positions: "all", vector };
   assert.equal(editOf({ kind: "steer", strength: 2 }, 3, vector), { ...common, strength: 2, unit: "unit" });
   const without = { ...common, kind: "project_out", strength: 0.5 };
@@ -65,7 +65,7 @@ const plain =
   "to the last token of every forward pass. Later tokens read the keys and values of earlier edited tokens as they were " +
   "computed with the edit.";
 
-test("a comparison's note: ignored fields, reach of the edit, and near-neutral strengths", () => {
+test("a comparison's note names ignored fields, reach and weak strengths", () => {
   // Neutral strengths say nothing; of several prompts the largest share counts; a hundredth is enough.
   const enough = [trial(0, 0, 100), trial(1, 0, 100), trial(1, 1, 100), trial(2, 5, 100)];
   assert.is(compareNote(config, enough, ""), plain);

@@ -36,7 +36,7 @@ function fingerprint(): string {
 
 const ramp = Float32Array.from({ length: width }, (_, index) => index / 8);
 
-test("vectors are saved through the Lab in the store that servers read, and deleted again", async () => {
+test("vectors saved through the Lab are in the servers' store until deleted", async () => {
   assert.equal((await ask("GET", "vectors")).body, { vectors: [] });
   const file = zipOf({ layer_3: npyFile(ramp, [width]) });
   const put = await ask("PUT", "vectors/ramp?model=demo", file);

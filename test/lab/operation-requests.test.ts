@@ -62,7 +62,7 @@ const comparison = {
   ...{ intervention: "scale", strengths: [0, 2], prompt: "a b c" },
 };
 
-test("a comparison runs every strength on every prompt, then controls, each with a baseline", async () => {
+test("compare runs all strengths per prompt, then controls, with baselines", async () => {
   const own = sweeping();
   const prompts = ["a b", "a b c d"];
   const input = inputOf<CompareConfig>(
@@ -109,7 +109,7 @@ test("a comparison runs every strength on every prompt, then controls, each with
   assert.equal([own.captured.length, trials.length], [0, 4]);
 });
 
-test("a direction is the difference of the sides' means; a donor's state is used as is", async () => {
+test("a direction is the difference of means; a donor's activation is unscaled", async () => {
   const own = sweeping();
   const steer = {
     ...{ ...comparison, intervention: "steer", positives: ["p", "p q r"], negatives: ["s t"] },
@@ -302,7 +302,7 @@ function rowModel(rule: (token: number, layer: number) => [number, number], info
 const path = join(folder, "model.gguf");
 writeFileSync(path, "no model at all");
 
-test("drift: cosines, norms and differences without the first token; a vector's separation", async () => {
+test("drift: cosines, norms and differences skip the first token", async () => {
   // Words: a 1, b 2, c 3. The other model's rows are twice as long at layer 1, and turned by a right angle for b.
   const rule = (token: number): [number, number] => (token === 0 ? [100, 100] : [token, 0]);
   const one = rowModel(rule, { path, bytes: 10 });
@@ -406,7 +406,7 @@ test("drift: cosines, norms and differences without the first token; a vector's 
   );
 });
 
-test("logit parts: each block's halves along the token's direction, from the last token", async () => {
+test("logit parts: each block's halves along the token's direction", async () => {
   const asked: AdvanceRequest[] = [];
   const rows: Record<string, [number, number]> = {
     ...{ "0 block_in": [1, 1], "0 attn_out": [2, 0], "0 ffn_out": [0, 3], "0 block_out": [9, 9] },
@@ -459,7 +459,7 @@ test("logit parts: each block's halves along the token's direction, from the las
   assert.is(await refusal(() => decompose(model, without, Int32Array.of(5), null)), "No halves here.");
 });
 
-test("examples are captured once, and layers train on their own rows in the given order", async () => {
+test("examples are captured once, and layers train on their rows in order", async () => {
   const requests: FeatureRequest[] = [];
   const own = toy({
     points: { block_out: there },
@@ -505,7 +505,7 @@ test("examples are captured once, and layers train on their own rows in the give
   assert.is(await says({ max_input_tokens: 3 }), "examples[1].text has 4 tokens; max_input_tokens allows 3.");
 });
 
-test("every token's rows: their texts, and duplicates that a training text also contains", async () => {
+test("every-token rows carry their texts and duplicates across splits", async () => {
   const examples = [
     { text: "a b c", split: "train", label: 1 },
     { text: "a b d", split: "test", label: 0 },

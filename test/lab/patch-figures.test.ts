@@ -36,7 +36,7 @@ const told = (
   own: Grid = grid,
 ) => describePatches({ ...config, ...of }, wordModel(), own, pairs, sweeps, "");
 
-test("a sweep's figures: means over pairs and shares of the mean gap, in either direction", async () => {
+test("a sweep's figures are means over pairs and shares of the mean gap", async () => {
   const sweeps = [
     sweep(4, 0, [1, 4]),
     sweep(2, -2, [0, 3], { changeLength: Float64Array.of(Number.NaN, 4) }),

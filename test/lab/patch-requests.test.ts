@@ -209,7 +209,7 @@ test("missing layers, heads and points are refused, and the context is closed", 
   );
 });
 
-test("a sweep patches every token of all blocks with the points, and every head, by default", async () => {
+test("by default a sweep covers all tokens, blocks, their points and heads", async () => {
   const own = toy({ blocks: 5, attending: [1, 3, 4] });
   const { found } = await run({ ...pair(4), points: ["block_out", "attn_out"] }, own);
   const [request] = own.requests as [PatchSweepRequest];
@@ -242,7 +242,7 @@ test("a sweep patches every token of all blocks with the points, and every head,
   assert.equal(long.contexts, [{ nCtx: 600 + 600, nBatch: 600, maxSequences: 256 }]);
 });
 
-test("a control is one direction per block and pair, the same at all of a block's points", async () => {
+test("a control has one direction per block and pair, at all its points", async () => {
   const controls = async (body: object) => {
     const own = toy();
     await run({ ...("pairs" in body ? {} : pair(3)), controls: true, ...body }, own);

@@ -82,7 +82,7 @@ test("partial results have the final layout, with null for the rest", async () =
   assert.is(second.growth?.recovery.length, 8 * 6);
 });
 
-test("the subject moves to the last token between blocks 3 and 5, as the model card says", async () => {
+test("the subject moves to the last token between blocks 3 and 5", async () => {
   const { id } = await harness.submit({ operation: "patch_sweep", model: "demo", ...capitals });
   const job = await harness.finished(id);
   assert.is(job.status, "completed", job.error);
@@ -123,7 +123,7 @@ test("the subject moves to the last token between blocks 3 and 5, as the model c
   );
 });
 
-test("pairs: figures are means, recovery is the share of the mean gap, within intervals", async () => {
+test("pairs: means, recovery as share of the mean gap, with intervals", async () => {
   const pairs = [
     capitals,
     { clean: "The capital of Italy is", corrupted: "The capital of Spain is" },
@@ -218,7 +218,7 @@ test("heads are separate sites, and one of block 6 names the recipient", async (
   assert.ok(Math.abs(mean - best.logit_difference) < 1e-9);
 });
 
-test("spans marked in both texts are patched into the matching span, whatever is around", async () => {
+test("marked spans are patched into their matching span, whatever surrounds them", async () => {
   const marked = {
     clean: "The capital of [[France]] [[is]]",
     corrupted: "I think the capital of [[the United Kingdom]] [[is]]",

@@ -93,7 +93,7 @@ const identity = async () => ({
   ...{ id: "demo", fingerprint: await modelFingerprint(demoModelPath), nEmbd: width, nLayer: 8 },
 });
 
-test("a probe reads its point, its file names it, and block outputs are refused for it", async () => {
+test("a probe reads and records its point; block outputs do not fit it", async () => {
   const { result, file } = await run("probe", { examples, layers: [4], point: "attn_out" });
   assert.is(result.point, "attn_out");
   const bytes = readFileSync(file("probe-layer-4.npz"));
@@ -128,7 +128,7 @@ test("a probe reads its point, its file names it, and block outputs are refused 
   assert.is(await sentence(run("drift", drift)), refusal);
 });
 
-test("a probe file without a point means the block's output; an unknown point is refused", async () => {
+test("a probe file without a point means block_out; unknown points are refused", async () => {
   const numbers = Object.fromEntries(
     ["weight", "mean", "std"].map((name) => [
       name,

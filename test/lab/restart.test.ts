@@ -27,7 +27,7 @@ async function untilHanging(service: ServiceProcess): Promise<string> {
   }
 }
 
-test("after kill -9 of the service the worker ends, and a restart marks the job interrupted", async () => {
+test("after kill -9 of the service the worker ends; the job is interrupted", async () => {
   const service = await startService(home, hanging());
   const running = await untilHanging(service);
   const waiting = (await service.request("POST", "/jobs", demoInspect)).body.id;

@@ -281,7 +281,7 @@ test("a body of exactly the limit is read, one byte more is refused", async () =
   assert.match(over.body.error, "500001 bytes; at most 500000");
 });
 
-test("faults found without the model are a 400; a job that only the model can check is a 202", async () => {
+test("faults found without the model are a 400; the others fail the job", async () => {
   assert.is((await harness.request("POST", "/jobs", { ...demoInspect, layers: [0, 0] })).status, 400);
   assert.is((await harness.request("POST", "/jobs", "nonsense")).status, 400);
   const empty = await harness.request("POST", "/jobs", "");

@@ -122,7 +122,7 @@ test("texts are collected into shards that close before they exceed their tokens
   for (const name of ["index-1.json", "index.json.lock", "xindex.json"]) assert.not(isIndexName(name));
 });
 
-test("a shard's bytes: texts, their starts, tokens, and each layer's rows in their type", async () => {
+test("a shard holds texts, starts, tokens, and each layer's rows in their type", async () => {
   for (const [dtype, type, width] of [
     ["f32", "F32", 4],
     ["f16", "F16", 2],
@@ -240,7 +240,7 @@ test("a folder is created for its owner, on disk, with room for missing shards",
   );
 });
 
-test("a folder of shards keeps finished ones, removes partial ones, leaves foreign files", async () => {
+test("a folder of shards keeps finished and foreign files, removes partial ones", async () => {
   const planner = new Planner(form, [0, 1], 4);
   for (const tokens of [3, 3, 2]) planner.add(tokens, false);
   const plan = planner.finish();

@@ -87,7 +87,7 @@ function close(ours: ArrayLike<number>, expected: ArrayLike<number>, what: strin
   assert.ok(Math.sqrt(difference / size) < 2e-3, `${what}: ${Math.sqrt(difference / size)}`);
 }
 
-test("a response's row is the mean over the tokens after its prompt, a text's over all", async () => {
+test("a response's row averages the tokens after its prompt, a text's all", async () => {
   const width = model.info.nEmbd;
   const response = await exampleFeatures(
     input<ProbeConfig>({ operation: "probe", examples, rows: "response" }),

@@ -90,7 +90,7 @@ test("a result names its blocks, the seconds per stage and the files written", a
   assert.equal(resultOf(await run(checkSubmission(sweep))).provenance.layers, [0, 1, 2, 3, 4, 5, 6, 7]);
 });
 
-test("a refusal gives its own sentence; other faults give their first line and are logged", async () => {
+test("a refusal gives its sentence; other faults their first line, and a log", async () => {
   const config = checkSubmission(submission);
   const absent = await failureOf({ ...config, model: join(folder, "absent.gguf") });
   assert.match(absent.message, /^No model found at .*absent\.gguf/);
@@ -151,7 +151,7 @@ test("a model too large for free memory is refused, warned about or loaded on re
   assert.match(tight.said, /^The model needs about .* 1 MB of 1\.0 GB is free: .*\n$/);
 });
 
-test("a second model that an operation opens is checked against the memory left by then", async () => {
+test("an operation's second model is checked against the remaining memory", async () => {
   const { availableMemory, constrainedMemory } = process;
   const { size } = statSync(demo);
   const body = {
@@ -186,7 +186,7 @@ test("a second model that an operation opens is checked against the memory left 
   resultOf(await after(size, { force: true }));
 });
 
-test("progress reports new stages immediately, steps of a stage after a tenth of a second", () => {
+test("progress reports new stages immediately, steps every tenth of a second", () => {
   let ms = 1000;
   withTime({ "performance.now": () => ms }, () => {
     const told: string[] = [];

@@ -140,7 +140,7 @@ test("jobs stay in order of arrival, whatever the clock shows", async () => {
   }).finally(() => lab.close());
 });
 
-test("a worker finds its job marked running, its library and task; partial files are removed", async () => {
+test("a worker finds its running job, library and task; partial files go", async () => {
   const { lab } = await labOf(
     `const { status, started } = JSON.parse(readFileSync(task.folder + "/job.json", "utf8"));
      for (const name of ["a", "b.partial", "c.tmp"]) writeFileSync(task.folder + "/" + name, "");

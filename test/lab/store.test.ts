@@ -300,7 +300,7 @@ test("time is booked per stage, failures included, to a millionth of a second", 
   });
 });
 
-test("a job refused for a full queue learns its size; waiting jobs end with the service", async () => {
+test("a job refused for a full queue sees its size; waiting jobs end at close", async () => {
   await store.close();
   const entry = join(home, "worker.mjs");
   await writeFile(entry, 'process.on("message", () => {}); process.on("disconnect", () => process.exit(1));');

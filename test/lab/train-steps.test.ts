@@ -97,7 +97,7 @@ async function train(more: object = {}, options: Partial<TrainingOptions> = {}) 
   return { ...trained, told };
 }
 
-test("a loss is recorded every hundredth of the steps, features every tenth and at the end", async () => {
+test("losses are recorded every hundredth of the steps, features every tenth", async () => {
   const { did, opened } = trainer();
   const { report, told, weights, settings } = await train({}, { threads: 3 });
   const runs = Array.from({ length: 100 }, (_, i) => 10 * (i + 1));
@@ -156,7 +156,7 @@ test("steps that do not divide evenly are recorded at most as often, never more"
   }
 });
 
-test("progress reports the strongest active features, where they fire, and a histogram", async () => {
+test("progress reports strong features, their positions, and a histogram", async () => {
   trainer();
   const { report } = await train();
   const { losses: _, training, ...rest } = report;
@@ -302,7 +302,7 @@ test("a checkpoint resumes after its steps with its reports, for equal settings 
   assert.is(bare.did[0], "run to 1");
 });
 
-test("a training beyond this machine's memory is refused with both sizes; resuming needs more", async () => {
+test("a training beyond memory is refused with both sizes; resuming needs more", async () => {
   const { constrainedMemory } = process;
   try {
     // 120 numbers of matrices twice, 12 rows of 16 bytes, 28 for each of a row's two, 512 a feature and thread.

@@ -388,7 +388,7 @@ async function job(body: object, info: object = {}) {
   return { found, requests, told: input.told, names: input.artifacts.names, place: input.place };
 }
 
-test("a job on an extraction has stages per layer and SAELens files; other models fail", async () => {
+test("training on an extraction has layer stages and writes SAELens files", async () => {
   const from = await extraction("job");
   const two = await job({ from, layers: [5, 1], architecture: "topk", k: 1 });
   assert.equal(

@@ -50,7 +50,7 @@ async function artifact(job: Job, name: string): Promise<Buffer> {
   return bytes;
 }
 
-test("probe: the file's weights reproduce every score, and the report follows from these", async () => {
+test("probe: the file's weights reproduce every score and the report", async () => {
   const job = await run({ operation: "probe", examples: probeExamples });
   const { reports, artifacts } = job.result as ProbeResult;
   assert.equal(artifacts, ["probe-layer-5.npz", "probe-layer-2.npz"]);

@@ -170,7 +170,7 @@ test("an interval of one draw is that draw: a full sample, sorted by score", () 
   assert.equal(auc, { low: 19 / 21, high: 19 / 21 });
 });
 
-test("a bootstrap reports observed value and percentiles, and redraws undefined samples", () => {
+test("a bootstrap reports value and percentiles, redrawing undefined samples", () => {
   const values = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
   const mean = (times: Uint32Array) =>
     values.reduce((sum, value, i) => sum + value * (times[i] as number), 0) / 10;

@@ -23,7 +23,7 @@ test("difference: mean of the positive states less that of the negative ones", (
   assert.equal([made.separation, made.shuffledSeparation], [null, null], "two texts hold nothing out");
 });
 
-test("pca: the line along which paired differences vary most, towards the positive texts, as long as their mean there", () => {
+test("pca: the main axis of paired differences, signed, with their mean length", () => {
   // The differences: t (0.6, 0.8, 0) for t of 1 to 4, and a tenth across that has nothing to do with t.
   const across = [0.1, -0.1, -0.1, 0.1];
   const base = [
@@ -44,7 +44,7 @@ test("pca: the line along which paired differences vary most, towards the positi
   close(makeDirection(states(...moved(-1)), states(...moved(1)), "pca", 0).vector, [-1.5, -2, 0]);
 });
 
-test("projections are those of texts on directions made without them, in their order, of which separation is the AUROC", () => {
+test("out-of-sample projections keep their order, and separation is their AUROC", () => {
   // One number a state: a fold's direction is the difference of the other texts' means, 10 give or take a little.
   const made = makeDirection(states([10], [11], [12]), states([0], [1], [14]), "difference", 0);
   // Of all: 11 less 5. Without the first of each: 11.5 less 7.5; without the second: 11 - 7; without the third: 10.5 - 0.5.
@@ -62,7 +62,7 @@ test("projections are those of texts on directions made without them, in their o
   assert.is(makeDirection(states([1], [2]), states([0], [3]), "difference", 0).projections, null);
 });
 
-test("separation is of texts that the direction was not made from: 1 where they lie apart, a half where labels mean nothing", () => {
+test("separation is out of sample: 1 for separable texts, 0.5 for random labels", () => {
   const side = (sign: number) =>
     states(...Array.from({ length: 8 }, (_, index) => [sign * (3 + Math.sin(index)), Math.cos(7 * index)]));
   const apart = makeDirection(side(1), side(-1), "difference", 1);
@@ -110,7 +110,7 @@ test("pca finds the line whichever pair comes first, also one that lies across i
   close(made.vector, [3, 0, 0]);
 });
 
-test("pca of one pair, and of pairs that all differ alike, is their difference, as long as it is", () => {
+test("pca of one pair, or of equal differences, is that difference", () => {
   close(makeDirection(states([4, 0, 1]), states([1, -4, 1]), "pca", 0).vector, [3, 4, 0]);
   const moved = makeDirection(states([4, 6], [0, 8], [3, 5]), states([1, 2], [-3, 4], [0, 1]), "pca", 0);
   close(moved.vector, [3, 4]);

@@ -26,7 +26,7 @@ const refused = async (reason: RegExp, name: string, reading: Partial<Reading>) 
   assert.match(error.message, /^[^\n]{10,400}[.)]$/, "one sentence");
 };
 
-test("persona vectors: row l is the output of block l - 1; the embedding and the row after the final norm are left out", async () => {
+test("persona vectors: row l is block l - 1's output; other rows are dropped", async () => {
   assert.equal(await plain("persona", { format: "persona" }), { 0: [10, 11, 12, 13], 1: [20, 21, 22, 23] });
   assert.equal(await plain("persona", { format: "persona", layer: 2 }), { 1: [20, 21, 22, 23] });
   assert.match(
@@ -57,7 +57,7 @@ test("a capping file: the entry that is named, at the layer that the file says",
   await refused(/entry is for capping files/, "axis", { format: "assistant-axis", entry: "late" });
 });
 
-test("a refusal direction is of a block's input: of the block before it; it is a view into a whole storage", async () => {
+test("a refusal direction at a block's input belongs to the block before", async () => {
   // means[2, 1] of rows(12): row 7.
   assert.equal(await plain("direction", { format: "refusal", layer: 2 }), { 1: [70, 71, 72, 73] });
   await refused(/does not record its layer/, "direction", { format: "refusal" });
@@ -98,7 +98,7 @@ test("cut and changed files are refused or read, never anything else", async () 
   );
 });
 
-test("the first block is one like the others: named, said by the file, or the input of the second", async () => {
+test("the first block: named, recorded in the file, or the second's input", async () => {
   const first = await read("axis-dict", { format: "assistant-axis", layer: 0 });
   assert.equal([...first.layers], [[0, Float32Array.of(0, 1, 2, 3)]]);
   assert.match(first.note, /; imported is row 0, for block 0\.$/);

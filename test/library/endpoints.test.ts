@@ -90,7 +90,7 @@ test("a vector is told as JSON, and leaves as bytes in the form that is asked fo
   assert.equal([wrong.status, wrong.body], [400, { error: "format: must be json, safetensors or gguf." }]);
 });
 
-test("what no name can be is refused before anything is looked for, and what is not there is 404", async () => {
+test("impossible names are refused before any lookup; missing ones are 404", async () => {
   for (const kind of ["vectors", "probes"]) {
     for (const name of ["..%2Fv", ".v", "a%20b"]) {
       for (const method of ["GET", "DELETE", "PUT"]) {

@@ -74,7 +74,7 @@ const asked = () => [
   ...new Set(hub.requests.flatMap(({ path }) => /\/resolve\/[^/]+\/(.+)$/.exec(path)?.[1] ?? [])),
 ];
 
-test("a folder of the hub is the same dictionary as its files here, and only they are downloaded", async () => {
+test("a hub folder gives the same dictionary, downloading only its files", async () => {
   const stored = await add("tiny/saes/layer_3");
   assert.equal([stored.layer, stored.features, stored.n_embd, stored.trained_on], [3, 2, 3, "tiny"]);
   assert.is(stored.source, `tiny/saes/layer_3/sae_weights.safetensors@${mainCommit}`);
@@ -106,7 +106,7 @@ test("a file of weights is named as it lies there", async () => {
   assert.equal(asked(), ["layer_4/width_2/average_l0_9/params.npz"]);
 });
 
-test("a repository of Gemma Scope says by its name that its dictionaries are of the MLP, or of what is not read", async () => {
+test("Gemma Scope repositories are recognised by name as MLP or unsupported", async () => {
   const file = "layer_3/width_16k/average_l0_1/params.npz";
   const name = "google/gemma-scope-2b-pt-mlp";
   hub.repositories[name] = { files: { [file]: params } };

@@ -27,7 +27,7 @@ const of = (...numbers: number[]) => Float32Array.from(numbers);
 const array = (...numbers: number[]) => npyFile(of(...numbers), [numbers.length]);
 const refusal = refusalBy(UserError, FormatError);
 
-test("a vector is kept with its layers ascending, their lengths and what is said of them", async () => {
+test("a saved vector has ascending layers, their norms and its description", async () => {
   const before = Date.now() / 1000;
   const layers = new Map([
     [2, of(3, 4)],
@@ -125,7 +125,7 @@ test("the projections of a vector's texts are told of it alone, not in lists", a
   await vectors.remove("projected");
 });
 
-test("a vector's file is of block outputs, to be added, and says its layer where it holds one array alone", async () => {
+test("a vector file is at block_out, additive, with a layer for a lone array", async () => {
   const tensors = { layer_1: { shape: [2], data: of(1, 2) } };
   const read = (bytes: Uint8Array, layer?: number) => readVector(bytes, { model, restamp: false, layer });
   const said = (metadata: Record<string, string>) => read(encodeSafetensors(tensors, metadata));
@@ -179,7 +179,7 @@ test("a vector that fits no block, or holds none or what is no number", async ()
   }
 });
 
-test("a probe is kept with what is said of it, and folds its standardisation into one product", async () => {
+test("a saved probe has its description and folds in its standardisation", async () => {
   const numbers = { weight: of(6, -2), mean: of(1, 10), std: of(2, 4), bias: 0.5 };
   const report = { separation: 0.75, shuffled_separation: 0.5 };
   const stored = await probes.put("truth", 2, numbers, model, { note: "said", report });
@@ -304,7 +304,7 @@ function word(text: string): Buffer {
   return Buffer.concat([magic, length, Buffer.from(`${header}\n`), Buffer.from(codes.buffer)]);
 }
 
-test("whose a file is: the model that is named, unless the file says another one, or its own", async () => {
+test("a file's model is the one it records, else the one named", async () => {
   const said = { model: "toy", model_fingerprint: model.fingerprint };
   const owner = (metadata: Record<string, string>, named: typeof model | undefined, restamp: boolean) =>
     ownerOf(metadata, 2, { model: named, restamp });
@@ -338,7 +338,7 @@ test("whose a file is: the model that is named, unless the file says another one
   assert.is.not(hashTensors(tensors(["a", "b"])), hashTensors(tensors(["a", "c"])));
 });
 
-test("a thousand are kept and one of them can be replaced; files that nobody finished go after an hour", async () => {
+test("a thousand can be saved and replaced; unfinished files go after an hour", async () => {
   const full = mkdtempSync(join(home, "full-"));
   const shelf = join(full, "library", "vectors");
   mkdirSync(shelf, { recursive: true });

@@ -160,7 +160,7 @@ test("500 damaged lenses: kept, or refused in one sentence", async () => {
   );
 });
 
-test("the identity as a lens reads what the logit lens reads, to the bit; the last block's reading is the output", async () => {
+test("an identity lens equals the logit lens to the bit, the last block the output", async () => {
   const all = Object.fromEntries([0, 1, 2, 3, 4, 5, 6].map((layer) => [layer, identity(128)]));
   await lenses.add("same", published({ J: all }));
   const { layers } = await run({
@@ -179,7 +179,7 @@ test("the identity as a lens reads what the logit lens reads, to the bit; the la
   }
 });
 
-test("a lens reads beside the logit lens, which stays what it was, whether or not the last block is asked for", async () => {
+test("a lens is read next to an unchanged logit lens, any blocks selected", async () => {
   const body = { prompt: "The capital of France is", layers: [4, 5], target_token: " Paris" };
   const plain = await run(body);
   const { layers, lens, note } = await run({ ...body, lens: "demo" });

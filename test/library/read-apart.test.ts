@@ -71,7 +71,7 @@ async function read(count: number): Promise<void> {
 }
 const reader = (index: number) => until(() => readers[index], "a reader is started", 1);
 
-test("one is read at a time, in the order in which they came, whatever became of the one before", async () => {
+test("files are read one at a time, in order, whatever happens to others", async () => {
   const first = put("dictionaries/a");
   await read(1);
   const second = put("lenses/b");
@@ -98,7 +98,7 @@ test("one is read at a time, in the order in which they came, whatever became of
   );
 });
 
-test("a client that leaves ends its reader, in order, and the next one's turn comes when it has ended", async () => {
+test("a lost client ends its reader; the next starts after that", async () => {
   const first = put("dictionaries/a");
   await reader(0);
   const second = put("dictionaries/b");

@@ -56,7 +56,7 @@ test.before.each(() => {
 
 const asked = { kind: "dictionary", home, name: "own", claims: {}, revision: undefined } as const;
 
-test("what is kept is told, or why it is not, and then it ends; who has left is told nothing", async () => {
+test("reading returns the item or a reason; a lost client gets nothing", async () => {
   const place = join(home, "published");
   mkdirSync(place);
   const tensor = (...shape: number[]) => ({

@@ -29,7 +29,7 @@ const sha256OfNumbers = (file: Buffer) =>
     .update(file.subarray(8 + Number(file.readBigUInt64LE(0))))
     .digest("hex");
 
-test("a model's fingerprint: its size, its first megabyte, and 256 blocks of what follows where there is enough", async () => {
+test("a fingerprint covers size, first megabyte and 256 sampled blocks", async () => {
   const path = join(home, "model.gguf");
   const all = Buffer.alloc(2 ** 20 + 256 * 4097 + 7);
   for (let i = 0; i < all.length; i++) all[i] = (i * 7 + (i >> 8)) & 0xff;
@@ -84,7 +84,7 @@ test("arrays of the three kinds of files, and a file of none", async () => {
   assert.is(await refusal(() => readBytes(named, 1, 4)), "The file ends at byte 3, before 4.");
 });
 
-test("checkpoints that say what cannot be read: packed, big-endian, cut, older, or all names", async () => {
+test("unreadable checkpoints are named: packed, big-endian, cut, old, names only", async () => {
   const good = torchFile({ w: { shape: [2], data: of(5, 6) }, none: { shape: [0, 2], data: of() } });
   const open = (bytes: Uint8Array, size = bytes.length) =>
     torchTensors(size, async (start, end) => bytes.subarray(start, end));
@@ -131,7 +131,7 @@ test("checkpoints that say what cannot be read: packed, big-endian, cut, older, 
   assert.is(await refusal(async () => (await open(cut)).read("w")), '"w" in the .pt file is damaged.');
 });
 
-test("a dictionary is kept for a block that its file or its caller says, once and the same", async () => {
+test("a dictionary's block comes from its file or caller, once and unchanged", async () => {
   const published = (name: string, hook: string) => {
     const place = join(home, name);
     mkdirSync(place);
@@ -215,7 +215,7 @@ test("a dictionary is kept for a block that its file or its caller says, once an
   assert.is(decodeSafetensors(encodeSafetensors({})).tensors.size, 0);
 });
 
-test("a lens is kept under a name: its blocks in 16 bits where that loses nothing, told, found and removed", async () => {
+test("a lens is saved by name, in 16 bits if lossless, listed, read, deleted", async () => {
   const square = (...data: number[]) => ({ shape: [2, 2], data: Float32Array.from(data) });
   const path = join(home, "toy_jacobian_lens.pt");
   writeFileSync(
@@ -280,7 +280,7 @@ test("a lens of the hub says where it is from", async () => {
   assert.is(stored.source, source);
 });
 
-test("a direction is led back through a lens by its matrix turned over, and itself where the lens adds the row", async () => {
+test("a direction is mapped through a lens's transpose; residual lenses add it", async () => {
   const path = join(home, "matrix");
   writeFileSync(
     path,
@@ -313,7 +313,7 @@ test("a direction is led back through a lens by its matrix turned over, and itse
   ]);
 });
 
-test("weights and settings that are no files are not opened: a link to a folder, a link to nothing", async () => {
+test("links to folders and dangling links are not opened as weights", async () => {
   const place = join(home, "linked");
   mkdirSync(place);
   const dictionaries = new Dictionaries(home);

@@ -71,7 +71,7 @@ test("the program runs as it stands", async () => {
   );
 });
 
-test("the configuration starts both servers, with exactly the tools that the page names", async () => {
+test("the configuration starts both servers with exactly the listed tools", async () => {
   const [configuration] = blocks("json") as [string];
   const { mcpServers } = JSON.parse(configuration) as {
     mcpServers: Record<string, { command: string; args: string[]; env?: Record<string, string> }>;

@@ -6,7 +6,7 @@ import * as assert from "uvu/assert";
 import { excerpt, pageOf, pieceAt, sizeOf } from "../../src/mcp/excerpt.js";
 import { fence } from "../../src/mcp/fence.js";
 
-test("a value of exactly the budget is whole, with the room that naming cuts takes; one character more is cut", () => {
+test("a value of exactly the budget is whole; one character more is cut", () => {
   const value = { text: "x".repeat(13_000) };
   const size = '{"text":""}'.length + 13_000 + "[]".length;
   assert.equal(excerpt(value, "", size), { value, cut: [] });
@@ -15,7 +15,7 @@ test("a value of exactly the budget is whole, with the room that naming cuts tak
   assert.equal(cut, [{ pointer: "/text", total: 13_000, shown: 12_000 }]);
 });
 
-test("texts and arrays are shortened by steps, each only where it is longer than the step", () => {
+test("texts and arrays are shortened in steps, only if longer than the step", () => {
   const steps = [
     [12_000, 100],
     [4000, 50],
@@ -68,7 +68,7 @@ test("in arrays, each item by its place; numbers, nulls and truths as they are",
   });
 });
 
-test("a page takes items as long as each fits with its comma, and cuts none but the first", () => {
+test("a page takes items while they fit with commas, cutting only the first", () => {
   const items = ["aaaa", "bbbb", "cccc"]; // six characters each, and two between
   const places: number[] = [];
   const page = (budget: number) => pageOf(items, (index) => `/${places.push(index) && index}`, budget).items;
@@ -85,7 +85,7 @@ test("a page takes items as long as each fits with its comma, and cuts none but 
   assert.equal(pageOf([], String, 100), { items: [], cut: [] });
 });
 
-test("a piece of a text: characters are counted, not units, and the next one begins where it ends", () => {
+test("pieces of a text count characters, not units, and join without gaps", () => {
   const text = `${"😀".repeat(12_000)}ab`;
   const at = (offset: number) => pieceAt({ text }, "/text", offset);
   const place = { pointer: "/text", cut: [] };

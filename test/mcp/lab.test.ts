@@ -67,7 +67,7 @@ const refusal = (result: ToolResult) => {
 };
 
 for (const kind of clients) {
-  test(`${kind} client: an experiment from its submission to its files, and the model being served`, async () => {
+  test(`${kind} client: an experiment from submission to files, and the served model`, async () => {
     const mcp = downloading[kind];
     assert.equal((await mcp.tools()).map(({ name }) => name).sort(), [
       "lab_add_dictionary",
@@ -183,7 +183,7 @@ test("what is refused comes as one sentence with the numbers", async () => {
   );
 });
 
-test("an agent makes a direction, steers and watches an answer with it, and forgets it", async () => {
+test("an agent makes a direction, steers and watches with it, and deletes it", async () => {
   const question = (country: string) => `The capital of ${country} is`;
   const texts = {
     positive: ["Brovia", "Quenland", "Tarsovia", "Melgria", "Zondia", "Plavenia"].map(question),

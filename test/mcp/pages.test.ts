@@ -84,7 +84,7 @@ async function completed(root: unknown, { pointer, shown, total }: Page["cut"][n
   }
 }
 
-test("an agent that follows next_entry_offset and cut has read the whole package, whatever it holds", async () => {
+test("following next_entry_offset and cut reads the whole package", async () => {
   const stretched = fc
     .tuple(
       packages,

@@ -19,7 +19,7 @@ test.after(closeAll);
 const [summary, comment] = [StudySummary, Comment].map(sample);
 const uuid = "12345678-1234-4234-8234-123456789abc";
 
-test("pages of studies and comments go on behind what was shown, and end where the service does", async () => {
+test("pages of studies and comments continue after the shown, to the end", async () => {
   const client = await research();
   for (const [name, method, field, one, rest, input, asked] of [
     ["list_studies", "listStudies", "items", summary, {}, { query: "q", limit: 5, offset: 20 }, []],
@@ -53,7 +53,7 @@ test("pages of studies and comments go on behind what was shown, and end where t
   }
 });
 
-test("a study: its head with the first entry, as many entries as fit, pieces by their pointer, and versions", async () => {
+test("a study gives its head, fitting entries, pieces by pointer, versions", async () => {
   const client = await research();
   const entry = (characters: number) => ({ id: uuid, kind: "note", title: "", note: "n".repeat(characters) });
   // The room that an entry without its note takes, and the two characters between entries.

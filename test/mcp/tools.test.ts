@@ -47,7 +47,7 @@ test("lab_job does not wait unless it is told to, and begins a piece at its begi
   assert.equal([wait?.minimum, wait?.default, offset?.minimum, offset?.default], [0, 0, 0, 0]);
 });
 
-test("what each tool may do is told: whether it only reads, removes something, reaches beyond this machine", async () => {
+test("each tool declares whether it reads, deletes or leaves this machine", async () => {
   const told = async (client: Client) =>
     Object.fromEntries(
       ((await client.listTools()).tools as unknown as ToolInfo[]).map(({ name, annotations }) => {
@@ -194,7 +194,7 @@ test("a name that is taken is replaced only when the call says so", async () => 
   }
 });
 
-test("lists: as many as are wanted and as fit, and how many there are; what hides is written out and counted", async () => {
+test("lists have fitting items and a total; hidden characters are escaped", async () => {
   const client = await lab();
   const jobs = Array.from({ length: 5 }, (_, index) => ({ ...job, model: `m${index}` }));
   stand.answers = { jobs };
@@ -221,7 +221,7 @@ test("lists: as many as are wanted and as fit, and how many there are; what hide
   }
 });
 
-test("a job is waited for only where it still runs and somebody wants that, and is read once more", async () => {
+test("a job is awaited only if running and requested, then read once more", async () => {
   const client = await lab();
   const status = (status: string) => ({ ...job, status });
   const waited = async (states: string[], input: object, wait: unknown = () => undefined) => {
@@ -277,7 +277,7 @@ test("no tool takes a field that it does not know", async () => {
   assert.match(sentence, 'unknown field "odd"');
 });
 
-test("a job's piece is at its pointer, from an offset on; the whole is cut where it does not fit", async () => {
+test("part of a job is read by pointer and offset; the whole is cut to fit", async () => {
   const client = await lab();
   const tokens = Array.from({ length: 300 }, (_, index) => `token ${index} ${"x".repeat(200)}`);
   stand.answers = { job: { ...job, result: { tokens } } };
@@ -293,7 +293,7 @@ test("a job's piece is at its pointer, from an offset on; the whole is cut where
   assert.is(await refused(client, "lab_job", { id, pointer: "/a" }), 'The job has no value at "/a".');
 });
 
-test("files of a job: their addresses; one is downloaded where there is a folder for it, and only a file of the job's", async () => {
+test("a job's files have addresses; only they are downloaded, to a folder", async () => {
   const names = ["a b.npz", "c.safetensors"];
   stand.answers = {
     job: { ...job, result: { artifacts: names } },
@@ -331,7 +331,7 @@ test("files of a job: their addresses; one is downloaded where there is a folder
   assert.equal((await shown(writing, "lab_artifacts", { id })).artifacts, []);
 });
 
-test("a submission is refused with the sentence that the Lab would answer, before it is asked", async () => {
+test("an invalid submission is refused with the Lab's sentence, unsent", async () => {
   const client = await lab();
   const sentence = await refused(client, "lab_submit", {
     ...{ operation: "compare", model: "demo", prompt: "a", intervention: "patch" },
@@ -341,7 +341,7 @@ test("a submission is refused with the sentence that the Lab would answer, befor
   assert.equal(stand.calls, []);
 });
 
-test("an answer is asked for with what was given and nothing else; what of it did not fit is named", async () => {
+test("a question is sent as given, and what did not fit is named", async () => {
   const client = await lab();
   const told = (given: object) => [{ choice: 0, text: "t", reasoning: "r", finishReason: "stop", ...given }];
   stand.answers = { answers: told({ tapline: { tokens: [] } }) };
@@ -416,7 +416,7 @@ test("the library: everything, one kind, or one by its name", async () => {
   assert.is(await refused(client, "serving_library", { name: "v" }), sentence);
 });
 
-test("a fault of its own is a line in the log, and no word of it in the result; what was cancelled is neither", async () => {
+test("an internal fault is logged, not shown; a cancelled call is neither", async () => {
   const client = await lab();
   const { write } = process.stderr;
   let log = "";

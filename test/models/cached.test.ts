@@ -60,7 +60,7 @@ test("a model of several commits is one, and the commit that main means comes fi
   }
 });
 
-test("a model of several parts was used when its last one was, and goes by the name of any of them", async () => {
+test("a split model's last use and name cover all its parts", async () => {
   const parts = [1, 2, 3].map((part) => [`x/y-0000${part}-of-00003.gguf`, gguf(2000 + part)] as const);
   hub.repositories["a/split"] = { files: Object.fromEntries(parts) };
   await resolveModel("a/split");

@@ -32,7 +32,7 @@ test("the header says what llama.cpp says after loading", async () => {
   await model.close();
 });
 
-test("a header that is cut off or damaged anywhere is told, never believed beyond the file", async () => {
+test("a truncated or damaged header is reported, never trusted past the file", async () => {
   const demo = readFileSync(demoModelPath);
   const path = join(folder, "damaged.gguf");
   await fc.assert(

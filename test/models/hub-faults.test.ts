@@ -60,7 +60,7 @@ const refusal = (work: Promise<unknown>): Promise<string> =>
   );
 const blobs = () => join(home, "hub", "models--a--b", "blobs");
 
-test("a hub in trouble is asked three times, each time after twice as long, or when it says so", async () => {
+test("a failing hub is asked three times, with doubled or requested pauses", async () => {
   let answers: [number, string?][] = [];
   hub.faults.status = () => {
     const [status, after] = answers.shift() ?? [500];
@@ -138,7 +138,7 @@ test("which answers of a hub may pass, and whose fault a 401 is", async () => {
   assert.is(fault(401, {}, "t").message, `${host} rejected the token (HF_TOKEN); it may have expired.`);
 });
 
-test("a disk has room for what is missing, or is said to be full before anything is asked for", async () => {
+test("missing disk space is reported before any request", async () => {
   const withFree = async (bytes: number) => {
     await rm(join(home, "hub"), { recursive: true, force: true });
     await mkdir(blobs(), { recursive: true });
@@ -214,7 +214,7 @@ test("files of no byte and of one are not here before they came", async () => {
   }
 });
 
-test("a model of several parts is as large as all of them, and has the parameters of all", async () => {
+test("a split model's size and parameters are the sums of its parts", async () => {
   const part = (count: number, parameters: number, bytes: number) => {
     const number = (value: number, size: number) => {
       const buffer = Buffer.alloc(size);
@@ -244,7 +244,7 @@ test("a model of several parts is as large as all of them, and has the parameter
   );
 });
 
-test("what went away meanwhile frees nothing, and folders that other tools did not make are not missed", async () => {
+test("vanished files free nothing, and folders by other tools may be absent", async () => {
   const { path } = await resolveModel("a/b");
   await rm(join(home, "hub", ".locks"), { recursive: true });
   const { rm: remove } = promises;
@@ -259,7 +259,7 @@ test("what went away meanwhile frees nothing, and folders that other tools did n
   assert.equal(await readdir(join(home, "hub")), []);
 });
 
-test("a download that ends and a model that is removed while the cache is read are left out; the rest is listed", async () => {
+test("files that vanish while the cache is read are skipped", async () => {
   const { path } = await resolveModel("a/b");
   const blob = join(blobs(), sha256(content));
   const partial = join(blobs(), `${"0".repeat(64)}.tapline.incomplete`);
@@ -380,7 +380,7 @@ test("settings: each variable before the one that is more general", async () => 
   assert.is((await hubSettings({ HF_HOME: home })).token, undefined);
 });
 
-test("a lock is held by who lives here or may live elsewhere, and for a minute of silence at most", async () => {
+test("a lock is held by a live or remote process, at most a silent minute", async () => {
   const path = join(home, "lock");
   const held = async (text: string, age = 0) => {
     await writeFile(path, text);
@@ -418,7 +418,7 @@ async function describing(files: unknown[], use: (url: string) => Promise<void>)
   }
 }
 
-test("a file is what its description can be: a safe path, a hash of the right length, a size", async () => {
+test("a file's description is checked: safe path, hash length, size", async () => {
   const plain = { type: "file", path: "m.gguf", size: 5, oid: "a".repeat(40) };
   const large = { ...plain, lfs: { oid: "b".repeat(64), size: 7, pointerSize: 1 } };
   const opened = (entry: object) =>
@@ -456,7 +456,7 @@ test("a file is what its description can be: a safe path, a hash of the right le
   assert.equal(waits, []);
 });
 
-test("of a stream as much is taken as is read of it, and its end ends what is behind it", async () => {
+test("a stream is read only as far as needed, and its end ends the source", async () => {
   const taken: number[] = [];
   let ended = false;
   async function* bytes() {
@@ -555,7 +555,7 @@ test("what is waited for is told once, however often the server is asked", async
   ]);
 });
 
-test("what held a model's blocks, by its description, with how many where they are not all", () => {
+test("devices with a model's blocks are listed, with counts if split", () => {
   const device = (info: object[], all: object[], backend = "cpu") =>
     provenance(
       { config: {}, model: "m", revision: null, layers: [], seed: 0 },

@@ -292,7 +292,7 @@ test("a token goes to the hub and not to where the hub sends us", async () => {
   assert.match(await fault("tiny/demo"), "contains a space");
 });
 
-test("whatever address the hub names, directly or by a redirect, the token goes to its own origin alone", async () => {
+test("the token is sent to the hub's own origin only, whatever redirects say", async () => {
   const seen: string[] = [];
   const listen = async (name: string, location?: string) => {
     const server = createServer((request, response) => {
@@ -371,7 +371,7 @@ test("whatever the hub says, nothing is written outside the repository's folder"
   assert.equal(await names(join(home, "hub")), []);
 });
 
-test("connections cut at random bytes: the file arrives whole, every byte asked for once", async () => {
+test("connections cut at random bytes: the file is whole, each byte asked once", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat(40_000), { maxLength: 12 }), fc.nat(), async (cuts, seed) => {
       const content = gguf(100_000, seed);
@@ -406,7 +406,7 @@ test("a wrong content is not kept, whether it has the right length or not", asyn
   await resolveModel("tiny/demo");
 });
 
-test("what an earlier attempt left is continued; damaged on this disk, it is fetched again", async () => {
+test("an earlier attempt is continued; a damaged file is fetched again", async () => {
   const partial = join(folder(), "blobs", `${sha256(demo)}.tapline.incomplete`);
   await mkdir(join(folder(), "blobs"), { recursive: true });
   await writeFile(partial, demo.subarray(0, 1_000_000));

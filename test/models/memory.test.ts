@@ -54,7 +54,7 @@ test("what fits, what is tight, what cannot be", () => {
   assert.match(no.sentence, "--force");
 });
 
-test("what takes exactly what is free fits, and exactly what there is hardly; a container's limit is all there is", () => {
+test("exact fits pass and are marked as tight; a container's limit applies", () => {
   const need = [device({ weights: 8 * GB })];
   assert.is(judgeMemory(need, { free: 8 * GB, total: 8 * GB }).fits, "yes");
   assert.is(judgeMemory(need, { free: 8 * GB - 1, total: 8 * GB }).fits, "tight");

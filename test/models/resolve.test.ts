@@ -64,7 +64,7 @@ test("a directory with one model, whatever else lies in it", async () => {
   assert.is((await resolveModel(path)).path, join(path, "model.gguf"));
 });
 
-test("a split set: its first part is loaded, all parts are weights, from the directory or any part", async () => {
+test("a split set opens by its folder or any part, with all parts as weights", async () => {
   const parts = [1, 2, 3].map((part) => `big-0000${part}-of-00003.gguf`);
   const path = await folder("c", [...parts].reverse());
   for (const model of [path, join(path, parts[0] as string), join(path, parts[2] as string)]) {

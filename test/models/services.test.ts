@@ -32,7 +32,7 @@ test.after.each(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-test("a job downloads its model, says so, and its provenance has repository and commit", async () => {
+test("a job downloads its model, and its provenance has repository and commit", async () => {
   hub.faults = { dripMs: 20, dripBytes: 40_000 };
   const lab = await openHarness();
   try {
@@ -94,7 +94,7 @@ test("a cancelled job keeps what it has downloaded for the next one", async () =
   }
 });
 
-test("serve downloads with progress, and a capture's provenance has repository and commit", async () => {
+test("serve downloads with progress, and captures record repository and commit", async () => {
   const events: ServingEvent[] = [];
   const serving = await serve({
     model: "tiny/demo:f16",

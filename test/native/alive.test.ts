@@ -96,7 +96,7 @@ test("an engine that streamed, captured and was left in the middle leaves nothin
   await nothingIsLeft();
 });
 
-test("threads that end in the middle leave nothing, and give everything back themselves", async () => {
+test("threads that end mid-way release everything themselves", async () => {
   const fixture = fileURLToPath(new URL("./fixtures/worker.mjs", import.meta.url));
   const workers = [0, 1].map(() => new Worker(fixture, { workerData: { path: demo, endless: true } }));
   await Promise.all(workers.map((worker) => once(worker, "message")));

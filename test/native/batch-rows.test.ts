@@ -3,7 +3,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Engine } from "../../src/native/engine.js";
 import { backendInfo, type Context, Model, quantise } from "../../src/native/index.js";
-import type { KeptRows } from "../../src/native/live.js";
+import type { CapturedRows } from "../../src/native/live.js";
 import { demo, scratch } from "./demo-model.js";
 
 /**
@@ -87,8 +87,8 @@ interface Reading {
 /** The rows that a request kept, and the readings of each. */
 async function ask(engine: Engine, promptTokens: number, layers: number[], vector: Float32Array) {
   const prompt = Array.from({ length: promptTokens }, (_, i) => (i * 37 + 11 * promptTokens) % 256);
-  let kept: KeptRows | undefined;
-  const keep = (rows: KeptRows) => {
+  let kept: CapturedRows | undefined;
+  const keep = (rows: CapturedRows) => {
     kept = rows;
   };
   const projections = layers.map((layer) => ({ name: `at ${layer}`, layer, vector }));

@@ -158,7 +158,7 @@ test("logits are the same bits with capture on and off", async () => {
   assert.equal(await logitsOf(context, { tokens, layers: [2], keepStates: false, lensTopK: 3 }), plain);
 });
 
-test("logits are the same bits with every row of every block captured, in whatever chunk", async () => {
+test("logits keep their bits with every row captured, in any chunking", async () => {
   const last = layers.at(-1)!;
   for (let seed = 1; seed <= 20; ++seed) {
     const text = someTokens(2 + (seed % 30), model.info.nVocab, seed);
@@ -192,7 +192,7 @@ test("the rows of the last block are its last rows where the text ends there", a
   }
 });
 
-test("a second pass for the last block's other rows leaves the answering row's bits, and counts no edit twice", async () => {
+test("a second pass for the last block keeps the answer's bits, edits once", async () => {
   const last = layers.at(-1)!;
   for (let seed = 1; seed <= 30; ++seed) {
     const ids = someTokens(12, model.info.nVocab, seed);

@@ -227,7 +227,7 @@ test("a plan that names what there is not is refused", () => {
   }
 });
 
-test("a queue runs what it took one by one, also behind what failed, and is released once", async () => {
+test("a queue runs jobs in order, after failures too, and is released once", async () => {
   const queue = new SerialQueue("thing");
   const done: string[] = [];
   let finish = () => {};

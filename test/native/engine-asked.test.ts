@@ -2,7 +2,7 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Engine, type EngineReply, type StreamPart } from "../../src/native/engine.js";
-import type { KeptRows, LivePlan } from "../../src/native/live.js";
+import type { CapturedRows, LivePlan } from "../../src/native/live.js";
 import { nativeRefusal as refused } from "../support/refusal.js";
 import { type StandIn, takeStandIn } from "../support/stand-in-addon.js";
 
@@ -128,7 +128,7 @@ function counted(): { stop: AbortController; listeners: () => number } {
   return { stop, listeners: () => listeners };
 }
 
-test("a signal ends the request that it was given to, before, while and after it is answered", async () => {
+test("a signal ends its request before, during and after the answer", async () => {
   const engine = await opened();
   assert.is(
     await refused(() => engine.request("chat", {}, AbortSignal.abort())),
@@ -182,7 +182,7 @@ async function streamed(engine: Engine, signal?: AbortSignal): Promise<NonNullab
   return parts!;
 }
 
-test("a stream's parts are read as they are asked for; a part without text or tokens is none", async () => {
+test("stream parts are read on demand; empty parts are skipped", async () => {
   const engine = await opened();
   events = [
     head(part("a", [1])),
@@ -264,10 +264,10 @@ test("a stream that is left, cancelled or fails frees its slot once", async () =
 
 test("a live request passes on its plan and hands over saved rows as they arrive", async () => {
   const engine = await opened();
-  const kept: KeptRows[] = [];
-  const states = { id: "cap", bytes: 9, keep: (rows: KeptRows) => void kept.push(rows) };
+  const kept: CapturedRows[] = [];
+  const states = { id: "cap", bytes: 9, keep: (rows: CapturedRows) => void kept.push(rows) };
   const live: LivePlan = { watch: { layers: [1], positions: "all", states } };
-  const rows = (id: string) => [{ id } as KeptRows];
+  const rows = (id: string) => [{ id } as CapturedRows];
   events = [head({ ...part("a", [1]), states: rows("x") }), { ...part("b", [1], true), states: rows("y") }];
   const { parts } = await engine.request("chat", {}, undefined, live);
   for await (const _ of parts!);

@@ -171,7 +171,7 @@ test("a token that has no share at all is never drawn, also not by the lowest nu
   assert.equal(drawn!.answers, likeliest!.answers);
 });
 
-test("where positions have four axes, and images more numbers than an embedding, a row stands as a token does", async () => {
+test("with four position axes or wide image rows, a row acts as a token", async () => {
   const path = join(folder, "axes.gguf");
   const sizes = { block_count: 2, context_length: 512, embedding_length: 32, feed_forward_length: 32 };
   const attention = { head_count: 1, head_count_kv: 1, key_length: 16, value_length: 16 };
@@ -272,7 +272,7 @@ test("an impossible explanation is refused, and the context stays usable", async
   assert.is((await context.explain(request)).length, 1);
 });
 
-test("an explanation that is cancelled among its tokens ends there, and the context works on", async () => {
+test("an explanation cancelled between tokens ends, and the context still works", async () => {
   const path = join(scratch(), "long.gguf");
   await writeTinyModel(path, { metadata: { "qwen3.context_length": 32_768 } });
   const model = await Model.open(path, { gpuLayers: 0 });

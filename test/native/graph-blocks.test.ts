@@ -164,7 +164,7 @@ test("summands are not halves without the input or exactly one that mixes tokens
   assert.is(points.attn_out.reason, `The graph has no proven attn_out: block 1 ${otherwise}`);
 });
 
-test("attention is what mixes tokens: by its operation, by a mask, or through a memory", async () => {
+test("attention is recognised by its operation, a mask, or a memory", async () => {
   const firstHalf = (op: string, more: (graph: Graph) => string[] = () => []) =>
     found((graph, from) => {
       const half = graph.product("half", graph.node("mixer", op, [from, ...more(graph)]));
@@ -188,7 +188,7 @@ test("attention is what mixes tokens: by its operation, by a mask, or through a 
   }
 });
 
-test("a block that adds once, or three times, or whose first half reads its own row only, has no halves", async () => {
+test("blocks with one or three additions, or no mixing, have no halves", async () => {
   assert.is(await refusal((graph, from) => graph.add("out", from, graph.attention("attn", from))), once);
   assert.is(
     await refusal((graph, from) => {
@@ -243,7 +243,7 @@ test("a stream that is changed by more than sums is none that two halves are add
   assert.is(await ended((graph, mid) => graph.add("out", mid, mid)), noAddition);
 });
 
-test("embeddings that are scaled, normed or told their places are the first block's input", async () => {
+test("scaled, normed or positioned embeddings are the first block's input", async () => {
   for (const made of [
     (graph: Graph, embd: string) => graph.node("made", "RMS_NORM", [embd]),
     (graph: Graph, embd: string) => graph.add("made", embd, graph.leaf("inp_pos", { ne: [width, tokens] })),
@@ -315,7 +315,7 @@ test("rows that were taken apart in between are other rows", async () => {
   assert.is(points.attn_out.reason, `The graph has no proven attn_out: block 1 ${otherwise}`);
 });
 
-test("a refused block has the input that the block before it put out, and the first one what is seen of it", async () => {
+test("a refused block's input is the previous output, or what the first reads", async () => {
   const graph = new Graph();
   const from = graph.block(0, graph.tokens());
   const all = await graph.points(from, graph.node("out", "RMS_NORM", [from]));

@@ -69,7 +69,7 @@ test("expert weights may be either factor and apply to inputs or outputs", async
   }
 });
 
-test("between an expert's product and its weight may stand a bias, a scale, a gain and another shape", async () => {
+test("a bias, scale, gain or reshape may separate an expert from its weight", async () => {
   for (const [op, more] of [
     ["ADD_ID", ["bias", "ids"]],
     ["MUL", ["gain"]],
@@ -94,7 +94,7 @@ test("between an expert's product and its weight may stand a bias, a scale, a ga
   assert.is(other, unknown);
 });
 
-test("weights may be scaled, divided by their sum, or made by a softmax of those chosen", async () => {
+test("weights may be scaled, normalised, or a softmax of the chosen ones", async () => {
   const behind = (op: string) => (graph: Graph, mid: string) => {
     const { probabilities, ids } = graph.choice(mid);
     const picked = graph.picked("picked", probabilities, ids);
@@ -181,7 +181,7 @@ test("values with other ids or shared by tokens are not expert weights", async (
   });
 });
 
-test("a weight is one number of a token and expert, in float32; what else is read by their ids is none", async () => {
+test("a weight is one float32 per token and expert; other uses are ignored", async () => {
   for (const other of [
     { ne: [width, used, tokens] },
     { ...oneEach, type: "f16" as const },
@@ -198,7 +198,7 @@ test("a weight is one number of a token and expert, in float32; what else is rea
   }
 });
 
-test("weights that multiply something else weigh nobody, and two that multiply experts are one too many", async () => {
+test("weights of other products do not count, and two per expert are refused", async () => {
   await found((graph, mid) => {
     const { probabilities, ids } = graph.choice(mid);
     const weights = graph.picked("weights", probabilities, ids);

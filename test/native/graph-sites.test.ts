@@ -16,7 +16,7 @@ async function withHalf(write: (graph: Graph, from: string) => string): Promise<
 const values = (graph: Graph, from: string) =>
   graph.product("values", from, { ne: [tokens, width / heads, heads] });
 
-test("attention in one operation keeps no weights, and has its heads side by side at once", async () => {
+test("fused attention keeps no weights, and its heads lie side by side", async () => {
   const { points } = await withHalf((graph, from) => {
     const ne = [width / heads, heads, tokens];
     const read = graph.node("flash", "FLASH_ATTN_EXT", [from, from, from, graph.leaf("mask")], { ne });

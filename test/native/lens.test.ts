@@ -106,7 +106,7 @@ const close = (found: number, expected: number, what: string) =>
     `${what}: ${found}, not ${expected}`,
   );
 
-test("probabilities, ranks, entropies and distances from the output are those of the logits", async () => {
+test("probabilities, ranks, entropies and distances follow from the logits", async () => {
   const targets = Int32Array.of(-1, 344, 5, 0, 100, 343);
   const said = await rowsOf(output);
   const readings = await context.readLens({
@@ -142,7 +142,7 @@ test("rows almost equal to the output have distance 0, never less", async () => 
   assert.equal([...reading!.divergences!], new Array(count).fill(0));
 });
 
-test("a translator is a matrix, with a bias or without, of either width, added to the row or in its place", async () => {
+test("a translator is a matrix, with or without bias, added or replacing", async () => {
   const bias = random.normals(hidden);
   const weights = random.normals(hidden * hidden).map((value) => Math.fround(Math.round(value * 64) / 256));
   const halves = await narrow(weights, "f16");
@@ -218,7 +218,7 @@ test("one logit that is not a number invalidates its row", async () => {
   );
 });
 
-test("a likely token among many that are each a little less likely has its share to a millionth", async () => {
+test("a likely token among many unlikely ones has its share to a millionth", async () => {
   // The last token of all; and ln 2 / 2 is where the exponential's polynomial ends.
   const less = Math.fround(0.34);
   await always(
@@ -311,7 +311,7 @@ const scaled: [string, Metadata, TensorSpec[], (row: number[]) => number[]][] = 
 ];
 
 for (const [architecture, more, tensors, headed] of scaled) {
-  test(`where a model scales what its head reads or says, so do lens and direction: ${architecture}`, async () => {
+  test(`lens and direction follow scaled heads: ${architecture}`, async () => {
     const path = join(folder, `${architecture}.gguf`);
     const common: Metadata = {
       ...{ block_count: 1, context_length: 512, embedding_length: hidden, feed_forward_length: hidden },

@@ -156,7 +156,7 @@ const stages = [
   "by itself",
 ];
 for (const stage of stages) {
-  test(`a process that ends in the middle (${stage}) ends without finishing, with its own code`, async () => {
+  test(`a process that exits mid-way (${stage}) stops with its own code`, async () => {
     const child = spawn(process.execPath, [...module, fixture("exit-during.mjs"), native, stage, demo], {
       stdio: ["ignore", "pipe", "pipe"],
     });

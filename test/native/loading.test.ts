@@ -31,7 +31,7 @@ const refusal = () => {
   return "loaded";
 };
 
-test("the addon that is named is the only one; else the one that was compiled here comes first", () => {
+test("a named addon is the only one; else the one compiled here comes first", () => {
   assert.is(process.env.GGML_NO_BACKTRACE, "1", "no debugger is forked in a crash");
   const path = named();
   assert.equal(addonFiles(), { files: [{ path, variant: "named by TAPLINE_ADDON" }], refused: [] });
@@ -41,7 +41,7 @@ test("the addon that is named is the only one; else the one that was compiled he
   assert.equal(addonFiles(), { files: [{ path: compiled, variant: "compiled here" }], refused: [] });
 });
 
-test("where none loads, it is said whether there is none or why it does not, and what to do", () => {
+test("a failed load says whether the addon is missing or why it fails", () => {
   const how = "run `npm rebuild tapline`, or `npm run build:native` in a clone";
   named();
   assert.is(

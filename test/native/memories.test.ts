@@ -61,7 +61,7 @@ test("a state: texts that are packed are those of each alone", async () => {
   await checkPacked(await opened(recurrent, { nBatch: 12, maxSequences: 4 }));
 });
 
-test("a state: chunks give what one pass gives, with every row of the last block beside the answer", async () => {
+test("a recurrent state: chunks equal one pass, with the last block's rows", async () => {
   const context = await opened(recurrent);
   const tokens = text(11);
   const whole = await alone(context, tokens);
@@ -81,7 +81,7 @@ test("a state: chunks give what one pass gives, with every row of the last block
   close(logits!, whole.logits, "logits");
 });
 
-test("a state and cells: every row of the last block beside the answer leaves both as they were", async () => {
+test("a hybrid memory: reading the last block's rows changes nothing", async () => {
   const model = await Model.open(await writeHybrid(folder));
   const context = await opened(model);
   const tokens = text(11);
@@ -147,7 +147,7 @@ test("recurrent models: each sample of an explanation starts after the prompt", 
   assert.not.equal(second, first);
 });
 
-test("no memory: a text is one pass, however long, and its first row reads its last token", async () => {
+test("no memory: a text is one pass, and its first row sees its last token", async () => {
   const context = await opened(bidirectional, { nCtx: 400 });
   assert.equal([context.causal, context.nBatch], [false, 400]);
   const tokens = text(300);

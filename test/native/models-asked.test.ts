@@ -10,7 +10,7 @@ import { answers, aroundModels, asked, last, opened, size } from "./stand-in-mod
 
 aroundModels();
 
-test("a model is opened as it is asked for, and numbers beyond its limits are not handed on", async () => {
+test("a model opens with its options, and numbers beyond limits are refused", async () => {
   await Model.open("m.gguf", { gpuLayers: -1, mmap: false, fitTokens: 1, devices: ["a"] });
   assert.equal(last(), [
     "openModel",
@@ -78,7 +78,7 @@ test("a context's sizes are checked and passed on, and its properties returned",
   });
 });
 
-test("a tiny model is computed with one thread unless another number is asked for, a larger one with the addon's choice", async () => {
+test("a tiny model uses one thread by default, a larger one the addon's choice", async () => {
   for (const [bytes, threads] of [
     [39_999_999, 1],
     [40_000_000, undefined],
@@ -92,7 +92,7 @@ test("a tiny model is computed with one thread unless another number is asked fo
   }
 });
 
-test("a text's tokens: with the special ones unless told otherwise, control tokens as plain text unless asked for", async () => {
+test("tokenize adds special tokens by default and control tokens on request", async () => {
   const { model } = await opened();
   answers.tokenize = () => Int32Array.of(4, 5);
   assert.equal(await model.tokenize("a"), Int32Array.of(4, 5));
@@ -119,7 +119,7 @@ test("a text's tokens: with the special ones unless told otherwise, control toke
   assert.is(await refused(() => model.tokenize("a")), "TOKEN_LIMIT: Too long.");
 });
 
-test("a model that is closed waits for what runs, closes the contexts that are left, and then itself", async () => {
+test("a closing model waits for running calls, then closes its contexts", async () => {
   const { model, context } = await opened();
   await model.createContext();
   await context.close();

@@ -7,7 +7,7 @@ import { answers, aroundModels, asked, last, opened } from "./stand-in-model.js"
 
 aroundModels();
 
-test("a pass: every row unless the last alone is wanted, edits in the addon's form, rows with their shapes", async () => {
+test("a pass returns every row or the last, with edits and shapes", async () => {
   const { context } = await opened();
   const states = Float32Array.of(1, 2, 3, 4, 5, 6);
   answers.advance = () => ({
@@ -212,7 +212,7 @@ test("rows in a token's place, lenses and logits are handed on with what they ne
   assert.equal(asked, []);
 });
 
-test("operations of one context run one after the other, and a signal reaches the one that it was given to", async () => {
+test("a context runs one operation at a time, each with its own signal", async () => {
   const { context } = await opened();
   let finish = (_: unknown) => {};
   answers.reset = () =>

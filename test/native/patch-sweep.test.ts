@@ -120,7 +120,7 @@ test("a context that holds one site at a time finds the same", async () => {
   await least.close();
 });
 
-test("layers and positions come back in the order asked for, whatever else is asked for", async () => {
+test("layers and positions come back in the requested order", async () => {
   const request = await everywhere();
   const all = await context.patchSweep(request);
   const some = await context.patchSweep({ ...request, layers: [5, 2], positions: [5, 3, 4] });
@@ -379,7 +379,7 @@ test("a block's input is the output of the block before it, in the last block, t
   }
 });
 
-test("prompts that fill half of the context are swept, a token more is refused with the numbers", async () => {
+test("prompts of half the context are swept; one token more is refused", async () => {
   const wide = await model.createContext({ threads: 1, nCtx: 256, maxSequences: 2 });
   const long = (length: number) => ({
     clean: new Int32Array(length).fill(300),

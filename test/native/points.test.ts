@@ -211,7 +211,7 @@ test("a lens reads the stream before, inside and after a block, but not addition
   }
 });
 
-test("attention is read by rows that sum to 1, and times the values it is what the heads read", async () => {
+test("attention rows sum to 1, and times the values give the heads' inputs", async () => {
   assert.is(context.points.attention.supported, false, "flash attention keeps none");
   const whole = await model.createContext({ threads: 1, nCtx: 64, nBatch: 64, keepAttention: true });
   assert.equal(whole.points.attention.layers, layers);

@@ -9,7 +9,7 @@ import { demo } from "./demo-model.js";
 const folder = mkdtempSync(join(tmpdir(), "tapline-quantise-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
 
-test("a model in fewer bits opens, is smaller, and is not made of one that lost bits already", async () => {
+test("a requantised model opens and is smaller; lossy sources are refused", async () => {
   const [q8, q4] = [join(folder, "q8.gguf"), join(folder, "q4.gguf")];
   await quantise({ from: demo, to: q8, form: "Q8_0", threads: 1 });
   await quantise({ from: demo, to: q4, form: "Q4_K_M", threads: 1 });

@@ -34,7 +34,7 @@ test.after(async () => {
   for (const { model } of subjects) await model.close();
 });
 
-test("experts and weights are those that the weights of the router give, and what they add is theirs", async () => {
+test("experts and weights follow from the router's weights, with their outputs", async () => {
   for (const { context, weights, choice } of subjects) {
     assert.equal(context.points.router.layers, layers);
     assert.equal(context.points.router.experts, [sizes.experts, sizes.experts]);
@@ -64,7 +64,7 @@ test("experts and weights are those that the weights of the router give, and wha
   }
 });
 
-test("reading the router changes no logit, and in chunks, or where a batch is split, rows are put together", async () => {
+test("reading the router keeps the logits, and rows join across chunks", async () => {
   for (const { model, context } of subjects) {
     const plain = await logitsOf(context, { tokens, layers: [] });
     await context.reset();

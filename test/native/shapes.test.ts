@@ -157,7 +157,7 @@ test("with a layer norm and a head with bias, a logit's direction equals the hea
   );
 });
 
-test("a head that lies rearranged for the processor is refused, and one that does not says what the head says", async () => {
+test("a head repacked for the processor is refused; others read as the head", async () => {
   const output: TensorSpec = {
     ...{ name: "output.weight", dimensions: [hidden, vocabulary], type: "q4_0" },
     // Blocks of a float16 near 0.1, and of 32 numbers of four bits.
@@ -188,7 +188,7 @@ test("a head that lies rearranged for the processor is refused, and one that doe
   );
 });
 
-test("where two heads share values, attention is proven by the values that each of them reads", async () => {
+test("grouped heads: attention is proven with each head's own values", async () => {
   await opened(
     (path) => writeQwen(path, { heads: 4, shared: 2 }),
     { keepAttention: true },
@@ -269,7 +269,7 @@ test("what fails in the middle of a text leaves nothing of it", async () => {
   });
 });
 
-test("rows that are not finite are named by their text and their place in it, whatever else is packed", async () => {
+test("non-finite rows are named by text and position, however packed", async () => {
   await opened(writeDamaged, { keepAttention: true, maxSequences: 4 }, async (context) => {
     const sound = Int32Array.of(40, 41, 42);
     // What is masked is multiplied with 0, so that every row of such a text is spoilt, and its neighbours' while they
@@ -326,7 +326,7 @@ test("a value that is not finite is reported at its index in the text", async ()
   });
 });
 
-test("where the unchanged model says nothing finite, a sweep has no target for the changed one", async () => {
+test("a model without finite outputs gives a sweep no target", async () => {
   // The head's first two rows overflow for every state but 0.
   const output = randomMatrix("output.weight", hidden * vocabulary);
   output.fill(3e38, 0, hidden).fill(-3e38, hidden, 2 * hidden);
@@ -434,7 +434,7 @@ function dictionaryOf(
   };
 }
 
-test("a dictionary's feature fires above its threshold, and of equals the first ones are kept", async () => {
+test("a feature fires above its threshold; of equals the first are kept", async () => {
   const row = new Float32Array(hidden);
   const above = 0.5 + 2 ** -24;
   const jumps = dictionaryOf(
@@ -448,7 +448,7 @@ test("a dictionary's feature fires above its threshold, and of equals the first 
   assert.equal([...kept.indices], [0, 1, 2, 3, 0, 1, 2, 3]);
 });
 
-test("rows are scaled each by its own numbers, and what is decoded is scaled back by them", async () => {
+test("rows are scaled individually, and decoded ones scaled back", async () => {
   // Decoder rows of 1 and 2 at feature 0 and 1, a bias of 0, and rows whose deviation is small beside SAELens' epsilon.
   const row = Float32Array.from({ length: hidden }, (_, i) => (i < 4 ? 1 : 0));
   const small = Float32Array.from({ length: hidden }, (_, i) => 1 + (i % 2 === 0 ? 1e-4 : -1e-4));
@@ -540,7 +540,7 @@ test("input that a dictionary cannot read is refused in a sentence", async () =>
   }
 });
 
-test("a hold reads a feature as its dictionary does: ties, and the length that one unit adds", async () => {
+test("a clamp reads a feature as its dictionary does: ties and unit norm", async () => {
   const vector = randomMatrix("direction", hidden);
   const none = new Float32Array(hidden);
   const equal = dictionaryOf({ row: none, bias: [1, 1, 1, 1] }, { activation: "topk", k: 2 });

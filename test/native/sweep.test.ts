@@ -199,7 +199,7 @@ test("a row whose logits are not finite says so, and the others go on", async ()
   await context.close();
 });
 
-test("plans that differ in one field only are computed apart, equal ones give the same", async () => {
+test("plans that differ in one field are separate; equal ones agree", async () => {
   const context = await model.createContext({ threads: 1, nCtx: 1024, maxSequences: 32 });
   const vector = direction().map((x) => 30 * x);
   const plain: Edit = { layer: 0, strength: 20, unit: "unit", vector };
@@ -254,7 +254,7 @@ test("plans that differ in one field only are computed apart, equal ones give th
   await context.close();
 });
 
-test("each prompt has the target that was named for it, or its own most probable token", async () => {
+test("each prompt has its named target, or its most probable next token", async () => {
   const context = await model.createContext({ threads: 1, nCtx: 256, maxSequences: 8 });
   const single = await model.createContext({ threads: 1, nCtx: 128 });
   const texts = await prompts();

@@ -60,7 +60,7 @@ test("sweeps: each plan's edits in the addon's form, as many tokens as are asked
   assert.is(sweepCells(10, [last1, all, all], 5), 30 + 4 * 5);
 });
 
-test("patch sweeps: places layer by layer, positions of both prompts, prompts of one length unless they say otherwise", async () => {
+test("patch sweeps: layer order, positions of both prompts, equal lengths", async () => {
   const { context } = await opened();
   const [clean, corrupted] = [Int32Array.of(1, 2), Int32Array.of(1, 3)];
   const good = { clean, corrupted, layers: [3, 1], positions: [0, 1] };

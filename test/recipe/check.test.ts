@@ -14,7 +14,7 @@ import {
 import { variantsOf } from "../../src/recipe/steps.js";
 import { type Base, base, check, refusal, told } from "./a-recipe.js";
 
-test("a recipe's names are its own, its ranges can fail, and its figures are of its steps", () => {
+test("a recipe's names are unique, its ranges can fail, its figures exist", () => {
   assert.is(told(() => {}).slice(0, 9), "accepted:");
   const cases: [(recipe: Base) => unknown, string][] = [
     [(r) => Object.assign(r.steps[1]!, { id: "one" }), "Two of the recipe's steps are called one."],
@@ -163,7 +163,7 @@ test("what is kept has one layer in each model, and one kind for who names it la
   assert.equal(task?.settings, { layers: [5], examples });
 });
 
-test("a form of the model has its own revision, and what a request compares it with, too", () => {
+test("a form of the model has its own revision, and so has the compared one", () => {
   const recipe = check((r) => {
     for (const model of r.models)
       model.variants = { small: { id: "x/small", revision: "s1" }, plain: { id: "x/plain" } };

@@ -14,7 +14,7 @@ const post = (body: Record<string, unknown>, each?: Record<string, unknown>[]) =
   ...(each === undefined ? {} : { each }),
 });
 
-test("live requests: each takes the place of the body's fields; answers stand beside what was asked", () => {
+test("live requests: fields are filled in, and answers follow their request", () => {
   const step = post({ prompt: "p", temperature: 0 }, [{ prompt: "a" }, { temperature: 1, n: 2 }]);
   assert.equal(bodiesOf(step), [
     { prompt: "a", temperature: 0 },
@@ -103,7 +103,7 @@ test("a live step names what earlier ones made, in every place where it may", ()
   assert.is(told(chat({ messages: [{ role: "user", content: "a" }] })).slice(0, 9), "accepted:");
 });
 
-test("a random vector has a direction of its own for each layer, as long as the other's there, by its seed", async () => {
+test("a random vector differs per layer and seed, with the layer's norm", async () => {
   const sent: Buffer[] = [];
   const claimed: string[] = [];
   const live = {

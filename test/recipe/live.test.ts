@@ -184,7 +184,7 @@ test("readings: ranges of a list, one of several texts, how often two agree", ()
   assert.throws(() => same(read("a", "nothing"), read("b", "nothing")), /got 0 at .* and 0 at/);
 });
 
-test("the page of a live step shows tokens on their scores, and takes no markup from a model", () => {
+test("a live step's page shades tokens by score and escapes the model's text", () => {
   const live = { post: "/v1/completions" as const, body: { prompt: "<b>" } };
   const tokens = [
     { token: " <i>", probes: { doubt: 0.456 } },

@@ -176,7 +176,7 @@ test("figures beside their ranges: the model's own, both ends within", () => {
   ]);
 });
 
-test("contrasts: groups from either end, tokens by their place, ties by the lower number", () => {
+test("contrasts: groups from either end, tokens by place, ties by number", () => {
   const text = (...tops: [number, number][][]) => ({
     tokens: tops.map(String),
     token_ids: tops.map((_, at) => at),

@@ -194,7 +194,7 @@ test("a model's own layers, revision and ranges take the place of the recipe's",
   assert.equal(chooseModel(recipe, "unknown"), { id: "unknown", tested: false });
 });
 
-test("a step may be about a form of the model, and whoever runs it may name another file for it", () => {
+test("a step may use a form of the model, and a run may name another file", () => {
   const several = {
     ...structuredClone(good),
     models: [{ id: "demo", tested: true, variants: { small: { id: "owner/name:Q4_K_M", revision: "abc" } } }],
@@ -265,7 +265,7 @@ const finding = {
   ],
 };
 
-test("what a step trains is kept for later ones, and a feature that one picks is named by the step", () => {
+test("a trained item is available to later steps, as is a chosen feature", () => {
   const recipe = checkRecipe(finding);
   const model = chooseModel(recipe, undefined);
   assert.is(modelText(recipe, model), "demo, q8: demo in Q8_0");
@@ -327,7 +327,7 @@ test("what a recipe names was made by an earlier step of its own", () => {
   assert.throws(() => checkRecipe(both), /Model demo has the variant q8 in both variants and quantised\./);
 });
 
-test("a contrast picks the feature that tells two groups of texts apart, and never guesses", () => {
+test("a contrast picks the feature that separates two groups, or fails", () => {
   // Activations of features 1, 2 and 3 at the last token of each of four texts.
   const rows = [
     { 1: 4, 2: 1 },
@@ -368,7 +368,7 @@ test("a contrast picks the feature that tells two groups of texts apart, and nev
   assert.throws(() => contrasted({ ...asked, token: 5 }, { texts }, 3), /has 2 tokens; there is no token 5/);
 });
 
-test("lists of texts stand where requests name them, and others may be given in their place", () => {
+test("lists of texts fill the requests that name them, and can be replaced", () => {
   const compare = { operation: "compare", prompt: "a", prompts: { texts: "stems" }, layers: [7] };
   const listed = { ...structuredClone(good), texts: { stems: ["One is", "Two is"] } };
   listed.steps.push({ id: "both", what: "two", request: compare as never });

@@ -7,7 +7,7 @@ import { Claims } from "../../src/recipe/claims.js";
 import { makeVariants } from "../../src/recipe/made-variants.js";
 import { Refused, standIn } from "../cli/stand-in.js";
 
-test("of a recipe's forms those are made that a step is about and nobody has named a file for", async () => {
+test("of a recipe's forms only the used and unnamed ones are made", async () => {
   const stages: string[] = [];
   const { signal } = new AbortController();
   const recipe = { steps: [{ variant: "named" }] } as unknown as Recipe;
@@ -23,7 +23,7 @@ test("of a recipe's forms those are made that a step is about and nobody has nam
   assert.equal(stages, []);
 });
 
-test("a name that somebody keeps something under is refused; what was taken is given back, whatever fails", async () => {
+test("a name in use is refused; borrowed names are restored after failures", async () => {
   const service = await standIn();
   try {
     const claims = new Claims(new Transport(service.url, 5000), "wait");

@@ -85,7 +85,7 @@ test("names of series go on in the next line where they do not fit any more", ()
   ]);
 });
 
-test("a logarithmic axis of small numbers, and of a single one; one number that is not above 0 makes it straight", () => {
+test("a log axis handles small and lone numbers; zero makes it linear", () => {
   const ticksOf = (values: number[]) => {
     const rows = values.map((value, at) => [at, value, "s"]);
     const [picture = ""] = draw(lines({ logarithmic: true }), ["x", "y", "s"], rows, 400);
@@ -124,7 +124,7 @@ test("points get their names where no other is within eleven pixels above or bel
   assert.equal(named(11), ["first 172", "second 224.2", "top 63"]);
 });
 
-test("tokens that do not fit go on in another picture, and a line has as many as have 64 pixels", () => {
+test("tokens that do not fit start another picture, 64 pixels each", () => {
   const rows = [0, 1, 2, 3, 4].map((position) => [2, position, 0.5, "x"]);
   const titles = (width: number) =>
     draw(tokens(), ["layer", "position", "v", "t"], rows, width)
@@ -140,7 +140,7 @@ test("tokens that do not fit go on in another picture, and a line has as many as
   );
 });
 
-test("shades: straight where there is a nought, by the logarithm where there is none, none where nothing is known", () => {
+test("shades: linear with a zero, logarithmic without, none if unknown", () => {
   const shadesOf = (values: (number | null)[], scale: "magnitude" | "amount" | "probability") => {
     const rows = values.map((value, at) => [-Math.floor(at / 5), at % 5, value, "x"]);
     const [legend = "", picture = ""] = draw(tokens({ scale }), ["layer", "position", "v", "t"], rows, 500);
@@ -179,7 +179,7 @@ test("shades: straight where there is a nought, by the logarithm where there is 
   ]);
 });
 
-test("of sites, tokens are cut where they would touch, and what goes the other way has another colour", () => {
+test("sites: touching tokens are cut, and opposite effects change colour", () => {
   const chart: Chart = {
     ...{ kind: "sites", value: "v", legend: "recovery", least: 1 },
     columns: [

@@ -9,7 +9,7 @@ const growth = {
   recovery: [0, 0.25, null, null],
 };
 
-test("the map of a patch that runs: what is computed with its colour's value, the rest as missing", () => {
+test("a running patch's map shows finished cells, the rest as missing", () => {
   const { id, title, description, rows, details, chart, table } = growingPatchMap(growth);
   assert.is(id, "patch-map");
   assert.match(title, /so far$/);

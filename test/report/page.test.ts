@@ -59,7 +59,7 @@ test("rows in words: what was said to each, shuffled values, and to none", async
   assert.not.match(textOf(await renderReport({ ...job, result: bare })), "Without an activation");
 });
 
-test("results whose tokens are a count have a page, too; a feature's page shades its tokens", async () => {
+test("results without token text have a page, and feature pages shade tokens", async () => {
   const whole = { value: 1, low: 1, high: 1 };
   const layer = { layer: 5, cosine: whole, relative_length: whole, relative_difference: whole };
   const model = { name: "one", quantization: "F16", bytes: 1 };
@@ -157,7 +157,7 @@ const shuffled = {
   p_auc: 0.03,
 };
 
-test("report and terminal name the same best layer, by AUROC, with its intervals and 100 shuffles", () => {
+test("report and terminal name the same best layer, with intervals and shuffles", () => {
   const job = probeJob();
   const [report] = (job.result as ProbeResult).reports as [ProbeResult["reports"][number]];
   const more = {
@@ -186,7 +186,7 @@ test("report and terminal name the same best layer, by AUROC, with its intervals
   assert.match(drawn, /4 +0\.500 +0\.50–0\.90 +0\.500 +0\.480 +0\.25–0\.70 +0\.900 +0\.60–0\.95 +0\.030/);
 });
 
-test("report and terminal tell figures of single rows beside those of texts, where every row was read", () => {
+test("report and terminal show per-row figures next to those of texts", () => {
   const job = probeJob();
   const by_row = {
     ...{ accuracy: 0.625, auc: 0.7125, brier: 0.21, majority_accuracy: 0.55, shuffled_label_accuracy: 0.4 },
@@ -232,7 +232,7 @@ test("report and terminal tell figures of single rows beside those of texts, whe
   );
 });
 
-test("report and terminal choose the same of layers that are equal in all, in whatever order they come", () => {
+test("report and terminal choose the same of equal layers, in any order", () => {
   const job = probeJob();
   const [report] = (job.result as ProbeResult).reports as [ProbeResult["reports"][number]];
   const at = (layer: number, auc: number, brier: number) => ({ ...report, layer, auc, brier });
@@ -256,7 +256,7 @@ test("a lens says how many tokens a result keeps of each cell", async () => {
   assert.match(textOf(await renderReport(inspectJob())), /its top 3 tokens/);
 });
 
-test("the answer's way up says where the lens was looked for it, and of another token only if one is followed", () => {
+test("the answer's path says where the lens looked, for a followed token too", () => {
   const job = inspectJob();
   const result = job.result as InspectResult;
   const said = (target_token_id?: number) => {
@@ -360,7 +360,7 @@ test("bars of top features are on one scale, whatever the width of their texts",
   assert.match(page, /\.bar \{ display: inline-block; width: \d+rem;/);
 });
 
-test("what a report is made of: a job, the result alone, what --json prints, the demo's report", async () => {
+test("a report is made from a job, a result, --json output, or the demo", async () => {
   const job = inspectJob();
   const whole = { ...job, status: "completed", model: "small.gguf" };
   assert.is(readJob(whole).id, job.id);
@@ -383,7 +383,7 @@ test("what a report is made of: a job, the result alone, what --json prints, the
   );
 });
 
-test("degenerate results: no prompts read, one token, one strength, a lens that cannot be read", async () => {
+test("degenerate results: no prompts, one token, one strength, no lens", async () => {
   const inspect = inspectJob(["x"]);
   const { result } = inspect;
   if (!("token_ids" in result)) throw new Error("inspect");

@@ -55,7 +55,7 @@ test("random changes are told of the layer that they were tried in", () => {
   ]);
 });
 
-test("what goes the other way counts by its size; heads say which they are; pairs have intervals", () => {
+test("opposite effects count by size; heads are named; pairs have intervals", () => {
   const sites = result.sites.map((site) => ({
     ...site,
     ...{ point: "head_out" as const, head: 2 },
@@ -69,7 +69,7 @@ test("what goes the other way counts by its size; heads say which they are; pair
   assert.ok(figure.chart.kind === "lines" && figure.chart.interval);
 });
 
-test("nothing is drawn of a single layer, or where there is neither a control nor an interval", () => {
+test("a single layer, or no control and interval, draws nothing", () => {
   assert.is(byLayer({ ...result, layers: [0], sites: result.sites.slice(0, 3) }), undefined);
   const sites = result.sites.map(({ control: _, ...site }) => site);
   assert.is(byLayer({ ...result, sites }), undefined);

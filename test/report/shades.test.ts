@@ -59,7 +59,7 @@ test("a lens can be coloured by what its result has, each from a column of its o
   assert.match(followed.details[1] ?? "", /·Paris {2}25\.0 %\n·Paris {2}rank 2\nnorm {2}2$/);
 });
 
-test("of the answer, which is followed after the last token alone, no ranks are shown elsewhere", () => {
+test("an answer followed after the last token has no ranks elsewhere", () => {
   const result = inspectJob().result as InspectResult;
   const last = lensOf({
     ...result,
@@ -69,7 +69,7 @@ test("of the answer, which is followed after the last token alone, no ranks are 
   assert.not(shadesOf(last).some(({ id }) => id === "rank"));
 });
 
-test("a head's map has what each token reads, without what comes later and is not read", () => {
+test("a head's map shows the tokens it reads, without later ones", () => {
   const tokens = ["a", "b", "c"];
   const weights = [
     [1, 0, 0],

@@ -6,7 +6,7 @@ import { doseGrid } from "../../src/operations/compare/figures-dose-grid.js";
 import { separation } from "../../src/report/separation.js";
 import { compareJob } from "./jobs.js";
 
-test("separation: both lists along the direction, with the AUROC that the service told", () => {
+test("separation: both groups along the direction, with the service's AUROC", () => {
   const figure = separation("polite", [
     {
       ...{ layer: 3, length: 2, separation: 0.75, shuffled_separation: 0.512 },
@@ -58,7 +58,7 @@ const compared = (layer: number, by: number, control?: number): CompareResult =>
   } as CompareResult;
 };
 
-test("dose: layers over strengths, the mean of the prompts, beside random vectors on the same scale", () => {
+test("dose: layers by strengths, mean of prompts, random vectors on one scale", () => {
   const strengths = [1, 0, 0.5];
   const [effect, control, ...none] = doseGrid([
     { layer: 2, strengths, result: compared(2, 0.4, -0.1) },
@@ -95,7 +95,7 @@ test("dose: layers over strengths, the mean of the prompts, beside random vector
   ]);
 });
 
-test("dose: without random vectors there is one map, and nothing at all while nothing is there", () => {
+test("dose: one map without random vectors, and none without results", () => {
   const [only, ...others] = doseGrid([{ layer: 2, strengths: [0, 0.5, 1], result: compared(2, -0.3) }]);
   assert.equal([only?.id, others.length], ["dose-grid", 0]);
   const [waiting] = doseGrid([{ layer: 2, strengths: [1] }]);

@@ -71,7 +71,7 @@ test("events are recorded by whole lines, other content is not", () => {
   assert.equal(other.told, []);
 });
 
-test("events are read between other work once there are more than 64 KiB of them, at the time that they came", async () => {
+test("over 64 KiB, events are read between other work with their arrival time", async () => {
   const { answer, told } = record();
   answer.started("text/event-stream");
   const turn = () => new Promise((resolve) => setImmediate(resolve));

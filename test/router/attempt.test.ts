@@ -39,7 +39,7 @@ function attempt(client: Client) {
   return { end, backend, controller, called, handler, started, passed };
 }
 
-test("an answer is passed on as it is, with its length; the try leaves nothing behind and ends nothing", async () => {
+test("an answer passes unchanged, with its length, and leaves nothing open", async () => {
   const client = new Client();
   const { end, backend, controller, called, handler, started, passed } = attempt(client);
   const raw = controller("X-A", "b", "Content-Type", "text/plain", "Content-Length", "4");
@@ -61,7 +61,7 @@ test("an answer is passed on as it is, with its length; the try leaves nothing b
   assert.equal([client.listenerCount("close"), client.listenerCount("drain")], [0, 0]);
 });
 
-test("without a length it is framed; a slow client pauses the backend until it has drained", async () => {
+test("without a length it is chunked; a slow client pauses the backend", async () => {
   const client = new Client();
   const { end, controller, called, handler, started } = attempt(client);
   const raw = controller();
@@ -78,7 +78,7 @@ test("without a length it is framed; a slow client pauses the backend until it h
   assert.equal(client.chunks.join(""), "10\r\n0123456789abcdef\r\n0\r\n\r\n");
 });
 
-test("a refusal is kept and nothing of it passed on; a client that goes away ends the request", async () => {
+test("a refusal is held back entirely; a lost client ends the request", async () => {
   const client = new Client();
   const one = attempt(client);
   const raw = one.controller("Retry-After", "3");
@@ -121,7 +121,7 @@ test("which statuses mean that another backend is asked", async () => {
   }
 });
 
-test("a backend that is retired closes both its pools; a check that is due is not told as one in the past", async () => {
+test("a retired backend closes its pools; a due check is not in the past", async () => {
   const backend = new Backend({ url: "http://127.0.0.1:9" });
   backend.state = "aside";
   backend.nextCheck = 3000;
@@ -167,7 +167,7 @@ test("a whole answer of a mebibyte is read, and one byte more is not", () => {
   }
 });
 
-test("events are read however they are cut, within a character too, once there are 64 KiB of them", async () => {
+test("events are read across any cuts, even within a character", async () => {
   const { answer, read } = record();
   answer.started("text/event-stream; charset=utf-8");
   const bytes = Buffer.from(event("é".repeat(20_000)) + event("é".repeat(20_000)) + event("end"));

@@ -24,7 +24,7 @@ test("auto goes to each in turn, under the name that the backend knows", async (
   assert.equal(modelsAsked(two), ["two", "two"]);
 });
 
-test("a model id picks among those that serve it; the rest of the body goes through as it is", async () => {
+test("a model id selects its servers; the body is passed on unchanged", async () => {
   const one = await fake({ models: [{ id: "a" }] });
   const two = await fake({
     models: [{ id: "a" }, { id: "owner/b" }, { id: "c:latest" }, { id: "d", aliases: ["e"] }],
@@ -81,7 +81,7 @@ test("an unknown model is 404, unless a backend has it since", async () => {
   await until(async () => (await router.chat({ model: "new", messages })).status === 200);
 });
 
-test("work goes where least of it waits for each slot, then where the first token came soonest", async () => {
+test("work goes to the shortest queue per slot, then the fastest first token", async () => {
   const waiting: (() => void)[] = [];
   type Post = NonNullable<Fake["options"]["post"]>;
   const hold: Post = (_got, response) => {

@@ -67,7 +67,7 @@ test("the command says what is wrong with its words", async () => {
   }
 });
 
-test("SIGHUP reads the configuration again; running streams go on, a bad file changes nothing", async () => {
+test("SIGHUP reloads the configuration; streams continue, a bad file is ignored", async () => {
   const path = join(folder, "backends.json");
   const write = (...backends: Fake[]) =>
     writeFile(path, JSON.stringify({ backends: backends.map(({ url }) => ({ url })) }));

@@ -10,7 +10,7 @@ import { messages } from "./support/routing.js";
 const { fake, routing, endAll } = cast();
 test.after.each(endAll);
 
-test("a request that nobody could serve is refused; one that a server's fault ended has failed", async () => {
+test("unservable requests are refused; those a server broke have failed", async () => {
   const one = await fake({ models: [{ id: "one" }] });
   const router = await routing([one.url]);
   const counts = async () => {
@@ -38,7 +38,7 @@ test("an unreachable backend is not the fault of a request for an unknown model"
   assert.is((await router.chat({ model: "one", messages })).status, 200);
 });
 
-test("a backend of which no time is known comes before one that took half a millisecond", async () => {
+test("a backend without a known time is chosen before a slow one", async () => {
   const [quick, unknown] = [
     new Backend({ url: "http://127.0.0.1:1" }),
     new Backend({ url: "http://127.0.0.1:2" }),
@@ -58,7 +58,7 @@ test("a backend of which no time is known comes before one that took half a mill
   }
 });
 
-test("a time to the first token counts for less the longer ago it was, and for less than one measured since", async () => {
+test("a first-token time loses weight with age and with newer ones", async () => {
   const backend = new Backend({ url: "http://127.0.0.1:1" });
   try {
     assert.is(backend.firstTokenMs(0), 0);

@@ -98,7 +98,7 @@ test("an answer that breaks off after its first byte is cut, never continued", a
   assert.ok(router.events.includes(`${broken[0].url}: ${broken[0].last_error}`), "nobody was told");
 });
 
-test("a refusal is asked elsewhere; when all refuse, the last one's words are the answer", async () => {
+test("a refused request is tried elsewhere; the last refusal is returned", async () => {
   const one = await fake({ post: busy });
   const two = await fake();
   const router = await routing([one.url, two.url]);
@@ -121,7 +121,7 @@ test("a refusal is asked elsewhere; when all refuse, the last one's words are th
   );
 });
 
-test("who failed before its last recovery, or stands aside already, is not set aside for it", async () => {
+test("a backend's failure before its recovery does not set it aside", async () => {
   const one = await fake();
   const router = await routing([one.url]);
   const [backend] = router.service.backends;

@@ -51,7 +51,7 @@ test("a request answered by its first backend: headers, body and record", async 
   assert.is(one.firstTokenMs(performance.now()), 0, "another status than 200 says nothing of first tokens");
 });
 
-test("the time to the first token: of streams that are answered with 200, the backend's and the request's own", async () => {
+test("first-token time covers streams with status 200, per backend and request", async () => {
   const one = backend("one", [answers(200, "data: {}\n\n", ["Content-Type", "text/event-stream"], 40)]);
   const { service, told, ask } = router(one);
   await ask({ model: "m", stream: false });
@@ -191,7 +191,7 @@ test("if every backend is busy, the last refusal is the answer, with its own hea
   assert.not((again.client.head[1] as string[]).includes("Retry-After"));
 });
 
-test("a connection that ends without a word is asked again on a new one; with a head it is the backend's failure", async () => {
+test("a silent closed connection is retried; after a head it is a failure", async () => {
   const one = backend("one", [fails("ECONNRESET"), answers(200)]);
   const quiet = router(one);
   assert.is(await quiet.ask({}), null);
@@ -220,7 +220,7 @@ test("a connection that ends without a word is asked again on a new one; with a 
   assert.equal(head.told[0], ["failed", "one", 0, "it ended (ECONNRESET)"]);
 });
 
-test("who was taken out of the configuration, or set aside, meanwhile is not asked again, and the former not blamed", async () => {
+test("a backend removed or set aside meanwhile is neither retried nor blamed", async () => {
   for (const code of ["ECONNRESET", "ECONNREFUSED"]) {
     const one = backend("one", [
       (...words) => {
@@ -252,7 +252,7 @@ test("who was taken out of the configuration, or set aside, meanwhile is not ask
   assert.is(aside.sent[1]?.to, "two");
 });
 
-test("five connections that end under a request are enough; addresses where nobody is are tried 64 times", async () => {
+test("five lost connections end a request; 64 dead addresses are tried", async () => {
   const dies = router(backend("one", [fails("ECONNRESET", true)]));
   dies.service.health.failed = () => 0;
   assert.equal(refusedWith(await dies.ask({})), [
@@ -268,7 +268,7 @@ test("five connections that end under a request are enough; addresses where nobo
   assert.is(absent.sent.length, 64);
 });
 
-test("five backends whose process ended under a request (502) are enough, busy ones (503) are not", async () => {
+test("five dead processes (502) end a request; busy ones (503) do not", async () => {
   const six = (status: number) =>
     ["a", "b", "c", "d", "e", "f"].map((name) => backend(name, [answers(status)]));
   const dying = router(...six(502));
@@ -297,7 +297,7 @@ test("a backend abandoned before its first byte is recorded, and another answers
   assert.ok(notes()?.includes("lifecycle: http://one does not respond; abandoned before the first byte"));
 });
 
-test("a client that leaves has cancelled, while nobody is there and while somebody answers", async () => {
+test("a client that leaves counts as cancelled, before and during answers", async () => {
   const one = backend("one", [(_handler, _controller, client) => void client.emit("close")]);
   const { told, ask, record } = router(one);
   assert.is(await ask({}), null);

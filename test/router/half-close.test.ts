@@ -45,7 +45,7 @@ async function readAll(socket: ReturnType<typeof ask>): Promise<string> {
   return text.replaceAll("HTTP/1.1 100 Continue\r\n\r\n", "");
 }
 
-test("half-closed clients get whole and streamed answers from the server and through a router", async () => {
+test("half-closed clients get whole and streamed answers, also via a router", async () => {
   const path = "/v1/chat/completions";
   for (const url of addresses()) {
     const chat = { messages, max_tokens: 40, ignore_eos: true, temperature: 0 };

@@ -61,7 +61,7 @@ test("a request's headers go on as they were written, those of its connection do
   }
 });
 
-test("a body that the router read as JSON is sent as JSON, whatever its client calls it", () => {
+test("a JSON body is forwarded as JSON, whatever content type the client sent", () => {
   for (const type of ["application/x-www-form-urlencoded", "text/plain", "application/json; charset=utf-8"]) {
     assert.equal(forwarded(["Content-Type", type, "content-type", type]), added);
   }
@@ -121,7 +121,7 @@ test("an answer's headers are passed on unchanged, followed by the router's", ()
   assert.equal(answerHeaders(["X-A", "connection", "A", "b"], []), ["X-A", "connection", "A", "b"]);
 });
 
-test("the router ends an idle connection before a server would, and lets streams take their time", async () => {
+test("the router drops idle connections first, and lets streams run", async () => {
   const backend = new Backend({ url: "http://127.0.0.1:9" });
   for (const pool of [backend.pool, backend.fresh]) {
     // undici tells its options nowhere else.

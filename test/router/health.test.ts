@@ -82,7 +82,7 @@ test("a new backend is asked at once for everything, one that is known is not", 
   assert.equal(server.asked, []);
 });
 
-test("who is silent is asked after five seconds, after one where requests wait; what it serves, every five", async () => {
+test("a silent backend is checked after 5 s, or 1 s with waiting requests", async () => {
   for (const [timing, waits, after, asked] of [
     [{ news: never }, false, 5000, ["/health"]],
     [{ news: never }, true, 1000, ["/health"]],
@@ -105,7 +105,7 @@ test("who is silent is asked after five seconds, after one where requests wait; 
   }
 });
 
-test("who stands aside is asked when its time has come, and loses what it was silent about for thirty seconds", async () => {
+test("a suspended backend is checked when due, and loses 30 s of history", async () => {
   const { backend, tick } = await healthy();
   backend.state = "aside";
   backend.nextCheck = ms + 40_000;
@@ -128,7 +128,7 @@ test("who stands aside is asked when its time has come, and loses what it was si
   await backend.checking;
 });
 
-test("slots and other people's requests, as tapline, a router and llama-server tell them", async () => {
+test("slots and others' requests are read from tapline, router, llama-server", async () => {
   const stats = (value: unknown) => ({ "/health": json({}), "/stats": json(value) });
   const props = (total_slots: unknown) => ({ "/health": json({}), "/props": json({ total_slots }) });
   for (const [pages, slots, elsewhere] of [
@@ -250,7 +250,7 @@ test("a name that leads nowhere, for good or for now", async () => {
   }
 });
 
-test("a check without an answer: frozen, unless its streams showed meanwhile that it lives", async () => {
+test("an unanswered check means frozen, unless its streams show life", async () => {
   const pages: NonNullable<FakeOptions["pages"]> = { "/health": json({}) };
   const { backend, server, health: one } = await healthy({ answer: 60 }, pages);
   const said = running(backend);
@@ -278,7 +278,7 @@ test("a check without an answer: frozen, unless its streams showed meanwhile tha
   assert.ok(server.asked.length > before);
 });
 
-test("the first failure is looked at once, the next ones are waited for; an answered request ends their count", async () => {
+test("the first failure is checked at once, later ones wait for success", async () => {
   const { backend, health: one, server } = await healthy({}, { "/health": json({}) });
   const fail = () => one.failed(backend, backend.epoch, "it broke");
   fail();
@@ -303,7 +303,7 @@ test("the first failure is looked at once, the next ones are waited for; an answ
   assert.is(server.asked.filter((path) => path === "/health").length, 1);
 });
 
-test("a backend that stays away is asked after a quarter of a second, and then half as often each time, up to half a minute", async () => {
+test("an absent backend is checked after 0.25 s, then half as often, to 30 s", async () => {
   const pages: NonNullable<FakeOptions["pages"]> = { "/health": json({}) };
   const { backend, health: one } = await healthy({}, pages);
   pages["/health"] = json({}, 503);
@@ -328,7 +328,7 @@ test("ten seconds of health end the count of its failures, and no millisecond le
   assert.is(backend.failures, 0);
 });
 
-test("a client is told to wait until the next check, a second at least and thirty at most", () => {
+test("Retry-After is the time to the next check, 1 to 30 seconds", () => {
   const { health: one } = health();
   const [soon, late] = [at("http://127.0.0.1:1"), at("http://127.0.0.1:2")];
   for (const backend of [soon, late]) backend.state = "aside";
@@ -349,7 +349,7 @@ test("a client is told to wait until the next check, a second at least and thirt
   }
 });
 
-test("lists older than a second are read anew for a model that nobody lists, those of healthy ones", async () => {
+test("lists older than a second are refreshed for an unknown model", async () => {
   const { backend, health: one, server } = await healthy();
   ms += 1000;
   await one.refresh();

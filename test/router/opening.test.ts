@@ -8,7 +8,7 @@ test.after.each(endAll);
 
 const tapline = { watch: { layers: [0], norms: true } };
 
-test("what opens a model goes to tapline servers of this machine only, whatever else would take it", async () => {
+test("requests for internals go only to local tapline servers", async () => {
   const stranger = await fake({ models: [{ id: "a", owned_by: "somebody" }] });
   const own = await fake({ models: [{ id: "a", owned_by: "tapline" }] });
   const router = await routing([stranger.url, own.url]);

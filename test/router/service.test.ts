@@ -16,7 +16,7 @@ import { messages } from "./support/routing.js";
 const { fake, routing, endAll } = cast();
 test.after.each(endAll);
 
-test("another configuration keeps who stays, with what it says now, and lets the others go", async () => {
+test("a new configuration updates remaining backends and drops the others", async () => {
   const [stays, goes] = [await fake(), await fake()];
   const router = await routing([stays.url, goes.url]);
   const [kept, gone] = router.service.backends;
@@ -97,7 +97,7 @@ test("idle connections of clients stay for 75 seconds", async () => {
   await answer.text();
 });
 
-test("what the front page, /health and the list of models say of healthy backends and others", async () => {
+test("the front page, /health and model list show healthy and other backends", async () => {
   const one = await fake({ models: [{ id: "a" }, { id: "b", owned_by: "one" }] });
   const two = await fake({ models: [{ id: "b", owned_by: "two" }] });
   const down = await fake({ models: [{ id: "c" }], pages: { "/health": json({}, 503) } });
@@ -144,7 +144,7 @@ test("what a server does not tell, or not as JSON, is said with its address", as
   assert.equal([html.status, html.body.error.message], [502, `${one.url} answered 501 without JSON.`]);
 });
 
-test("a client that leaves in the midst of its question is no fault, and the router goes on", async () => {
+test("a client leaving mid-request is not a fault, and the router continues", async () => {
   const router = await routing([(await fake()).url]);
   const socket = connect(router.port, "127.0.0.1");
   await once(socket, "connect");
@@ -157,7 +157,7 @@ test("a client that leaves in the midst of its question is no fault, and the rou
   assert.equal(router.faults, []);
 });
 
-test("a fault of the router's own is a 500 that hides it, and a line in its log; what the client did is none", async () => {
+test("a router fault is a 500 without details and a log line; client faults are not", async () => {
   const router = await routing([(await fake()).url], { cors: ["http://page.example"] });
   const origin = { Origin: "http://page.example" };
   const refused = await router.chat("[]" as unknown as object, origin);

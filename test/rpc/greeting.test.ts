@@ -51,7 +51,7 @@ test("lists of servers", async () => {
   assert.is(parseRpcServers(many.slice(0, many.lastIndexOf(","))).length, 16);
 });
 
-test("a server is greeted; one that is gone, busy, old or something else is told in a sentence", async () => {
+test("missing, busy, old or foreign servers are reported in one sentence", async () => {
   const server = await startRpcServer();
   const name = nameOf(server);
   assert.equal(await reachRpcServers([server]), [name]);

@@ -25,7 +25,7 @@ function numbers(job: Job): unknown {
   return rest;
 }
 
-test("a Lab over rpc-servers finds what a Lab without them finds; one that dies fails the job, not the Lab", async () => {
+test("a Lab with RPC servers gives the same results; a dead one fails only the job", async () => {
   const local = await openHarness();
   const remote = await openHarness({ load: { rpc: rpc() } });
   try {
@@ -69,7 +69,7 @@ test("a Lab over rpc-servers finds what a Lab without them finds; one that dies 
   }
 });
 
-test("a server over rpc-servers answers, captures, and comes back when one that died is there again", async () => {
+test("a server with RPC servers answers, captures, and recovers from a dead one", async () => {
   const events: ServingEvent[] = [];
   let serving: Serving | undefined;
   try {

@@ -52,7 +52,7 @@ test.after(async () => {
   for (const server of servers) await server.kill();
 });
 
-test("captures, edits, the logit lens and sweeps are the same numbers across two rpc-servers", async () => {
+test("captures, edits, lens and sweeps are the same across two RPC servers", async () => {
   const here = await Model.open(demoModelPath);
   const expected = await experiment(here);
   await here.close();

@@ -104,7 +104,7 @@ const killAtThirdShard = `
 
 const whole = join(folder, "rows");
 
-test("an extraction that is killed, machine and all, goes on behind its finished files", async () => {
+test("an extraction killed at any point resumes after its finished files", async () => {
   const ran = await tapline(extraction(whole));
   assert.is(ran.code, 0, ran.stderr);
   const shards = files(whole).filter((name) => name.startsWith("shard"));
@@ -151,7 +151,7 @@ const training = (out: string) => [
   ...["--seed", "3"],
 ];
 
-test("a training that is killed again and again goes on at its checkpoint, to the same files", async () => {
+test("a training killed repeatedly resumes from its checkpoint with equal files", async () => {
   const unbroken = join(folder, "dictionary");
   const ran = await tapline(training(unbroken));
   assert.is(ran.code, 0, ran.stderr);

@@ -23,7 +23,7 @@ const prefix = "The review says that the film was good. ".repeat(6);
 /** Between log-probabilities of an answer alone and in company: the rounding of its batch (docs/verification.md). */
 const rounding = 0.02;
 
-interface Asked {
+interface Case {
   prompt: string;
   tapline?: object;
 }
@@ -43,7 +43,7 @@ const steer = (strength: number, more: object = {}) => ({
 });
 
 /** Every one has neighbours that begin alike and wear something else, or nothing. */
-const asked: Asked[] = [
+const asked: Case[] = [
   ...[prefix, ""].flatMap((start) => [
     ...["France", "Drovenia"].map((country) => ({ prompt: start + question(country) })),
     { prompt: start + question("France"), tapline: steer(2) },
@@ -71,7 +71,7 @@ const asked: Asked[] = [
   ]),
 ];
 
-const bodyOf = ({ prompt, tapline }: Asked) => ({
+const bodyOf = ({ prompt, tapline }: Case) => ({
   prompt,
   max_tokens: 8,
   temperature: 0,
@@ -147,13 +147,13 @@ async function prepare(server: TestServer): Promise<void> {
   assert.is(put.status, 200, JSON.stringify(put.body));
 }
 
-test(`${requests} mixed requests, a third of whose clients go away: each answer as alone, and nothing stays behind`, async () => {
+test(`${requests} mixed requests, a third cancelled: each equals its lone run`, async () => {
   const home = mkdtempSync(join(tmpdir(), "tapline-stress-live-"));
   const server = await startServer({ home, parallel: 4, batch: 32 });
   const random = new TestRandom(15);
   try {
     await prepare(server);
-    const ask = async (each: Asked, more: object = {}) => {
+    const ask = async (each: Case, more: object = {}) => {
       const { status, body } = await server.post("/v1/completions", { ...bodyOf(each), ...more });
       assert.is(status, 200, JSON.stringify(body));
       return answerOf(body);

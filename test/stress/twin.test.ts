@@ -4,7 +4,7 @@ import { mixedRequests } from "../engine/support/mixed-requests.js";
 
 const requests = Number(process.env.TAPLINE_STRESS_TWIN ?? 1000);
 
-test(`${requests} mixed requests, a third of whose clients go away: plain ones are, to the bit, those of the same batches without any edit`, async () => {
+test(`${requests} mixed requests, a third cancelled: plain rows equal to the bit`, async () => {
   const report = await mixedRequests(requests, 16);
   const { twin, answered, left, retried, compared, ties } = report;
   console.log(

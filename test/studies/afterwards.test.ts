@@ -44,7 +44,7 @@ async function people() {
   return { ...peopleOf(service, clock), ada, ben, cleo };
 }
 
-test("cached public pages drop changed, hidden, deleted or erased comments and deleted users", async () => {
+test("cached pages drop changed, hidden or deleted comments and deleted users", async () => {
   const { store, see, publish, comment, ada, ben } = await people();
   const { id } = await publish(ada);
   const [deleted, erased] = [await comment(id, ben, "Said in haste."), await comment(id, ben, "An address.")];
@@ -137,7 +137,7 @@ test("taking down a version removes its files and every reference to them", asyn
   assert.match((await see(`/studies/${id}/v/2/cite.bib`)).text, "Stork", "the current version does");
 });
 
-test("a removed study is not offered for citation, search or a second view, even to its author", async () => {
+test("a removed study is not cited, found or shown again, even to its author", async () => {
   const { store, see, publish, ada } = await people();
   const { id } = await publish(ada, { title: "Heron" });
   const noindex = '<meta name="robots" content="noindex">';
@@ -177,7 +177,7 @@ test("a reinstated study has no removal time in its author's export", async () =
   assert.equal(await version(), ["published", null, null]);
 });
 
-test("hidden comments, and comments on removed studies, stay out of notifications and feeds", async () => {
+test("notifications and feeds omit hidden comments and those on removed studies", async () => {
   const { store, see, post, publish, comment, ada, ben } = await people();
   const { id } = await publish(ada, { title: "Heron" });
   const first = await comment(id, ben, "What ben asked.");

@@ -91,7 +91,7 @@ const refusal = (got: Got) => {
   ];
 };
 
-test("each token check refuses with its own sentence: browser, issuer, expiry, quota, scope", async () => {
+test("each token check has its sentence: browser, issuer, expiry, quota, scope", async () => {
   const ada = await account("Ada");
   const [reader, writer, short, gone] = [
     await tokenOf(ada, ["public:read"], 9),

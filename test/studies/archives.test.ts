@@ -19,7 +19,7 @@ import { samplePackage } from "./support/packages.js";
 const folder = mkdtempSync(join(tmpdir(), "tapline-archives-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
 
-test("a file in an archive is a regular file that all can read and its owner can write", async () => {
+test("an archived file is regular, readable by all, writable by its owner", async () => {
   async function* files() {
     yield { name: "a.json", bytes: Buffer.from("{}\n") };
   }
@@ -53,7 +53,7 @@ const insertAll = async (into: Store, table: keyof Database, rows: object[]) => 
       .execute();
 };
 
-test("archive lists hold every row once, in files of bounded size, with readable times", async () => {
+test("archive lists hold every row once, in bounded files, with readable times", async () => {
   const archived = await openStore(join(folder, "archived.db"));
   const { id } = await signInAccount(archived, {
     issuer: "i",

@@ -191,7 +191,7 @@ for (const database of databases.all) {
   });
 }
 
-test("a backup to a bad path fails with one sentence and leaves no file and no log entry", async () => {
+test("a backup to a bad path fails with one sentence, without file or log entry", async () => {
   const store = await openStore(databases.all[0]!.fresh());
   await seed(store);
   const place = mkdtempSync(join(folder, "bad-"));

@@ -74,7 +74,7 @@ async function throughProvider(service: RunningDevelopment, account: string) {
   return { jar, callback: next, started: away };
 }
 
-test("sign-in sends state, nonce and PKCE; the callback works once, in the same browser", async () => {
+test("sign-in sends state, nonce and PKCE; the callback works once per browser", async () => {
   const service = await startDevelopment({ folder, port: 0, seedData: false, env: {} });
   try {
     const { jar, callback, started } = await throughProvider(service, "ada");

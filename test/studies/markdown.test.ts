@@ -301,7 +301,7 @@ test("excess blocks, nesting, long paragraphs and formulas stay as written", asy
   assert.ok(formula("x".repeat(1000), false));
 });
 
-test("headings get ids from their words without markup, and inline markup renders once", async () => {
+test("headings get ids from their plain words; inline markup renders once", async () => {
   const said: string[] = [];
   const heading = (words: string) => {
     said.push(words);

@@ -250,7 +250,7 @@ const publicationOf = async () => {
   return (await row.executeTakeFirstOrThrow()).value;
 };
 
-test("concurrent identical searches share one reading; outdated results are not cached", async () => {
+test("concurrent equal searches share a reading; outdated results expire", async () => {
   const { search } = store.dialect;
   let readings = 0;
   let meanwhile = async () => {};

@@ -187,7 +187,7 @@ test("a package's first fault is reported with its path, limit and actual value"
   );
 });
 
-test("limits: 200 fenced blocks per text, 100 characters per label, ten repeated studies", () => {
+test("limits: 200 blocks per text, 100 characters per label, ten repeated studies", () => {
   const blocks = blocksOf("```\n```\n".repeat(201));
   assert.equal([blocks.length, blocks.filter(({ code }) => code).length], [201, 200]);
   assert.is(blocks.at(-1)?.text, "```\n```\n");

@@ -60,7 +60,7 @@ test("the client address is the last one outside named proxies; for IPv6 its net
   }
 });
 
-test("a rate window reports what is left and the seconds until the oldest entry leaves", () => {
+test("a rate window reports the remaining quota and seconds until the next slot", () => {
   const window = { column: "recent", most: 3, lengthMs: 60_000 };
   const state = (times: number[], now: number) => {
     const { limit, remaining, resetSeconds } = windowState(window, JSON.stringify(times), now);

@@ -5,10 +5,16 @@ import * as assert from "uvu/assert";
 import { githubProvider } from "../../src/studies/auth/github.js";
 import { oidcProvider } from "../../src/studies/auth/oidc.js";
 import type { Provider, Secrets } from "../../src/studies/auth/providers.js";
-import { type Asked, json, type OidcProvider, startOidc, startProvider } from "./support/providers.js";
+import {
+  json,
+  type OidcProvider,
+  type ReceivedRequest,
+  startOidc,
+  startProvider,
+} from "./support/providers.js";
 
 const callback = "https://studies.example.org/sign-in/x/callback";
-const fields = ({ body }: Asked) => Object.fromEntries(new URLSearchParams(body));
+const fields = ({ body }: ReceivedRequest) => Object.fromEntries(new URLSearchParams(body));
 const challengeOf = (verifier: string) => createHash("sha256").update(verifier).digest("base64url");
 const back = (secrets: Secrets, query = "code=x") =>
   new URL(`${callback}?${query}&state=${encodeURIComponent(secrets.state)}`);
@@ -27,7 +33,7 @@ const notSays = "GitHub did not return your account; please try again.";
 /** A GitHub that answers so, by path; the rest is as it should be. */
 async function withGitHub<T>(
   answers: Record<string, { status?: number; body?: object | null; to?: string }>,
-  use: (provider: Provider, asked: Asked[]) => Promise<T>,
+  use: (provider: Provider, asked: ReceivedRequest[]) => Promise<T>,
 ): Promise<T> {
   const usual: Record<string, object> = {
     "/login/oauth/access_token": { access_token: "gho_x" },
@@ -69,7 +75,7 @@ test("GitHub: the token request repeats the sign-in's verifier and return addres
       ...{ issuer: "github", subject: "7", name: "Octo" },
       ...{ email: "eve@example.org", login: "Octo" },
     });
-    const [token, ...others] = asked as [Asked, ...Asked[]];
+    const [token, ...others] = asked as [ReceivedRequest, ...ReceivedRequest[]];
     assert.equal(
       [token.line, token.authorization, token.type],
       ["POST /login/oauth/access_token", "", "application/x-www-form-urlencoded"],
@@ -153,7 +159,7 @@ test("OpenID: sign-in redirects with all the callback needs, and exchanges its c
     assert.equal(await provider.finish(back(secrets), secrets), {
       ...{ issuer: server.url, subject: "7", name: "Eve", email: null, login: null },
     });
-    const token = server.asked.find(({ line }) => line === "POST /token") as Asked;
+    const token = server.asked.find(({ line }) => line === "POST /token") as ReceivedRequest;
     const { client_id: _, client_secret: __, ...sent } = fields(token);
     assert.equal(sent, {
       ...{ grant_type: "authorization_code", code: "x" },

@@ -176,7 +176,7 @@ test("a draft's exact text appears complete and once, with surrogate pairs intac
   assert.not.match(page.text, "are not shown, to limit the page size");
 });
 
-test("feeds are newest first even for searches ranked by match, with authors and times", async () => {
+test("feeds are newest first, even for ranked searches, with authors and times", async () => {
   const [ben, cleo] = [await account("Ben"), await account("Cleo & <Co>")];
   const best = await publish(ben.id, { title: "Owl owl", question: "Old & <best>?" });
   const newer = await publish(cleo.id, { title: "Another", question: "An\u202E owl\uFFFE?" });

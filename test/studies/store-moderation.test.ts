@@ -66,7 +66,7 @@ test("moderator actions need the role, which operators have and which can be rev
   assert.is(await asModerator(store, "operator", async () => 7), 7);
 });
 
-test("reports: one open per reporter and subject; an action closes only those about it", async () => {
+test("reports: one open per reporter and subject; an action closes its own", async () => {
   const [ada, ben, cleo, mod] = [
     await person("Ada"),
     await person("Ben"),

@@ -53,7 +53,7 @@ async function publish(store: Store, accountId: string, change: Parameters<typeo
   return id;
 }
 
-test("tokens have a prefix, 256 bits and a checksum that detects any changed character", () => {
+test("tokens have a prefix, 256 bits and a checksum that detects any change", () => {
   const token = newToken();
   assert.match(token, /^tpl_[0-9A-Za-z]{49}$/);
   assert.ok(isTokenShaped(token));

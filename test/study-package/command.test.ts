@@ -97,7 +97,7 @@ test("the editor opens until the package is one, with the sentences on top", asy
   );
 });
 
-test("giving up: an emptied file, an unchanged one (kept, and taken up again), an editor that fails", async () => {
+test("giving up: an emptied file, an unchanged one, an editor that fails", async () => {
   const empty = editor(
     "empty.mjs",
     'import { writeFileSync } from "node:fs"; writeFileSync(process.argv.at(-1), "");',

@@ -5,7 +5,7 @@ import type { Entry } from "../../src/contracts/studies/index.js";
 import { executionEvidence, liveEvidence } from "../../src/study/index.js";
 import { execution } from "./evidence.js";
 
-test("requests to a serving model: conversation, answers, settings where all are said, and what is left out", () => {
+test("requests to a serving model: conversation, answers, settings, omissions", () => {
   const of = (change: Parameters<typeof execution>[0]) => {
     const { entries, omissions, model, method } = executionEvidence(execution(change), "run");
     return { entry: entries[0] as Entry, omissions, model, method };

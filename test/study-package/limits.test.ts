@@ -58,7 +58,7 @@ test("fields keep to their limits, and what is cut is said; long texts go on in 
   );
 });
 
-test("of what is too much the largest goes first, and the list of what is left out has its end", () => {
+test("the largest parts are cut first, and the list of omissions is bounded", () => {
   // 12 texts of 90,000: 1,080,000 characters. Two pieces that may go: the larger one is enough.
   const entries = Array.from({ length: 12 }, (_, at) => note(at, 90_000));
   const ids = (from: number, to: number) => entries.slice(from, to).map(({ id }) => id);
@@ -135,7 +135,7 @@ test("of what is too much the largest goes first, and the list of what is left o
   );
 });
 
-test("faults are told all at once: what is blank first, then what is too long, then what the schema says", () => {
+test("faults are reported together: blanks, then lengths, then the schema", () => {
   const of = (change: Partial<typeof words>) =>
     faultsOf(assemble({ ...words, ...change }, [evidence({ entries: [note(1, 1)] })]));
   assert.equal(of({}), []);

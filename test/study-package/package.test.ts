@@ -99,7 +99,7 @@ test("jobs of every kind and a request become a package that the service accepts
   assert.is(answer.finishReason, "stop");
 });
 
-test("where a model file lies on the author's machine stays there, and the omissions say so", () => {
+test("local model paths are left out, and the omissions say so", () => {
   const failed = labJob(
     inspectJob(),
     { prompt: "x" },

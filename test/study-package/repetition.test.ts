@@ -91,7 +91,7 @@ test("what came of a repetition: held, partly, failed, and how far it was off", 
   assert.equal([odd.question.length, odd.question.at(-1), odd.license], [4000, "…", "CC0-1.0"]);
 });
 
-test("figures are compared in their own tolerances: shares by so much, the rest by so much of it", () => {
+test("figures are compared by their tolerances, shares absolutely", () => {
   const job = inspectJob(Array.from({ length: 20 }, (_, at) => `t${at}`));
   type Layers = { layers: { norms: number[]; predictions: { probability: number }[][] }[] };
   const norms = (change: (norms: number[]) => void) => {
@@ -153,7 +153,7 @@ test("figures are compared in their own tolerances: shares by so much, the rest 
   assert.ok(wide.every(({ missing }) => missing === 0));
 });
 
-test("each kind of figure has its values where they are drawn, and the tolerance that they call for", () => {
+test("each kind of figure has its values and its tolerance", () => {
   type Change = (result: never) => unknown;
   const heldBy = (job: ReturnType<typeof inspectJob>, change: Change) => {
     const copy = structuredClone(job.result);

@@ -118,7 +118,7 @@ test("from one person's Lab to another's: published, repeated, published, linked
   assert.match(await page("/reproduced"), `href="/studies/${id}"`);
 });
 
-test("what is no study, has nothing to run, or names a file of its author's is told, and nothing runs", async () => {
+test("a non-study, an empty one, or one with local files runs nothing", async () => {
   const plain = await research.publish({
     ...assemble(words, [jobEvidence(labJob(inspectJob(), { prompt: "x" }))]).study,
     entries: [{ id: "12345678-1234-4234-8234-123456789abc", kind: "note", title: "x" }],
@@ -143,7 +143,7 @@ test("what is no study, has nothing to run, or names a file of its author's is t
   );
 });
 
-test("models that can mean the same elsewhere are the embedded one and those of the hub", () => {
+test("portable models are the embedded one and those of the hub", () => {
   for (const name of ["demo", "Qwen/Qwen3-0.6B-GGUF", "someone/small:Q8_0"])
     assert.ok(isPublicModel(name), name);
   for (const name of [

@@ -8,7 +8,7 @@ import { compareJob, inspectJob, patchJob, probeJob, saeJob } from "../report/jo
 import { labJob } from "./evidence.js";
 import { block } from "./parts.js";
 
-test("a result is told with the tables that say it, and not with those that repeat it in finer steps", () => {
+test("a result keeps its main tables and drops the finer-grained ones", () => {
   const titles = (job: Parameters<typeof labJob>[0]) => {
     const { entries } = jobEvidence(
       labJob(job, { prompt: "a", strengths: [], examples: [], clean: "a", corrupted: "b" }),
@@ -25,7 +25,7 @@ test("a result is told with the tables that say it, and not with those that repe
 
 const digits = "Numbers are rounded to 5 digits here; other entries contain the full result";
 
-test("a result that is too long is told in fewer digits, then with ever less of what its figures need least", () => {
+test("a long result gets fewer digits, then fewer of its less needed parts", () => {
   const tokens = (count: number, length = 1) =>
     Array.from({ length: count }, (_, at) => `${"t".repeat(length)}${at}`);
   assert.equal([block(inspectJob())?.left_out, block(inspectJob())?.result.layers.length], [undefined, 2]);
@@ -98,7 +98,7 @@ test("a result that is too long is told in fewer digits, then with ever less of 
   );
 });
 
-test("of many blocks every second one is told, then every fourth, and always the last; of features the first texts", () => {
+test("blocks are thinned to every second, then fourth; the last one stays", () => {
   const tokens = Array.from({ length: 400 }, (_, at) => `t${at}`);
   const layersOf = (count: number) => {
     const job = inspectJob(tokens);
@@ -152,7 +152,7 @@ test("of many blocks every second one is told, then every fourth, and always the
   assert.equal(features(40, 1500, 3).result.texts.length, 1);
 });
 
-test("a result is whole, or in 5 digits, as long as that fits into a field, to the character", () => {
+test("a result stays whole, or in 5 digits, up to the exact limit", () => {
   const told = (length: number) => {
     const job = inspectJob(["t"]);
     const [layer] = (job.result as unknown as { layers: { norms: number[] }[] }).layers;
@@ -171,7 +171,7 @@ test("a result is whole, or in 5 digits, as long as that fits into a field, to t
   assert.is.not(told(longest + 1).leftOut, `${digits}.`);
 });
 
-test("of four blocks the first and the last are told where three are too many; of features one example of 60 characters", () => {
+test("of four blocks the first and last stay; features keep one short example", () => {
   const inspect = inspectJob(Array.from({ length: 800 }, (_, at) => `t${at}`));
   const [layer] = (inspect.result as unknown as { layers: object[] }).layers;
   Object.assign(inspect.result, { layers: [0, 1, 2, 3].map((at) => ({ ...layer, layer: at })) });

@@ -15,7 +15,7 @@ import { compareJob, inspectJob } from "../report/jobs.js";
 import { execution, labJob, words } from "./evidence.js";
 import { asked, evidence, note } from "./parts.js";
 
-test("names of models and folders lose where they lie on somebody's machine, and nothing else", () => {
+test("names of models and folders lose only their local path", () => {
   for (const [name, shown] of [
     ["demo", "demo"],
     ["owner/name", "owner/name"],
@@ -148,7 +148,7 @@ test("each operation is told in a sentence of its own, with what was chosen", ()
     assert.is(asked(operation, config).method, sentence, operation);
 });
 
-test("an entry's title and prompt say what it was about, however many texts there were", () => {
+test("an entry's title and prompt say what it was about", () => {
   const title = (operation: string, config: object) => asked(operation, config).title;
   const prompt = (operation: string, config: object) => asked(operation, config).prompt;
   assert.is(title("inspect", { prompt: "Hello\nthere" }), "inspect: Hello there");
@@ -183,7 +183,7 @@ test("an entry's title and prompt say what it was about, however many texts ther
   assert.is(asked("inspect", { prompt: "a" }).error, "The job was cancelled.");
 });
 
-test("of all that a request or a result names on its author's machine only the last part of the path is told", () => {
+test("local paths in requests and results keep only their last part", () => {
   const at = (name: string) => `/home/ada/private/${name}`;
   const places = { data: at("texts.jsonl"), from: at("rows"), out: at("written"), labels: at("labels.json") };
   const config = { ...places, other: at("other.gguf"), verbaliser: at("v.gguf") };
@@ -224,7 +224,7 @@ test("a comparison's settings are greedy, of its seed and its length", () => {
   });
 });
 
-test("a model is named as the hub knows it; a job without a result as it was asked for", () => {
+test("a model has its hub name; a job without result its requested one", () => {
   const job = labJob(inspectJob(), { prompt: "x" });
   const provenance = {
     ...job.result!.provenance,

@@ -140,7 +140,7 @@ test("what is left of a stage, at the speed that it had since it began", () => {
   assert.is(left("b", 51, 200, 74), 1490);
 });
 
-test("progress: one line on a terminal, as wide as it may be; elsewhere a line for what is new, and every thirty seconds", () => {
+test("progress: one line on a terminal, else one per change and 30 seconds", () => {
   const written: string[] = [];
   const output = (more: object) => new ProgressLine({ write: (text) => written.push(text), ...more });
   const terminal = output({ isTTY: true, columns: 10 });

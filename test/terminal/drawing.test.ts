@@ -60,7 +60,7 @@ test("a plot: a rising line runs from the lower left to the upper right", () => 
   for (const line of lines) assert.is(width(line), 30);
 });
 
-test("a heading says all that fits to the last column: its meaning gives way first, then its key", () => {
+test("a heading fits the width: its meaning is dropped first, then its key", () => {
   const at = (columns: number) => heading("Title", "a meaning of words", "0 key 1", canvas(columns));
   assert.is(at(48), "Title  a meaning of words                0 key 1");
   // 5 + 2 + 18 columns of words, 2 of space and 7 of the key; no canvas counts as narrower than 24.
@@ -73,7 +73,7 @@ test("a heading says all that fits to the last column: its meaning gives way fir
   assert.is(heading("A title of words", "m", "0 key 1", canvas(24)), "A title of words");
 });
 
-test("ticks: none, half and all of a rounded number, in digits from a thousandth to a hundred thousand", () => {
+test("ticks: 0, half and all of a rounded number, from 0.001 to 100,000", () => {
   const of = (most: number) => ticksUpTo(most).ticks.map(([, text]) => text);
   assert.equal(of(0.001), ["0", "5.0e-4", "0.001"]);
   assert.equal(of(1.2), ["0", "0.75", "1.5"]);
@@ -158,7 +158,7 @@ test("an axis ends at a round number", () => {
   }
 });
 
-test("what a table has left over goes to one column after the other, and is spent once", () => {
+test("a table's spare width goes to one column after the other", () => {
   const columns = [
     { title: "a", least: 5 },
     { title: "b", least: 5 },
@@ -299,7 +299,7 @@ test("ranks are coloured by their order of magnitude, other measures by their si
   assert.equal([behind("rank"), behind("entropy")], [colors, colors]);
 });
 
-test("of layers that are as good the earliest is named, in whichever order they are told", () => {
+test("of equally good layers the earliest is named, in any order", () => {
   const told = (layer: number, auc: number, brier: number) => ({ layer, auc, brier });
   const equal = [told(5, 0.9, 0.1), told(2, 0.9, 0.1), told(7, 0.9, 0.1), told(1, 0.8, 0)];
   for (const reports of [equal, equal.toReversed()]) {
@@ -318,7 +318,7 @@ test("a curve goes by strength, in whichever order the strengths were asked for"
   assert.equal(curve(1, 2, 0), curve(0, 1, 2));
 });
 
-test("slots: one that is busy is seen among many, and captures that made room are told without any that is kept", () => {
+test("a busy slot is visible among many; evicted captures are reported", () => {
   const drawn = (more: object) => statsPicture({ ...stats, ...more } as typeof stats, canvas(80)).join("\n");
   assert.match(drawn({ slots: { busy: 1, total: 40 } }), /Slots +█·{15} 1 of 40 busy/);
   assert.match(drawn({ slots: { busy: 0, total: 40 } }), /Slots +·{16} 0 of 40 busy/);

@@ -97,7 +97,7 @@ test("compare: what a continuation shares with the baseline ends with a bar", ()
   assert.match(picture(job(" a b")), /-0\.250 +a b$/m);
 });
 
-test("compare: continuations of six prompts are shown, and what is left of more is counted", () => {
+test("compare shows continuations of six prompts and counts the rest", () => {
   const trial = (index: number) => ({ ...(compare.result as CompareResult).trials[0]!, prompt: `p${index}` });
   const of = (count: number) =>
     picture({

@@ -12,7 +12,7 @@ const result = patchJob().result as PatchSweepResult;
 const draw = (of: PatchSweepResult, columns = 100, colors: "none" | "truecolor" = "none") =>
   patchSweepPicture(of, { width: columns, colors });
 
-test("rows are blocks, the deepest on top; columns are tokens, both where the prompts differ", () => {
+test("rows are blocks, the deepest on top; columns are tokens of both prompts", () => {
   const lines = draw(result);
   // A site where nothing can change is a dot.
   assert.match(lines[1] as string, /^ +3 +· +· +0\.75 *$/);
@@ -42,7 +42,7 @@ test("sites in any order stand below their tokens", () => {
   assert.equal(draw({ ...result, sites }), draw(result));
 });
 
-test("the state that goes furthest goes that way: one that goes further back is not it", () => {
+test("the site with the largest recovery is named, not the largest opposite one", () => {
   const sites = result.sites.map((site) => (site.recovery === -0.25 ? { ...site, recovery: -2 } : site));
   assert.is(sites.filter(({ recovery }) => recovery === -2).length, 1);
   assert.match(
@@ -65,7 +65,7 @@ test("a control where nothing can change is none", () => {
   assert.match(said(bare), /patching back one of the run's own activations moves it by -0\.001$/);
 });
 
-test("the run that is patched is the one that controls are measured from, and they count by their size", () => {
+test("controls are measured from the patched run, by absolute size", () => {
   const sites = result.sites.map((site) => ({
     ...site,
     control: { logit_difference: 0, change: -0.3, recovery: 0 },
@@ -91,7 +91,7 @@ test("the run that is patched is the one that controls are measured from, and th
   );
 });
 
-test("half of the way stands out; a change of a half, where nothing is known of the way, does not", () => {
+test("half of the recovery stands out; half of a raw logit change does not", () => {
   const boldCells = (of: PatchSweepResult) =>
     draw(of, 100, "truecolor").join("\n").split("\u001b[1;38;").length - 1;
   assert.is(boldCells(result), 2);
@@ -138,7 +138,7 @@ function headResult(): PatchSweepResult {
   return { ...result, points: ["head_out"], heads: [5, 2], sites };
 }
 
-test("heads are a map of their own: layers over heads, each at the token where it moves most", () => {
+test("heads get a map: layers by heads, each at its strongest token", () => {
   const lines = draw(headResult());
   assert.match(lines[0] as string, /^Recovery, head_out +of each head at the token with its largest effect/);
   assert.match(lines[1] as string, /^ +3 +0\.75 +-0\.25 *$/);

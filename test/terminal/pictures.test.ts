@@ -40,7 +40,7 @@ test("the lens: deepest layer on top, prompt tokens below, probabilities as figu
   assert.is(columnOf(lines[0]!, "·Paris"), columnOf(lines[8]!, "·is"));
 });
 
-test("a followed token: rank and probability in every cell, and nothing where only the answer is followed", () => {
+test("a followed token has rank and probability in every cell", () => {
   const target = [
     [12_345, 3e-5],
     [2, 0.25],
@@ -152,7 +152,7 @@ test("norms have three digits, and one outlier does not flatten the rest", () =>
   assert.is.not(backgrounds(colored[0]!)[4], backgrounds(colored[7]!)[4]);
 });
 
-test("bars: a full bar is certainty, and what is less than an eighth of a column is empty", () => {
+test("a full bar is 1; less than an eighth of a column is empty", () => {
   const lines = bars(france.next_tokens, { width: 60, colors: "none" }).split("\n");
   assert.equal(
     lines.map((line) => line.slice(-5)),

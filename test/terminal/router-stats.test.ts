@@ -35,7 +35,7 @@ const stats: RouterStats = {
   ],
 };
 
-test("a router's backends are drawn within the width, control characters shown as text", () => {
+test("router backends fit the width; control characters are escaped", () => {
   for (const columns of [24, 60, 120]) {
     const lines = routerStatsPicture(stats, { width: columns, colors: "none" });
     for (const line of lines) assert.ok(width(line) <= columns, `${columns}: ${line}`);

@@ -356,7 +356,7 @@ test("what has no room goes column by column, the least needed first", () => {
   );
 });
 
-test("a curve is marked by its layer, by a letter from the tenth on, and by none behind z", () => {
+test("a curve is marked by its layer, from the tenth on by a letter, up to z", () => {
   const narrowest: Canvas = { width: 60, colors: "none" };
   /** What stands in the first plot that is neither a line nor empty. */
   const marks = (lines: string[]) => {
@@ -382,7 +382,7 @@ test("a curve is marked by its layer, by a letter from the tenth on, and by none
   assert.is(marks(probePicture(probe(...layers.map((layer) => probeReport(layer, 0.5))), narrowest)), "9az");
 });
 
-test("of one layer sixteen features are shown, of each of two eight, of each of more four", () => {
+test("sixteen features are shown for one layer, eight for two, four for more", () => {
   const feature = (index: number) => ({ feature: 100 + index, mean: 1, frequency: 0.5, examples: [] });
   const many = Array.from({ length: 20 }, (_, index) => feature(index));
   const shown = (layers: number) => {

@@ -140,7 +140,7 @@ test("a feature is dead once it has been silent for longer than it may", async (
   assert.is(last, 4);
 });
 
-test("features that the auxiliary loss takes, and such as are only near their threshold, are silent all the same", async () => {
+test("features without activation are dead, even if the auxiliary loss uses them", async () => {
   const rows = made();
   const more = { ...still, deadAfter: 3, auxK: 6, auxWeight: 0.5 };
   for (const [architecture, bias, silent] of [
@@ -161,7 +161,7 @@ test("features that the auxiliary loss takes, and such as are only near their th
   }
 });
 
-test("a batch keeps k features a row, however high the threshold of the batches before", async () => {
+test("a batch keeps k features per row, whatever the earlier thresholds", async () => {
   const rows = made();
   const settings = training(rows, "batchtopk", still);
   const state = await trained(settings, (trainer) => trainer.state());

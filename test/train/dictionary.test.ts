@@ -111,7 +111,7 @@ test("relu: steps in dense products, while many features fire, are the steps on 
   }
 });
 
-test("the first step of four to the full rate or penalty, or the last but three, has a quarter of it", async () => {
+test("warm-up: the first of four steps has a quarter of the rate or penalty", async () => {
   const rows = made();
   const plain = { steps: 1, warmup: 0, decay: 0, sparsityWarmup: 0 };
   const state = (more: Partial<DictionaryTraining>) =>
@@ -251,7 +251,7 @@ test("an evaluation is what the weights do, whatever the shape", async () => {
   );
 });
 
-test("every training row comes once in each time through, and in another order; no other row is read", async () => {
+test("each epoch visits every training row once, in a new order, and no other", async () => {
   const rows = made({ train: 200, test: 3, hidden: 5 });
   // Rows that are of no use may hold anything.
   for (const row of [0, 64, 130]) {

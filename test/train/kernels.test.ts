@@ -24,7 +24,7 @@ const chosen = (name: string) =>
 const best = trainKernels();
 for (const name of sets.filter((each) => each !== best)) {
   const here = chosen(name) === name;
-  test(`${name}: ${here ? "the trainers' tests hold with its kernels" : "not on this machine"}`, () => {
+  test(`${name}: ${here ? "trainer tests hold with its kernels" : "unavailable here"}`, () => {
     if (!here) return;
     for (const file of ["probe", "sae"]) {
       const path = fileURLToPath(new URL(`./${file}.test.ts`, import.meta.url));

@@ -64,7 +64,7 @@ test("labels are permuted among groups, whose examples keep one label", async ()
   assert.ok(new Set(mixed.map((auc) => Math.round(auc * 1000))).size > 10, mixed.join(" "));
 });
 
-test("where labels mean nothing, permutations by row find too much, and those by text what chance gives", async () => {
+test("with random labels, permuting texts gives chance; permuting rows does not", async () => {
   // Texts differ in one dimension, their rows in all. Of 60 sets without any signal, 5 % may have a p of at most 0.05: 3, and 9
   // or more in one case of 250.
   const sets = 60;
@@ -86,7 +86,7 @@ test("where labels mean nothing, permutations by row find too much, and those by
   assert.ok(byRow > 15, `by row ${byRow} of ${sets}`);
 });
 
-test("many examples are fitted as few are: the gradient vanishes, whatever the number of threads", async () => {
+test("fits of many examples reach a zero gradient, with any number of threads", async () => {
   const set = rowsOfTexts({ train: 150, test: 50, rows: 20, hidden: 70, alike: 0.5, separation: 0.2 });
   const [one, three] = await Promise.all(
     [1, 3].map((threads) => trainProbe({ ...set, threads, permutations: 4 })),

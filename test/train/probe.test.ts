@@ -120,7 +120,7 @@ function optimumOfOne({ features, labels, count, hidden }: MadeActivations, c: n
   return { weight: w / hidden, bias: b };
 }
 
-test("where single precision cannot factor the Gram matrix, double precision finds the optimum", async () => {
+test("if single precision cannot factor the Gram matrix, double precision does", async () => {
   // Its rows' products are sums of a thousand equal numbers, which float32 rounds a thousand times the same way.
   const set = oneNumber([-2.3, -1.7, -0.4, 0.1, 0.9, 1.3, 2.2, 3.1, 0], 1000, [0, 0, 1, 0, 1, 0, 1, 1, 0]);
   const c = 7000;
@@ -135,7 +135,7 @@ test("where single precision cannot factor the Gram matrix, double precision fin
   }
 });
 
-test("where single precision wanders, double precision begins again, and all iterations are told", async () => {
+test("if single precision stalls, double precision restarts; all steps count", async () => {
   // Rows that are all but multiples of one another, and labels that only the rest of them can tell.
   const hidden = 200;
   let most = 0;
@@ -379,7 +379,7 @@ test("a gradient that rounding does not let vanish is no convergence", async () 
   }
 });
 
-test("training examples of one class are refused, and a number that is none is found in the last place", async () => {
+test("one-class training sets and non-finite numbers are refused", async () => {
   const set = twoClasses({ train: 20, hidden: 5, ...easy });
   for (const label of [0, 1]) {
     const labels = set.labels.map((_, row) => (set.train[row] === 1 ? label : row % 2));
@@ -496,7 +496,7 @@ test("the control is no permutation of those that are counted", async () => {
   assert.ok(differs.includes(true));
 });
 
-test("an accuracy and an AUROC that noise gives lie inside the spread of its permutations", async () => {
+test("noise has an accuracy and AUROC within the spread of its permutations", async () => {
   const set = twoClasses({ train: 60, test: 40, hidden: 100, separation: 0 });
   const { auc, permutedAucs } = await trainProbe({ ...set, permutations: 100 });
   const sorted = permutedAucs.toSorted();

@@ -97,7 +97,7 @@ test("decoder columns have norm 1, and unfolded weights are the same function", 
   assert.equal(folded.losses, plain.losses);
 });
 
-test("rows are normalised with the training examples' mean, to a mean norm of sqrt(hidden)", async () => {
+test("rows are centred and scaled to a mean norm of sqrt(hidden)", async () => {
   const set = small();
   const sae = await trainSae({ ...set, nFeatures: 8, steps: 1 });
   const rows = encode(set, sae).filter((_, row) => set.train[row]);
@@ -107,7 +107,7 @@ test("rows are normalised with the training examples' mean, to a mean norm of sq
   }
 });
 
-test("initial weights: decoder columns of norm 0.1, the encoder its transpose, given by the seed", async () => {
+test("initial weights: decoder norms 0.1, encoder its transpose, from the seed", async () => {
   const [a, b, other] = await Promise.all(
     [7, 7, 8].map((seed) => initialSaeWeights({ hidden: 30, nFeatures: 10, seed })),
   );
@@ -143,7 +143,7 @@ function drawn() {
   return { hidden, n, count, features, train, init, l1: 0.7 };
 }
 
-test("the penalty rises over the first twentieth of the steps, the learning rate falls over the last fifth", async () => {
+test("the penalty warms up over the first 5 % of steps, the rate decays over 20 %", async () => {
   const { n, features, train, init, l1 } = drawn();
   /** How far the penalty alone moves the encoder's biases, in steps so small that its gradient stays what it is. */
   const moved = async (steps: number, learningRate: number) => {

@@ -194,7 +194,7 @@ test("a browser's fetch-mode headers neither grant nor deny access", async () =>
   }
 });
 
-test("a cookie without the secret, the secret without the cookie, halves of two sessions: 401", async () => {
+test("401: a cookie without the secret, the reverse, or a mix of two sessions", async () => {
   const [one, other] = [await signIn(), await signIn()];
   const state = (lines: string[]) => raw("GET", "/api/state", [`Host: ${own()}`, ...lines]);
   const both = ({ cookie }: { cookie: string }, { secret }: { secret: string }) => [
@@ -239,7 +239,7 @@ test("a sign-in link works once within ten minutes, and its fault is named", asy
   }
 });
 
-test("a program of this user asks for a link with the key of its file; browsers and others do not get one", async () => {
+test("only a program with the key file gets a link", async () => {
   const path = keyPath(folder, bench.port);
   assert.is(statSync(path).mode & 0o777, 0o600);
   assert.is(statSync(join(folder, "workbench")).mode & 0o777, 0o700);
@@ -258,7 +258,7 @@ test("a program of this user asks for a link with the key of its file; browsers 
   }
 });
 
-test("every answer forbids frames, foreign code and caching; none allows another origin", async () => {
+test("all answers forbid frames, foreign code, caching and other origins", async () => {
   const { cookie, secret } = await signIn();
   for (const [method, target, lines] of [
     ["GET", "/", []],
@@ -296,7 +296,7 @@ test("every answer forbids frames, foreign code and caching; none allows another
   }
 });
 
-test("no path leads out of the page's files, and frames are refused before anything is sent", async () => {
+test("no path leaves the page's folder, and frames are refused", async () => {
   const host = `Host: ${own()}`;
   for (const target of [
     "/page/../secret.txt",

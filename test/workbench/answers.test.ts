@@ -125,7 +125,7 @@ test("an answer that fails, ends early or is stopped keeps what came, and says s
   );
 });
 
-test("both answers of a pair fail with the server's sentence for a vector of another model", async () => {
+test("both answers of a pair fail with the sentence about the other model's vector", async () => {
   const message =
     "The vector joy was made for other.gguf (0123456789abcdef), not for m.gguf (fedcba9876543210).";
   const parts = await open({
@@ -228,7 +228,7 @@ test("a server that watches nothing still says what it answers, thoughts apart",
   );
 });
 
-test("a raw text names its candidates by their texts: the lens and the token itself know some numbers", async () => {
+test("candidates of raw text are named by their text", async () => {
   const lens = { 0: [{ token_id: 8, token: "known", probability: 0.5 }] };
   const candidates = { known: 0, a: 0, new: 0 };
   const [read] = await tokensOf(
@@ -255,7 +255,7 @@ test("a raw text names its candidates by their texts: the lens and the token its
   assert.equal(unsaid, { text: "a" }, "no number, no probability");
 });
 
-test("which tokens are thought: until the first text of the answer, which an event may have in its middle", async () => {
+test("tokens before the answer's first text are reasoning", async () => {
   const one = (text: string, delta: object, id = 1) => ({
     index: 0,
     delta,

@@ -97,7 +97,7 @@ const saidBy = async (method: string, path: string, body?: unknown) => {
 };
 const state = async () => (await api("GET", "/state")).body;
 
-test("the page at each of its addresses, its files with their types, and nothing else of the folder", async () => {
+test("the page and its files are served with types, and nothing else", async () => {
   const get = async (path: string) => {
     const { status, headers, bytes } = await send(`${bench.url}${path}`, "GET", undefined, session);
     return [status, headers["content-type"], status === 200 ? bytes.toString() : ""];

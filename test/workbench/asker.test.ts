@@ -22,7 +22,7 @@ async function bodyOf(asked: Partial<AskRequest>, answers: Answers = {}): Promis
   return body as Record<string, unknown>;
 }
 
-test("a question as it is sent: with what can be watched of each token, and candidates", async () => {
+test("a question is sent with watched readings and candidates", async () => {
   assert.equal(await bodyOf({}), {
     messages: [{ role: "user", content: "Hi" }],
     max_tokens: 256,
@@ -205,7 +205,7 @@ test("who is being answered is not asked, and two hundred questions are enough",
   assert.is((await last).turn, 199);
 });
 
-test("of two questions at once, each with a dictionary that is looked for first, one is asked", async () => {
+test("of two simultaneous questions that wait for a dictionary one is sent", async () => {
   const answers: Answers = {
     [chatPath]: streams([stop()]),
     "GET /lab/dictionaries": { dictionaries: [{ name: "d", n_embd: 8, layer: 1 }] },

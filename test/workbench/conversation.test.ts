@@ -69,7 +69,7 @@ const conversation = (question: string, text: string): Conversation => ({
   ],
 });
 
-test("a conversation as Markdown has questions, thoughts, both answers and the interventions", () => {
+test("Markdown of a conversation has questions, reasoning, answers and edits", () => {
   assert.is(
     asMarkdown(conversation("What?", "**Yes**.")),
     [

@@ -13,7 +13,7 @@ const fault = (name: string, content: string) => {
   return assert.unreachable("it was read") as never;
 };
 
-test("CSV: quoted texts with commas, line breaks and quotes; columns in any order, splits where there are any", () => {
+test("CSV: quotes, commas, line breaks; any column order; optional splits", () => {
   const csv =
     '\uFEFFlabel,Text,split\r\n1,"good, ""very""\ngood",train\r\n0,bad,test\r\n\r\ntrue,fine,\r\nFALSE,poor,\r\n' +
     [..."vwxy"].map((text) => `1,${text},\r\n`).join("");

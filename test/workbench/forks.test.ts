@@ -91,7 +91,7 @@ test("continuing from a token sends the earlier tokens as ids and keeps them", a
   );
 });
 
-test("another token in a token's place: its text is known from what could have stood there, or asked for", async () => {
+test("a replaced token gets its text from the candidates, or from the server", async () => {
   const { parts, conversation } = await answered({}, { "POST /detokenize": { content: " asked" } });
   for (const [token_id, text] of [
     [70, " candidate"],
@@ -146,7 +146,7 @@ test("a custom replacement for a token is tokenized by the server", async () => 
   );
 });
 
-test("a raw text is tokenised as it was sent, and one that was forked has its tokens already", async () => {
+test("raw text is tokenised as sent; a fork already has its tokens", async () => {
   const { parts, conversation } = await answered({ raw: true });
   const first = await fork(parts, conversation, { token: 1 });
   assert.equal(parts.asked()[1], [

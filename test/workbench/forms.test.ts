@@ -95,7 +95,7 @@ test("patch: each missing field of the form is named in a sentence", () => {
   );
 });
 
-test("patch: marked spans stand against their like before anything runs, or the page says what is wrong", () => {
+test("patch: marked spans must match in tokens, or the page says why not", () => {
   const marked = (clean: string, corrupted: string) =>
     spansOf({ ...form, where: "aligned", clean, corrupted });
   assert.equal(marked("[[The Eiffel Tower]] is in[[ Paris]]", "[[It]] is in[[ the city of Rome]]"), [
@@ -120,7 +120,7 @@ const result = patchJob().result as PatchSweepResult;
 const figures = (of: PatchSweepResult) =>
   findingsOf({ ...patchJob(), result: of }).parts.filter((part): part is Figure => "chart" in part);
 
-test("patch: a cell of any map is a site, an address keeps it, and the same cell is found again", () => {
+test("patch: a map cell is a site, kept in the address and found again", () => {
   const heads: PatchSweepResult = {
     ...result,
     points: ["mid", "head_out"],
@@ -161,7 +161,7 @@ test("patch: a cell of any map is a site, an address keeps it, and the same cell
   assert.is(siteIn(new URLSearchParams("l=x&t=0")), undefined);
 });
 
-test("patch: a site's effect puts the donor's state where the site is, of heads and marked spans, too", () => {
+test("patch: a site's effect uses the donor's state there, also for heads and spans", () => {
   const body = (site: Parameters<typeof effectOf>[1], change: Partial<PatchSweepResult> = {}, more = {}) =>
     effectOf(
       {
@@ -201,7 +201,7 @@ test("patch: a site's effect puts the donor's state where the site is, of heads 
   assert.equal([span.donor, span.body.prompt, span.body.positions], ["The cat", "The big dog sat", [[2, 2]]]);
 });
 
-test("steer: one comparison a layer, each as the Lab takes it, and the form comes back from it", () => {
+test("steer: one compare job per layer, and the form is restored from it", () => {
   const request = doseRequest({ ...steerForm, strengths: "-0.4, 0 0.4", target: " Oslo" });
   const config = checkSubmission({ model: "demo", ...request, layers: [3] }) as CompareConfig;
   assert.equal(config.strengths, [-0.4, 0, 0.4]);

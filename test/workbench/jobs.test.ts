@@ -48,7 +48,7 @@ const job = (of: ReturnType<typeof inspectJob>, change: Partial<Job> = {}): Job 
     ...change,
   }) as unknown as Job;
 
-test("a study of jobs: the evidence is there at once, the words are a person's and stay empty until then", async () => {
+test("a study of jobs has its evidence at once and its text left to a person", async () => {
   const jobs = [job(inspectJob()), job(patchJob())];
   const empty = await studyDraft(jobs, noWords);
   assert.is(empty.package, undefined);

@@ -144,7 +144,7 @@ test("removing a conversation deletes its file, unless an answer is running", as
   assert.is(((await all.remove(made.id).catch((error) => error)) as HttpError).status, 404);
 });
 
-test("five hundred are kept; the oldest make room, but for those that are being answered", async () => {
+test("500 answers are kept; the oldest finished ones are evicted", async () => {
   const { place, all } = await store();
   let ms = 0;
   await withTime({ "Date.now": () => ++ms }, async () => {
@@ -255,7 +255,7 @@ test("a reconnecting page gets the events it missed, or is told to reload", asyn
   assert.is(late(), hello + missed);
 });
 
-test("readers are counted until they leave; one that reads nothing is let go at eight mebibytes", () => {
+test("readers are counted; one that stalls is dropped at 8 MiB", () => {
   const events = new Events();
   let heard = 0;
   events.onReaders = () => heard++;
@@ -270,7 +270,7 @@ test("readers are counted until they leave; one that reads nothing is let go at 
   assert.ok(two.destroyed);
 });
 
-test("a stream that lies still shows every fifteen seconds that it is alive, and no more once it is closed", async () => {
+test("an idle stream sends a keep-alive every 15 seconds until it closes", async () => {
   const { clearInterval: realClear } = globalThis;
   const beats: [() => void, number][] = [];
   const cleared: unknown[] = [];

@@ -169,7 +169,7 @@ test("unknown cache folders are ignored, and longer names are other folders", as
   }
 });
 
-test("of a repository with several models the one is served that the server was started with", async () => {
+test("of a repository's models the one the server started with is shown", async () => {
   const larger = "tiny/demo/larger-F32.gguf";
   const { models, services } = open();
   await bring(models);

@@ -56,7 +56,7 @@ test("text that differs from its source has no source position", () => {
   assert.is(set("*a* &lt;\n\n<"), "<p><em>[1-2 a]</em>[3-4  ]{<}</p><p>[10-11 <]</p>");
 });
 
-test("blocks: headings of all levels, lists with their first number, quotes, rules, code and tables", () => {
+test("Markdown blocks: headings, numbered lists, quotes, rules, code, tables", () => {
   assert.is(set("### deep"), "<p.heading.h3>[4-8 deep]</p>");
   assert.is(
     set("3. a\n4. b\n\n   c"),
@@ -111,7 +111,7 @@ test("markup from a model is shown as text, and nesting is bounded", () => {
 
 const shaded = (token: Partial<AnswerToken>, shade: Shade) => quantityOf({ text: "a", ...token }, shade);
 
-test("a token's shade: its probability, its entropy of three bits at most, a probe's score", () => {
+test("token shades: probability, entropy up to 3 bits, a probe's score", () => {
   const candidates = [0.5, 0.25, 0.25].map((probability, id) => ({ token_id: id, token: "a", probability }));
   assert.is(shaded({ probability: 0.5 }, "none"), undefined);
   assert.equal(shaded({ probability: 0.5 }, "probability"), { share: 0.5, words: "probability 50.0 %" });

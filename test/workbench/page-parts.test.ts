@@ -38,7 +38,7 @@ const token: AnswerToken = {
   ],
 };
 
-test("an answer's numbers: a row a token, of all that was watched, nothing where it was not told", () => {
+test("an answer's numbers have a row per token for each watched reading", () => {
   const answer: TurnAnswer = {
     ...{ state: "done", edited: true, finish: "stop" },
     tokens: [{ text: "hm", thinking: true }, token, { id: 2, text: "<end>", special: true, thinking: true }],

@@ -86,7 +86,7 @@ const refusal = (work: Promise<unknown>): Promise<[number, string]> =>
     ({ status, message }: Error & { status: number }) => [status, message],
   );
 
-test("a link's token leaves the address before it is shown, and the secret for it is kept", async () => {
+test("a link's token is removed from the address, and its secret is kept", async () => {
   assert.ok(hasLinkToken());
   assert.is(await signIn(), undefined);
   assert.equal(asked, [
@@ -128,7 +128,7 @@ test("an old link is refused, and does no harm to a browser that is signed in", 
   assert.equal([stored.get("tapline-workbench"), heard], ["kept", 0]);
 });
 
-test("a refusal has the service's sentence; one of who is not known any more forgets, and is heard", async () => {
+test("a refusal shows the service's sentence; an expired session signs out", async () => {
   const heard: string[] = [];
   whenSignedOut((sentence) => heard.push(sentence));
   stored.set("tapline-workbench", "s");
@@ -176,7 +176,7 @@ const jobs = (number: number, mark: string) =>
   ({ number, event: { type: "jobs", jobs: [mark] } }) as unknown as Numbered;
 const marks = () => known.state?.jobs as unknown as string[];
 
-test("events are taken in order; where some are missed everything is read again; a stream that ends is opened again", async () => {
+test("events apply in order; gaps reload everything; closed streams reopen", async () => {
   const timers = globalThis.setTimeout;
   const pauses: number[] = [];
   const locks: string[] = [];

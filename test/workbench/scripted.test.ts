@@ -226,7 +226,7 @@ inBrowser(
   },
 );
 
-test("the command joins services that run, prints links, and ends what it started and nothing else", async () => {
+test("the command joins running services, prints links, and ends its own", async () => {
   const home = mkdtempSync(join(tmpdir(), "tapline-workbench-command-"));
   const services = await scripted(answer);
   const before = process.env.TAPLINE_HOME;

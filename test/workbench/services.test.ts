@@ -62,7 +62,7 @@ test("the services' state is reported only when it changes", async () => {
   );
 });
 
-test("the file of a served model is asked for once a model, and not where the caller knows it", async () => {
+test("a served model's file is requested once per model", async () => {
   let props = 0;
   const answers: Answers = {
     "GET /props": (response: ServerResponse) => {
@@ -90,7 +90,7 @@ test("the file of a served model is asked for once a model, and not where the ca
   assert.is(services.server.path, "owner/demo", "the same model's");
 });
 
-test("looks that are asked for meanwhile are one; with nobody there nobody looks, with a page every second", async () => {
+test("concurrent checks are merged; nothing is polled without a page", async () => {
   const { setTimeout: real } = globalThis;
   let asked = 0;
   const { services, events, told } = await open({
@@ -157,7 +157,7 @@ test("tokens of a text, bytes as text, and faults in a sentence", async () => {
   ]);
 });
 
-test("a head of an inspection's attention: found by its layer and number, with four digits; a file is read once", async () => {
+test("attention of a head is found by layer and number; files are read once", async () => {
   const id = "0".repeat(32);
   const attention = [
     { layer: 1, head: 5 },

@@ -59,7 +59,7 @@ test("a browser is opened only where one of this machine would be seen", () => {
   assert.match(leadingTo("http://127.0.0.1:1/#abc"), /content="0;url=http:\/\/127\.0\.0\.1:1\/#abc"/);
 });
 
-test("a browser is given a private file and not the link; once it was opened the file is gone", async () => {
+test("the browser gets a private file instead of the link; opening deletes it", async () => {
   const folder = mkdtempSync(join(tmpdir(), "tapline-browser-"));
   const told = join(folder, "told");
   // In the browser's place: writes down what every user of the machine can see of it.

@@ -2,8 +2,8 @@ import type { Command } from "commander";
 import type { StoredDictionary } from "../../contracts/library.js";
 import { limits } from "../../contracts/limits.js";
 import { type BlockPoint, blockPoints } from "../../contracts/names.js";
-import { checkName, hereCommand, registerKeptHere, withHub } from "../kept.js";
 import { choice, integerBetween } from "../options.js";
+import { checkName, localCommand, registerLocal, withHub } from "../saved.js";
 
 interface AddOptions {
   json?: boolean;
@@ -18,7 +18,7 @@ export function registerDictionary(program: Command): void {
   const dictionary = program
     .command("dictionary")
     .description("Manage saved sparse dictionaries (SAEs): add, list, show, remove.");
-  hereCommand(
+  localCommand(
     dictionary,
     "add",
     "Save a published dictionary from a local path or the hub (its folder or weight file).",
@@ -55,7 +55,7 @@ Examples:
     google/gemma-scope-2b-pt-res/layer_20/width_16k/average_l0_71`,
     )
     .action(add);
-  registerKeptHere<StoredDictionary>(dictionary, {
+  registerLocal<StoredDictionary>(dictionary, {
     noun: "dictionary",
     plural: "dictionaries",
     open,

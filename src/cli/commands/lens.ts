@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { StoredLens } from "../../contracts/library.js";
-import { checkName, hereCommand, registerKeptHere, withHub } from "../kept.js";
+import { checkName, localCommand, registerLocal, withHub } from "../saved.js";
 
 interface AddOptions {
   json?: boolean;
@@ -19,7 +19,7 @@ export function registerLens(program: Command): void {
   const lens = program
     .command("lens")
     .description("Manage saved Jacobian and tuned lenses: add, fit, list, show, remove.");
-  hereCommand(lens, "add", "Save a published lens from a local path or the hub (its weight file or folder).")
+  localCommand(lens, "add", "Save a published lens from a local path or the hub (its weight file or folder).")
     .argument("<name>", "name: letters, digits, dots, dashes")
     .argument("<place>", "a path, owner/name/path on the hub, or demo for the embedded model's lens")
     .option("--revision <revision>", "branch, tag or commit on the hub (default: main)")
@@ -36,7 +36,7 @@ Examples:
   tapline inspect "The capital of France is" --lens demo`,
     )
     .action(add);
-  hereCommand(lens, "fit", "Fit a lens by least squares, from each block's output to the last block's.")
+  localCommand(lens, "fit", "Fit a lens by least squares, from each block's output to the last block's.")
     .argument("<name>", "name: letters, digits, dots, dashes")
     .requiredOption(
       "--from <folder>",
@@ -55,7 +55,7 @@ Examples:
   tapline inspect "The capital of France is" --lens mine`,
     )
     .action(fit);
-  registerKeptHere<StoredLens>(lens, { noun: "lens", plural: "lenses", open, line, picture });
+  registerLocal<StoredLens>(lens, { noun: "lens", plural: "lenses", open, line, picture });
 }
 
 async function open() {

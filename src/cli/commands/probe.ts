@@ -2,8 +2,8 @@ import { type Command, Option } from "commander";
 import type { StoredProbe } from "../../contracts/library.js";
 import { limits } from "../../contracts/limits.js";
 import { liveLimits } from "../../contracts/live-limits.js";
-import { figure, positionOption, registerKept } from "../kept.js";
 import { integerBetween } from "../options.js";
+import { figure, positionOption, registerSaved } from "../saved.js";
 
 /**
  * `tapline probe make`, `list`, …: saved probes, for requests to a running server. `tapline probe` itself is the
@@ -12,7 +12,7 @@ import { integerBetween } from "../options.js";
 export function registerProbes(program: Command): void {
   const probe = program.commands.find((command) => command.name() === "probe");
   if (probe === undefined) throw new Error("The probe command is not registered.");
-  registerKept<StoredProbe>(probe, {
+  registerSaved<StoredProbe>(probe, {
     noun: "probe",
     makes: {
       description: "Train a probe on two lists of texts, using the running server's model, and save it.",

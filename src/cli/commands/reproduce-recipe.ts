@@ -9,12 +9,12 @@ import { modelText, type Outcome, rangeText } from "../../recipe/outcome.js";
 import { isLive, runRecipe } from "../../recipe/run.js";
 import { canvasOf, ProgressLine, table } from "../../terminal/index.js";
 import { UsageError } from "../exit-code.js";
-import { makeTimeoutMs } from "../kept.js";
 import { openLab } from "../lab-session.js";
 import { localPath } from "../operation-command.js";
 import { print, printJson, shortPath } from "../output.js";
 import { serveHere } from "../own-server.js";
 import { makeFolder } from "../run-experiment.js";
+import { makeTimeoutMs } from "../saved.js";
 import { endBy, stoppable } from "../stop-signal.js";
 
 export interface RecipeOptions {

@@ -7,7 +7,6 @@ import type { Job, Result } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
 import { figureOf } from "../../findings/numbers.js";
 import {
-  type Asked,
   assemble,
   type Compared,
   compareFigures,
@@ -19,6 +18,7 @@ import {
   outcomeOf,
   reproductionWords,
   requestsIn,
+  type StudyRequest,
   usualTolerances,
 } from "../../study/index.js";
 import { ProgressLine } from "../../terminal/index.js";
@@ -76,7 +76,7 @@ export async function reproduceStudy(address: string, options: StudyOptions): Pr
         line.show(`${at + 1}/${repeatable.length}: ${one.request.operation} ${stage}`),
       );
       evidence.push(jobEvidence(job));
-      const { operation, result } = one.original as NonNullable<Asked["original"]>;
+      const { operation, result } = one.original as NonNullable<StudyRequest["original"]>;
       const figures = compareFigures(operation, result, job.result as Result);
       const which = repeatable.length > 1 ? `${at + 1}. ${operation}: ` : "";
       compared.push(...figures.map((figure) => ({ ...figure, title: which + figure.title })));
@@ -121,7 +121,7 @@ export async function reproduceStudy(address: string, options: StudyOptions): Pr
 }
 
 /** @throws UsageError if a model was a file on the author's machine and --model is missing */
-function modelsOf(asked: readonly Asked[], named: string | undefined): string[] {
+function modelsOf(asked: readonly StudyRequest[], named: string | undefined): string[] {
   return asked.map(({ request }) => {
     if (named !== undefined) return named;
     if (isPublicModel(request.model)) return request.model;
@@ -134,7 +134,7 @@ function modelsOf(asked: readonly Asked[], named: string | undefined): string[] 
 
 async function show(
   title: string,
-  asked: readonly Asked[],
+  asked: readonly StudyRequest[],
   models: readonly string[],
   left: readonly string[],
   { json, yes }: StudyOptions,
@@ -171,7 +171,7 @@ async function confirmed(signal: AbortSignal): Promise<boolean> {
 
 async function run(
   { lab }: LabSession,
-  { request }: Asked,
+  { request }: StudyRequest,
   model: string,
   signal: AbortSignal,
   onStage: (stage: string) => void,

@@ -89,13 +89,13 @@ async function packageStudy(options: PackageOptions): Promise<void> {
   const faults = faultsOf(finished);
   if (faults.length > 0) throw new UsageError(`The package is incomplete: ${faults.join(" ")}`);
   await save(finished, options).catch((error: Error) => {
-    if (file !== undefined) error.message += ` ${keptIn(file)}`;
+    if (file !== undefined) error.message += ` ${savedIn(file)}`;
     throw error;
   });
   if (file !== undefined) await rm(dirname(file), { recursive: true, force: true });
 }
 
-function keptIn(file: string): string {
+function savedIn(file: string): string {
   return `Your text is saved in ${file}; use --words to continue with it.`;
 }
 
@@ -165,7 +165,7 @@ async function writeInEditor(
   const command = editorCommand();
   const folder = await mkdtemp(join(tmpdir(), "tapline-study-"));
   const file = join(folder, "words.md");
-  const giveUp = (why: string) => new UserError(`${why} ${keptIn(file)}`);
+  const giveUp = (why: string) => new UserError(`${why} ${savedIn(file)}`);
   let text = writeWords(words);
   for (;;) {
     await writeFile(file, text, { mode: 0o600 });

@@ -2,15 +2,15 @@ import { type Command, Option } from "commander";
 import type { StoredVector } from "../../contracts/library.js";
 import { liveLimits, vectorFormats } from "../../contracts/live-limits.js";
 import { UsageError } from "../exit-code.js";
-import { type AddOptions, figure, positionOption, registerKept } from "../kept.js";
 import { choice, layerList } from "../options.js";
+import { type AddOptions, figure, positionOption, registerSaved } from "../saved.js";
 
 /** `tapline vector`: steering vectors, made with a running server's model, for its requests. */
 export function registerVector(program: Command): void {
   const vector = program
     .command("vector")
     .description("Manage saved steering vectors: make, list, show, add, export, remove.");
-  registerKept<StoredVector>(vector, {
+  registerSaved<StoredVector>(vector, {
     noun: "vector",
     makes: {
       description: "Make a steering vector from two lists of texts, using the running server's model.",

@@ -10,7 +10,7 @@ export interface ScoreHistogram {
   count: number;
 }
 
-interface Told {
+interface Choices {
   choices?: { tapline?: { tokens?: { probes?: Record<string, number | null> }[] } }[];
 }
 
@@ -24,7 +24,7 @@ export class ProbeScores {
     for (const line of data.split("\n")) {
       const json = line.startsWith("data: {") ? line.slice(6) : line;
       if (!json.startsWith("{")) continue;
-      const { choices = [] } = JSON.parse(json) as Told;
+      const { choices = [] } = JSON.parse(json) as Choices;
       for (const { tapline } of choices) {
         for (const { probes = {} } of tapline?.tokens ?? []) {
           for (const [name, score] of Object.entries(probes)) if (score !== null) this.#add(name, score);

@@ -2,7 +2,7 @@ import type { Context } from "koa";
 import type { LiveRequest } from "../../contracts/live.js";
 import { liveLimits } from "../../contracts/live-limits.js";
 import { HttpError, localAccessFault } from "../../http/index.js";
-import type { KeptRows, LivePlan } from "../../native/live.js";
+import type { CapturedRows, LivePlan } from "../../native/live.js";
 import { fieldRefusal } from "../check-body.js";
 import type { InferenceService } from "../service.js";
 import { livePlan } from "./plan.js";
@@ -43,7 +43,7 @@ export async function openLive(
   const states = {
     id: service.rows.newId(),
     bytes: liveLimits.capture_bytes,
-    keep: (rows: KeptRows) => service.rows.add(rows, service.library.model.id),
+    keep: (rows: CapturedRows) => service.rows.add(rows, service.library.model.id),
   };
   return { ...plan, watch: { ...plan.watch, states } };
 }

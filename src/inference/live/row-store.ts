@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import { liveLimits } from "../../contracts/live-limits.js";
 import { encodeNpz } from "../../formats/npz-writer.js";
 import { encodeSafetensors } from "../../formats/safetensors.js";
-import type { KeptRows } from "../../native/live.js";
+import type { CapturedRows } from "../../native/live.js";
 
 /** A stored capture. */
-export interface RowCapture extends KeptRows {
+export interface RowCapture extends CapturedRows {
   bytes: number;
   /** Unix seconds. */
   created: number;
@@ -34,7 +34,7 @@ export class RowStore {
     return this.#captures.size;
   }
 
-  add(rows: KeptRows, model: string): void {
+  add(rows: CapturedRows, model: string): void {
     const bytes = rows.layers.reduce((sum, { values }) => sum + values.byteLength, 8 * rows.rows.length);
     this.#captures.set(rows.id, { ...rows, bytes, created: Date.now() / 1000, model });
     this.#bytes += bytes;

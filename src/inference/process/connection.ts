@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import type { Asked, ToParent } from "./messages.js";
+import type { ToParent, WaitingRequest } from "./messages.js";
 
 /**
  * Reports a connection's state to the parent: which request is waiting for the first byte of its answer, and when
@@ -11,7 +11,7 @@ export class Connection {
   readonly #id: number;
   readonly #send: (message: ToParent) => void;
   /** Unanswered requests; several if the client pipelines. */
-  readonly #waiting: Asked[] = [];
+  readonly #waiting: WaitingRequest[] = [];
   #silent = false;
 
   constructor(id: number, socket: Socket, send: (message: ToParent) => void) {

@@ -2,7 +2,7 @@ import { createServer as createHttp, type Server as HttpServer } from "node:http
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { corsHeaders, describeBindFailure, HttpError, isPreflight, urlHost } from "../../http/index.js";
 import { forPages, servingErrorBody } from "../paths.js";
-import type { Asked } from "./messages.js";
+import type { WaitingRequest } from "./messages.js";
 
 /** Milliseconds that a client has to read the last answer of a connection. */
 const lingerMs = 5000;
@@ -92,7 +92,7 @@ export class Front {
   }
 
   /** Answers 502 to a request whose serving process died before the first byte of its answer. */
-  giveUp(socket: Socket, asked: Asked): void {
+  giveUp(socket: Socket, asked: WaitingRequest): void {
     const path = withoutQuery(asked.path);
     const error = new HttpError(502, "The server crashed while processing this request; it is restarting.", {
       code: "server_crashed",

@@ -12,7 +12,7 @@ export type ToChild =
   | { type: "end"; graceMs: number };
 
 /** What the parent needs to answer a request with an error. */
-export interface Asked {
+export interface WaitingRequest {
   path: string;
   origin?: string | undefined;
 }
@@ -26,7 +26,7 @@ export type ToParent =
   /** This process has the connection; the parent keeps its own copy. */
   | { type: "taken"; id: number }
   /** A request waits on the connection for the first byte of its answer. */
-  | ({ type: "asked"; id: number } & Asked)
+  | ({ type: "asked"; id: number } & WaitingRequest)
   /** That byte comes next. */
   | { type: "answering"; id: number }
   /** The connection was closed here, so the parent must close its copy. */

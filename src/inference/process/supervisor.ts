@@ -5,7 +5,7 @@ import { UserError } from "../../contracts/user-error.js";
 import type { DownloadProgress } from "../../models/hub/index.js";
 import type { EngineInfo } from "../../native/engine.js";
 import { Front } from "./front.js";
-import type { Asked, StartOptions, ToChild, ToParent } from "./messages.js";
+import type { StartOptions, ToChild, ToParent, WaitingRequest } from "./messages.js";
 
 export interface SupervisedOptions extends StartOptions {
   host: string;
@@ -91,7 +91,7 @@ interface Handed {
   /** Whether the serving process has received it. */
   taken: boolean;
   /** The request waiting for the first byte of its answer. */
-  asked: Asked | undefined;
+  asked: WaitingRequest | undefined;
 }
 
 class Supervisor implements Serving {

@@ -11,7 +11,7 @@ import { type DictionarySettings, type FilledSettings, filledSettings, trainingB
 
 /** How often a training is evaluated while it runs, and how many losses are recorded. */
 const evaluations = 10;
-const keptLosses = 100;
+const maxLosses = 100;
 const examplesShown = 8;
 
 export interface TrainingOptions {
@@ -112,7 +112,7 @@ async function runSteps(
   checkpoint: Checkpoint | undefined,
   { progress, signal, checkpoint: keeping }: TrainingOptions,
 ): Promise<void> {
-  const lossEvery = Math.max(1, Math.ceil(steps / keptLosses));
+  const lossEvery = Math.max(1, Math.ceil(steps / maxLosses));
   const evaluateEvery = Math.max(lossEvery, Math.ceil(steps / evaluations / lossEvery) * lossEvery);
   let written = performance.now();
   const onProgress = (done: number) => progress({ stage: stageOf(history), done, total: steps });

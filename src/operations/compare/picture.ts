@@ -20,7 +20,7 @@ import { heading } from "../../terminal/page.js";
 import { bold, dim, onScale, probabilityScale } from "../../terminal/paint.js";
 import { plot, type Series, seriesPlace, ticksUpTo } from "../../terminal/plot.js";
 import { table } from "../../terminal/table.js";
-import { layersAsked, type Picture } from "../picture.js";
+import { layersText, type Picture } from "../picture.js";
 import { positionText } from "./contract-position-text.js";
 import { promptsOf } from "./contract-prompts.js";
 
@@ -251,7 +251,7 @@ export default {
     const { needs = "nothing", done } = interventionOf(config.intervention);
     const edit = done(what[needs]());
     const where = config.positions === undefined ? "the last token's" : `${positionText(config.positions)}:`;
-    const at = needs === "tokens" ? layersAsked(config) : `layer ${config.layers[0]}`;
+    const at = needs === "tokens" ? layersText(config) : `layer ${config.layers[0]}`;
     return [["Compared", `${shown}, ${where} ${at} ${edit}`]];
   },
   draw: comparePicture,

@@ -3,7 +3,7 @@ import { oneLine } from "../../findings/text.js";
 import type { Canvas } from "../../terminal/canvas.js";
 import { heading, labelled } from "../../terminal/page.js";
 import { table } from "../../terminal/table.js";
-import { layersAsked, type Picture } from "../picture.js";
+import { layersText, type Picture } from "../picture.js";
 
 /** Two models side by side: block outputs by layer, and artefacts. */
 export function driftPicture(result: DriftResult, canvas: Canvas): string[] {
@@ -103,7 +103,7 @@ function shown({ value, low, high }: Measured): string {
 export default {
   asked: (config) => [
     ["Other model", oneLine(config.other)],
-    ["Compared", `${config.examples.length} examples, ${layersAsked(config)}`],
+    ["Compared", `${config.examples.length} examples, ${layersText(config)}`],
   ],
   draw: driftPicture,
 } satisfies Picture<"drift">;

@@ -3,7 +3,7 @@ import { oneLine } from "../../findings/text.js";
 import type { Canvas } from "../../terminal/canvas.js";
 import { labelled } from "../../terminal/page.js";
 import { bytesText } from "../../text/words.js";
-import { layersAsked, type Picture } from "../picture.js";
+import { layersText, type Picture } from "../picture.js";
 
 const rowsOf = {
   all: "one per token",
@@ -37,7 +37,7 @@ export function extractPicture(result: ExtractResult, canvas: Canvas): string[] 
 export default {
   asked(config) {
     const what = config.data === undefined ? `${config.examples?.length} examples` : oneLine(config.data);
-    return [["Extracted", `${what}, ${layersAsked(config)}`]];
+    return [["Extracted", `${what}, ${layersText(config)}`]];
   },
   draw: extractPicture,
 } satisfies Picture<"extract">;

@@ -19,7 +19,7 @@ import {
 import { legend } from "../../terminal/legend.js";
 import { heading } from "../../terminal/page.js";
 import { bold, magnitudeScale, probabilityScale } from "../../terminal/paint.js";
-import { layersAsked, type Picture } from "../picture.js";
+import { layersText, type Picture } from "../picture.js";
 
 /** An inspect job: the logit lens, its summary in one sentence, norms, and the model's next tokens. */
 export function inspectPicture(
@@ -120,6 +120,6 @@ export function measurePicture(
 }
 
 export default {
-  asked: (config) => [["Inspected", `${oneLine(config.prompt)} (${layersAsked(config)})`]],
+  asked: (config) => [["Inspected", `${oneLine(config.prompt)} (${layersText(config)})`]],
   draw: inspectPicture,
 } satisfies Picture<"inspect">;

@@ -15,7 +15,7 @@ import { beside, heading } from "../../terminal/page.js";
 import { bold, dim, inScale, probabilityScale } from "../../terminal/paint.js";
 import { type Axis, layerLines, plot, type Series } from "../../terminal/plot.js";
 import { type Entry, table } from "../../terminal/table.js";
-import { layersAsked, type Picture } from "../picture.js";
+import { layersText, type Picture } from "../picture.js";
 
 type Report = ProbeResult["reports"][number];
 
@@ -186,6 +186,6 @@ function worst(report: Report, canvas: Canvas): string[] {
 }
 
 export default {
-  asked: (config) => [["Probed", `${config.examples.length} examples, ${layersAsked(config)}`]],
+  asked: (config) => [["Probed", `${config.examples.length} examples, ${layersText(config)}`]],
   draw: probePicture,
 } satisfies Picture<"probe">;

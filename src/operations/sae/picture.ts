@@ -7,7 +7,7 @@ import { heading } from "../../terminal/page.js";
 import { dim, inScale, probabilityScale } from "../../terminal/paint.js";
 import { type Axis, layerLines, plot } from "../../terminal/plot.js";
 import { table } from "../../terminal/table.js";
-import { layersAsked, type Picture } from "../picture.js";
+import { layersText, type Picture } from "../picture.js";
 
 type Report = SaeResult["reports"][number];
 
@@ -145,7 +145,7 @@ export default {
   asked(config) {
     const what = config.from === undefined ? `${config.examples?.length} examples` : oneLine(config.from);
     return [
-      ["Trained", `${config.features} features on ${what}, ${config.steps} steps, ${layersAsked(config)}`],
+      ["Trained", `${config.features} features on ${what}, ${config.steps} steps, ${layersText(config)}`],
     ];
   },
   draw: (result, canvas, { features }) => saePicture(result, features, canvas),

@@ -18,7 +18,7 @@ import {
   studyLimits,
   Uuid,
 } from "../../contracts/studies/index.js";
-import { type Answered, type Described, pathsOf } from "../../http/endpoints.js";
+import { type Described, pathsOf, type ResponseSpec } from "../../http/endpoints.js";
 import { create, discussion, list, type Respond, study, version } from "./answers.js";
 
 const schemas: TSchema[] = [
@@ -69,7 +69,7 @@ const retryAfter = {
   "Retry-After": { description: "Seconds to wait before retrying.", schema: { type: "integer", minimum: 1 } },
 };
 
-const answer = (description: string, json: TSchema, headers: object = {}): Answered => ({
+const answer = (description: string, json: TSchema, headers: object = {}): ResponseSpec => ({
   description,
   headers: { ...quotaHeaders, ...headers },
   json,

@@ -24,7 +24,7 @@ export function seedStudies(): SeedStudy[] {
       schemaVersion: 1,
       ...text,
       license: "CC-BY-4.0",
-      model: { name: model, revision: null, runtime: "tapline 0.2.0, llama.cpp 0.5.0, CPU" },
+      model: { name: model, revision: null, runtime: "tapline 0.3.0, llama.cpp 0.5.0, CPU" },
       omissions,
       entries: [{ id: root, parent: null, kind: "note", title: "Plan", note: text.method }, ...below],
     };

@@ -387,7 +387,7 @@ class TestFailures(unittest.TestCase):
             send_json(handler, 200, {"agent": handler.headers["User-Agent"]})
 
         with Scripted(answer) as service:
-            self.assertEqual(Lab(service.url).health(), {"agent": "tapline-lab/0.2.0"})
+            self.assertEqual(Lab(service.url).health(), {"agent": "tapline-lab/0.3.0"})
 
     def test_redirects_are_not_followed(self) -> None:
         with Scripted(lambda handler, *_: send_json(handler, 200, {})) as other:

@@ -11,7 +11,7 @@ const rounding = 0.02;
 const prefix = "The review says that the film was good. ".repeat(6);
 const question = (country: string) => `The capital of ${country} is`;
 
-interface Asked {
+interface Case {
   name: string;
   prompt: string;
   plan?: LivePlan;
@@ -44,7 +44,7 @@ export interface MixedReport {
 }
 
 /** Every one begins as others do that wear something else, or nothing. */
-function askedOf(hidden: number, nLayer: number): Asked[] {
+function askedOf(hidden: number, nLayer: number): Case[] {
   const random = new TestRandom(4);
   const vector = random.normals(hidden);
   const other = random.normals(hidden);
@@ -76,7 +76,7 @@ function askedOf(hidden: number, nLayer: number): Asked[] {
     [{ layer: 3, scale: 1, positions: "all" }],
     [{ layer: 3, kind: "clamp", vector, strength: 0, min: 5, positions: "all" }],
   ];
-  const list: Omit<Asked, "prompt" | "alone">[] = [
+  const list: Omit<Case, "prompt" | "alone">[] = [
     { name: "plain" },
     { name: "plain, drawn", more: { temperature: 1, seed: 5 } },
     { name: "plain, two", more: { n: 2, temperature: 1, seed: 6 } },
@@ -118,10 +118,10 @@ export async function mixedRequests(count: number, seed: number): Promise<MixedR
   });
   try {
     const asked = askedOf(engine.info.nEmbd, engine.info.nLayer);
-    const bodyOf = ({ prompt, more }: Asked) => ({
+    const bodyOf = ({ prompt, more }: Case) => ({
       ...{ prompt, max_tokens: 8, ignore_eos: true, temperature: 0, logprobs: 2, ...more },
     });
-    const ask = async (each: Asked, more: object = {}): Promise<Token[]> => {
+    const ask = async (each: Case, more: object = {}): Promise<Token[]> => {
       const { status, body } = await engine.request(
         "completion",
         { ...bodyOf(each), ...more },
@@ -138,7 +138,7 @@ export async function mixedRequests(count: number, seed: number): Promise<MixedR
     const client = async () => {
       while (remaining-- > 0) {
         const index = random.below(asked.length);
-        const each = asked[index] as Asked;
+        const each = asked[index] as Case;
         const [leaves, again, parts] = [random.below(3) === 0, random.below(2) === 0, random.below(4)];
         if (leaves) {
           counted.left++;
@@ -158,7 +158,7 @@ export async function mixedRequests(count: number, seed: number): Promise<MixedR
     const ties: string[] = [];
     const alone = new Map<number, Token[]>();
     for (const { index, found } of answers) {
-      const each = asked[index] as Asked;
+      const each = asked[index] as Case;
       const lone = alone.get(index) ?? (await ask(each, { cache_prompt: false }));
       alone.set(index, lone);
       const { tie, wrong, compared } = against(found, lone);

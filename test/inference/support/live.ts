@@ -28,12 +28,12 @@ export const heldOut = {
 };
 export const question = (country: string) => `The capital of ${country} is`;
 
-export interface Told {
+export interface Reply {
   // biome-ignore lint/suspicious/noExplicitAny: tests read whatever comes
   [field: string]: any;
 }
 
-export const complete = async (prompt: string, tapline?: object, more: object = {}): Promise<Told> => {
+export const complete = async (prompt: string, tapline?: object, more: object = {}): Promise<Reply> => {
   const { status, body } = await server.post("/v1/completions", {
     prompt,
     temperature: 0,
@@ -45,7 +45,7 @@ export const complete = async (prompt: string, tapline?: object, more: object = 
   assert.is(status, 200, JSON.stringify(body));
   return body;
 };
-export const textOf = (body: Told): string => body.choices[0].text;
+export const textOf = (body: Reply): string => body.choices[0].text;
 export const steer = (vector: string, strength: number, more: object = {}) => ({
   interventions: [
     { kind: "steer", vector, layer, strength, strength_unit: "vector", positions: "all", ...more },

@@ -12,19 +12,19 @@ import { type Answer, send } from "../../support/request.js";
 type Body = Record<string, unknown>;
 
 /** What a stand-in was asked. */
-export interface Asked {
+export interface ReceivedRequest {
   route: string;
   body: Body;
   live?: LivePlan;
 }
 
 export type Reply = (
-  asked: Asked,
+  asked: ReceivedRequest,
   signal: AbortSignal,
 ) => Partial<EngineReply> | Promise<Partial<EngineReply>>;
 
 export interface Stand {
-  asked: Asked[];
+  asked: ReceivedRequest[];
   service: InferenceService;
   url: string;
   /** Faults of the application's own. */
@@ -34,7 +34,7 @@ export interface Stand {
   comeFrom(address: string): void;
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
   /** Asks, and tells what the engine was asked. */
-  engine(path: string, body: unknown): Promise<Asked>;
+  engine(path: string, body: unknown): Promise<ReceivedRequest>;
   /** Asks for what is refused. */
   refusal(path: string, body: unknown): Promise<[status: number, message: string, param: string | null]>;
 }
@@ -69,7 +69,7 @@ export async function stand(
   reply: Reply = usual,
   functions: object = {},
 ): Promise<Stand> {
-  const asked: Asked[] = [];
+  const asked: ReceivedRequest[] = [];
   const engine = {
     info: {
       ...{ id: "m", slots: 2, slotContext: 100, nLayer: 4, nEmbd: 2, nVocab: 50, captures: true },
@@ -120,7 +120,7 @@ export async function stand(
       asked.length = 0;
       const answer = await post(path, body);
       assert.is(answer.status, 200, `${path} ${answer.bytes}`);
-      return asked.at(-1) as Asked;
+      return asked.at(-1) as ReceivedRequest;
     },
     async refusal(path, body) {
       asked.length = 0;

@@ -76,7 +76,7 @@ async function ready(words: string[], environment: Record<string, string> = {}):
   return run;
 }
 
-test("stdout carries protocol lines only, whatever comes in and whatever the service says", async () => {
+test("stdout carries only protocol lines, whatever the input and the service", async () => {
   // A module that prints whenever a request is made, as a careless dependency would.
   const noise = `data:text/javascript,${encodeURIComponent(`
     import https from "node:https";
@@ -116,7 +116,7 @@ test("stdout carries protocol lines only, whatever comes in and whatever the ser
 });
 
 for (const words of [["research"], ["lab"]]) {
-  test(`${words}: it ends when its client closes stdin, and on signals, with a call in flight`, async () => {
+  test(`${words}: it ends when stdin closes and on signals, with a call in flight`, async () => {
     hostile.answer = () => {};
     const ends: [string, (child: ChildProcess) => unknown][] = [
       ["stdin", (child) => child.stdin?.end()],

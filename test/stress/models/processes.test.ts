@@ -77,7 +77,7 @@ test("two processes that ask for the same file download it once", async () => {
   assert.equal(await readdir(blobs()), [hash]);
 });
 
-test("kill -9 in mid download: it never looks complete, and another process continues at once", async () => {
+test("kill -9 during a download: never complete, and another process continues", async () => {
   hub.faults = { dripMs: 20, dripBytes: 40_000 };
   const first = tapline(["pull", "tiny/demo"]);
   await until(() => hub.sent > 500_000);
@@ -120,7 +120,7 @@ const mounted = (size: string, folder: string) =>
   process.platform === "linux" &&
   spawnSync("mount", ["-t", "tmpfs", "-o", `size=${size}`, "none", folder]).status === 0;
 
-test("a full disk, seen beforehand and in mid download (where a small disk can be mounted)", async () => {
+test("a full disk before and during a download (if a small disk can be mounted)", async () => {
   const small = join(home, "small");
   await mkdir(small);
   if (!mounted("4m", small)) return;
@@ -150,7 +150,7 @@ test("a full disk, seen beforehand and in mid download (where a small disk can b
   }
 });
 
-test("models lists what the headers say; rm takes one quantisation, then the rest; a job's id is a job's", async () => {
+test("models lists headers; rm deletes one quantisation, then the rest", async () => {
   hub.repositories["tiny/demo"] = {
     files: { "demo-F16.gguf": demo, "demo-Q8_0.gguf": Buffer.concat([demo, Buffer.alloc(32)]) },
     refs: { v1: "fedcba9876543210fedcba9876543210fedcba98" },
@@ -198,7 +198,7 @@ test("models lists what the headers say; rm takes one quantisation, then the res
 });
 
 if (process.platform === "linux") {
-  test("what cannot fit is refused with the arithmetic; with --force it is tried, and told", async () => {
+  test("a model that does not fit is refused with the arithmetic; --force tries", async () => {
     const words = ["serve", "--port", "0", "--ctx-size", "1000000", "--parallel", "64"];
     // 262 GB of K/V cache; the limit makes sure that no system promises them.
     const shell = "ulimit -v 100000000";
@@ -216,7 +216,7 @@ if (process.platform === "linux") {
   });
 }
 
-test("doctor names what is wrong and what to do about it, and tells it by its exit code", async () => {
+test("doctor names each problem and its fix, and exits with its code", async () => {
   const { code, stdout } = await tapline(["doctor", "--json", "--model", "tiny/none", "--rpc", "127.0.0.1:9"])
     .ended;
   assert.is(code, 1);

@@ -81,7 +81,7 @@ function get(
   });
 }
 
-test("with an own certificate it serves the site and the API, and approvals reach its database", async () => {
+test("with its certificate it serves the site and the API, and stores approvals", async () => {
   const { cert, key } = await developmentCertificate();
   writeFileSync(join(folder, "cert.pem"), cert);
   writeFileSync(join(folder, "key.pem"), key);
@@ -118,7 +118,7 @@ test("with an own certificate it serves the site and the API, and approvals reac
   }
 });
 
-test("behind a trusted proxy, plain HTTP is served only where the proxy says that it ended TLS", async () => {
+test("behind a trusted proxy, HTTP is served only if the proxy ended TLS", async () => {
   const config = configuration("proxied.json", {
     host: "127.0.0.1",
     database: "proxied.db",

@@ -4,7 +4,7 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 /** Requests that a provider received. */
-export interface Asked {
+export interface ReceivedRequest {
   /** Method and path. */
   line: string;
   authorization: string;
@@ -14,7 +14,7 @@ export interface Asked {
 
 export interface TestProvider {
   url: string;
-  asked: Asked[];
+  asked: ReceivedRequest[];
   close(): void;
 }
 
@@ -25,7 +25,7 @@ export function json(response: ServerResponse, body: object | null, status = 200
 export async function startProvider(
   answer: (path: string, response: ServerResponse, url: string) => void,
 ): Promise<TestProvider> {
-  const asked: Asked[] = [];
+  const asked: ReceivedRequest[] = [];
   const server = createServer(async (request, response) => {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part);

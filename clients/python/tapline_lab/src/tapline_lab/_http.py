@@ -27,7 +27,7 @@ class Transport:
         self.origin = base_url.rstrip("/")
         self.timeout = timeout
         self._opener = urllib.request.OpenerDirector()
-        self._opener.addheaders = [("User-Agent", "tapline-lab/0.2.0")]
+        self._opener.addheaders = [("User-Agent", "tapline-lab/0.3.0")]
         if api_key:
             self._opener.addheaders.append(("Authorization", f"Bearer {api_key}"))
         self._kept = threading.local()

@@ -65,7 +65,7 @@ export interface AddOptions extends ServerOptions {
 }
 
 /** One kind of item that a server saves by name. */
-export interface Kept<Stored extends { name: string }> {
+export interface Saved<Stored extends { name: string }> {
   noun: "vector" | "probe";
   /** How an item is made from texts. Additional options have the names of the request's fields. */
   makes: {
@@ -102,7 +102,7 @@ export function positionOption(): Option {
 /** Many texts take many forward passes, each of which may be queued. */
 export const makeTimeoutMs = 600_000;
 
-export async function keptTools({ url }: ServerOptions, timeoutMs = 30_000) {
+export async function savedTools({ url }: ServerOptions, timeoutMs = 30_000) {
   const [{ Transport }, { print, printJson, writeOut }] = await Promise.all([
     import("../client/transport.js"),
     import("./output.js"),
@@ -111,8 +111,8 @@ export async function keptTools({ url }: ServerOptions, timeoutMs = 30_000) {
 }
 
 /** Commands for items saved by a server: make, list, show, add, export, rm. */
-export function registerKept<Stored extends { name: string }>(parent: Command, kept: Kept<Stored>): void {
-  const { noun, makes, reads, writes } = kept;
+export function registerSaved<Stored extends { name: string }>(parent: Command, saved: Saved<Stored>): void {
+  const { noun, makes, reads, writes } = saved;
   const plural = `${noun}s`;
   const pathOf = (name: string) => `/lab/${plural}/${encodeURIComponent(name)}`;
   const make = serverCommand(parent, "make", makes.description)
@@ -123,11 +123,11 @@ export function registerKept<Stored extends { name: string }>(parent: Command, k
   for (const option of makes.options) make.addOption(option);
   make.action(async (name: string, { url, json, ...asked }: MakeOptions) => {
     const { readPrompts } = await import("./input-files.js");
-    const { http, print, printJson } = await keptTools({ url }, makeTimeoutMs);
+    const { http, print, printJson } = await savedTools({ url }, makeTimeoutMs);
     const [positive, negative] = [await readPrompts(asked.positive), await readPrompts(asked.negative)];
     const body = { ...asked, name, positive, negative };
     const made = await http.json<Stored>(`/lab/${plural}`, { method: "POST", body });
-    return json ? printJson(made) : print(kept.table(made));
+    return json ? printJson(made) : print(saved.table(made));
   });
   const { registerRemoval } = registerLooks<Stored, ServerOptions>(parent, {
     ...{
@@ -135,11 +135,11 @@ export function registerKept<Stored extends { name: string }>(parent: Command, k
       plural,
       first: `Create one with tapline ${noun} make.`,
       command: serverCommand,
-      line: kept.line,
-      picture: kept.table,
+      line: saved.line,
+      picture: saved.table,
     },
     async open(options) {
-      const { http } = await keptTools(options);
+      const { http } = await savedTools(options);
       return {
         get: (name) => http.json(pathOf(name)),
         list: async () => (await http.json<Record<string, Stored[]>>(`/lab/${plural}`))[plural] ?? [],
@@ -154,14 +154,14 @@ export function registerKept<Stored extends { name: string }>(parent: Command, k
     .option("--layer <number>", "layer, if the file does not record one", integerBetween(0, 255))
     .option("--model <name>", "model, if the file does not record one (default: the running server's)")
     .option("--restamp", "accept a file made for a different model");
-  for (const option of kept.addOptions ?? []) add.addOption(option);
+  for (const option of saved.addOptions ?? []) add.addOption(option);
   add.action(async (name: string, file: string, given: AddOptions) => {
-    const options = (await kept.claims?.(file, given)) ?? given;
+    const options = (await saved.claims?.(file, given)) ?? given;
     const { readFile } = await import("node:fs/promises");
     const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => {
       throw new UsageError(`Cannot read ${file} (${error.code}).`);
     });
-    const { http, print, printJson } = await keptTools(options);
+    const { http, print, printJson } = await savedTools(options);
     const query = new URLSearchParams({
       ...(options.layer !== undefined && { layer: String(options.layer) }),
       ...(options.model !== undefined && { model: options.model }),
@@ -170,7 +170,7 @@ export function registerKept<Stored extends { name: string }>(parent: Command, k
       ...(options.restamp && { restamp: "1" }),
     });
     const stored = await http.json<Stored>(`${pathOf(name)}?${query}`, { method: "PUT", body: bytes });
-    return options.json ? printJson(stored) : print(kept.table(stored));
+    return options.json ? printJson(stored) : print(saved.table(stored));
   });
   serverCommand(parent, "export", `Export a ${noun} to a file: ${writes.join(" or ")}.`)
     .argument("<name>")
@@ -180,7 +180,7 @@ export function registerKept<Stored extends { name: string }>(parent: Command, k
       if (!writes.some((written) => written.startsWith(`.${form}`) && form !== "")) {
         throw new UsageError(`${file}: a ${noun} can be exported as ${writes.join(" or ")}.`);
       }
-      const { http, print, printJson, writeOut } = await keptTools(options);
+      const { http, print, printJson, writeOut } = await savedTools(options);
       const bytes = await http.bytes(`${pathOf(name)}?format=${form}`);
       await writeOut(file, bytes);
       return options.json
@@ -195,24 +195,24 @@ export function figure(value: number | null | undefined, digits = 3): string {
 }
 
 /** Items saved on this machine. */
-export type KeptHere<Stored extends { name: string }> = Pick<
+export type LocalItems<Stored extends { name: string }> = Pick<
   Looks<Stored, { json?: boolean }>,
   "noun" | "plural" | "open" | "line" | "picture"
 >;
 
 /** A subcommand of one of the kinds, with --json. */
-export function hereCommand(parent: Command, name: string, description: string): Command {
+export function localCommand(parent: Command, name: string, description: string): Command {
   return parent.command(name).description(description).option("--json", "print the result as JSON");
 }
 
 /** Commands for items saved on this machine: list, show, rm. */
-export function registerKeptHere<Stored extends { name: string }>(
+export function registerLocal<Stored extends { name: string }>(
   parent: Command,
-  kept: KeptHere<Stored>,
+  saved: LocalItems<Stored>,
 ): void {
-  const first = `Save one with tapline ${kept.noun} add.`;
+  const first = `Save one with tapline ${saved.noun} add.`;
   const shows = ": its layer, settings and source";
-  registerLooks(parent, { ...kept, first, shows, command: hereCommand }).registerRemoval();
+  registerLooks(parent, { ...saved, first, shows, command: localCommand }).registerRemoval();
 }
 
 /** @throws UsageError for an invalid name */

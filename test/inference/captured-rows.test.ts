@@ -6,18 +6,18 @@ import { makeProbe } from "../../src/inference/live/make-probe.js";
 import { ProbeScores } from "../../src/inference/live/probe-scores.js";
 import { captureNpz, captureSafetensors, RowStore } from "../../src/inference/live/row-store.js";
 import type { ProbeNumbers, ProbeSaid } from "../../src/library/probes.js";
-import type { KeptRows } from "../../src/native/live.js";
+import type { CapturedRows } from "../../src/native/live.js";
 import { readNpz } from "../lab/npz-reader.js";
 
 /** Rows with so many values, of four bytes, and eight bytes for each row's index and token. */
-function rows(id: string, count: number, values: number): KeptRows {
+function rows(id: string, count: number, values: number): CapturedRows {
   return {
     id,
     rows: new Int32Array(count),
     tokens: new Int32Array(count),
     promptTokens: 1,
     layers: [{ layer: 0, values: new Float32Array(values) }],
-  } as KeptRows;
+  } as CapturedRows;
 }
 
 test("kept rows: the oldest go where there is no more room, and are counted", () => {
@@ -50,11 +50,11 @@ test("kept rows: the oldest go where there is no more room, and are counted", ()
   assert.match(store.newId(), /^cap-[0-9a-f]{16}$/);
 });
 
-test("kept rows as files: a matrix for each layer, and none of a request that kept none", async () => {
+test("captured rows as files: a matrix per layer; nothing without captures", async () => {
   const store = new RowStore(1000);
   const [index, token] = [Int32Array.of(4, 9), Int32Array.of(70, 71)];
   const layers = [{ layer: 3, values: Float32Array.of(1, 2, 3, 4, 5, 6) }];
-  store.add({ ...rows("a", 2, 0), rows: index, tokens: token, layers, promptTokens: 5 } as KeptRows, "m");
+  store.add({ ...rows("a", 2, 0), rows: index, tokens: token, layers, promptTokens: 5 } as CapturedRows, "m");
   store.add(rows("none", 0, 0), "m");
   const told = (id: string) => decodeSafetensors(captureSafetensors(store.get(id) as never));
   assert.equal(told("a").metadata, {
@@ -70,7 +70,7 @@ test("kept rows as files: a matrix for each layer, and none of a request that ke
     { layer: 7, values: Float32Array.of(Number.NaN, Number.NaN, Number.NaN, 1, 2, 3) },
   ];
   store.add(
-    { ...rows("b", 2, 0), rows: index, tokens: token, layers: holes, promptTokens: 5 } as KeptRows,
+    { ...rows("b", 2, 0), rows: index, tokens: token, layers: holes, promptTokens: 5 } as CapturedRows,
     "m",
   );
   assert.is(told("b").metadata.missing, '[{"layer":7,"rows":1}]');
@@ -152,7 +152,7 @@ test("a probe is trained on all texts but every fifth of each side", async () =>
   assert.equal([mean.report?.excluded, said.report?.excluded], [{ bos: 14, outliers: 18 }, undefined]);
 });
 
-test("watched probes: scores of tokens by name, in whole answers and in events, for a thousand names", () => {
+test("watched probes: scores per token by name, whole and streamed", () => {
   const scores = new ProbeScores();
   const answer = (...tokens: object[]) => JSON.stringify({ choices: [{ tapline: { tokens } }, {}] });
   scores.take(answer({ probes: { a: 0.25, b: null } }, { probes: { a: 1 } }, {}));

@@ -1,0 +1,27 @@
+"""tapline as its users call it from Python: a server for a GGUF file, and the client package in this process."""
+from concurrent.futures import ThreadPoolExecutor
+
+
+class Served:
+    """tapline_lab.load and Model.run."""
+
+    def __init__(self, path, threads):
+        import tapline_lab
+
+        self.model = tapline_lab.load(path, "--threads", threads, "--ctx-size", "512", quiet=True)
+
+    def forward(self, batch, layers):
+        names = [f"blocks.{layer}.hook_out" for layer in layers]
+        run = self.model.run(batch, names, logits="last")
+        return [run.cache[name] for name in names], run.logits[:, -1]
+
+    def calls(self, tokens, count, threads, layer):
+        """Calls with one prompt each: captures of a block, or the last logits."""
+        wanted = {"logits": "last"} if layer is None else {"capture": f"blocks.{layer}.hook_out"}
+
+        def one(_):
+            self.model.run([tokens], **wanted)
+
+        with ThreadPoolExecutor(threads) as pool:
+            for _ in pool.map(one, range(count)):
+                pass
