@@ -1,5 +1,5 @@
-# In place of CMake's own module in a portable build, whose compiler comes without an OpenMP library: the directives are
-# compiled as usual, and team.cpp has what they call.
+# Replaces CMake's module in portable builds, whose compiler has no OpenMP library. Directives are compiled as usual, and
+# team.cpp implements the functions that they call.
 add_library(tapline-openmp STATIC "${CMAKE_SOURCE_DIR}/native/openmp/team.cpp")
 foreach(language C CXX)
   add_library(OpenMP::OpenMP_${language} INTERFACE IMPORTED GLOBAL)

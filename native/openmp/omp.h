@@ -1,6 +1,6 @@
 #pragma once
 
-// What ggml asks of OpenMP beside its directives. The portable build has no OpenMP library: see openmp/team.cpp.
+// The functions of OpenMP that ggml calls, for the portable build; see team.cpp.
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -1,6 +1,7 @@
-// The part of OpenMP that ggml's graphs use, for the portable build: clang turns `parallel`, `single` and `barrier`
-// into calls of LLVM's runtime, which would be a library to install, and these functions stand in for it. As in GCC's
-// runtime each thread that computes graphs keeps a team, and who waits spins for GOMP_SPINCOUNT rounds, then sleeps.
+// The part of OpenMP that ggml's graphs use, for the portable build. Clang compiles `parallel`, `single` and
+// `barrier` to calls of LLVM's runtime, which users would have to install; this file implements those calls.
+// As in GCC's runtime, each thread that computes graphs has a team, and waiting threads spin for
+// GOMP_SPINCOUNT rounds before they sleep.
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -19,7 +20,8 @@
 
 namespace {
 
-/// A region as clang compiles it: its number in two places, then the addresses of the variables that it shares.
+/// A region as clang compiles it. Arguments: the thread's number, twice, and the addresses of shared
+/// variables.
 constexpr int kMostArguments = 8;
 using Region = void (*)(int* number, int* same, void*, void*, void*, void*, void*, void*, void*, void*);
 
@@ -39,7 +41,8 @@ void relax() {
 #endif
 }
 
-/// Counts turns; a thread waits until the one that it has seen is over. Who does not sleep is not woken.
+/// Counts turns. A thread waits until the turn that it has seen is over. Waking is skipped while no thread
+/// sleeps.
 class Turn {
  public:
   unsigned current() const { return turn_.load(std::memory_order_acquire); }
@@ -70,13 +73,13 @@ class Turn {
 static_assert(sizeof(std::atomic<unsigned>) == sizeof(unsigned), "the futex is the counter itself");
 
 class Team;
-/// Where the running thread is: in a region its team and its number there.
+/// The running thread's team and number while it is in a region.
 thread_local Team* current_team = nullptr;
 thread_local int number_in_team = 0;
 thread_local int asked_threads = 1;
 
-/// The calling thread, number 0, and helpers for one size, which live until it ends or asks for another size. All of
-/// them take part in every region.
+/// The calling thread (number 0) and its helpers. They live until the caller ends or asks for another size,
+/// and all take part in every region.
 class Team {
  public:
   explicit Team(int size) {
@@ -84,7 +87,7 @@ class Team {
       try {
         helpers_.emplace_back([this, number] { help(number); });
       } catch (const std::system_error&) {
-        break;  // the machine gives no more threads: ggml asks how many it got
+        break;  // no more threads available; ggml reads the actual number
       }
     }
   }
@@ -135,22 +138,30 @@ class Team {
   std::atomic<int> arrived_ = 0;
   Region region_ = nullptr;
   void** arguments_ = nullptr;
-  std::vector<std::thread> helpers_;  // last: they use the rest
+  std::vector<std::thread> helpers_;  // last: they use the other members
 };
 
 }  // namespace
 
 extern "C" {
 
-int omp_get_num_threads() { return current_team == nullptr ? 1 : current_team->size(); }
-int omp_get_thread_num() { return number_in_team; }
+int omp_get_num_threads() {
+  return current_team == nullptr ? 1 : current_team->size();
+}
+int omp_get_thread_num() {
+  return number_in_team;
+}
 
-int __kmpc_global_thread_num(void*) { return number_in_team; }
-void __kmpc_push_num_threads(void*, int, int threads) { asked_threads = threads; }
+int __kmpc_global_thread_num(void*) {
+  return number_in_team;
+}
+void __kmpc_push_num_threads(void*, int, int threads) {
+  asked_threads = threads;
+}
 
 void __kmpc_fork_call(void*, int count, Region region, ...) {
   void* arguments[kMostArguments] = {};
-  if (count > kMostArguments) std::abort();  // seen by the first graph that is computed
+  if (count > kMostArguments) std::abort();  // would fail with the first graph
   va_list list;
   va_start(list, region);
   for (int i = 0; i < count; ++i) arguments[i] = va_arg(list, void*);
@@ -167,6 +178,8 @@ void __kmpc_fork_call(void*, int count, Region region, ...) {
 void __kmpc_barrier(void*, int) {
   if (current_team != nullptr) current_team->barrier();
 }
-int __kmpc_single(void*, int) { return number_in_team == 0 ? 1 : 0; }
+int __kmpc_single(void*, int) {
+  return number_in_team == 0 ? 1 : 0;
+}
 void __kmpc_end_single(void*, int) {}
 }

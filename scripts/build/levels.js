@@ -29,8 +29,8 @@ const x64 = [
 ];
 
 /**
- * arm64's, by the extensions that ggml has kernels for, in the portable compiler's words. Half-precision arithmetic is left
- * out: it makes numbers worse, see "Disabled instruction sets" in docs/building.md.
+ * Levels of arm64: extensions that ggml has kernels for, by the portable compiler's names. Half-precision arithmetic is
+ * excluded because it makes numbers less exact; see "Disabled instruction sets" in docs/building.md.
  * @type {Level[]}
  */
 const arm64 = [
@@ -46,8 +46,8 @@ const all = [...new Set(x64.flatMap(({ options }) => options))];
 export const besideGpu = "x86-64-v3";
 
 /**
- * What a release for a platform holds. Elsewhere than on Linux nobody says what the processor has without a program
- * of its own: there the one level that runs on all of them.
+ * The levels of a release for a platform. Only Linux reports processor features in a file; other platforms get the one
+ * level that runs on all their processors.
  * @param {string} platform
  * @param {string} arch
  * @returns {Level[]} the best first

@@ -1,12 +1,12 @@
 import { execFileSync } from "node:child_process";
 import { BuildError } from "./errors.js";
 
-/** Libraries that belong to every glibc. Whatever else an addon names would have to be installed by hand. */
+/** Libraries of every glibc. Users would have to install any other library. */
 const ofGlibc =
   /^(libc\.so\.6|libm\.so\.6|libpthread\.so\.0|libdl\.so\.2|librt\.so\.1|ld-linux-[\w-]+\.so\.\d)$/;
 
 /**
- * What an ELF file asks of the machine that loads it, as readelf of binutils tells, for any processor.
+ * The libraries and symbol versions that an ELF file requires, for any processor, as reported by readelf of binutils.
  * @param {string} path
  */
 export function needsOf(path) {
@@ -16,12 +16,13 @@ export function needsOf(path) {
       encoding: "utf8",
       env: { ...process.env, LC_ALL: "C" },
       stdio: ["ignore", "pipe", "pipe"],
+      maxBuffer: 2 ** 30, // Node.js exports a hundred thousand symbols with versions
     });
   } catch (error) {
     const { code, message } = /** @type {NodeJS.ErrnoException} */ (error);
     throw new BuildError(
       code === "ENOENT"
-        ? "readelf is not on the PATH: install binutils, which reads what an addon needs."
+        ? "readelf is not on the PATH: install binutils, which reads the symbol versions of addons."
         : `readelf cannot read ${path}: ${message}`,
     );
   }
@@ -41,8 +42,8 @@ export function parseNeeds(text) {
 
 /**
  * @param {ReturnType<typeof needsOf>} needs
- * @param {string} glibc the newest version that may be asked for, e.g. "2.28"
- * @returns {string[]} what is above that, and libraries that not every machine has
+ * @param {string} glibc the newest version allowed, e.g. "2.28"
+ * @returns {string[]} newer versions, and libraries that are not part of glibc
  */
 export function beyond({ libraries, versions }, glibc) {
   const foreign = libraries.filter((name) => !ofGlibc.test(name));

@@ -6,7 +6,7 @@ import { onInterrupt } from "./interrupt.js";
 import { root } from "./paths.js";
 import { cacheFolder } from "./source.js";
 
-/** The oldest C library that an addon of a release loads with: Debian 10, RHEL 8, Ubuntu 18.10 and all later ones. */
+/** The oldest C library that released addons load with, that of Debian 10, RHEL 8 and Ubuntu 18.10. */
 export const oldestGlibc = "2.28";
 
 /** Zig's C and C++ compiler (clang) with headers and stubs of every glibc, as a package of the Python index. */
@@ -18,7 +18,8 @@ const zig = {
   ],
 };
 
-const processors = /** @type {Record<string, string>} */ ({ x64: "x86_64", arm64: "aarch64" });
+/** The names of processors outside of Node.js. */
+export const processors = /** @type {Record<string, string>} */ ({ x64: "x86_64", arm64: "aarch64" });
 
 /**
  * @typedef {object} Toolchain
@@ -27,8 +28,8 @@ const processors = /** @type {Record<string, string>} */ ({ x64: "x86_64", arm64
  */
 
 /**
- * A compiler for Linux that links the C++ and OpenMP runtimes in and asks for no newer glibc than `oldestGlibc`,
- * whatever this machine has.
+ * A compiler for Linux that links the C++ and OpenMP runtimes statically and needs no newer glibc than `oldestGlibc`,
+ * on any machine.
  * @param {string} arch Node's name of the processor to compile for
  * @param {(sentence: string) => void} say
  * @returns {Toolchain}
@@ -37,7 +38,7 @@ export function portableToolchain(arch, say) {
   const processor = processors[arch];
   if (process.platform !== "linux" || processor === undefined) {
     throw new BuildError(
-      `A portable addon is compiled on Linux, for x64 or arm64, not on ${process.platform} for ${arch}.`,
+      `Portable addons are compiled on Linux for x64 or arm64, got ${process.platform} and ${arch}.`,
     );
   }
   const cache = cacheFolder(process.env);

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 /**
- * `npm run release`: packs tapline, and for a platform a package with the addon compiled for every level of its
- * processors, as tarballs in a folder. For Linux the addons are portable (scripts/build/portable.js).
+ * `npm run release`: packs tapline, and for each platform a package with the addon for every level of its processors, as
+ * tarballs in a folder. For Linux the addons are portable (scripts/build/portable.js), and there is a Python wheel.
  *   --out FOLDER        where they go (default: release)
- *   --platform NAME     what to compile for, by Node's name: linux on Linux (default: the one that it runs on)
- *   --arch NAME         its processors, by Node's name; on Linux also another than its own; repeatable
+ *   --platform NAME     what to compile for, by Node's name (default and only choice: the platform that it runs on)
+ *   --arch NAME         processors, by Node's name; on Linux x64 and arm64 compile for each other; repeatable
  *   --cuda              a third package, with CUDA: needs the toolkit, takes long
  *   --levels A,B        only these, for a check
  *   --with TARBALL      a platform package made elsewhere from the same sources, to be named in the main one; repeatable
@@ -25,10 +25,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import os from "node:os";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { waiting } from "./addon.js";
-import { buildAddon, configure } from "./cmake.js";
+import { buildAddon, buildTargets, configure } from "./cmake.js";
 import { BuildError, sentenceOf } from "./errors.js";
 import { onInterrupt } from "./interrupt.js";
 import { besideGpu, cmakeOptions, levelsFor } from "./levels.js";
@@ -41,10 +41,11 @@ import { oldestGlibc, portableToolchain } from "./portable.js";
 import { loadingFailure } from "./prebuilt.js";
 import { createProgress, duration } from "./progress.js";
 import { hashInputs } from "./stamp.js";
+import { makeWheel } from "./wheel.js";
 
 /** @typedef {{ platform: string, arch: string, portable: boolean }} Target */
 
-/** What a build chooses where nothing special is installed. @param {Target} target */
+/** The default backend, without a toolkit for GPUs. @param {Target} target */
 const ordinary = ({ platform, arch }) => (platform === "darwin" && arch === "arm64" ? "metal" : "cpu");
 const main = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 
@@ -81,8 +82,15 @@ async function release() {
   try {
     mkdirSync(out, { recursive: true });
     const packages = [];
+    /** @type {(Omit<Parameters<typeof makeWheel>[0], "main" | "work" | "out">)[]} */
+    const wheels = [];
     for (const [i, target] of targets.entries()) {
-      packages.push(await platformPackage(ordinary(target), target, chosen[i] ?? [], work, out));
+      const made = await platformPackage(ordinary(target), target, chosen[i] ?? [], work, out);
+      packages.push(made);
+      const { arch, portable } = target;
+      const addons = join(work, made.name);
+      if (portable)
+        wheels.push({ platformPackage: made, addons, sqlite: await compileSqlite(target, work), arch });
     }
     if (values.cuda) {
       const here = { ...targetOf(process.platform, process.arch), portable: false }; // nvcc comes with its compiler
@@ -91,7 +99,11 @@ async function release() {
       packages.push(await platformPackage("cuda", here, level ? [level] : [], work, out));
     }
     for (const tarball of values.with) packages.push(foreignPackage(resolve(tarball), work));
-    mainPackage(packages, work, out);
+    const folder = mainPackage(packages, work, out);
+    for (const each of wheels) {
+      const wheel = makeWheel({ ...each, main: folder, work, out });
+      say(`${basename(wheel)}: ${(statSync(wheel).size / 1e6).toFixed(1)} MB`);
+    }
     say(`done in ${duration(Date.now() - started)}: \`npm install\` takes the tarballs of ${out} together`);
   } finally {
     stop();
@@ -169,7 +181,7 @@ async function platformPackage(backend, target, levels, work, out) {
 }
 
 /**
- * That an addon loads where it is promised to: by what it asks of the C library, and by loading it if this machine can.
+ * Checks that an addon loads where promised: its symbol versions, and whether it loads here if this processor can run it.
  * @param {string} path
  * @param {Target} target
  * @param {import("./levels.js").Level} level
@@ -178,10 +190,10 @@ async function check(path, { platform, arch, portable }, level) {
   const above = portable ? beyond(needsOf(path), oldestGlibc) : [];
   if (above.length > 0) {
     throw new BuildError(
-      `The addon for ${level.name} needs ${above.join(", ")}: it is to need nothing but glibc ${oldestGlibc}.`,
+      `The addon for ${level.name} needs ${above.join(", ")}: at most glibc ${oldestGlibc} is allowed.`,
     );
   }
-  // Of dist/, as the one that installs has it.
+  // From dist/, as in an installation.
   const { processorFeatures } = await import(new URL("../../dist/native/prebuilt.js", import.meta.url).href);
   const features = processorFeatures();
   if (
@@ -189,7 +201,7 @@ async function check(path, { platform, arch, portable }, level) {
     arch !== process.arch ||
     !level.needs.every((each) => features.has(each))
   ) {
-    say(`the addon for ${level.name} is not loaded here: this processor cannot run it`);
+    say(`the addon for ${level.name} was not loaded as a check: this processor cannot run it`);
     return;
   }
   const failure = loadingFailure(path);
@@ -219,7 +231,34 @@ async function addLicences(folder) {
  * @param {Target} target
  * @param {import("./levels.js").Level} level
  */
-async function compile(backend, { platform, arch, portable }, level) {
+function compile(backend, target, level) {
+  say(`compiling for ${target.platform}-${target.arch}, ${backend}, ${level.name}`);
+  return inTree(backend, target, level, buildAddon);
+}
+
+/**
+ * SQLite's addon, compiled like ours, for the wheel.
+ * @param {Target} target
+ * @param {import("./levels.js").Level} level the one last compiled; SQLite is the same at each
+ * @param {string} work
+ */
+async function compileSqlite(target, level, work) {
+  const path = join(work, `sqlite-${target.arch}.node`);
+  return inTree(ordinary(target), target, level, async (build) => {
+    await buildTargets(build, ["tapline-sqlite"]);
+    copyFileSync(join(build.tree, "addon", "tapline-sqlite.node"), path);
+    return path;
+  });
+}
+
+/**
+ * @template Result
+ * @param {string} backend
+ * @param {Target} target
+ * @param {import("./levels.js").Level} level
+ * @param {(build: import("./cmake.js").Build) => Promise<Result>} work
+ */
+async function inTree(backend, { platform, arch, portable }, level, work) {
   const own = makePlan();
   const tree = treeOf(`release-${platform}-${arch}-${backend}`);
   const options = [cmakeOptions(level, platform, arch), own.options].join(" ").trim();
@@ -236,18 +275,17 @@ async function compile(backend, { platform, arch, portable }, level) {
   };
   return withLock(`${tree}.lock`, waiting(say), async () => {
     const progress = createProgress({ stream: process.stdout });
-    say(`compiling for ${platform}-${arch}, ${backend}, ${level.name}; the log is ${plan.log}`);
     try {
       const build = await prepareBuild(plan, say, progress.line);
       await configure(build);
-      return await buildAddon(build);
+      return await work(build);
     } finally {
       progress.end();
     }
   });
 }
 
-/** Without what only debuggers read; the portable compiler leaves it out itself. @param {string} path @param {Target} target */
+/** Removes debug information; the portable linker already does. @param {string} path @param {Target} target */
 function shrink(path, { portable }) {
   if (portable || process.platform !== "linux") return;
   chmodSync(path, 0o755);
@@ -296,6 +334,7 @@ function describe(folder, backend) {
  * @param {ReturnType<typeof describe>[]} packages
  * @param {string} work
  * @param {string} out
+ * @returns {string} its folder
  */
 function mainPackage(packages, work, out) {
   npm(["run", "build"], root);
@@ -313,6 +352,7 @@ function mainPackage(packages, work, out) {
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(packed, null, 2)}\n`);
   writeFileSync(join(folder, "prebuilt.json"), `${JSON.stringify({ packages }, null, 2)}\n`);
   pack(folder, out);
+  return folder;
 }
 
 /**
