@@ -88,9 +88,10 @@ async function release() {
       const made = await platformPackage(ordinary(target), target, chosen[i] ?? [], work, out);
       packages.push(made);
       const { arch, portable } = target;
-      const addons = join(work, made.name);
-      if (portable)
-        wheels.push({ platformPackage: made, addons, sqlite: await compileSqlite(target, work), arch });
+      const level = chosen[i]?.at(-1);
+      if (!portable || level === undefined) continue;
+      const [addons, sqlite] = [join(work, made.name), await compileSqlite(target, level, work)];
+      wheels.push({ platformPackage: made, addons, sqlite, arch });
     }
     if (values.cuda) {
       const here = { ...targetOf(process.platform, process.arch), portable: false }; // nvcc comes with its compiler
