@@ -5,12 +5,14 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
+import { isDeepStrictEqual } from "node:util";
 import { findNvcc } from "./backend.js";
 import { BuildError } from "./errors.js";
 import { buildCommand, root } from "./paths.js";
@@ -42,6 +44,7 @@ const resolve = createRequire(import.meta.url).resolve;
  * @param {import("./toolchain.js").Tools} facts.tools
  * @param {number} facts.jobs
  * @param {string} facts.options
+ * @param {Record<string, string>} [facts.definitions] more of CMake's -D options
  * @param {string} [facts.sanitize]
  * @param {NodeJS.ProcessEnv} [facts.env]
  * @param {(line: string) => void} facts.onLine
@@ -65,7 +68,7 @@ export function describeBuild(facts) {
       definitions[`CMAKE_${language}_COMPILER_LAUNCHER`] = cmakePath(tools.ccache);
     }
   }
-  Object.assign(definitions, extraDefinitions(facts.options));
+  Object.assign(definitions, facts.definitions, extraDefinitions(facts.options));
   // On Windows cmake-js finds Visual Studio by itself, which Ninja cannot without its environment.
   const generator = process.platform === "win32" ? undefined : tools.ninja ? "Ninja" : "Unix Makefiles";
   const { cmake } = tools;
@@ -138,27 +141,47 @@ function buildEnvironment(env, backend, source) {
 }
 
 /**
- * Configures the tree if it is new or an option changed, so that targets can be built in it. CMake keeps the old
- * values of changed options and refuses a tree whose generator or folder changed, so its cache and what it knows of
- * the compilers are deleted first. The object files, in CMakeFiles/TARGET.dir, stay: Ninja and make compile one again
- * only if its own command line or sources changed.
+ * Configures the tree if it is new or an option changed, so that targets can be built in it. Options with other values are
+ * given to CMake over its cache, and the objects stay: Ninja and make compile one again only if its own command line or
+ * sources changed. CMake keeps options that are no longer given, and refuses a tree whose generator, folder or
+ * compilers changed: there its cache is deleted first, and without one CMake deletes the objects of native/.
  * @param {Build} build
  */
 export async function configure(build) {
   const cache = join(build.tree, "CMakeCache.txt");
   const file = join(build.tree, "tapline-configuration.json");
   const wanted = configuration(build);
-  if (existsSync(cache) && existsSync(file) && readFileSync(file, "utf8") === wanted) {
-    return;
-  }
-  rmSync(cache, { force: true });
-  for (const name of compilerChecks(build.tree)) {
-    rmSync(name, { recursive: true, force: true });
+  const known = existsSync(cache) && existsSync(file) ? readFileSync(file, "utf8") : "";
+  if (known === wanted) return;
+  if (!goesOverCache(known, wanted)) {
+    rmSync(cache, { force: true });
+    for (const name of compilerChecks(build.tree)) rmSync(name, { recursive: true, force: true });
   }
   const definitions = Object.entries(build.definitions).map(([name, value]) => `--CD${name}=${value}`);
   const generator = build.generator ? ["-G", build.generator] : [];
   await runLogged(build, process.execPath, [...cmakeJs(build), "configure", ...generator, ...definitions]);
-  writeFileSync(file, wanted);
+  writeFileSync(`${file}.new`, wanted);
+  renameSync(`${file}.new`, file);
+}
+
+/**
+ * Whether only values of options differ, and none that CMake uses once: its own, such as those that name tools, and the
+ * processor that it has looked at.
+ * @param {string} known
+ * @param {string} wanted
+ */
+function goesOverCache(known, wanted) {
+  if (known === "") return false;
+  const { definitions: before, ...had } = JSON.parse(known);
+  const { definitions: now, ...has } = JSON.parse(wanted);
+  const names = Object.keys(before);
+  const once = [...names, ...Object.keys(now)].filter((name) => name.startsWith("CMAKE_"));
+  if (now.GGML_NATIVE !== "OFF") once.push("TAPLINE_CPU");
+  return (
+    isDeepStrictEqual(had, has) &&
+    names.every((name) => now[name] !== undefined) &&
+    once.every((name) => before[name] === now[name])
+  );
 }
 
 /**

@@ -4,7 +4,7 @@
  * npm prepares a clone again when npx first runs there, and commands that run at the same time must find dist/ whole.
  */
 import { spawnSync } from "node:child_process";
-import { rmSync, writeFileSync } from "node:fs";
+import { cpSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isCompiled, mark } from "./compiled.js";
@@ -29,6 +29,11 @@ if (!(process.argv.includes("--changed") && isCompiled())) {
   if (status === 0) {
     await joinTypebox(join(root, "dist"));
     await buildPage(join(root, "dist/workbench/page"));
+    rmSync(join(root, "dist/report/page"), { recursive: true, force: true });
+    cpSync(join(root, "src/report/page"), join(root, "dist/report/page"), {
+      recursive: true,
+      filter: (path) => !/\.(ts|json)$/.test(path),
+    });
     writeFileSync(join(root, mark), "");
   }
 }

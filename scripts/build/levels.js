@@ -1,10 +1,10 @@
 /**
- * The instruction sets that the addons of a release are compiled for. Only ggml's kernels differ: native/numbers chooses
- * its own at start, and nothing else is hot.
+ * What the addons of a release are compiled for. Only ggml's kernels differ: native/numbers chooses among its own at
+ * start, and nothing else is hot.
  * @typedef {object} Level
  * @property {string} name
  * @property {string[]} needs features that a processor must have, by Linux's names
- * @property {string[]} options of ggml, those that are on
+ * @property {string[]} options of ggml, those that are on; on arm64 the one architecture
  */
 
 const v2 = ["cx16", "lahf_lm", "popcnt", "ssse3", "sse4_1", "sse4_2"];
@@ -28,6 +28,17 @@ const x64 = [
   { name: "x86-64", needs: [], options: [] },
 ];
 
+/**
+ * Levels of arm64: extensions that ggml has kernels for, by the portable compiler's names. Half-precision arithmetic is
+ * excluded because it makes numbers less exact; see "Disabled instruction sets" in docs/building.md.
+ * @type {Level[]}
+ */
+const arm64 = [
+  { name: "arm64-i8mm", needs: ["asimd", "asimddp", "i8mm"], options: ["generic+dotprod+i8mm"] },
+  { name: "arm64-dotprod", needs: ["asimd", "asimddp"], options: ["generic+dotprod"] },
+  { name: "arm64", needs: [], options: ["generic"] },
+];
+
 /** Every option that a level may have on, to be off where it has not. */
 const all = [...new Set(x64.flatMap(({ options }) => options))];
 
@@ -35,24 +46,26 @@ const all = [...new Set(x64.flatMap(({ options }) => options))];
 export const besideGpu = "x86-64-v3";
 
 /**
- * The levels of a release on this platform. Outside Linux, the processor's features are unknown without a separate
- * program: there the one level that runs on all of them.
+ * The levels of a release for a platform. Only Linux reports processor features in a file; other platforms get the one
+ * level that runs on all their processors.
  * @param {string} platform
  * @param {string} arch
  * @returns {Level[]} the best first
  */
 export function levelsFor(platform, arch) {
-  if (arch !== "x64") return [{ name: arch, needs: [], options: [] }];
-  return platform === "linux" ? x64 : x64.slice(-1);
+  const levels = arch === "x64" ? x64 : arch === "arm64" ? arm64 : [{ name: arch, needs: [], options: [] }];
+  return platform === "linux" ? levels : levels.slice(-1);
 }
 
 /**
  * @param {Level} level
+ * @param {string} platform
  * @param {string} arch
  * @returns {string} for TAPLINE_CMAKE_OPTIONS
  */
-export function cmakeOptions(level, arch) {
-  const chosen =
-    arch === "x64" ? all.map((name) => `${name}=${level.options.includes(name) ? "ON" : "OFF"}`) : [];
+export function cmakeOptions(level, platform, arch) {
+  const x64 = all.map((name) => `${name}=${level.options.includes(name) ? "ON" : "OFF"}`);
+  const arm64 = level.options.map((name) => `GGML_CPU_ARM_ARCH=${name}`);
+  const chosen = arch === "x64" ? x64 : arch === "arm64" && platform === "linux" ? arm64 : [];
   return ["GGML_NATIVE=OFF", ...chosen].join(" ");
 }

@@ -20,6 +20,7 @@ import { checkDisk, checkToolchain } from "./toolchain.js";
  * @property {string} napi
  * @property {string | undefined} sanitize
  * @property {string} options extra CMake options
+ * @property {Record<string, string>} [definitions] more of them, of a cross build
  * @property {string} source an own llama.cpp tree, or nothing
  * @property {Record<string, string>} flags compilers and their flags
  * @property {string} inputs
@@ -90,9 +91,9 @@ export function makePlan(sanitize) {
  * @param {(line: string) => void} onLine
  */
 export async function prepareBuild(plan, say, onLine) {
-  const tools = checkToolchain(plan.backend);
-  checkDisk(plan.tree, plan.backend);
   const env = { ...process.env, ...plan.flags, LLAMA_CPP_DIR: plan.source };
+  const tools = checkToolchain(plan.backend, { env });
+  checkDisk(plan.tree, plan.backend);
   const { dir, pinned } = await ensureSource({ env, say });
   const version = versionOf(dir);
   if (version !== llamaCpp.version) {

@@ -57,7 +57,7 @@ function asksForCompiling(env) {
  * @param {string} path
  * @returns {string | undefined} nothing if it loads
  */
-function loadingFailure(path) {
+export function loadingFailure(path) {
   try {
     execFileSync(process.execPath, ["-e", "require(process.argv[1]).backendInfo()", path], {
       encoding: "utf8",

@@ -1,8 +1,10 @@
 #!/usr/bin/env node
 /**
- * `npm run release`: packs tapline, and for the platform that it runs on a package with the addon compiled for every
- * level of its processors, as tarballs in a folder.
+ * `npm run release`: packs tapline, and for each platform a package with the addon for every level of its processors, as
+ * tarballs in a folder. For Linux the addons are portable (scripts/build/portable.js), and there is a Python wheel.
  *   --out FOLDER        where they go (default: release)
+ *   --platform NAME     what to compile for, by Node's name (default and only choice: the platform that it runs on)
+ *   --arch NAME         processors, by Node's name; on Linux x64 and arm64 compile for each other; repeatable
  *   --cuda              a third package, with CUDA: needs the toolkit, takes long
  *   --levels A,B        only these, for a check
  *   --with TARBALL      a platform package made elsewhere from the same sources, to be named in the main one; repeatable
@@ -23,23 +25,28 @@ import {
   writeFileSync,
 } from "node:fs";
 import os from "node:os";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { waiting } from "./addon.js";
-import { buildAddon, configure } from "./cmake.js";
+import { buildAddon, buildTargets, configure } from "./cmake.js";
 import { BuildError, sentenceOf } from "./errors.js";
 import { onInterrupt } from "./interrupt.js";
 import { besideGpu, cmakeOptions, levelsFor } from "./levels.js";
 import { llamaCpp } from "./llama.js";
 import { withLock } from "./lock.js";
+import { beyond, needsOf } from "./needs.js";
 import { root, treeOf } from "./paths.js";
 import { makePlan, prepareBuild } from "./plan.js";
+import { oldestGlibc, portableToolchain } from "./portable.js";
+import { loadingFailure } from "./prebuilt.js";
 import { createProgress, duration } from "./progress.js";
 import { hashInputs } from "./stamp.js";
+import { makeWheel } from "./wheel.js";
 
-const platform = `${process.platform}-${process.arch}`;
-/** The default choices of a build without special packages. */
-const ordinary = platform === "darwin-arm64" ? "metal" : "cpu";
+/** @typedef {{ platform: string, arch: string, portable: boolean }} Target */
+
+/** The default backend, without a toolkit for GPUs. @param {Target} target */
+const ordinary = ({ platform, arch }) => (platform === "darwin" && arch === "arm64" ? "metal" : "cpu");
 const main = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 
 /** @param {string} sentence */
@@ -58,32 +65,46 @@ async function release() {
   const { values } = parseArgs({
     options: {
       out: { type: "string", default: join(root, "release") },
+      platform: { type: "string", default: process.platform },
+      arch: { type: "string", multiple: true, default: [process.arch] },
       cuda: { type: "boolean", default: false },
       levels: { type: "string" },
       with: { type: "string", multiple: true, default: [] },
     },
   });
   const out = resolve(values.out);
+  const targets = values.arch.map((arch) => targetOf(values.platform, arch));
+  const chosen = targets.map((target) => chosenLevels(values.levels, target));
   const work = mkdtempSync(join(os.tmpdir(), "tapline-release-"));
   const clean = () => rmSync(work, { recursive: true, force: true });
   const stop = onInterrupt(clean);
   const started = Date.now();
   try {
     mkdirSync(out, { recursive: true });
-    const packages = [await platformPackage(ordinary, chosenLevels(values.levels), work, out)];
+    const packages = [];
+    /** @type {(Omit<Parameters<typeof makeWheel>[0], "main" | "work" | "out">)[]} */
+    const wheels = [];
+    for (const [i, target] of targets.entries()) {
+      const made = await platformPackage(ordinary(target), target, chosen[i] ?? [], work, out);
+      packages.push(made);
+      const { arch, portable } = target;
+      const level = chosen[i]?.at(-1);
+      if (!portable || level === undefined) continue;
+      const [addons, sqlite] = [join(work, made.name), await compileSqlite(target, level, work)];
+      wheels.push({ platformPackage: made, addons, sqlite, arch });
+    }
     if (values.cuda) {
-      const levels = levelsFor(process.platform, process.arch);
-      packages.push(
-        await platformPackage(
-          "cuda",
-          [levels.find(({ name }) => name === besideGpu) ?? levels[0]],
-          work,
-          out,
-        ),
-      );
+      const here = { ...targetOf(process.platform, process.arch), portable: false }; // nvcc comes with its compiler
+      const levels = levelsFor(here.platform, here.arch);
+      const level = levels.find(({ name }) => name === besideGpu) ?? levels.at(-1);
+      packages.push(await platformPackage("cuda", here, level ? [level] : [], work, out));
     }
     for (const tarball of values.with) packages.push(foreignPackage(resolve(tarball), work));
-    mainPackage(packages, work, out);
+    const folder = mainPackage(packages, work, out);
+    for (const each of wheels) {
+      const wheel = makeWheel({ ...each, main: folder, work, out });
+      say(`${basename(wheel)}: ${(statSync(wheel).size / 1e6).toFixed(1)} MB`);
+    }
     say(`done in ${duration(Date.now() - started)}: \`npm install\` takes the tarballs of ${out} together`);
   } finally {
     stop();
@@ -91,9 +112,27 @@ async function release() {
   }
 }
 
-/** @param {string | undefined} names */
-function chosenLevels(names) {
-  const levels = levelsFor(process.platform, process.arch);
+/**
+ * @param {string} platform
+ * @param {string} arch
+ * @returns {Target}
+ */
+function targetOf(platform, arch) {
+  const here = platform === process.platform && arch === process.arch;
+  const portable = platform === "linux" && process.platform === "linux" && usesGlibc();
+  if (!here && !(portable && ["x64", "arm64"].includes(arch))) {
+    const possible = process.platform === "linux" ? "linux-x64 and linux-arm64" : "this platform only";
+    throw new BuildError(`This machine compiles for ${possible}, not for ${platform}-${arch}.`);
+  }
+  return { platform, arch, portable };
+}
+
+/**
+ * @param {string | undefined} names
+ * @param {Target} target
+ */
+function chosenLevels(names, { platform, arch }) {
+  const levels = levelsFor(platform, arch);
   const wanted = names?.split(",") ?? levels.map(({ name }) => name);
   const unknown = wanted.find((name) => !levels.some((level) => level.name === name));
   if (unknown !== undefined) {
@@ -104,21 +143,23 @@ function chosenLevels(names) {
 
 /**
  * @param {string} backend
- * @param {(import("./levels.js").Level | undefined)[]} levels
+ * @param {Target} target
+ * @param {import("./levels.js").Level[]} levels
  * @param {string} work
  * @param {string} out
  */
-async function platformPackage(backend, levels, work, out) {
-  const name = `${main.name}-${platform}${backend === ordinary ? "" : `-${backend}`}`;
+async function platformPackage(backend, target, levels, work, out) {
+  const where = `${target.platform}-${target.arch}`;
+  const name = `${main.name}-${where}${backend === ordinary(target) ? "" : `-${backend}`}`;
   const folder = join(work, name);
   mkdirSync(folder);
   const addons = [];
   for (const level of levels) {
-    if (level === undefined) continue;
     const file = `${level.name}.node`;
     const path = join(folder, file);
-    copyFileSync(await compile(backend, level), path);
-    shrink(path);
+    copyFileSync(await compile(backend, target, level), path);
+    shrink(path, target);
+    await check(path, target, level);
     const bytes = statSync(path).size;
     addons.push({ level: level.name, file, needs: level.needs, bytes, sha256: sha256(readFileSync(path)) });
   }
@@ -127,17 +168,45 @@ async function platformPackage(backend, levels, work, out) {
   const about = {
     name,
     version: main.version,
-    description: `The native addon of tapline ${main.version} for ${platform}, compiled for ${backend}.`,
+    description: `The native addon of tapline ${main.version} for ${where}, compiled for ${backend}.`,
     license: main.license,
-    os: [process.platform],
-    cpu: [process.arch],
-    ...(process.platform === "linux" && { libc: [usesGlibc() ? "glibc" : "musl"] }),
+    os: [target.platform],
+    cpu: [target.arch],
+    ...(target.platform === "linux" && { libc: [usesGlibc() ? "glibc" : "musl"] }),
     files: ["*.node", "addons.json", "NOTICE", "licenses"],
   };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(about, null, 2)}\n`);
   await addLicences(folder);
   pack(folder, out);
   return describe(folder, backend);
+}
+
+/**
+ * Checks that an addon loads where promised: its symbol versions, and whether it loads here if this processor can run it.
+ * @param {string} path
+ * @param {Target} target
+ * @param {import("./levels.js").Level} level
+ */
+async function check(path, { platform, arch, portable }, level) {
+  const above = portable ? beyond(needsOf(path), oldestGlibc) : [];
+  if (above.length > 0) {
+    throw new BuildError(
+      `The addon for ${level.name} needs ${above.join(", ")}: at most glibc ${oldestGlibc} is allowed.`,
+    );
+  }
+  // From dist/, as in an installation.
+  const { processorFeatures } = await import(new URL("../../dist/native/prebuilt.js", import.meta.url).href);
+  const features = processorFeatures();
+  if (
+    platform !== process.platform ||
+    arch !== process.arch ||
+    !level.needs.every((each) => features.has(each))
+  ) {
+    say(`the addon for ${level.name} was not loaded as a check: this processor cannot run it`);
+    return;
+  }
+  const failure = loadingFailure(path);
+  if (failure !== undefined) throw new BuildError(`The addon for ${level.name} does not load: ${failure}`);
 }
 
 function usesGlibc() {
@@ -160,12 +229,41 @@ async function addLicences(folder) {
 /**
  * One CMake tree for all levels: only ggml's kernels have another command line, and only those are compiled again.
  * @param {string} backend
+ * @param {Target} target
  * @param {import("./levels.js").Level} level
  */
-async function compile(backend, level) {
+function compile(backend, target, level) {
+  say(`compiling for ${target.platform}-${target.arch}, ${backend}, ${level.name}`);
+  return inTree(backend, target, level, buildAddon);
+}
+
+/**
+ * SQLite's addon, compiled like ours, for the wheel.
+ * @param {Target} target
+ * @param {import("./levels.js").Level} level the one last compiled; SQLite is the same at each
+ * @param {string} work
+ */
+async function compileSqlite(target, level, work) {
+  const path = join(work, `sqlite-${target.arch}.node`);
+  return inTree(ordinary(target), target, level, async (build) => {
+    await buildTargets(build, ["tapline-sqlite"]);
+    copyFileSync(join(build.tree, "addon", "tapline-sqlite.node"), path);
+    return path;
+  });
+}
+
+/**
+ * @template Result
+ * @param {string} backend
+ * @param {Target} target
+ * @param {import("./levels.js").Level} level
+ * @param {(build: import("./cmake.js").Build) => Promise<Result>} work
+ */
+async function inTree(backend, { platform, arch, portable }, level, work) {
   const own = makePlan();
-  const tree = treeOf(`release-${backend}`);
-  const options = [cmakeOptions(level, process.arch), own.options].join(" ").trim();
+  const tree = treeOf(`release-${platform}-${arch}-${backend}`);
+  const options = [cmakeOptions(level, platform, arch), own.options].join(" ").trim();
+  const toolchain = portable ? portableToolchain(arch, say) : { flags: {}, definitions: {} };
   const plan = {
     ...own,
     backend,
@@ -173,23 +271,24 @@ async function compile(backend, level) {
     log: `${tree}.log`,
     processor: level.name.replaceAll("-", "_"),
     options,
+    flags: { ...own.flags, ...toolchain.flags },
+    definitions: toolchain.definitions,
   };
   return withLock(`${tree}.lock`, waiting(say), async () => {
     const progress = createProgress({ stream: process.stdout });
-    say(`compiling for ${backend}, ${level.name}; the log is ${plan.log}`);
     try {
       const build = await prepareBuild(plan, say, progress.line);
       await configure(build);
-      return await buildAddon(build);
+      return await work(build);
     } finally {
       progress.end();
     }
   });
 }
 
-/** Without what only debuggers read. @param {string} path */
-function shrink(path) {
-  if (process.platform !== "linux") return;
+/** Removes debug information; the portable linker already does. @param {string} path @param {Target} target */
+function shrink(path, { portable }) {
+  if (portable || process.platform !== "linux") return;
   chmodSync(path, 0o755);
   try {
     execFileSync("strip", ["--strip-unneeded", path], { stdio: "ignore" });
@@ -236,6 +335,7 @@ function describe(folder, backend) {
  * @param {ReturnType<typeof describe>[]} packages
  * @param {string} work
  * @param {string} out
+ * @returns {string} its folder
  */
 function mainPackage(packages, work, out) {
   npm(["run", "build"], root);
@@ -253,6 +353,7 @@ function mainPackage(packages, work, out) {
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(packed, null, 2)}\n`);
   writeFileSync(join(folder, "prebuilt.json"), `${JSON.stringify({ packages }, null, 2)}\n`);
   pack(folder, out);
+  return folder;
 }
 
 /**

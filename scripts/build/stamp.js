@@ -41,7 +41,7 @@ export function hashInputs(root, options) {
  */
 function sourcesIn(folder) {
   return readdirSync(folder, { recursive: true, encoding: "utf8" })
-    .filter((name) => /\.(c|cc|cpp|cu|h|hpp|inc|m|mm)$/.test(name))
+    .filter((name) => /\.(c|cc|cmake|cpp|cu|h|hpp|inc|m|mm)$/.test(name))
     .sort()
     .map((name) => join(folder, name));
 }

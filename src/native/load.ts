@@ -18,6 +18,10 @@ export class AddonError extends Error {
 }
 
 const howToBuild = "run `npm rebuild tapline`, or `npm run build:native` in a clone";
+const howToReinstall = "reinstall it with `pip install --force-reinstall tapline-lab`";
+
+/** Whether the build scripts are here. A Python wheel has none. */
+const canBeBuilt = () => existsSync(join(root, "scripts", "build"));
 
 /** An addon file and where it comes from. */
 export interface AddonFile {
@@ -97,10 +101,12 @@ function load(): NonNullable<typeof loaded> {
   }
   const reason = reasons[0] ?? "";
   if (!reason.includes("Cannot find module")) {
-    const remedy = remedyFor(reason) ?? `to build it for this machine, ${howToBuild}`;
+    const remedy =
+      remedyFor(reason) ?? (canBeBuilt() ? `to build it for this machine, ${howToBuild}` : howToReinstall);
     throw new AddonError(`The native addon does not load (${reason}); ${remedy}.`);
   }
   const prebuilt = refused.length > 0 ? ` (${refused.join(", ")})` : "";
+  if (!canBeBuilt()) throw new AddonError(`The native addon is missing${prebuilt}; ${howToReinstall}.`);
   throw new AddonError(
     `The native addon is not built${prebuilt}; ${howToBuild} (npm 12 skips install scripts until \`npm install-scripts approve tapline\`).`,
   );

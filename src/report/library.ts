@@ -17,8 +17,8 @@ async function minified(name: string): Promise<string> {
   return inline(`/*!\n${name}\n${licence}*/\n${code}`);
 }
 
-// The page's modules are plain JavaScript that is not compiled: they are in src/ in a checkout and in an installed package.
-const page = new URL("../../src/report/page/", import.meta.url);
+// The page's modules are plain JavaScript, which the build copies to dist/ unchanged.
+const page = new URL("./page/", import.meta.url);
 
 /**
  * The page's modules as one script. They import each other by `import { name, name as other } from "./file.js"` and export

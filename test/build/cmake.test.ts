@@ -12,7 +12,7 @@ test.before.each((context) => {
 });
 test.after.each(({ folder }) => rmSync(folder, { recursive: true, force: true }));
 
-/** A CMake that notes each run and writes the cache that the real one would. */
+/** A CMake that notes each run; as the real one it deletes CMakeFiles where it finds no cache, and writes one. */
 function standIn(folder: string, tree: string): NodeJS.ProcessEnv {
   const bin = join(folder, "bin");
   mkdirSync(bin);
@@ -20,7 +20,9 @@ function standIn(folder: string, tree: string): NodeJS.ProcessEnv {
 case "$1" in --version) echo "cmake version 3.25.1"; exit 0;; esac
 case "$*" in *--help*) exit 0;; esac
 echo "$*" >> "${join(folder, "runs")}"
-mkdir -p "${tree}" && echo "# cache" > "${join(tree, "CMakeCache.txt")}"
+mkdir -p "${tree}"
+test -e "${join(tree, "CMakeCache.txt")}" || rm -rf "${join(tree, "CMakeFiles")}"
+echo "$*" > "${join(tree, "CMakeCache.txt")}"
 `;
   writeFileSync(join(bin, "cmake"), script);
   chmodSync(join(bin, "cmake"), 0o755);
@@ -28,40 +30,46 @@ mkdir -p "${tree}" && echo "# cache" > "${join(tree, "CMakeCache.txt")}"
 }
 
 if (process.platform !== "win32") {
-  test("configure keeps objects and drops CMake's cache when an option changes", async ({ folder }) => {
+  test("configure keeps objects when options change and starts afresh when one is gone", async ({
+    folder,
+  }) => {
     const tree = join(folder, "tree");
-    const files = {
-      object: join(tree, "CMakeFiles", "tapline.dir", "native", "a.cpp.o"),
-      check: join(tree, "CMakeFiles", "3.25.1", "CMakeCXXCompiler.cmake"),
-      cache: join(tree, "CMakeCache.txt"),
-    };
+    const object = join(tree, "CMakeFiles", "tapline.dir", "native", "a.cpp.o");
+    const check = join(tree, "CMakeFiles", "3.25.1", "CMakeCXXCompiler.cmake");
     const build = {
       tree,
       log: join(folder, "log"),
       cmake: "cmake",
       jobs: 1,
       llamaCpp: "0.5.0",
-      definitions: { GGML_AVX2: "OFF" } as Record<string, string>,
       generator: "Unix Makefiles",
       env: standIn(folder, tree),
       onLine: () => {},
     };
-    await configure(build);
-    for (const path of [files.object, files.check]) {
-      mkdirSync(join(path, ".."), { recursive: true });
-      writeFileSync(path, "made before");
-    }
-    const runs = () => readFileSync(join(folder, "runs"), "utf8").trim().split("\n").length;
-    const first = runs();
-    await configure(build);
-    assert.is(runs(), first, "nothing changed, so CMake does not run");
+    /** Configures, and tells whether CMake ran, what it was told and which earlier files are left. */
+    const configured = async (definitions: Record<string, string>, env = build.env) => {
+      const runs = () => (existsSync(join(folder, "runs")) ? readFileSync(join(folder, "runs"), "utf8") : "");
+      const before = runs();
+      await configure({ ...build, definitions, env });
+      const left = [object, check].map((path) => existsSync(path));
+      for (const path of [object, check]) {
+        mkdirSync(join(path, ".."), { recursive: true });
+        writeFileSync(path, "made before");
+      }
+      return { told: runs().slice(before.length), left };
+    };
+    await configured({ GGML_AVX2: "OFF" });
+    assert.equal(await configured({ GGML_AVX2: "OFF" }), { told: "", left: [true, true] });
 
-    writeFileSync(files.cache, "stale");
-    await configure({ ...build, definitions: { GGML_AVX2: "ON" } });
-    assert.ok(runs() > first, "CMake runs again");
-    assert.is(readFileSync(files.cache, "utf8"), "# cache\n", "its cache is a new one");
-    assert.not.ok(existsSync(files.check), "the compilers are looked at again");
-    assert.ok(existsSync(files.object), "objects stay for Ninja or make to judge");
+    const changed = await configured({ GGML_AVX2: "ON", GGML_FMA: "ON" });
+    assert.match(changed.told, /-DGGML_AVX2=ON -DGGML_FMA=ON/);
+    assert.equal(changed.left, [true, true], "objects stay for Ninja or make to judge");
+
+    // CMake would keep what it is not told any more, and looks at its tools only once.
+    assert.equal((await configured({ GGML_AVX2: "ON" })).left, [false, false]);
+    assert.equal((await configured({ GGML_AVX2: "ON", CMAKE_AR: "/ar" })).left, [false, false]);
+    const other = { ...build.env, CC: "/other/cc" };
+    assert.equal((await configured({ GGML_AVX2: "ON", CMAKE_AR: "/ar" }, other)).left, [false, false]);
   });
 }
 

@@ -160,7 +160,7 @@ test("each level requires the features it is compiled with; the last none", () =
     GGML_AVX512_BF16: ["avx512_bf16"],
   };
   for (const level of levels) {
-    const words = cmakeOptions(level, "x64").split(" ");
+    const words = cmakeOptions(level, "linux", "x64").split(" ");
     assert.ok(words.includes("GGML_NATIVE=OFF"));
     for (const [option, needed] of Object.entries(features)) {
       const on = words.includes(`${option}=ON`);

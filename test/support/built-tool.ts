@@ -12,7 +12,9 @@ const paths = new Map<string, Promise<string>>();
  * The path of a program, linked where nobody has since the last change. By the checkout whose objects these are,
  * which a copy of the sources only links to; and without what stands before this process, beside which compilers hang.
  */
-export function builtTool(name: "rpc-server" | "tapline-graph-points" | "tapline-row-maps"): Promise<string> {
+export function builtTool(
+  name: "rpc-server" | "tapline-graph-points" | "tapline-row-maps" | "tapline-teams",
+): Promise<string> {
   const known = paths.get(name);
   if (known) return known;
   const path = build(name);

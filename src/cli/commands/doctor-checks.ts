@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { access, constants, stat, statfs } from "node:fs/promises";
 import { get } from "node:http";
 import { createServer } from "node:net";
@@ -54,7 +55,8 @@ export async function findings(
 ): Promise<Finding[]> {
   const found: Finding[] = [nodeVersion(process.versions.node)];
   const native = await addon();
-  found.push(native.finding, await toolchain(native.module));
+  found.push(native.finding);
+  if (existsSync(toolchainModule)) found.push(await toolchain(native.module));
   if (native.module !== undefined) found.push(await graphics(native.module));
   found.push(memory(), ...(await disk()), ...(await allPorts(ports)), await hub());
   for (const server of rpc) found.push(await rpcServer(server));
@@ -86,12 +88,13 @@ async function addon(): Promise<{ finding: Finding; module?: Native }> {
   }
 }
 
+// The build is plain JavaScript outside src/, at the same relative path from dist/. A Python wheel has none.
+const toolchainModule = new URL("../../../scripts/build/toolchain.js", import.meta.url);
+
 /** Only a build needs the toolchain, so a missing one is a problem only if nothing is built. */
 async function toolchain(native: Native | undefined): Promise<Finding> {
   try {
-    // The build is plain JavaScript outside src/, at the same relative path from dist/.
-    const folder = new URL("../../../scripts/build/toolchain.js", import.meta.url).href;
-    const { checkToolchain } = (await import(folder)) as {
+    const { checkToolchain } = (await import(toolchainModule.href)) as {
       checkToolchain(backend: string): { cmake: string; ninja?: string; ccache?: string };
     };
     const { cmake, ninja, ccache } = checkToolchain(native?.backendInfo().backend ?? "cpu");

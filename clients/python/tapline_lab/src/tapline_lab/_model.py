@@ -6,14 +6,13 @@ import asyncio
 import atexit
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ._command import command
 from ._errors import TaplineError
 from ._serving import ServingModel
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from ._forward import Run
 
 _READY = re.compile(rb"ready at http://[^\s:]+:([0-9]+)")
-_CHECKOUT = Path(__file__).resolve().parents[5] / "bin" / "tapline.js"
 
 
 class Model(ServingModel):
@@ -156,14 +154,15 @@ def load(model: str, *options: str, timeout: float = 600, quiet: bool = False) -
     `options` are those of `tapline serve`, such as "--ctx-size", "4096". What the server prints while it downloads
     and loads goes to stderr unless `quiet`. The server ends with `close()` and with this process.
 
-    The command is, in this order: the environment's TAPLINE_COMMAND, that of this checkout, `tapline` on PATH.
+    The command is, in this order: the environment's TAPLINE_COMMAND, that of this package, that of this checkout,
+    `tapline` on PATH.
     Raises TaplineError if there is none, or with the server's last line if it does not start.
     """
-    command = [*_command(), "serve", model, "--port", "0", *options]
+    words = [*command(), "serve", model, "--port", "0", *options]
     if not quiet:
-        print(f"Starting {' '.join(command)}", file=sys.stderr)
+        print(f"Starting {' '.join(words)}", file=sys.stderr)
     server = subprocess.Popen(
-        command,
+        words,
         env={**os.environ, "TAPLINE_PARENT": str(os.getpid())},  # ends with this process, also after kill -9
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -178,19 +177,6 @@ def load(model: str, *options: str, timeout: float = 600, quiet: bool = False) -
         raise
     loaded._server = server
     return loaded
-
-
-def _command() -> list[str]:
-    given = os.environ.get("TAPLINE_COMMAND")
-    if given:
-        return given.split()
-    node = shutil.which("node")
-    if node is not None and _CHECKOUT.is_file():
-        return [node, str(_CHECKOUT)]
-    installed = shutil.which("tapline")
-    if installed is not None:
-        return [installed]
-    raise TaplineError("The command tapline was not found on PATH; install it with npm install -g tapline.")
 
 
 def _await_ready(server: subprocess.Popen[bytes], quiet: bool) -> int:

@@ -1,0 +1,113 @@
+import { execFileSync } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { BuildError } from "./errors.js";
+import { onInterrupt } from "./interrupt.js";
+import { root } from "./paths.js";
+import { cacheFolder } from "./source.js";
+
+/** The oldest C library that released addons load with, that of Debian 10, RHEL 8 and Ubuntu 18.10. */
+export const oldestGlibc = "2.28";
+
+/** Zig's C and C++ compiler (clang) with headers and stubs of every glibc, as a package of the Python index. */
+const zig = {
+  version: "0.17.1",
+  sha256: [
+    "ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54", // x86-64 Linux
+    "b7c5f02fccd40f89b999ee16a1f5ddced56e6182370f8affe494bcf8a28cf07e", // arm64 Linux
+  ],
+};
+
+/** The names of processors outside of Node.js. */
+export const processors = /** @type {Record<string, string>} */ ({ x64: "x86_64", arm64: "aarch64" });
+
+/**
+ * @typedef {object} Toolchain
+ * @property {Record<string, string>} flags environment variables that name the compilers
+ * @property {Record<string, string>} definitions CMake's -D options
+ */
+
+/**
+ * A compiler for Linux that links the C++ and OpenMP runtimes statically and needs no newer glibc than `oldestGlibc`,
+ * on any machine.
+ * @param {string} arch Node's name of the processor to compile for
+ * @param {(sentence: string) => void} say
+ * @returns {Toolchain}
+ */
+export function portableToolchain(arch, say) {
+  const processor = processors[arch];
+  if (process.platform !== "linux" || processor === undefined) {
+    throw new BuildError(
+      `Portable addons are compiled on Linux for x64 or arm64, got ${process.platform} and ${arch}.`,
+    );
+  }
+  const cache = cacheFolder(process.env);
+  const compiler = zigFolder(cache, say);
+  const target = `${processor}-linux-gnu.${oldestGlibc}`;
+  const folder = join(compiler, target);
+  mkdirSync(folder, { recursive: true });
+  /** @param {string} name @param {string} command */
+  const wrapper = (name, command) => {
+    const path = join(folder, name);
+    if (!existsSync(path)) {
+      writeFileSync(`${path}.${process.pid}`, `#!/bin/sh\nexec "${compiler}/ziglang/zig" ${command} "$@"\n`);
+      chmodSync(`${path}.${process.pid}`, 0o755);
+      renameSync(`${path}.${process.pid}`, path);
+    }
+    return path;
+  };
+  return {
+    flags: {
+      CC: wrapper("clang", `cc -target ${target}`), // a name by which ccache knows the compiler
+      CXX: wrapper("clang++", `c++ -target ${target}`),
+      CCACHE_COMPILERCHECK: `string:ziglang ${zig.version} ${target}`,
+      ZIG_GLOBAL_CACHE_DIR: join(cache, "zig-cache"),
+      ZIG_LOCAL_CACHE_DIR: join(cache, "zig-cache"),
+      SOURCE_DATE_EPOCH: process.env.SOURCE_DATE_EPOCH ?? "0",
+    },
+    definitions: {
+      TAPLINE_PORTABLE: "ON",
+      CMAKE_AR: wrapper("ar", "ar"),
+      CMAKE_RANLIB: wrapper("ranlib", "ranlib"),
+      ...(arch !== process.arch && { CMAKE_SYSTEM_NAME: "Linux", CMAKE_SYSTEM_PROCESSOR: processor }),
+    },
+  };
+}
+
+/**
+ * Installs the pinned compiler once for all clones of a user, and puts it in place by one rename.
+ * @param {string} cache
+ * @param {(sentence: string) => void} say
+ */
+function zigFolder(cache, say) {
+  const folder = join(cache, `zig-${zig.version}`);
+  if (existsSync(folder)) return folder;
+  say(`installing the portable compiler (ziglang ${zig.version}, 100 MB) into ${folder}`);
+  mkdirSync(cache, { recursive: true });
+  const work = mkdtempSync(`${folder}-`);
+  const clean = () => rmSync(work, { recursive: true, force: true });
+  const stop = onInterrupt(clean);
+  try {
+    const hashes = zig.sha256.map((each) => `--hash=sha256:${each}`).join(" ");
+    writeFileSync(join(work, "requirements.txt"), `ziglang==${zig.version} ${hashes}\n`);
+    const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"];
+    const args = [...pip, "--only-binary=:all:", "--target", join(work, "zig"), "--require-hashes"];
+    execFileSync("python3", [...args, "-r", join(work, "requirements.txt")], {
+      cwd: root,
+      stdio: ["ignore", "ignore", "pipe"],
+      encoding: "utf8",
+    });
+    renameSync(join(work, "zig"), folder);
+  } catch (error) {
+    if (existsSync(folder)) return folder; // another build was faster
+    const { stderr = "", message } = /** @type {Error & { stderr?: string }} */ (error);
+    const reason = stderr.trim().split("\n").at(-1) || message;
+    throw new BuildError(
+      `The portable compiler could not be installed with \`python3 -m pip install ziglang==${zig.version}\`: ${reason}`,
+    );
+  } finally {
+    stop();
+    clean();
+  }
+  return folder;
+}
