@@ -184,7 +184,9 @@ void BlockTap::take(ggml_tensor* t) {
   if (count > 0) {
     // Values in device memory are fetched, and the edited rows are written back in one piece.
     float* values = readable(t);
-    if (point.read && sink_) sink_({point.layer, values, indices, count, point.point, width, 1, t});
+    const auto read = [&] { sink_({point.layer, values, indices, count, point.point, width, 1, t}); };
+    const bool reads = point.read && sink_;
+    if (reads && !point.read_edited) read();
     if (point.edits != nullptr) {
       const auto [first, rows] = edit(*point.edits, *indices, values, here);
       if (values != t->data && rows > 0) {
@@ -192,6 +194,7 @@ void BlockTap::take(ggml_tensor* t) {
                                 rows * width * sizeof(float));
       }
     }
+    if (reads && point.read_edited) read();
   }
   finish_point();
 }

@@ -18,14 +18,15 @@ namespace tapline {
 struct TapPoint {
   int layer = 0;
   bool read = true;
-  /// Applied in order after reading, before the graph uses the rows.
+  /// Applied in order, before the graph uses the rows.
   const std::vector<RowEdit>* edits = nullptr;
   Point point = Point::kBlockOut;
+  bool read_edited = false;  // reads after the edits, as the graph continues
 
   Place place() const { return {layer, point}; }
 };
 
-/// Rows of one place, before any edit.
+/// Rows of one place, before any edit unless `read_edited`.
 struct TappedRows {
   int layer;
   const float* values;              // [count, width]

@@ -133,6 +133,10 @@ CaptureResult Engine::capture(const CaptureRequest& request, const CancelToken& 
   return introspection_.capture(loop_, request, cancel);
 }
 
+ServedForwardResult Engine::forward(ServedForwardRequest request, const CancelToken& cancel) {
+  return introspection_.forward(loop_, std::move(request), cancel);
+}
+
 ScoreResult Engine::score(const ScoreRequest& request, const CancelToken& cancel) {
   return introspection_.score(loop_, request, cancel);
 }

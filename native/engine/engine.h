@@ -54,6 +54,7 @@ class Engine : public Counted<Engine> {
 
   /// See Introspection.
   CaptureResult capture(const CaptureRequest& request, const CancelToken& cancel);
+  ServedForwardResult forward(ServedForwardRequest request, const CancelToken& cancel);
   ScoreResult score(const ScoreRequest& request, const CancelToken& cancel);
   std::optional<TwinReport> twin() { return introspection_.twin(); }
 

@@ -27,6 +27,7 @@ void Introspection::open(server_context& server, const EngineOptions& options, c
     }
     capture_ = std::move(capture);
     scorer_ = std::make_unique<PromptScorer>(model, static_cast<uint32_t>(slot_tokens), threads);
+    forward_ = std::make_unique<ResidentForward>(model, static_cast<uint32_t>(slot_tokens), threads);
     slots_ = std::make_unique<ServerSlots>(server);
     live_ = std::make_unique<LiveBatch>(*slots_, registry, capture_->stream(), threads);
     if (options.twin) twin_ = std::make_unique<PlainTwin>(*slots_, registry, params);
@@ -66,6 +67,13 @@ ScoreResult Introspection::score(GenerationLoop& loop, const ScoreRequest& reque
   return scorer_->run(loop, request, cancel);
 }
 
+ServedForwardResult Introspection::forward(GenerationLoop& loop, ServedForwardRequest request,
+                                           const CancelToken& cancel) {
+  const std::lock_guard<std::mutex> lock(forward_mutex_);
+  check_supported(forward_.get());
+  return forward_->run(loop, std::move(request), cancel);
+}
+
 std::vector<std::string> Introspection::points() const {
   std::vector<std::string> names;
   for (size_t i = 0; capture_ && i < kPointCount; ++i) {
@@ -82,9 +90,10 @@ std::optional<TwinReport> Introspection::twin() {
 
 void Introspection::close() {
   // A rejected call may still be returning.
-  const std::scoped_lock lock(capture_mutex_, score_mutex_, twin_mutex_);
+  const std::scoped_lock lock(capture_mutex_, score_mutex_, forward_mutex_, twin_mutex_);
   twin_.reset();
   live_.reset();
+  forward_.reset();
   scorer_.reset();
   capture_.reset();
 }

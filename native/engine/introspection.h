@@ -12,6 +12,7 @@
 #include "engine/plain_twin.h"
 #include "engine/prompt_scorer.h"
 #include "engine/resident_capture.h"
+#include "engine/resident_forward.h"
 #include "engine/server_slots.h"
 #include "server-context.h"
 
@@ -33,10 +34,13 @@ class Introspection {
   /// Names of the points that the model's blocks have; empty if unsupported.
   std::vector<std::string> points() const;
 
-  /// See ResidentCapture::run and PromptScorer::run. Throws kUnsupportedArchitecture with the reason,
-  /// kClosed.
+  /// See ResidentCapture::run, PromptScorer::run and ResidentForward::run. Throws kUnsupportedArchitecture
+  /// with the reason, kClosed.
   CaptureResult capture(GenerationLoop& loop, const CaptureRequest& request, const CancelToken& cancel);
   ScoreResult score(GenerationLoop& loop, const ScoreRequest& request, const CancelToken& cancel);
+  ServedForwardResult forward(GenerationLoop& loop, ServedForwardRequest request, const CancelToken& cancel);
+  /// Whether additions to the residual stream are normalised.
+  bool normed() const { return capture_ != nullptr && capture_->stream().points.normed; }
 
   /// The twin's comparisons so far, if the options have a twin.
   std::optional<TwinReport> twin();
@@ -53,6 +57,8 @@ class Introspection {
   std::unique_ptr<ResidentCapture> capture_;
   std::mutex score_mutex_;
   std::unique_ptr<PromptScorer> scorer_;
+  std::mutex forward_mutex_;
+  std::unique_ptr<ResidentForward> forward_;
   std::unique_ptr<ServerSlots> slots_;  // until the server's context is gone
   std::unique_ptr<LiveBatch> live_;
   std::mutex twin_mutex_;

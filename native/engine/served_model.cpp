@@ -72,6 +72,7 @@ std::string describe_served(const server_context_meta& meta, const llama_model* 
       {"captures", introspection.supported()},
       {"noCaptureReason", introspection.reason()},
       {"points", introspection.points()},
+      {"normed", introspection.normed()},
   });
 }
 

@@ -54,6 +54,7 @@ void define_context(Napi::Env env) {
                               {
                                   ContextObject::while_open<experiments::advance>("advance"),
                                   ContextObject::while_open<experiments::features>("features"),
+                                  ContextObject::while_open<experiments::forward>("forward"),
                                   ContextObject::while_open<experiments::sweep>("sweep"),
                                   ContextObject::while_open<experiments::patch_sweep>("patchSweep"),
                                   ContextObject::while_open<experiments::embedding_input>("embeddingInput"),

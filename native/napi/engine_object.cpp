@@ -5,6 +5,7 @@
 
 #include "engine/memory.h"
 #include "napi/engine_handle.h"
+#include "napi/experiments/forward.h"
 #include "napi/handle.h"
 #include "napi/objects.h"
 #include "napi/plan_args.h"
@@ -171,6 +172,27 @@ Napi::Value score(const Shared& handle, const Call& call) {
       });
 }
 
+Napi::Value forward(const Shared& handle, const Call& call) {
+  ServedForwardRequest request{forward_request(call.options), {}, true};
+  read_fields(call.options, "addSpecial", request.add_special);
+  each_object(call.options.Get("sequences"), "sequences", [&](const Napi::Object& given) {
+    request.texts.emplace_back();
+    if (absent(given.Get("tokens"))) read_fields(given, "text", request.texts.back());
+  });
+  return start(
+      call,
+      [handle, request = std::move(request)](const CancelToken& cancel) {
+        return handle->engine().forward(request, cancel);
+      },
+      [](Napi::Env env, ServedForwardResult& result) -> Napi::Value {
+        Napi::Object out = to_js(env, result.forward);
+        const auto tokens_to_js = [&](const std::vector<llama_token>& tokens) { return to_js(env, tokens); };
+        set_fields(out, "tokens", array_of(env, result.tokens, tokens_to_js), "waitedMs", result.waited_ms,
+                   "forwardMs", result.forward_ms);
+        return out;
+      });
+}
+
 /// The comparisons of the twin, undefined without one.
 Napi::Value twin(const Shared& handle, const Call& call) {
   const std::optional<TwinReport> report = handle->engine().twin();
@@ -193,6 +215,7 @@ void define_engine(Napi::Env env, Napi::Object exports) {
                                  EngineObject::or_undefined<cancel>("cancel"),
                                  EngineObject::while_open<capture>("capture"),
                                  EngineObject::while_open<score>("score"),
+                                 EngineObject::while_open<forward>("forward"),
                                  EngineObject::or_undefined<twin>("twin"),
                              });
   define<open_engine>(exports, "openEngine");

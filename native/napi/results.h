@@ -64,15 +64,16 @@ Napi::Value to_js(Napi::Env env, const Value& value) {
 
 /// Transfers rows to JavaScript without a copy: they may take hundreds of megabytes. Copies them if the host
 /// does not allow external memory (Electron).
-inline Napi::Value hand_over(Napi::Env env, std::vector<float>&& values) {
-  auto owned = std::make_unique<std::vector<float>>(std::move(values));
-  const auto drop = [](napi_env, void*, void* hint) { delete static_cast<std::vector<float>*>(hint); };
+template <class Element>
+Napi::Value hand_over(Napi::Env env, std::vector<Element>&& values) {
+  auto owned = std::make_unique<std::vector<Element>>(std::move(values));
+  const auto drop = [](napi_env, void*, void* hint) { delete static_cast<std::vector<Element>*>(hint); };
   napi_value buffer = nullptr;
-  const size_t bytes = owned->size() * sizeof(float);
+  const size_t bytes = owned->size() * sizeof(Element);
   if (napi_create_external_arraybuffer(env, owned->data(), bytes, drop, owned.get(), &buffer) != napi_ok)
     return to_js(env, *owned);
   const size_t count = owned.release()->size();
-  return Napi::Float32Array::New(env, count, Napi::ArrayBuffer(env, buffer), 0);
+  return Napi::TypedArrayOf<Element>::New(env, count, Napi::ArrayBuffer(env, buffer), 0);
 }
 
 inline void set_fields(Napi::Object) {}

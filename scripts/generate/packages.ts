@@ -14,7 +14,7 @@ import { type Module, pythonModule } from "./typed-dicts.js";
 
 const source = "Generated from src/contracts and src/operations by `npm run generate`.";
 
-const local = "clients/python/tapline/src/tapline";
+const local = "clients/python/tapline_lab/src/tapline_lab";
 const labSource = readFileSync(new URL(`../../${local}/_lab.py`, import.meta.url), "utf8");
 
 const tapline: Module = {

@@ -1,11 +1,12 @@
 import { constants } from "node:os";
 
 /**
- * npx does not forward signals, and leaves its child running when a signal ends it. A process started by npx therefore
- * checks whether its parent has changed.
+ * npx does not forward signals, and leaves its child running when a signal ends it. A process started by npx, or by a program
+ * that gives its own id, therefore checks whether its parent has changed.
  */
-const startedByNpx = process.env.npm_lifecycle_event === "npx";
-const parent = process.ppid;
+const given = process.env.TAPLINE_PARENT;
+const watched = given !== undefined || process.env.npm_lifecycle_event === "npx";
+const parent = given === undefined ? process.ppid : Number(given);
 const lookMs = 500;
 
 /**
@@ -24,7 +25,7 @@ export function stopSignal(otherwise: () => boolean = () => false): Promise<Node
         resolve(signal);
       });
     }
-    if (!startedByNpx) return;
+    if (!watched) return;
     const looking = setInterval(() => {
       if (process.ppid === parent) return;
       clearInterval(looking);

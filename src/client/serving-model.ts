@@ -1,9 +1,10 @@
 import type { Static } from "typebox";
 import type { ChatMessage } from "../contracts/chat.js";
+import type { ForwardRequest } from "../contracts/forward.js";
 import type { Capabilities, CaptureRequest, CaptureResult } from "../contracts/index.js";
 import type { ProbeRequest, StoredProbe, StoredVector, VectorRequest } from "../contracts/library.js";
 import { ports } from "../contracts/limits.js";
-import { encodeSafetensors } from "../formats/safetensors.js";
+import { decodeSafetensors, encodeSafetensors } from "../formats/safetensors.js";
 import {
   type Answer,
   type ChatDelta,
@@ -21,6 +22,16 @@ export interface InspectOptions extends CallOptions {
   maxInputTokens?: number;
   /** The resident model's exact name, if already known from capabilities(). */
   model?: string;
+}
+
+/** The result of a forward call. */
+export interface ForwardRun {
+  tensors: Map<string, { shape: readonly number[]; data: Float32Array }>;
+  /** By sequence and edit: the number of edited rows, and the mean norms of these rows and of the change. */
+  effects: { rows: number; row_norm: number; change_norm: number }[][];
+  model: string;
+  /** Time of the forward passes. */
+  forwardMs: number;
 }
 
 /** The model loaded in an inference server on this machine. */
@@ -62,6 +73,23 @@ export class ServingModel {
     if (model === null) throw new TaplineError("The server has no model loaded at the moment.");
     const body: Partial<CaptureRequest> = { model, prompt, layers, max_input_tokens: maxInputTokens };
     return this.#http.json("/lab/activations", { signal, method: "POST", body });
+  }
+
+  /**
+   * Runs up to 64 texts or lists of token ids through the served model.
+   * @returns tensors by name: `tokens`, `lengths`, each capture under the requested name, and `logits`. If all sequences have
+   *   the same length, they are [sequences, rows, …], else [rows of all sequences, …]. Numbers are converted to float32
+   * @throws TaplineError with the service's sentence
+   */
+  async forward(request: Omit<ForwardRequest, "transfer">, options: CallOptions = {}): Promise<ForwardRun> {
+    const bytes = await this.#making.bytes("/lab/forward", { ...options, method: "POST", body: request });
+    const { tensors, metadata } = decodeSafetensors(bytes);
+    return {
+      tensors,
+      effects: JSON.parse(metadata.effects as string) as ForwardRun["effects"],
+      model: metadata.model as string,
+      forwardMs: Number(metadata.forward_ms),
+    };
   }
 
   /**

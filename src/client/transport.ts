@@ -27,7 +27,6 @@ type Service = keyof typeof starters;
  */
 export class Transport {
   readonly #origin: URL;
-  readonly #timeoutMs: number;
   readonly #headers: Record<string, string>;
   readonly #service: Service | undefined;
 
@@ -39,7 +38,7 @@ export class Transport {
    */
   constructor(
     baseUrl: string,
-    timeoutMs: number,
+    private readonly timeoutMs: number,
     {
       headers = {},
       service,
@@ -51,7 +50,6 @@ export class Transport {
       throw new TaplineError(`A service's address must look like http://127.0.0.1:8980, got ${baseUrl}.`);
     }
     this.#origin = url;
-    this.#timeoutMs = timeoutMs;
     this.#headers = { ...(apiKey && { Authorization: `Bearer ${apiKey}` }), ...headers };
     this.#service = service;
   }
@@ -95,8 +93,8 @@ export class Transport {
       };
       const outgoing = request(new URL(path, this.#origin), { method, headers, signal, agent: false });
       let reading: IncomingMessage | undefined;
-      outgoing.setTimeout(this.#timeoutMs, () => {
-        const seconds = this.#timeoutMs / 1000;
+      outgoing.setTimeout(this.timeoutMs, () => {
+        const seconds = this.timeoutMs / 1000;
         // Pass the reason to the response's reader if there is a response, else to the request.
         (reading ?? outgoing).destroy(
           new TimeoutError(`No response from ${this.#origin.origin} for ${seconds} s.`),

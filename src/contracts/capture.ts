@@ -1,4 +1,5 @@
 import Type, { type Static } from "typebox";
+import { forwardLimits } from "./forward-limits.js";
 import { defaults, limits } from "./limits.js";
 import { modelPoints } from "./names.js";
 import { optional, orNull } from "./optional.js";
@@ -67,6 +68,16 @@ export const Capabilities = Type.Object(
       description:
         "Points of the model's blocks that Lab experiments can read; captures here read block_out. `attention` needs a context without flash attention, which the Lab uses.",
     }),
+    forward: optional(
+      Type.Object(
+        {
+          sequences: Type.Literal(forwardLimits.sequences),
+          sequence_tokens: Type.Integer({ description: "Of one sequence." }),
+          bytes: Type.Literal(forwardLimits.bytes, { description: "Of one result." }),
+        },
+        { description: "Limits of POST /lab/forward." },
+      ),
+    ),
     pending: Type.Boolean({ description: "Whether a capture is queued or running." }),
   },
   { title: "Capabilities" },

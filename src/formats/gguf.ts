@@ -41,14 +41,11 @@ const mostDimensions = 4;
  * requested: key-value pairs, then tensor descriptions, but no weights.
  */
 export class GgufHeaderReader {
-  readonly #cursor: Cursor;
-  /** The numbers of each that the file declares. */
-  readonly counts: { tensors: number; pairs: number };
-
-  private constructor(cursor: Cursor, counts: { tensors: number; pairs: number }) {
-    this.#cursor = cursor;
-    this.counts = counts;
-  }
+  private constructor(
+    private readonly cursor: Cursor,
+    /** The numbers of each that the file declares. */
+    readonly counts: { tensors: number; pairs: number },
+  ) {}
 
   /** @throws FormatError if it is not a GGUF file or has another version */
   static async open(source: ByteSource): Promise<GgufHeaderReader> {
@@ -69,27 +66,27 @@ export class GgufHeaderReader {
    */
   async *pairs(): AsyncGenerator<[key: string, value: string | number | undefined]> {
     for (let left = this.counts.pairs; left > 0; left--) {
-      const key = await this.#cursor.text();
-      yield [key, await this.#cursor.value(await this.#cursor.number(4))];
+      const key = await this.cursor.text();
+      yield [key, await this.cursor.value(await this.cursor.number(4))];
     }
   }
 
   /** Must be read after all pairs. @throws FormatError as pairs does */
   async *tensors(): AsyncGenerator<GgufTensor> {
     for (let left = this.counts.tensors; left > 0; left--) {
-      const name = await this.#cursor.text();
-      const dimensions = await this.#cursor.number(4);
+      const name = await this.cursor.text();
+      const dimensions = await this.cursor.number(4);
       if (dimensions > mostDimensions) throw new FormatError(`A tensor has ${dimensions} dimensions.`);
       let length = 1;
-      for (let dimension = 0; dimension < dimensions; dimension++) length *= await this.#cursor.number(8);
-      const type = await this.#cursor.number(4);
-      yield { name, length, type, offset: await this.#cursor.number(8) };
+      for (let dimension = 0; dimension < dimensions; dimension++) length *= await this.cursor.number(8);
+      const type = await this.cursor.number(4);
+      yield { name, length, type, offset: await this.cursor.number(8) };
     }
   }
 
   /** Number of bytes read so far. */
   get position(): number {
-    return this.#cursor.position;
+    return this.cursor.position;
   }
 }
 
@@ -97,15 +94,12 @@ const blockBytes = 1 << 20;
 
 /** Reads a source from its start in blocks; reads beyond its end are errors. */
 class Cursor {
-  readonly #source: ByteSource;
   #block: Buffer = Buffer.alloc(0);
   /** Position of the block in the file, and of the next byte in the block. */
   #start = 0;
   #at = 0;
 
-  constructor(source: ByteSource) {
-    this.#source = source;
-  }
+  constructor(private readonly source: ByteSource) {}
 
   get position(): number {
     return this.#start + this.#at;
@@ -118,15 +112,15 @@ class Cursor {
   }
 
   #skip(bytes: number): void {
-    if (this.position + bytes > this.#source.size) throw cut();
+    if (this.position + bytes > this.source.size) throw cut();
     this.#at += bytes; // beyond the block, the next take() reads there
   }
 
   async #fill(bytes: number): Promise<void> {
     const from = this.position;
-    if (from + bytes > this.#source.size) throw cut();
-    const block = Buffer.alloc(Math.min(Math.max(bytes, blockBytes), this.#source.size - from));
-    const bytesRead = await this.#source.read(block, from);
+    if (from + bytes > this.source.size) throw cut();
+    const block = Buffer.alloc(Math.min(Math.max(bytes, blockBytes), this.source.size - from));
+    const bytesRead = await this.source.read(block, from);
     if (bytesRead < bytes) throw cut();
     this.#block = block.subarray(0, bytesRead);
     this.#start = from;

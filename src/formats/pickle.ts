@@ -41,17 +41,16 @@ export function readPickle(bytes: Uint8Array, world: PickleWorld): Unpickled {
 
 class Unpickler {
   readonly #view: DataView;
-  readonly #bytes: Uint8Array;
-  readonly #world: PickleWorld;
   readonly #stack: Stacked[] = [];
   readonly #memo = new Map<number, Unpickled>();
   #at = 0;
   #made = 0;
 
-  constructor(bytes: Uint8Array, world: PickleWorld) {
-    this.#bytes = bytes;
+  constructor(
+    private readonly bytes: Uint8Array,
+    private readonly world: PickleWorld,
+  ) {
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    this.#world = world;
   }
 
   read(): Unpickled {
@@ -91,7 +90,7 @@ class Unpickler {
     116: () => this.#sinceMark(), // TUPLE
     99: () => new Global(`${this.#line()}.${this.#line()}`), // GLOBAL
     82: () => this.#reduce(), // REDUCE
-    81: () => this.#world.load(this.#pop()), // BINPERSID
+    81: () => this.world.load(this.#pop()), // BINPERSID
     104: () => this.#remembered(this.#byte()), // BINGET
     106: () => this.#remembered(this.#take(4).getUint32(0, true)), // LONG_BINGET
   };
@@ -118,7 +117,7 @@ class Unpickler {
     const called = this.#pop();
     if (!(called instanceof Global) || !Array.isArray(args))
       throw refuse("it calls something that is not a name");
-    const made = this.#world.call(called.name, args);
+    const made = this.world.call(called.name, args);
     if (made === undefined) {
       throw refuse(
         `it names ${quoted(called.name)}; only tensors, numbers, strings, lists and dicts are supported`,
@@ -175,7 +174,7 @@ class Unpickler {
   }
 
   #take(count: number): DataView {
-    if (this.#at + count > this.#bytes.length) throw refuse("it is truncated");
+    if (this.#at + count > this.bytes.length) throw refuse("it is truncated");
     const part = new DataView(this.#view.buffer, this.#view.byteOffset + this.#at, count);
     this.#at += count;
     return part;
@@ -191,7 +190,7 @@ class Unpickler {
   }
 
   #line(): string {
-    const end = this.#bytes.indexOf(0x0a, this.#at);
+    const end = this.bytes.indexOf(0x0a, this.#at);
     if (end === -1 || end - this.#at > 256) throw refuse("it has an unterminated name");
     const text = this.#text(end - this.#at);
     this.#at = end + 1;

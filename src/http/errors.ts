@@ -4,7 +4,6 @@ import { underPath } from "./under-path.js";
 /** An error response; the message is the sentence that the client reads. */
 export class HttpError extends Error {
   override name = "HttpError";
-  readonly status: number;
   /** The invalid parameter, for error formats that name it. */
   readonly param: string | null;
   /** Stable machine-readable code, for error formats with one. */
@@ -12,12 +11,11 @@ export class HttpError extends Error {
   readonly headers: Record<string, string>;
 
   constructor(
-    status: number,
+    readonly status: number,
     message: string,
     details: { param?: string; code?: string; headers?: Record<string, string> } = {},
   ) {
     super(message);
-    this.status = status;
     this.param = details.param ?? null;
     this.code = details.code ?? null;
     this.headers = details.headers ?? {};

@@ -9,6 +9,8 @@ import {
   TemplateRequest,
   TokenizeRequest,
 } from "../contracts/chat.js";
+import { ForwardRequest } from "../contracts/forward.js";
+import { forwardLimits } from "../contracts/forward-limits.js";
 import { limits } from "../contracts/limits.js";
 import { CountRequest } from "../contracts/messages.js";
 import { ResponsesCountRequest } from "../contracts/responses.js";
@@ -77,6 +79,13 @@ export function capabilities({
     architecture: info.architecture,
     backend: backend.backend,
     points: [...info.points],
+    ...(info.captures && {
+      forward: {
+        sequences: forwardLimits.sequences,
+        sequence_tokens: info.slotContext,
+        bytes: forwardLimits.bytes,
+      },
+    }),
     pending: captures.pending,
   };
 }
@@ -154,6 +163,22 @@ export const capture: Taking = {
   async answer({ captures }, ctx) {
     const body = await readJson(ctx, { limit: limits.capture_body_bytes });
     return captures.run(checked(CaptureRequest, body) as CaptureRequest);
+  },
+};
+
+/** `POST /lab/forward` */
+export const forward: Taking = {
+  schema: ForwardRequest,
+  async answer(service, ctx) {
+    const body = await readJson(ctx, { limit: forwardLimits.body_bytes });
+    const request = checked(ForwardRequest, body) as ForwardRequest;
+    if (request.model !== undefined && !isServed(service, request.model)) {
+      throw new HttpError(
+        409,
+        `The resident model is ${service.engine.info.id}, not ${request.model.slice(0, 200)}.`,
+      );
+    }
+    return service.forwards.answer(ctx, request);
   },
 };
 

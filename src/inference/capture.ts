@@ -21,12 +21,9 @@ export interface Captured {
 
 /** Runs captures of the resident model, one at a time, with a limited wait. */
 export class Captures {
-  readonly #service: Captured;
   #pending = false;
 
-  constructor(service: Captured) {
-    this.#service = service;
-  }
+  constructor(private readonly service: Captured) {}
 
   /** Whether a capture is queued or running. */
   get pending(): boolean {
@@ -35,7 +32,7 @@ export class Captures {
 
   /** @throws HttpError 400; 408 if it expired in the queue; 409 for another model or while one is pending */
   async run(request: CaptureRequest): Promise<CaptureResult> {
-    const { engine, stats, captureWaitMs } = this.#service;
+    const { engine, stats, captureWaitMs } = this.service;
     const refuse = (status: number, sentence: string) => {
       stats.captures.rejected++;
       return new HttpError(status, sentence);
@@ -74,7 +71,7 @@ export class Captures {
   }
 
   #describe(request: CaptureRequest, result: Awaited<ReturnType<Engine["capture"]>>): CaptureResult {
-    const { engine, backend, resolved, requestedModel, requestedRevision } = this.#service;
+    const { engine, backend, resolved, requestedModel, requestedRevision } = this.service;
     return {
       tokens: [...result.pieces],
       token_ids: [...result.tokenIds],

@@ -1,5 +1,6 @@
 import Type, { type TSchema } from "typebox";
 import { Capabilities, CaptureResult } from "../contracts/capture.js";
+import { ForwardFile } from "../contracts/forward.js";
 import { version } from "../contracts/index.js";
 import { inferenceLimits } from "../contracts/inference-limits.js";
 import { ErrorBody } from "../contracts/job.js";
@@ -19,6 +20,7 @@ import {
   detokenize,
   embed,
   engineState,
+  forward,
   metrics,
   modelNamed,
   modelObject,
@@ -172,6 +174,18 @@ export const inferenceEndpoints: readonly Own[] = [
   posts("/tokenize", "tokenize", "Tokenize text", tokenize),
   posts("/detokenize", "detokenize", "Convert tokens to text", detokenize),
   posts("/apply-template", "applyTemplate", "Format a chat with the chat template", applyTemplate),
+  posts("/lab/forward", "forward", "Run texts through the resident model", forward, {
+    success: {
+      200: {
+        description:
+          "A safetensors file with tokens, lengths, captures by name and logits; with transfer: file, its place.",
+        json: ForwardFile,
+        bytes: true,
+      },
+      409: refused("/lab/forward", "Another model is served."),
+      429: refused("/lab/forward", "Too many calls are waiting; see Retry-After."),
+    },
+  }),
   posts("/lab/activations", "captureActivations", "Capture activations of the resident model", capture, {
     success: { 200: answered(CaptureResult) },
   }),

@@ -21,12 +21,9 @@ export interface EchoRequest {
 
 /** Scores the prompts of `/v1/completions`, one at a time, because the passes run on the thread that generates. */
 export class PromptScores {
-  readonly #engine: Engine;
   readonly #turns = new SerialQueue("scorer");
 
-  constructor(engine: Engine) {
-    this.#engine = engine;
-  }
+  constructor(private readonly engine: Engine) {}
 
   /** @throws HttpError 400 if a prompt or the whole answer is too long; NativeError CANCELLED */
   async echo({ prompts, top, answers }: EchoRequest, signal: AbortSignal): Promise<EchoedPrompt[]> {
@@ -50,21 +47,21 @@ export class PromptScores {
 
   async #text(prompt: string | number[], signal: AbortSignal): Promise<string> {
     if (typeof prompt === "string") return prompt;
-    const tokens = checkTokens(this.#engine.info, prompt);
-    const reply = await this.#engine.request("detokenize", { tokens }, signal);
+    const tokens = checkTokens(this.engine.info, prompt);
+    const reply = await this.engine.request("detokenize", { tokens }, signal);
     return (JSON.parse(wholeBody(reply)) as { content: string }).content;
   }
 
   /** The engine's tokens of a prompt. */
   async #tokens(prompt: string | number[], signal: AbortSignal): Promise<number[]> {
-    if (typeof prompt !== "string") return [...checkTokens(this.#engine.info, prompt)];
+    if (typeof prompt !== "string") return [...checkTokens(this.engine.info, prompt)];
     const asked = { content: prompt, add_special: true, parse_special: true };
-    const reply = await this.#engine.request("tokenize", asked, signal);
+    const reply = await this.engine.request("tokenize", asked, signal);
     return (JSON.parse(wholeBody(reply)) as { tokens: number[] }).tokens;
   }
 
   #checkSizes(tokens: readonly number[][], entries: number): void {
-    const { slotContext } = this.#engine.info;
+    const { slotContext } = this.engine.info;
     const longest = tokens.reduce((most, ids) => Math.max(most, ids.length), 0);
     if (longest >= slotContext) {
       throw new HttpError(
@@ -84,7 +81,7 @@ export class PromptScores {
 
   async #score(ids: readonly number[], top: number, signal: AbortSignal): Promise<Scores> {
     try {
-      return await this.#turns.run(() => this.#engine.score({ tokens: Int32Array.from(ids), top, signal }));
+      return await this.#turns.run(() => this.engine.score({ tokens: Int32Array.from(ids), top, signal }));
     } catch (error) {
       throw refused(error);
     }

@@ -149,5 +149,6 @@ export async function endService(service: InferenceService, server: Server, grac
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   await service.engine.close();
+  service.files.close();
   server.closeAllConnections();
 }

@@ -2,9 +2,11 @@ import type { SamplingDefaults } from "../contracts/chat.js";
 import { ExecutionRecorder } from "../executions/index.js";
 import { Admission } from "./admission.js";
 import { type Captured, Captures } from "./capture.js";
+import { Forwards } from "./forward.js";
 import type { LiveLibrary } from "./live/library.js";
 import { RowStore } from "./live/row-store.js";
 import { PromptScores } from "./prompt-scores.js";
+import { SharedFiles } from "./shared-files.js";
 import { ServingStats } from "./stats.js";
 
 /** Shared state of an inference server's routes. */
@@ -15,6 +17,10 @@ export interface InferenceService extends Captured {
   readonly library: LiveLibrary;
   /** Captures of the resident model. */
   readonly captures: Captures;
+  /** Forward passes of texts. */
+  readonly forwards: Forwards;
+  /** Their results in shared memory. */
+  readonly files: SharedFiles;
   /** Captured activations. */
   readonly rows: RowStore;
   readonly apiKey: string | undefined;
@@ -41,9 +47,12 @@ export type ServiceParts = Pick<
 
 export function createService(parts: ServiceParts, defaultCaptureWaitMs: number): InferenceService {
   const { waiting, drafts = false, apiKey, cors = [], aliases = [], sampling = {}, ...rest } = parts;
+  const files = new SharedFiles();
   const service: Omit<InferenceService, "captures"> = {
     ...rest,
     ...{ drafts, apiKey, cors, aliases, sampling },
+    files,
+    forwards: new Forwards(parts.engine, parts.library, files),
     rows: new RowStore(),
     scores: new PromptScores(parts.engine),
     stats: new ServingStats(),

@@ -22,30 +22,28 @@ export class ServingStats {
   /** Scores of the probes that requests watch, by name. */
   readonly probes = new ProbeScores();
   readonly captures = { served: 0, expired: 0, rejected: 0 };
-  readonly #now: () => number;
   readonly #startedAt: number;
 
   /** @param now a monotonic time in milliseconds */
-  constructor(now: () => number = () => performance.now()) {
-    this.#now = now;
+  constructor(private readonly now: () => number = () => performance.now()) {
     this.#startedAt = now();
   }
 
   get uptimeSeconds(): number {
-    return (this.#now() - this.#startedAt) / 1000;
+    return (this.now() - this.#startedAt) / 1000;
   }
 
   begin(): RequestClock {
     this.requests.total++;
     this.requests.active++;
-    const start = this.#now();
+    const start = this.now();
     /** When each answer's last token was sent: answers are generated in parallel. */
     const last: number[] = [];
     let ended = false;
     const secondsSince = (time: number, now: number) => (now - time) / 1000;
     return {
       sent: (tokens) => {
-        const now = this.#now();
+        const now = this.now();
         for (const [answer, count] of tokens.entries()) {
           if (count === 0) continue;
           const before = last[answer];
@@ -57,7 +55,7 @@ export class ServingStats {
       },
       measured: (answers) => {
         if (answers.length === 0) return;
-        const answered = secondsSince(start, this.#now());
+        const answered = secondsSince(start, this.now());
         const promptMs = Math.min(...answers.map((answer) => answer.promptMs));
         const longestMs = Math.max(...answers.map(({ generatedMs }) => generatedMs));
         this.timeToFirstToken.add(Math.max(promptMs / 1000, answered - longestMs / 1000));
@@ -70,7 +68,7 @@ export class ServingStats {
         ended = true;
         this.requests.active--;
         this.requests[outcome]++;
-        this.total.add(secondsSince(start, this.#now()));
+        this.total.add(secondsSince(start, this.now()));
       },
     };
   }

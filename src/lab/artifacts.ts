@@ -4,48 +4,41 @@ import { syncFolder } from "../files/durable.js";
 
 /** A file being written; its final name appears only once it is complete and synced. */
 export class ArtifactFile {
-  readonly #handle: FileHandle;
-  readonly #partial: string;
-  readonly #final: string;
-
-  constructor(handle: FileHandle, partial: string, final: string) {
-    this.#handle = handle;
-    this.#partial = partial;
-    this.#final = final;
-  }
+  constructor(
+    private readonly handle: FileHandle,
+    private readonly partial: string,
+    private readonly final: string,
+  ) {}
 
   /** Writes all the bytes at a position of the file. */
   async write(bytes: Uint8Array, position: number): Promise<void> {
     for (let done = 0; done < bytes.length; ) {
-      const { bytesWritten } = await this.#handle.write(bytes, done, bytes.length - done, position + done);
+      const { bytesWritten } = await this.handle.write(bytes, done, bytes.length - done, position + done);
       done += bytesWritten;
     }
   }
 
   async commit(): Promise<void> {
-    await this.#handle.sync();
-    await this.#handle.close();
-    await rename(this.#partial, this.#final);
+    await this.handle.sync();
+    await this.handle.close();
+    await rename(this.partial, this.final);
   }
 
   async discard(): Promise<void> {
-    await this.#handle.close().catch(() => {});
-    await rm(this.#partial, { force: true });
+    await this.handle.close().catch(() => {});
+    await rm(this.partial, { force: true });
   }
 }
 
 /** The files of an operation, which chooses their names but not their folder. */
 export class Artifacts {
   readonly names: string[] = [];
-  readonly #folder: string;
 
-  constructor(folder: string) {
-    this.#folder = folder;
-  }
+  constructor(private readonly folder: string) {}
 
   /** A temporary folder, removed after `use`. */
   async scratch<T>(use: (folder: string) => Promise<T>): Promise<T> {
-    const folder = await mkdtemp(join(this.#folder, "scratch-"));
+    const folder = await mkdtemp(join(this.folder, "scratch-"));
     try {
       return await use(folder);
     } finally {
@@ -55,7 +48,7 @@ export class Artifacts {
 
   /** Creates a file atomically: complete if `write` succeeds, absent if it fails. */
   async create(name: string, write: (file: ArtifactFile) => Promise<void>): Promise<void> {
-    const final = join(this.#folder, name);
+    const final = join(this.folder, name);
     const partial = `${final}.partial`;
     const file = new ArtifactFile(await open(partial, "wx", 0o600), partial, final);
     try {
@@ -65,7 +58,7 @@ export class Artifacts {
       await file.discard();
       throw error;
     }
-    await syncFolder(this.#folder);
+    await syncFolder(this.folder);
     this.names.push(name);
   }
 }

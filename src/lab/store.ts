@@ -24,13 +24,10 @@ export interface StoredJob {
  * uses the folder at a time.
  */
 export class JobStore {
-  readonly folder: string;
-  readonly #lock: Lock;
-
-  private constructor(folder: string, lock: Lock) {
-    this.folder = folder;
-    this.#lock = lock;
-  }
+  private constructor(
+    readonly folder: string,
+    private readonly lock: Lock,
+  ) {}
 
   /** @throws UserError if the folder cannot be written, or another process uses it */
   static async open(home: string): Promise<JobStore> {
@@ -158,7 +155,7 @@ export class JobStore {
 
   /** Unlocks the folder. Idempotent. */
   close(): Promise<void> {
-    return this.#lock.release();
+    return this.lock.release();
   }
 }
 

@@ -4,6 +4,7 @@ import { advance } from "./experiments/advance.js";
 import type { Passes } from "./experiments/experiment.js";
 import { embeddingInput, explain } from "./experiments/explain.js";
 import { features } from "./experiments/features.js";
+import { forward } from "./experiments/forward.js";
 import { lensLogits, logitDirection, readLens } from "./experiments/lens.js";
 import { patchSweep } from "./experiments/patch-sweep.js";
 import { sweep } from "./experiments/sweep.js";
@@ -74,6 +75,7 @@ export class Context {
   // The experiments, each described in its file in experiments/.
   readonly advance = this.#offered(advance);
   readonly features = this.#offered(features);
+  readonly forward = this.#offered(forward);
   readonly sweep = this.#offered(sweep);
   readonly patchSweep = this.#offered(patchSweep);
   readonly embeddingInput = this.#offered(embeddingInput);

@@ -135,12 +135,9 @@ interface TrainerBinding {
  * memory; results do not depend on the number of threads or on interruptions.
  */
 export class DictionaryTrainer {
-  readonly #native: NativeTrainer;
   readonly #queue = new SerialQueue("trainer");
 
-  private constructor(native: NativeTrainer) {
-    this.#native = native;
-  }
+  private constructor(private readonly native: NativeTrainer) {}
 
   /** @throws NativeError INVALID_ARGUMENT, CANCELLED, COMPUTE (a row is not finite), OUT_OF_MEMORY */
   static async open(training: DictionaryTraining, { signal }: Options = {}): Promise<DictionaryTrainer> {
@@ -158,7 +155,7 @@ export class DictionaryTrainer {
   }
 
   get rows(): { train: number; heldOut: number } {
-    const { trainRows, heldOutRows } = this.#native.info;
+    const { trainRows, heldOutRows } = this.native.info;
     return { train: trainRows, heldOut: heldOutRows };
   }
 
@@ -170,35 +167,35 @@ export class DictionaryTrainer {
     steps: number,
     { signal, onProgress }: Options & { onProgress?: (done: number, total: number) => void } = {},
   ): Promise<StepFigures> {
-    return this.#run(signal, (cancel) => this.#native.run({ steps, onProgress, cancel }));
+    return this.#run(signal, (cancel) => this.native.run({ steps, onProgress, cancel }));
   }
 
   /** Evaluates the reconstruction of held-out rows. */
   evaluate({ signal }: Options = {}): Promise<DictionaryEvaluation> {
-    return this.#run(signal, (cancel) => this.#native.evaluate({ cancel }));
+    return this.#run(signal, (cancel) => this.native.evaluate({ cancel }));
   }
 
   /** Reconstruction error on training rows: the first in shuffled order, up to the most rows of an evaluation. */
   trainError({ signal }: Options = {}): Promise<TrainingError> {
-    return this.#run(signal, (cancel) => this.#native.trainError({ cancel }));
+    return this.#run(signal, (cancel) => this.native.trainError({ cancel }));
   }
 
   /** The held-out rows in which each of the features is strongest, at most `count` each. */
   strongest(features: readonly number[], count: number, { signal }: Options = {}): Promise<StrongRow[][]> {
-    return this.#run(signal, (cancel) => this.#native.strongest({ features, count, cancel }));
+    return this.#run(signal, (cancel) => this.native.strongest({ features, count, cancel }));
   }
 
   weights(): Promise<DictionaryWeights> {
-    return this.#queue.run(() => this.#native.weights());
+    return this.#queue.run(() => this.native.weights());
   }
 
   /** Everything that the next step depends on. */
   state(): Promise<Record<string, Float32Array>> {
-    return this.#queue.run(() => this.#native.state());
+    return this.#queue.run(() => this.native.state());
   }
 
   close(): Promise<void> {
-    return this.#queue.close(() => this.#native.close());
+    return this.#queue.close(() => this.native.close());
   }
 
   #run<T>(signal: AbortSignal | undefined, call: (cancel: NativeCancelToken) => Promise<T>): Promise<T> {

@@ -2,6 +2,13 @@ import type { ExcludedRows, NativeCancelToken } from "./binding.js";
 import { cancellable } from "./cancel.js";
 import { checkInteger, checkLayers, flag, tokenIds } from "./check.js";
 import { NativeError } from "./error.js";
+import {
+  type ForwardRequest,
+  type ForwardSequence,
+  type NativeForward,
+  nativeForward,
+  type TextSequence,
+} from "./experiments/forward.js";
 import { type KeptRows, type LivePlan, nativeLivePlan } from "./live.js";
 import { binding } from "./load.js";
 import type { Point } from "./points.js";
@@ -112,6 +119,8 @@ export interface EngineInfo {
   /** Whether resident captures are possible; if not, `noCaptureReason` says why. */
   readonly captures: boolean;
   readonly noCaptureReason: string;
+  /** Whether additions to the residual stream are normalised, as in Gemma. */
+  readonly normed: boolean;
   /** Points of the model's blocks; empty without captures. */
   readonly points: readonly Point[];
 }
@@ -261,6 +270,22 @@ interface NativeEvent {
   states?: KeptRows[];
 }
 
+export interface ServedForwardRequest extends Omit<ForwardRequest, "sequences"> {
+  /** Texts, or token ids. */
+  sequences: readonly (TextSequence | ForwardSequence)[];
+  /** Whether texts get the model's special tokens, such as BOS. Default true. */
+  addSpecial?: boolean;
+  /** Also ends a running pass. */
+  signal?: AbortSignal;
+}
+
+/** Results, with the time waited for the running iteration and the passes themselves. */
+export interface ServedForward extends NativeForward {
+  tokens: Int32Array[];
+  waitedMs: number;
+  forwardMs: number;
+}
+
 interface NativeEngine {
   /** JSON of {@link EngineInfo}. */
   readonly info: string;
@@ -268,6 +293,7 @@ interface NativeEngine {
   read(request: number): Promise<NativeEvent>;
   cancel(request: number): void;
   capture(request: object & { cancel: NativeCancelToken }): Promise<CaptureResult>;
+  forward(request: object & { cancel: NativeCancelToken }): Promise<ServedForward>;
   score(
     request: object & { cancel: NativeCancelToken },
   ): Promise<Omit<PromptScores, "pieces"> & { ids: Int32Array; pieces: Uint8Array[] }>;
@@ -285,13 +311,11 @@ interface EngineBinding {
  */
 export class Engine {
   readonly info: EngineInfo;
-  readonly #native: NativeEngine;
   /** Running captures and scores. */
   readonly #passes = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
 
-  private constructor(native: NativeEngine) {
-    this.#native = native;
+  private constructor(private readonly native: NativeEngine) {
     this.info = JSON.parse(native.info) as EngineInfo;
   }
 
@@ -326,7 +350,7 @@ export class Engine {
     }
     const plan = live === undefined ? undefined : nativeLivePlan(live, this.info);
     if (signal?.aborted) throw new NativeError("CANCELLED", "The request was cancelled.");
-    const native = this.#native;
+    const native = this.native;
     const read = async (request: number) => {
       const event = await native.read(request);
       for (const rows of event.states ?? []) live?.watch?.states?.keep(rows);
@@ -373,7 +397,20 @@ export class Engine {
     checkLayers(request.layers);
     checkInteger("maxTokens", request.maxTokens ?? null, 1);
     checkInteger("nextTop", request.nextTop ?? null, 0);
-    return this.#awaited(cancellable(signal, (cancel) => this.#native.capture({ ...rest, cancel })));
+    return this.#awaited(cancellable(signal, (cancel) => this.native.capture({ ...rest, cancel })));
+  }
+
+  /**
+   * Forward passes over texts on the resident weights, in a separate context, one batch at a time between two iterations of
+   * the scheduler. Possible if captures are. One call runs at a time.
+   * @throws NativeError INVALID_ARGUMENT, TOKEN_LIMIT (also for too many bytes), LAYER_OUT_OF_RANGE,
+   *   UNSUPPORTED_ARCHITECTURE, COMPUTE, OUT_OF_MEMORY, CANCELLED, CLOSED
+   */
+  async forward(request: ServedForwardRequest): Promise<ServedForward> {
+    this.#assertOpen();
+    const { signal, addSpecial = true, ...rest } = request;
+    const asked = { ...nativeForward(rest, this.info.nEmbd), addSpecial };
+    return this.#awaited(cancellable(signal, (cancel) => this.native.forward({ ...asked, cancel })));
   }
 
   /**
@@ -385,7 +422,7 @@ export class Engine {
     this.#assertOpen();
     tokenIds(request.tokens);
     checkInteger("top", request.top ?? null, 0);
-    const running = cancellable(signal, (cancel) => this.#native.score({ ...request, cancel }));
+    const running = cancellable(signal, (cancel) => this.native.score({ ...request, cancel }));
     const { ids, pieces, ...scores } = await this.#awaited(running);
     return { ...scores, pieces: new Map(pieces.map((piece, index) => [ids[index] as number, piece])) };
   }
@@ -429,13 +466,13 @@ export class Engine {
 
   /** The twin's comparisons so far; undefined without a twin, or if the engine is closed. */
   twin(): TwinReport | undefined {
-    return this.#native.twin();
+    return this.native.twin();
   }
 
   /** Ends every request, the threads and the model. Safe to call twice. */
   async close(): Promise<void> {
     // Without a thread for closing it throws and stays open.
-    this.#closing ??= translated(() => this.#native.close()).then(async () => {
+    this.#closing ??= translated(() => this.native.close()).then(async () => {
       await Promise.allSettled(this.#passes);
     });
     return this.#closing;

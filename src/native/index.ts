@@ -28,6 +28,7 @@ export type * from "./experiments/advance.js";
 export type { TopTokens } from "./experiments/experiment.js";
 export type * from "./experiments/explain.js";
 export type * from "./experiments/features.js";
+export type * from "./experiments/forward.js";
 export type * from "./experiments/lens.js";
 export type * from "./experiments/patch-sweep.js";
 export { patchCells, patchPlaces } from "./experiments/patch-sweep.js";

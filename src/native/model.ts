@@ -32,13 +32,11 @@ const limits = { nCtx: 1 << 20, maxSequences: 256, threads: 512 } as const;
 /** One loaded GGUF: weights, vocabulary and metadata. Errors are {@link NativeError}s. */
 export class Model {
   readonly info: ModelInfo;
-  readonly #native: NativeModel;
   readonly #contexts = new Set<Context>();
   readonly #pending = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
 
-  private constructor(native: NativeModel) {
-    this.#native = native;
+  private constructor(private readonly native: NativeModel) {
     this.info = native.info;
   }
 
@@ -63,18 +61,18 @@ export class Model {
       return Promise.reject(invalid("The text to tokenise must be a string."));
     }
     return this.#track(() =>
-      this.#native.tokenize(text, options.special ?? true, options.parseSpecial ?? false),
+      this.native.tokenize(text, options.special ?? true, options.parseSpecial ?? false),
     );
   }
 
   /** The text of each token; invalid UTF-8 becomes U+FFFD. */
   pieces(tokens: Int32Array): Promise<string[]> {
-    return this.#track(() => this.#native.pieces(tokenIds(tokens)));
+    return this.#track(() => this.native.pieces(tokenIds(tokens)));
   }
 
   /** The text of the tokens, including control tokens. */
   detokenize(tokens: Int32Array): Promise<string> {
-    return this.#track(() => this.#native.detokenize(tokenIds(tokens)));
+    return this.#track(() => this.native.detokenize(tokenIds(tokens)));
   }
 
   /** A place to run experiments on this model. @throws NativeError OUT_OF_MEMORY, INVALID_ARGUMENT */
@@ -85,7 +83,7 @@ export class Model {
     checkInteger("threads", options.threads, 1, limits.threads);
     return this.#track(async () => {
       const threads = options.threads ?? threadsFor(this.info.bytes);
-      const native = await this.#native.createContext({ ...options, threads });
+      const native = await this.native.createContext({ ...options, threads });
       const context = new Context(native, this.info.nEmbd, () => this.#contexts.delete(context));
       this.#contexts.add(context);
       return context;
@@ -97,7 +95,7 @@ export class Model {
     this.#closing ??= (async () => {
       await Promise.allSettled([...this.#pending]);
       await Promise.all([...this.#contexts].map((context) => context.close()));
-      await this.#native.close();
+      await this.native.close();
     })();
     return this.#closing;
   }

@@ -5,13 +5,10 @@ import { NativeError } from "./error.js";
  * rejected. So native operations of one object do not occupy several threads that would wait for each other.
  */
 export class SerialQueue {
-  readonly #what: string;
   #tail: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | undefined;
 
-  constructor(what: string) {
-    this.#what = what;
-  }
+  constructor(private readonly what: string) {}
 
   get closed(): boolean {
     return this.#closing !== undefined;
@@ -19,7 +16,7 @@ export class SerialQueue {
 
   run<T>(operation: () => Promise<T>): Promise<T> {
     if (this.#closing !== undefined) {
-      return Promise.reject(new NativeError("CLOSED", `The ${this.#what} is closed.`));
+      return Promise.reject(new NativeError("CLOSED", `The ${this.what} is closed.`));
     }
     const result = this.#tail.then(operation);
     this.#tail = result.catch(() => undefined);

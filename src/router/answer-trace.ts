@@ -12,7 +12,6 @@ const wholeBytes = 4 * limits.execution_text_bytes;
  * parsed in idle moments, or when the record is requested.
  */
 export class AnswerTrace {
-  readonly #trace: ExecutionTrace;
   #kind: "events" | "whole" | "none" = "none";
   #chunks: Buffer[] = [];
   #times: number[] = [];
@@ -21,8 +20,7 @@ export class AnswerTrace {
   #line = "";
   #scheduled = false;
 
-  constructor(trace: ExecutionTrace) {
-    this.#trace = trace;
+  constructor(private readonly trace: ExecutionTrace) {
     trace.beforeReading(() => this.#fold());
   }
 
@@ -34,12 +32,12 @@ export class AnswerTrace {
 
   /** A chunk was forwarded. */
   passed(chunk: Buffer): void {
-    if (this.#trace.id === null || this.#kind === "none") return;
+    if (this.trace.id === null || this.#kind === "none") return;
     this.#bytes += chunk.length;
     if (this.#kind === "whole" && this.#bytes > wholeBytes) {
       this.#kind = "none";
       this.#chunks = [];
-      this.#trace.lifecycle(`the answer has more than ${wholeBytes} bytes and is not recorded`);
+      this.trace.lifecycle(`the answer has more than ${wholeBytes} bytes and is not recorded`);
       return;
     }
     this.#chunks.push(chunk);
@@ -56,7 +54,7 @@ export class AnswerTrace {
     const body = Buffer.concat(this.#chunks).toString();
     this.#chunks = [];
     this.#kind = "none";
-    this.#trace.answered(body);
+    this.trace.answered(body);
   }
 
   #fold(): void {
@@ -71,7 +69,7 @@ export class AnswerTrace {
       const text = this.#line + this.#decoder.write(chunk);
       const end = text.lastIndexOf("\n") + 1;
       this.#line = text.slice(end);
-      if (end > 0) this.#trace.sent(text.slice(0, end), undefined, (times[index] as number) / 1000);
+      if (end > 0) this.trace.sent(text.slice(0, end), undefined, (times[index] as number) / 1000);
     }
   }
 }

@@ -47,11 +47,6 @@ export interface AttemptWatcher {
  * bytes are forwarded as they arrive, and the backend is read only as fast as the client reads.
  */
 export class Attempt implements Dispatcher.DispatchHandler {
-  readonly #backend: Backend;
-  readonly #response: ServerResponse;
-  readonly #ownHeaders: readonly string[];
-  readonly #watcher: AttemptWatcher;
-  readonly #settle: (end: AttemptEnd) => void;
   #controller: Dispatcher.DispatchController | undefined;
   #ended = false;
   #committed = false;
@@ -63,18 +58,12 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #framed = false;
 
   private constructor(
-    backend: Backend,
-    response: ServerResponse,
-    ownHeaders: readonly string[],
-    watcher: AttemptWatcher,
-    settle: (end: AttemptEnd) => void,
-  ) {
-    this.#backend = backend;
-    this.#response = response;
-    this.#ownHeaders = ownHeaders;
-    this.#watcher = watcher;
-    this.#settle = settle;
-  }
+    private readonly backend: Backend,
+    private readonly response: ServerResponse,
+    private readonly ownHeaders: readonly string[],
+    private readonly watcher: AttemptWatcher,
+    private readonly settle: (end: AttemptEnd) => void,
+  ) {}
 
   /**
    * Sends a request to a backend and its answer to the client. Never rejects.
@@ -105,7 +94,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   /** Also abandons a partly forwarded answer, unless the client is the one not reading. */
   giveUp(): void {
-    if (this.#committed && !this.#response.writableNeedDrain) this.#cut("its backend stopped responding");
+    if (this.#committed && !this.response.writableNeedDrain) this.#cut("its backend stopped responding");
     else this.abandon();
   }
 
@@ -121,7 +110,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     statusText = "",
   ): void {
     if (status < 200) return;
-    this.#backend.lastSeen = performance.now();
+    this.backend.lastSeen = performance.now();
     this.#status = status;
     this.#statusText = statusText;
     if (notNow.has(status)) this.#refusal = [];
@@ -130,7 +119,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     // An empty chunk would end the transfer coding.
     if (this.#ended || chunk.length === 0) return;
-    this.#backend.lastSeen = performance.now();
+    this.backend.lastSeen = performance.now();
     if (this.#refusal !== null) {
       this.#refusalLength += chunk.length;
       if (this.#refusalLength <= refusalBytes) this.#refusal.push(chunk);
@@ -138,13 +127,13 @@ export class Attempt implements Dispatcher.DispatchHandler {
     }
     if (!this.#committed) this.#commit(controller);
     if (!this.#pass(chunk)) controller.pause();
-    this.#watcher.passed(chunk);
+    this.watcher.passed(chunk);
   }
 
   onResponseEnd(controller: Dispatcher.DispatchController): void {
     if (this.#ended) return;
     if (this.#refusal !== null) {
-      const headers = answerHeaders(controller.rawHeaders, this.#ownHeaders);
+      const headers = answerHeaders(controller.rawHeaders, this.ownHeaders);
       const whole = this.#refusalLength <= refusalBytes;
       this.#end({
         kind: "refused",
@@ -157,7 +146,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
       return;
     }
     if (!this.#committed) this.#commit(controller);
-    this.#response.end(this.#framed ? "0\r\n\r\n" : undefined, "latin1");
+    this.response.end(this.#framed ? "0\r\n\r\n" : undefined, "latin1");
     this.#end({ kind: "answered", status: this.#status });
   }
 
@@ -174,9 +163,9 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   #commit(controller: Dispatcher.DispatchController): void {
     this.#committed = true;
-    const headers = answerHeaders(controller.rawHeaders, this.#ownHeaders);
-    this.#watcher.started(this.#status, headerOf(headers, "content-type") ?? "");
-    const response = this.#response;
+    const headers = answerHeaders(controller.rawHeaders, this.ownHeaders);
+    this.watcher.started(this.#status, headerOf(headers, "content-type") ?? "");
+    const response = this.response;
     const known = headerOf(headers, "content-length") !== undefined;
     this.#framed =
       !known && response.req.httpVersion !== "1.0" && this.#status !== 204 && this.#status !== 304;
@@ -190,7 +179,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 
   #pass(chunk: Buffer): boolean {
-    const response = this.#response;
+    const response = this.response;
     if (!this.#framed) return response.write(chunk);
     const length = chunk.length.toString(16);
     if (chunk.length <= oneString) {
@@ -204,16 +193,16 @@ export class Attempt implements Dispatcher.DispatchHandler {
   /** The rest of the answer will not arrive: only a reset shows the client that it is incomplete. */
   #cut(sentence: string): void {
     this.#end({ kind: "cut", sentence });
-    this.#response.destroy();
+    this.response.destroy();
   }
 
   #end(end: AttemptEnd): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#backend.attempts.delete(this);
-    this.#response.off("close", this.#onClose).off("drain", this.#onDrain);
+    this.backend.attempts.delete(this);
+    this.response.off("close", this.#onClose).off("drain", this.#onDrain);
     if (end.kind !== "answered" && end.kind !== "refused") this.#controller?.abort(new Error("abandoned"));
-    this.#settle(end);
+    this.settle(end);
   }
 
   readonly #onClose = (): void => this.#end({ kind: "gone" });

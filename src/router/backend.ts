@@ -23,7 +23,6 @@ export class Backend {
   readonly fresh: Pool;
   /** Running requests, which can be abandoned before the first byte or in the middle. */
   readonly attempts = new Set<{ abandon(): void; giveUp(): void }>();
-  config: BackendConfig;
   /** Set when it was removed from the configuration; running requests continue. */
   retired = false;
 
@@ -62,9 +61,8 @@ export class Backend {
     );
   }
 
-  constructor(config: BackendConfig) {
+  constructor(public config: BackendConfig) {
     const { origin, pathname } = new URL(config.url);
-    this.config = config;
     this.url = config.url;
     this.prefix = pathname === "/" ? "" : pathname;
     const options = {

@@ -144,34 +144,20 @@ function checkOpening(request: IncomingMessage, backends: readonly Backend[]): v
 
 /** Tries backends for one request until one answers it. */
 class Forwarding {
-  readonly #service: RouterService;
-  readonly #request: IncomingMessage;
-  readonly #response: ServerResponse;
-  readonly #path: string;
-  readonly #ask: Ask;
-  readonly #trace: ExecutionTrace;
   readonly #answer: AnswerTrace;
-  readonly #began: number;
   readonly #refusedBy = new Set<Backend>();
   #refusal: Refusal | undefined;
 
   constructor(
-    service: RouterService,
-    request: IncomingMessage,
-    response: ServerResponse,
-    path: string,
-    ask: Ask,
-    trace: ExecutionTrace,
-    began: number,
+    private readonly service: RouterService,
+    private readonly request: IncomingMessage,
+    private readonly response: ServerResponse,
+    private readonly path: string,
+    private readonly ask: Ask,
+    private readonly trace: ExecutionTrace,
+    private readonly began: number,
   ) {
-    this.#service = service;
-    this.#request = request;
-    this.#response = response;
-    this.#path = path;
-    this.#ask = ask;
-    this.#trace = trace;
     this.#answer = new AnswerTrace(trace);
-    this.#began = began;
     if (ask.opensModel) {
       for (const backend of service.backends) if (!backend.opensModels) this.#refusedBy.add(backend);
     }
@@ -187,10 +173,10 @@ class Forwarding {
       const fresh = known !== null;
       const backend: Backend | null = known ?? (await this.#choose());
       // Choosing may take seconds; a response that closed meanwhile emits no further event.
-      if (this.#response.destroyed) return "cancelled";
+      if (this.response.destroyed) return "cancelled";
       again = null;
       if (backend === null) return this.#noBackend();
-      if (tries > 0) this.#service.requests.retried++;
+      if (tries > 0) this.service.requests.retried++;
       const { epoch } = backend;
       const end = await this.#try(backend, fresh);
       switch (end.kind) {
@@ -201,29 +187,29 @@ class Forwarding {
         case "gone":
           return "cancelled";
         case "cut":
-          this.#service.health.failed(backend, epoch, `an answer was cut off: ${end.sentence}`);
-          this.#trace.failed(`${backend.url} cut off its answer: ${end.sentence}`);
+          this.service.health.failed(backend, epoch, `an answer was cut off: ${end.sentence}`);
+          this.trace.failed(`${backend.url} cut off its answer: ${end.sentence}`);
           return "failed";
         case "unsendable":
           throw new HttpError(400, `The request cannot be forwarded: ${end.sentence}.`);
         case "refused":
           this.#refusedBy.add(backend);
           this.#refusal = end.refusal;
-          this.#trace.lifecycle(`${backend.url} answered ${end.refusal.status}`);
+          this.trace.lifecycle(`${backend.url} answered ${end.refusal.status}`);
           // A tapline server answers 502 if its process died during the request.
           if (end.refusal.status === 502) deaths++;
           this.#giveUpAfter(deaths);
           break;
         case "unreached":
         case "broken":
-          this.#trace.lifecycle(`${backend.url} failed before the first byte: ${end.sentence}`);
+          this.trace.lifecycle(`${backend.url} failed before the first byte: ${end.sentence}`);
           if (end.kind === "broken" && !end.head && !fresh) again = backend;
-          else if (!backend.retired) this.#service.health.failed(backend, epoch, end.sentence);
+          else if (!backend.retired) this.service.health.failed(backend, epoch, end.sentence);
           if (end.kind === "broken") deaths++;
           this.#giveUpAfter(deaths);
           break;
         case "abandoned":
-          this.#trace.lifecycle(`${backend.url} does not respond; abandoned before the first byte`);
+          this.trace.lifecycle(`${backend.url} does not respond; abandoned before the first byte`);
       }
     }
     throw new HttpError(502, `No backend answered this request in ${mostAttempts} attempts.`);
@@ -240,31 +226,31 @@ class Forwarding {
 
   /** A backend that can take the request now; if there is none, checks backends that were set aside. */
   async #choose(): Promise<Backend | null> {
-    const { model } = this.#ask;
-    const find = () => pick(this.#service.backends, model, this.#refusedBy, performance.now());
+    const { model } = this.ask;
+    const find = () => pick(this.service.backends, model, this.#refusedBy, performance.now());
     const found = find();
     if (found !== null) return found;
     const might = (backend: Backend) =>
       !this.#refusedBy.has(backend) && (!backend.listed || backend.idOf(model) !== null);
-    if (await this.#service.health.checkForRequest(might)) return find();
+    if (await this.service.health.checkForRequest(might)) return find();
     if (model === null || this.#refusal !== undefined || this.#isListed(model)) return find();
     // The model may be newer than the lists.
-    await this.#service.health.refresh();
+    await this.service.health.refresh();
     return find();
   }
 
   #isListed(model: string): boolean {
-    return this.#service.backends.some((backend) => backend.idOf(model) !== null);
+    return this.service.backends.some((backend) => backend.idOf(model) !== null);
   }
 
   #noBackend(): Outcome {
-    const { model } = this.#ask;
+    const { model } = this.ask;
     if (this.#refusal !== undefined) return this.#passRefusal(this.#refusal);
-    const { backends } = this.#service;
+    const { backends } = this.service;
     if (model !== null && backends.some(({ listed }) => listed) && !this.#isListed(model)) {
       throw notServed(model);
     }
-    throw unavailable(this.#service, model);
+    throw unavailable(this.service, model);
   }
 
   /** All backends refused: forwards the last refusal. */
@@ -275,44 +261,44 @@ class Forwarding {
     if (!kept.some((name, index) => index % 2 === 0 && /^retry-after$/i.test(name)))
       kept.push("Retry-After", "1");
     kept.push("Content-Length", String(body.length));
-    this.#response.writeHead(status, kept).end(body);
+    this.response.writeHead(status, kept).end(body);
     return "failed";
   }
 
   #try(backend: Backend, fresh: boolean): Promise<AttemptEnd> {
-    const { model, members, stream } = this.#ask;
+    const { model, members, stream } = this.ask;
     const id = backend.idOf(model) as string;
-    const body = id === model ? this.#ask.body : withString(this.#ask.body, members, "model", id);
+    const body = id === model ? this.ask.body : withString(this.ask.body, members, "model", id);
     const sent = performance.now();
     backend.requests++;
     backend.lastPicked = sent;
-    this.#trace.lifecycle(`sent to ${backend.url} as ${id}`);
-    const { apiKey, via } = this.#service;
-    const headers = requestHeaders(this.#request, {
+    this.trace.lifecycle(`sent to ${backend.url} as ${id}`);
+    const { apiKey, via } = this.service;
+    const headers = requestHeaders(this.request, {
       via,
       // Access was already checked: here for requests with interventions, in front.ts for llama-server's own paths.
-      local: this.#ask.opensModel || !this.#path.startsWith("/v1/"),
-      executionId: this.#trace.id,
+      local: this.ask.opensModel || !this.path.startsWith("/v1/"),
+      executionId: this.trace.id,
       apiKey: backend.config.api_key,
       keyIsOurs: apiKey !== undefined,
     });
-    const own = this.#trace.id === null ? [] : ["X-Tapline-Execution-ID", this.#trace.id];
-    for (const [name, value] of Object.entries(corsHeaders(this.#request, this.#service.cors))) {
+    const own = this.trace.id === null ? [] : ["X-Tapline-Execution-ID", this.trace.id];
+    for (const [name, value] of Object.entries(corsHeaders(this.request, this.service.cors))) {
       own.push(name, String(value));
     }
     return Attempt.run(
       backend,
-      { path: this.#request.url as string, headers, body, fresh },
-      this.#response,
+      { path: this.request.url as string, headers, body, fresh },
+      this.response,
       own,
       {
         started: (status, contentType) => {
           const now = performance.now();
-          this.#service.health.answered(backend);
+          this.service.health.answered(backend);
           this.#answer.started(contentType);
           if (!stream || status !== 200) return;
           backend.measured(now - sent, now);
-          this.#service.firstToken.add((now - this.#began) / 1000);
+          this.service.firstToken.add((now - this.began) / 1000);
         },
         passed: (chunk) => this.#answer.passed(chunk),
       },

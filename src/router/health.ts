@@ -47,15 +47,14 @@ const capacityMs = 1000;
  * again with exponential back-off, or when a request has no other backend.
  */
 export class Health {
-  readonly #timing: HealthTiming;
-  readonly #notify: (event: HealthEvent) => void;
   readonly #tick: NodeJS.Timeout;
   readonly #ended = new AbortController();
   #backends: readonly Backend[] = [];
 
-  constructor(timing: HealthTiming, notify: (event: HealthEvent) => void) {
-    this.#timing = timing;
-    this.#notify = notify;
+  constructor(
+    private readonly timing: HealthTiming,
+    private readonly notify: (event: HealthEvent) => void,
+  ) {
     this.#tick = setInterval(() => this.#look(), tickMs);
     this.#tick.unref();
   }
@@ -114,7 +113,7 @@ export class Health {
   async #askUrgently(backend: Backend): Promise<boolean> {
     // A check in progress may have begun before the backend recovered, so one failure is not conclusive.
     if (backend.checking !== undefined && (await backend.checking)) return true;
-    const wait = backend.lastCheckEnded + this.#timing.urgent - performance.now();
+    const wait = backend.lastCheckEnded + this.timing.urgent - performance.now();
     if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
     return backend.state === "healthy" || this.check(backend);
   }
@@ -143,7 +142,7 @@ export class Health {
   #look(): void {
     const now = performance.now();
     for (const backend of this.#backends) {
-      if (backend.state === "aside" && now - backend.lastSeen > this.#timing.lost) {
+      if (backend.state === "aside" && now - backend.lastSeen > this.timing.lost) {
         for (const attempt of backend.attempts) attempt.giveUp();
       }
       if (backend.checking !== undefined) continue;
@@ -151,8 +150,8 @@ export class Health {
       const due =
         backend.state !== "healthy"
           ? now >= backend.nextCheck
-          : quiet > (backend.attempts.size > 0 ? this.#timing.silent : this.#timing.idle) ||
-            now - backend.listedAt > this.#timing.news;
+          : quiet > (backend.attempts.size > 0 ? this.timing.silent : this.timing.idle) ||
+            now - backend.listedAt > this.timing.news;
       if (due) void this.check(backend);
     }
   }
@@ -162,7 +161,7 @@ export class Health {
     try {
       await this.#askHealth(backend);
       const now = performance.now();
-      if (backend.state !== "healthy" || now - backend.listedAt > this.#timing.news) {
+      if (backend.state !== "healthy" || now - backend.listedAt > this.timing.news) {
         await this.#readNews(backend);
       }
     } catch (error) {
@@ -176,12 +175,12 @@ export class Health {
     const now = performance.now();
     backend.lastSeen = now;
     if (backend.state === "healthy") {
-      if (now - backend.healthySince > this.#timing.settled) backend.failures = 0;
+      if (now - backend.healthySince > this.timing.settled) backend.failures = 0;
     } else {
       backend.state = "healthy";
       backend.healthySince = now;
       backend.epoch++;
-      this.#notify({ event: "healthy", url: backend.url, models: backend.models.map(({ id }) => id) });
+      this.notify({ event: "healthy", url: backend.url, models: backend.models.map(({ id }) => id) });
     }
     return true;
   }
@@ -193,7 +192,7 @@ export class Health {
   }
 
   #setAside(backend: Backend, sentence: string): void {
-    const { firstBackOff, longestBackOff } = this.#timing;
+    const { firstBackOff, longestBackOff } = this.timing;
     const known = backend.state === "aside";
     // An early check, for a waiting request, does not lengthen the back-off.
     if (known && performance.now() < backend.nextCheck) return;
@@ -208,7 +207,7 @@ export class Health {
     backend.nextCheck = performance.now() + wait;
     if (known) return;
     backend.timesAside++;
-    this.#notify({ event: "aside", url: backend.url, sentence });
+    this.notify({ event: "aside", url: backend.url, sentence });
     // A check in progress began before this failure; the next tick checks again.
     if (wait === 0 && backend.checking === undefined) void this.check(backend);
   }
@@ -261,10 +260,10 @@ export class Health {
 
   /** A backend's status page, requested for a client through the routers in `route`. */
   statusPage(backend: Backend, path: string, route: string) {
-    return ask(backend.url + path, backend.config.api_key, this.#timing.answer, this.#ended.signal, route);
+    return ask(backend.url + path, backend.config.api_key, this.timing.answer, this.#ended.signal, route);
   }
 
-  #ask(backend: Backend, path: string, timeoutMs = this.#timing.answer) {
+  #ask(backend: Backend, path: string, timeoutMs = this.timing.answer) {
     return ask(backend.url + path, backend.config.api_key, timeoutMs, this.#ended.signal);
   }
 }

@@ -20,7 +20,6 @@ export function harmless(text: string): string {
  * left out. With a probe, each token has the colour of its score.
  */
 export class AnswerWriter {
-  readonly #output: Pick<Output, "write">;
   readonly #colors: Colors;
   readonly #showThinking: boolean;
   #part: "nothing" | "thinking" | "answer" = "nothing";
@@ -28,10 +27,9 @@ export class AnswerWriter {
   readonly #trail: ScoreTrail | undefined;
 
   constructor(
-    output: Pick<Output, "write">,
+    private readonly output: Pick<Output, "write">,
     options: { colors: Colors; thinking: boolean; watch?: string | undefined },
   ) {
-    this.#output = output;
     this.#trail = options.watch === undefined ? undefined : new ScoreTrail(options.watch);
     this.#colors = options.colors;
     this.#showThinking = options.thinking;
@@ -62,7 +60,7 @@ export class AnswerWriter {
 
   /** Ends the answer's last line. */
   end(): void {
-    if (!this.#lineStart || this.#part === "nothing") this.#output.write("\n");
+    if (!this.#lineStart || this.#part === "nothing") this.output.write("\n");
     this.#part = "nothing";
     this.#lineStart = true;
   }
@@ -72,7 +70,7 @@ export class AnswerWriter {
     if (this.#part === part) return text;
     const rest = text.trimStart();
     if (rest === "") return "";
-    if (!this.#lineStart) this.#output.write("\n");
+    if (!this.#lineStart) this.output.write("\n");
     this.#lineStart = true;
     this.#part = part;
     return rest;
@@ -82,13 +80,13 @@ export class AnswerWriter {
     if (text === "") return;
     for (const [index, line] of text.split("\n").entries()) {
       if (index > 0) {
-        this.#output.write("\n");
+        this.output.write("\n");
         this.#lineStart = true;
       }
       if (line === "") continue;
       const bar = faint && this.#colors === "none" && this.#lineStart ? "| " : "";
       const shown = scored(line, score, { colors: this.#colors });
-      this.#output.write(bar + (faint && shown === line ? dim(line, this.#colors) : shown));
+      this.output.write(bar + (faint && shown === line ? dim(line, this.#colors) : shown));
       this.#lineStart = false;
     }
   }

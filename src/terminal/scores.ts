@@ -24,15 +24,12 @@ const tenths = "₀₁₂₃₄₅₆₇₈₉";
  * skipped; text may arrive later than its tokens, and in pieces.
  */
 export class ScoreTrail {
-  readonly #probe: string;
   #waiting: ScoredToken[] = [];
   #count = 0;
   #sum = 0;
   #highest: { token: string; score: number } | undefined;
 
-  constructor(probe: string) {
-    this.#probe = probe;
-  }
+  constructor(private readonly probe: string) {}
 
   /** @param tokens tokens that arrived with this piece of text */
   spans(text: string, tokens: readonly ScoredToken[]): Span[] {
@@ -65,8 +62,8 @@ export class ScoreTrail {
     const { token, score } = this.#highest;
     const scale =
       canvas.colors === "none"
-        ? `digits are tenths of ${this.#probe}'s score`
-        : `${this.#probe} ${legend(probabilityScale, "0", "1", canvas)}`;
+        ? `digits are tenths of ${this.probe}'s score`
+        : `${this.probe} ${legend(probabilityScale, "0", "1", canvas)}`;
     const mean = (this.#sum / this.#count).toFixed(2);
     const at = token === "" ? "the end" : visible(token);
     const figures = `mean ${mean}, highest ${score.toFixed(2)} at ${at}`;
@@ -84,7 +81,7 @@ export class ScoreTrail {
   }
 
   #scoreOf({ probes }: ScoredToken): number | null {
-    return probes?.[this.#probe] ?? null;
+    return probes?.[this.probe] ?? null;
   }
 }
 

@@ -32,23 +32,20 @@ const usualTokens = 256;
 
 /** Sends questions to the served model; answers continue when the page is closed. */
 export class Asker {
-  readonly #services: Services;
-  readonly #conversations: Conversations;
-  readonly #events: Events;
   readonly #running = new Map<string, AbortController>();
 
-  constructor(services: Services, conversations: Conversations, events: Events) {
-    this.#services = services;
-    this.#conversations = conversations;
-    this.#events = events;
-  }
+  constructor(
+    private readonly services: Services,
+    private readonly conversations: Conversations,
+    private readonly events: Events,
+  ) {}
 
   /** Starts an answer and returns its place. @throws HttpError */
   async ask(id: string | undefined, asked: AskRequest): Promise<{ conversation: string; turn: number }> {
     const server = await this.#ready();
     const dictionary = await this.#dictionary(asked.dictionary, server);
     // No await from here on: another tab may ask at the same time.
-    const before = id === undefined ? undefined : this.#conversations.get(id);
+    const before = id === undefined ? undefined : this.conversations.get(id);
     const { instead_of: place } = asked;
     if (before !== undefined && place === undefined) this.#refuseBusy(before);
     if (place !== undefined && place >= (before?.turns.length ?? 0)) {
@@ -60,7 +57,7 @@ export class Asker {
     const request = requestOf(asked, raw, turns, layers, dictionary);
     const conversation =
       before === undefined || place !== undefined
-        ? this.#conversations.create(raw, asked.text, turns, branchOf(before?.id, place))
+        ? this.conversations.create(raw, asked.text, turns, branchOf(before?.id, place))
         : before;
     return this.#start(conversation, {
       question: asked.text,
@@ -77,7 +74,7 @@ export class Asker {
   /** Continues from a token of an answer in a new conversation, with the token replaced or resampled. */
   async fork(id: string, fork: ForkRequest): Promise<{ conversation: string; turn: number }> {
     const server = await this.#ready();
-    const from = this.#conversations.get(id);
+    const from = this.conversations.get(id);
     const turn = from.turns[fork.turn];
     const answer = turn?.answers[fork.answer];
     if (turn === undefined || answer === undefined) throw new HttpError(404, "This answer does not exist.");
@@ -112,7 +109,7 @@ export class Asker {
     };
     const before = from.turns.slice(0, fork.turn);
     const branch = { conversation: from.id, turn: fork.turn };
-    const conversation = this.#conversations.create(from.raw, from.title, before, branch);
+    const conversation = this.conversations.create(from.raw, from.title, before, branch);
     return this.#start(conversation, {
       question: turn.question,
       request: { path: "/v1/completions", body: JSON.parse(JSON.stringify(body)) },
@@ -127,7 +124,7 @@ export class Asker {
 
   /** Stops a running answer and keeps its tokens. */
   stop(id: string): void {
-    this.#conversations.get(id);
+    this.conversations.get(id);
     this.#running.get(id)?.abort();
   }
 
@@ -136,8 +133,8 @@ export class Asker {
   }
 
   async #ready(): Promise<ServerStatus> {
-    if (!this.#services.server.ok) await this.#services.look();
-    const { server } = this.#services;
+    if (!this.services.server.ok) await this.services.look();
+    const { server } = this.services;
     if (!server.ok) throw new HttpError(503, server.sentence);
     return server;
   }
@@ -154,8 +151,8 @@ export class Asker {
 
   #start(conversation: Conversation, turn: Turn): { conversation: string; turn: number } {
     const index = conversation.turns.push(turn) - 1;
-    this.#events.publish({ type: "turn", conversation: conversation.id, index, turn });
-    this.#conversations.publish();
+    this.events.publish({ type: "turn", conversation: conversation.id, index, turn });
+    this.conversations.publish();
     void this.#run(conversation, index);
     return { conversation: conversation.id, turn: index };
   }
@@ -170,7 +167,7 @@ export class Asker {
     const clocks = turn.answers.map(({ tokens }) => new ThoughtClock(tokens));
     let failed: unknown;
     try {
-      const deltas = this.#services.model.stream(question, { request, signal: stopping.signal });
+      const deltas = this.services.model.stream(question, { request, signal: stopping.signal });
       for await (const delta of deltas) {
         const answer = turn.answers[delta.choice];
         const [reader, clock] = [readers[delta.choice], clocks[delta.choice]];
@@ -206,8 +203,8 @@ export class Asker {
         answer.error = failed === undefined ? "The answer ended early." : sentenceOf(failed);
       this.#ended(conversation.id, index, at, answer);
     }
-    this.#conversations.publish();
-    await this.#conversations.save(conversation);
+    this.conversations.publish();
+    await this.conversations.save(conversation);
   }
 
   #add(conversation: Conversation, turn: number, answer: number, tokens: AnswerToken[]): void {
@@ -217,7 +214,7 @@ export class Asker {
     all.push(...tokens);
     const place = { conversation: conversation.id, turn, answer, at };
     const thought = thoughtSeconds === undefined ? {} : { thoughtSeconds };
-    this.#events.publish({ type: "tokens", ...place, tokens, ...thought });
+    this.events.publish({ type: "tokens", ...place, tokens, ...thought });
   }
 
   /** Reads an answer's captured activations through the turn's dictionary, then deletes the capture. */
@@ -235,7 +232,7 @@ export class Asker {
         dictionary: dictionary?.name ?? "",
         top: String(workbenchLimits.features),
       });
-      const read = await this.#services.http.json<CaptureFeatures>(`${path}/features?${query}`);
+      const read = await this.services.http.json<CaptureFeatures>(`${path}/features?${query}`);
       for (const { index: row, features } of read.rows) {
         // A token is produced at the position before it.
         const token = answer.tokens[kept + row - (read.prompt_tokens - 1)];
@@ -243,8 +240,8 @@ export class Asker {
       }
       const tokens = answer.tokens.slice(kept);
       const place = { conversation: conversation.id, turn, answer: index, at: kept };
-      this.#events.publish({ type: "tokens", ...place, tokens });
-      await this.#services.http.json(path, { method: "DELETE" });
+      this.events.publish({ type: "tokens", ...place, tokens });
+      await this.services.http.json(path, { method: "DELETE" });
     } catch (error) {
       answer.unread = `Could not read features: ${sentenceOf(error)}`;
     }
@@ -252,13 +249,13 @@ export class Asker {
 
   #ended(conversation: string, turn: number, index: number, answer: TurnAnswer): void {
     const { tokens: _, edited: __, ...outcome } = answer;
-    this.#events.publish({ type: "answer", conversation, turn, answer: index, ...outcome });
+    this.events.publish({ type: "answer", conversation, turn, answer: index, ...outcome });
   }
 
   /** A dictionary and its layer. @throws HttpError if it does not exist or does not fit the served model */
   async #dictionary(name: string | undefined, server: ServerStatus): Promise<Turn["dictionary"]> {
     if (name === undefined) return undefined;
-    const found = (await this.#services.lab.dictionaries()).find((one) => one.name === name);
+    const found = (await this.services.lab.dictionaries()).find((one) => one.name === name);
     if (found === undefined) throw new HttpError(404, `Dictionary ${name} does not exist.`);
     // The server would only reject it after the answer, when it reads the features.
     const why = misfit(found, server);
@@ -280,12 +277,12 @@ export class Asker {
   }
 
   #post<T>(path: string, body: object): Promise<T> {
-    return this.#services.http.json<T>(path, { method: "POST", body });
+    return this.services.http.json<T>(path, { method: "POST", body });
   }
 
   /** The tokens of a text that replaces a token. */
   async #tokensOf(text: string, answer: TurnAnswer, at: number): Promise<AnswerToken[]> {
-    const tokens = await this.#services.tokens(text, false);
+    const tokens = await this.services.tokens(text, false);
     return tokens.map((token) => ({
       ...token,
       ...(answer.tokens[at]?.thinking === true && { thinking: true }),

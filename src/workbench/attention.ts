@@ -6,16 +6,13 @@ type Arrays = Awaited<ReturnType<Lab["arrays"]>>;
 
 /** Reads single heads from a job's attention.npz, and caches the last file. */
 export class HeadReader {
-  readonly #lab: Lab;
   #last: { id: string; arrays: Promise<Arrays> } | undefined;
 
-  constructor(lab: Lab) {
-    this.#lab = lab;
-  }
+  constructor(private readonly lab: Lab) {}
 
   /** @throws HttpError @throws TaplineError */
   async read(id: string, layer: number, head: number): Promise<HeadPicture> {
-    const job = await this.#lab.job(id);
+    const job = await this.lab.job(id);
     const found = job.operation === "inspect" ? job.result : undefined;
     const place = (found?.attention ?? [])
       .filter((one) => one.layer === layer)
@@ -42,7 +39,7 @@ export class HeadReader {
 
   #arrays(id: string): Promise<Arrays> {
     if (this.#last?.id !== id) {
-      const arrays = this.#lab.arrays(id, "attention.npz");
+      const arrays = this.lab.arrays(id, "attention.npz");
       const entry = { id, arrays };
       this.#last = entry;
       arrays.catch(() => {

@@ -11,16 +11,14 @@ const idPattern = new RegExp(conversationPattern);
 
 /** The conversations, in memory and each in a private file. */
 export class Conversations {
-  readonly #folder: string;
-  readonly #events: Events;
   readonly #all = new Map<string, Conversation>();
   /** Writes happen one after the other. */
   #writing: Promise<unknown> = Promise.resolve();
 
-  private constructor(folder: string, events: Events) {
-    this.#folder = folder;
-    this.#events = events;
-  }
+  private constructor(
+    private readonly folder: string,
+    private readonly events: Events,
+  ) {}
 
   static async open(folder: string, events: Events): Promise<Conversations> {
     const store = new Conversations(folder, events);
@@ -86,12 +84,12 @@ export class Conversations {
 
   /** Sends the list to every page. */
   publish(): void {
-    this.#events.publish({ type: "conversations", conversations: this.list() });
+    this.events.publish({ type: "conversations", conversations: this.list() });
   }
 
   /** Saves a conversation. If that fails, it stays in memory, with a warning. */
   save(conversation: Conversation): Promise<unknown> {
-    const path = join(this.#folder, `${conversation.id}.json`);
+    const path = join(this.folder, `${conversation.id}.json`);
     const text = JSON.stringify(conversation);
     this.#writing = this.#writing
       .then(async () => {
@@ -110,7 +108,7 @@ export class Conversations {
 
   async #drop(id: string): Promise<void> {
     this.#all.delete(id);
-    const path = join(this.#folder, `${id}.json`);
+    const path = join(this.folder, `${id}.json`);
     const dropped = this.#writing.then(async () => {
       for (const each of [`${path}.part`, path]) await rm(each, { force: true });
     });

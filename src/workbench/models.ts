@@ -39,10 +39,6 @@ interface Download {
 
 /** The models on this machine: files, memory, downloads, and the served model. */
 export class Models {
-  readonly #services: Services;
-  readonly #events: Events;
-  readonly #host: ModelHost;
-  readonly #now: () => number;
   readonly #downloads: Download[] = [];
   /** Previously served models outside the cache, which were named in a terminal. */
   readonly #files = new Set<string>();
@@ -51,16 +47,11 @@ export class Models {
   #switching: ModelsStatus["switching"] = null;
 
   constructor(
-    services: Services,
-    events: Events,
-    host: ModelHost,
-    now: () => number = () => performance.now(),
-  ) {
-    this.#services = services;
-    this.#events = events;
-    this.#host = host;
-    this.#now = now;
-  }
+    private readonly services: Services,
+    private readonly events: Events,
+    private readonly host: ModelHost,
+    private readonly now: () => number = () => performance.now(),
+  ) {}
 
   get status(): ModelsStatus {
     return {
@@ -164,7 +155,7 @@ export class Models {
       throw new HttpError(409, `${id} is being served; switch to another model first.`);
     }
     const hub = parseHubId(id);
-    const job = this.#services.jobs.find(
+    const job = this.services.jobs.find(
       ({ status, model: used }) =>
         ["queued", "running"].includes(status) &&
         (used === model.path || parseHubId(used)?.repository === hub?.repository),
@@ -180,7 +171,7 @@ export class Models {
   /** Starts switching to another model on this machine; events report the outcome. @throws HttpError, UserError */
   async serve(id: string): Promise<void> {
     const fixed = this.#fixed();
-    const { serve } = this.#host;
+    const { serve } = this.host;
     if (fixed !== null || serve === undefined) throw new HttpError(409, fixed ?? "");
     if (this.#isSwitching()) {
       throw new HttpError(409, `Already switching to ${this.#switching?.model}; wait until that is done.`);
@@ -194,7 +185,7 @@ export class Models {
       throw new HttpError(409, "Already switching to another model; wait until that is done.");
     this.#switching = { model: id, stage: "stopping the old model", fraction: 0 };
     this.#publish();
-    void this.#switch(id, serve.bind(this.#host));
+    void this.#switch(id, serve.bind(this.host));
   }
 
   close(): void {
@@ -203,7 +194,7 @@ export class Models {
 
   async #judge(path: string): Promise<ModelMemory> {
     try {
-      return judgeMemory(await this.#host.layOut(path));
+      return judgeMemory(await this.host.layOut(path));
     } catch (error) {
       if (!(error instanceof Error) || error.name !== "NativeError") throw error;
       return { needed: 0, ...(await this.#memory()), fits: "unknown", sentence: error.message };
@@ -212,7 +203,7 @@ export class Models {
 
   /** Memory of all devices together. */
   async #memory(): Promise<{ free: number; total: number }> {
-    const { free, total } = judgeMemory(await this.#host.layOut(demoModelPath));
+    const { free, total } = judgeMemory(await this.host.layOut(demoModelPath));
     return { free, total };
   }
 
@@ -223,29 +214,29 @@ export class Models {
   async #switch(id: string, serve: NonNullable<ModelHost["serve"]>): Promise<void> {
     let published = Number.NEGATIVE_INFINITY;
     let last = "";
-    const before = this.#services.served;
+    const before = this.services.served;
     if (before !== undefined && (await modelHere(before).catch(() => undefined)) !== undefined) {
       this.#files.add(before);
     }
     try {
       await serve(id, (stage, fraction) => {
-        if (stage === last && this.#now() - published < progressMs) return;
-        [published, last] = [this.#now(), stage];
+        if (stage === last && this.now() - published < progressMs) return;
+        [published, last] = [this.now(), stage];
         this.#switching = { model: id, stage, fraction };
         this.#publish();
       });
-      this.#services.served = id;
+      this.services.served = id;
       this.#switching = null;
     } catch (error) {
       this.#switching = { model: id, stage: "", fraction: 0, error: sentenceOf(error) };
     }
-    await this.#services.look();
+    await this.services.look();
     this.#changed();
   }
 
   #fixed(): string | null {
-    if (this.#host.serve !== undefined) return null;
-    const { url } = this.#services.server;
+    if (this.host.serve !== undefined) return null;
+    const { url } = this.services.server;
     return (
       `Can't switch models: the server at ${url} was started outside the workbench. Stop it and restart it with another ` +
       "model, or stop both and run `tapline workbench --model MODEL`."
@@ -258,7 +249,7 @@ export class Models {
     try {
       const { signal } = stop;
       const onDownload = (progress: { file: string; done: number; total: number; received: number }) => {
-        const now = this.#now();
+        const now = this.now();
         // Network speed only, without bytes that were already here and the time to read them.
         if (progress.received > 0) first ??= { at: now, received: progress.received };
         const seconds = first === undefined ? 0 : (now - first.at) / 1000;
@@ -310,10 +301,10 @@ export class Models {
 
   /** The file that the server has loaded, if known. */
   async #servedPath(): Promise<string | undefined> {
-    const path = await this.#services.modelPath().catch(() => null);
+    const path = await this.services.modelPath().catch(() => null);
     if (path !== null) return real(path);
     // A server that does not respond right now may still have its model loaded.
-    const { served } = this.#services;
+    const { served } = this.services;
     if (served === undefined) return undefined;
     const here = await modelHere(served).catch(() => undefined);
     if (here !== undefined) return real(here.path);
@@ -331,7 +322,7 @@ export class Models {
     const cached = await Promise.all(models.map((model) => real(model.path)));
     return cached.includes(path) || path.startsWith(`${await real(folder)}${sep}`)
       ? []
-      : [this.#services.served ?? path];
+      : [this.services.served ?? path];
   }
 
   #changed(): void {
@@ -340,7 +331,7 @@ export class Models {
   }
 
   #publish(): void {
-    this.#events.publish({ type: "models", models: this.status });
+    this.events.publish({ type: "models", models: this.status });
   }
 }
 

@@ -9,18 +9,15 @@ import { workbenchLimits } from "../contracts/workbench-limits.js";
 export class Sessions {
   #links: { hash: Buffer; expires: number }[] = [];
   #sessions: { cookie: Buffer; secret: Buffer }[] = [];
-  readonly #now: () => number;
 
-  constructor(now: () => number = Date.now) {
-    this.#now = now;
-  }
+  constructor(private readonly now: () => number = Date.now) {}
 
   /** A token for one browser, for ten minutes. */
   link(): string {
     const token = randomSecret();
     this.#links = [
       ...this.#fresh().slice(1 - workbenchLimits.sessions),
-      { hash: digest(token), expires: this.#now() + workbenchLimits.link_ms },
+      { hash: digest(token), expires: this.now() + workbenchLimits.link_ms },
     ];
     return token;
   }
@@ -57,7 +54,7 @@ export class Sessions {
   }
 
   #fresh() {
-    return this.#links.filter(({ expires }) => expires > this.#now());
+    return this.#links.filter(({ expires }) => expires > this.now());
   }
 }
 

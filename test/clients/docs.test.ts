@@ -47,6 +47,9 @@ async function run(program: string): Promise<string> {
 /** What each program prints, in parts; the model and its figures may change, the form does not. */
 const expected: Record<string, Record<string, RegExp[]>> = {
   "docs/python.md": {
+    ...(hasNumpy && {
+      "A model as an object": [/^\(2, 6, 128\) loss \d\.\d{3}$/m, /^' ?Paris'\n' ?Tokyo'$/m],
+    }),
     Experiments: [
       /^ {3}0 ' \w+' \d\.\d{3} '.*'$/m,
       /^failed - .*99/m,
@@ -56,7 +59,7 @@ const expected: Record<string, Record<string, RegExp[]>> = {
     "The model that is serving": [/^tapline-demo$/m, /^\{'token_id': /m],
     Studies: [/^.+ - .*[Pp]robe/m, /^A person reviews and publishes it at https:/m],
   },
-  "clients/python/tapline/README.md": { "": [/^\{'token_id': /m, /^\[\{'token_id': /m] },
+  "clients/python/tapline_lab/README.md": { "": [/^\{'token_id': /m, /^\[\{'token_id': /m] },
   "clients/python/agent_research/README.md": { "": [/steers politeness/] },
 };
 

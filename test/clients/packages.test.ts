@@ -38,7 +38,7 @@ test("the page's commands build both wheels and install them into a fresh enviro
 test("what is installed is the package, its types and nothing else, and needs nothing", async () => {
   const installed = JSON.parse(await succeed(inside, [join(here, "support/installed.py")]));
   const expected = {
-    "tapline-client": ["tapline", "0.2.0"],
+    "tapline-lab": ["tapline_lab", "0.2.0"],
     "agent-research-client": ["agent_research", "0.1.0"],
   };
   for (const [distribution, [module, version]] of Object.entries(expected)) {
@@ -70,7 +70,7 @@ test("only arrays and frames ask for more than the standard library, and say wha
   );
   assert.match(
     frames as string,
-    /^DataFrames require pandas, which is not installed: pip install 'tapline-client\[/,
+    /^DataFrames require pandas, which is not installed: pip install 'tapline-lab\[/,
   );
 });
 

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { ChatRequest, CompletionRequest } from "../../src/contracts/chat.js";
+import { ForwardRequest } from "../../src/contracts/forward.js";
 import { CaptureRequest, checkSubmission, validate } from "../../src/contracts/index.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -48,6 +49,7 @@ test("every body that a page sends with curl is accepted by its contract", () =>
     "/v1/chat/completions": (body) => validate(ChatRequest, body),
     "/v1/completions": (body) => validate(CompletionRequest, body),
     "/lab/activations": (body) => validate(CaptureRequest, body),
+    "/lab/forward": (body) => validate(ForwardRequest, body),
     "/lab/v1/jobs": checkSubmission,
   };
   let count = 0;

@@ -52,7 +52,7 @@ test("the model as the list and its own page tell it, by any of its names", asyn
   assert.equal([only.aliases, only.meta.pooling], [undefined, undefined]);
 });
 
-test("embeddings and reranking: what is asked goes on, what this model cannot do does not", async () => {
+test("embeddings and reranking pass supported fields on and refuse the others", async () => {
   const reply: Reply = ({ route }) => ({ body: JSON.stringify({ of: route }) });
   const { send, asked, service, refusal } = await stand(about, {}, reply);
   const input = ["a", "b"];
@@ -105,7 +105,7 @@ test("text, tokens and template: each asks its own of the engine, with what the 
   ]);
 });
 
-test("what llama-server tells of itself, with the server's defaults, and nothing of it can be set", async () => {
+test("llama-server's properties have the server's defaults and are read only", async () => {
   const reply: Reply = ({ route }) => ({
     body:
       route === "properties"
@@ -148,6 +148,7 @@ test("health, statistics and Prometheus' metrics, and what can be captured", asy
   const capabilities = {
     ...{ serving_activations: true, model: "m", max_layers: 4, max_input_tokens: 256, n_layer: 4, n_embd: 2 },
     ...{ architecture: "llama", backend: "test", points: [], pending: false },
+    forward: { sequences: 64, sequence_tokens: 100, bytes: 2_000_000_000 },
   };
   assert.equal(told(await send("GET", "/lab/capabilities")), [200, capabilities]);
   assert.is((await send("POST", "/lab/activations", { model: "other", prompt: "p" })).status, 409);
@@ -351,7 +352,7 @@ test("requests that are let in leave again, whatever becomes of them, and too ma
   assert.is(faults.length, paths.length);
 });
 
-test("what the engine dropped: the server's end is told with a time, anything else is a fault", async () => {
+test("a dropped request gets Retry-After at shutdown and is a fault otherwise", async () => {
   let code: "CLOSED" | "CANCELLED" | "INTERNAL" = "CLOSED";
   const reply: Reply = () => {
     throw new NativeError(code, "The engine says so.");

@@ -68,7 +68,7 @@ test("OpenAI's words in the engine's: seeds of 32 bits, one alternative for none
   assert.equal([(await legacy(0)).logprobs, (await legacy(4)).logprobs], [1, 4]);
 });
 
-test("whether an answer thinks: what the request says where the template knows it, else what the server does", async () => {
+test("the request decides about thinking if the template supports it", async () => {
   const thinking = async (body: object, info: Partial<EngineInfo> = {}) => {
     const { engine, service } = await stand(info);
     const { body: asked } = await engine(chat, { messages, ...body });
@@ -277,7 +277,7 @@ test("completions: log-probabilities in the legacy lists where they were asked f
   assert.equal([(await choice({ max_tokens: 0 })).text, (await choice({ max_tokens: 1 })).text], ["", "Hi"]);
 });
 
-test("images: their tokens are not counted, and what counts by tokens of text is refused beside them", async () => {
+test("requests with images are not counted and refuse fields that count text tokens", async () => {
   const image = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } };
   const seeing = [{ role: "user", content: [{ type: "text", text: "a" }, image] }];
   const { engine, refusal } = await stand({ images: true });
@@ -468,7 +468,7 @@ const cancelled = () => new NativeError("CANCELLED", "The request was cancelled.
 const untilAborted = (signal: AbortSignal) =>
   new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
 
-test("who goes away is not worked for: the engine is told, and it is neither a fault nor a failure", async () => {
+test("a client that disconnects cancels its request without a fault or a failure", async () => {
   let waiting = false;
   const reply: Reply = async (_, signal) => {
     waiting = true;

@@ -91,7 +91,7 @@ test("llama-server's completions make no token either", async () => {
   assert.equal(body, [none, { ...none, index: 1 }]);
 });
 
-test("a thought that was cut off at its tag is no text of the answer", () => {
+test("thinking that is cut off at its tag is not part of the answer", () => {
   const answer = (message: object) => JSON.stringify({ choices: [{ index: 0, message }] });
   const told = (message: object, tag = "<think>") =>
     JSON.parse(withoutLoneTag(answer(message), tag)).choices[0].message;

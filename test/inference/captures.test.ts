@@ -106,7 +106,7 @@ const captured = {
   forwardMs: 250,
 };
 
-test("captures: what is told, one at a time, and each counted by its end", async () => {
+test("captures run one at a time, and each outcome is counted", async () => {
   let asked: Parameters<Capture>[0] | undefined;
   let release = () => {};
   const held = new Promise<void>((resolve) => {
@@ -153,7 +153,7 @@ test("captures: what is told, one at a time, and each counted by its end", async
   assert.is((await run())[0], 200);
 });
 
-test("captures: who gets no turn in time is told the time, and what cannot be done is told as it is", async () => {
+test("an expired capture names the time limit; other refusals keep their sentence", async () => {
   assert.is(captureWaitMs, 60_000);
   const impatient = captures(
     ({ signal }) =>

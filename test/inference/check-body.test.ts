@@ -83,7 +83,7 @@ test("formats exclude each other", () => {
   assert.is(generation({ grammar: "x", response_format: { type: "text" } }), "accepted");
 });
 
-test("grammars and patterns that would overflow a stack, or are another language", () => {
+test("grammars that nest too deeply or use another syntax are refused", () => {
   const other = "grammar | grammar: %llguidance grammars are not supported; use GBNF.";
   assert.is(generation({ grammar: " \n%llguidance {}" }), other);
   assert.is(generation({ grammar: "# %llguidance" }), "accepted");

@@ -128,7 +128,7 @@ test("OpenAI: a function is called in a response, and its output goes back", asy
   }
 });
 
-test("OpenAI: what a response cannot be is refused by name", async () => {
+test("OpenAI: unsupported fields of a response are refused by name", async () => {
   const client = new OpenAI({ baseURL, apiKey, maxRetries: 0 });
   const refused = (extra: object) =>
     client.responses

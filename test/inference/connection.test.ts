@@ -77,7 +77,7 @@ test("of several requests at once, the first that is not answered waits", () =>
     assert.ok(told.lastIndexOf("answering") < told.lastIndexOf("bytes"), "it is told before it is written");
   }));
 
-test("100 Continue is no answer, and HEAD gets none that could be written for it", () =>
+test("100 Continue is not an answer, and a HEAD request gets no body", () =>
   following(async (client, told, responses) => {
     client.write("POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n");
     await until(() => responses.length === 1);

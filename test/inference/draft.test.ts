@@ -244,7 +244,7 @@ test("captures go on beside a draft model, and embeddings too", async () => {
   }
 });
 
-test("a draft model that is not there, or of another vocabulary, is told in one sentence", async () => {
+test("a missing draft model or one with another vocabulary is refused in one sentence", async () => {
   const fails = async (draft: string, sentence: string) => {
     try {
       const server = await startServer({ draft });
@@ -271,7 +271,7 @@ test("a draft model that is not there, or of another vocabulary, is told in one 
   }
 });
 
-test("another vocabulary is one that differs behind its first five tokens, or by more than 128 at its end", async () => {
+test("vocabularies differ after the first five tokens or by over 128 at the end", async () => {
   const folder = await mkdtemp(join(tmpdir(), "tapline-draft-vocabulary-"));
   try {
     const model = join(folder, "model.gguf");

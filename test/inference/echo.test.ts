@@ -41,7 +41,7 @@ async function tokenize(content: string): Promise<number[]> {
   return (await server.post("/tokenize", { content, add_special: true, parse_special: true })).body.tokens;
 }
 
-test("a prompt's log-probabilities are those that llama-server tells while it generates the same tokens", async () => {
+test("a prompt's log-probabilities equal llama-server's for generated tokens", async () => {
   await choices({ prompt, logprobs: 0, max_tokens: 0 }); // the context of scores begins small
   const start = await tokenize("The");
   const { body } = await server.post("/completion", {
@@ -147,7 +147,7 @@ test("as evaluations ask: prompts as tokens, no token or one, the chosen alone w
   assert.equal(native[0]?.logprobs.tokens, logprobs.tokens);
 });
 
-test("bytes that are no character by themselves have OpenAI's name, and the character's place", async () => {
+test("partial characters get OpenAI's byte names and the character's offset", async () => {
   const [{ logprobs, text }] = (await choices({ prompt: "é€ x", logprobs: 0, max_tokens: 0 })) as [Choice];
   assert.is(text, "é€ x");
   assert.equal(logprobs.tokens, [

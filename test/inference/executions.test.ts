@@ -48,7 +48,7 @@ test("a streamed and a whole chat leave the same trace", async () => {
   }
 });
 
-test("failures are told, unknown ids are 404, clearing keeps what runs", async () => {
+test("records show failures, unknown ids give 404, and clearing keeps running ones", async () => {
   await server.post("/v1/chat/completions", { messages: user("word ".repeat(3000)) });
   const { body: list } = await server.get("/executions");
   assert.is(list.executions[0].status, "failed");
@@ -169,7 +169,7 @@ test("text and steps are bounded, and what is left out is said", () => {
   assert.is(told?.output_tokens, 3000);
 });
 
-test("a record is the beginning of its answer, says where it ends, and tells the error and the end in any case", () => {
+test("a truncated record keeps the answer's start, where it ends, and any error", () => {
   const recorder = new ExecutionRecorder();
   const part = (content: string) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`;
   const trace = begin(recorder);

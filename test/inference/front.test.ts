@@ -82,7 +82,7 @@ test("pages of allowed origins can read 503, and only those below /v1", async ()
   }
 });
 
-test("connections go to whoever serves, and are answered here again once nobody does", () =>
+test("connections go to the serving process; without one, the front answers", () =>
   withFront(async (front) => {
     const handed: Socket[] = [];
     front.handTo((socket) => {
@@ -104,7 +104,7 @@ test("connections go to whoever serves, and are answered here again once nobody 
     assert.equal(told(await send(`${front.url}/v1/models`, "GET")), as503("Gone."));
   }));
 
-test("a port that is taken is told, and a front that is closed takes nobody", async () => {
+test("a taken port is reported, and a closed front accepts no connections", async () => {
   let port = 0;
   await withFront(async (front) => {
     port = front.port;

@@ -55,7 +55,7 @@ test("an edited completion is the isolated sweep's under the same edit", async (
   }
 });
 
-test("what an edit did is told: rows, lengths, the vector's hash; a neutral one equals none", async () => {
+test("the effect of an edit is reported; a neutral edit changes nothing", async () => {
   const { body: stored } = await server.get("/lab/vectors/unknown");
   const options = { logprobs: 3, cache_prompt: false };
   const plain = await complete(question("Italy"), undefined, options);
@@ -124,7 +124,7 @@ test("neighbours of edited requests answer as if those were not there, edited on
   }
 });
 
-test("what an edit left in a cache is nobody's prompt: after, before, and after it was cancelled", async () => {
+test("later requests never reuse rows that an edit left in the cache", async () => {
   const long = `${"The review says that the film was good. ".repeat(6)}${question("France")}`;
   const options = { logprobs: 2, id_slot: 0 };
   const clean = await complete(long, undefined, { ...options, cache_prompt: false });
@@ -163,7 +163,7 @@ test("what an edit left in a cache is nobody's prompt: after, before, and after 
   }
 });
 
-test("a pair: the same answer without the edits beside it, drawn from the same numbers", async () => {
+test("a pair adds the unedited answer, sampled with the same random numbers", async () => {
   const body = await complete(question("Sweden"), { ...steer("unknown", 2), pair: true });
   assert.is(body.choices.length, 2);
   const [edited, plain] = body.choices;
@@ -212,7 +212,7 @@ function same(found: Told[], expected: Told[]): void {
   }
 }
 
-test("thinking and answer: each edit acts on its part of a chat alone, and each token is told once", async () => {
+test("edits of thinking or answer affect only that part; each token is reported once", async () => {
   const chat = async (tapline: object) => {
     const { status, body } = await server.post("/v1/chat/completions", {
       messages: [{ role: "user", content: "What is the capital of France?" }],
@@ -250,7 +250,7 @@ test("thinking and answer: each edit acts on its part of a chat alone, and each 
   assert.match(raw.body.error.message, /is available only in chats/);
 });
 
-test("Responses and Messages take the same object, and tell the same, whole and streamed", async () => {
+test("Responses and Messages take the same object and report the same, also streamed", async () => {
   const tapline = {
     interventions: [{ kind: "steer", vector: "unknown", layer, strength: 0.9, strength_unit: "row_norm" }],
     watch: { layers: [3], norms: true },

@@ -141,7 +141,7 @@ test("a feature of a stored dictionary steers as the vector that its decoder row
   );
 });
 
-test("a probe from texts tells two kinds apart, is counted for Prometheus, and leaves as a file that comes back", async () => {
+test("a probe made from texts separates them and survives a download and upload", async () => {
   const body = {
     name: "invented",
     positive: [...invented, ...heldOut.invented].map(question),

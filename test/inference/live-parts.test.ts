@@ -125,7 +125,7 @@ test("the seed of shuffled labels is the request's, 0 unless it says one", async
   assert.is.not(await shuffled({ seed: 1 }), usual);
 });
 
-test("directions and probes from texts are new things; what the engine refuses of a text is the caller's fault", async () => {
+test("vectors and probes from texts are created; refused texts are the caller's fault", async () => {
   const made: unknown[][] = [];
   const put = async (...given: unknown[]) => {
     made.push(given);
@@ -395,7 +395,7 @@ test("what watched probes say is counted, of whole answers and of streams, where
   assert.equal(counted(), [["calm", 3]]);
 });
 
-test("what is sent to this port is for the model that it serves, by any of its names", async () => {
+test("uploads to this port accept any name of the served model", async () => {
   const put: unknown[] = [];
   const vectors = { put: async (...given: unknown[]) => put.push(given[2]) && null };
   const { send } = await stand({}, { ...withLibrary({ vectors }), aliases: ["m", "other"] });

@@ -91,7 +91,7 @@ test("an intervention at the layers that it names, or at those that its vector h
   assert.equal(looked, [["feature", "d", 7, 3, model]]);
 });
 
-test("what is done where little is said, and what the answer says of it", async () => {
+test("a minimal intervention uses the defaults, and the answer names them", async () => {
   assert.equal(await labelled({ kind: "steer", vector: "v", layer: 1 }), [
     {
       kind: "steer",
@@ -291,7 +291,7 @@ test("thinking and answer are parts of a chat's answer, and of nothing else's", 
   assert.is(await refusal({ watch: { layers: [0], norms: true, positions: "generated" } }), "taken");
 });
 
-test("what is watched: generated tokens unless told otherwise, and of each thing what was asked for", async () => {
+test("a watch reads generated tokens by default, and only what was requested", async () => {
   const watch = async (asked: object) => (await plan({ watch: asked })).watch;
   const usual = { layers: [], positions: "generated", norms: false, probes: false, projections: [] };
   assert.equal(await watch({ layers: [0, 3], norms: true }), { ...usual, layers: [0, 3], norms: true });
@@ -347,7 +347,7 @@ test("a watch of nothing, or where there is nothing, is refused", async () => {
   }
 });
 
-test("what is no refusal of the library's is a fault, and comes as it is", async () => {
+test("errors other than the library's refusals are passed on as faults", async () => {
   const broken = { ...library, vectors: { layers: async () => Promise.reject(new TypeError("A fault.")) } };
   const error = await livePlan(
     { interventions: [{ kind: "steer", vector: "v" }] },

@@ -138,7 +138,7 @@ test("norms, projections and the lens of every token are those of an isolated pa
   }
 });
 
-test("watching changes no token, streams tell every token once, in order", async () => {
+test("watching changes no token, and streams report every token once, in order", async () => {
   const watch = { layers: [4], norms: true };
   const plain = await complete("I think the film was", undefined, {
     max_tokens: 24,

@@ -41,7 +41,7 @@ test("the native completion: whole, several prompts, streamed, without [DONE]", 
   assert.is(events.at(-1)?.stop, true);
 });
 
-test("what the server tells of itself", async () => {
+test("the server's properties and health", async () => {
   const { body: props } = await server.get("/props");
   assert.equal([props.total_slots, props.model_alias], [4, "tapline-demo"]);
   assert.match(props.chat_template, "im_start");

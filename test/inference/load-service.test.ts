@@ -120,7 +120,7 @@ test("the engine is opened with what concerns it, and the service knows the rest
   assert.equal(await library.vectors.list(), []);
 });
 
-test("what is not said has its default: no key, no names, no page's origin, a minute for a capture", async () => {
+test("defaults: no key, no aliases, no CORS origins, one minute for a capture", async () => {
   const { service, opened: given } = await loaded();
   assert.is(given.id, "tapline-demo");
   assert.equal([service.apiKey, service.cors, service.aliases, service.sampling], [undefined, [], [], {}]);

@@ -168,7 +168,7 @@ test("pooling: the embedding is what it says, and the answer says which", async 
   assert.match(await refusalOf({ pooling: "rank" }), "no layer for scores");
 });
 
-test("reranking: scores by hand, best first, as many as asked", async () => {
+test("reranking returns scores computed by hand, best first, up to the limit", async () => {
   const path = join(folder, "reranker.gguf");
   await writeTinyModel(path, reranker);
   await served({ model: path }, async (server) => {

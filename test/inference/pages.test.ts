@@ -130,7 +130,7 @@ async function attack(from: string, paths: readonly string[]): Promise<void> {
   await context.close();
 }
 
-inBrowser("no request of any page reaches the inside, from this site, beside it or elsewhere", async () => {
+inBrowser("no page's request reaches the activations, whatever its origin", async () => {
   const pages = [
     `http://localhost:${guarded.port}/`, // our own page
     `http://localhost:${elsewhere.port}/`, // the same site

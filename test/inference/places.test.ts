@@ -47,9 +47,10 @@ test("a service that ends lets nobody in, and waits a while for who is inside be
     const admission = new Admission(2, 0);
     const done: string[] = [];
     const engine = { close: async () => void done.push(`engine, ${admission.inside} inside`) };
+    const files = { close: () => done.push("files") };
     const server = { closeAllConnections: () => done.push("connections") };
     const leave = admission.enter();
-    const ended = endService({ admission, engine } as never, server as never, graceMs);
+    const ended = endService({ admission, engine, files } as never, server as never, graceMs);
     return { admission, done, leave, ended };
   };
   const patient = ending(1e9);
@@ -57,10 +58,10 @@ test("a service that ends lets nobody in, and waits a while for who is inside be
   assert.equal(patient.done, []);
   patient.leave();
   await patient.ended;
-  assert.equal(patient.done, ["engine, 0 inside", "connections"]);
+  assert.equal(patient.done, ["engine, 0 inside", "files", "connections"]);
   const hasty = ending(0);
   await hasty.ended;
-  assert.equal(hasty.done, ["engine, 1 inside", "connections"]);
+  assert.equal(hasty.done, ["engine, 1 inside", "files", "connections"]);
 });
 
 test("a model is served under the hub's id, or its file's name without its ending and the numbers of its parts", () => {

@@ -56,7 +56,7 @@ function scores(more: { tokens?: number[]; slotContext?: number; fails?: Error }
   return { echo, refusal, asked };
 }
 
-test("a prompt's tokens with their alternatives, row by row; what a tokenizer put in front is before the text", async () => {
+test("a prompt's tokens with alternatives include those that the tokenizer adds", async () => {
   const { echo, asked } = scores();
   const least = -3.4028234663852886e38;
   const [echoed] = await echo(["ab c"], 2);
@@ -94,7 +94,7 @@ test("a prompt's tokens with their alternatives, row by row; what a tokenizer pu
   ]);
 });
 
-test("one prompt is scored at a time, whoever asks, and a pass that failed lets the next one in", async () => {
+test("prompts are scored one at a time, also after a failed pass", async () => {
   const begun: ((error: Error) => void)[] = [];
   const engine = {
     info: { nVocab: 4, slotContext: 100 },
@@ -114,7 +114,7 @@ test("one prompt is scored at a time, whoever asks, and a pass that failed lets 
   assert.is(begun.length, 2);
 });
 
-test("prompts that are too long, too much to tell, or nothing that the model can score", async () => {
+test("prompts that are too long, too large to report or not scorable are refused", async () => {
   const full = scores({ slotContext: 3 });
   assert.equal(await full.refusal(["ab c"]), [
     ...[

@@ -199,7 +199,7 @@ test("generated bodies never give a 5xx", async () => {
   assert.equal(server.faults, []);
 });
 
-test("what was refused is counted once", async () => {
+test("a refused request is counted once", async () => {
   const { requests } = server.service.stats;
   const { failed, refused } = requests;
   assert.is((await server.post("/v1/completions", { prompt: "word ".repeat(2000) }, key)).status, 400);
@@ -235,7 +235,7 @@ test("a histogram's percentiles are within its bucket width", () => {
   assert.is(new Histogram().percentile(0.5), null);
 });
 
-test("what the engine does not do, and a grammar that cannot be followed, are the request's fault", () => {
+test("unsupported features and unusable grammars are the request's fault", () => {
   for (const [status, message, expected] of [
     [501, "This server does not do that.", 400],
     [500, "Unexpected empty grammar stack after accepting piece: x", 400],

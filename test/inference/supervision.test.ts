@@ -51,7 +51,7 @@ const refusal = (onStart: string, more: object = {}) =>
     },
   );
 
-test("what a serving process tells reaches whoever started it, and what it is told is what was asked", async () => {
+test("messages of the serving process reach the supervisor, and options reach it", async () => {
   const events: ServingEvent[] = [];
   const serving = await start(
     `await tell({ type: "progress", stage: "model", fraction: 0.5 });
@@ -86,7 +86,7 @@ test("what a serving process tells reaches whoever started it, and what it is to
   assert.is(serving.pid, undefined);
 });
 
-test("a start that fails is told at once: by its own sentence, or by how the process died and what it said last", async () => {
+test("a failed start reports its sentence, or the exit and the last output", async () => {
   assert.is(
     await refusal(
       `await tell({ type: "failed", sentence: "No such model." }); await tell({ type: "failed", sentence: "Later." }); process.exit(0);`,
@@ -288,7 +288,7 @@ test("a request that a dying process never read gets 503; one whose answer began
   assert.is(await exchanged(`${taken} process.abort();`, ask("/v1/models")), "");
 });
 
-test("while nobody serves, the port answers for itself, in each API's form; an end is told with its grace", async () => {
+test("without a serving process, the port answers 503 in each API's format", async () => {
   await withoutPauses(async (pauses) => {
     let crashed = false;
     const sentence: string[] = [];

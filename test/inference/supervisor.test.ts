@@ -52,7 +52,7 @@ test("a crash is survived: the port answers 503 meanwhile, then serves again", a
   }
 });
 
-test("a model that is not there, and a taken port, are told in one sentence", async () => {
+test("a missing model and a taken port are each reported in one sentence", async () => {
   const fails = async (options: { model: string; port: number }, sentence: RegExp) => {
     try {
       await serve({ host: "127.0.0.1", ...options });

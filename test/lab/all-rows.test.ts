@@ -43,7 +43,7 @@ async function run(body: object): Promise<Job> {
   return job;
 }
 
-/** The rows of every text behind its BOS token, each text in a pass of its own, and whose they are. */
+/** The rows of every text after its BOS token, each text in its own pass, and which text each row belongs to. */
 async function rowsAlone(layer: number) {
   const context = await model.createContext({ threads: 1, nCtx: 64, nBatch: 64 });
   const found: { text: number; token: number; id: number; row: Float32Array }[] = [];
@@ -78,7 +78,7 @@ function figuresOf(scored: { label: number; score: number }[]) {
   };
 }
 
-test("a probe of every row: rows with their text's label, figures of texts and of rows, files", async () => {
+test("a probe of every row: rows get their text's label; figures count texts and rows", async () => {
   const layers = [5, 2];
   const job = await run({ examples, rows: "all", layers });
   const { rows, reports, artifacts } = job.result as ProbeResult;
@@ -99,7 +99,7 @@ test("a probe of every row: rows with their text's label, figures of texts and o
     const scores = of("score");
     for (const [index, { row }] of alone.entries()) {
       const z = row.reduce((sum, x, k) => sum + ((x - mu![k]!) / std![k]!) * weight![k]!, bias![0]!);
-      // Computed here in a pass of its own, with K and V in F16.
+      // Computed here in a separate pass, with K and V in F16.
       close(scores[index]!, 1 / (1 + Math.exp(-z)), 0.02, `row ${index}`);
     }
     const texts = examples.map(({ text, label, split }, index) => ({
@@ -180,7 +180,7 @@ test("scikit-learn fits the same probe to the same rows", async () => {
     mine += ours[k]! ** 2;
     its += value ** 2;
   }
-  // Its rows are of passes of their own, with K and V in F16.
+  // Its rows come from separate passes, with K and V in F16.
   const cosine = both / Math.sqrt(mine * its);
   assert.ok(cosine > 0.999, `cosine of the weights ${cosine}`);
   close(report.by_row!.accuracy, theirs.accuracy, 1e-9, "accuracy of rows");
@@ -189,7 +189,7 @@ test("scikit-learn fits the same probe to the same rows", async () => {
   close(report.auc, theirs.by_group.auc, 1e-9, "AUROC of texts");
 });
 
-test("rows beyond what a probe is trained on are refused before anything is computed", async () => {
+test("more rows than a probe can be trained on are refused before anything is computed", async () => {
   const texts = (count: number, length: number) =>
     Array.from({ length: count }, () => ({ tokens: new Int32Array(length), start: 1 }));
   const sentence = (count: number, length: number, sizes: { layers: number; hidden: number }) => {
@@ -227,7 +227,7 @@ test("rows beyond what a probe is trained on are refused before anything is comp
   );
 });
 
-test("rows that two texts share are those of a common beginning, and a BOS token's is none", () => {
+test("texts share only the rows of a common beginning, and never a BOS token's", () => {
   const text = (...tokens: number[]) => ({ tokens: Int32Array.from(tokens), start: 1 });
   const given = [text(1, 7, 8, 9), text(1, 7, 5), text(1, 7, 8, 4), text(1, 8, 8, 9), text(1, 7, 8, 9, 2)];
   const train = [true, true, false, false, false];

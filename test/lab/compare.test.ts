@@ -63,7 +63,7 @@ async function probability(text: string, token: number, edit: Edit) {
   return Math.exp(logits![token]! - most) / total;
 }
 
-test("trials come by prompt, then strength, with everything that the contract names", async () => {
+test("trials come by prompt, then strength, with every field of the contract", async () => {
   const prompts = ["The capital of France is", "The capital of Italy is", "The capital of France is"];
   const result = await run({ prompts, strengths: [1.5, 0, 1], max_tokens: 4 });
   assert.equal(
@@ -95,7 +95,7 @@ for (const [intervention, texts] of Object.entries(vectors)) {
     const minus = await state("The capital of Spain is");
     const difference = donor.map((value, i) => value - minus[i]!);
     const length = Math.hypot(...difference);
-    // Each as one row in the place of the other, written out as the contract says it.
+    // Each replaces one row with another, written out as in the contract.
     const plain = await state(base.prompt);
     const row: Record<string, (s: number) => Float32Array> = {
       scale: (s) => plain.map((h) => s * h),
@@ -124,7 +124,7 @@ test("a direction is the difference of two means", () => {
   assert.equal([...meanDifference(rows, 2, 2)], [-8, -16]);
 });
 
-test("a random vector has the length that was asked for, and is the seed's", () => {
+test("a random vector has the requested length and depends on the seed alone", () => {
   const one = randomVector(1000, 7, 3);
   assert.ok(Math.abs(Math.hypot(...one) - 7) < 1e-5);
   assert.equal(randomVector(1000, 7, 3), one);
@@ -133,7 +133,7 @@ test("a random vector has the length that was asked for, and is the seed's", () 
   assert.ok(Math.abs(cosine) < 0.15, `${cosine}`);
 });
 
-test("target_token: one token without special tokens, else the baseline's top token", async () => {
+test("target_token is one token without special tokens, else the baseline's top token", async () => {
   const chosen = await run({ target_token: " Rome", max_tokens: 1 });
   assert.is(chosen.trials[0]?.target_token, " Rome");
   const [expected] = await model.tokenize(" Rome", { special: false });
@@ -146,14 +146,14 @@ test("target_token: one token without special tokens, else the baseline's top to
   );
 });
 
-test("of several selected layers the first is the one that is changed", async () => {
+test("only the first of several selected layers is changed", async () => {
   const change = (layers: number[]) => run({ layers, strengths: [0.5], max_tokens: 1 });
   const { trials } = await change([4, 2]);
   assert.equal(trials, (await change([4])).trials);
   assert.not.equal(trials[0]!.probability, (await change([2])).trials[0]!.probability);
 });
 
-test("what only the model can tell fails the job with the numbers", async () => {
+test("errors that only the model can detect fail the job and name the numbers", async () => {
   const long = "Paris ".repeat(30);
   assert.match(
     await failure({ max_input_tokens: 8, prompts: ["x", long] }),
@@ -177,7 +177,7 @@ test("what only the model can tell fails the job with the numbers", async () => 
   );
 });
 
-test("the most that the contract allows: 32 prompts, 9 strengths, 128 tokens", async () => {
+test("the contract's maximum of 32 prompts, 9 strengths and 128 tokens is accepted", async () => {
   const prompts = Array.from({ length: 32 }, (_, index) => `${index}: the capital of France is`);
   const strengths = [-5, -2, -1, 0, 0.5, 1, 1.5, 2, 5];
   // How many there are is the point, not how large the model is.
@@ -196,7 +196,7 @@ test("the most that the contract allows: 32 prompts, 9 strengths, 128 tokens", a
   assert.match(note, "Only the first layer (2) was changed; 3 was ignored.");
 });
 
-test("at the last block, every edited token of the prompt is counted and measured", async () => {
+test("at the last block, every edited prompt token is counted and measured", async () => {
   const tokens = await model.tokenize(base.prompt);
   const layer = model.info.nLayer - 1;
   await context.reset();

@@ -24,7 +24,7 @@ function files(id: string): string[] {
   return readdirSync(join(harness.lab.folder, id)).sort();
 }
 
-test("any death of the worker is one sentence, leaves no half file, and the next job runs", async () => {
+test("any death of the worker gives one sentence, no partial file, and the next job runs", async () => {
   const deaths: [string, RegExp][] = [
     ["SIGKILL:capture", /was killed, most likely because the machine ran out of memory/],
     ["SIGABRT:model", /aborted/],
@@ -44,7 +44,7 @@ test("any death of the worker is one sentence, leaves no half file, and the next
   assert.is((await runMeddled(undefined)).status, "completed");
 });
 
-test("a worker that runs out of heap is one sentence", async () => {
+test("a worker that runs out of heap gives one sentence", async () => {
   setMeddle("heap:capture", harness.home);
   process.env.NODE_OPTIONS += " --max-old-space-size=64";
   const job = await harness.finished((await harness.submit(demoInspect)).id);
@@ -53,7 +53,7 @@ test("a worker that runs out of heap is one sentence", async () => {
   assert.match(readFileSync(join(harness.lab.folder, job.id, "worker.log"), "utf8"), /heap/);
 });
 
-test("a row that an edit leaves at zero, under a norm whose epsilon is 0, is one sentence", async () => {
+test("a row that an edit sets to zero, under a norm with epsilon 0, gives one sentence", async () => {
   const folder = await mkdtemp(join(tmpdir(), "tapline-epsilon-"));
   try {
     const model = join(folder, "epsilon-0.gguf");
@@ -73,7 +73,7 @@ test("a row that an edit leaves at zero, under a norm whose epsilon is 0, is one
   }
 });
 
-test("a model whose numbers are not finite fails every job with a sentence", async () => {
+test("a model with non-finite numbers fails every job with one sentence", async () => {
   const folder = await mkdtemp(join(tmpdir(), "tapline-nan-"));
   const make = async (name: string, from: number) => {
     const bytes = readFileSync(demoModelPath);
@@ -112,7 +112,7 @@ test("a model whose numbers are not finite fails every job with a sentence", asy
   await rm(folder, { recursive: true });
 });
 
-test("damaged and absent models fail the job with a sentence", async () => {
+test("damaged and missing models fail the job with one sentence", async () => {
   const folder = await mkdtemp(join(tmpdir(), "tapline-broken-"));
   const make = async (name: string, bytes: Buffer) => {
     await writeFile(join(folder, name), bytes);
@@ -161,7 +161,7 @@ test("the deadline kills the worker with its children", async () => {
   }
 });
 
-test("cancel and close kill the worker with its children; close marks the job interrupted", async () => {
+test("cancel and close kill the worker with its children; close interrupts the job", async () => {
   for (const end of ["cancel", "close"]) {
     const own = await openHarness({ queueCapacity: 1, meddle: "child" });
     const { id } = await own.submit(demoInspect);
@@ -192,7 +192,7 @@ test("cancel and close kill the worker with its children; close marks the job in
   }
 });
 
-test("files are the owner's only", async () => {
+test("only the owner can read files", async () => {
   if (process.platform === "win32") return;
   const job = await runMeddled(undefined);
   const folder = join(harness.lab.folder, job.id);
@@ -201,7 +201,7 @@ test("files are the owner's only", async () => {
   for (const name of files(job.id)) assert.is(statSync(join(folder, name)).mode & 0o777, 0o600, name);
 });
 
-test("a job that cannot be written is an error, not a lost job", async () => {
+test("a job that cannot be written is reported as an error, not lost", async () => {
   const own = await openHarness();
   await rename(own.lab.folder, `${own.lab.folder}-away`);
   const refused = await own.request("POST", "/jobs", demoInspect);

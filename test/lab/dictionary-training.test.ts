@@ -83,7 +83,7 @@ const settings: ExtractionTraining = {
 const train = (more: Partial<ExtractionTraining>, out: string, options = {}) =>
   trainFromExtraction({ ...settings, from: rows, ...more }, out, options);
 
-test("whole texts are held out, equal ones together, and no row of a BOS token is used", async () => {
+test("whole texts are held out, duplicates together, and no BOS row is used", async () => {
   const { pieces, extraction, at } = await trainingRows(rows, { layer: 5, rows: undefined, seed: 3 });
   assert.ok(pieces.length > 1, "several files");
   const sides = new Map<string, Set<number>>();
@@ -102,13 +102,13 @@ test("whole texts are held out, equal ones together, and no row of a BOS token i
   }
   assert.ok(heldOut > 0);
   for (const [content, found] of sides) assert.is(found.size, 1, content);
-  // Another seed holds others out; the last token alone is one row of each text.
+  // Another seed holds out different ones; the last token alone is one row per text.
   const last = await trainingRows(rows, { layer: 5, rows: "last", seed: 4 });
   const used = last.pieces.reduce((sum, { uses }) => sum + uses.filter((use) => use > 0).length, 0);
   assert.is(used, texts.length);
 });
 
-test("both layouts are the same dictionary, of every architecture", async () => {
+test("both layouts hold the same dictionary, for every architecture", async () => {
   const random = new Float32Array(20 * hidden).map((_, i) => Math.sin(i * 1.7) * 3);
   for (const architecture of ["relu", "topk", "batchtopk", "jumprelu"] as const) {
     const out = join(folder, `layouts-${architecture}`);
@@ -134,7 +134,7 @@ test("both layouts are the same dictionary, of every architecture", async () => 
   }
 });
 
-test("a training that is stopped goes on to the same files; a finished one is told again", async () => {
+test("a stopped training resumes to the same files; a finished one is reported again", async () => {
   const whole = join(folder, "whole");
   const told = await train({}, whole, { threads: 1 });
   const stopped = join(folder, "stopped");
@@ -199,7 +199,7 @@ async function onFullDisk(bytes: number, run: () => Promise<unknown>): Promise<v
   }
 }
 
-test("a disk without room for a checkpoint, or for the dictionary: one sentence, nothing finished is lost, and it goes on", async () => {
+test("a full disk while saving gives one sentence, loses nothing finished and can resume", async () => {
   const both = { layers: [2, 5] };
   const whole = join(folder, "roomy");
   const told = await train(both, whole, { threads: 1 });
@@ -249,7 +249,7 @@ test("a disk without room for a checkpoint, or for the dictionary: one sentence,
 
   const rest = await train(both, out);
   assert.equal(rest.reports.map(({ features }) => features), told.reports.map(({ features }) => features)); // biome-ignore format: one line
-  assert.equal(filesOf(out, 2).map(bytes), kept, "what was finished is as it was");
+  assert.equal(filesOf(out, 2).map(bytes), kept, "finished files are unchanged");
   for (const layer of [2, 5]) assert.equal(filesOf(out, layer).map(bytes), filesOf(whole, layer).map(bytes));
   assert.equal(
     readdirSync(out).filter((name) => /\.(tmp|partial)$|^checkpoint/.test(name)),
@@ -257,14 +257,14 @@ test("a disk without room for a checkpoint, or for the dictionary: one sentence,
   );
 });
 
-test("a training that is larger than any machine is refused before it begins, with both sizes", async () => {
+test("a training larger than any machine is refused at the start with both sizes", async () => {
   assert.match(
     await refusal(() => train({ features: 1_000_000_000 }, join(folder, "huge"))),
     /^Training 1000000000 features of 128 values \(topk, batches of 64 rows\) takes up to \d[\d.]* \wB; this machine has \d[\d.]* \wB\.$/,
   );
 });
 
-test("the same seed gives the same files, of every architecture", async () => {
+test("the same seed gives the same files, for every architecture", async () => {
   const bytes = (out: string) => filesOf(out, 5).map((path) => readFileSync(path).toString("latin1"));
   for (const architecture of ["relu", "topk", "batchtopk", "jumprelu"] as const) {
     const k = architecture.endsWith("topk") ? 4 : undefined;
@@ -280,7 +280,7 @@ test("the same seed gives the same files, of every architecture", async () => {
   }
 });
 
-test("nothing of somebody else's is written over, and what is no extraction is told so", async () => {
+test("foreign files are not overwritten, and a folder without an extraction is refused", async () => {
   const other = mkdtempSync(join(folder, "other-"));
   writeFileSync(join(other, "sae-layer-5.safetensors"), "mine");
   assert.match(
@@ -324,7 +324,7 @@ test("nothing of somebody else's is written over, and what is no extraction is t
   }
 });
 
-test("a job trains on every token of its examples, and holds out what it is told to", async () => {
+test("a job trains on every token of its examples and holds out the chosen ones", async () => {
   const examples = texts.slice(0, 20).map((text, i) => ({ text, split: i < 14 ? "train" : "test" }));
   const body = { examples, architecture: "topk", rows: "all", k: 4, features: 32, steps: 40 };
   const { reports, names, place } = await job(body);
@@ -357,7 +357,7 @@ test("a job trains on every token of its examples, and holds out what it is told
   assert.equal(again, (await train({}, join(folder, "same"))).reports);
 });
 
-test("what does not go together is refused with its field", () => {
+test("conflicting fields are refused by name", () => {
   const body = { operation: "sae", model: "demo", from: "/rows" };
   const wrong = (more: object) => {
     try {

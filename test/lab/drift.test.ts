@@ -90,7 +90,7 @@ async function run(body: object): Promise<Findings<Result>> {
 
 const drifted = async (body: object) => (await run(submission(body))) as Findings<DriftResult>;
 
-/** Rows of every text at a layer, by passes of their own. */
+/** Rows of every text at a layer, each text in its own pass. */
 async function rowsOf(path: string, at: number): Promise<Float32Array[][]> {
   const model = await Model.open(path);
   const context = await model.createContext({ threads: 1 });
@@ -110,7 +110,7 @@ const dot = (a: ArrayLike<number>, b: ArrayLike<number>) => Array.from(a).reduce
 const near = (found: number | undefined, wanted: number, what: string, bound = 1e-5) =>
   assert.ok(Math.abs((found ?? Number.NaN) - wanted) <= bound, `${what}: ${found}, ${wanted}`);
 
-test("a model and itself: nothing changes, and nothing is uncertain about that", async () => {
+test("drift of a model from itself is zero, without uncertainty", async () => {
   // Through the service: its worker opens the second model.
   const { error, result } = await lab.finished(
     (await lab.submit(submission({ other: one, dictionary: "some" }))).id,
@@ -127,7 +127,7 @@ test("a model and itself: nothing changes, and nothing is uncertain about that",
   assert.equal(found.dictionary?.loss_recovered_difference, { value: 0, low: 0, high: 0 });
 });
 
-test("two models: every figure is what its definition says of their rows", async () => {
+test("drift between two models: every figure follows its definition", async () => {
   const found = await drifted({ other: two, dictionary: "some", probe: "tells", vector: "leads" });
   assert.equal(
     found.layers.map((each) => each.layer),
@@ -201,7 +201,7 @@ test("two models: every figure is what its definition says of their rows", async
   assert.equal(await drifted({ other: two, seed: 0 }).then(({ layers }) => layers), found.layers);
 });
 
-test("what are no two forms of one model is refused", async () => {
+test("two files that are not forms of one model are refused", async () => {
   const refused = (body: object) =>
     drifted(body).then(
       () => "",
@@ -213,7 +213,7 @@ test("what are no two forms of one model is refused", async () => {
   );
   assert.match(await refused({ other: two, dictionary: "gone" }), /no dictionary named gone/);
   assert.match(await refused({ other: one, probe: "tells" }), /was made for two/);
-  // What belongs to neither of the two is told beside the first, not beside the one that was asked last.
+  // A direction of neither model is reported for the first model, not for the one asked last.
   const third = join(folder, "three.gguf");
   await writeTinyModel(third, {
     tensors: [tensor("blk.0.ffn_down.weight", [hidden, hidden], new Float32Array(hidden * hidden))],

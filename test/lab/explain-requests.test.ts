@@ -1,4 +1,4 @@
-/** What an explanation asks of two models, and whose words are told of what: models that compute nothing. */
+/** Requests of an explanation to two models, and how descriptions are assigned: models that compute nothing. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "uvu";
@@ -24,7 +24,7 @@ interface Toy {
   input?: object;
 }
 
-/** A model that says to each filling its number and the sample's, and reads rows by a rule. */
+/** A model that answers each prompt with its number and the sample's, and reads rows by a rule. */
 function speaking({ info = {}, input = { supported: true, tokenScale: 2 } }: Toy = {}) {
   const asked: ExplainRequest[] = [];
   const read: FeatureRequest[] = [];
@@ -77,7 +77,7 @@ const rowsIn = (data: ArrayLike<number>) =>
     Array.from({ length: width }, (_, i) => data[row * width + i]!),
   );
 
-test("rows go where the marker stands, then the same numbers in another order, then the marker itself", async () => {
+test("rows go to the marker, then permuted rows, then the marker itself", async () => {
   const [own, other] = [speaking(), speaking({ info: { name: "other", quantization: "Q8_0", bytes: 5 } })];
   const { found, told, arrays } = await run({ verbaliser: "other" }, own, other);
   // Words get their numbers as they come. Of the prompt: a, b, c; of the verbaliser: X, the marker, then say and now.
@@ -157,7 +157,7 @@ test("rows go where the marker stands, then the same numbers in another order, t
   assert.equal([own.closed, other.closed], [["context"], ["context", "model"]]);
 });
 
-test("a model that is its own verbaliser is not closed; without controls there are rows alone", async () => {
+test("a model that is its own verbalizer is not closed; controls are optional", async () => {
   const own = speaking();
   const { found, arrays } = await run({ controls: false }, own);
   assert.equal(own.closed, ["context", "context"]);
@@ -168,7 +168,7 @@ test("a model that is its own verbaliser is not closed; without controls there a
   );
 });
 
-test("a row is as long as it is asked to be, and kept as it was read; one of no length cannot be", async () => {
+test("a row is scaled to the requested length and stored as read; a zero row cannot be", async () => {
   const own = speaking();
   const { found, arrays } = await run({ length: 20, positions: [2] }, own);
   const row = rowOf(2);
@@ -194,7 +194,7 @@ function stream(seed: number, number: number, count: number): number[] {
   return Array.from({ length: count }, () => random.uniform() + 0.5 / 2 ** 32);
 }
 
-test("draws and orders follow from the seed alone, by streams of its own", async () => {
+test("draws and permutations depend on the seed alone, each on its own stream", async () => {
   const own = speaking();
   await run({ temperature: 1.5, positions: [1, 1] }, own);
   const [{ draws, temperature, fillings }] = own.asked as [ExplainRequest];
@@ -224,7 +224,7 @@ function spelling(tokens: Record<string, number[]>, info: object = {}) {
   return own;
 }
 
-test("the template: one BOS token at its beginning, the marker once, room for a description behind it", async () => {
+test("a template starts with one BOS token, has the marker once and room for an answer", async () => {
   const placed = async (tokens: number[], info: object = {}) => {
     const own = spelling({ "say X now": tokens, " X": [9] }, info);
     const { found } = await run({}, own);

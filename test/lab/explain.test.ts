@@ -58,7 +58,7 @@ async function run(more: object = {}): Promise<Ran> {
   }
 }
 
-/** What the model says where the template's place holds a row: put in by the tap, at the first block's input. */
+/** The model's answer when a row replaces the template's marker: patched by the tap at the first block's input. */
 async function saidTo(row: Float32Array, most = 8): Promise<string> {
   const tokens = await model.tokenize(asked.template);
   const [marker] = await model.tokenize(asked.marker, { special: false });
@@ -83,7 +83,7 @@ async function saidTo(row: Float32Array, most = 8): Promise<string> {
 const rowOf = ({ arrays }: Ran, name: string, i: number) =>
   Float32Array.from(arrays.get(name)!.data.slice(i * hidden, (i + 1) * hidden));
 
-test("rows are the block's, and the words are what the model says with them in the place", async () => {
+test("explained rows are the block's, and the words are the model's answer to them", async () => {
   const ran = await run({ positions: [-1, 3] });
   const { explained, layer, length, unfilled, verbaliser } = ran.result;
   assert.equal([layer, length, verbaliser.token_scale], [5, null, 1]);
@@ -108,7 +108,7 @@ test("rows are the block's, and the words are what the model says with them in t
     assert.not.equal([...other], [...kept]);
     assert.is(found.shuffled![0]!.text, await saidTo(other));
   }
-  // Without a row the template is what it says.
+  // Without a row the model answers the template itself.
   const plain = await model.tokenize(asked.template);
   const embedding = await context.explain({
     ...{ before: plain.slice(0, -1), after: plain.slice(-1), fillings: [{}], maxTokens: 8 },
@@ -117,7 +117,7 @@ test("rows are the block's, and the words are what the model says with them in t
   assert.match(unfilled![0]!.text, /^ Tokyo/);
 });
 
-test("a verbaliser of its own gives what the model itself gave; rows are scaled; controls can be left out", async () => {
+test("a separate verbalizer gives the same as the model; rows scale; controls are optional", async () => {
   const own = await run({ length: 7, positions: [-1] });
   const other = await run({ length: 7, positions: [-1], verbaliser: demo });
   assert.equal(other.result, own.result);
@@ -132,7 +132,7 @@ test("a verbaliser of its own gives what the model itself gave; rows are scaled;
   assert.not.ok(bare.arrays.has("shuffled"));
 });
 
-test("samples are drawn from the seed, each row's with the same draws", async () => {
+test("samples are drawn from the seed, with the same draws for each row", async () => {
   const drawn = { samples: 4, temperature: 1.5, positions: [-1, -2] };
   const [one, again, other] = [await run(drawn), await run(drawn), await run({ ...drawn, seed: 1 })];
   const texts = ({ result }: Ran) => result.explained.map((row) => row.descriptions.map(({ text }) => text));
@@ -143,7 +143,7 @@ test("samples are drawn from the seed, each row's with the same draws", async ()
   assert.equal(texts(alone)[0], texts(one)[1], "whatever else is asked for");
 });
 
-test("what does not fit is refused in one sentence", async () => {
+test("invalid requests are refused in one sentence", async () => {
   const tiny = join(folder, "tiny.gguf");
   await writeTinyModel(tiny);
   const refused = async (more: object, says: RegExp) => {
@@ -175,7 +175,7 @@ test("what does not fit is refused in one sentence", async () => {
   await refused({ max_input_tokens: 2 }, /^prompt has \d tokens; max_input_tokens allows 2/);
 });
 
-test("a template in a chat format begins with one BOS token, whether it spells it or not", async () => {
+test("a chat template starts with one BOS token, whether or not it spells it", async () => {
   const path = join(folder, "bos.gguf");
   const types = new Int32Array(tinyVocabulary).fill(1);
   const bos = tinyVocabulary - 2;
@@ -193,10 +193,10 @@ test("a template in a chat format begins with one BOS token, whether it spells i
   assert.is(plain.result.verbaliser.prompt_tokens, 1 + "What X?".length);
   assert.equal((await run({ ...tiny, template: `${spelled}What X?` })).result, plain.result);
   const twice = await run({ ...tiny, template: `${spelled}${spelled}What X?` });
-  assert.is(twice.result.verbaliser.prompt_tokens, 2 + "What X?".length, "what is spelled twice is meant so");
+  assert.is(twice.result.verbaliser.prompt_tokens, 2 + "What X?".length, "spelled twice, it is used twice");
 });
 
-test("a Lab runs it, and its record says with what", async () => {
+test("a Lab runs it and records the verbalizer", async () => {
   const { id } = await lab.submit({ ...asked, model: "demo", verbaliser: "demo", positions: [-1] });
   const job = await lab.finished(id);
   assert.is(job.error, undefined);

@@ -1,4 +1,6 @@
-/** How an extraction goes through its texts: what it asks of a model that computes nothing, and what it tells on the way. */
+/**
+ * How an extraction goes through its texts: its requests to a model that computes nothing, and its progress reports.
+ */
 import { createHash } from "node:crypto";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -78,7 +80,7 @@ async function run(body: object, { model }: Toy = toy(), more: { progress?: (one
   return { ...found, place, told };
 }
 
-/** A text of so many tokens with the BOS token before it, none like another's. */
+/** A text of N tokens after the BOS token, all of them unique. */
 let words = 0;
 const text = (tokens: number) => Array.from({ length: tokens - 1 }, () => `w${words++}`).join(" ");
 const texts = (...lengths: number[]) => lengths.map((length) => ({ text: text(length) }));
@@ -91,7 +93,7 @@ function file(name: string, lengths: readonly number[]): string {
 
 const sizes = ({ batches }: Toy) => batches.map(({ sequences }) => sequences.map(({ length }) => length));
 
-test("a batch holds what a context holds: as many tokens as are worth packing, of the last block's rows fewer", async () => {
+test("a batch holds up to a context's tokens, or fewer for rows of the last block", async () => {
   const shapeOf = async (body: object, info: object = {}) => {
     const own = toy(info);
     await run(body, own);
@@ -115,7 +117,7 @@ test("a batch holds what a context holds: as many tokens as are worth packing, o
   assert.equal(await shapeOf({ examples, layers: [3], rows: "mean" }, wide), [128, 40]);
 });
 
-test("texts come batch by batch in their order, as many as fit, and never more than 64", async () => {
+test("texts come in order, batch by batch, filled up to at most 64", async () => {
   const narrow = () => toy({ nVocab: 1e7 });
   const batchesOf = async (...lengths: number[]) => {
     const own = narrow();
@@ -137,7 +139,7 @@ test("texts come batch by batch in their order, as many as fit, and never more t
   assert.equal([...first.batches[0]!.starts!], [0], "of a BOS token alone the mean is its own");
 });
 
-test("what is told on the way: tokens while they are counted, then each file's batches among all tokens", async () => {
+test("progress reports tokens while counting, then each file's batches among all tokens", async () => {
   const lengths = [30, 34, 64, 20, 60];
   const { told, files, bytes } = await run(
     { examples: texts(...lengths), layers: [3], shard_tokens: 128 },
@@ -155,7 +157,7 @@ test("what is told on the way: tokens while they are counted, then each file's b
   ]);
 });
 
-test("an extraction goes on behind what is finished, in the middle, too, with the texts of its part alone", async () => {
+test("an extraction resumes after finished shards, also mid-way, with its part's texts", async () => {
   const data = file("parts.txt", new Array(30).fill(4));
   const body = { data, shard: [1, 3], shard_tokens: 12 };
   const whole = join(folder, "whole");
@@ -188,7 +190,7 @@ test("an extraction goes on behind what is finished, in the middle, too, with th
   const none = toy();
   const kept = await run({ ...body, out: whole }, none);
   assert.equal([kept.kept_files, kept.tokens_per_second, none.contexts.length], [4, null, 0]);
-  // The index says the same as before, and that it is whole.
+  // The index is the same as before, and marked complete.
   const index = JSON.parse(readFileSync(join(whole, "index-1-of-3.json"), "utf8"));
   assert.equal(
     [
@@ -202,7 +204,7 @@ test("an extraction goes on behind what is finished, in the middle, too, with th
   );
 });
 
-test("everything that decides the numbers is in the index, so that another extraction is not gone on with", async () => {
+test("the index holds every setting that affects numbers; others cannot resume it", async () => {
   const body = {
     ...{ data: file("identity.txt", [4, 5, 6]), out: join(folder, "identity"), shard: [0, 2], rows: "mean" },
     ...{ max_input_tokens: 5, too_long: "cut", layers: [2, 1] },
@@ -235,7 +237,7 @@ test("everything that decides the numbers is in the index, so that another extra
   assert.match(await refusal(() => run(body)), / contains a different extraction: data is /);
 });
 
-test("a file that changes while it is read is told, however it changes", async () => {
+test("a file that changes while it is read is reported, however it changes", async () => {
   const plans: [string, number[], number[]][] = [
     ["fewer texts", [30, 34, 64], [30, 34]],
     ["shorter texts", [30, 34, 64], [30, 34, 60]],
@@ -258,7 +260,7 @@ test("a file that changes while it is read is told, however it changes", async (
   }
 });
 
-test("what cannot be extracted is refused before anything is computed", async () => {
+test("invalid extractions are refused before anything is computed", async () => {
   const says = async (body: object, own = toy()) => {
     const sentence = await refusal(() => run(body, own));
     assert.is(own.batches.length, 0);
@@ -293,7 +295,7 @@ test("what cannot be extracted is refused before anything is computed", async ()
   );
 });
 
-test("a full disk is told with what becomes of the files before it; another fault stays what it is", async () => {
+test("a full disk is reported with the state of earlier files; other faults stay as is", async () => {
   const create = Artifacts.prototype.create;
   const fails = async (code: string, body: object) => {
     let file = 0;
@@ -327,7 +329,7 @@ test("a full disk is told with what becomes of the files before it; another faul
   assert.is(await fails("EIO", {}), "EIO: it is full");
 });
 
-test("a note says which rows are special, and which are none at all", async () => {
+test("a note names special rows and rows without values", async () => {
   const note = async (body: object, info: object = {}) =>
     (await run({ examples: texts(3), ...body }, toy(info))).note;
   assert.is(

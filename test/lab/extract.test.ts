@@ -71,7 +71,7 @@ function manyTexts(name: string, count = 120): { path: string; texts: string[] }
   return { path, texts: own };
 }
 
-/** Block outputs of one text by a pass of its own. */
+/** Block outputs of one text in a separate pass. */
 async function alone(text: string, layer: number): Promise<{ tokens: Int32Array; rows: Float32Array }> {
   const tokens = await model.tokenize(text);
   await context.reset();
@@ -90,7 +90,7 @@ function near(a: ArrayLike<number>, b: ArrayLike<number>, what: string, bound = 
   assert.ok(Math.sqrt(difference / size) < bound, `${what}: ${Math.sqrt(difference / size)}`);
 }
 
-test("every token's rows of packed texts are those of each text alone", async () => {
+test("every token's row in packed texts equals that of the text alone", async () => {
   const { path, texts: own } = manyTexts("all.jsonl");
   const out = join(folder, "all");
   const result = await run({ data: path, out, shard_tokens: 256 });
@@ -181,7 +181,7 @@ except ModuleNotFoundError:
   assert.is(status, 0, stderr);
 });
 
-test("killed between two files, it goes on behind the finished one, and the files are the same", async () => {
+test("killed between two files, an extraction resumes and gives the same files", async () => {
   const { path } = manyTexts("killed.jsonl");
   const body = { data: path, shard_tokens: 256, dtype: "f16" };
   const whole = join(folder, "whole");
@@ -210,7 +210,7 @@ test("killed between two files, it goes on behind the finished one, and the file
   assert.equal([again.kept_files, again.tokens_per_second], [files, null]);
 });
 
-test("parts of a data set: every text once, by its index", async () => {
+test("parts of a data set hold every text once, by its index", async () => {
   const { path, texts: own } = manyTexts("parts.jsonl", 20);
   const out = join(folder, "parts");
   const seen: number[] = [];
@@ -230,7 +230,7 @@ test("parts of a data set: every text once, by its index", async () => {
   assert.ok(existsSync(join(out, "index-2-of-3.json")));
 });
 
-test("a plan computes and writes nothing, and says what would be there", async () => {
+test("a plan computes and writes nothing, and lists what would be written", async () => {
   const { path } = manyTexts("plan.jsonl");
   const out = join(folder, "planned");
   const plan = await run({ data: path, out, shard_tokens: 256, plan: true });
@@ -247,7 +247,7 @@ test("a plan computes and writes nothing, and says what would be there", async (
   assert.equal([plan.files, plan.tokens], [sizes.length, done.tokens]);
 });
 
-test("what cannot be is refused in a sentence, and nothing that is there is touched", async () => {
+test("impossible requests are refused in a sentence and change no file", async () => {
   const refused = (body: object) =>
     run(body).then(
       () => "",
@@ -300,7 +300,7 @@ test("what cannot be is refused in a sentence, and nothing that is there is touc
   assert.match(await refused({ data: good, layers: [8] }), /layers: 8 does not exist/);
 });
 
-test("a shard is a .safetensors file that its own head describes", async () => {
+test("a shard is a .safetensors file that its own header describes", async () => {
   const result = await run({ examples: [{ text: "a b c" }], layers: [0], rows: "last" });
   const file = readFileSync(join(result.place, "shard-00000.safetensors"));
   const size = Number(file.readBigUInt64LE(0));
@@ -315,7 +315,7 @@ test("a shard is a .safetensors file that its own head describes", async () => {
   assert.is(file.length, 8 + size + at);
 });
 
-test("a full disk is one sentence, and loses no finished file", async () => {
+test("a full disk gives one sentence and loses no finished file", async () => {
   const { path } = manyTexts("full.jsonl");
   const out = join(folder, "full");
   const handle = await promises.open(path);
@@ -348,7 +348,7 @@ test("a full disk is one sentence, and loses no finished file", async () => {
   assert.is(result.kept_files, 1);
 });
 
-test("a disk without the room is told before anything is computed", async () => {
+test("a disk without enough room is reported before anything is computed", async () => {
   const statfs = (async () => ({ bavail: 20, bsize: 1000 })) as never;
   try {
     await withFiles({ statfs }, () =>

@@ -1,4 +1,4 @@
-/** Texts through a dictionary of two numbers a row: what a model is asked for, and what its answers come to. */
+/** Texts through a dictionary of two numbers per row: the requests to a model, and the results from its answers. */
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "uvu";
@@ -36,7 +36,7 @@ async function keep(name: string, metadata: object = {}): Promise<void> {
   await dictionaries.add(name, place);
 }
 
-/** Of each token of the words `a b c d`: what the block puts out, which features that is, and what they come back as. */
+/** For each token of the words `a b c d`: the block's output, its features, and the reconstruction. */
 const rows = [
   [100, 0],
   [1, -2],
@@ -71,7 +71,7 @@ const decoded = [
   [-3, 0.5],
 ];
 
-/** A model of three blocks whose passes take two tokens; each row that is put in place costs an eighth, zeros a half. */
+/** A model of three blocks whose passes take two tokens; each replaced row costs an eighth, zeros a half. */
 function reading(info: object = {}, context: object = {}) {
   const asked: AdvanceRequest[] = [];
   const resets: number[] = [];
@@ -109,7 +109,7 @@ async function run(body: object, own = reading()) {
 
 test.before(() => keep("four", { model_name: "toy" }));
 
-test("a text is read three times: as it is, with what the dictionary makes of each row in its place, with zeros", async () => {
+test("a text is read three times: unchanged, with reconstructions, with zeros", async () => {
   const own = reading();
   await run({ prompt: "a b c d" }, own);
   assert.equal(own.resets, [0, 3, 6], "each from its beginning");
@@ -151,7 +151,7 @@ test("a text is read three times: as it is, with what the dictionary makes of ea
   );
 });
 
-test("what fires in each token, strongest first, and what the dictionary is", async () => {
+test("each token's features come strongest first, with a description of the dictionary", async () => {
   const { found, told } = await run({ texts: ["a b c d", "a b"], top: 1 });
   const { fidelity, note, features: _, ...rest } = found;
   const { sha256, layout } = await dictionaries.get("four");
@@ -179,12 +179,12 @@ test("what fires in each token, strongest first, and what the dictionary is", as
   assert.is(fidelity.tokens, 6);
 });
 
-test("over all texts a feature's most, mean and share, the strongest first, at the first place of equals", async () => {
+test("a feature's maximum, mean and share over all texts; strongest first, ties stable", async () => {
   // Twice the same words: what fires in the second text is as strong as in the first, which came first.
   const own = reading();
   const { found, arrays } = await run({ texts: ["a b c d", "a b"], top: 2 }, own);
   const ids = [0, 1, 2, 3, 4, 0, 1, 2];
-  // The two BOS tokens, in which feature 0 is strongest, count in nothing.
+  // The two BOS tokens, in which feature 0 is strongest, are not counted.
   const of = (feature: number) =>
     ids.flatMap((id) => active[id]!.filter(([one]) => one === feature).map(([, value]) => value));
   const mean = (values: number[]) => values.reduce((a, b) => a + b, 0) / values.length;
@@ -241,7 +241,7 @@ test("over all texts a feature's most, mean and share, the strongest first, at t
   assert.equal([rest.tokens, rest.l0], [6, 2]);
 });
 
-test("what a reader has to know: the BOS token, an instruct model's dictionary, texts that begin otherwise", async () => {
+test("notes cover the BOS token, instruct dictionaries and texts with another beginning", async () => {
   const bos = "BOS tokens are excluded from all values and never replaced.";
   const mixed = (its: string, own: string) =>
     `The dictionary was trained on ${its}; the model is ${own}: base and instruct models differ.`;
@@ -275,7 +275,7 @@ test("what a reader has to know: the BOS token, an instruct model's dictionary, 
   }
 });
 
-test("pages come with the labels of a file, and are told as a stage of their own", async () => {
+test("feature pages use a file's labels and are reported as a separate stage", async () => {
   const labels = join(folder, "labels.jsonl");
   writeFileSync(labels, '{"index":2,"description":"less than nothing"}\n');
   const { found, told } = await run({ prompt: "a b c d", pages: [2, 0], labels });
@@ -293,7 +293,7 @@ test("pages come with the labels of a file, and are told as a stage of their own
   assert.is((await run({ prompt: "a", pages: [1] })).found.pages![0]!.label, undefined);
 });
 
-test("texts that are too many or too long, and dictionaries of another place, are refused", async () => {
+test("too many or too long texts, and dictionaries of another place, are refused", async () => {
   const says = async (body: object, own = reading()) => {
     const sentence = await refusal(() => run(body, own));
     assert.equal([own.asked.length, own.closed.length], [0, own.contexts.length], sentence);

@@ -86,7 +86,7 @@ async function run<R>(body: object): Promise<R & { place: string }> {
 /** The arrays that an operation left. */
 const arraysOf = ({ place }: { place: string }, name: string) => readNpz(readFileSync(join(place, name)));
 
-test("a dictionary that loses nothing: activations are the block's own values, every figure is whole", async () => {
+test("a lossless dictionary gives the block's own values, and every figure is perfect", async () => {
   const found = await run<FeaturesResult>({ operation: "features", dictionary: "exact", prompt, top: 64 });
   const seen = await run<InspectResult>({ operation: "inspect", prompt, layers: [layer] });
   const states = arraysOf(seen, "activations.npz").get(`layer_${layer}`)?.data as Float64Array;
@@ -118,7 +118,7 @@ test("a dictionary that loses nothing: activations are the block's own values, e
   }
 });
 
-test("a Lab runs it, and its record says of which block", async () => {
+test("a Lab runs it and records the block", async () => {
   const body = { operation: "features", dictionary: "exact", prompt };
   const job = await lab.finished((await lab.submit({ model: "demo", ...body })).id);
   const { provenance, artifacts, ...found } = job.result as FeaturesResult;
@@ -127,7 +127,7 @@ test("a Lab runs it, and its record says of which block", async () => {
   assert.equal(found, own);
 });
 
-test("a dictionary of texts that began otherwise is warned of", async () => {
+test("a dictionary trained on texts that started differently gives a warning", async () => {
   const size = { W_enc: [hidden, 2], W_dec: [2, hidden], b_enc: [2], b_dec: [hidden] };
   const tensors = Object.fromEntries(
     Object.entries(size).map(([name, shape]) => {
@@ -156,12 +156,12 @@ test("a dictionary that writes zeros recovers nothing", async () => {
     typeof fidelity.cross_entropy
   >;
   assert.ok(Math.abs(reconstructed - ablated) < 1e-6);
-  assert.ok(ablated > clean + 0.5, "zeros in place of a block's output cost something");
+  assert.ok(ablated > clean + 0.5, "zeros instead of a block's output cost something");
   assert.ok(Math.abs(fidelity.loss_recovered as number) < 1e-6);
   assert.ok((fidelity.explained_variance as number) <= 0);
 });
 
-test("a feature's page: its tokens by quantile, what its row raises, its neighbours, its labels", async () => {
+test("a feature's page: tokens by quantile, promoted tokens, neighbours, labels", async () => {
   const texts = [
     prompt,
     "I did not like the film at all, and the trip was worse.",
@@ -268,7 +268,7 @@ test("a feature's page: its tokens by quantile, what its row raises, its neighbo
   assert.ok(Math.abs((four?.neighbours[0]?.cosine ?? 0) - cosine(4, 9)) < 1e-6);
 });
 
-test("labels come from a host only where it is named, and from nowhere else", async () => {
+test("labels come from a host only when it is named, and from nowhere else", async () => {
   const asked: string[] = [];
   const host = createServer((request, response) => {
     asked.push(request.url ?? "");
@@ -305,7 +305,7 @@ async function assertFails(body: object, sentence: RegExp): Promise<void> {
   assert.match(await refusal(() => run(body)), sentence);
 }
 
-test("steering with a feature is steering with its decoder row, to the bit", async () => {
+test("steering with a feature equals steering with its decoder row, to the bit", async () => {
   const steer = { operation: "compare", prompt, intervention: "steer", max_tokens: 1 };
   const found = await run<CompareResult>({
     ...steer,
@@ -360,7 +360,7 @@ test("a clamp of a feature holds its activation at a value", async () => {
   assert.match(unit.body.error, /^strength_unit: does not apply to clamping a feature/);
 });
 
-test("what does not fit is refused in a sentence", async () => {
+test("invalid requests are refused in one sentence", async () => {
   await assertFails(
     { operation: "features", dictionary: "gone", prompt },
     /no dictionary named gone; there are exact, nothing/,

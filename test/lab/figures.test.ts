@@ -1,4 +1,4 @@
-/** What a dictionary's readings come to, on rows of two values. */
+/** A dictionary's figures for rows of two values. */
 import { closeSync, ftruncateSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -44,7 +44,7 @@ function reading(
   };
 }
 
-test("a dictionary's fidelity, of the tokens that are no BOS", () => {
+test("a dictionary's fidelity counts all tokens but BOS", () => {
   const model = wordModel();
   const readings = [
     reading(
@@ -110,7 +110,7 @@ test("a dictionary's fidelity, of the tokens that are no BOS", () => {
       loss_recovered: null,
     },
   });
-  // Nothing but zeros: no variance of which a share could be told.
+  // All zeros: no variance of which to explain a share.
   const nothing = fidelityOf(model, [reading([0, 0], [1, 1], [[]], [[0], [0], [0]])]);
   assert.equal([nothing.explained_variance, nothing.cosine], [null, 0]);
   const idle = reading(
@@ -126,7 +126,7 @@ test("a dictionary's fidelity, of the tokens that are no BOS", () => {
   assert.is(fidelityOf(wordModel({ addBos: false }), [idle]).loss_recovered, null);
 });
 
-test("a feature's page: places by strength, quarters by rank, tokens around them, its row's tokens and neighbours", async () => {
+test("a feature's page: places by strength, quartiles, context, top tokens, neighbours", async () => {
   const decoder = join(folder, "decoder");
   // Rows along angles; the third has no length, the fourth is the first one turned round, longer.
   const rows = [1, 0, 0.6, 0.8, 0, 0, -2, 0, 0.8, 0.6, 5, 0, 0, 1, 0, -1, 1, 0.1, 0, 2, 0.3, 0.4, -1, -1];
@@ -222,7 +222,7 @@ test("a feature's page: places by strength, quarters by rank, tokens around them
     ],
   ]);
   const [strongest, second] = page!.groups[0]!.examples;
-  // Ten tokens before it and five behind, as far as the text goes.
+  // Ten tokens before it and five after, as far as the text goes.
   assert.equal(
     [strongest!.from, strongest!.activations, strongest!.activation],
     [18, [18, 19, 0, 21, 22, 0, 24, 25, 0, 27, 28, 0], 28],
@@ -281,7 +281,7 @@ test("a feature's page: places by strength, quarters by rank, tokens around them
   );
 });
 
-test("neighbours are found in a decoder that is read piece by piece", async () => {
+test("neighbours are found in a decoder that is read in pieces", async () => {
   // 256 rows of 65,536 values at a time: the 257th and 258th come with the second piece.
   const [hidden, rows] = [65_536, 258];
   const path = join(folder, "large-decoder");
@@ -311,7 +311,7 @@ test("neighbours are found in a decoder that is read piece by piece", async () =
   rmSync(path);
 });
 
-test("labels: of a file, of a host asked for these features alone, and what gives none", async () => {
+test("labels come from a file or a host, for these features alone; some sources give none", async () => {
   const path = join(folder, "labels.jsonl");
   writeFileSync(path, '{"index":"3","description":"three"}\n{"index":4,"description":"four"}\n');
   assert.equal(

@@ -12,7 +12,7 @@ export const demoInspect = { operation: "inspect", model: "demo", prompt: "The c
 
 const meddler = new URL("./fixtures/meddle.mjs", import.meta.url).href;
 
-/** A Lab on a free port with a home of its own; `close` leaves nothing behind. */
+/** A Lab on a free port with a temporary home, which `close` removes. */
 export interface Harness {
   lab: LabService;
   home: string;

@@ -35,11 +35,11 @@ const sentence = (body: object) =>
     (error: Error) => error.message,
   );
 
-// Words that come again: what comes next is what came then.
+// Repeated words: the next word is the one that followed before.
 const words = "river stone bread chair apple window garden table paper music";
 const repeated = { prompt: `${words} ${words.split(" ").slice(0, 4).join(" ")}`, intervention: "ablate" };
 
-test("without its induction heads the model does not know how the words go on; without others it does", async () => {
+test("without its induction heads, and only those, the model cannot continue repeats", async () => {
   const without = async (layer: number, heads: number[]) => {
     const asked = { ...repeated, layers: [layer], point: "head_out", heads, positions: "all" };
     const { trials, ...result } = await run({ ...asked, target_token: " apple" });
@@ -50,7 +50,7 @@ test("without its induction heads the model does not know how the words go on; w
     );
     const [neutral, out] = trials;
     assert.is(neutral!.probability, neutral!.baseline_probability, "a strength of 0 changes nothing");
-    assert.ok(neutral!.probability > 0.9, `the model goes on: ${neutral!.probability}`);
+    assert.ok(neutral!.probability > 0.9, `the model continues: ${neutral!.probability}`);
     return out!.probability;
   };
   // The card: induction heads of block 6 are 0 and 3.
@@ -59,14 +59,14 @@ test("without its induction heads the model does not know how the words go on; w
   assert.ok(others > 0.9, `without 6.1 and 6.2: ${others}`);
 });
 
-test("all heads out is attention out, and both halves can be changed as outputs can", async () => {
+test("ablating all heads equals ablating attention; both halves can be edited like outputs", async () => {
   const asked = { ...repeated, layers: [6], positions: "all" };
   const of = async (more: object) => (await run({ ...asked, ...more })).trials[1]!;
   const [heads, attention] = [await of({ point: "head_out" }), await of({ point: "attn_out" })];
   assert.ok(Math.abs(heads.probability - attention.probability) < 1e-6);
   const mlp = await of({ point: "ffn_out" });
   assert.ok(Math.abs(mlp.probability - attention.probability) > 1e-3);
-  // What is put in is what the donor's own block adds there: patched into itself, nothing moves.
+  // Patching inserts what the donor's block adds there: patched into itself, nothing moves.
   const same = { prompt: "The capital of France is", donor_prompt: "The capital of France is", layers: [4] };
   const { trials } = await run({ ...same, intervention: "patch", point: "attn_out" });
   assert.ok(Math.abs(trials[1]!.delta) < 1e-5);
@@ -75,7 +75,7 @@ test("all heads out is attention out, and both halves can be changed as outputs 
   assert.ok(moved[1]!.delta < -0.01, `${moved[1]!.delta}`);
 });
 
-test("a donor's heads instead of the prompt's own: one of them moves the answer, itself moves nothing", async () => {
+test("patching one head from a donor moves the answer; from itself, nothing", async () => {
   const prompt = "When Mary and John went to the store, Mary gave a drink to";
   const donor_prompt = "When Mary and John went to the store, John gave a drink to";
   const asked = {
@@ -110,7 +110,7 @@ test("a donor's heads instead of the prompt's own: one of them moves the answer,
   assert.ok(Math.abs(mover.control?.delta as number) < mover.delta / 2, `random: ${mover.control?.delta}`);
 });
 
-test("the change of several heads is that of all of them together, in any order", async () => {
+test("an edit of several heads is applied jointly, in any order", async () => {
   const layer = 6;
   const tokens = await model.tokenize(repeated.prompt, { special: true, parseSpecial: false });
   const context = await model.createContext({ threads: 1, nCtx: 128 });
@@ -145,7 +145,7 @@ test("the change of several heads is that of all of them together, in any order"
   }
 });
 
-test("what has no meaning is told in a sentence", async () => {
+test("meaningless head edits are refused in one sentence", async () => {
   const asked = { ...repeated, layers: [6] };
   assert.is(await sentence({ ...asked, heads: [0] }), "heads: requires point head_out.");
   assert.is(

@@ -20,7 +20,7 @@ import { lastTokens } from "../../src/operations/patch_sweep/run-aligned-spans.j
 import { refusal } from "../support/refusal.js";
 import { wordModel } from "./word-model.js";
 
-test("marks: what stands between them, where each span ends, and what is no way to write them", async () => {
+test("marks: their text, the end of each span, and malformed marks", async () => {
   assert.equal(readMarks("[[a b]] c [[d]]", "clean"), {
     text: "a b c d",
     spans: [
@@ -43,7 +43,7 @@ test("marks: what stands between them, where each span ends, and what is no way 
   assert.is(await refusal(() => readMarks("[[a]]".repeat(65), "x")), "x contains 65 spans; the limit is 64.");
 });
 
-test("a span's last token, with a BOS token before it or without, and none that is half of one", async () => {
+test("a span's last token, with or without a BOS token, never half a token", async () => {
   const model = wordModel();
   const marked = readMarks("[[the old]] man [[went]] home", "clean");
   for (const special of [true, false]) {
@@ -51,7 +51,7 @@ test("a span's last token, with a BOS token before it or without, and none that 
     const shift = special ? 1 : 0;
     assert.equal(await lastTokens(model, tokens, marked, "clean"), [1 + shift, 3 + shift]);
   }
-  // Something else stands before it, too, and behind it.
+  // Different text comes before and after it.
   const within = Int32Array.of(0, 99, ...(await model.tokenize(marked.text, { special: false })), 98);
   assert.equal(await lastTokens(model, within, marked, "clean"), [3, 5]);
   const half = readMarks("the [[ol]]d man", "clean");
@@ -77,7 +77,7 @@ test("a span's last token, with a BOS token before it or without, and none that 
   );
 });
 
-test("tokens: one exactly for a target, positions the model was trained on, blocks that there are", async () => {
+test("inputs need one target token, trained positions and existing blocks", async () => {
   const model = wordModel();
   assert.is(await targetToken(model, " x"), 1);
   assert.is(
@@ -120,7 +120,7 @@ test("tokens: one exactly for a target, positions the model was trained on, bloc
   assert.is(asked, 2);
 });
 
-test("no text that is read as it is has control tokens; only a whole one has what the model wants around it", async () => {
+test("only whole prompts get control tokens and a chat template, never raw texts", async () => {
   const asked: [string, object][] = [];
   const own = wordModel();
   const { tokenize } = own;
@@ -155,7 +155,7 @@ test("no text that is read as it is has control tokens; only a whole one has wha
   );
 });
 
-test("heads: those asked for, or all where blocks have as many; a head's numbers", async () => {
+test("heads: the requested ones, or all if blocks have equally many; a head's numbers", async () => {
   const points = {
     head_out: { layers: [1, 2, 4], heads: [4, 4, 2], widths: [32, 64, 32] },
     attention: { supported: true, reason: "", layers: [1, 2, 4], heads: [4, 4, 2] },
@@ -217,7 +217,7 @@ test("heads: those asked for, or all where blocks have as many; a head's numbers
   assert.is(await refusal(() => checkAttention(none, [1], undefined, 8)), "None.");
 });
 
-test("a swap's tokens: the last, all, or ranges that count from either end; as many places as are changed", async () => {
+test("a swap's tokens are the last, all, or ranges from either end; all are counted", async () => {
   const at = (positions: unknown, length: number, layers = [1]) =>
     swapPositions({ positions, layers } as Parameters<typeof swapPositions>[0], length);
   assert.equal(at(undefined, 3), [2]);
@@ -245,7 +245,7 @@ test("a swap's tokens: the last, all, or ranges that count from either end; as m
   );
 });
 
-test("a plan is one edit, of several heads together", () => {
+test("a plan is one edit of several heads together", () => {
   const config = { intervention: "steer" } as Parameters<typeof editsFor>[0];
   const vector = Float32Array.of(1, 2, 3, 4);
   const edit = { layer: 2, positions: "last", vector, strength: 3, unit: "unit" };
@@ -258,7 +258,7 @@ test("a plan is one edit, of several heads together", () => {
   assert.equal(ablated, [{ layer: 1, positions: "last", scale: 0, point: "head_out", heads: [0, 3] }]);
 });
 
-test("a packed batch: the longest text, or as much of all as is worth it, and 64 texts", () => {
+test("a packed batch holds the longest text, or an efficient total, and 64 texts at most", () => {
   const gpu = wordModel({ devices: [{ host: true }, { host: false }] });
   const most = (model: Model, everyToken = false, layers = [0]) =>
     tokensOfBatch(model, { layers, everyToken });

@@ -1,4 +1,6 @@
-/** What an inspection asks of a model, chunk by chunk, and what it makes of the answers: a model that computes nothing. */
+/**
+ * Requests of an inspection to a model, chunk by chunk, and its result from the answers: a model that computes nothing.
+ */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "uvu";
@@ -179,7 +181,7 @@ const candidate = (token_id: number, place: number) => ({
 const listsOf = (ids: readonly number[], k = 3, from = 0) =>
   ids.map((id) => Array.from({ length: k }, (_, i) => candidate(from + id + i, i)));
 
-test("a prompt goes through in passes: norms, candidates and the target's place row by row, rows into the file", async () => {
+test("a prompt goes through in passes: norms, candidates, target rank; rows into a file", async () => {
   const own = inspected({ sidePath: "A side path." });
   const { found, all, file, told, names } = await run({ target_token: " c" }, own);
   assert.equal(
@@ -193,7 +195,7 @@ test("a prompt goes through in passes: norms, candidates and the target's place 
       { ...(rest as object), lensTopK: 3, lensTarget: 3, lensAnswer: false, signal },
     ]),
   );
-  // What was not selected is measured in the same passes; the result has it with the selected layers, in order.
+  // Unselected layers are measured in the same passes; the result lists them with the selected layers, in order.
   assert.equal(own.measured, Array(3).fill({ layers: [1], lensFrom: 0, lensTopK: 3 }));
   assert.equal(all, {
     all_layers_from: 0,
@@ -227,7 +229,7 @@ test("a prompt goes through in passes: norms, candidates and the target's place 
   assert.equal([names, own.closed, own.lensAsked.length], [["activations.npz"], ["context"], 0]);
 });
 
-test("the model's own answer is followed after the last token alone; without either nothing is", async () => {
+test("the model's own answer is tracked after the last token alone, or not at all", async () => {
   const own = inspected();
   const { found } = await run({ follow_answer: true }, own);
   assert.equal(
@@ -252,7 +254,7 @@ test("the model's own answer is followed after the last token alone; without eit
   assert.is(silent.found.note, "No lens here.");
 });
 
-test("other points of the blocks: each its rows, its norms and, where it is the stream, its candidates", async () => {
+test("hook points inside blocks give rows, norms and, for the stream, candidates", async () => {
   const own = inspected();
   const { found, file } = await run({ points: ["attn_out", "mid"], layers: [1] }, own);
   assert.equal(own.asked[0]!.points, ["block_out", "attn_out", "mid"]);
@@ -293,14 +295,14 @@ async function keepLens(name: string, layers: number[]) {
   return lenses.open(name);
 }
 
-test("a named lens reads the blocks that it translates beside the logit lens, both against the last block's rows", async () => {
+test("a named lens reads its blocks next to the logit lens, both against the last block", async () => {
   const open = await keepLens("mine", [0, 1]);
   const own = inspected();
   const body = { layers: [1, 0], points: ["mid", "attn_out"], lens: "mine", target_token: " b" };
   const { found, file } = await run(body, own);
-  // The last block is captured for what the model says, and is in no file.
+  // The last block is captured for the model's answer, but written to no file.
   assert.equal(own.asked[0]!.layers, [1, 0, 2]);
-  assert.is(own.asked[0]!.lensTopK, undefined, "both are read at once behind the pass");
+  assert.is(own.asked[0]!.lensTopK, undefined, "both are read together after the pass");
   assert.equal([...file("activations.npz").keys()].length, 6);
   const [first, , last] = own.lensAsked as [LensRequest, LensRequest, LensRequest];
   const states = (layer: number, point: Point, sent: number[]) => [
@@ -354,7 +356,7 @@ test("a named lens reads the blocks that it translates beside the logit lens, bo
   assert.match(found.note, / Entropy is that of the lens reading; divergence is KL/);
 });
 
-test("measures without a lens, a lens without measures, the answer's place, and a last block that was asked for", async () => {
+test("measures without a lens, a lens without measures, ranks, and the last block", async () => {
   await keepLens("deep", [0]);
   const own = inspected();
   const { found } = await run({ layers: [0, 2], measures: true, follow_answer: true }, own);
@@ -400,7 +402,7 @@ test("measures without a lens, a lens without measures, the answer's place, and 
   );
 });
 
-test("routers, a logit's parts and attention in one inspection: what is too much is told before, each has its place", async () => {
+test("routers, logit parts and attention combine in one inspection, each size-checked", async () => {
   const points = {
     router: { ...there, layers: [0, 2], widths: [2, 2], experts: [4, 4] },
     attention: { ...there, layers: [0, 1, 2], heads: [1, 1, 1] },
@@ -446,7 +448,7 @@ test("routers, a logit's parts and attention in one inspection: what is too much
   );
   assert.ok(
     own.asked.every((request) => request.signal === signal),
-    "of the pass of its own, too",
+    "also of the separate pass",
   );
   const of = (layer: number, point: Point) => rowOf(4, layer, point).reduce((a, b) => a + b);
   const blocks = [0, 1, 2].map((layer) => ({
@@ -460,7 +462,7 @@ test("routers, a logit's parts and attention in one inspection: what is too much
   assert.match(found.note, / Contributions to a logit are direct:/);
   assert.equal(found.next_tokens, listsOf([4], 5)[0], "not that of the second pass");
 
-  // Attention has a context of its own, before the other: what would be too much is known by then.
+  // Attention has a separate context, created first: excess sizes are known by then.
   const both = inspected({ points });
   await refusal(() => run({ attention: { heads: [1] } }, both)).then((sentence) =>
     assert.is(sentence, "attention.heads: 1 does not exist; block 2 has 1 heads, 0 to 0."),
@@ -468,7 +470,7 @@ test("routers, a logit's parts and attention in one inspection: what is too much
   assert.equal([both.contexts.length, both.contexts[0]!.keepAttention, both.asked.length], [1, true, 0]);
 });
 
-test("what cannot be inspected is refused with its reason, before anything is computed or written", async () => {
+test("invalid inspections are refused with a reason before anything is computed or written", async () => {
   await keepLens("other", [0]);
   const says = async (body: object, own = inspected()) => {
     const input = inputIn<InspectConfig>(
@@ -502,7 +504,7 @@ test("what cannot be inspected is refused with its reason, before anything is co
   assert.is((await run({ decompose: false }, decomposed)).found.decomposition, undefined);
 });
 
-test("a reader of routers takes the chunks one behind the other, and names the blocks that have none", async () => {
+test("a router reader takes chunks one after another and names blocks without a router", async () => {
   const router = { ...there, layers: [1, 3], widths: [1, 2], experts: [2, 3] };
   const of = (layers: number[]) => new RoutingReader({ points: { router } } as never, layers, 3);
   const reader = of([3, 1]);

@@ -84,7 +84,7 @@ async function artifact(id: string, name = "activations.npz"): Promise<Buffer> {
   return bytes;
 }
 
-test("every layer is measured, as it is where it is selected", async () => {
+test("every layer is measured, selected or not, with equal results", async () => {
   const asked = { prompt: "The capital of France is", target_token: " Paris" };
   const { result: all } = await operate({ ...asked, layers: [...Array(blocks).keys()] });
   for (const layers of [[3], [0, blocks - 1]]) {
@@ -132,13 +132,13 @@ test("a headline names the first layer of all, not of the selected ones", async 
   assert.match(story(result), new RegExp(`by layer ${first} `));
 });
 
-test("a token is followed through every cell, or the model's answer after the last token", async () => {
+test("a token is tracked through every cell; the model's answer after the last token", async () => {
   const asked = { ...demoInspect, prompt: "The capital of France is", layers: [0, blocks - 1] };
   const { result: named } = await run({ ...asked, target_token: " Paris" });
   assert.is(named.target_token, " Paris");
   const [first, deepest] = named.layers.map(({ target }) => target ?? []);
   assert.is(first!.length, named.tokens.length);
-  // The demo model knows the capital, and its last block's lens is what it says.
+  // The demo model knows the capital, and its last block's lens shows its answer.
   assert.is(named.next_tokens[0]!.token, " Paris");
   assert.is(named.target_token_id, named.next_tokens[0]!.token_id);
   assert.is(deepest!.at(-1)!.rank, 1);
@@ -165,7 +165,7 @@ test("a token is followed through every cell, or the model's answer after the la
   );
 });
 
-test("an inspect job gives everything that the contract names, and nothing else", async () => {
+test("an inspect job's result has exactly the fields of the contract", async () => {
   const { job, result } = await run({ ...demoInspect, layers: [3, 0], seed: 7 });
   assert.ok(Compile(Job).Check(job), JSON.stringify(Compile(Job).Errors(job)).slice(0, 500));
   assert.equal(Object.keys(result).sort(), [
@@ -218,7 +218,7 @@ test("an inspect job gives everything that the contract names, and nothing else"
   }
 });
 
-test("activations.npz holds each layer's block outputs, and the norms are theirs", async () => {
+test("activations.npz holds each layer's block outputs, matching their norms", async () => {
   const { job, result } = await run({ ...demoInspect, layers: [5, 1] });
   const bytes = await artifact(job.id);
   const arrays = readNpz(bytes);
@@ -268,7 +268,7 @@ test("a prompt longer than one batch is captured as in one pass", async () => {
   });
   assert.ok(Math.sqrt(difference / length) < 1e-3, `relative L2 ${Math.sqrt(difference / length)}`);
   assert.is(result.next_tokens[0]!.token_id, whole.next!.tokenIds[0]);
-  // A norm and three predictions for every token of every chunk, the norms those of the rows that were kept.
+  // A norm and three predictions for every token of every chunk; the norms match the stored rows.
   const hidden = result.provenance.n_embd;
   for (const { norms, predictions } of result.layers) {
     assert.equal([norms.length, predictions!.length], [tokens.length, tokens.length]);
@@ -290,7 +290,7 @@ test("the last block's lens is the model's own prediction", async () => {
   });
 });
 
-test("points inside the blocks come with norms, a lens where they are a stream, and arrays", async () => {
+test("points inside blocks have norms and arrays, and a lens where they are a stream", async () => {
   const asked = {
     ...demoInspect,
     prompt: "The capital of France is",
@@ -331,7 +331,7 @@ test("points inside the blocks come with norms, a lens where they are a stream, 
   assert.equal(plain.next_tokens, result.next_tokens);
 });
 
-test("the heads that the model's card names are found by what they look at", async () => {
+test("the heads that the model card names are found by their attention", async () => {
   // Words that come again, as the card's own figures were taken: models/demo/circuits.py.
   const words = "river stone bread chair apple window garden table paper music";
   const asked = { prompt: `${words} ${words}`, layers: [0], attention: { layers: [7, 6, 4, 1] } };
@@ -366,7 +366,7 @@ test("the heads that the model's card names are found by what they look at", asy
   assert.ok(Math.abs(previous - at("4.3").previous!) < 1e-6);
   const { result: some, place } = await operate({ ...asked, attention: { layers: [6], heads: [3, 1] } });
   assert.equal(some.attention, [at("6.3"), at("6.1")]);
-  // What was chosen is in the file, in that order, and no other head.
+  // The file holds the selected heads in that order, and no others.
   const all = arrays.get("layer_6_head_out")!.data;
   const chosen = readNpz(readFileSync(join(place, "attention.npz"))).get("layer_6_head_out")!;
   assert.equal(chosen.shape, [n, 2, 32]);
@@ -389,7 +389,7 @@ test("the heads that the model's card names are found by what they look at", asy
   assert.match(await refusal({ layers: [8] }), "layers: 8 does not exist");
 });
 
-test("attention that would be too much is told before it is computed, and blocks without any", () => {
+test("attention is refused before computing if too large or if a block has none", () => {
   const attention = { supported: true, reason: "", layers: [0, 1, 3], heads: [32, 32, 32] };
   const context = { points: { attention } } as unknown as Context;
   const said = (layers: number[], heads: number[] | undefined, tokens: number) => {
@@ -413,7 +413,7 @@ test("attention that would be too much is told before it is computed, and blocks
   );
 });
 
-test("a logit is what the embedding and every block add to it", async () => {
+test("a logit is the sum of contributions of the embedding and every block", async () => {
   const asked = { prompt: "The capital of France is", decompose: true };
   const { result } = await operate(asked);
   const { target_token, logit, sum, embedding, constant, blocks } = result.decomposition!;
@@ -425,7 +425,7 @@ test("a logit is what the embedding and every block add to it", async () => {
   assert.is(blocks.length, 8);
   const own = blocks.reduce((all, { attention, mlp }) => all + attention + mlp, embedding + constant);
   assert.ok(Math.abs(own - sum) < 1e-9);
-  // What is left is the F16 that the model's own head is multiplied in.
+  // The remainder comes from the model's own head, which multiplies in F16.
   assert.ok(Math.abs(sum - logit) < 1e-3 * Math.abs(logit), `${sum} and ${logit}`);
   // The answer is made late: the card's hand-over of the subject lies between blocks 3 and 5.
   const late = blocks.slice(4).reduce((all, { attention, mlp }) => all + attention + mlp, 0);
@@ -435,7 +435,7 @@ test("a logit is what the embedding and every block add to it", async () => {
   assert.ok(named.decomposition!.logit < logit);
 });
 
-test("with numbers of 32 bits the contributions sum to the logit to 1e-4", async () => {
+test("in 32-bit floats the contributions sum to the logit to 1e-4", async () => {
   const path = join(folder, "demo-f32.gguf");
   writeInF32(demoModelPath, path);
   const exact = await Model.open(path);
@@ -467,7 +467,7 @@ test("the same configuration gives the same numbers and the same file", async ()
   assert.ok((await artifact(first.job.id)).equals(await artifact(second.job.id)));
 });
 
-test("what only the model can tell fails the job with the numbers", async () => {
+test("errors that only the model can detect fail the job and name the numbers", async () => {
   assert.is(
     await failure({ ...demoInspect, layers: [blocks, 2, 200] }),
     `layers: ${blocks}, 200 do not exist; the model has ${blocks} blocks, 0 to ${blocks - 1}.`,

@@ -6,14 +6,14 @@ import { compareNote } from "../../src/operations/compare/run-note.js";
 
 const vector = Float32Array.of(3, 4);
 
-test("scale and ablate leave a vector that lies beside them alone", () => {
+test("scale and ablate ignore a vector in the same request", () => {
   const scaled = { layer: 2, positions: "last", scale: 0.5 };
   assert.equal(editFor({ intervention: "scale" }, 2, 0.5, vector), scaled);
   const ablated = { layer: 2, positions: "last", scale: 0.25 };
   assert.equal(editFor({ intervention: "ablate" }, 2, 0.75, vector), ablated);
 });
 
-test("patch moves a row towards the vector, steer adds it, each on the last row unless told otherwise", () => {
+test("patch moves a row towards the vector, steer adds it; the last row by default", () => {
   const patched = { layer: 1, positions: "last", vector, scale: 0.75, strength: 0.25, unit: "vector" };
   assert.equal(editFor({ intervention: "patch" }, 1, 0.25, vector), patched);
   const steered = { layer: 1, positions: "all", vector, strength: -2, unit: "row_norm" };
@@ -21,7 +21,7 @@ test("patch moves a row towards the vector, steer adds it, each on the last row 
   assert.equal(editFor(config, 1, -2, vector), steered);
 });
 
-test("steer is absolute and project_out and clamp are along the vector, on all rows, unless told otherwise", () => {
+test("steer is absolute, project_out and clamp act along the vector; all rows by default", () => {
   const common = { layer: 3, positions: "all", vector };
   assert.equal(editOf({ kind: "steer", strength: 2 }, 3, vector), { ...common, strength: 2, unit: "unit" });
   const without = { ...common, kind: "project_out", strength: 0.5 };
@@ -41,7 +41,7 @@ test("steer is absolute and project_out and clamp are along the vector, on all r
   });
 });
 
-test("a direction is the mean of the one side less the mean of the other; a length is Euclid's", () => {
+test("a direction is the positive mean minus the negative; its length is Euclidean", () => {
   // (1 + 3) / 2 - 5 and (2 + 4) / 2 - 9; two against one row of two values.
   assert.equal([...meanDifference(Float32Array.of(1, 2, 3, 4, 5, 9), 2, 2)], [-3, -6]);
   assert.equal([...meanDifference(Float32Array.of(1, 2, 3, 4, 5, 9), 1, 2)], [-3, -4.5]);
@@ -65,7 +65,7 @@ const plain =
   "to the last token of every forward pass. Later tokens read the keys and values of earlier edited tokens as they were " +
   "computed with the edit.";
 
-test("a comparison's note: what was ignored, what the edit reaches, and strengths that hardly change anything", () => {
+test("a comparison's note: ignored fields, reach of the edit, and near-neutral strengths", () => {
   // Neutral strengths say nothing; of several prompts the largest share counts; a hundredth is enough.
   const enough = [trial(0, 0, 100), trial(1, 0, 100), trial(1, 1, 100), trial(2, 5, 100)];
   assert.is(compareNote(config, enough, ""), plain);

@@ -54,7 +54,7 @@ async function fit(from: string, name = "mine") {
 /** Why no lens can be fitted to what was extracted. */
 const unfitted = (from: string) => refusal(() => fit(from, "refused"));
 
-test("least squares finds an affine map again", () => {
+test("least squares recovers an affine map", () => {
   const random = new TestRandom(5);
   const width = 6;
   const map = Array.from({ length: width }, () => Array.from({ length: width }, () => random.normal()));
@@ -72,7 +72,7 @@ test("least squares finds an affine map again", () => {
   }
 });
 
-test("a lens that is fitted on an extraction is nearer to the output on texts that it has not seen", async () => {
+test("a lens fitted on an extraction is closer to the output on unseen texts", async () => {
   const stored = await fit(await extracted("rows", { layers: [3, 6, 7] }));
   assert.equal(
     [stored.kind, stored.layers, stored.texts, stored.model_layers],

@@ -29,7 +29,7 @@ const maps = {
   2: { matrix: [0, 1, -3, 0.5], bias: [1, 2] },
 } as const;
 
-/** What a layer's row has to be for the last one's: the inverse of its map. */
+/** The row that a layer needs for the last layer's row: the inverse of its map. */
 function before(layer: 0 | 2, [a, b]: readonly [number, number]): number[] {
   const [p, q, r, s] = maps[layer].matrix;
   const [x, y] = [a - maps[layer].bias[0], b - maps[layer].bias[1]];
@@ -105,7 +105,7 @@ async function extraction(name: string, shards: Text[][], source: object = {}) {
   return openExtraction(place);
 }
 
-/** A model of four blocks of two values whose lens finds every row as far away as it is told. */
+/** A model of four blocks of two values whose lens distances the test sets. */
 function model(
   asked: LensRequest[],
   divergence: (request: LensRequest, place: number) => number = () => 1,
@@ -130,7 +130,7 @@ function model(
 
 const flat = (parts: Float32Array[]) => parts.flatMap((part) => [...part]);
 
-test("a lens is fitted on nine texts of ten without their first tokens, and judged by 2048 rows of the tenth", async () => {
+test("a lens is fitted on nine texts in ten without first tokens, judged on the tenth", async () => {
   const shards = [textsOf(400, 30), textsOf(350, 30, 400)];
   const made = await extraction("many", shards);
   const asked: LensRequest[] = [];
@@ -148,7 +148,7 @@ test("a lens is fitted on nine texts of ten without their first tokens, and judg
     { layer: 0, divergence: 0.5, plain_divergence: 1 },
     { layer: 2, divergence: 1, plain_divergence: 1 },
   ]);
-  // 675 texts of 29 tokens behind the first.
+  // 675 texts of 29 tokens after the first.
   assert.equal(stored.notes, [
     "Least squares from each block's output to the last block's, on 19575 tokens of 675 texts; every 10th text was held out.",
     "At block 2 it is not closer to the output than the logit lens.",
@@ -184,7 +184,7 @@ test("a lens is fitted on nine texts of ten without their first tokens, and judg
   assert.is(closed.length, 1);
 });
 
-test("the map that is found leads the rows where the last block's point, whatever their length", async () => {
+test("the map points rows in the last block's direction, whatever their length", async () => {
   // A row of the last block that is nothing points nowhere.
   const texts = textsOf(20, 12);
   texts[3]!.rows[5] = [
@@ -216,7 +216,7 @@ test("the map that is found leads the rows where the last block's point, whateve
   }
 });
 
-test("too few rows, none held out, another model, other rows: each is refused", async () => {
+test("lens fits are refused with too few rows, none held out, or another model's rows", async () => {
   const says = async (
     made: Awaited<ReturnType<typeof extraction>>,
     own = model([]).toy,

@@ -36,7 +36,7 @@ function fingerprint(): string {
 
 const ramp = Float32Array.from({ length: width }, (_, index) => index / 8);
 
-test("vectors are kept on the Lab's port, in the store that servers read, and leave it again", async () => {
+test("vectors are saved through the Lab in the store that servers read, and deleted again", async () => {
   assert.equal((await ask("GET", "vectors")).body, { vectors: [] });
   const file = zipOf({ layer_3: npyFile(ramp, [width]) });
   const put = await ask("PUT", "vectors/ramp?model=demo", file);
@@ -48,7 +48,7 @@ test("vectors are kept on the Lab's port, in the store that servers read, and le
   const model = { id: "x", fingerprint: fingerprint(), nEmbd: width, nLayer: 8 };
   const { vector } = await new Vectors(harness.home).layer("ramp", 3, model);
   assert.equal([...vector], [...ramp]);
-  // What leaves as a file says its model, so that nobody has to when it comes back.
+  // An exported file names its model, so it can be imported without naming it.
   const { bytes } = await ask("GET", "vectors/ramp?format=safetensors");
   const again = await ask("PUT", "vectors/again", bytes);
   assert.equal([again.status, again.body.sha256, again.body.model], [200, put.body.sha256, put.body.model]);
@@ -58,7 +58,7 @@ test("vectors are kept on the Lab's port, in the store that servers read, and le
   assert.is((await ask("DELETE", "vectors/again")).status, 404);
 });
 
-test("probes, too", async () => {
+test("probes are also saved, listed and deleted", async () => {
   const ones = new Float32Array(width).fill(1);
   const probe = zipOf({
     weight: npyFile(ramp, [width]),
@@ -73,7 +73,7 @@ test("probes, too", async () => {
   assert.equal((await ask("DELETE", "probes/odd")).body, { deleted: true });
 });
 
-test("dictionaries are read from a folder, in a thread of their own", async () => {
+test("dictionaries are read from a folder in a separate process", async () => {
   assert.equal((await ask("GET", "dictionaries")).body, { dictionaries: [] });
   const folder = join(harness.home, "published");
   mkdirSync(folder);
@@ -115,7 +115,7 @@ test("dictionaries are read from a folder, in a thread of their own", async () =
   assert.is((await ask("DELETE", "dictionaries/own")).status, 404);
 });
 
-test("a reader that ends without a word is the service's fault, and its last words are written down", async () => {
+test("a reader that dies silently is a service fault, and its last output is logged", async () => {
   const { execArgv } = process;
   const last = `process.stderr.write("x".repeat(5000) + "its last words"); process.exitCode = 3; throw "";`;
   process.execArgv = ["--import", `data:text/javascript,${encodeURIComponent(last)}`];
@@ -133,7 +133,7 @@ test("a reader that ends without a word is the service's fault, and its last wor
   assert.ok(logged.every((line) => line.length < 5000));
 });
 
-test("lenses, too: the list, one from its file, its end", async () => {
+test("lenses are also listed, imported from a file and deleted", async () => {
   assert.equal((await ask("GET", "lenses")).body, { lenses: [] });
   const put = await ask("PUT", "lenses/own", { from: demoLensPath });
   assert.equal(
@@ -153,7 +153,7 @@ test("lenses, too: the list, one from its file, its end", async () => {
   assert.is((await ask("GET", "lenses/own")).status, 404);
 });
 
-test("what cannot be right is refused in one sentence", async () => {
+test("invalid requests are refused in one sentence", async () => {
   const file = zipOf({ layer_3: npyFile(ramp, [width]) });
   const other = encodeSafetensors(
     { layer_3: { shape: [width], data: ramp } },
@@ -200,7 +200,7 @@ test("what cannot be right is refused in one sentence", async () => {
   assert.is(known.body.model.fingerprint, fingerprint());
 });
 
-test("making is left to where a model is resident, and the door is the Lab's own", async () => {
+test("creating is left to services with a model; access rules are the Lab's", async () => {
   for (const noun of ["vector", "probe"]) {
     const { status, body, headers } = await ask("POST", `${noun}s`, {});
     assert.equal([status, headers.allow], [405, "GET"]);

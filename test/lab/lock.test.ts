@@ -18,39 +18,36 @@ const fields = (pid: string) => {
   return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 };
 
-onLinux(
-  "a lock of a process that has ended goes over, though nobody asked for its end; one that runs keeps it",
-  async () => {
-    // The shell becomes a program that never asks what became of the child, which ends after that.
-    const parent = spawn("sh", ["-c", "read line <&3 & echo $!; exec sleep 1000"], {
-      stdio: ["ignore", "pipe", "ignore", "pipe"],
-    });
-    try {
-      const [said] = (await once(parent.stdout as Readable, "data")) as [Buffer];
-      const ended = said.toString().trim();
-      const program = () => readFileSync(`/proc/${parent.pid}/comm`, "latin1").trim();
-      await until(() => program() === "sleep", "the shell has become another program");
-      (parent.stdio[3] as Writable).end();
-      await until(() => fields(ended)[0] === "Z", "it has ended");
-      const path = join(folder, "lock");
-      const of = (pid: string) =>
-        JSON.stringify({ pid: Number(pid), started: fields(pid)[19], since: "2026-01-01T00:00:00.000Z" });
+onLinux("an ended process's lock is taken over without a request; a running one's is not", async () => {
+  // The shell becomes a program that never asks what became of the child, which ends after that.
+  const parent = spawn("sh", ["-c", "read line <&3 & echo $!; exec sleep 1000"], {
+    stdio: ["ignore", "pipe", "ignore", "pipe"],
+  });
+  try {
+    const [said] = (await once(parent.stdout as Readable, "data")) as [Buffer];
+    const ended = said.toString().trim();
+    const program = () => readFileSync(`/proc/${parent.pid}/comm`, "latin1").trim();
+    await until(() => program() === "sleep", "the shell has become another program");
+    (parent.stdio[3] as Writable).end();
+    await until(() => fields(ended)[0] === "Z", "it has ended");
+    const path = join(folder, "lock");
+    const of = (pid: string) =>
+      JSON.stringify({ pid: Number(pid), started: fields(pid)[19], since: "2026-01-01T00:00:00.000Z" });
 
-      writeFileSync(path, of(String(parent.pid)));
-      const refused = await lock(path, (holder) => `held by ${holder?.pid}`).catch((error) => error.message);
-      assert.is(refused, `held by ${parent.pid}`);
+    writeFileSync(path, of(String(parent.pid)));
+    const refused = await lock(path, (holder) => `held by ${holder?.pid}`).catch((error) => error.message);
+    assert.is(refused, `held by ${parent.pid}`);
 
-      writeFileSync(path, of(ended));
-      const taken = await lock(path, (holder) => `held by ${holder?.pid}`);
-      assert.is(JSON.parse(readFileSync(path, "utf8")).pid, process.pid);
-      await taken.release();
-    } finally {
-      parent.kill("SIGKILL");
-    }
-  },
-);
+    writeFileSync(path, of(ended));
+    const taken = await lock(path, (holder) => `held by ${holder?.pid}`);
+    assert.is(JSON.parse(readFileSync(path, "utf8")).pid, process.pid);
+    await taken.release();
+  } finally {
+    parent.kill("SIGKILL");
+  }
+});
 
-test("a holder that is somebody else's process lives; one that nobody knows has died", async () => {
+test("a holder owned by another user counts as alive, an unknown one as dead", async () => {
   const path = join(folder, "theirs");
   writeFileSync(path, JSON.stringify({ pid: 4_000_000, started: null, since: "2026-01-01T00:00:00.000Z" }));
   const { kill } = process;

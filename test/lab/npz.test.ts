@@ -15,7 +15,7 @@ test.before.each(() => {
 });
 test.after.each(() => rmSync(folder, { recursive: true }));
 
-test("property: arrays written in interleaved pieces come back whole", async () => {
+test("property: arrays written in interleaved pieces read back complete", async () => {
   const shape = fc.array(fc.integer({ min: 1, max: 6 }), { maxLength: 3 });
   let file = 0;
   await fc.assert(
@@ -62,7 +62,7 @@ test("property: arrays written in interleaved pieces come back whole", async () 
     assert.equal(Object.keys(numpy), [...readNpz(readFileSync(join(folder, "0.npz"))).keys()]);
 });
 
-test("too few and too many values are refused, and no file is left", async () => {
+test("too few or too many values are refused, and no file is left", async () => {
   const artifacts = new Artifacts(folder);
   for (const count of [0, 5, 7]) {
     const data = new Float32Array(count);

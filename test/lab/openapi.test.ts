@@ -15,7 +15,7 @@ function* references(node: unknown): Generator<string> {
   }
 }
 
-test("every reference leads somewhere and every component is used", () => {
+test("every reference resolves and every component is used", () => {
   const used = new Set(references(document));
   const names = Object.keys(document.components.schemas).map((name) => `#/components/schemas/${name}`);
   assert.equal([...used].sort(), names.sort());
@@ -48,7 +48,7 @@ test("every endpoint of the contract is there with its statuses", () => {
   assert.equal(statuses("/lab/activations", "post"), ["200", "400", "403", "408", "409"]);
 });
 
-test("a body is required where a job is submitted, and not where one is cancelled", () => {
+test("a body is required for submitting a job, not for cancelling one", () => {
   const { paths } = document;
   const required = (path: string) => paths[path].post.requestBody.required;
   assert.equal([required("/lab/v1/jobs"), required("/lab/v1/jobs/{id}/cancel")], [true, false]);
@@ -65,7 +65,7 @@ test("the resident paths have the inference server's URL", () => {
   assert.equal(document.servers[0].url, "http://127.0.0.1:8980");
 });
 
-test("submissions are told apart by operation, with limits and defaults", () => {
+test("submissions are distinguished by operation, with limits and defaults", () => {
   const { Submission, InspectSubmission, SaeSubmission } = document.components.schemas;
   assert.equal(Object.keys(Submission.discriminator.mapping), Object.keys(contracts));
   assert.is(InspectSubmission.properties.layers.maxItems, limits.layers);
@@ -75,7 +75,7 @@ test("submissions are told apart by operation, with limits and defaults", () => 
   assert.is(SaeSubmission.properties.features.default, 64);
 });
 
-test("a linter finds nothing to say", () => {
+test("a linter reports nothing", () => {
   assertLinted(document);
 });
 

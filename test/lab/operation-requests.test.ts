@@ -28,7 +28,7 @@ test.after(leave);
 const inputOf = <C extends Config>(config: object, model: Model, other?: Model) =>
   inputIn<C>(folder, config, model, other);
 
-/** A model whose sweeps tell back what they were asked, and rows of texts that are their last tokens. */
+/** A model whose sweeps return their requests, and rows of texts that are their last tokens. */
 function sweeping(more: { finite?: (row: number) => boolean } = {}) {
   const sweeps: SweepRequest[] = [];
   const captured: FeatureRequest[] = [];
@@ -62,7 +62,7 @@ const comparison = {
   ...{ intervention: "scale", strengths: [0, 2], prompt: "a b c" },
 };
 
-test("a comparison: every strength on every prompt, then its controls, each beside its own baseline", async () => {
+test("a comparison runs every strength on every prompt, then controls, each with a baseline", async () => {
   const own = sweeping();
   const prompts = ["a b", "a b c d"];
   const input = inputOf<CompareConfig>(
@@ -109,7 +109,7 @@ test("a comparison: every strength on every prompt, then its controls, each besi
   assert.equal([own.captured.length, trials.length], [0, 4]);
 });
 
-test("a direction is the difference of the sides' means, a donor's state is itself", async () => {
+test("a direction is the difference of the sides' means; a donor's state is used as is", async () => {
   const own = sweeping();
   const steer = {
     ...{ ...comparison, intervention: "steer", positives: ["p", "p q r"], negatives: ["s t"] },
@@ -159,7 +159,7 @@ test("a direction is the difference of the sides' means, a donor's state is itse
   assert.equal(many.contexts, [{ nCtx: 315, nBatch: 301, maxSequences: 8 }]);
 });
 
-test("numbers that mean nothing are refused with the strength and the prompt that they are of", async () => {
+test("non-finite numbers are refused with their strength and prompt", async () => {
   const says = (body: object, finite: (row: number) => boolean = () => true, info: object = {}) => {
     const own = sweeping({ finite });
     Object.assign(own.model.info, info);
@@ -192,9 +192,9 @@ test("numbers that mean nothing are refused with the strength and the prompt tha
   );
 });
 
-test("attention: what each head reads on average, and which tokens the last one reads most", async () => {
+test("attention: what each head reads on average, and the last token's top sources", async () => {
   const asked: AdvanceRequest[] = [];
-  // Tokens a b a c behind a BOS: the second a was there before, and b came after the first.
+  // Tokens a b a c after a BOS: the second a occurred before, and b came after the first.
   const weights = [
     [1, 0, 0, 0, 0],
     [0.75, 0.25, 0, 0, 0],
@@ -242,7 +242,7 @@ test("attention: what each head reads on average, and which tokens the last one 
   assert.equal(others, []);
   assert.equal(head, {
     ...{ layer: 1, head: 0 },
-    // Means over four tokens, over all five of their own, and over one place.
+    // Means over four tokens, over all five, and over one place.
     ...{ previous: (0.75 + 0.25 + 0.5 + 0.0625) / 4, first: (0.75 + 0.5 + 0.125 + 0.0625) / 4 },
     ...{ own: (1 + 0.25 + 0.25 + 0.125 + 0.5) / 5, induction: 0.5 },
     last: [
@@ -264,7 +264,7 @@ test("attention: what each head reads on average, and which tokens the last one 
       [5, 2, 3],
     ],
   );
-  // Where one of the blocks tells nothing of what its heads read, none is asked.
+  // If one of the blocks reports no attention, none is requested.
   const none = await run({ layers: [1, 2] }, attending(1, [1]));
   assert.equal([asked[1]!.layers, asked[1]!.attention], [[], { layers: [1, 2] }]);
   assert.equal([...none.arrays.keys()], ["layer_1", "layer_2"]);
@@ -302,7 +302,7 @@ function rowModel(rule: (token: number, layer: number) => [number, number], info
 const path = join(folder, "model.gguf");
 writeFileSync(path, "no model at all");
 
-test("drift: cosines, lengths and differences over all tokens but the first, and what a vector separates", async () => {
+test("drift: cosines, norms and differences without the first token; a vector's separation", async () => {
   // Words: a 1, b 2, c 3. The other model's rows are twice as long at layer 1, and turned by a right angle for b.
   const rule = (token: number): [number, number] => (token === 0 ? [100, 100] : [token, 0]);
   const one = rowModel(rule, { path, bytes: 10 });
@@ -406,7 +406,7 @@ test("drift: cosines, lengths and differences over all tokens but the first, and
   );
 });
 
-test("a logit's parts: each block's halves along the direction of the token, from the last token's activations", async () => {
+test("logit parts: each block's halves along the token's direction, from the last token", async () => {
   const asked: AdvanceRequest[] = [];
   const rows: Record<string, [number, number]> = {
     ...{ "0 block_in": [1, 1], "0 attn_out": [2, 0], "0 ffn_out": [0, 3], "0 block_out": [9, 9] },
@@ -459,7 +459,7 @@ test("a logit's parts: each block's halves along the direction of the token, fro
   assert.is(await refusal(() => decompose(model, without, Int32Array.of(5), null)), "No halves here.");
 });
 
-test("examples are captured once, and each layer is trained on its own rows, in the order asked for", async () => {
+test("examples are captured once, and layers train on their own rows in the given order", async () => {
   const requests: FeatureRequest[] = [];
   const own = toy({
     points: { block_out: there },
@@ -505,7 +505,7 @@ test("examples are captured once, and each layer is trained on its own rows, in 
   assert.is(await says({ max_input_tokens: 3 }), "examples[1].text has 4 tokens; max_input_tokens allows 3.");
 });
 
-test("every token's rows: whose they are, and those that a training text has, too, where a row is of what is before it", async () => {
+test("every token's rows: their texts, and duplicates that a training text also contains", async () => {
   const examples = [
     { text: "a b c", split: "train", label: 1 },
     { text: "a b d", split: "test", label: 0 },
@@ -535,13 +535,13 @@ test("every token's rows: whose they are, and those that a training text has, to
       [[...all!.texts], [...all!.tokens], all!.bytes],
       [[0, 0, 0, 1, 1, 1], [1, 2, 3, 1, 2, 3], 48],
     );
-    assert.is(all!.shared, shared, causal ? "a and b stand at the beginning of both" : "an encoder's");
+    assert.is(all!.shared, shared, causal ? "a and b start both" : "an encoder's");
     assert.equal(input.told, [{ stage: "capturing 6 rows, 48 bytes", done: 0, total: 2 }]);
     assert.equal(own.closed, ["context"]);
   }
 });
 
-test("whoever may end an operation may end what it asks of the addon", async () => {
+test("cancelling an operation also cancels its calls to the addon", async () => {
   const asked: Record<string, unknown[]> = {};
   /** Notes the signal of each request, and answers it. */
   const noting = <A>(name: string, answer: (request: never) => A) => ({

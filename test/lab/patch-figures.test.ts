@@ -36,7 +36,7 @@ const told = (
   own: Grid = grid,
 ) => describePatches({ ...config, ...of }, wordModel(), own, pairs, sweeps, "");
 
-test("a sweep's figures: means over the pairs, shares of the mean way, whichever run is patched", async () => {
+test("a sweep's figures: means over pairs and shares of the mean gap, in either direction", async () => {
   const sweeps = [
     sweep(4, 0, [1, 4]),
     sweep(2, -2, [0, 3], { changeLength: Float64Array.of(Number.NaN, 4) }),
@@ -93,8 +93,8 @@ test("a sweep's figures: means over the pairs, shares of the mean way, whichever
   );
 });
 
-test("intervals are of a thousand draws of the pairs, by the seed", async () => {
-  // Twelve pairs, so that each draw is another one.
+test("intervals come from a thousand resamplings of the pairs, by the seed", async () => {
+  // Twelve pairs, so that all draws differ.
   const changes = Array.from({ length: 12 }, (_, i) => Math.sin(i) + 2);
   const ways = changes.map((change, i) => change + 1 + Math.cos(i));
   const { sites } = await told(
@@ -106,7 +106,7 @@ test("intervals are of a thousand draws of the pairs, by the seed", async () => 
   assert.equal(sites[0]!.recovery_interval, drawnInterval(draws, changes, { values: ways, least: 1e-6 }));
 });
 
-test("a sweep of one pair has no intervals; of runs that do not differ nothing is recovered", async () => {
+test("a sweep of one pair has no intervals; equal runs have nothing to recover", async () => {
   const one = await told({}, [sweep(4, 0, [1, 4])]);
   assert.equal(Object.keys(one.sites[0]!), [
     "layer",
@@ -130,7 +130,7 @@ test("a sweep of one pair has no intervals; of runs that do not differ nothing i
   assert.is((await told({}, [sweep(1, 1 - 1e-5, [1, 2])])).sites[0]!.recovery, 1);
 });
 
-test("a sweep of heads and points, with controls and spans, says of each what it is", async () => {
+test("a sweep labels each cell with its head, point, control or span", async () => {
   const places = [
     { layer: 1, point: "attn_out" },
     { layer: 1, point: "head_out", head: 3 },

@@ -1,4 +1,4 @@
-/** What a patch sweep asks of a model, and what it refuses before it asks: a model of words that computes nothing. */
+/** Requests of a patch sweep to a model, and what it refuses before that: a model of words that computes nothing. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -87,11 +87,11 @@ async function run(body: object, { model }: ReturnType<typeof toy> = toy()) {
   return { found, told, file: join(place, "patch-sweep.npz") };
 }
 
-/** A text of so many tokens, the BOS token among them. */
+/** A text of N tokens, including the BOS token. */
 const text = (tokens: number, word = "a") => new Array(tokens - 1).fill(word).join(" ");
 const pair = (tokens: number) => ({ clean: text(tokens), corrupted: text(tokens, "b") });
 
-test("32,768 sites are patched at once, 1 GiB of states are kept, and 16 times as many figures; one more is refused", async () => {
+test("limits: 32,768 sites, 1 GiB of states and 16 times as many figures per sweep", async () => {
   const says = async (body: object, of: Toy = {}) => {
     const own = toy({ ...of, ends: true });
     const sentence = await refusal(() => run(body, own));
@@ -144,7 +144,7 @@ test("32,768 sites are patched at once, 1 GiB of states are kept, and 16 times a
   );
 });
 
-test("what is not there is refused, and the context closed", async () => {
+test("missing layers, heads and points are refused, and the context is closed", async () => {
   const says = async (body: object, of: Toy = {}) => {
     const own = toy(of);
     const sentence = await refusal(() =>
@@ -209,7 +209,7 @@ test("what is not there is refused, and the context closed", async () => {
   );
 });
 
-test("what is patched where nothing is said: every token of the blocks that have all of the points, of every head", async () => {
+test("a sweep patches every token of all blocks with the points, and every head, by default", async () => {
   const own = toy({ blocks: 5, attending: [1, 3, 4] });
   const { found } = await run({ ...pair(4), points: ["block_out", "attn_out"] }, own);
   const [request] = own.requests as [PatchSweepRequest];
@@ -242,7 +242,7 @@ test("what is patched where nothing is said: every token of the blocks that have
   assert.equal(long.contexts, [{ nCtx: 600 + 600, nBatch: 600, maxSequences: 256 }]);
 });
 
-test("a control is a direction of its own for each block and pair, the same at all of a block's points", async () => {
+test("a control is one direction per block and pair, the same at all of a block's points", async () => {
   const controls = async (body: object) => {
     const own = toy();
     await run({ ...("pairs" in body ? {} : pair(3)), controls: true, ...body }, own);
@@ -266,7 +266,7 @@ test("a control is a direction of its own for each block and pair, the same at a
   assert.equal(heads.slice(0, 3), heads.slice(3));
 });
 
-test("what grows while it is computed: shares of the way, until there is too much of it", async () => {
+test("progress shows shares of the gap as they grow, until there are too many", async () => {
   const growth = (clean: number, corrupted: number, ...patched: number[]) => ({
     ...{ clean, corrupted, patched: Float64Array.from(patched) },
   });
@@ -296,13 +296,13 @@ test("what grows while it is computed: shares of the way, until there is too muc
   const plain = async (more: object, of: Toy = {}) =>
     (await run({ ...pair(2), ...more }, toy({ progress: progress.slice(0, 1), ...of }))).told;
   assert.equal(await plain({ points: ["head_out"] }), [{ stage: "patch", done: 0.25, total: 1 }]);
-  // 4096 sites are told, more are not.
+  // 4096 sites are reported, more are not.
   const grows = async (tokens: number) =>
     (await plain(pair(tokens), { blocks: 64 })).map((one) => "growth" in one);
   assert.equal([await grows(64), await grows(65)], [[true], [false]]);
 });
 
-test("the arrays of all pairs: each point's rows by themselves, of heads a dimension more", async () => {
+test("arrays of all pairs keep points separate, with one more dimension for heads", async () => {
   const body = { pairs: [pair(2), pair(2)], layers: [1, 3], controls: true };
   const { file } = await run({ ...body, points: ["block_out", "head_out"] });
   const arrays = readNpz(readFileSync(file));

@@ -54,7 +54,7 @@ async function refusal(body: object): Promise<string> {
   ) as Promise<string>;
 }
 
-test("what is computed is told while it grows, as it will stand in the result; the rest is null", async () => {
+test("partial results have the final layout, with null for the rest", async () => {
   const told: Progress[] = [];
   const body = { ...capitals, layers: [5, 2], positions: [5, 3, 4], direction: "noise" };
   const { sites } = await result(body, (progress) => told.push(progress));
@@ -82,7 +82,7 @@ test("what is computed is told while it grows, as it will stand in the result; t
   assert.is(second.growth?.recovery.length, 8 * 6);
 });
 
-test("the subject is handed over to the last token between blocks 3 and 5, as the model's card says", async () => {
+test("the subject moves to the last token between blocks 3 and 5, as the model card says", async () => {
   const { id } = await harness.submit({ operation: "patch_sweep", model: "demo", ...capitals });
   const job = await harness.finished(id);
   assert.is(job.status, "completed", job.error);
@@ -102,7 +102,7 @@ test("the subject is handed over to the last token between blocks 3 and 5, as th
     const [most, least] = layer === 3 || layer === 5 ? [0.5, 0.5] : [0.8, 0.2];
     assert.ok(holder > most && other < least, `block ${layer}: subject ${subject}, last token ${last}`);
   }
-  // What both prompts begin with, and what nobody reads, changes nothing, to the bit.
+  // The common beginning of both prompts, and unread positions, change nothing, to the bit.
   for (const one of found.sites) {
     const idle = one.position < 4 || (one.layer === 7 && one.position < 5);
     assert.is(one.change === 0, idle, `${one.layer}, ${one.position}`);
@@ -123,7 +123,7 @@ test("the subject is handed over to the last token between blocks 3 and 5, as th
   );
 });
 
-test("pairs: figures are means, recovery is the share of the mean way, intervals hold them", async () => {
+test("pairs: figures are means, recovery is the share of the mean gap, within intervals", async () => {
   const pairs = [
     capitals,
     { clean: "The capital of Italy is", corrupted: "The capital of Spain is" },
@@ -148,7 +148,7 @@ test("pairs: figures are means, recovery is the share of the mean way, intervals
   assert.is(together.control_seed, undefined);
 });
 
-test("noise goes the other way: the clean run is spoiled", async () => {
+test("noising goes the other way: the clean run is broken", async () => {
   const found = await result({ ...capitals, direction: "noise", layers: [6], positions: [-1] });
   const [site] = found.sites as [PatchSite];
   assert.ok((site.recovery as number) > 0.8);
@@ -172,7 +172,7 @@ test("runs that do not differ have nothing to recover", async () => {
 const gift = (object: string, subject: string, who: string) =>
   `When ${object} and ${subject} went to the store, ${who} gave a drink to`;
 
-test("heads: each is a site of its own, and one of block 6 says who is given the drink", async () => {
+test("heads are separate sites, and one of block 6 names the recipient", async () => {
   const names = [
     ["Mary", "John"],
     ["Tom", "Lucy"],
@@ -218,7 +218,7 @@ test("heads: each is a site of its own, and one of block 6 says who is given the
   assert.ok(Math.abs(mean - best.logit_difference) < 1e-9);
 });
 
-test("spans that are marked in both texts are patched into their like, whatever stands around them", async () => {
+test("spans marked in both texts are patched into the matching span, whatever is around", async () => {
   const marked = {
     clean: "The capital of [[France]] [[is]]",
     corrupted: "I think the capital of [[the United Kingdom]] [[is]]",
@@ -259,7 +259,7 @@ test("spans that are marked in both texts are patched into their like, whatever 
   assert.match(await refusal(raw), /clean has \d+ tokens and corrupted \d+/);
 });
 
-test("marks that do not fit are told in a sentence", async () => {
+test("mismatched marks are reported in one sentence", async () => {
   const told = (clean: string, corrupted = "The capital of [[Japan]] is") =>
     refusal({ clean, corrupted, positions: "aligned" });
   assert.is(
@@ -288,7 +288,7 @@ test("marks that do not fit are told in a sentence", async () => {
   );
 });
 
-test("what only the model can tell fails the job with a sentence", async () => {
+test("errors that only the model can detect fail the job with one sentence", async () => {
   assert.match(
     await refusal({ ...capitals, corrupted: "The capital of the country of Japan is" }),
     /^clean has 6 tokens and corrupted 9; both must have the same number of tokens: .*" France".* vs\. .*" country"/,

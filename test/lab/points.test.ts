@@ -77,7 +77,7 @@ const sentence = (work: Promise<unknown>) =>
     (error: Error) => error.message,
   );
 
-/** The last row of a text at a point, by a pass of its own. */
+/** The last row of a text at a point, in a separate pass. */
 async function lastRow(text: string, layer: number, point: Point): Promise<Float32Array> {
   await context.reset();
   const { layers } = await context.advance({
@@ -93,7 +93,7 @@ const identity = async () => ({
   ...{ id: "demo", fingerprint: await modelFingerprint(demoModelPath), nEmbd: width, nLayer: 8 },
 });
 
-test("a probe reads the point that it was asked for, its file says so, and nothing reads it from a block's output", async () => {
+test("a probe reads its point, its file names it, and block outputs are refused for it", async () => {
   const { result, file } = await run("probe", { examples, layers: [4], point: "attn_out" });
   assert.is(result.point, "attn_out");
   const bytes = readFileSync(file("probe-layer-4.npz"));
@@ -128,7 +128,7 @@ test("a probe reads the point that it was asked for, its file says so, and nothi
   assert.is(await sentence(run("drift", drift)), refusal);
 });
 
-test("a probe's file without a point is of the block's output, and one of a point that nobody knows is refused", async () => {
+test("a probe file without a point means the block's output; an unknown point is refused", async () => {
   const numbers = Object.fromEntries(
     ["weight", "mean", "std"].map((name) => [
       name,
@@ -156,7 +156,7 @@ test("a probe's file without a point is of the block's output, and one of a poin
   assert.is(said.stdout.toString().trim(), "b'r\\xc3\\xa9sidu'");
 });
 
-test("words in a hostile .npz are no arrays and break nothing", () => {
+test("words in a hostile .npz are not arrays and break nothing", () => {
   const word = (descr: string, shape: string, bytes: Buffer) => {
     const array = npyFile(new Float32Array(1), []);
     const header = array
@@ -175,7 +175,7 @@ test("words in a hostile .npz are no arrays and break nothing", () => {
   }
 });
 
-test("an autoencoder of another point is kept with it, read and changed there, and refused elsewhere", async () => {
+test("an autoencoder of another point works there, and is refused elsewhere", async () => {
   const { result, file } = await run("sae", {
     ...{ examples, layers: [3], features: 8, steps: 3, point: "ffn_out" },
   });
@@ -204,7 +204,7 @@ test("an autoencoder of another point is kept with it, read and changed there, a
   };
   assert.is(await sentence(run("compare", steer)), refusal("block_out"));
   assert.is(await sentence(run("compare", { ...steer, point: "mid" })), refusal("mid"));
-  // The same training of block outputs says nothing, as ever.
+  // The same training on block outputs adds no note, as before.
   const plain = await run("sae", { examples, layers: [3], features: 8, steps: 3 });
   assert.is(decodeSafetensors(readFileSync(plain.file("sae-layer-3.safetensors"))).metadata.point, undefined);
   assert.is((await dictionaries.add("plain", plain.file("sae-layer-3.safetensors"))).point, "block_out");
@@ -239,7 +239,7 @@ function lossless(hook: string, decoderScale = 1): string {
   return place;
 }
 
-test("features reads a dictionary of another point there, and replaces what is there", async () => {
+test("features reads a dictionary at its point, and replaces the activations there", async () => {
   const dictionaries = new Dictionaries(home);
   const prompt = "The capital of France is";
   for (const [hook, point, layer] of [
@@ -274,7 +274,7 @@ test("features reads a dictionary of another point there, and replaces what is t
     >;
     assert.ok(Math.abs(reconstructed - clean) < 1e-4, `${point}: ${reconstructed} and ${clean}`);
     assert.ok(Math.abs(ablated - clean) > 1e-3, `${point}: zeros cost ${ablated - clean}`);
-    // Zeros in place of the point are what a comparison's ablation there gives.
+    // Zeros at the point give the same as a comparison's ablation there.
     const none = await dictionaries.add("none", lossless(hook, 0));
     assert.is(none.point, point);
     const empty = (await run("features", { dictionary: "none", prompt })).result as unknown as FeaturesResult;
@@ -290,7 +290,7 @@ test("features reads a dictionary of another point there, and replaces what is t
   assert.equal(dictionary?.jaccard, { value: 1, low: 1, high: 1 });
 });
 
-test("a feature of another point steers that point by its decoder row, to the bit, and is held there", async () => {
+test("a feature of another point steers that point by its decoder row, to the bit", async () => {
   const dictionaries = new Dictionaries(home);
   await dictionaries.add("exact", lossless("blocks.3.hook_mlp_out"));
   const prompt = "The capital of France is";
@@ -320,7 +320,7 @@ test("a feature of another point steers that point by its decoder row, to the bi
   assert.ok(Math.abs((held?.change?.length as number) - 30) < 1e-3);
 });
 
-test("an extraction holds the rows of its point, and what is trained on them says so", async () => {
+test("an extraction holds the rows of its point, and trainings on it record the point", async () => {
   const out = join(folder, "rows");
   const asked = { examples: texts.map((text) => ({ text })), layers: [2, 7], rows: "all", out };
   const { result } = await run("extract", { ...asked, point: "mid" });

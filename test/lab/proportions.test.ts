@@ -6,7 +6,7 @@ const near = (got: { low: number; high: number }, low: number, high: number) => 
   assert.ok(Math.abs(got.low - low) < 1e-9 && Math.abs(got.high - high) < 1e-9, JSON.stringify(got));
 };
 
-test("Wilson's interval has the ends that solve its equation", () => {
+test("Wilson's interval has the endpoints that solve its equation", () => {
   // Roots of |p - share| = z * sqrt(p (1 - p) / n), found by bisection in Python.
   near(wilson(4 / 4, 4), 0.5101091635454027, 1);
   near(wilson(0, 4), 0, 0.4898908364545972);

@@ -27,7 +27,7 @@ async function untilHanging(service: ServiceProcess): Promise<string> {
   }
 }
 
-test("kill -9 of the service: the worker goes too; after a restart the job is interrupted", async () => {
+test("after kill -9 of the service the worker ends, and a restart marks the job interrupted", async () => {
   const service = await startService(home, hanging());
   const running = await untilHanging(service);
   const waiting = (await service.request("POST", "/jobs", demoInspect)).body.id;
@@ -52,7 +52,7 @@ test("kill -9 of the service: the worker goes too; after a restart the job is in
   await again.close();
 });
 
-test("a finished job comes back from a restart byte for byte", async () => {
+test("a finished job is byte for byte the same after a restart", async () => {
   const first = await openHarness({ home });
   const { id } = await first.submit({ ...demoInspect, layers: [0, 1] });
   const before = await first.finished(id);
@@ -80,7 +80,7 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   });
 }
 
-test("a taken port, a held folder and bad options are one sentence", async () => {
+test("a taken port, a held folder and bad options give one sentence each", async () => {
   const service = await startService(home);
   const held = await runTapline(["lab", "--port", "0", "--home", home]);
   assert.is(held.code, 1);
@@ -102,7 +102,7 @@ test("a taken port, a held folder and bad options are one sentence", async () =>
   assert.equal(await service.end("SIGTERM"), { code: 0, signal: null });
 });
 
-test("what lies in the folder and is no whole job does no harm", async () => {
+test("foreign files and partial jobs in the folder do no harm", async () => {
   const folder = join(home, "lab");
   const id = (digit: string) => digit.repeat(32);
   await mkdir(join(folder, id("a")), { recursive: true });
@@ -120,7 +120,7 @@ test("what lies in the folder and is no whole job does no harm", async () => {
   await harness.close();
 });
 
-test("a home that cannot be a folder is one sentence", async () => {
+test("a home that cannot be a folder gives one sentence", async () => {
   const file = join(home, "file");
   await writeFile(file, "");
   const { code, stderr } = await runTapline(["lab", "--port", "0", "--home", file]);
@@ -128,7 +128,7 @@ test("a home that cannot be a folder is one sentence", async () => {
   assert.match(stderr, /^tapline: .* cannot be written \(E\w+\); choose another folder with --home\.\n$/);
 });
 
-test("a lock of a process that died, with its number reused, is taken over", async () => {
+test("a dead process's lock whose number was reused is taken over", async () => {
   if (process.platform !== "linux") return;
   const folder = join(home, "lab");
   await mkdir(folder);
@@ -137,7 +137,7 @@ test("a lock of a process that died, with its number reused, is taken over", asy
   await harness.close();
 });
 
-test("of many services that start at once over a dead lock exactly one gets the folder", async () => {
+test("exactly one of many services started at once over a dead lock gets the folder", async () => {
   await mkdir(join(home, "lab"));
   writeFileSync(
     join(home, "lab", "lock"),

@@ -17,14 +17,14 @@ test.before(async () => {
   harness = await openHarness({ queueCapacity: 2 });
   done = await harness.finished((await harness.submit(demoInspect)).id);
   assert.is(done.status, "completed", done.error);
-  // From here on jobs run until somebody stops them.
+  // From here on jobs run until they are stopped.
   setMeddle("hang", harness.home);
 });
 test.after(() => harness.close());
 
 const running = ({ status }: Job) => status === "running";
 
-test("health tells every limit and what is going on", async () => {
+test("health reports every limit and the running jobs", async () => {
   const { status, body, headers } = await harness.request("GET", "/health");
   assert.is(status, 200);
   assert.is(headers["cache-control"], "no-store");
@@ -36,7 +36,7 @@ test("health tells every limit and what is going on", async () => {
   assert.is(body.queue_capacity, 2);
 });
 
-test("submission answers with metadata; the list has summaries, newest first", async () => {
+test("submission returns metadata; the list has summaries, newest first", async () => {
   const job = await harness.submit({ ...demoInspect, seed: 3 });
   assert.ok(Compile(Job).Check(job), "metadata is a job");
   assert.match(job.id, /^[0-9a-f]{32}$/);
@@ -80,7 +80,7 @@ test("one job runs, two wait, the next is refused; they run in order", async () 
   await harness.request("POST", `/jobs/${second.id}/cancel`, {});
 });
 
-test("submissions at the same moment take no more places than there are", async () => {
+test("simultaneous submissions take no more places than there are", async () => {
   const answers = await Promise.all(
     Array.from({ length: 12 }, () => harness.request("POST", "/jobs", demoInspect)),
   );
@@ -91,7 +91,7 @@ test("submissions at the same moment take no more places than there are", async 
   assert.is((await harness.request("GET", "/health")).body.active_job, null);
 });
 
-test("cancel kills the worker; on a finished job it changes nothing; it needs no body, or {}", async () => {
+test("cancel kills the worker, changes nothing on finished jobs, and needs no body", async () => {
   const job = await harness.submit(demoInspect);
   await harness.until(job.id, ({ progress }) => progress.stage === "artifact");
   const worker = harness.pids().at(-1) as number;
@@ -111,7 +111,7 @@ test("cancel kills the worker; on a finished job it changes nothing; it needs no
   assert.is((await harness.request("POST", `/jobs/${absent}/cancel`, {})).status, 404);
 });
 
-test("DELETE: only finished jobs", async () => {
+test("DELETE accepts finished jobs only", async () => {
   const job = await harness.submit(demoInspect);
   await harness.until(job.id, running);
   const waiting = await harness.submit(demoInspect);
@@ -133,7 +133,7 @@ test("DELETE: only finished jobs", async () => {
   }
 });
 
-test("a DELETE that fails leaves the job as it was, and can be tried again", async () => {
+test("a DELETE that fails leaves the job unchanged and can be retried", async () => {
   const job = await harness.submit(demoInspect);
   await harness.request("POST", `/jobs/${job.id}/cancel`, {});
   const before = (await harness.request("GET", `/jobs/${job.id}`)).body;
@@ -184,7 +184,7 @@ test("artifacts: listed names only, with ranges", async () => {
   assert.is((await harness.request("GET", `/jobs/${absent}/artifacts/activations.npz`)).status, 404);
 });
 
-test("ids that are none are 404, never a path", async () => {
+test("malformed ids are 404, never a path", async () => {
   for (const id of [
     "..",
     "%2e%2e",
@@ -251,7 +251,7 @@ test("browsers and foreign hosts are refused on every route", async () => {
   }
 });
 
-test("/ greets whoever opens it, tells nothing of the jobs, and refuses pages and foreign hosts", async () => {
+test("/ greets every client, reveals no job, and refuses pages and foreign hosts", async () => {
   const good = `Host: 127.0.0.1:${harness.lab.port}`;
   const page = await rawGet(harness.lab.port, "/", [good, "Sec-Fetch-Site: none", "Cookie: a=1"]);
   assert.is(page.status, 200);
@@ -281,7 +281,7 @@ test("a body of exactly the limit is read, one byte more is refused", async () =
   assert.match(over.body.error, "500001 bytes; at most 500000");
 });
 
-test("what is checked without the model is a 400; what only the model can tell is a 202", async () => {
+test("faults found without the model are a 400; a job that only the model can check is a 202", async () => {
   assert.is((await harness.request("POST", "/jobs", { ...demoInspect, layers: [0, 0] })).status, 400);
   assert.is((await harness.request("POST", "/jobs", "nonsense")).status, 400);
   const empty = await harness.request("POST", "/jobs", "");

@@ -25,7 +25,7 @@ async function operate(model: Model, body: object) {
   return { result, arrays: (name: string) => readNpz(readFileSync(join(place, name))) };
 }
 
-test("the experts of a text longer than a pass, against the router's own weights", async () => {
+test("the experts of a text longer than a pass match the router's own weights", async () => {
   const choice: Choice = {
     groups: 4,
     groupsUsed: 2,

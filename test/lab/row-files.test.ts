@@ -28,7 +28,7 @@ async function all<T>(source: AsyncIterable<T>): Promise<T[]> {
   return found;
 }
 
-test("texts of a file: a line each, or entries of JSON; empty lines and a mark at the start count as nothing", async () => {
+test("a file's texts are lines or JSON entries; empty lines and a BOM are ignored", async () => {
   const texts = (...all: string[]) => all.map((text) => ({ text }));
   const read = (name: string, content: string) => all(textsOfFile(file(name, content)).read());
   assert.equal(
@@ -40,7 +40,7 @@ test("texts of a file: a line each, or entries of JSON; empty lines and a mark a
   for (const name of ["c.jsonl", "d.ndjson"])
     assert.equal(await read(name, entries.join("\n")), [
       ...texts("one"),
-      // What the text follows, where its rows are those of a response.
+      // The prompt that a text follows, if its rows are those of a response.
       { text: "two", prompt: "no" },
       ...texts("three"),
     ]);
@@ -79,7 +79,7 @@ test("texts of a file: a line each, or entries of JSON; empty lines and a mark a
 
 const form: RowForm = { layers: [1, 5], hidden: 2, rows: "all", dtype: "f32" };
 
-test("texts are collected into shards that close before they have too many tokens", () => {
+test("texts are collected into shards that close before they exceed their tokens", () => {
   const plan = (
     most: number,
     texts: number[],
@@ -122,7 +122,7 @@ test("texts are collected into shards that close before they have too many token
   for (const name of ["index-1.json", "index.json.lock", "xindex.json"]) assert.not(isIndexName(name));
 });
 
-test("a shard's bytes: texts, their starts, tokens, and the rows of each layer in the type that was asked for", async () => {
+test("a shard's bytes: texts, their starts, tokens, and each layer's rows in their type", async () => {
   for (const [dtype, type, width] of [
     ["f32", "F32", 4],
     ["f16", "F16", 2],
@@ -186,7 +186,7 @@ const head: IndexHead = {
   made_with: { model: "toy" },
 };
 
-test("rows are given back to the memory once they are written", async () => {
+test("rows are freed once they are written", async () => {
   const planner = new Planner(form, [0, 1], 4);
   planner.add(1, false);
   const [shard] = planner.finish().shards;
@@ -202,7 +202,7 @@ test("rows are given back to the memory once they are written", async () => {
   assert.equal([one.length, five.length], [0, 0]);
 });
 
-test("a folder is made for its owner, on disk, where there is room for what is missing", async () => {
+test("a folder is created for its owner, on disk, with room for missing shards", async () => {
   const planner = new Planner(form, [0, 1], 4);
   for (const tokens of [3, 3]) planner.add(tokens, false);
   const plan = planner.finish();
@@ -219,7 +219,7 @@ test("a folder is made for its owner, on disk, where there is room for what is m
   if (process.platform !== "win32") assert.is(statSync(path).mode & 0o777, 0o700);
   assert.not(readdirSync(path).some((name) => name.endsWith(".lock")));
   writeFileSync(join(path, plan.shards[0]!.file), Buffer.alloc(plan.shards[0]!.bytes));
-  // What is finished needs no room any more.
+  // Finished shards need no more room.
   const needed = plan.shards[1]!.bytes;
   const begin = (blocks: number, size: number) => {
     const statfs = async () => ({ bavail: blocks, bfree: 1e9, blocks: 1e9, bsize: size });
@@ -240,7 +240,7 @@ test("a folder is made for its owner, on disk, where there is room for what is m
   );
 });
 
-test("a folder of shards: what is finished is kept, what was being written goes, what is another's stays", async () => {
+test("a folder of shards keeps finished ones, removes partial ones, leaves foreign files", async () => {
   const planner = new Planner(form, [0, 1], 4);
   for (const tokens of [3, 3, 2]) planner.add(tokens, false);
   const plan = planner.finish();
@@ -269,7 +269,7 @@ test("a folder of shards: what is finished is kept, what was being written goes,
     `${path} contains a different extraction: rows is "all" there and "last" here. Choose another folder.`,
   );
   assert.match(await says(another({ extra: 1 })), /: the two differ in extra\. Choose/);
-  // What both say is told where it is no longer than 200 characters, of which "all" has five.
+  // The text that both share is quoted if it is at most 200 characters, of which "all" has five.
   assert.match(
     await says(another({ rows: "x".repeat(193) })),
     /: rows is "all" there and "x{193}" here\. Choose/,

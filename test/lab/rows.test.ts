@@ -25,7 +25,7 @@ test.after(async () => {
 });
 
 const layers = [3, 7];
-/** A prompt's last word goes on in the third response. */
+/** A prompt's last word continues in the third response. */
 const pairs = [
   ["The capital of France is", " Paris."],
   ["The capital of Japan is", " Tokyo, and it is large."],
@@ -87,7 +87,7 @@ function close(ours: ArrayLike<number>, expected: ArrayLike<number>, what: strin
   assert.ok(Math.sqrt(difference / size) < 2e-3, `${what}: ${Math.sqrt(difference / size)}`);
 }
 
-test("a response's row is the mean over the tokens behind its prompt, a text's over all of its own", async () => {
+test("a response's row is the mean over the tokens after its prompt, a text's over all", async () => {
   const width = model.info.nEmbd;
   const response = await exampleFeatures(
     input<ProbeConfig>({ operation: "probe", examples, rows: "response" }),
@@ -110,7 +110,7 @@ test("a response's row is the mean over the tokens behind its prompt, a text's o
   }
 });
 
-test("an extraction has the same rows, of examples and of a file's entries", async () => {
+test("an extraction has the same rows, from examples and from a file's entries", async () => {
   const features = await exampleFeatures(
     input<ProbeConfig>({ operation: "probe", examples, rows: "response" }),
   );
@@ -137,7 +137,7 @@ test("an extraction has the same rows, of examples and of a file's entries", asy
   }
 });
 
-test("a probe of responses says so, and what does not fit is refused in a sentence", async () => {
+test("a probe of responses is labelled so, and invalid requests are refused", async () => {
   const result = await probe(input<ProbeConfig>({ operation: "probe", examples, rows: "response" }));
   assert.is(result.rows, "response");
   assert.is(result.reports.length, layers.length);

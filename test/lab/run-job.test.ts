@@ -1,4 +1,4 @@
-/** One job from its task to its answer, in this process: what is told on the way, and what each fault becomes. */
+/** One job from its task to its response, in this process: its progress reports, and the result of each fault. */
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -33,7 +33,7 @@ const comparison = {
   },
 };
 
-/** Runs a job; everything that it said on standard error comes with its answer. */
+/** Runs a job; its output on standard error comes with its response. */
 async function run(config: object, more: Partial<WorkerTask> = {}) {
   const told: Progress[] = [];
   let said = "";
@@ -67,7 +67,7 @@ const failureOf = async (config: object, more: Partial<WorkerTask> = {}) => {
   return { message: (answer as { message: string }).message, said };
 };
 
-test("a result says what it is of: the blocks asked for, the seconds of each stage, the files that were made", async () => {
+test("a result names its blocks, the seconds per stage and the files written", async () => {
   const at = (ms: number, spawnedAt: number) =>
     withTime({ "Date.now": () => ms }, () => run(checkSubmission(submission), { spawnedAt }));
   const done = await at(1_700_000_005_000, 1_700_000_000_000);
@@ -90,7 +90,7 @@ test("a result says what it is of: the blocks asked for, the seconds of each sta
   assert.equal(resultOf(await run(checkSubmission(sweep))).provenance.layers, [0, 1, 2, 3, 4, 5, 6, 7]);
 });
 
-test("a refusal is its own sentence; any other fault is told by its first line, and written down whole", async () => {
+test("a refusal gives its own sentence; other faults give their first line and are logged", async () => {
   const config = checkSubmission(submission);
   const absent = await failureOf({ ...config, model: join(folder, "absent.gguf") });
   assert.match(absent.message, /^No model found at .*absent\.gguf/);
@@ -118,7 +118,7 @@ test("a refusal is its own sentence; any other fault is told by its first line, 
   assert.is((await fails(null)).message, "The worker failed: null; its worker.log has the details.");
 });
 
-test("a model that is large beside what is free is laid out first: refused, warned of, or loaded all the same", async () => {
+test("a model too large for free memory is refused, warned about or loaded on request", async () => {
   const config = checkSubmission(submission);
   const { availableMemory, constrainedMemory } = process;
   const { size } = statSync(demo);
@@ -151,7 +151,7 @@ test("a model that is large beside what is free is laid out first: refused, warn
   assert.match(tight.said, /^The model needs about .* 1 MB of 1\.0 GB is free: .*\n$/);
 });
 
-test("another model that an operation opens is laid out like the first one, beside what is free by then", async () => {
+test("a second model that an operation opens is checked against the memory left by then", async () => {
   const { availableMemory, constrainedMemory } = process;
   const { size } = statSync(demo);
   const body = {
@@ -186,7 +186,7 @@ test("another model that an operation opens is laid out like the first one, besi
   resultOf(await after(size, { force: true }));
 });
 
-test("a new stage is told at once, a step of the same one when a tenth of a second has gone by", () => {
+test("progress reports new stages immediately, steps of a stage after a tenth of a second", () => {
   let ms = 1000;
   withTime({ "performance.now": () => ms }, () => {
     const told: string[] = [];

@@ -1,4 +1,4 @@
-/** What the Lab promises of a job: its order, its files, its states on disk before anybody hears of them. */
+/** The Lab's guarantees for a job: its order, its files, and its states on disk before clients see them. */
 import { existsSync, readdirSync, readFileSync, readlinkSync, renameSync, statSync } from "node:fs";
 import promises, { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
@@ -32,7 +32,7 @@ const ended = (lab: Lab, id: string) =>
   }, "the job has ended");
 const mode = (path: string) => statSync(path).mode & 0o777;
 
-/** A Lab whose workers are a few lines; `task` is what they are told, `tell` answers. */
+/** A Lab whose workers are a few lines of code; `task` is their task, `tell` answers. */
 async function labOf(body: string, more: Partial<LabOptions> = {}) {
   const entry = join(home, "worker.mjs");
   await writeFile(
@@ -49,7 +49,7 @@ async function labOf(body: string, more: Partial<LabOptions> = {}) {
   return { lab, said };
 }
 
-/** While something runs, names cannot be given to files where a rule says so. */
+/** While the rule applies, files cannot be renamed. */
 async function withoutNames<T>(refused: (to: string) => boolean, run: () => Promise<T>): Promise<T> {
   const { rename } = promises;
   const refusing: typeof rename = async (from, to) => {
@@ -61,7 +61,7 @@ async function withoutNames<T>(refused: (to: string) => boolean, run: () => Prom
 
 const isState = (to: string) => to.endsWith("job.json");
 
-test("a job's files are its owner's alone, and are there, on disk, or not at all", async () => {
+test("a job's files are private to the owner, and either complete on disk or absent", async () => {
   const disk = watchDisk();
   const store = await JobStore.open(home);
   try {
@@ -84,7 +84,7 @@ test("a job's files are its owner's alone, and are there, on disk, or not at all
         assert.is(mode(store.artifactPath(id, name)), 0o600, name);
       }
     }
-    // A file in the making that is somebody else's is no place to write to.
+    // A temporary file owned by another user must not be written to.
     await writeFile(store.artifactPath(id, "b.npz.partial"), "mine");
     const taken = await artifacts.create("b.npz", async () => {}).catch((error) => error.code);
     assert.equal([taken, readFileSync(store.artifactPath(id, "b.npz.partial"), "utf8")], ["EEXIST", "mine"]);
@@ -107,7 +107,7 @@ test("a job's files are its owner's alone, and are there, on disk, or not at all
   }
 });
 
-test("jobs are in the order in which they came, whatever the clock says", async () => {
+test("jobs stay in order of arrival, whatever the clock shows", async () => {
   const { lab } = await labOf("hang();", { queueCapacity: 4 });
   let seconds = 0;
   await withTime({ "Date.now": () => seconds * 1000 }, async () => {
@@ -124,7 +124,7 @@ test("jobs are in the order in which they came, whatever the clock says", async 
       jobs.map(({ id }) => id).reverse(),
     );
     assert.equal([lab.activeJob, lab.queued], [jobs[0]!.id, 3]);
-    // Another service on the same folder, whose clock is behind.
+    // A second service on the same folder, whose clock is behind.
     seconds = 1000;
     await lab.close();
     const { lab: next } = await labOf("hang();");
@@ -140,7 +140,7 @@ test("jobs are in the order in which they came, whatever the clock says", async 
   }).finally(() => lab.close());
 });
 
-test("a worker finds its job on disk as running, its library and its task; what it leaves unfinished goes", async () => {
+test("a worker finds its job marked running, its library and task; partial files are removed", async () => {
   const { lab } = await labOf(
     `const { status, started } = JSON.parse(readFileSync(task.folder + "/job.json", "utf8"));
      for (const name of ["a", "b.partial", "c.tmp"]) writeFileSync(task.folder + "/" + name, "");
@@ -190,7 +190,7 @@ test("a worker finds its job on disk as running, its library and its task; what 
         "its log is closed",
       );
     }
-    // Somebody removes the folder while it is asked for: the job is not there, which is no fault of the service's.
+    // The folder is removed during the request: the job is then missing, which is not a fault of the service.
     renameSync(join(lab.folder, id), join(lab.folder, "elsewhere"));
     const gone = await lab.get(id).catch((error: Error & { status?: number }) => error);
     assert.equal(
@@ -206,7 +206,7 @@ test("a worker finds its job on disk as running, its library and its task; what 
   }
 });
 
-test("a state is told when it is on disk, and a job that ended has no more of what was known of its result", async () => {
+test("a state is reported once it is on disk, and an ended job has no partial result", async () => {
   const { lab } = await labOf(
     `tell({ type: "progress", progress: { stage: "a", done: 1, total: 2, growth: { layers: [5] } } });
      tell({ type: "failure", message: "Halfway." });`,
@@ -231,7 +231,7 @@ test("a state is told when it is on disk, and a job that ended has no more of wh
   }).finally(() => lab.close());
 });
 
-test("what is known of a result while its job runs is in the job, and not in the list", async () => {
+test("a running job's partial result is in the job, and not in the list", async () => {
   const { lab } = await labOf(
     `tell({ type: "progress", progress: { stage: "a", done: 1, total: 2, growth: { layers: [5] } } });
      hang();`,
@@ -241,7 +241,7 @@ test("what is known of a result while its job runs is in the job, and not in the
     const running = await until(async () => {
       const job = await lab.get(id);
       return job.progress.stage === "a" && job;
-    }, "the worker tells how far it is");
+    }, "the worker reports its progress");
     assert.equal(running.progress, { stage: "a", done: 1, total: 2, growth: { layers: [5] } });
     assert.equal(
       lab.list().map(({ progress }) => progress),
@@ -252,7 +252,7 @@ test("what is known of a result while its job runs is in the job, and not in the
   }
 });
 
-test("a last state that the disk does not take is told all the same, until it can be removed", async () => {
+test("a final state that the disk rejects is still reported until the job is removed", async () => {
   const { lab, said } = await labOf('tell({ type: "result", result: { artifacts: [] } });');
   try {
     let begun = false;
@@ -285,7 +285,7 @@ test("a last state that the disk does not take is told all the same, until it ca
   }
 });
 
-test("a result that the disk does not take is none: the job failed, and its artifacts go", async () => {
+test("a result that cannot be written fails the job and removes its artifacts", async () => {
   const { lab, said } = await labOf(
     `writeFileSync(task.folder + "/a", "bytes");
      tell({ type: "result", result: { artifacts: ["a"] } });`,
@@ -311,7 +311,7 @@ test("a result that the disk does not take is none: the job failed, and its arti
   }).finally(() => lab.close());
 });
 
-test("of two who remove a job at once, one does, and to the other it is not there", async () => {
+test("of two simultaneous removals of a job, one succeeds and one finds it missing", async () => {
   const { lab } = await labOf('tell({ type: "failure", message: "No." });');
   try {
     const { id } = await ended(lab, (await lab.submit(config)).id);
@@ -340,7 +340,7 @@ test("jobs that cannot be read leave the folder free", async () => {
   await rm(elsewhere, { recursive: true, force: true });
 });
 
-test("a port that is taken leaves the folder free; a field that is wrong is named", async () => {
+test("a port that is taken leaves the folder free; a wrong field is named", async () => {
   const other = createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => other.once("listening", resolve));
   const { port } = other.address() as { port: number };

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { program } from "../support/program.js";
 import { type Answer, send } from "../support/request.js";
 
-/** `tapline lab` in a process of its own. */
+/** `tapline lab` in a separate process. */
 export interface ServiceProcess {
   child: ChildProcess;
   /** Origin, once it is ready. */
@@ -23,7 +23,7 @@ export async function runTapline(
   return { code, ...output };
 }
 
-/** Starts `tapline lab` and waits for the line that says it is ready. */
+/** Starts `tapline lab` and waits for the line that reports it ready. */
 export async function startService(
   home: string,
   options: { words?: string[]; environment?: Record<string, string> } = {},

@@ -54,7 +54,7 @@ const steering = {
 };
 let steered: CompareResult;
 
-test("invented against real countries: the model forgets what it knows, and claims what it does not", async () => {
+test("invented versus real countries: the model forgets facts and claims false ones", async () => {
   steered = await run(steering);
   const probability = (prompts: string[], strength: number, whose: "direction" | "control") =>
     mean(
@@ -112,7 +112,7 @@ const python = pythonWith("numpy");
     for (const [t, trial] of trials.entries()) {
       const [probability, change, row, control] = oracle.rows[k * trials.length + t]!;
       const what = `${name}, ${trial.prompt} ${trial.strength}`;
-      // The model's weights are packed; docs/architecture.md says what that costs.
+      // The model's weights are packed; docs/architecture.md describes the cost.
       close(trial.probability, probability, 0.02, what);
       close(trial.control!.probability, control, 0.02, `${what}, control`);
       assert.is(trial.change!.rows, 1);
@@ -122,7 +122,7 @@ const python = pythonWith("numpy");
   }
 });
 
-test("a change that is too small to matter is named; generated tokens leave the first answer alone", async () => {
+test("a negligible change is named; generated tokens leave the first answer unchanged", async () => {
   const { trials, note, position } = await run({
     intervention: "steer",
     strengths: [-1, 0, 2, 5],
@@ -147,7 +147,7 @@ test("a change that is too small to matter is named; generated tokens leave the 
   );
 });
 
-test("an edit that meets no row is named", () => {
+test("an edit that matches no row is named", () => {
   const trial = { strength: 5, change: { rows: 0, length: 0, row_length: 0 } };
   const config = { intervention: "steer", strengths: [0, 5], layers: [5], positions: [[100, 200]] };
   const note = compareNote(config as never, [trial] as never, "");

@@ -41,7 +41,7 @@ function jobOf(id: string, created: number, status: Job["status"]): Job {
   } as unknown as Job;
 }
 
-test("a folder that another lab holds is refused with who holds it, and one that is a file with what is wrong", async () => {
+test("a folder held by another lab is refused by holder; a file is refused as a file", async () => {
   const { since } = JSON.parse(await promises.readFile(join(store.folder, "lock"), "utf8")) as {
     since: string;
   };
@@ -59,7 +59,7 @@ test("a folder that another lab holds is refused with who holds it, and one that
   );
 });
 
-test("a removal that the disk refuses leaves the job where it was, whole", async () => {
+test("a removal that the disk refuses leaves the job where it was, complete", async () => {
   const id = JobStore.newId();
   const job = jobOf(id, 1, "completed");
   await store.create(job);
@@ -86,7 +86,7 @@ test("a removal that the disk refuses leaves the job where it was, whole", async
   assert.not(readdirSync(store.folder).some((name) => name.includes(id)));
 });
 
-test("files of a removed job that cannot be deleted are told of, and go at the next start", async () => {
+test("undeletable files of a removed job are reported and removed at the next start", async () => {
   const id = JobStore.newId();
   await store.create(jobOf(id, 1, "completed"));
   const said: string[] = [];
@@ -132,26 +132,29 @@ test("a lock file is private to its account", async () => {
   assert.is(statSync(join(store.folder, "lock")).mode & 0o777, 0o600);
 });
 
-(process.platform === "win32" ? test.skip : test)("FIFOs in place of files are refused at once", async () => {
-  const fifo = (path: string) => assert.is(spawnSync("mkfifo", [path]).status, 0);
-  const id = "4".repeat(32);
-  await mkdir(store.jobFolder(id));
-  fifo(store.artifactPath(id, "job.json"));
-  fifo(store.artifactPath(id, "worker.log"));
-  const said: string[] = [];
-  assert.equal(await store.load((line) => said.push(line)), []);
-  assert.match(said.join(), `job ${id} is skipped: its job.json is invalid (`);
-  assert.match(said.join(), "is not a regular file");
-  const refused = await store.openLog(id).catch((error: Error) => error);
-  assert.match(String(refused), "worker.log is not a regular file");
-  const other = join(home, "other");
-  await mkdir(join(other, "lab"), { recursive: true });
-  fifo(join(other, "lab", "lock"));
-  const locked = await JobStore.open(other).catch((error: Error) => error);
-  assert.is(String(locked), `UserError: ${other}/lab/lock is not a regular file; remove it.`);
-});
+(process.platform === "win32" ? test.skip : test)(
+  "FIFOs instead of files are refused immediately",
+  async () => {
+    const fifo = (path: string) => assert.is(spawnSync("mkfifo", [path]).status, 0);
+    const id = "4".repeat(32);
+    await mkdir(store.jobFolder(id));
+    fifo(store.artifactPath(id, "job.json"));
+    fifo(store.artifactPath(id, "worker.log"));
+    const said: string[] = [];
+    assert.equal(await store.load((line) => said.push(line)), []);
+    assert.match(said.join(), `job ${id} is skipped: its job.json is invalid (`);
+    assert.match(said.join(), "is not a regular file");
+    const refused = await store.openLog(id).catch((error: Error) => error);
+    assert.match(String(refused), "worker.log is not a regular file");
+    const other = join(home, "other");
+    await mkdir(join(other, "lab"), { recursive: true });
+    fifo(join(other, "lab", "lock"));
+    const locked = await JobStore.open(other).catch((error: Error) => error);
+    assert.is(String(locked), `UserError: ${other}/lab/lock is not a regular file; remove it.`);
+  },
+);
 
-test("a start finds jobs in their order, ends what was unfinished, and leaves foreign things alone", async () => {
+test("a start restores the jobs' order, ends unfinished ones, ignores foreign files", async () => {
   const [second, first, running] = ["b", "a", "c"].map((letter) => letter.repeat(32)) as [
     string,
     string,
@@ -211,7 +214,7 @@ test("a start finds jobs in their order, ends what was unfinished, and leaves fo
   assert.ok(said.some((line) => line.startsWith(`job ${damaged} is skipped: its job.json is invalid (`)));
 });
 
-test("the newest hundred jobs are listed, the newest first; older ones are there by their ids", async () => {
+test("the newest hundred jobs are listed, newest first; older ones are found by id", async () => {
   const ids: string[] = [];
   for (let count = 0; count < 102; count++) {
     const id = count.toString(16).padStart(32, "0");
@@ -231,7 +234,7 @@ test("the newest hundred jobs are listed, the newest first; older ones are there
   }
 });
 
-test("a file in the making is written whole, however little the disk takes at once, and is there when it is complete", async () => {
+test("a file is written completely despite short writes, and appears once complete", async () => {
   const folder = await mkdtemp(join(home, "artifacts-"));
   const taken: [Uint8Array, number][] = [];
   const handle = {
@@ -269,7 +272,7 @@ test("a file in the making is written whole, however little the disk takes at on
   assert.equal(readdirSync(folder), ["a"]);
 });
 
-test("time is booked under its stage, also of what fails, to a millionth of a second", async () => {
+test("time is booked per stage, failures included, to a millionth of a second", async () => {
   let ms = 0;
   const takes = (time: number) => async () => {
     ms += time;
@@ -297,7 +300,7 @@ test("time is booked under its stage, also of what fails, to a millionth of a se
   });
 });
 
-test("a job that finds no place is told how many there are; what waits ends with the service, and says so", async () => {
+test("a job refused for a full queue learns its size; waiting jobs end with the service", async () => {
   await store.close();
   const entry = join(home, "worker.mjs");
   await writeFile(entry, 'process.on("message", () => {}); process.on("disconnect", () => process.exit(1));');

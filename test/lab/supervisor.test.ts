@@ -21,7 +21,7 @@ test.after(() => rm(folder, { recursive: true, force: true }));
 const config = { operation: "inspect" } as unknown as Config;
 let count = 0;
 
-/** Runs a program that is asked as a worker is: `task` is its task, `tell` answers. */
+/** Runs a program in a worker's role: `task` is its task, `tell` answers. */
 async function run(
   body: string,
   more: Partial<WorkerRun> = {},
@@ -49,7 +49,7 @@ async function run(
 
 const failure = (message: string) => ({ kind: "failure", message });
 
-test("a result, a failure, and what is told before them", async () => {
+test("a result, a failure, and the progress reports before them", async () => {
   const told = await run(`
     await tell({ type: "progress", progress: { stage: "a", done: 1, total: 2 } });
     await tell({ type: "result", result: { operation: task.config.operation, folder: task.folder, load: task.load } });
@@ -64,9 +64,9 @@ test("a result, a failure, and what is told before them", async () => {
   assert.equal(failed.outcome, failure("No."));
 });
 
-test("the first word about its end counts, whatever comes right behind it", async () => {
+test("only the first result or failure counts, whatever follows immediately", async () => {
   if (process.platform === "win32") return;
-  // All in one piece, so that what is behind has come before the process can be ended. Its channel is its fourth file.
+  // Written in one piece, so that the rest has arrived before the process can be ended. Its channel is its fourth file.
   const says = (...messages: object[]) => `
     const { writeSync } = await import("node:fs");
     writeSync(3, ${JSON.stringify(messages.map((message) => `${JSON.stringify(message)}\n`).join(""))});
@@ -88,7 +88,7 @@ test("the first word about its end counts, whatever comes right behind it", asyn
   assert.equal([outcome, told], [{ kind: "stopped" }, ["first"]]);
 });
 
-test("each death is a sentence of its own", async () => {
+test("each cause of death has its own sentence", async () => {
   const dies = async (how: string, more: Partial<WorkerRun> = {}) => (await run(how, more)).outcome;
   const killed = (signal: string) => dies(`process.kill(process.pid, "${signal}"); hang();`);
   assert.equal(
@@ -118,7 +118,7 @@ test("each death is a sentence of its own", async () => {
   assert.equal(await killed("SIGTERM"), failure("The worker was terminated by SIGTERM."));
 });
 
-test("a worker that ends is not waited for by the channel that a child of its own holds", async () => {
+test("an ended worker is not waited for, even if its child holds the channel", async () => {
   if (process.platform === "win32") return;
   const { outcome } = await run(
     `const { spawn } = await import("node:child_process");
@@ -129,7 +129,7 @@ test("a worker that ends is not waited for by the channel that a child of its ow
   assert.equal(outcome, failure("The worker ended with code 3 before it had a result; see its worker.log."));
 });
 
-test("an abort is an rpc-server's where one is gone, and only then", async () => {
+test("an abort is attributed to an rpc-server only if one has died", async () => {
   const free = createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => free.once("listening", resolve));
   const { port } = free.address() as { port: number };
@@ -143,7 +143,7 @@ test("an abort is an rpc-server's where one is gone, and only then", async () =>
   assert.match((other.outcome as { message: string }).message, /^The worker ended with code 1/);
 });
 
-test("what cannot be started, and a signal that came before", async () => {
+test("programs that cannot be started, and a signal that came before", async () => {
   const started = await run("", { library: "a\0b" }).catch((error: Error) => error);
   assert.instance(started, Error); // Node refuses it before there is a process
   const { execPath } = process;
@@ -161,7 +161,7 @@ test("what cannot be started, and a signal that came before", async () => {
   assert.equal(outcome, { kind: "stopped" });
 });
 
-test("a signal and a deadline end the worker with whatever it started", async () => {
+test("a signal and a deadline end the worker with everything it started", async () => {
   const { spawned } = {
     spawned: `
     const { spawn } = await import("node:child_process");

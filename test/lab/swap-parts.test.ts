@@ -39,7 +39,7 @@ const config = {
   positions: [[1, 2]],
 } as unknown as CompareConfig;
 
-test("two directions span a plane: axes of length 1, the second one's share of the first", async () => {
+test("two directions span a plane: axes of length 1, and their common share", async () => {
   const { context } = contextOf([2, 0, 0], [1, 0, 3]);
   const { planes, tokens, lens } = await swapOf(config, model, context);
   assert.equal([tokens.length, new Set(tokens).size, lens], [2, 2, undefined]);
@@ -55,7 +55,7 @@ test("two directions span a plane: axes of length 1, the second one's share of t
       [1, 3],
     ]),
   );
-  // What is apart counts by the second one's length, however long either is.
+  // The separation is measured in the second one's length, whatever either length is.
   const spans = async (a: number[], b: number[]) => swapOf(config, model, contextOf(a, b).context);
   await spans([2, 0, 0], [0.001, 0.001, 0]);
   await spans([1, 0, 0], [99, 1, 0]);
@@ -86,7 +86,7 @@ test("two directions span a plane: axes of length 1, the second one's share of t
   );
 });
 
-test("a row is held where both coordinates are exchanged, at every place", async () => {
+test("a row is kept with both coordinates exchanged, at every place", async () => {
   // Rows of three tokens, of which two are changed.
   const rows = [0, 0, 0, 3, 7, 6, 1, 5, 0];
   const { context, asked } = contextOf([2, 0, 0], [1, 0, 3], rows);
@@ -125,7 +125,7 @@ test("a row is held where both coordinates are exchanged, at every place", async
   assert.is((await swapPlans(config, context, Int32Array.of(7, 8, 9), swap, undefined)).length, 2);
 });
 
-test("a control is as long as the swap turned out to be at each place, a direction a block", () => {
+test("a control has the swap's length at each place, and one direction per block", () => {
   const axis = (layer: number, position: number, vector: number[]): Edit => ({
     ...{
       layer,
@@ -152,7 +152,7 @@ test("a control is as long as the swap turned out to be at each place, a directi
   assert.is(control.length, 2);
 });
 
-test("what the edits of a plan did: each place's changes across one another, means over all rows", () => {
+test("a plan's edits report changes per place and means over all rows", () => {
   const effect = (rows: number, changeLength: number, rowLength: number): EditEffect =>
     ({ rows, changeLength, rowLength }) as EditEffect;
   const at = (layer: number, position: number) =>

@@ -53,7 +53,7 @@ async function jacobian(layer: number): Promise<Float32Array> {
   return file.read(name);
 }
 
-/** A row with both coordinates of `clean` exchanged in place of its own, by the normal equations in float64. */
+/** A row with both coordinates of `clean` instead of its own, by the normal equations in float64. */
 async function byHand(
   layer: number,
   clean: ArrayLike<number>,
@@ -101,7 +101,7 @@ const logits = (edits: readonly Edit[]) =>
     layers: [...new Set(edits.map(({ layer }) => layer))],
   });
 
-test("one block, and a band of them, as the exchange by hand with the clean pass's values", async () => {
+test("one block, and a band of them, match the manual exchange with clean values", async () => {
   const last = tokens.length - 1;
   for (const layers of [[5], [7], [4, 5, 6]]) {
     const config = submission({ layers });
@@ -122,7 +122,7 @@ test("one block, and a band of them, as the exchange by hand with the clean pass
   }
 });
 
-test("at every block of a band, the control's change is as long as the swap's", async () => {
+test("at every block of a band, the control's change is as large as the swap's", async () => {
   const config = submission({ layers: [4, 5, 6], strengths: [0.5, 1] });
   const plans = await swapPlans(config, context, tokens, await swapOf(config, model, context), undefined);
   const swept = async (of: Edit[][]) =>
@@ -151,7 +151,7 @@ async function operate(more: object) {
   return compare({ ...input, progress: () => {} });
 }
 
-test("a band of blocks says the other capital, and random changes as long do not", async () => {
+test("a band of blocks flips the capital; random changes of equal size do not", async () => {
   const result = await operate({ layers: [4, 5, 6], target_token: " Tokyo", controls: true });
   assert.equal(result.layers, [4, 5, 6]);
   assert.equal(
@@ -170,7 +170,7 @@ test("a band of blocks says the other capital, and random changes as long do not
   const { change, control } = full!;
   assert.ok(Math.abs(control!.change!.length / change!.length - 1) < 1e-4);
   assert.is(neutral!.control!.change!.length, 0);
-  // Three rows of the prompt; what is generated is left alone.
+  // Three rows of the prompt; generated tokens are left alone.
   assert.is(full!.change!.rows, 3);
   assert.ok(full!.change!.length > 0 && full!.change!.length < full!.change!.row_length);
   // The same through two prompts at once, each with its own values.
@@ -179,7 +179,7 @@ test("a band of blocks says the other capital, and random changes as long do not
   assert.ok(Math.abs(two.trials[1]!.probability - full!.probability) < 1e-3);
 });
 
-test("what does not fit is refused in a sentence", async () => {
+test("invalid requests are refused in one sentence", async () => {
   const refused = (more: object) =>
     operate(more).then(
       () => "accepted",

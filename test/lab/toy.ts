@@ -34,7 +34,7 @@ export function toy(context: object, info: object = {}) {
 /** Ends nothing, and has to reach everything that an operation asks of the addon. */
 export const { signal } = new AbortController();
 
-/** What an operation is given, with a folder of its own for its files, and what it told. */
+/** An operation's inputs, with a temporary folder for its files, and what it reported. */
 export function inputIn<C extends Config>(folder: string, config: object, model: Model, other?: Model) {
   const told: Progress[] = [];
   const place = mkdtempSync(join(folder, "artifacts-"));

@@ -1,4 +1,4 @@
-/** How a dictionary's training goes through its steps, and what is told of it: a trainer that only counts. */
+/** The steps of a dictionary's training and its progress reports: a trainer that only counts. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Progress } from "../../src/contracts/index.js";
@@ -28,7 +28,7 @@ const evaluation = (step: number): DictionaryEvaluation => ({
 interface Toy {
   /** Evaluated at a step; otherwise the one above. */
   evaluated?: (step: number) => Partial<DictionaryEvaluation>;
-  /** What a run of steps takes, in milliseconds of the test's clock. */
+  /** The duration of a run of steps, in milliseconds of the test's clock. */
   takes?: number;
   /** Called with the steps that are done, before they are answered. */
   onRun?: (done: number) => void;
@@ -36,7 +36,7 @@ interface Toy {
 
 let ms = 0;
 
-/** Puts a trainer in the addon's place that says what it was asked. */
+/** Replaces the addon with a trainer that records its calls. */
 function trainer({ evaluated = () => ({}), takes = 0, onRun }: Toy = {}) {
   const opened: DictionaryTraining[] = [];
   const did: string[] = [];
@@ -97,7 +97,7 @@ async function train(more: object = {}, options: Partial<TrainingOptions> = {}) 
   return { ...trained, told };
 }
 
-test("a loss each hundredth of the steps, a look at it each tenth, and one at the end", async () => {
+test("a loss is recorded every hundredth of the steps, features every tenth and at the end", async () => {
   const { did, opened } = trainer();
   const { report, told, weights, settings } = await train({}, { threads: 3 });
   const runs = Array.from({ length: 100 }, (_, i) => 10 * (i + 1));
@@ -118,7 +118,7 @@ test("a loss each hundredth of the steps, a look at it each tenth, and one at th
   assert.equal(
     told.map(({ stage, done, total }) => [stage, done, total]),
     runs.map((step) => [
-      // What the last look has found, until the next one.
+      // The findings of the last look, until the next one.
       step <= 100 ? "train" : `training, ${(10 * Math.floor((step - 1) / 100)).toFixed(1)} % explained`,
       step - 10,
       1000,
@@ -132,7 +132,7 @@ test("a loss each hundredth of the steps, a look at it each tenth, and one at th
   );
 });
 
-test("so many steps that they are no multiple: as often at most, and never more often than a loss is kept", async () => {
+test("steps that do not divide evenly are recorded at most as often, never more", async () => {
   // Of 101 steps a loss every 2 and a look every 12; of 250 every 3 and 27; of 1001 every 11 and 110.
   for (const [steps, losses, looks] of [
     [1, [1], 0],
@@ -156,7 +156,7 @@ test("so many steps that they are no multiple: as often at most, and never more 
   }
 });
 
-test("what is told of it: the strongest features that fire at all, with where they fire, and how many fire how often", async () => {
+test("progress reports the strongest active features, where they fire, and a histogram", async () => {
   trainer();
   const { report } = await train();
   const { losses: _, training, ...rest } = report;
@@ -188,7 +188,7 @@ test("what is told of it: the strongest features that fire at all, with where th
     densities.map(({ features }) => features),
     Array.from({ length: 20 }, (_, i) => ({ 0: 1, 17: 1, 18: 1, 19: 1 })[i] ?? 0),
   );
-  // Rows that hardly differ have no variance to explain, which is null, and no share of it is told while it runs.
+  // Rows that hardly differ have no variance to explain: null, and no share is reported while it runs.
   trainer({ evaluated: () => ({ explainedVariance: Number.NaN }) });
   const flat = await train({ architecture: "relu", k: undefined });
   assert.is(flat.report.explained_variance, null);
@@ -224,7 +224,7 @@ function keeping(seconds: number, kept?: { state: Record<string, Float32Array>; 
   return { written, losses, identities, checkpoint: { open, seconds } };
 }
 
-test("it is kept when so many seconds have gone by, when it is stopped, and not at its end", async () => {
+test("a checkpoint is saved after an interval and on a stop, but not at the end", async () => {
   await withTime({ "performance.now": () => ms }, async () => {
     // Ten runs of 10 steps, each of 40 seconds: 120 seconds are over after every third.
     trainer({ takes: 40_000 });
@@ -256,7 +256,7 @@ test("it is kept when so many seconds have gone by, when it is stopped, and not 
     );
     assert.equal([ended, last.written, last.losses], [stop, [5], [4]]);
     assert.is(stopping.did.at(-1), "close");
-    // A fault of its own is none that anybody wants to go on behind.
+    // After its own fault there is no point in resuming.
     const broken = trainer({
       onRun: () => {
         throw stop;
@@ -268,7 +268,7 @@ test("it is kept when so many seconds have gone by, when it is stopped, and not 
   });
 });
 
-test("one that was kept goes on behind its steps with what it has told, and is its own by all that decides it", async () => {
+test("a checkpoint resumes after its steps with its reports, for equal settings only", async () => {
   const { did, opened } = trainer();
   const state = { progress: Float32Array.of(1, 5) };
   const losses = [{ step: 2, loss: 7 }];
@@ -302,7 +302,7 @@ test("one that was kept goes on behind its steps with what it has told, and is i
   assert.is(bare.did[0], "run to 1");
 });
 
-test("what this machine has no memory for is refused with both sizes, and needs more where it goes on", async () => {
+test("a training beyond this machine's memory is refused with both sizes; resuming needs more", async () => {
   const { constrainedMemory } = process;
   try {
     // 120 numbers of matrices twice, 12 rows of 16 bytes, 28 for each of a row's two, 512 a feature and thread.
@@ -328,7 +328,7 @@ test("what this machine has no memory for is refused with both sizes, and needs 
   }
 });
 
-test("of an extraction whose rows are all held out a batch has one row all the same", async () => {
+test("with all rows held out, a batch still has one row", async () => {
   trainer();
   const none = { ...rows, pieces: rows.pieces.map((piece) => ({ ...piece, uses: Uint8Array.of(2, 0) })) };
   assert.is((await train({}, { rows: none })).settings.batch, 1);

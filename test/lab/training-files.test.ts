@@ -1,4 +1,4 @@
-/** What a training reads and keeps: extractions, settings and checkpoints by hand, without a model. */
+/** Files that a training reads and writes: extractions, settings and checkpoints made by hand, without a model. */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -85,7 +85,7 @@ const texts = (count: number, length: number, first = 0): ShardText[] =>
     tokens: Array.from({ length }, (_, token) => (token === 0 ? 1 : 100 * (first + i) + token)),
   }));
 
-test("what an extraction's indices say, of one part and of several", async () => {
+test("an extraction's indices describe one part or several", async () => {
   const one = await openExtraction(extraction("one", [texts(2, 3), texts(1, 3, 2)]));
   const { sha256, files, shards, ...rest } = one;
   assert.equal(rest, {
@@ -169,7 +169,7 @@ test("what an extraction's indices say, of one part and of several", async () =>
   assert.match(await refusal(() => openExtraction(join(folder, "broken"))), /: it is not JSON\.$/);
 });
 
-test("a shard that is not what its index says", async () => {
+test("a shard that differs from its index is refused", async () => {
   const place = extraction("wrong", [texts(2, 3)]);
   const opened = await openExtraction(place);
   const shard = await readShard(opened, 0);
@@ -216,7 +216,7 @@ test("a shard that is not what its index says", async () => {
   assert.is(await refusal(() => readShard(opened, 0)), `${path} cannot be read (ENOENT).`);
 });
 
-test("which rows are trained on and which are held out: whole texts, by their tokens and the seed alone", async () => {
+test("whole texts are held out, by their tokens and the seed alone", async () => {
   const place = extraction("many", [texts(40, 4), texts(60, 4, 40)]);
   const ask = (more: object = {}) => trainingRows(place, { layer: 5, rows: undefined, seed: 2, ...more });
   const { pieces, at, extraction: of } = await ask();
@@ -340,7 +340,7 @@ test("which rows are trained on and which are held out: whole texts, by their to
   );
 });
 
-test("a training's settings follow from what was said, the rows and the width", () => {
+test("a training's settings follow from the request, the rows and the width", () => {
   const said = { features: 1024, steps: 1000, seed: 9 };
   const of = (
     architecture: "relu" | "topk" | "batchtopk" | "jumprelu",
@@ -348,7 +348,7 @@ test("a training's settings follow from what was said, the rows and the width", 
     hidden = 64,
     rows = 100_000,
   ) => filledSettings({ ...said, architecture, ...more }, hidden, rows);
-  // 2e-4 * sqrt(16384 / 1024) = 8e-4, times sqrt(10000 / 1000) for so few steps; the small one's 0.06 / 8 is greater.
+  // 2e-4 * sqrt(16384 / 1024) = 8e-4, times sqrt(10000 / 1000) for the few steps; the small one's 0.06 / 8 is greater.
   const { learningRate, ...topk } = of("topk");
   assert.ok(Math.abs(learningRate - 8e-4 * Math.sqrt(10)) < 1e-12, `${learningRate}`);
   assert.equal(topk, {
@@ -402,7 +402,7 @@ test("a training's settings follow from what was said, the rows and the width", 
   assert.is(trainingBytes({ ...relu, ...small }, alone), 1440 + 240 + 20 * 50 + 10_240);
 });
 
-test("a training that was not finished is kept with what it is of, and is no other's", async () => {
+test("a checkpoint stores its training's identity and is refused for another", async () => {
   const identity = { seed: 1, layers: [1, 2], name: "x" };
   const place = mkdtempSync(join(folder, "checkpoint-"));
   const of = (own: object = identity) => new Checkpoint(place, 3, own as never);
@@ -430,7 +430,7 @@ test("a training that was not finished is kept with what it is of, and is no oth
     await refusal(() => nowhere.write(state, history)),
     /^The checkpoint .*checkpoint-layer-3\.safetensors \(\d+ bytes\) cannot be written \(ENOENT\); the previous one is unchanged\.$/,
   );
-  // What is no fault of the disk's stays as it is.
+  // Faults not caused by the disk stay unchanged.
   const open = () => Promise.reject(new TypeError("a fault of ours"));
   const fault = await withFiles({ open }, () =>
     of()
@@ -450,7 +450,7 @@ test("a training that was not finished is kept with what it is of, and is no oth
   assert.is(says({ name: "y".repeat(196) }, { name: "x" }), "the two differ in name");
 });
 
-test("least squares: the ridge, rows of zeros, and rows that say nothing", async () => {
+test("least squares: the ridge, rows of zeros, and rows without information", async () => {
   // One number: rows 1, 2 with goals 3, 5 are 2 x + 1, but for the ridge of a ten thousandth of the mean square.
   const squares = new LeastSquares(1);
   for (const [x, y] of [

@@ -91,7 +91,7 @@ async function extraction(name: string, source: object = {}, model: object = { m
 
 const jsonOf = (...parts: string[]) => JSON.parse(readFileSync(join(...parts), "utf8"));
 
-test("a training into a folder: a layer behind the other, each told, on disk, and its checkpoint gone after that", async () => {
+test("a training into a folder saves layer after layer, then deletes its checkpoint", async () => {
   const from = await extraction("rows");
   const out = join(folder, "trained");
   const said: ExtractionTraining = {
@@ -120,7 +120,7 @@ test("a training into a folder: a layer behind the other, each told, on disk, an
     await trainFromExtraction(said, out, {
       ...{ threads: 2, checkpointSeconds: 0 },
       progress: (one) => {
-        // What a process that was killed has left of the layer's files is no hindrance.
+        // Leftover files of a killed process do not interfere.
         if (told.length === 0) writeFileSync(join(out, "sae-layer-5.safetensors.partial"), "torn");
         told.push(one);
       },
@@ -134,7 +134,7 @@ test("a training into a folder: a layer behind the other, each told, on disk, an
     disk.stop();
     Checkpoint.prototype.remove = remove;
   }
-  assert.equal(finished, [[5], [5, 1]], "what is finished is written down before its checkpoint goes");
+  assert.equal(finished, [[5], [5, 1]], "a finished layer is on disk before its checkpoint is deleted");
   assert.equal(told, [
     { stage: "layer 5: train", done: 0, total: 4 },
     { stage: "layer 5: training, 50.0 % explained", done: 1, total: 4 },
@@ -168,7 +168,7 @@ test("a training into a folder: a layer behind the other, each told, on disk, an
     ...["sae-layer-1.safetensors", "sae-layer-5.safetensors", "sae-normalization-1.npz"],
     ...["sae-normalization-5.npz", "sae.json", "saelens-layer-1", "saelens-layer-5"],
   ]);
-  // One layer has no name among the stages; what is finished is not done again.
+  // A single layer is not named in the stages; finished work is not repeated.
   const one: Progress[] = [];
   await trainFromExtraction({ ...said, layers: [1] }, join(folder, "one"), {
     progress: (each) => void one.push(each),
@@ -184,7 +184,7 @@ test("a training into a folder: a layer behind the other, each told, on disk, an
   );
 });
 
-test("what a dictionary's files say of where it is from: texts that begin with a BOS token, the model, the place", async () => {
+test("a dictionary's files record its origin: BOS token, model and hook point", async () => {
   const said = { architecture: "batchtopk", k: 1, features: 2, steps: 1, seed: 1, layers: [5] } as const;
   for (const [name, source, model, metadata] of [
     [
@@ -226,7 +226,7 @@ function rebuilt(
   };
 }
 
-test("both layouts are the same arithmetic: the normalised rows' matrices, and others on rows as they are", async () => {
+test("both layouts do the same arithmetic, on normalized and on plain rows", async () => {
   const place = mkdtempSync(join(folder, "layouts-"));
   const artifacts = new Artifacts(place);
   const trained: TrainedDictionary = {
@@ -311,7 +311,7 @@ test("both layouts are the same arithmetic: the normalised rows' matrices, and o
   assert.equal([nameless.model, nameless.point], [undefined, undefined]);
 });
 
-test("a folder of somebody else's, a result that is none, another process at it: one sentence each", async () => {
+test("foreign folders, invalid results and concurrent use give one sentence each", async () => {
   const from = await extraction("refused");
   const train = (out: string, more: object = {}) =>
     trainFromExtraction(
@@ -388,7 +388,7 @@ async function job(body: object, info: object = {}) {
   return { found, requests, told: input.told, names: input.artifacts.names, place: input.place };
 }
 
-test("a job on an extraction: each layer's stages, SAELens's layout where there is one, another model's refused", async () => {
+test("a job on an extraction has stages per layer and SAELens files; other models fail", async () => {
   const from = await extraction("job");
   const two = await job({ from, layers: [5, 1], architecture: "topk", k: 1 });
   assert.equal(
@@ -435,7 +435,7 @@ test("a job on an extraction: each layer's stages, SAELens's layout where there 
   }
 });
 
-test("a job on examples extracts them first, and trains on those that it is told to", async () => {
+test("a job on examples extracts them first, and trains on the chosen ones", async () => {
   const examples = [
     { text: "a b", split: "train" },
     { text: "c d", split: "test" },
@@ -466,7 +466,7 @@ test("a job on examples extracts them first, and trains on those that it is told
   );
   assert.equal([found.point, found.rows], ["mid", "all"]);
   assert.is(requests[0]!.signal, signal);
-  assert.is(found.reports[0]!.features[0]!.examples[0]!.text, "c d", "the text itself is told");
+  assert.is(found.reports[0]!.features[0]!.examples[0]!.text, "c d", "the text itself is reported");
   assert.equal(readdirSync(place).sort(), [...names].sort(), "the rows are gone");
   const last = await job({ examples, architecture: "topk" });
   assert.equal([last.requests[0]!.rows, last.found.rows], ["last", undefined]);
@@ -482,8 +482,8 @@ test("a job on examples extracts them first, and trains on those that it is told
   assert.equal([mean.requests[0]!.rows, [...mean.requests[0]!.starts!]], ["mean", [2, 2]]);
 });
 
-test("the small autoencoder of one batch is for rows of texts where nothing is said of the steps", async () => {
-  // A text that is too long is told by the name that either way knows it by.
+test("the small autoencoder of one batch is the default for rows of texts", async () => {
+  // A text that is too long is named as either route knows it.
   const examples = [{ text: "a b", split: "train" }];
   const small = async (body: object) =>
     (await refusal(() => job({ examples, max_input_tokens: 2, ...body }))).startsWith(

@@ -50,7 +50,7 @@ async function artifact(job: Job, name: string): Promise<Buffer> {
   return bytes;
 }
 
-test("probe: the weights in the file reproduce every score, and the report follows from the scores", async () => {
+test("probe: the file's weights reproduce every score, and the report follows from these", async () => {
   const job = await run({ operation: "probe", examples: probeExamples });
   const { reports, artifacts } = job.result as ProbeResult;
   assert.equal(artifacts, ["probe-layer-5.npz", "probe-layer-2.npz"]);
@@ -93,7 +93,7 @@ test("probe: the weights in the file reproduce every score, and the report follo
   }
 });
 
-test("sae: block outputs that are all alike have no variance to explain, and a note says so", async () => {
+test("sae: identical block outputs have no variance to explain, as a note says", async () => {
   // The same token follows the beginning of each text: block 0 of a text of one token sees nothing else.
   const examples = Array.from({ length: 8 }, (_, index) => ({
     text: index < 4 ? "Paris" : "London",
@@ -109,7 +109,7 @@ test("sae: block outputs that are all alike have no variance to explain, and a n
   }
 });
 
-/** Tensors of a .safetensors file, read as its format says. */
+/** Tensors of a .safetensors file, read by its specification. */
 function readSafetensors(bytes: Buffer): Map<string, { shape: number[]; data: Float32Array }> {
   const length = Number(bytes.readBigUInt64LE(0));
   const { __metadata__: _metadata, ...header } = JSON.parse(bytes.toString("utf8", 8, 8 + length));
@@ -205,8 +205,8 @@ async function outcome(body: object): Promise<{ reports: unknown; files: Buffer[
   return { reports, files };
 }
 
-test("probe: a seed gives the same numbers and files; the report is what the trainer says of it, and nothing of another", async () => {
-  // More of one class than of the other, and some that are labelled wrongly: no figure is 0.5 or 1 by itself.
+test("probe: a seed fixes numbers and files; the report equals the trainer's results", async () => {
+  // More of one class than of the other, and some labelled wrongly: no figure is 0.5 or 1 by chance.
   const examples = probeExamples
     .filter((_, row) => row !== 18 && row !== 0)
     .map((one, row) => (row % 5 === 1 ? { ...one, label: 1 - one.label } : one));
@@ -260,7 +260,7 @@ test("probe: a seed gives the same numbers and files; the report is what the tra
   }
 });
 
-test("sae: a seed gives the same numbers and files, another one others", async () => {
+test("sae: a seed fixes numbers and files, and another seed changes them", async () => {
   const ask = (seed: number) =>
     outcome({ operation: "sae", examples: saeExamples, features: 16, steps: 20, seed });
   const five = await ask(5);

@@ -24,7 +24,7 @@ function examples(right: number, wrong: number) {
   });
 }
 
-test("the accuracy's interval is the binomial one where there are many examples", () => {
+test("the accuracy's interval is binomial where there are many examples", () => {
   // 400 examples, 320 right: 0.8 with a standard error of sqrt(0.8 * 0.2 / 400) = 0.02.
   const { accuracy } = bootstrapIntervals(examples(320, 80), settings);
   close(accuracy.low, 0.8 - 1.96 * 0.02, 0.004, "low");
@@ -44,7 +44,7 @@ test("the AUROC's interval is that of normal scores with a known separation", ()
   assert.ok(auc.low < 0.802 && auc.high > 0.802, `${auc.low} to ${auc.high} holds 0.802`);
 });
 
-test("equal scores say nothing, and perfect ones leave no room", () => {
+test("equal scores are uninformative, and perfect ones leave no room", () => {
   const same = examples(20, 0).map(({ label }) => ({ label, score: 0.5 }));
   assert.equal(bootstrapIntervals(same, settings).auc, { low: 0.5, high: 0.5 });
   const { accuracy, auc } = bootstrapIntervals(examples(20, 0), settings);
@@ -66,14 +66,14 @@ test("a single example of a class is always among those drawn", () => {
   assert.ok(auc.low >= 0 && auc.high <= 1, `${auc.low} to ${auc.high}`);
 });
 
-test("a seed gives the same intervals, another one others", () => {
+test("a seed fixes the intervals, and another seed changes them", () => {
   const held = examples(31, 14);
   const first = bootstrapIntervals(held, { resamples: 150, seed: 7 });
   assert.equal(bootstrapIntervals(held, { resamples: 150, seed: 7 }), first);
   assert.not.equal(bootstrapIntervals(held, { resamples: 150, seed: 8 }), first);
 });
 
-test("examples of a cluster are drawn together: copies say no more than one does", () => {
+test("examples of a cluster are drawn together: copies add no information", () => {
   // Sorted by score, as clusters are numbered: then both draw the same things.
   const alone = examples(22, 9).toSorted((a, b) => a.score - b.score);
   const copies = alone.flatMap((one, cluster) => Array.from({ length: 6 }, () => ({ ...one, cluster })));
@@ -95,14 +95,14 @@ test("a spread is mean, deviation and middle 95 %", () => {
   close(high, 0.975, 1e-12, "high");
 });
 
-test("the share that is as good counts what was observed", () => {
+test("the share at least as good includes the observed value", () => {
   const values = Float64Array.of(0.4, 0.5, 0.6, 0.7);
   assert.is(atLeastAsGood(values, 0.6), 3 / 5);
   assert.is(atLeastAsGood(values, 0.9), 1 / 5);
   assert.is(atLeastAsGood(values, 0), 1);
 });
 
-test("draws: as many things each time as there are, evenly, and the same for a seed", () => {
+test("resampling draws as many items as there are, evenly, and the same for a seed", () => {
   const draws = pairDraws(5, { resamples: 400, seed: 1 });
   assert.is(draws.length, 400);
   for (const times of draws)
@@ -136,7 +136,7 @@ test("draws: as many things each time as there are, evenly, and the same for a s
   close(drawnInterval(all, [1, 3], { values: [-2, 0], least: 1e-6 }), -2 + 0.025 * 1.5, -0.5 - 0.025 * 1.5);
 });
 
-test("a seed's draws are the same everywhere: those of the published mixing, computed with whole numbers", () => {
+test("a seed draws the published generator's numbers on every platform, in integers", () => {
   // A Weyl sequence in steps of 0x9e3779b9, each number mixed as z ^= z >> 16, z *= 0x21f0aaad, z ^= z >> 15, z *= 0x735a2d97,
   // z ^= z >> 15: two draws of ten things, by Python's integers.
   for (const [seed, first, second] of [
@@ -156,7 +156,7 @@ test("a seed's draws are the same everywhere: those of the published mixing, com
   }
 });
 
-test("an interval of one draw is that draw: as many examples as there are, in the order of their scores", () => {
+test("an interval of one draw is that draw: a full sample, sorted by score", () => {
   // Of ten examples by score the draws of seed 0 take 0, 0, 0, 1, 1, 2, 2, 1, 1 and 2: those of class 1 are the fifth (1) and the
   // last four (2, 1, 1, 2), and above 0.5 are the last five.
   const scored = Array.from({ length: 10 }, (_, i) => ({
@@ -164,12 +164,13 @@ test("an interval of one draw is that draw: as many examples as there are, in th
     score: (i + 0.5) / 10,
   }));
   const { accuracy, auc } = bootstrapIntervals(scored, { resamples: 1, seed: 0 });
-  // Wrong are the fifth (once) and the sixth (twice). Of 7 ones and 3 zeros (one fourth, two sixths) the fifth is behind two.
+  // The fifth (once) and the sixth (twice) are wrong. Of 7 ones and 3 zeros (one fourth, two sixths) the fifth comes
+  // after two.
   assert.equal(accuracy, { low: 0.7, high: 0.7 });
   assert.equal(auc, { low: 19 / 21, high: 19 / 21 });
 });
 
-test("a bootstrap's figures: what is observed, the middle of the draws, and draws that say nothing drawn anew", () => {
+test("a bootstrap reports observed value and percentiles, and redraws undefined samples", () => {
   const values = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
   const mean = (times: Uint32Array) =>
     values.reduce((sum, value, i) => sum + value * (times[i] as number), 0) / 10;
@@ -184,7 +185,7 @@ test("a bootstrap's figures: what is observed, the middle of the draws, and draw
     [11, 2 * found!.low, 2 * found!.high],
     "the same draws",
   );
-  // What is observed, then 50 draws: of those that are no number at most as many again.
+  // The observed value, then 50 draws: undefined ones are redrawn at most that many times.
   for (const [figure, calls, isNumber] of [
     [() => 1, 51, true],
     [(call: number) => (call % 2 === 0 ? Number.NaN : 1), 101, true],
@@ -194,13 +195,13 @@ test("a bootstrap's figures: what is observed, the middle of the draws, and draw
     const [one] = bootstrap(3, { resamples: 50, seed: 1 }, () => [figure(++call)]);
     assert.equal([call, !Number.isNaN(one!.low)], [calls, isNumber]);
   }
-  // A draw in which one figure of two is no number is drawn anew for both: they stay paired.
+  // A draw in which one of two figures is undefined is redrawn for both: they stay paired.
   let draw = 0;
   const pair = bootstrap(3, { resamples: 3, seed: 1 }, () => {
     draw++;
     return [draw, draw === 3 ? Number.NaN : 10 * draw];
   });
-  // What is observed is the first; then 2, 4 and 5: of three values 2.5 % of the way is a twentieth of the step.
+  // The observed value is the first; then 2, 4 and 5: of three values 2.5 % of the way is a twentieth of the step.
   assert.is(draw, 5);
   close(pair[0]!.low, 2.1, 1e-9, "low");
   close(pair[0]!.high, 4.95, 1e-9, "high");
@@ -208,7 +209,7 @@ test("a bootstrap's figures: what is observed, the middle of the draws, and draw
   close(pair[1]!.high, 49.5, 1e-9, "high of the other");
 });
 
-test("the share of pairs ranked right counts each example as often as it is drawn", () => {
+test("the share of pairs ranked correctly counts each example as often as it is drawn", () => {
   const auroc = aurocOf([1, 0, 1, 0], [0.9, 0.1, 0.3, 0.3]);
   // Of 4 pairs three right and one tied.
   assert.is(auroc(Uint32Array.of(1, 1, 1, 1)), 3.5 / 4);

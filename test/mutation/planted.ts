@@ -375,14 +375,14 @@ export const planted: readonly Planted[] = [
   {
     what: "an artifact's bytes are not synced",
     file: "src/lab/artifacts.ts",
-    from: "await this.#handle.sync();",
+    from: "await this.handle.sync();",
     to: "",
     tests: ["files/durability"],
   },
   {
     what: "an artifact's name is not synced",
     file: "src/lab/artifacts.ts",
-    from: "await syncFolder(this.#folder);",
+    from: "await syncFolder(this.folder);",
     to: "",
     tests: ["files/durability"],
   },
@@ -650,8 +650,8 @@ export const planted: readonly Planted[] = [
   {
     what: "a backend that recovered keeps its long back-off",
     file: "src/router/health.ts",
-    from: "> this.#timing.settled) backend.failures = 0;",
-    to: "> this.#timing.settled) backend.failures += 0;",
+    from: "> this.timing.settled) backend.failures = 0;",
+    to: "> this.timing.settled) backend.failures += 0;",
     tests: ["router/"],
   },
   {

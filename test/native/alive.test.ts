@@ -15,7 +15,7 @@ interface RawModel {
   close(): Promise<void>;
 }
 
-test("what is there is counted, and gone once it is closed", async () => {
+test("live native objects are counted, and closing removes them", async () => {
   const model = await Model.open(demo, { onProgress: () => {} });
   const context = await model.createContext({ threads: 1, nCtx: 64, maxSequences: 4 });
   assert.equal(alive(), { ...nothing, models: 1, contexts: 1 });

@@ -64,7 +64,7 @@ test("shapes, order and norms", async () => {
   assert.is(result.next!.tokenIds[0], best);
 });
 
-test("where a token stands in the lens is counted over the whole vocabulary", async () => {
+test("a token's rank in the lens counts the whole vocabulary", async () => {
   const last = model.info.nLayer - 1;
   const targets = [0, 7, 300, model.info.nVocab - 1];
   for (const lensTarget of targets) {
@@ -362,7 +362,7 @@ test("packed features are those of each sequence alone", async () => {
   }
 });
 
-test("all rows begin at the token that is told of each text", async () => {
+test("rows of all tokens start at each text's given token", async () => {
   const sequences = [2, 3, 7].map((length) => someTokens(length, model.info.nVocab));
   const starts = Int32Array.of(0, 2, 5);
   const request = { sequences, layers: [3], rows: "all", starts } as const;
@@ -381,7 +381,7 @@ test("all rows begin at the token that is told of each text", async () => {
   );
 });
 
-test("a mean begins at the token that it is told of each text", async () => {
+test("a mean starts at each text's given token", async () => {
   const sequences = [2, 3, 7].map((length) => someTokens(length, model.info.nVocab));
   const features = await context.features({
     sequences,

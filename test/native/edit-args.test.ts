@@ -27,7 +27,7 @@ const usual = {
 const vector = Float32Array.of(1, 2);
 const feature = { dictionary: {} as never, index: 3 };
 
-test("what an edit does not say is the last row of a block's output, once, without bounds", () => {
+test("edit defaults: the last row of the block output, strength 1, no bounds", () => {
   assert.equal(nativeEdits(undefined, 2), []);
   assert.equal(nativeEdits([{ layer: 3 }], 2), [{ ...usual, layer: 3 }]);
   const written: Edit[] = [
@@ -64,7 +64,7 @@ test("what an edit does not say is the last row of a block's output, once, witho
   assert.equal([endOfText, nativeEdits([{ layer: 2_147_483_647 }], 2).length], [2_147_483_647, 1]);
 });
 
-test("an edit that is none is refused by what is wrong with it", () => {
+test("an invalid edit is refused with its fault", () => {
   const says = (edit: unknown, live = false) => refusal(() => nativeEdits([edit as Edit], 2, live));
   assert.is(
     refusal(() => nativeEdits({} as never, 2)),
@@ -128,7 +128,7 @@ test("an edit that is none is refused by what is wrong with it", () => {
 
 const model = { nLayer: 4, nEmbd: 2 };
 
-test("a live plan: what it does not say acts always, says nothing of itself and stops nothing", () => {
+test("a minimal live plan always acts, has no label and stops nothing", () => {
   assert.equal(nativeLivePlan({}, model), {
     ...{ edits: [], gates: [], labels: [], probes: [], conditions: [], pair: false, stop: -1 },
   });

@@ -125,7 +125,7 @@ test("edits that need no change write none", async () => {
   }
 });
 
-test("a vector of zeros is no direction, and divides nothing", async () => {
+test("a zero vector is refused as a direction and never divides", async () => {
   const request = { tokens, layers: [layer], rows: "last" as const };
   const plain = await logitsOf(context, request);
   for (const kind of ["affine", "project_out"] as const) {

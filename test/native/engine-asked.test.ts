@@ -58,7 +58,7 @@ const coded = (code: string, message: string) => () => {
   throw Object.assign(new Error(message), { code });
 };
 
-test("an engine is opened as it is asked for; what is not said, the addon chooses", async () => {
+test("an engine opens with the given options, and the addon chooses the rest", async () => {
   const engine = await Engine.open({ path: "m.gguf", id: "m", threads: 2, mmap: false });
   assert.equal(asked.splice(0), [
     ["openEngine", { path: "m.gguf", id: "m", threads: 2, mmap: false, embeddings: -1, thinking: -1 }],
@@ -155,7 +155,7 @@ test("a signal ends the request that it was given to, before, while and after it
   assert.equal([asked, answered.listeners()], [[], 0]);
 });
 
-test("what the engine refuses at once comes with its code, and a route that it has not is a wrong argument", async () => {
+test("immediate refusals have their code, and an unknown route is an invalid argument", async () => {
   const engine = await opened();
   answers.open = coded("INVALID_ARGUMENT", "No such body.");
   assert.is(await refused(() => engine.request("chat", {})), "INVALID_ARGUMENT: No such body.");
@@ -262,7 +262,7 @@ test("a stream that is left, cancelled or fails frees its slot once", async () =
   assert.equal(await other.next(), { done: true, value: undefined });
 });
 
-test("what a live request changes and watches goes with it, and the rows that it keeps are handed over as they come", async () => {
+test("a live request passes on its plan and hands over saved rows as they arrive", async () => {
   const engine = await opened();
   const kept: KeptRows[] = [];
   const states = { id: "cap", bytes: 9, keep: (rows: KeptRows) => void kept.push(rows) };
@@ -288,7 +288,7 @@ test("what a live request changes and watches goes with it, and the rows that it
   );
 });
 
-test("captures, states and scores: what is asked, in numbers that are some, and what comes back", async () => {
+test("captures, states and scores pass their request on and return the result", async () => {
   const engine = await opened();
   answers.capture = () => ({ layers: [{ state: Float32Array.of(1) }, { state: Float32Array.of(2) }] });
   const asks = { prompt: "p", layers: [2, 0], maxTokens: 1, nextTop: 0 };
@@ -340,7 +340,7 @@ test("captures, states and scores: what is asked, in numbers that are some, and 
   assert.equal(asked, []);
 });
 
-test("closing waits for passes under way, happens once, and lets nothing in behind it", async () => {
+test("closing waits for running passes, happens once, and refuses later calls", async () => {
   const engine = await opened();
   const finish: ((value: object) => void)[] = [];
   const held = () => new Promise((resolve) => finish.push(resolve));

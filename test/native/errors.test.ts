@@ -29,7 +29,7 @@ test("a missing model, a folder and an empty path", async () => {
   }
 });
 
-test("files that are no whole GGUF", async () => {
+test("truncated and invalid GGUF files are refused", async () => {
   const whole = readFileSync(demo);
   const cuts = [0, 3, 4, 12, 100, 5000, whole.length >> 1, whole.length - 1];
   for (const length of cuts) {

@@ -35,7 +35,10 @@ test("experiments use what all of them share, and no other experiment", () => {
     const files = uses(folder, pattern);
     assert.ok(files.length > 5, folder);
     for (const [name, used] of files) {
-      const allowed: string[] = [...shared[folder], ...(name === "advance" ? readers : [])];
+      const allowed: string[] = [
+        ...shared[folder],
+        ...(["advance", "forward"].includes(name) ? readers : []),
+      ];
       assert.equal(
         used.filter((one) => !allowed.includes(one)),
         [],

@@ -212,7 +212,7 @@ test("where positions have four axes, and images more numbers than an embedding,
   }
 });
 
-test("an answer that the model ends itself is told from one that is cut", async () => {
+test("an answer that the model ends is distinguished from a truncated one", async () => {
   const { context, model } = first();
   const [ending] = model.info.endOfGeneration;
   const before = await model.tokenize("The capital of France is Paris", { special: true });
@@ -235,7 +235,7 @@ test("an answer that the model ends itself is told from one that is cut", async 
   assert.is(seen.size, 2, "one was cut, one ended");
 });
 
-test("what cannot be explained is refused in a sentence, and the context goes on", async () => {
+test("an impossible explanation is refused, and the context stays usable", async () => {
   const { context, before, after, model } = first();
   const row = new Float32Array(model.info.nEmbd).fill(0.1);
   const request: ExplainRequest = { before, after, fillings: [{ row }], maxTokens: 2 };

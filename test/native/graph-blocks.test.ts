@@ -83,7 +83,7 @@ test("a sum is the same in either order", async () => {
   }
 });
 
-test("what only picks or reshapes rows is passed, between the halves and behind them", async () => {
+test("nodes that only select or reshape rows are skipped", async () => {
   const ids = (graph: Graph) => graph.leaf("inp_out_ids", { ne: [tokens], type: "i32" });
   for (const op of ["RESHAPE", "VIEW", "CONT", "GET_ROWS"]) {
     const keep = (graph: Graph, name: string, of: string) =>
@@ -97,7 +97,7 @@ test("what only picks or reshapes rows is passed, between the halves and behind 
   }
 });
 
-test("parallel halves are told by which of them mixes tokens, however the three are added up", async () => {
+test("parallel halves are identified by which one mixes tokens, in any order of sums", async () => {
   const summands = ["embd", "attn", "mlp"];
   for (const last of summands) {
     const [one, other] = summands.filter((name) => name !== last) as [string, string];
@@ -134,7 +134,7 @@ test("parallel halves behind another block begin with that block's output", asyn
   assert.equal(nodes(all, "ffn_out"), ["mlp-0", "mlp"]);
 });
 
-test("parallel summands none of which is the input, or two or none of which mix tokens, are no halves", async () => {
+test("summands are not halves without the input or exactly one that mixes tokens", async () => {
   const threeOf = (write: (graph: Graph, from: string) => [string, string, string]) =>
     refusal((graph, from) => {
       const [one, two, three] = write(graph, from);
@@ -262,7 +262,7 @@ test("embeddings that are scaled, normed or told their places are the first bloc
   }
 });
 
-test("what is behind attention, or a sum, is no first block's input", async () => {
+test("a tensor after attention or a sum is not the first block's input", async () => {
   const unknown = async (write: (graph: Graph, embd: string) => string) => {
     const { points } = await found((graph, embd) => {
       const from = write(graph, embd);
@@ -274,7 +274,7 @@ test("what is behind attention, or a sum, is no first block's input", async () =
   await unknown((graph, embd) => graph.node("normed", "RMS_NORM", [graph.attention("first", embd)]));
 });
 
-test("a summand of another shape, or that is not computed from the stream, is no half", async () => {
+test("a summand of another shape or from outside the stream is not a half", async () => {
   const second = (of: (graph: Graph, mid: string) => string) =>
     refusal((graph, from) => {
       const mid = graph.add("mid", from, graph.attention("attn", from));
@@ -293,7 +293,7 @@ test("a summand of another shape, or that is not computed from the stream, is no
   assert.is(points.ffn_out.reason, `The graph has no proven ffn_out: block 1 ${noAddition}`);
 });
 
-test("a stream beside which its block's input goes on is no stream", async () => {
+test("a tensor that the block's input bypasses is not the residual stream", async () => {
   const beside = await refusal((graph, from) => {
     const mid = graph.add("mid", from, graph.attention("attn", from));
     const gated = graph.node("gated", "MUL", [mid, from]);

@@ -50,7 +50,7 @@ test("experts are found by the ids that pick them, their weights by the same ids
   await found(usual);
 });
 
-test("weights may stand on either side of the product, and be given to experts or to what they made", async () => {
+test("expert weights may be either factor and apply to inputs or outputs", async () => {
   for (const turned of [false, true]) {
     const operands = (rows: string, weights: string) => (turned ? [weights, rows] : [rows, weights]);
     await found((graph, mid) => {
@@ -134,7 +134,7 @@ test("experts that are not on the way to the block's output are none of its", as
   });
 });
 
-test("two choices in one block are told apart by nobody", async () => {
+test("two routers in one block are ambiguous and refused", async () => {
   const both = await router((graph, mid) => {
     const other = graph.summed("other", graph.byExperts("first", mid, graph.choice(mid, "other-").ids));
     return graph.add("both", usual(graph, mid), other);
@@ -161,7 +161,7 @@ test("ids are the first of a whole row of scores, sorted from the highest", asyn
   assert.is(await chosen({ ne: [experts, tokens + 1] }, {}), notBest); // not every token's
 });
 
-test("what is read by other ids, or is no token's own, is no weight", async () => {
+test("values with other ids or shared by tokens are not expert weights", async () => {
   const byOthers = await router((graph, mid) => {
     const { probabilities, ids } = graph.choice(mid);
     const others = graph.leaf("others", { ne: [used, tokens], type: "i32" });

@@ -30,7 +30,7 @@ test("attention in one operation keeps no weights, and has its heads side by sid
   assert.equal([site?.node, site?.reached, site?.heads, site?.width], ["read", "read", heads, width]);
 });
 
-test("two attentions in one half are told apart by nobody; a softmax of a row of its own is none", async () => {
+test("two attentions in one half are ambiguous; a softmax of one row is not attention", async () => {
   const both = (other: (graph: Graph, from: string) => string) =>
     withHalf((graph, from) => graph.add("half", graph.attention("attn", from), other(graph, from)));
   const { points } = await both((graph, from) => graph.attention("other", from));
@@ -48,7 +48,7 @@ test("a half that mixes tokens otherwise has no heads", async () => {
   assert.is(points.head_out.reason, `The graph has no proven head_out: ${without}`);
 });
 
-test("weights of several streams are no attention, and what is read by two is no one's heads", async () => {
+test("weights of several streams are not attention, and shared values are not heads", async () => {
   const streams = await withHalf((graph, from) => {
     const weights = graph.weights("weights", from, { ne: [tokens, tokens / 2, heads, 2] });
     return graph.product("attn", graph.sideBySide("read", values(graph, from), weights));
@@ -80,7 +80,7 @@ test("what heads read is a row of equal parts, in float32", async () => {
   }
 });
 
-test("a point whose tensor is no row of float32 is refused, and the others are not", async () => {
+test("a point whose tensor is not rows of float32 is refused, others are kept", async () => {
   for (const options of [{ type: "f16" as const }, { stride: 64 }]) {
     const graph = new Graph();
     const from = graph.tokens();
@@ -93,7 +93,7 @@ test("a point whose tensor is no row of float32 is refused, and the others are n
   }
 });
 
-test("a norm or a scale is told where it is the last that is done to what a half adds", async () => {
+test("a norm or scale counts only as the last step before a half is added", async () => {
   const ids = (graph: Graph) => graph.leaf("inp_out_ids", { ne: [tokens], type: "i32" });
   const weight = (graph: Graph) => graph.leaf("norm", { ne: [width] });
   const rms = (graph: Graph, of: string) => graph.node("rms", "RMS_NORM", [of]);

@@ -135,7 +135,7 @@ test("probabilities, ranks, entropies and distances from the output are those of
   assert.ok(smallest > 1e-6 && smallest < 1e-4, `the nearest is ${smallest} away`);
 });
 
-test("rows all but equal to the output's are no distance from it, never less than none", async () => {
+test("rows almost equal to the output have distance 0, never less", async () => {
   // Their true distances are some 1e-10, which is far below what adding up so many numbers rounds.
   const beside = states(output, 1e-5);
   const [reading] = await context.readLens({ places: [{ states: beside }], output, top: 1 });
@@ -179,7 +179,7 @@ test("a translator is a matrix, with a bias or without, of either width, added t
   }
 });
 
-test("what a lens cannot read is refused with the numbers", async () => {
+test("input that a lens cannot read is refused with the numbers", async () => {
   const read = (more: object) => context.readLens({ places: [{ states: states() }], top: 1, ...more });
   const target = (id: number) => ({ targets: new Int32Array(count).fill(id) });
   assert.is((await read(target(vocabulary - 1))).length, 1);
@@ -198,7 +198,7 @@ test("what a lens cannot read is refused with the numbers", async () => {
   }
 });
 
-test("a row that is no number is refused, whatever is asked of it", async () => {
+test("a row that is not finite is refused for every request", async () => {
   const spoilt = states();
   spoilt[hidden * 2] = Number.NaN;
   const sentence = /probabilities are not finite; the model file may be damaged\.$/;
@@ -210,7 +210,7 @@ test("a row that is no number is refused, whatever is asked of it", async () => 
   );
 });
 
-test("one logit that is no number spoils its row", async () => {
+test("one logit that is not a number invalidates its row", async () => {
   const read = (context: Context) => context.readLens({ places: [{ states: states() }], top: 1 });
   await always(
     (id) => (id === 7 ? Number.NaN : id / 100),

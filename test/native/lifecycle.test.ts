@@ -198,7 +198,7 @@ test("several worker threads use the addon at once", async () => {
   assert.equal(results[2], results[0]);
 });
 
-test("worker threads can be terminated in the middle, and the addon goes on", async () => {
+test("the addon survives worker threads that are terminated during a call", async () => {
   const workers = [startWorker(true), startWorker(true)];
   await Promise.all(workers.map((worker) => once(worker, "message")));
   await Promise.all(workers.map((worker) => worker.terminate()));

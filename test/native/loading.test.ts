@@ -75,7 +75,7 @@ test("a missing library's remedy is named", () => {
   assert.match(refused("libcublas.so.13"), "the CUDA runtime is not on the library path");
 });
 
-test("it is loaded once, with so many rounds of spinning, and ends its operations with the process", () => {
+test("the addon loads once, sets the spin count, and ends with the process", () => {
   const path = named(
     `const spins = process.env.GOMP_SPINCOUNT; let ended = 0;
      module.exports = { backendInfo: () => ({ spins, ended }), endOperations: () => void ended++ };`,

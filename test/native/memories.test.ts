@@ -98,7 +98,7 @@ test("a state and cells: every row of the last block beside the answer leaves bo
   await model.close();
 });
 
-test("a state: plans of a sweep, and sites of a patch sweep, are passes of their own", async () => {
+test("recurrent models: each plan of a sweep and each site is a separate pass", async () => {
   const context = await opened(recurrent, { maxSequences: 4 });
   const single = await opened(recurrent);
   const [clean, corrupted] = [text(6), text(6, 2)];
@@ -131,7 +131,7 @@ test("a state: plans of a sweep, and sites of a patch sweep, are passes of their
   }
 });
 
-test("a state: each sample of an explanation begins behind the prompt", async () => {
+test("recurrent models: each sample of an explanation starts after the prompt", async () => {
   const context = await opened(recurrent);
   const draws = Float64Array.of(0.1, 0.9, 0.4, 0.6, 0.1, 0.9);
   const [explained] = await context.explain({
@@ -166,7 +166,7 @@ test("no memory: a text is one pass, however long, and its first row reads its l
   await checkPacked(await opened(bidirectional, { maxSequences: 4 }));
 });
 
-test("no memory: what goes on token by token is refused", async () => {
+test("models without memory: token-by-token generation is refused", async () => {
   const context = await opened(bidirectional, { maxSequences: 4 });
   const tokens = text(4);
   const says = /^The architecture 'llada' does not generate text token by token/;

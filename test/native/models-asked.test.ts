@@ -44,7 +44,7 @@ test("a model is opened as it is asked for, and numbers beyond its limits are no
   assert.is(await refused(() => Model.open("m.gguf")), "MODEL_LOAD: No such file.");
 });
 
-test("a context's sizes are handed on within their limits, and what the addon knows of it is told", async () => {
+test("a context's sizes are checked and passed on, and its properties returned", async () => {
   const { model, context } = await opened();
   const most: ContextOptions = { nCtx: 1_048_576, nBatch: 1_048_576, maxSequences: 256, threads: 512 };
   for (const options of [most, { nCtx: 1, nBatch: 1, maxSequences: 1, threads: 1, keepAttention: true }]) {

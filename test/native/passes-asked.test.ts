@@ -73,7 +73,7 @@ test("a pass: every row unless the last alone is wanted, edits in the addon's fo
   assert.is((last()[1] as { allRows: boolean }).allRows, true);
 });
 
-test("what a pass cannot take is refused before the addon hears of it", async () => {
+test("invalid requests of a pass are refused before they reach the addon", async () => {
   const { context } = await opened();
   const tokens = Int32Array.of(1);
   const good = { tokens, layers: [0] };

@@ -152,7 +152,7 @@ test("only what can change anything is computed", async () => {
   assert.is(known.filter(Boolean).length, 7 * 6 + 1);
 });
 
-test("a random change is as long as the patch's, and in the direction that was given", async () => {
+test("a random change has the patch's norm and the given direction", async () => {
   const request = await everywhere();
   const width = model.info.nEmbd;
   const directions = layers.map((layer) =>
@@ -190,7 +190,7 @@ test("without tokens to measure by, the prompts' own answers are them", async ()
   assert.equal([target, foil], [paris, tokyo]);
 });
 
-test("what cannot be swept is told in a sentence", async () => {
+test("an impossible patch sweep is refused in a sentence", async () => {
   const request = await everywhere();
   const sweep = (change: Partial<PatchSweepRequest>) => context.patchSweep({ ...request, ...change });
   await rejects(
@@ -301,7 +301,7 @@ for (const denoise of [true, false]) {
   });
 }
 
-test("heads stand between the points of their layer, in the order asked for, and take random changes of their own size", async () => {
+test("heads are listed between the points of their layer, with changes of their size", async () => {
   const request = { ...(await everywhere()), layers: [5, 2], positions: [5, 4] };
   const size = 32;
   const direction = Float32Array.from({ length: size }, (_, i) => Math.cos(i));
@@ -395,7 +395,7 @@ test("prompts that fill half of the context are swept, a token more is refused w
   await wide.close();
 });
 
-test("while sites are computed, what is known so far is told: both answers, and nothing of sites to come", async () => {
+test("progress of a patch sweep has both answers and only the finished sites", async () => {
   const request = await everywhere();
   const seen: { done: number; total: number; growth: PatchGrowth }[] = [];
   const sweep = await context.patchSweep({

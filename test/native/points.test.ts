@@ -112,7 +112,7 @@ test("packed texts have the same points as each alone", async () => {
   }
 });
 
-test("a half that is taken out adds nothing, and everything behind it follows", async () => {
+test("an ablated half adds nothing, and later points change accordingly", async () => {
   const at = await capture();
   const without = async (point: "attn_out" | "ffn_out") =>
     capture({ edits: [{ layer: 3, point, positions: "all", scale: 0 }] });
@@ -196,7 +196,7 @@ test("a logit's direction says what the model's head says", async () => {
   );
 });
 
-test("a lens reads the stream before, within and behind a block, and nothing that is added to it", async () => {
+test("a lens reads the stream before, inside and after a block, but not additions", async () => {
   await context.reset();
   const points: Point[] = ["block_in", "attn_out", "mid", "ffn_out", "block_out"];
   const { layers: found } = await context.advance({ tokens, layers: [3], points, lensTopK: 1 });
@@ -311,7 +311,7 @@ test("one head taken out is its part of the row, and no other's", async () => {
   await rejects(at([{ layer: 4, heads: [0] }]), "INVALID_ARGUMENT", /head_out/);
 });
 
-test("what is no point is refused", async () => {
+test("an unknown point is refused", async () => {
   const wrong = (value: unknown) => context.advance({ tokens, layers: [0], points: value as Point[] });
   await rejects(wrong(["heads"]), "INVALID_ARGUMENT", /A point must be block_in.*got "heads"/);
   await rejects(wrong(["mid", "mid"]), "INVALID_ARGUMENT", /mid is listed twice/);

@@ -13,7 +13,7 @@ test.after(() => model.close());
 const opened = () => model.createContext({ threads: 1, nCtx: 64, maxSequences: 4 });
 const texts = (count: number) => Array.from({ length: count }, (_, i) => Int32Array.of(1 + i, 2));
 
-test("the last call is made before the promise settles, and none behind it", async () => {
+test("the last progress call comes before the promise settles", async () => {
   const context = await opened();
   // Two threads race for this: once proves nothing.
   for (let round = 0; round < 300; round++) {
@@ -30,7 +30,7 @@ test("the last call is made before the promise settles, and none behind it", asy
   await context.close();
 });
 
-test("what a callback throws is an uncaught exception; the operation gives its rows", async () => {
+test("an exception in a callback is uncaught; the operation still returns its rows", async () => {
   const context = await opened();
   const thrown: string[] = [];
   const heard = (error: Error) => void thrown.push(error.message);

@@ -94,7 +94,7 @@ test("reading the router changes no logit, and in chunks, or where a batch is sp
   }
 });
 
-test("weights that are no numbers are refused, and the token is named by its place in the text", async () => {
+test("expert weights that are not finite are refused with the token's index", async () => {
   for (const [name, choice] of Object.entries(choices)) {
     const path = join(folder, `damaged-${name}.gguf`);
     await writeExpertsModel(path, choice, tokens[6]);
@@ -114,7 +114,7 @@ test("weights that are no numbers are refused, and the token is named by its pla
   }
 });
 
-test("who has no experts says so, in one sentence", async () => {
+test("a model without experts is refused in one sentence", async () => {
   const { context } = subjects[0]!;
   const read = (routing: number[], of = context) => of.advance({ tokens, layers: [], routing });
   await context.reset();

@@ -80,7 +80,7 @@ const length = (values: ArrayLike<number>) => Math.hypot(...Array.from(values));
 const near = (found: number, expected: number, what: string, bound = 1e-5) =>
   assert.ok(Math.abs(found - expected) <= bound * Math.abs(expected), `${what}: ${found}, not ${expected}`);
 
-test("lengths count every number of a row whose width is no multiple of 8", async () => {
+test("norms include every value of a row whose width is not a multiple of 8", async () => {
   const hidden = 36;
   await opened(
     (path) => writeQwen(path, { hidden }),
@@ -102,7 +102,7 @@ test("lengths count every number of a row whose width is no multiple of 8", asyn
   );
 });
 
-test("behind a layer norm and before a head with a bias, a logit's direction says what the head says", async () => {
+test("with a layer norm and a head with bias, a logit's direction equals the head", async () => {
   const hidden = 32;
   const embeddings = randomMatrix("token_embd.weight", hidden * vocabulary).map((value) => value + 0.3);
   const both = (name: string) => [
@@ -218,7 +218,7 @@ const writeDamaged = (path: string) => {
   });
 };
 
-test("what a damaged token left in the memory reaches no text behind a reset", async () => {
+test("values of a damaged token never reach a text after a reset", async () => {
   // Without flash attention, what is masked is multiplied with 0 all the same.
   await opened(writeDamaged, { keepAttention: true }, async (context) => {
     const tokens = Int32Array.of(40);
@@ -312,7 +312,7 @@ test("a change that overflows spoils neither its neighbours nor what is swept ne
   });
 });
 
-test("a number that is not finite is told at its place in the text, not in its pass", async () => {
+test("a value that is not finite is reported at its index in the text", async () => {
   await opened(writeDamaged, {}, async (context) => {
     for (const [rows, tokens, place] of [
       ["all", [damaged, 44, 45], 4],
@@ -344,7 +344,7 @@ test("where the unchanged model says nothing finite, a sweep has no target for t
   });
 });
 
-test("behind a sliding window, every site equals a forward pass of its own", async () => {
+test("with a sliding window, every site equals a separate forward pass", async () => {
   const metadata: Metadata = {
     "general.architecture": "gemma3",
     "general.file_type": 0,
@@ -501,7 +501,7 @@ test("numbers beyond what 16 bits hold are refused, the largest are kept", async
     assert.match(await told(value, "bf16"), /is beyond the range of BF16\.$/);
 });
 
-test("what a dictionary cannot read is refused in a sentence", async () => {
+test("input that a dictionary cannot read is refused in a sentence", async () => {
   const row = new Float32Array(hidden);
   const layout = dictionaryOf({ row, bias: [1, 1, 1, 1] }, { activation: "topk", k: 4 });
   const rows = new Float32Array(2 * hidden);

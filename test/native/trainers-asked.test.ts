@@ -58,7 +58,7 @@ const labels = Uint8Array.of(0, 1, 0);
 const features = Float32Array.of(1, 2, 3, 4, 5, 6);
 const set = { features, train };
 
-test("a probe's training: what is given goes on, what is not given takes the addon's default", async () => {
+test("a probe's training passes given options on and leaves defaults to the addon", async () => {
   await trainProbe({ ...set, labels });
   assert.equal(given(), [["trainProbe", { features, train, hidden: 2, labels }]]);
   const all = { seed: 0, threads: 1, c: 0.5, tolerance: 1e-3, control: false, permutations: 0 };
@@ -202,7 +202,7 @@ test("an autoencoder's training, its sizes and the weights that it starts from",
 
 const places = { path: "d", hidden: 2, features: 3 } as DictionaryPlaces;
 
-test("a dictionary in a file: whole rows, and threads only where they are told", async () => {
+test("a dictionary in a file reads whole rows, with threads only if given", async () => {
   const rows = new Float32Array(4);
   const sparse = {
     pointers: Float64Array.of(0, 0, 0),
@@ -336,7 +336,7 @@ test("a dictionary's trainer: checked, asked one thing after the other, closed o
   assert.equal(asked, []);
 });
 
-test("the machine: what the addon refuses has its code, and embeddings are its choice unless it is told", async () => {
+test("refusals about the machine have their code, and embeddings are optional", async () => {
   answers.estimateMemory = () => ["device"];
   assert.equal(await estimateMemory({ path: "m", ctxSize: 5 }), ["device"] as never);
   await estimateMemory({ path: "m", embeddings: true });

@@ -8,7 +8,7 @@ import { json } from "./support/fake.js";
 const { fake, endAll } = cast();
 test.after.each(endAll);
 
-test("what is forwarded follows the same rules as the rest of /v1", async () => {
+test("forwarded requests follow the same rules as the rest of /v1", async () => {
   const origin = "http://page.example";
   const backend = await fake({ models: [{ id: "a" }] });
   const router = await startRouter({
@@ -54,7 +54,7 @@ test("llama-server's own paths are forwarded for programs on this machine only",
   }
 });
 
-test("what a server tells of itself is asked of one that serves the model, and never in a circle", async () => {
+test("properties come from a backend that serves the model, never in a circle", async () => {
   const tells = (id: string) => ({
     models: [{ id }],
     pages: { "/health": json({ status: "ok" }), "/props": json({ model_alias: id }) },

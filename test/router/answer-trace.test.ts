@@ -21,7 +21,7 @@ function record(id: string | null = "id") {
   return { answer: new AnswerTrace(trace), told, read: () => read() };
 }
 
-test("a whole answer is told at its end, however it came, and once", () => {
+test("a whole answer is recorded once, at its end", () => {
   const { answer, told } = record();
   answer.started("application/json; charset=utf-8");
   for (const byte of Buffer.from('{"a":"é"}')) answer.passed(Buffer.of(byte));
@@ -31,7 +31,7 @@ test("a whole answer is told at its end, however it came, and once", () => {
   assert.equal(told, [["answered", '{"a":"é"}']]);
 });
 
-test("of an answer that is too large nothing is kept, which is told once", () => {
+test("an answer that is too large is not kept, and this is recorded once", () => {
   const { answer, told } = record();
   answer.started("application/json");
   for (let piece = 0; piece < 80; piece++) answer.passed(Buffer.alloc(1024 ** 2, 32));
@@ -44,7 +44,7 @@ test("of an answer that is too large nothing is kept, which is told once", () =>
   );
 });
 
-test("events are told by whole lines, and what is neither events nor JSON is not", () => {
+test("events are recorded by whole lines, other content is not", () => {
   const { answer, told, read } = record();
   answer.started("text/event-stream; charset=utf-8");
   const bytes = Buffer.from("data: é\n\nda");
@@ -95,7 +95,7 @@ test("events are read between other work once there are more than 64 KiB of them
   assert.is(told.length, 4, "and read anew");
 });
 
-test("each piece is told at the time that it came", () => {
+test("each piece is recorded with its arrival time", () => {
   const times: number[] = [];
   let read = () => {};
   const trace = {

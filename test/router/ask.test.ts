@@ -22,7 +22,7 @@ test("one that says nothing is silent in the end", async () => {
   assert.instance(fault, Silence);
 });
 
-test("what is asked, with which headers, and how much of an answer is read", async () => {
+test("a probe request has fixed headers and reads a bounded answer", async () => {
   const most = 4 * 1024 * 1024;
   const seen: (string | undefined)[][] = [];
   const backend = await fake({

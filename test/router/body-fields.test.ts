@@ -52,7 +52,7 @@ test("numbers, spaces and repeated names stay as they were written", () => {
   assert.is(memberValue(escaped, membersOf(escaped) ?? [], "model"), "x");
 });
 
-test("what is no object is none, and no text hangs or throws", () => {
+test("text that is not an object has no fields, and no text hangs or throws", () => {
   for (const text of [
     "",
     "[]",

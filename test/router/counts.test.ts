@@ -29,7 +29,7 @@ test("a request that nobody could serve is refused; one that a server's fault en
   assert.equal(await counts(), { completed: 1, failed: 1, refused: 3, cancelled: 0 });
 });
 
-test("a backend that was never there is no fault of a request for a model that nobody serves", async () => {
+test("an unreachable backend is not the fault of a request for an unknown model", async () => {
   const one = await fake({ models: [{ id: "one" }] });
   const never = `http://127.0.0.1:${await freePort()}`;
   const router = await routing([never, one.url]);
@@ -76,14 +76,14 @@ test("a time to the first token counts for less the longer ago it was, and for l
   }
 });
 
-test("a time to the first token is told with two digits behind the point", async () => {
+test("a time to first token has two decimals", async () => {
   const backend = new Backend({ url: "http://127.0.0.1:1" });
   backend.measured(12.3456, 0);
   assert.is(backend.report(0).time_to_first_token_ms, 12.35);
   await backend.destroy();
 });
 
-test("what is told of a backend that was never asked, and of one that stands aside", async () => {
+test("statistics of a backend without requests, and of one that is suspended", async () => {
   const backend = new Backend({ url: "http://127.0.0.1:1/base" });
   try {
     const told = {

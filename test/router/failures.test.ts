@@ -39,7 +39,7 @@ test("a backend that dies under a request before its first byte is replaced", as
   assert.ok(body.requests.retried >= 1);
 });
 
-test("a head without a byte behind it is no answer yet", async () => {
+test("headers without a body byte are not an answer yet", async () => {
   const one = await fake({
     post: (_got, response) => {
       response.writeHead(200, { "Content-Type": "text/event-stream" });
@@ -54,7 +54,7 @@ test("a head without a byte behind it is no answer yet", async () => {
   assert.is(one.got.length, 1);
 });
 
-test("a kept connection that ends under a request is no sign of bad health", async () => {
+test("a kept connection that closes during a request does not count against health", async () => {
   // As llama-server does when it is busy: the connection ends after an answer that said it would be kept.
   const fickle = await fake({
     post: (got, response) => {
@@ -73,7 +73,7 @@ test("a kept connection that ends under a request is no sign of bad health", asy
   assert.ok(body.requests.retried > 0);
 });
 
-test("an answer that breaks off behind its first byte is cut, never mended by another", async () => {
+test("an answer that breaks off after its first byte is cut, never continued", async () => {
   const breaks: Post = (_got, response) => {
     response.writeHead(200, { "Content-Type": "text/event-stream" });
     response.write(event("half"), () => setTimeout(() => response.destroy(), 20));
@@ -266,7 +266,7 @@ test("back-off doubles while a backend is down, up to its longest", async () => 
   });
 });
 
-test("back-off begins anew once a backend was healthy for ten seconds, and is not lengthened by asking before its time", async () => {
+test("back-off restarts after ten healthy seconds, and early requests don't extend it", async () => {
   let ms = 1_000_000;
   await withTime({ "performance.now": () => ms }, async () => {
     const one = await fake();
@@ -331,7 +331,7 @@ test("a stream of a backend that never comes back is given up in the end", async
   assert.is(await chat, "ECONNRESET");
 });
 
-test("a request that kills whoever takes it is given up", async () => {
+test("a request that kills every backend is given up", async () => {
   const router = await routing([(await fake({ post: dies })).url, (await fake({ post: dies })).url], {
     timing: quickly,
   });
@@ -346,7 +346,7 @@ test("a request that kills whoever takes it is given up", async () => {
   assert.is(told.match(/^sent to http/gm)?.length, 5);
 });
 
-test("a client that goes away takes its request with it, before and behind the first byte", async () => {
+test("a client that disconnects cancels its request, before and after the first byte", async () => {
   for (const begun of [false, true]) {
     let left = false;
     const one = await fake({
@@ -380,7 +380,7 @@ test("a client that goes away takes its request with it, before and behind the f
   }
 });
 
-test("what is no HTTP answer counts as a failure", async () => {
+test("an invalid HTTP answer counts as a failure", async () => {
   const sockets: Socket[] = [];
   const server = createServer((socket) => {
     sockets.push(socket);

@@ -9,7 +9,7 @@ test.after.each(end);
 
 const refusedWith = (error: HttpError | null) => [error?.status, error?.message];
 
-test("what is sent and told of a request that its first backend answers", async () => {
+test("a request answered by its first backend: headers, body and record", async () => {
   const one = backend("one", [answers(201, '{"choices":[]}', ["Content-Type", "application/json"], 40)]);
   const { service, told, sent, ask, notes } = router(one);
   const body = '{"model":"m","stream":true}';
@@ -94,7 +94,7 @@ test("how a request ended is the answer's status", async () => {
   }
 });
 
-test("what the record holds: the whole answer, whose request it is, and what was asked for", async () => {
+test("a record has the whole answer, its client and the request", async () => {
   const whole = { choices: [{ message: { content: "Paris" }, finish_reason: "length" }] };
   const json = ["Content-Type", "application/json"];
   const { ask, record } = router(backend("one", [answers(200, JSON.stringify(whole), json)]));
@@ -130,7 +130,7 @@ test("a model goes out under the name that the backend has for it", async () => 
   );
 });
 
-test("an answer that breaks off sets its backend aside and is told in the record", async () => {
+test("an answer that breaks off suspends its backend and is recorded", async () => {
   const breaks: Script = (handler, controller) => {
     handler.onResponseStart(controller, 200, {}, "");
     handler.onResponseData(controller, Buffer.from("half"));
@@ -159,7 +159,7 @@ test("what cannot be sent on is the client's fault, and nobody else is asked", a
   assert.equal(told, [["ended", "refused", 1000]]);
 });
 
-test("when everybody says not now, the last one's words are the answer, with a length and a time of their own", async () => {
+test("if every backend is busy, the last refusal is the answer, with its own headers", async () => {
   const raw = ["X-A", "retry-after", "content-length", "3", "X-B", "content-length"];
   const { service, told, sent, client, ask, notes } = router(
     backend("one", [answers(503, "one", ["Retry-After", "9"])]),
@@ -282,7 +282,7 @@ test("five backends whose process ended under a request (502) are enough, busy o
   assert.is(busy.sent.length, 6);
 });
 
-test("a backend that is given up before its first byte is told as that, and another answers", async () => {
+test("a backend abandoned before its first byte is recorded, and another answers", async () => {
   const one = backend("one", [() => [...one.attempts][0]?.abandon()]);
   const { told, sent, ask, notes } = router(one, backend("two", [answers(200)]));
   assert.is(await ask({}), null);

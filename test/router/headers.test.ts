@@ -67,7 +67,7 @@ test("a body that the router read as JSON is sent as JSON, whatever its client c
   }
 });
 
-test("a request's way and its record are told on, its own id where the router keeps none", () => {
+test("the route and record id are passed on, the client's own id without a record", () => {
   assert.is(withVia(undefined, "1.1 me"), "1.1 me");
   assert.is(withVia("", "1.1 me"), "1.1 me");
   assert.equal(forwarded(["Via", "1.1 other"]).slice(0, 2), ["Via", "1.1 other, 1.1 me"]);
@@ -85,7 +85,7 @@ test("a request's way and its record are told on, its own id where the router ke
   assert.equal(forwarded([], { local: true, executionId: null }), ["X-Tapline-Route", "1.1 me"]);
 });
 
-test("a client's key goes on only where it is neither the router's nor replaced by a backend's", () => {
+test("a client's key is passed on unless the router or a backend has a key", () => {
   const keys = ["Authorization", "Bearer c", "X-Api-Key", "c"];
   assert.equal(forwarded(keys), [...keys, ...added]);
   assert.equal(forwarded(keys, { keyIsOurs: true }), added);
@@ -93,7 +93,7 @@ test("a client's key goes on only where it is neither the router's nor replaced 
   assert.equal(forwarded(keys, { apiKey: "b", keyIsOurs: true }), ["Authorization", "Bearer b", ...added]);
 });
 
-test("an answer's headers go on as they came, with the router's own behind them", () => {
+test("an answer's headers are passed on unchanged, followed by the router's", () => {
   const raw = ["Content-Type", "text/plain", "Set-Cookie", "a=1", "Set-Cookie", "b=2"];
   assert.equal(answerHeaders(raw, ["X-Own", "1"]), [...raw, "X-Own", "1"]);
   assert.equal(

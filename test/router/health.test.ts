@@ -148,7 +148,7 @@ test("slots and other people's requests, as tapline, a router and llama-server t
   }
 });
 
-test("its own requests are not other people's, those that ended or began while it told neither; what was told once stays", async () => {
+test("load by other clients excludes the router's own requests", async () => {
   const pages: NonNullable<FakeOptions["pages"]> = { "/health": json({}) };
   pages["/stats"] = json({ requests: { active: 3 }, slots: { total: 8 } });
   const { backend, health: one } = await healthy({ news: -1 }, pages);
@@ -183,7 +183,7 @@ test("its own requests are not other people's, those that ended or began while i
   assert.equal([backend.slots, backend.elsewhere, backend.state], [8, 0, "healthy"]);
 });
 
-test("who has no /stats is not asked for it again, nor for /health who has none; one that comes back may be another program", async () => {
+test("backends without /stats or /health are not asked again until they restart", async () => {
   const { server, backend, first, health: one } = await healthy({ news: -1 }, {});
   assert.equal(first, ["/health", "/v1/models", "/stats", "/props"]);
   await one.check(backend);

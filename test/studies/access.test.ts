@@ -28,7 +28,7 @@ interface Route {
   /** Refused before anything else is looked at. */
   refused?: Outcome;
   scope?: "public:read" | "drafts:write";
-  /** What a token with the scope gets, by whose token it is. */
+  /** Expected response for a token with the scope, by the token's owner. */
   answer?: (owner: "creator" | "same account" | "another account") => Outcome;
 }
 
@@ -269,7 +269,7 @@ for (const database of databases.all) {
     }
     assert.is(cells, 12 * ((3 * 4 + 8) * 4 + 7 * 4));
     const discussions = [...texts].filter(([cell]) => cell.startsWith("published/discussion"));
-    assert.is(discussions.length, 3, "whoever may read");
+    assert.is(discussions.length, 3, "readers of each version");
     for (const [, text] of discussions) {
       const { comments } = JSON.parse(text) as { comments: { body: string; state?: string }[] };
       assert.equal(
@@ -282,7 +282,7 @@ for (const database of databases.all) {
       );
     }
 
-    // The website, by visitor: what is taken down its author and moderators still see.
+    // The website, by visitor: authors and moderators still see content that was taken down.
     const mod = await service.account("Mod", []);
     await approve(store, "moderator", "@mod");
     const visitors = { nobody: null, owner: ada, another: ben, moderator: mod, suspended: sue };

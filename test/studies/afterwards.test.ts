@@ -1,4 +1,4 @@
-/** What is still seen afterwards of what was said, hidden, deleted, repeated or taken down. On SQLite. */
+/** What readers still see of content that was changed, hidden, deleted, repeated or taken down. On SQLite. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -44,12 +44,12 @@ async function people() {
   return { ...peopleOf(service, clock), ada, ben, cleo };
 }
 
-test("a page that is kept for everybody forgets a comment that was changed, hidden, deleted or erased, and who has left", async () => {
+test("cached public pages drop changed, hidden, deleted or erased comments and deleted users", async () => {
   const { store, see, publish, comment, ada, ben } = await people();
   const { id } = await publish(ada);
   const [deleted, erased] = [await comment(id, ben, "Said in haste."), await comment(id, ben, "An address.")];
   const page = async () => (await see(`/studies/${id}`)).text;
-  // Each is looked at before it changes: that is what is kept.
+  // Each page is requested before the change, so that it is cached.
   assert.match(await page(), "Said in haste.");
   await editComment(store, ben.id, deleted, "Said at leisure.");
   assert.match(await page(), "Said at leisure.");
@@ -71,7 +71,7 @@ test("a page that is kept for everybody forgets a comment that was changed, hidd
   assert.not.match(await page(), /Ada|@ada/);
 });
 
-test("what changed says nothing of a version that was taken down, from it or to it, but to who may read that", async () => {
+test("the change list mentions a taken-down version only to those who may read it", async () => {
   const { store, see, publish, ada, ben, cleo } = await people();
   await approve(store, "moderator", "@cleo");
   const { id } = await publish(ada, { title: "Heron" });
@@ -96,7 +96,7 @@ test("what changed says nothing of a version that was taken down, from it or to 
   assert.equal(await seen("?from=2&to=4"), [410], "nor of a study that is gone");
 });
 
-test("a study that is gone has no form for an upvote and nothing to quote or repeat, for moderators either", async () => {
+test("a removed study offers no upvote, quote or reproduction, even to moderators", async () => {
   const { store, see, publish, ada, cleo } = await people();
   await approve(store, "moderator", "@cleo");
   const method = "# Repeat\n\n```tapline-request\n{}\n```";
@@ -110,7 +110,7 @@ test("a study that is gone has no form for an upvote and nothing to quote or rep
   assert.equal(await offered(), [false, false, false]);
 });
 
-test("characters that nobody sees are neither in a page's title nor in what refers to it", async () => {
+test("invisible characters are stripped from titles and from links to them", async () => {
   const { see, publish, ada } = await people();
   const { id } = await publish(ada, { title: "He\u202er\u200bon" });
   const head = (await see(`/studies/${id}`)).text.split("</head>")[0] ?? "";
@@ -119,7 +119,7 @@ test("characters that nobody sees are neither in a page's title nor in what refe
   assert.match(head, '<meta property="og:title" content="Heron">');
 });
 
-test("the files of a version that was taken down are gone with it: its bytes, and what refers to it", async () => {
+test("taking down a version removes its files and every reference to them", async () => {
   const { store, see, publish, ada, ben } = await people();
   const { id, body } = await publish(ada, { title: "Heron" });
   await publish(ada, { title: "Stork" }, id);
@@ -134,10 +134,10 @@ test("the files of a version that was taken down are gone with it: its bytes, an
       assert.not.match((await see(`/studies/${id}/v/1/${file}`, who)).text, "Heron", file);
   }
   assert.is((await see(`/studies/${id}/v/1/package.json`, ada)).text, body, "its author has it");
-  assert.match((await see(`/studies/${id}/v/2/cite.bib`)).text, "Stork", "what stands does");
+  assert.match((await see(`/studies/${id}/v/2/cite.bib`)).text, "Stork", "the current version does");
 });
 
-test("what is gone is not offered to be cited or found, to its author either; nor a second view of a page", async () => {
+test("a removed study is not offered for citation, search or a second view, even to its author", async () => {
   const { store, see, publish, ada } = await people();
   const { id } = await publish(ada, { title: "Heron" });
   const noindex = '<meta name="robots" content="noindex">';
@@ -157,7 +157,7 @@ test("what is gone is not offered to be cited or found, to its author either; no
   assert.not.match(gone, /citation_|og:|canonical/);
 });
 
-test("what is put back has no time at which it was taken down, where its author takes it along", async () => {
+test("a reinstated study has no removal time in its author's export", async () => {
   const { store, publish, ada } = await people();
   const { id } = await publish(ada);
   const version = async () => {
@@ -177,7 +177,7 @@ test("what is put back has no time at which it was taken down, where its author 
   assert.equal(await version(), ["published", null, null]);
 });
 
-test("a hidden comment, and one on what is gone, is not told on in notifications and private feeds", async () => {
+test("hidden comments, and comments on removed studies, stay out of notifications and feeds", async () => {
   const { store, see, post, publish, comment, ada, ben } = await people();
   const { id } = await publish(ada, { title: "Heron" });
   const first = await comment(id, ben, "What ben asked.");
@@ -199,11 +199,11 @@ test("a hidden comment, and one on what is gone, is not told on in notifications
     assert.match(text, "a study that is no longer available");
     assert.not.match(text, /What ada answered|Heron/);
   }
-  // Its author goes on reading what was said about it.
+  // The study's author can still read what was said about it.
   assert.match((await see("/notifications", ada)).text, "What ben asked.");
 });
 
-test("each study that repeats one is told of, and has been seen once it is opened", async () => {
+test("each reproduction creates a notification, which opening the study marks as read", async () => {
   const { see, publish, ada, ben, cleo } = await people();
   const { id, sha256 } = await publish(ada);
   const finding = reproduction({ study: id, version: 1, package_sha256: sha256, outcome: "held" });
@@ -215,10 +215,10 @@ test("each study that repeats one is told of, and has been seen once it is opene
   await see(`/studies/${one.id}`, ada);
   assert.is(await unread(), 1, "the other waits to be seen");
   await see(`/studies/${id}`, ada);
-  assert.is(await unread(), 0, "what is repeated shows both");
+  assert.is(await unread(), 0, "the repeated study shows both");
 });
 
-test("who repeated a study is listed, the newest first; no version of its own is among them", async () => {
+test("reproductions are listed newest first, without the study's own versions", async () => {
   const { store, see, publish, ada, ben, cleo } = await people();
   const { id, sha256 } = await publish(ada, { title: "Heron" });
   const finding = reproduction({ study: id, version: 1, package_sha256: sha256, outcome: "held" });
@@ -237,7 +237,7 @@ test("who repeated a study is listed, the newest first; no version of its own is
   assert.equal(await repeating(), ["By Cleo", "By Ben"]);
 });
 
-test("what was taken down is neither among the best nor counted among the repeated", async () => {
+test("removed studies are neither ranked nor counted as reproductions", async () => {
   const { store, see, publish, ada, ben } = await people();
   const repeating: string[] = [];
   const [gone, stays] = [await publish(ada, { title: "Gone" }), await publish(ada, { title: "Stays" })];
@@ -263,7 +263,7 @@ test("what was taken down is neither among the best nor counted among the repeat
   ]);
 });
 
-test("upvotes are those of the version that is current again: given to no other", async () => {
+test("upvotes belong to the reinstated version and to no other", async () => {
   const { store, see, publish, ada, ben, cleo } = await people();
   const dan = await service.account("Dan");
   const { id } = await publish(ada, { title: "One" });
@@ -279,7 +279,7 @@ test("upvotes are those of the version that is current again: given to no other"
   assert.is(await upvotes(), "3 upvotes");
 });
 
-test("a comment that was hidden or deleted is not changed any more, and comes back as it was", async () => {
+test("a hidden or deleted comment cannot be edited, and is restored unchanged", async () => {
   const { store, see, publish, comment, ada, ben } = await people();
   const { id } = await publish(ada);
   const [hidden, deleted] = [await comment(id, ben, "What was rude."), await comment(id, ben, "In haste.")];
@@ -306,7 +306,7 @@ test("a comment that was hidden or deleted is not changed any more, and comes ba
   assert.not.match(page, "It was rude.");
 });
 
-test("the key of a draft that was published still answers its id: nothing is saved a second time", async () => {
+test("a published draft's idempotency key still returns its id and saves nothing new", async () => {
   const { store, ada } = await people();
   const { token } = await service.token(ada.id);
   const body = JSON.stringify(samplePackage({ title: "Once" }));

@@ -1,4 +1,4 @@
-/** The API without a network: who is let in, what is refused with which words, what lists and studies hold, what is written down. */
+/** The API without a network: access, refusals and their wording, contents of lists and studies, audit log. */
 
 import { createHash } from "node:crypto";
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -91,7 +91,7 @@ const refusal = (got: Got) => {
   ];
 };
 
-test("no browser, a token of this service, in time, within its quota, with the scope: each refusal in its own words", async () => {
+test("each token check refuses with its own sentence: browser, issuer, expiry, quota, scope", async () => {
   const ada = await account("Ada");
   const [reader, writer, short, gone] = [
     await tokenOf(ada, ["public:read"], 9),
@@ -177,7 +177,7 @@ test("no browser, a token of this service, in time, within its quota, with the s
   assert.equal(service.lines, []);
 });
 
-test("paths and methods as they stand; a switch; what everybody gets has a name and is compressed, a draft is neither", async () => {
+test("paths and methods match exactly; public responses get an ETag and compression", async () => {
   const ada = await account("Ada");
   const { token } = await tokenOf(ada);
   for (const path of [
@@ -251,7 +251,7 @@ test("paths and methods as they stand; a switch; what everybody gets has a name 
   assert.is((await ask("/api/v1/openapi.json")).status, 200);
 });
 
-test("lists: what an item holds, which page comes next, and that another order is another list", async () => {
+test("lists: fields of an item, the next page, and cursors bound to their order", async () => {
   const [ada, ben] = [await account("Ada"), await account("Ben")];
   const { token } = await tokenOf(ada);
   const model = { name: "demo-2M", revision: "main", runtime: "r" };
@@ -288,7 +288,7 @@ test("lists: what an item holds, which page comes next, and that another order i
     (await list("?q=second")).items.map(({ id }: { id: string }) => id),
     [second],
   );
-  // No page begins behind the 10,000th, though there are more.
+  // No page starts after the 10,000th item, though there are more.
   await store.db.updateTable("counters").set({ value: 10_051 }).where("name", "=", "studies").execute();
   await store.db.updateTable("counters").set({ value: 999 }).where("name", "=", "generation").execute();
   const next = async (offset: number, limit = 20) =>
@@ -299,7 +299,7 @@ test("lists: what an item holds, which page comes next, and that another order i
   );
 });
 
-test("a study, its versions, what is gone and what was said", async () => {
+test("responses for a study, its versions, removed content and comments", async () => {
   const [ada, ben] = [await account("Ada"), await account("Ben")];
   const { token } = await tokenOf(ada);
   const id = await publish(ada, token, { title: "One" });
@@ -379,7 +379,7 @@ test("a study, its versions, what is gone and what was said", async () => {
     );
 });
 
-test("drafts: bytes as they came, a key once, ten a day", async () => {
+test("drafts: bytes stored unchanged, idempotency keys, ten per day", async () => {
   const ada = await account("Ada");
   const { token } = await tokenOf(ada);
   const body = Buffer.from(` ${JSON.stringify(samplePackage())}\n`);
@@ -460,7 +460,7 @@ test("drafts: bytes as they came, a key once, ten a day", async () => {
   ]);
 });
 
-test("what a token did is written down: what, how it ended, of which id, and nothing that was said", async () => {
+test("the log records a token's requests: action, outcome and id, but no content", async () => {
   const ada = await account("Ada");
   const [one, reader] = [await tokenOf(ada), await tokenOf(ada, ["public:read"])];
   const id = json(await save(one.token)).id as string;
@@ -492,7 +492,7 @@ test("what a token did is written down: what, how it ended, of which id, and not
     ].sort(),
   );
   assert.equal(await records(reader.id), ["drafts.create 403 null"]);
-  // What a token's quota refuses is in its record, too.
+  // Requests refused for quota are logged as well.
   const eager = await tokenOf(ada);
   for (let count = 1; count <= 61; count += 1) await ask(all, eager.token);
   const statuses = (await records(eager.id)).map((record) => record.replace("studies.list ", ""));
@@ -514,14 +514,14 @@ test("what a token did is written down: what, how it ended, of which id, and not
     .where("token_id", "=", reader.id)
     .execute();
   assert.is(count.length, 602, "each once");
-  // What comes behind one that was written is written by itself, too.
+  // A record that follows one already written is written separately.
   log.record(reader.id, "by itself", 200, null);
   const written = () =>
     store.db.selectFrom("activity").select("at").where("action", "=", "by itself").executeTakeFirst();
   await until(written);
 });
 
-test("a fault of the database is a 503 with an id that the log has", async () => {
+test("a database fault returns 503 with an id that is in the log", async () => {
   const ada = await account("Ada");
   const { token } = await tokenOf(ada);
   await store.db.schema.alterTable("studies").renameTo("away").execute();

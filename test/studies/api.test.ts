@@ -409,22 +409,19 @@ for (const database of databases.all) {
     assert.ok(wait >= 1 && wait <= 60);
   });
 
-  on(
-    "who is suspended between the token's check and the write hears that the token is none any more",
-    async (service) => {
-      const ada = await service.account("Ada");
-      const { token } = await service.token(ada.id);
-      const { db } = service.running.service.store;
-      const suspended = (suspended_at: number | null) =>
-        db.updateTable("accounts").set({ suspended_at }).where("id", "=", ada.id).execute();
-      const save = () =>
-        service.api(token, "/api/v1/studies", { method: "POST", body: JSON.stringify(samplePackage()) });
-      await suspended(1);
-      refused(await save(), 401, "token_revoked", "Authorization");
-      await suspended(null);
-      assert.is((await save()).status, 201);
-    },
-  );
+  on("a suspension between token check and write makes the token invalid", async (service) => {
+    const ada = await service.account("Ada");
+    const { token } = await service.token(ada.id);
+    const { db } = service.running.service.store;
+    const suspended = (suspended_at: number | null) =>
+      db.updateTable("accounts").set({ suspended_at }).where("id", "=", ada.id).execute();
+    const save = () =>
+      service.api(token, "/api/v1/studies", { method: "POST", body: JSON.stringify(samplePackage()) });
+    await suspended(1);
+    refused(await save(), 401, "token_revoked", "Authorization");
+    await suspended(null);
+    assert.is((await save()).status, 201);
+  });
 
   on("activity holds action, status and id; lists follow every change", async (service) => {
     const ada = await service.account("Ada");
@@ -451,7 +448,7 @@ for (const database of databases.all) {
   });
 }
 
-test("a file switches the API off and on; health stays", async () => {
+test("a switch file turns the API off and on, while health checks still answer", async () => {
   const service = await startService(databases.all[0]!.fresh());
   const { token } = await service.token((await service.account("Ada")).id);
   writeFileSync(service.disableFile, "");
@@ -471,7 +468,7 @@ test("a file switches the API off and on; health stays", async () => {
 });
 
 if (databases.cluster !== null) {
-  test("postgresql: a database that goes away is a 503, and the service comes back with it", async () => {
+  test("postgresql: losing the database gives 503, and the service recovers with it", async () => {
     const cluster = databases.cluster!;
     const service = await startService(databases.all[1]!.fresh());
     const { token } = await service.token((await service.account("Ada")).id);

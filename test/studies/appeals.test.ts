@@ -29,7 +29,7 @@ test.after(async () => {
 
 for (const database of databases.all) {
   const clock = testClock();
-  /** A service whose one provider says that somebody is Ada. */
+  /** A service whose only provider identifies the visitor as Ada. */
   const start = () =>
     startService(database.fresh(), {
       store: { dialect: clock.dialect },
@@ -46,7 +46,7 @@ for (const database of databases.all) {
       ],
     });
 
-  test(`${database.name}: a removed study's author appeals once, and moderators read it`, async () => {
+  test(`${database.name}: a removed study's author can appeal once, and moderators read the appeal`, async () => {
     const service = await start();
     try {
       const { store, see, post, publish } = peopleOf(service, clock);
@@ -75,7 +75,7 @@ for (const database of databases.all) {
       assert.match(shown, "A removed title");
       const appealId = (await openAppeals(store))[0]?.id;
       assert.is((await post(`/appeals/${appealId}/dismiss`, ada)).status, 404, "moderators alone");
-      // What is granted is closed; another removal may be appealed against again.
+      // A granted appeal is closed; another removal can be appealed again.
       clock.ms += 1000;
       await reinstate(store, { accountId: mod.id }, { studyId: id, version: null });
       assert.equal(await openAppeals(store), []);
@@ -96,7 +96,7 @@ for (const database of databases.all) {
           ["appeal.add", ada.id],
         ],
       );
-      // What an author withdrew is nobody's doing but theirs.
+      // Only the author is responsible for a study that they withdrew.
       clock.ms += 86_400_000;
       const own = await publish(ada, { title: "Withdrawn" });
       await withdraw(store, ada.id, { studyId: own.id, version: null }, "r");
@@ -106,7 +106,7 @@ for (const database of databases.all) {
     }
   });
 
-  test(`${database.name}: a suspended person appeals from the page that says so`, async () => {
+  test(`${database.name}: a suspended user appeals on the page that reports the suspension`, async () => {
     const service = await start();
     try {
       const { store } = service.running.service;

@@ -19,7 +19,7 @@ import { samplePackage } from "./support/packages.js";
 const folder = mkdtempSync(join(tmpdir(), "tapline-archives-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
 
-test("a file of an archive is an ordinary one, readable by all and its owner's to write", async () => {
+test("a file in an archive is a regular file that all can read and its owner can write", async () => {
   async function* files() {
     yield { name: "a.json", bytes: Buffer.from("{}\n") };
   }
@@ -53,7 +53,7 @@ const insertAll = async (into: Store, table: keyof Database, rows: object[]) => 
       .execute();
 };
 
-test("an archive's lists: every row once, in files of so many, with times that people read", async () => {
+test("archive lists hold every row once, in files of bounded size, with readable times", async () => {
   const archived = await openStore(join(folder, "archived.db"));
   const { id } = await signInAccount(archived, {
     issuer: "i",
@@ -166,7 +166,7 @@ test("an archive's lists: every row once, in files of so many, with times that p
     "notifications-1.json": 0,
   });
   assert.is(written, 2, "two tokens were made");
-  // A thousand at once, and what else is of the last one's millisecond; each token by itself.
+  // A thousand at a time, plus the rest of the last millisecond; each token separately.
   assert.equal([one, two, three].sort(), [1, 1400, 300].sort());
   const actions = [1, 2, 3].flatMap((at) =>
     rows(`activity-${at}.json`).map((row: { action: string }) => row.action),
@@ -204,7 +204,7 @@ test("an archive's lists: every row once, in files of so many, with times that p
   await archived.close();
 });
 
-test("a restored database finds all of its studies again, however many there are", async () => {
+test("a restored database finds all of its studies, however many there are", async () => {
   const [from, to] = [await openStore(join(folder, "from.db")), await openStore(join(folder, "to.db"))];
   const { id } = await signInAccount(from, {
     issuer: "i",

@@ -88,7 +88,7 @@ async function content(store: Store) {
 
 for (const from of databases.all) {
   for (const to of databases.all) {
-    test(`a backup of ${from.name} fills ${to.name} with the same`, async () => {
+    test(`a backup of ${from.name} restores the same contents into ${to.name}`, async () => {
       const source = await openStore(from.fresh());
       await seed(source);
       const { id: accountId } = await source.db
@@ -134,7 +134,7 @@ for (const from of databases.all) {
       const target = await openStore(to.fresh());
       assert.equal(await restore(target, file), { rows, studies });
       const whole = await content(source);
-      // `counters` and `audit` begin with rows of their own.
+      // `counters` and `audit` start with rows.
       for (const table of Object.keys(whole.tables))
         assert.ok(whole.tables[table]?.length, `there is something to lose: ${table}`);
       assert.equal(await content(target), whole);
@@ -148,7 +148,7 @@ for (const from of databases.all) {
   }
 }
 
-test("what is no backup is refused and changes nothing", async () => {
+test("an invalid backup is refused and changes nothing", async () => {
   const target = await openStore((databases.all[0] as (typeof databases.all)[number]).fresh());
   const file = join(folder, "other.gz");
   for (const text of ['{"format":"another"}', '{"table":"accounts","row":{}}', "{}"]) {
@@ -161,7 +161,7 @@ test("what is no backup is refused and changes nothing", async () => {
 });
 
 for (const database of databases.all) {
-  test(`${database.name}: a restore into a database that was touched changes nothing and names what it has`, async () => {
+  test(`${database.name}: restoring into a non-empty database changes nothing and lists its contents`, async () => {
     const source = await openStore(database.fresh());
     await seed(source);
     const file = join(folder, `${database.name}-touched.gz`);
@@ -183,7 +183,7 @@ for (const database of databases.all) {
       ["approval.add"],
     );
     assert.is((await listStudies(target, "", 5, 0)).total, 0);
-    // What a service that was started and asked leaves behind is no content.
+    // Rows that a service writes when it starts and answers do not count as content.
     const asked = await openStore(database.fresh());
     await countAction(asked, "sign-in", { accountId: null, address: "192.0.2.1" });
     assert.ok((await restore(asked, file)).rows > 0);
@@ -191,7 +191,7 @@ for (const database of databases.all) {
   });
 }
 
-test("a backup to a bad path says so in one sentence, leaves nothing and writes nothing down", async () => {
+test("a backup to a bad path fails with one sentence and leaves no file and no log entry", async () => {
   const store = await openStore(databases.all[0]!.fresh());
   await seed(store);
   const place = mkdtempSync(join(folder, "bad-"));
@@ -219,7 +219,7 @@ test("a backup to a bad path says so in one sentence, leaves nothing and writes 
   await store.close();
 });
 
-test("a backup writes to no file or link that is there, even where its name was known before", async () => {
+test("a backup never overwrites an existing file or link, even at a path used before", async () => {
   const store = await openStore(databases.all[0]!.fresh());
   const place = mkdtempSync(join(folder, "link-"));
   const [path, victim] = [join(place, "x.gz"), join(place, "another's")];
@@ -250,7 +250,7 @@ test("a backup writes to no file or link that is there, even where its name was 
 const small = mkdtempSync(join(tmpdir(), "tapline-full-"));
 const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tapline", small]).status === 0;
 
-(mounted ? test : test.skip)("a backup to a full disk leaves the one that was there", async () => {
+(mounted ? test : test.skip)("a backup to a full disk leaves the previous backup intact", async () => {
   const store = await openStore(databases.all[0]!.fresh());
   const { id: accountId } = await signInAccount(store, {
     issuer: "t",
@@ -278,9 +278,9 @@ const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tapline", 
 });
 
 for (const database of databases.all) {
-  // Whoever writes to the same SQLite file in one process waits for its turn: there other processes alone could.
+  // Writers to the same SQLite file in one process wait for their turn; only other processes can write meanwhile.
   if (database.name === "sqlite") continue;
-  test(`${database.name}: a backup is of one moment, whatever is written while it is read`, async () => {
+  test(`${database.name}: a backup is consistent while other writes happen`, async () => {
     const location = database.fresh();
     const other = await openStore(location);
     const person = { issuer: "t", subject: "late", name: "Late", email: "late@example.org", login: null };
@@ -302,7 +302,7 @@ for (const database of databases.all) {
   });
 }
 
-test("a damaged or foreign file restores nothing", async () => {
+test("a damaged or foreign backup file restores nothing", async () => {
   const store = await openStore(databases.all[0]!.fresh());
   await seed(store);
   const file = join(folder, "whole.gz");

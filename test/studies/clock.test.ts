@@ -1,4 +1,7 @@
-/** A clock that was ahead and is put back: nobody is kept out, nothing lasts too long, and publications keep their order. */
+/**
+ * A clock that ran ahead and is set back: no user is locked out, nothing lasts too long, and publications keep their
+ * order.
+ */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { signInAccount } from "../../src/studies/store/accounts.js";
@@ -27,7 +30,7 @@ for (const database of databases.all) {
     return { clock, store, id };
   };
 
-  test(`${database.name}: quotas that were used up before a step back do not last until the clock is there again`, async () => {
+  test(`${database.name}: exhausted quotas do not last until a clock set back catches up`, async () => {
     const { clock, store, id } = await open();
     const made = await createToken(store, id, { name: "t", days: 30, scopes: ["public:read"] });
     const hash = sha256Hex(made?.token as string);
@@ -40,14 +43,14 @@ for (const database of databases.all) {
     const after = await fill();
     assert.is(after.outcome, "exhausted", "the quota itself holds");
     if (after.outcome === "exhausted") assert.ok(after.window.resetSeconds <= 60);
-    // A small step takes nothing away: what was counted still counts.
+    // A small step back loses nothing: earlier requests still count.
     clock.ms -= 30_000;
     const small = await admit(store, hash);
     assert.is(small.outcome, "exhausted");
     if (small.outcome === "exhausted") {
       assert.is(small.window.resetSeconds, 90);
       clock.ms += 90_000;
-      assert.is((await admit(store, hash)).outcome, "admitted", "waiting so long suffices");
+      assert.is((await admit(store, hash)).outcome, "admitted", "waiting that long suffices");
     }
     for (let count = 0; count < 5; count += 1)
       assert.is(await countAction(store, "export", { accountId: id, address: "a" }), 0);
@@ -57,7 +60,7 @@ for (const database of databases.all) {
     await store.close();
   });
 
-  test(`${database.name}: a session from a clock that was ahead ends 14 days after it was put back`, async () => {
+  test(`${database.name}: a session from a clock that ran ahead ends 14 days after the correction`, async () => {
     const { clock, store, id } = await open();
     const secret = await startSession(store, id, "b");
     clock.ms -= 300 * day;
@@ -71,7 +74,7 @@ for (const database of databases.all) {
     await store.close();
   });
 
-  test(`${database.name}: publications after a step back are newer than those before it`, async () => {
+  test(`${database.name}: publications after a clock step back sort after earlier ones`, async () => {
     const { clock, store, id: accountId } = await open();
     const publish = async (title: string) => {
       const bytes = Buffer.from(JSON.stringify(samplePackage({ title })));

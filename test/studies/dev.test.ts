@@ -74,7 +74,7 @@ async function throughProvider(service: RunningDevelopment, account: string) {
   return { jar, callback: next, started: away };
 }
 
-test("sign-in: state, nonce and PKCE leave; the callback works once, in its browser, and starts a new session", async () => {
+test("sign-in sends state, nonce and PKCE; the callback works once, in the same browser", async () => {
   const service = await startDevelopment({ folder, port: 0, seedData: false, env: {} });
   try {
     const { jar, callback, started } = await throughProvider(service, "ada");
@@ -106,7 +106,7 @@ test("sign-in: state, nonce and PKCE leave; the callback works once, in its brow
   }
 });
 
-test("a test account stays the same from one start to the next", async () => {
+test("a test account stays the same across restarts", async () => {
   const ids: string[] = [];
   for (let start = 0; start < 2; start += 1) {
     const service = await startDevelopment({ folder, port: 0, seedData: false, env: {} });
@@ -123,7 +123,7 @@ test("a test account stays the same from one start to the next", async () => {
   assert.is(ids[0], ids[1]);
 });
 
-test("the development certificate is good for this machine alone, for a month", async () => {
+test("the development certificate covers only this machine, for a month", async () => {
   const before = Date.now();
   const { cert } = await developmentCertificate();
   const after = Date.now();

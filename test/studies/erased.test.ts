@@ -1,4 +1,4 @@
-/** What was deleted for good is gone: from rows, from the audit log, from the database's files. */
+/** Permanently deleted data is gone from rows, from the audit log and from the database's files. */
 import { existsSync, readFileSync } from "node:fs";
 import { sql } from "kysely";
 import { test } from "uvu";
@@ -22,7 +22,7 @@ test.after(() => databases.close());
 const person = (store: Store, subject: string, email: string | null, login: string | null = null) =>
   signInAccount(store, { issuer: "https://id.example", subject, name: "Somebody", email, login });
 
-/** Every text of every row that says something about people. */
+/** Every text column of every row that identifies people. */
 async function texts(store: Store): Promise<string> {
   const rows = await Promise.all(
     (["accounts", "approvals", "audit", "limits", "comments", "studies"] as const).map((table) =>
@@ -33,17 +33,17 @@ async function texts(store: Store): Promise<string> {
 }
 
 for (const database of databases.all) {
-  test(`${database.name}: no address of a deleted account stays, however it was approved`, async () => {
+  test(`${database.name}: no address of a deleted account remains, however it was approved`, async () => {
     const store = await openStore(database.fresh());
     // Approved in mixed case before the first sign-in.
     await approve(store, "agent", "Waiting@Example.org");
     const waiting = await person(store, "waiting", "waiting@example.org");
-    // The address is another one by the time the account goes, and so is the login.
+    // By the time the account is deleted, both its address and its login have changed.
     await approve(store, "publisher", "Former@example.org");
     await approve(store, "agent", "github:FormerLogin");
     await person(store, "former", "former@example.org", "formerlogin");
     const former = await person(store, "former", "present@example.org", "present");
-    // The approval was taken back, too.
+    // The approval has also been revoked.
     await approve(store, "agent", "Left@example.org");
     await person(store, "left", "left@example.org");
     await disapprove(store, "agent", "LEFT@example.org");
@@ -62,7 +62,7 @@ for (const database of databases.all) {
     await store.close();
   });
 
-  test(`${database.name}: an upgrade rewrites addresses that the audit log had kept`, async () => {
+  test(`${database.name}: an upgrade rewrites addresses in the existing audit log`, async () => {
     const location = database.fresh();
     const store = await openStore(location, { migrate: false });
     await migrate(store.db, store.dialect, "007-facets");
@@ -97,7 +97,7 @@ for (const database of databases.all) {
   });
 }
 
-test("SQLite: deleted names and texts leave the file and its log", async () => {
+test("SQLite: deleted names and texts are removed from the file and its log", async () => {
   const location = (databases.all[0] as (typeof databases.all)[number]).fresh();
   const store = await openStore(location);
   const file = (path: string) => (existsSync(path) ? readFileSync(path, "latin1") : "");

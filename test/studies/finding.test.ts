@@ -1,4 +1,4 @@
-/** Finding one's way: counts beside facets, pages of authors, abstracts and contents, quotes and permanent addresses. */
+/** Navigation: counts next to facets, author pages, abstracts and contents, quotations and permalinks. */
 import { randomUUID } from "node:crypto";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -33,7 +33,7 @@ interface Made {
   listed: boolean;
 }
 
-/** The same counts, the slow way: each study for each filter with all the others. */
+/** The same counts, computed the slow way: each study against each filter combined with all others. */
 function expected(studies: readonly Made[], word: string, filters: Filters, year: string) {
   const counted = (own: keyof Filters, values: (one: Made) => string[]) => {
     const counts = new Map<string, number>();
@@ -64,7 +64,7 @@ function expected(studies: readonly Made[], word: string, filters: Filters, year
 }
 
 for (const database of databases.all) {
-  test(`${database.name}: counts beside facets are those of the studies that are there, while they come and go`, async () => {
+  test(`${database.name}: facet counts follow studies as they are published and removed`, async () => {
     const service = await startService(database.fresh());
     const people = { ada: await service.account("Ada"), ben: await service.account("Ben") };
     const { store, see, publish } = peopleOf(service);
@@ -163,7 +163,7 @@ for (const database of databases.all) {
     await service.close();
   });
 
-  test(`${database.name}: a comment's address leads to it wherever it stands; comments and entries can be quoted`, async () => {
+  test(`${database.name}: a comment's permalink works on any page; comments and entries can be quoted`, async () => {
     const service = await startService(database.fresh());
     const [ada, ben] = [await service.account("Ada"), await service.account("Ben *[x](y)*")];
     const { see, post, publish, comment } = peopleOf(service);
@@ -184,7 +184,7 @@ for (const database of databases.all) {
     };
     assert.is(await leads(first), `303 /studies/${id}#comment-${first}`);
     assert.is(await leads(late), `303 /studies/${id}?comments=50#comment-${late}`);
-    // An answer to the first pushes the others on; it stands on the first page itself.
+    // A reply to the first comment pushes the others down; the reply itself is on the first page.
     const answer = await post(`/studies/${id}/comments`, ada, { body: "An answer.", parent: first });
     assert.match(String(answer.headers.location), new RegExp(`^/studies/${id}#comment-`));
     assert.is(await leads(said.at(-2) as string), `303 /studies/${id}?comments=50#comment-${said.at(-2)}`);
@@ -228,7 +228,7 @@ for (const database of databases.all) {
   });
 }
 
-test("a quotation is cut, says so, and does not grow with what it quotes", () => {
+test("a quotation is cut, marked as cut, and does not grow with its source", () => {
   const source = { name: "N", address: "https://s.example/c" };
   assert.is(quotation("one", source), "> [N](https://s.example/c)\n>\n> one\n\n");
   const long = quotation("x".repeat(5000), source);
@@ -246,7 +246,7 @@ async function page(study: StudyPackage) {
   return { readable, abstract, contents };
 }
 
-test("a long study begins with an abstract, its first figure and a list of what it holds; a short one does not", async () => {
+test("only long studies start with an abstract, a figure and a table of contents", async () => {
   const id = randomUUID();
   const long = samplePackage({
     question: "# Heading\n\nWhat *is* it?\n\nMore.",
@@ -278,7 +278,7 @@ test("a long study begins with an abstract, its first figure and a list of what 
   assert.not.match(other.contents, "<bdi>");
 });
 
-test("excerpts are words without marks, and what is no mark stays", () => {
+test("excerpts drop Markdown syntax and keep everything else", () => {
   for (const [markdown, words] of [
     ["At **which** block?\n\n1. *One*\n2. `two`", "At which block? 1. One 2. two"],
     ["## Head\n> said [here](https://x.example/a) and ![there](b.png)", "Head said here and there"],
@@ -294,7 +294,7 @@ test("excerpts are words without marks, and what is no mark stays", () => {
   }
 });
 
-test("the first paragraph is one of prose", () => {
+test("the first paragraph is prose", () => {
   assert.is(firstParagraph("```\ncode\n```\n\n- list\n\n| a |\n\nText\nof two."), "Text\nof two.");
   assert.is(firstParagraph("# Only\n\n> quoted"), null);
   assert.is(firstParagraph(""), null);

@@ -6,7 +6,7 @@ import { foreignRounds, hasSqlite3 } from "./support/foreign-reader.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-foreign-"));
 
-test("a system's sqlite3 that reads and copies beside the service takes nothing away", async () => {
+test("a foreign sqlite3 that reads and copies beside the service removes nothing", async () => {
   if (!(await hasSqlite3())) return console.log("SKIPPED: sqlite3 is not installed (Debian: sqlite3).");
   await foreignRounds(join(folder, "studies.db"), 2);
 });

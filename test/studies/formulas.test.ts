@@ -1,4 +1,4 @@
-/** Wide formulas in a browser: all of one can be read, and the page is no wider than its window. */
+/** Wide formulas in a browser: every part can be read, and the page is no wider than its window. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { saveDraft } from "../../src/studies/store/drafts.js";
@@ -47,7 +47,7 @@ const measure = `() => {
   return { formulas, page: document.documentElement.scrollWidth, window: innerWidth };
 }`;
 
-inBrowser("wide formulas scroll or fit at 390 and 1280 pixels, and nothing of one is cut off", async () => {
+inBrowser("wide formulas scroll or fit at 390 and 1280 pixels without being cut off", async () => {
   const { store } = service.service;
   const { id: accountId } = await store.db
     .selectFrom("accounts")

@@ -31,7 +31,7 @@ async function cellsWith(service: Awaited<ReturnType<typeof startService>>, text
 }
 
 for (const database of databases.all) {
-  test(`${database.name}: tokens, sessions and prompts are found only where they belong`, async () => {
+  test(`${database.name}: tokens, sessions and prompts are stored only where they belong`, async () => {
     const location = database.fresh();
     const service = await startService(location);
     const { store } = service.running.service;
@@ -82,7 +82,7 @@ for (const database of databases.all) {
   });
 }
 
-test("postgresql: the server's own log of failed statements quotes no parameter", async () => {
+test("postgresql: the server's log of failed statements contains no parameters", async () => {
   let log = "";
   const secrets = [marker, marker.toLowerCase(), Buffer.from(marker).toString("hex")];
   // A server that is set to log as much of a failure as it can.
@@ -128,7 +128,7 @@ test("postgresql: the server's own log of failed statements quotes no parameter"
   for (const secret of secrets) assert.not.ok(log.includes(secret), secret);
 });
 
-test("a fault's line holds its places, not its message, whatever that looks like", () => {
+test("a fault's log line holds its stack locations but never its message", () => {
   const lines: string[] = [];
   const error = new Error(`first\n    at ${marker} (line 2)\n    at ${marker}`);
   logFault({ log: (line) => lines.push(line) }, "id", error);

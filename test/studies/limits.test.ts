@@ -1,4 +1,4 @@
-/** What the website bounds, and what it writes down: limits by account and address, and the audit log of a day. */
+/** Limits of the website by account and address, and the audit log of a day. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { backUp } from "../../src/studies/backup.js";
@@ -31,7 +31,7 @@ import { startService } from "./support/service.js";
 const databases = await startDatabases();
 
 for (const database of databases.all) {
-  test(`${database.name}: 30 comments an hour for an account and 90 for an address, exact from two processes`, async () => {
+  test(`${database.name}: two processes share limits of 30 comments per account, 90 per address`, async () => {
     const clock = testClock();
     const location = database.fresh();
     const stores = [
@@ -56,7 +56,7 @@ for (const database of databases.all) {
     await Promise.all(stores.map((store) => store.close()));
   });
 
-  test(`${database.name}: the log of a moderator's day is complete`, async () => {
+  test(`${database.name}: the audit log of a moderator's day is complete`, async () => {
     const service = await startService(database.fresh());
     const { store } = service.running.service;
     const ada = await service.account("Ada", []);
@@ -123,7 +123,7 @@ for (const database of databases.all) {
     await did("operator", "backup", "day.gz", () =>
       backUp(store, `${service.disableFile}.day.gz`.replace(/disabled\.day/, "day")),
     );
-    // What is refused leaves no record: the role is gone.
+    // A refused action leaves no record: the role was revoked.
     await remove(store, actor, whole, "late").then(
       () => assert.unreachable(),
       (error) => assert.is(error.name, "NotModerator"),
@@ -148,7 +148,7 @@ for (const database of databases.all) {
   });
 }
 
-test("limits count the client's address, not the proxy's or what the client claims", () => {
+test("limits use the client's address, not the proxy's or a claimed one", () => {
   const from = (peer: string, forwarded: string | undefined, proxies: string[] | null) =>
     clientAddress(
       { trustedProxies: proxies } as Service,
@@ -162,7 +162,7 @@ test("limits count the client's address, not the proxy's or what the client clai
   assert.is(from("2001:db8::1", undefined, null), "2001:db8:0:0::/64");
 });
 
-test("a draft of soft hyphens has a small page, and others are answered while it is made", async () => {
+test("a draft of soft hyphens renders small, without blocking other requests", async () => {
   const service = await startService(databases.all[0]!.fresh());
   const ada = await service.account("Ada");
   const { token } = await service.token(ada.id);
@@ -185,7 +185,7 @@ test("a draft of soft hyphens has a small page, and others are answered while it
   assert.ok(soft.bytes.length < 100_000, `${soft.bytes.length} bytes`);
   assert.match(soft.text, /U\+00AD ×100000/);
   assert.match(soft.text, /U\+00AD soft hyphen, 400000 times/);
-  // Marks that are no run: two characters in turn.
+  // Characters that never form a run: two that alternate.
   const turns = await review(await save(Array(8).fill({ answer: "a\u200b".repeat(25_000) })));
   assert.is(turns.text.match(/class="hidden-char"/g)?.length, 2000);
   assert.match(turns.text, /hidden characters in 400000 places/);

@@ -1,4 +1,4 @@
-/** Where a database is: what a location may be, and what is there already. */
+/** Where a database is: valid locations, and checks of what is already there. */
 import { existsSync } from "node:fs";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -11,7 +11,7 @@ const databases = await startDatabases();
 test.after(() => databases.close());
 
 for (const database of databases.all) {
-  test(`${database.name}: without create, only a database that has the schema opens`, async () => {
+  test(`${database.name}: without create, only a database with the schema opens`, async () => {
     const location = database.fresh();
     const error = await openStore(location, { create: false }).catch((thrown) => thrown);
     assert.is(error.name, "UserError", error.stack);
@@ -23,7 +23,7 @@ for (const database of databases.all) {
   });
 }
 
-test("locations are paths or postgres URLs, and their names have no password", () => {
+test("locations are paths or postgres URLs, and their labels omit the password", () => {
   assert.equal(parseLocation("/data/s.db"), {
     ...{ kind: "sqlite", path: "/data/s.db", name: "SQLite database /data/s.db" },
   });

@@ -1,4 +1,4 @@
-/** Text fields as Markdown with formulas: what is set, and that nothing else can become markup. */
+/** Text fields as Markdown with formulas: what is rendered, and that nothing else can become markup. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { formula } from "../../src/studies/site/markdown/formula.js";
@@ -17,7 +17,7 @@ async function set(text: string, heading = 2): Promise<string> {
   return markup.replace(/^<div class="prose">([\s\S]*)<\/div>$/, "$1");
 }
 
-test("Markdown is set: headings below the page's, emphasis, lists, tables, code, lines", async () => {
+test("Markdown renders lower headings, emphasis, lists, tables, code and rules", async () => {
   assert.is(
     await set("# A\n\n### B\n\n# C"),
     '<h3 dir="auto">A</h3><h4 dir="auto">B</h4><h3 dir="auto">C</h3>',
@@ -40,7 +40,7 @@ test("Markdown is set: headings below the page's, emphasis, lists, tables, code,
   assert.is(await set("> a\n\n---"), '<blockquote><p dir="auto">a</p></blockquote><hr>');
 });
 
-test("links lead to pages and mailboxes only, and pictures are told, not loaded", async () => {
+test("links lead only to pages and mailboxes; images are named, not loaded", async () => {
   const link = (to: string, text: string) => `<a href="${to}" rel="nofollow noopener ugc">${text}</a>`;
   assert.is(
     await set("[a](https://example.org/x?y=1&z) and https://example.org/(b). <mailto:a@b.c>"),
@@ -69,7 +69,7 @@ test("links lead to pages and mailboxes only, and pictures are told, not loaded"
   );
 });
 
-test("formulas are set as MathML; prices, bad TeX and what is too long stay text", async () => {
+test("formulas render as MathML; prices, bad TeX and oversized formulas stay text", async () => {
   assert.is(
     await set("so $x^2$ holds"),
     '<p dir="auto">so <span class="tex-line"><math><mrow><msup><mi>x</mi><mn>2</mn></msup></mrow></math></span> holds</p>',
@@ -109,7 +109,7 @@ test("formulas are set as MathML; prices, bad TeX and what is too long stay text
   }
 });
 
-test("what Markdown would hide is shown as it was written", async () => {
+test("text that Markdown would hide is shown as written", async () => {
   const deep = `${"> ".repeat(60)}secret`;
   assert.ok((await set(deep)).includes("secret"));
   assert.ok((await set(`${"- ".repeat(60)}secret`)).includes("secret"));
@@ -122,7 +122,7 @@ test("what Markdown would hide is shown as it was written", async () => {
   assert.ok((await set(`a|b\n-|-\n${cells}`)).includes(cells.slice(0, -1)), "too many cells for a page");
 });
 
-test("a long text is read in pieces that joined are the text, and reads as in one", async () => {
+test("a long text is parsed in pieces that join to the text and render the same", async () => {
   const paragraph = "Some words of *many*, and more of them in this line.\n\n";
   const list = "- one\n- two\n\n  - three\n\n";
   const fence = "```\ncode\n\nA line\n```\n\n";
@@ -138,13 +138,13 @@ test("a long text is read in pieces that joined are the text, and reads as in on
   assert.is(piecesOf("x".repeat(90_000)).length, 1);
 });
 
-/** A formula that a line or a text holds: its mark, what stands in it, whether it has a line to itself, what was written. */
+/** A formula in a line or a text: its delimiter, its content, whether it is displayed, and its source. */
 const asFormula = ({ markup, content, meta }: { markup: string; content: string; meta: unknown }) => {
   const { display, source } = meta as { display: boolean; source: string };
   return [markup, content, display, source];
 };
 
-test("a formula in a line: where it begins and ends, and what is none", async () => {
+test("inline formulas: where they start and end, and what is not a formula", async () => {
   const inLine = async (text: string) =>
     ((await parsed(text, pace)) ?? [])
       .flatMap(({ children }) => children ?? [])
@@ -158,7 +158,7 @@ test("a formula in a line: where it begins and ends, and what is none", async ()
     ["x \\(a\\) y", ["x ", ["\\(", "a", false, "\\(a\\)"], " y"]],
     ["x \\[a\\] y", ["x ", ["\\[", "a", true, "\\[a\\]"], " y"]],
     ["$a$ and $b$", [["$", "a", false, "$a$"], " and ", ["$", "b", false, "$b$"]]],
-    // A blank behind the first dollar, or before the last; a digit behind it.
+    // A space after the first dollar sign or before the last; a digit after it.
     ["$ a$", ["$ a$"]],
     ["$a $", ["$a $"]],
     ["$a$5", ["$a$5"]],
@@ -174,7 +174,7 @@ test("a formula in a line: where it begins and ends, and what is none", async ()
     ["$", ["$"]],
     ["$a", ["$a"]],
     ["x \\(a", ["x ", "(", "a"]],
-    // Each kind of mark is looked for by itself.
+    // Each kind of delimiter is searched separately.
     ["\\(a $b$", ["", "(", "a ", ["$", "b", false, "$b$"]]],
   ] as [string, unknown[]][]) {
     const found = await inLine(text);
@@ -186,7 +186,7 @@ test("a formula in a line: where it begins and ends, and what is none", async ()
   }
 });
 
-test("a formula in lines of its own: from the line that begins with its mark to the one that ends so", async () => {
+test("displayed formulas start a line with their delimiter and end one with it", async () => {
   const kinds = async (text: string) =>
     ((await parsed(text, pace)) ?? [])
       .filter(({ type }) => !/_(?:open|close)$/.test(type))
@@ -212,7 +212,7 @@ test("a formula in lines of its own: from the line that begins with its mark to 
     // Of a list's item it goes no further than the item does.
     ["- $$\n  a\n  $$", 'formula "\\na\\n"'],
     ["- $$\na\n$$", "inline $$\na\n$$"],
-    // Four blanks further in it is what the paragraph goes on with.
+    // Indented by four more spaces, it continues the paragraph.
     ["> a\n    $$b$$", "inline a\n    $$b$$"],
     ["> a\n   $$b$$", "inline a", 'formula "b"'],
     ["    $$a$$", "code_block $$a$$\n"],
@@ -223,7 +223,7 @@ test("a formula in lines of its own: from the line that begins with its mark to 
   assert.equal(token?.meta, { display: true, source: "$$\na\n$$" });
 });
 
-test("looking for a formula's end costs a line once for each kind of mark, not once for each dollar", async () => {
+test("searching for a formula's end costs one pass per delimiter, not per dollar sign", async () => {
   const { indexOf } = String.prototype;
   let looked = 0;
   String.prototype.indexOf = function (...asked) {
@@ -238,7 +238,7 @@ test("looking for a formula's end costs a line once for each kind of mark, not o
   assert.ok(looked < 20_000, `${looked} times`);
 });
 
-test("a long text is cut at 8,000 characters or behind, where an ordinary line follows a blank one; at 30,000 anywhere", () => {
+test("long texts split after 8,000 characters at a paragraph, after 30,000 anywhere", () => {
   const lengths = (text: string) => {
     const pieces = piecesOf(text);
     assert.is(pieces.join(""), text);
@@ -278,7 +278,7 @@ test("a long text is cut at 8,000 characters or behind, where an ordinary line f
   }
 });
 
-test("what a page is spared: too many blocks, too deep ones, long paragraphs, too many formulas stay as they were written", async () => {
+test("excess blocks, nesting, long paragraphs and formulas stay as written", async () => {
   const rule = "***\n";
   assert.is(await set(rule.repeat(20_000)), "<hr>".repeat(20_000));
   assert.match(await set(rule.repeat(20_001)), /^<div class="text" dir="auto">\*\*\*\n/);
@@ -287,7 +287,7 @@ test("what a page is spared: too many blocks, too deep ones, long paragraphs, to
   const long = (length: number) => `*x*${"y".repeat(length - 3)}`;
   assert.is(await set(long(20_000)), `<p dir="auto"><em>x</em>${"y".repeat(19_997)}</p>`);
   assert.is(await set(long(20_001)), `<p dir="auto">${long(20_001)}</p>`);
-  // Formulas have 20,000 characters, and each takes 40 beside its own; one of more than 1,000 is never set.
+  // Formulas share a budget of 20,000 characters, plus 40 for each; one of more than 1,000 is never rendered.
   const after = async (length: number) => {
     const markup = await set(`$${"z".repeat(length)}$\n\n$a$`);
     assert.match(markup, `<code class="tex" dir="ltr">$${"z".repeat(30)}`);
@@ -301,7 +301,7 @@ test("what a page is spared: too many blocks, too deep ones, long paragraphs, to
   assert.ok(formula("x".repeat(1000), false));
 });
 
-test("headings are named by what they say, without their marks; what is in a line is set once", async () => {
+test("headings get ids from their words without markup, and inline markup renders once", async () => {
   const said: string[] = [];
   const heading = (words: string) => {
     said.push(words);
@@ -328,7 +328,8 @@ test("headings are named by what they say, without their marks; what is in a lin
       link("https://b.example/", '<span class="hint">[image: alt]</span>'),
     ],
     ["![alt](#here)", '<span class="hint">[image: alt]</span>'],
-    // What ends a sentence is none of the address; a bracket is, where the address has the other one.
+    // Punctuation that ends a sentence is not part of the address; a closing bracket is if the address has the opening
+    // one.
     ["(see https://a.example/b).", `(see ${link("https://a.example/b", "https://a.example/b")}).`],
     ["https://a.example/(b)!?", `${link("https://a.example/(b)", "https://a.example/(b)")}!?`],
     [
@@ -340,7 +341,7 @@ test("headings are named by what they say, without their marks; what is in a lin
   }
 });
 
-test("whatever is long is set in slices", async () => {
+test("long texts render in slices", async () => {
   let turns = 0;
   const counting = {
     turn: async () => {
@@ -431,7 +432,7 @@ const corpus = [
   "https://x.y/<script>alert(1)</script> https://x.y/\u202e https://x.y/'\"`",
 ];
 
-test("hostile texts: nothing becomes markup but what Markdown has", async () => {
+test("hostile texts produce only the markup that Markdown has", async () => {
   for (const text of corpus) assertHarmless(await set(text), text);
   await fc.assert(
     fc.asyncProperty(

@@ -1,4 +1,4 @@
-/** `/metrics` and `/.well-known/security.txt`: who may read them, and what they say. */
+/** `/metrics` and `/.well-known/security.txt`: access and contents. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Metrics } from "../../src/studies/metrics.js";
@@ -10,11 +10,11 @@ test.after(() => databases.close());
 const token = "0123456789abcdef-metrics";
 
 for (const database of databases.all) {
-  test(`${database.name}: metrics are the operator's, and count requests without their words`, async () => {
+  test(`${database.name}: only the operator sees metrics, which hold no request text`, async () => {
     const service = await startService(database.fresh());
     try {
       const { running } = service;
-      assert.is((await service.call("/metrics")).status, 404, "nobody's by default");
+      assert.is((await service.call("/metrics")).status, 404, "off by default");
       const headers = { Authorization: `Bearer ${token}` };
       assert.is((await service.call("/metrics", { headers })).status, 404);
       running.service.metricsToken = token;
@@ -68,7 +68,7 @@ for (const database of databases.all) {
   });
 }
 
-test("buckets are cumulative, and end with all", () => {
+test("buckets are cumulative and end with the total", () => {
   const metrics = new Metrics();
   for (const seconds of [0.001, 0.005, 0.3, 60]) metrics.record("site", 200, seconds);
   const buckets = [...metrics.text([]).matchAll(/_bucket\{area="site",le="([^"]+)"\} (\d+)/g)];
@@ -81,7 +81,7 @@ test("buckets are cumulative, and end with all", () => {
   );
 });
 
-test("security.txt has the configured contact and a date to come, or is not there", async () => {
+test("security.txt has the configured contact and a future date, or does not exist", async () => {
   const service = await startService(databases.all[0]!.fresh());
   try {
     const path = "/.well-known/security.txt";

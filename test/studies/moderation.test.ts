@@ -70,7 +70,7 @@ async function world(location: string) {
 }
 
 for (const database of databases.all) {
-  test(`${database.name}: a version and a study are withdrawn, removed and reinstated, everywhere at once`, async () => {
+  test(`${database.name}: withdrawals, removals and reinstatements apply everywhere`, async () => {
     const { service, store, ada, ben, mod, publish, post, see, api } = await world(database.fresh());
     const id = await publish({ title: "Heron first" });
     const second = await publish({ title: "Heron second" }, id);
@@ -149,7 +149,7 @@ for (const database of databases.all) {
     await service.close();
   });
 
-  test(`${database.name}: comments are deleted, hidden, shown and erased; reports close with what is done`, async () => {
+  test(`${database.name}: deleting, hiding, showing and erasing comments settles reports`, async () => {
     const { service, store, ada, ben, mod, publish, comment, post, see, api } = await world(database.fresh());
     const id = await publish();
     const one = await comment(id, ben, "first words");
@@ -189,7 +189,7 @@ for (const database of databases.all) {
     assert.is((await post(`/studies/${id}/comments`, ben, { body: "x", parent: one })).status, 404);
     assert.is((await post(`/comments/${one}/show`, mod)).status, 303);
     assert.equal((await said())[0], ["first words", undefined]);
-    assert.is((await post(`/comments/${two}/show`, mod)).status, 409, "what is deleted stays so");
+    assert.is((await post(`/comments/${two}/show`, mod)).status, 409, "a deleted comment stays deleted");
     const left = await store.db
       .selectFrom("comments")
       .select("body")
@@ -206,7 +206,7 @@ for (const database of databases.all) {
     await service.close();
   });
 
-  test(`${database.name}: a suspended account's tokens, sessions and forms stop at once; disapproval stops tokens`, async () => {
+  test(`${database.name}: suspension ends tokens, sessions and forms; disapproval ends tokens`, async () => {
     const { service, store, ada, ben, mod, token, publish, post, see, api } = await world(database.fresh());
     const id = await publish();
     const suspended = await post(`/accounts/${ada.id}/suspend`, mod, { reason: "spam" });
@@ -214,7 +214,7 @@ for (const database of databases.all) {
     assert.is((await service.api(token, "/api/v1/studies")).json.code, "token_revoked");
     assert.is((await see("/drafts", ada)).status, 303, "signed out");
     assert.is((await post(`/studies/${id}/comments`, ada, { body: "x" })).status, 403);
-    // What is under way when it happens does not happen either.
+    // Requests already in progress fail as well.
     for (const work of [
       () => service.token(ada.id),
       () => addComment(store, { accountId: ada.id, name: "Ada" }, id, null, "late"),
@@ -234,12 +234,12 @@ for (const database of databases.all) {
     assert.ok(await disapprove(store, "agent", "@rae"));
     assert.is((await service.api(made.token, "/api/v1/studies")).json.code, "token_revoked");
     assert.is((await post("/agents", reader, { name: "n", days: "1", scope: "public:read" })).status, 403);
-    assert.is((await see(`/studies/${id}`, ben)).status, 200, "what was published stays");
+    assert.is((await see(`/studies/${id}`, ben)).status, 200, "published studies stay");
     assert.is((await api("")).status, 401);
     await service.close();
   });
 
-  test(`${database.name}: two of one name have two handles; a login that changes hands takes no approval along`, async () => {
+  test(`${database.name}: equal names get two handles; a reused login has no approval`, async () => {
     const { service, store } = await world(database.fresh());
     const person = (subject: string, login: string | null, email: string | null = null) =>
       signInAccount(store, { issuer: "github", subject, name: "Same Name", email, login });
@@ -273,7 +273,7 @@ for (const database of databases.all) {
     await service.close();
   });
 
-  test(`${database.name}: what one process does, another knows at its next request`, async () => {
+  test(`${database.name}: a change made by one process is seen by another's next request`, async () => {
     const location = database.fresh();
     const { service, store, ada, ben, mod, token, save, publish, comment, post } = await world(location);
     const other = await startService(location);
@@ -347,7 +347,7 @@ for (const database of databases.all) {
     type Made = Awaited<ReturnType<typeof make>>;
     const up = (state: State) => state === "published";
     const notModerator = (who: string) => (who === "moderator" ? null : 404);
-    /** Path, form, and what it answers by who sends it and the study's state. */
+    /** Path, form, and expected response by sender and state of the study. */
     const forms: [string, (made: Made) => string, object, (who: string, state: State) => number][] = [
       [
         "comment",
@@ -421,7 +421,7 @@ for (const database of databases.all) {
         for (const [who, person] of visitors) {
           const made = kept.get(state) ?? (await make(state));
           const answer = await post(path(made), person, form as Record<string, string>);
-          // What was refused is as it was.
+          // A refused request changed nothing.
           if (answer.status === 303) kept.delete(state);
           else kept.set(state, made);
           const wanted = who === "nobody" || who === "suspended" ? 403 : expected(who, state);
@@ -429,12 +429,12 @@ for (const database of databases.all) {
           cells += 1;
         }
       }
-      // Limits are another test's.
+      // Limits have their own test.
       await store.db.deleteFrom("limits").execute();
     }
     assert.is(cells, 14 * 4 * 5);
 
-    // And every form of the site refuses, without its token, whoever may send it with.
+    // Every form of the site also refuses requests without its token, whoever sends them.
     const { study, said } = await make("published");
     const draft = await save();
     const ids: Record<string, string> = { studies: study, comments: said, drafts: draft.id };

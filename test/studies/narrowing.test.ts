@@ -1,4 +1,4 @@
-/** Lists that are narrowed down, put in an order and counted by facets: against the slow way, on rows of 2,300 studies. */
+/** Filtered, sorted lists and facet counts, compared with a slow reference on rows of 2,300 studies. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ test.after(async () => {
 
 const id = (kind: string, at: number) => `${kind}-${String(at).padStart(5, "0")}`;
 const methods = [[], ["inspect"], ["compare", "inspect"], ["sae"], ["patch_sweep", "probe", "sae"]];
-/** From the last millisecond of 2019 on, 22 hours apart; some stand at a year's very beginning. */
+/** From the last millisecond of 2019, 22 hours apart; some at the very start of a year. */
 const begin = Date.UTC(2020, 0) - 1;
 const timeOf = (at: number) => (at === 1 ? Date.UTC(2020, 0) : begin + at * 22 * 3_600_000);
 
@@ -91,7 +91,7 @@ test.before(async () => {
       listed: one.listed ? 1 : 0,
     })),
   );
-  // Each by a study that stands; what is repeated by one that does not is not repeated.
+  // Each reproduced by a published study; reproductions by removed ones do not count.
   const standing = studies.filter(({ listed, reproduced }) => listed && !reproduced);
   const fallen = studies.filter(({ listed }) => !listed);
   const repeats = (from: Made | undefined, of: Made | undefined) => ({
@@ -184,7 +184,7 @@ const narrowings: Filters[] = [
   },
 ];
 
-test("beside each value stands how many studies it would leave", async () => {
+test("each facet value shows how many studies it would leave", async () => {
   for (const filters of narrowings) {
     assert.equal(
       pairs({ ...(await countFacets(store, "", filters)) }),
@@ -203,7 +203,7 @@ test("beside each value stands how many studies it would leave", async () => {
   assert.equal(pairs(counts), slow);
 });
 
-test("lists hold what filters let through, in the order that is asked for, page by page", async () => {
+test("lists hold what the filters select, in the requested order, page by page", async () => {
   const by: Record<Order, (a: Made, b: Made) => number> = {
     relevance: (a, b) => (a.words.length && b.words.length ? (a.at % 3) - (b.at % 3) : 0) || b.at - a.at,
     new: (a, b) => b.at - a.at,
@@ -235,7 +235,7 @@ test("lists hold what filters let through, in the order that is asked for, page 
             all.slice(offset, offset + limit),
             about,
           );
-          // Where nothing is asked, the number that is kept of all studies is told.
+          // Without filters, the stored total of all studies is returned.
           const plain =
             q === "" && Object.keys(filters).length === 0 && (order === "relevance" || order === "new");
           if (!plain) assert.equal([found.total, found.exact], [all.length, true], about);
@@ -250,7 +250,7 @@ const publicationOf = async () => {
   return (await row.executeTakeFirstOrThrow()).value;
 };
 
-test("who asks at once for the same words shares a reading; what is never true twice is told, and not kept", async () => {
+test("concurrent identical searches share one reading; outdated results are not cached", async () => {
   const { search } = store.dialect;
   let readings = 0;
   let meanwhile = async () => {};
@@ -270,7 +270,7 @@ test("who asks at once for the same words shares a reading; what is never true t
   assert.is(readings, 3, "title, head and body");
   assert.ok(sets.has(["heron"]));
   assert.not.ok(sets.has(["her"]));
-  // While each is read, something is published, and somebody else has asked since.
+  // While each one is being read, something is published and another request comes in.
   let within = false;
   meanwhile = async () => {
     if (within) return;
@@ -291,7 +291,7 @@ test("who asks at once for the same words shares a reading; what is never true t
   await sets.close();
 });
 
-test("what goes is counted no more, and what comes is", async () => {
+test("counts drop removed studies and include new ones", async () => {
   const change = async (at: number, listed: boolean) => {
     (studies[at] as Made).listed = listed;
     await store.db

@@ -1,4 +1,4 @@
-/** What a service says and does while its database takes no writes, and what an outage leaves in the log. */
+/** A service whose database accepts no writes: its responses, and what an outage leaves in the log. */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -52,7 +52,7 @@ for (const database of databases.all) {
 }
 
 (mounted ? test : test.skip)(
-  "a full disk: reads are answered, logs name it, backups are complete",
+  "on a full disk reads still answer, logs name the disk and backups are complete",
   async () => {
     const service = await startService(join(small, "data", "studies.db"));
     try {
@@ -101,7 +101,7 @@ for (const database of databases.all) {
   },
 );
 
-test("an outage is a few lines, and says how many requests it met", () => {
+test("an outage is logged in a few lines with the number of affected requests", () => {
   const lines: string[] = [];
   const { log, summarize } = summarizing((line) => lines.push(line));
   const refused = () => Object.assign(new Error("secret"), { code: "ECONNREFUSED" });
@@ -129,7 +129,7 @@ test("an outage is a few lines, and says how many requests it met", () => {
   assert.is(lines.length, 8);
 });
 
-test("lines on standard error carry the time", () => {
+test("lines on standard error start with the time", () => {
   const { write } = process.stderr;
   const written: string[] = [];
   process.stderr.write = ((text: string) => written.push(text) > 0) as typeof write;

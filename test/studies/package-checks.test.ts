@@ -1,4 +1,4 @@
-/** What a package may say, and what is found in its texts: each rule at its edge, by itself. */
+/** Which packages are valid and what is detected in their texts: each rule at its boundary, in isolation. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import {
@@ -34,7 +34,7 @@ function refusal(run: () => unknown): [code: string, field: string | undefined, 
 
 const uuid = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, "0")}`;
 
-test("JSON that two readers could take for two things is refused, and where", () => {
+test("ambiguous JSON is refused with its location", () => {
   const parse = (text: string) => parseStrictJson(Buffer.from(text));
   for (const text of [
     '{"a":[1,"x",-0.5e+2,null],"b":{"a":"a,}]{[","c":true}}',
@@ -85,7 +85,7 @@ test("JSON that two readers could take for two things is refused, and where", ()
   assert.is(refusal(() => parse("{"))[2], "The body is not valid JSON.");
 });
 
-test("a package's first fault is told with its place, its limit and what there is", () => {
+test("a package's first fault is reported with its path, limit and actual value", () => {
   const sample = samplePackage();
   const entry = { ...sample.entries[0]!, id: uuid(1) };
   const settings = { temperature: 0, seed: 0, maxTokens: 1, thinking: "on" };
@@ -155,7 +155,7 @@ test("a package's first fault is told with its place, its limit and what there i
         "/entries/0/settings lacks the property temperature.",
       ],
     ],
-    // What is absent is told before what should not be there, and both before what is wrong.
+    // Missing fields are reported before unknown ones, and both before invalid values.
     [
       check({ title: 5, extra: 1, question: undefined, method: 7 }).slice(0, 2),
       ["missing_property", "/question"],
@@ -187,7 +187,7 @@ test("a package's first fault is told with its place, its limit and what there i
   );
 });
 
-test("fenced blocks: 200 of a text, 100 of a label in a package, ten studies that are repeated", () => {
+test("limits: 200 fenced blocks per text, 100 characters per label, ten repeated studies", () => {
   const blocks = blocksOf("```\n```\n".repeat(201));
   assert.equal([blocks.length, blocks.filter(({ code }) => code).length], [201, 200]);
   assert.is(blocks.at(-1)?.text, "```\n```\n");
@@ -243,7 +243,7 @@ test("fenced blocks: 200 of a text, 100 of a label in a package, ten studies tha
   );
 });
 
-test("words that were looked for, and the text around the first that title and question lack", () => {
+test("search excerpts surround the first word that title and question lack", () => {
   const marked = (text: string, wanted: string[]) =>
     matchesIn(text, wanted).map(({ text: part, match }) => (match ? `[${part}]` : part));
   assert.equal(marked("a crane, cranes", ["crane"]), ["a ", "[crane]", ", ", "[cranes]"]);
@@ -254,7 +254,7 @@ test("words that were looked for, and the text around the first that title and q
   assert.equal(marked("b".repeat(64), ["b".repeat(64), "x"]), [`[${"b".repeat(64)}]`]);
   const of = (finding: string, wanted: string[], change: Partial<StudyPackage> = {}) =>
     snippetOf(samplePackage({ title: "Heron", question: "Where?", method: "-", finding, ...change }), wanted);
-  // From 80 characters before to 160 behind, at the next space.
+  // From 80 characters before to 160 after, up to the next space.
   assert.is(
     of(`${"w ".repeat(50)}crane ${"v ".repeat(200)}`, ["crane"]),
     `… ${"w ".repeat(40)}crane ${"v ".repeat(80)}…`,
@@ -265,7 +265,7 @@ test("words that were looked for, and the text around the first that title and q
   assert.is(of(`crane${"-y".repeat(1000)}`, ["crane"])?.length, 720);
   assert.is(of(`crane ${"y".repeat(159)} z`, ["crane"]), `crane ${"y".repeat(159)} …`);
   assert.is(of(`crane ${"y".repeat(158)} z`, ["crane"]), `crane ${"y".repeat(158)} z`);
-  // The last word that was typed may be a beginning, and no other may, although the last one stands in the title.
+  // Only the last word typed may be a prefix, although the last one is in the title.
   const behind = `cranes ${"z ".repeat(200)}crane end`;
   assert.match(of(behind, ["crane", "her"]) ?? "", /^… .*z crane end$/);
   assert.match(of(behind, ["her", "crane"]) ?? "", /^… .*z crane end$|^cranes/);
@@ -283,7 +283,7 @@ test("words that were looked for, and the text around the first that title and q
   assert.is(of("", ["crane"], { ...fields, method: "", hypothesis: "" }), "crane not");
 });
 
-test("what hides is told by its code, its name and how often it follows itself", () => {
+test("hidden characters are reported with code point, name and run length", () => {
   const run = (code: string, name: string, count = 1) => ({ code, name, count });
   for (const [text, ...parts] of [
     ["", []],
@@ -304,7 +304,7 @@ test("what hides is told by its code, its name and how often it follows itself",
   }
 });
 
-test("what changed is told entry by entry, in the newer one's terms", () => {
+test("differences are listed entry by entry, in the newer version's terms", () => {
   const entry = (number: number, change = {}) => ({
     id: uuid(number),
     kind: "note",
@@ -341,7 +341,7 @@ test("what changed is told entry by entry, in the newer one's terms", () => {
   ]);
 });
 
-test("references, quotations, secrets and search words at their bounds", () => {
+test("references, quotations, secrets and search words at their limits", () => {
   const study = {
     address: "https://s.example/studies/1/v/2",
     id: "12345678-1234-4234-8234-123456789abc",

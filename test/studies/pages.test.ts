@@ -27,7 +27,7 @@ test.after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("my drafts: what waits, what was published, and what became of it", async () => {
+test("my drafts lists pending and published drafts and what became of them", async () => {
   const ada = await service.account("Ada");
   const { store, see, save, publish } = peopleOf(service, clock);
   const empty = (await see("/drafts", ada)).text;
@@ -52,7 +52,7 @@ test("my drafts: what waits, what was published, and what became of it", async (
   });
 });
 
-test("a review points at what looks secret and at what hides, and says nothing where there is neither", async () => {
+test("a review marks likely secrets and hidden characters, and is silent without any", async () => {
   const ben = await service.account("Ben");
   const { see, save } = peopleOf(service, clock);
   const key = ["AKIA", "ABCDEFGHIJKLMNOP"].join("");
@@ -68,7 +68,7 @@ test("a review points at what looks secret and at what hides, and says nothing w
   assert.not.match(quiet, "direction-changing characters.");
 });
 
-test("notifications: 50 on a page, the way to earlier ones, and what may be done", async () => {
+test("notifications: 50 per page, a link to earlier ones, and the actions offered", async () => {
   const cleo = await service.account("Cleo");
   const people = [await service.account("Dan"), await service.account("Eve")];
   const { see, post, publish, comment } = peopleOf(service, clock);
@@ -110,7 +110,7 @@ test("notifications: 50 on a page, the way to earlier ones, and what may be done
   assert.not.match(later, "be able to see it again");
 });
 
-test("reports name who wrote and who told, by handle or as a deleted account", async () => {
+test("reports name author and reporter by handle or as a deleted account", async () => {
   const [fay, gus] = [await service.account("Fay"), await service.account("Gus")];
   const moderator = await service.account("Mod");
   const { store, see, publish, comment } = peopleOf(service, clock);
@@ -141,7 +141,7 @@ test("reports name who wrote and who told, by handle or as a deleted account", a
     assert.match(study(after), "reported by a deleted account");
 });
 
-test("a review shows what it would replace: one's own study that stands, and how it differs", async () => {
+test("a review shows which of the author's studies it replaces, and the differences", async () => {
   const [hal, ida] = [await service.account("Hal"), await service.account("Ida")];
   const { store, see, save, publish } = peopleOf(service, clock);
   const [first, gone] = [await publish(hal, { title: "Stands" }), await publish(hal, { title: "Went" })];
@@ -191,7 +191,7 @@ test("a review shows what it would replace: one's own study that stands, and how
   assert.equal(await became(foreign.id, ida), [303, `/studies/${foreign.id}`]);
 });
 
-test("a review's exact JSON cuts no character in two, and counts what hides beyond fifty kinds", async () => {
+test("a review's exact JSON splits no character and counts hidden kinds beyond fifty", async () => {
   const jan = await service.account("Jan");
   const { see, save } = peopleOf(service, clock);
   for (const pad of ["", "x"]) {
@@ -219,7 +219,7 @@ test("a review's exact JSON cuts no character in two, and counts what hides beyo
   };
   assert.equal(await kinds(50), [50, undefined, "U+E0020 invisible, 3 times, first at <code>/method"]);
   assert.equal((await kinds(52)).slice(0, 2), [50, "2"]);
-  // A hundred of what looks secret are told, wherever they stand.
+  // The first hundred likely secrets are listed, wherever they are.
   const { id } = await save(jan, {
     title: "Secrets",
     question: "a@x.org ".repeat(70),
@@ -231,7 +231,7 @@ test("a review's exact JSON cuts no character in two, and counts what hides beyo
   assert.not.match(text, "/finding</code>: c@x.org");
 });
 
-test("who may publish and who may have tokens is told, with what can be done about it", async () => {
+test("pages state who may publish and create tokens, and how to get permission", async () => {
   const [kim, leo] = [await service.account("Kim", []), await service.account("Leo", ["agent"])];
   const { see, post, save } = peopleOf(service, clock);
   const without = (await see("/agents", kim)).text;
@@ -265,7 +265,7 @@ test("who may publish and who may have tokens is told, with what can be done abo
   assert.match(after, "<h2>Expired and revoked</h2>");
   assert.is(after.match(/\/revoke"/g)?.length, 9);
   assert.match((await see(`/agents/${one}`, leo)).text, '<span class="badge revoked">revoked</span>');
-  // A second browser is another session, which can be ended from here.
+  // A second browser has a second session, which can be ended here.
   const { store } = service.running.service;
   const single = (await see("/account", kim)).text;
   assert.not.match(single, "Another browser");
@@ -279,7 +279,7 @@ test("who may publish and who may have tokens is told, with what can be done abo
   assert.not.match((await see("/account", kim)).text, "Another browser");
 });
 
-test("the log of moderation goes on page by page, and an account's page says how it stands", async () => {
+test("the moderation log is paged, and an account's page shows its state", async () => {
   const [mod, ned] = [await service.account("Mia"), await service.account("Ned")];
   const { store, see, post, publish } = peopleOf(service, clock);
   await approve(store, "moderator", "mia@example.org");
@@ -326,7 +326,7 @@ test("the log of moderation goes on page by page, and an account's page says how
   assert.is((await see("/moderation/account?handle=nobody", mod)).status, 404);
 });
 
-test("the page that is shown is the one marked in the navigation, and signing in leads back to it", async () => {
+test("navigation marks the current page, and signing in returns to it", async () => {
   const { see } = peopleOf(service, clock);
   const current = ({ text }: { text: string }) =>
     [...(text.split("</header>")[0] as string).matchAll(/<a href="([^"]*)" aria-current="page">/g)].map(
@@ -341,7 +341,7 @@ test("the page that is shown is the one marked in the navigation, and signing in
   assert.equal(current(signIn), ["/sign-in"]);
 });
 
-test("a list of contents names sixty places, each by 120 characters at most", () => {
+test("a table of contents lists 60 entries of at most 120 characters", () => {
   const outline = new Outline();
   outline.begin("finding");
   assert.is(outline.heading("x".repeat(120)), "finding-1");
@@ -373,7 +373,7 @@ test("a list of contents names sixty places, each by 120 characters at most", ()
   assert.is(outline.within("method").length, 56);
 });
 
-test("an abstract's paragraph has 900 characters at most, and ends with a word", () => {
+test("an abstract's paragraph has at most 900 characters and ends with a whole word", () => {
   const word = "word ".repeat(179); // 895
   assert.is(firstParagraph(`${word}12345`), `${word}12345`);
   assert.is(firstParagraph(`${word}123456`), `${word.trim()} …`);
@@ -386,7 +386,7 @@ test("an abstract's paragraph has 900 characters at most, and ends with a word",
   assert.is(firstParagraph("# Heading\n\n- list\n\n"), null);
 });
 
-test("nothing failed inside", () => {
+test("no internal error occurred", () => {
   assert.equal(service.log, []);
 });
 

@@ -25,7 +25,7 @@ const direct = { trustedProxies: null } as unknown as Service;
 const from = (remoteAddress: string | undefined, headers: Record<string, string> = {}, encrypted = false) =>
   ({ req: { socket: { remoteAddress, encrypted }, headers } }) as unknown as Context;
 
-test("HTTPS is what this process saw, or what a named proxy says", () => {
+test("HTTPS is decided by this process or by a named proxy", () => {
   const says = (proto: string) => ({ "x-forwarded-proto": proto });
   assert.ok(isSecure(direct, from("192.0.2.1", {}, true)));
   assert.not(isSecure(direct, from("192.0.2.1", says("https"))));
@@ -35,7 +35,7 @@ test("HTTPS is what this process saw, or what a named proxy says", () => {
   assert.not(isSecure(behind("10.0.0.1"), from("10.0.0.2", says("https"))));
 });
 
-test("an address is the peer's, or the last one that no named proxy is; of IPv6 the network", () => {
+test("the client address is the last one outside named proxies; for IPv6 its network", () => {
   const forwarded = (list: string) => ({ "x-forwarded-for": list });
   for (const [service, ctx, address] of [
     [direct, from("192.0.2.1", forwarded("203.0.113.9")), "192.0.2.1"],
@@ -60,7 +60,7 @@ test("an address is the peer's, or the last one that no named proxy is; of IPv6 
   }
 });
 
-test("a window: what is left, and whole seconds until the oldest leaves", () => {
+test("a rate window reports what is left and the seconds until the oldest entry leaves", () => {
   const window = { column: "recent", most: 3, lengthMs: 60_000 };
   const state = (times: number[], now: number) => {
     const { limit, remaining, resetSeconds } = windowState(window, JSON.stringify(times), now);
@@ -85,7 +85,7 @@ function refusal(run: () => unknown): [string, string, string] {
   return ["accepted", "", ""];
 }
 
-test("queries: each parameter once, known, in UTF-8; numbers in plain digits", () => {
+test("query parameters must be known, unique and UTF-8; numbers use plain digits", () => {
   const query = (text: string) => parseQuery(text, ["q", "limit", "offset"]);
   assert.equal(
     [...query("q=a+b%20c&&limit=5&offset")],
@@ -134,7 +134,7 @@ test("queries: each parameter once, known, in UTF-8; numbers in plain digits", (
   assert.is(refusal(() => search("x".repeat(161)))[2], "q");
 });
 
-test("texts: what is blank, what columns hold, the first characters", () => {
+test("texts: blank ones, what columns hold, the first characters", () => {
   for (const text of ["", " \n\t", "\u200b\u2800", "\u00ad\u3000"])
     assert.ok(isBlank(text), JSON.stringify(text));
   for (const text of ["a", " .", "\u200bä", "😀"]) assert.not(isBlank(text), text);
@@ -167,7 +167,7 @@ test("prose and fenced code", () => {
   assert.equal(blocks(" \n "), []);
 });
 
-test("of a page's hidden places 2,000 are labelled, the others counted", () => {
+test("a page labels 2,000 hidden characters and counts the rest", () => {
   const reveal = new Reveal();
   assert.is(
     reveal.show("a\u202eb").markup,
@@ -184,7 +184,7 @@ test("of a page's hidden places 2,000 are labelled, the others counted", () => {
   assert.match(reveal.notice()?.markup ?? "", "2002 places");
 });
 
-test("a package's view ends where the page would become too large, and says what it left out", async () => {
+test("a package view stops before the page gets too large, and lists what it omits", async () => {
   const shown = (text: string) => html`${text}`;
   const options = () => ({ shown, pace: new Pace(), source: false });
   const view = async (change: Partial<StudyPackage>) =>
@@ -195,7 +195,7 @@ test("a package's view ends where the page would become too large, and says what
   }
   assert.not.match(whole, "more texts are not shown");
   assert.not.match(await view({ hypothesis: "", omissions: [] }), /Hypothesis|Omissions/);
-  // 3,000,000 characters of markup: the 31st text of 100,000 begins within them, and nothing behind it.
+  // 3,000,000 characters of markup: the 31st text of 100,000 starts within them, and nothing follows it.
   const entry = (index: number) => ({
     id: `00000000-0000-4000-8000-${String(index).padStart(12, "0")}`,
     kind: "observation",

@@ -1,4 +1,4 @@
-/** What people are told of, what they take along, and what is left when they go. On both databases. */
+/** What users are notified of, what they can export, and what remains when they leave. On both databases. */
 import { randomUUID } from "node:crypto";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -19,7 +19,7 @@ import { type Answer, startService } from "./support/service.js";
 
 const databases = await startDatabases();
 
-/** What a page of notifications says, each with whether it is new. */
+/** The notifications on a page, each with whether it is new. */
 function told({ text }: Answer): string[] {
   const decoded = (markup: string) =>
     markup
@@ -33,7 +33,7 @@ function told({ text }: Answer): string[] {
 }
 
 for (const database of databases.all) {
-  test(`${database.name}: replies, comments, reproductions, drafts and moderators' doing are told, to those they concern`, async () => {
+  test(`${database.name}: replies, reproductions, drafts and moderation send notifications`, async () => {
     const clock = testClock();
     const service = await startService(database.fresh(), { store: { dialect: clock.dialect } });
     const [ada, ben, cleo] = [
@@ -68,7 +68,7 @@ for (const database of databases.all) {
     );
     assert.is((await inbox(ada)).length, 3);
     await publish(ada, { title: "My own", finding: reproduction(claim) });
-    assert.is((await inbox(ada)).length, 3, "not of one's own");
+    assert.is((await inbox(ada)).length, 3, "not of one's own comments");
 
     const waiting = await save(ben, { title: "Secret plans" });
     assert.match((await see("/notifications", ben)).text, "Secret plans");
@@ -124,7 +124,7 @@ for (const database of databases.all) {
     await service.close();
   });
 
-  test(`${database.name}: a private feed says the same, uncompressed, to who knows its address, until it is ended`, async () => {
+  test(`${database.name}: a private feed serves anyone with its URL until it is ended`, async () => {
     const service = await startService(database.fresh());
     const [ada, ben] = [await service.account("Ada"), await service.account("Ben")];
     const { store, see, save, post, publish, comment } = peopleOf(service);
@@ -160,7 +160,7 @@ for (const database of databases.all) {
     await service.close();
   });
 
-  test(`${database.name}: everything that somebody wrote, in one archive, and nothing of others`, async () => {
+  test(`${database.name}: an export holds everything that the user wrote, nothing else`, async () => {
     const service = await startService(database.fresh());
     const [ada, ben] = [await service.account("Ada"), await service.account("Ben")];
     const { store, save, post, publish, comment } = peopleOf(service);
@@ -218,7 +218,7 @@ for (const database of databases.all) {
     await service.close();
   });
 
-  test(`${database.name}: lists in an archive go on from file to file, none left out and none twice`, async () => {
+  test(`${database.name}: lists in an export continue across files without gaps or repeats`, async () => {
     const service = await startService(database.fresh());
     const [ada, ben] = [await service.account("Ada"), await service.account("Ben")];
     const { store, publish } = peopleOf(service);
@@ -272,7 +272,7 @@ for (const database of databases.all) {
     await service.close();
   });
 
-  test(`${database.name}: who is suspended cannot delete the account, the operator can, once`, async () => {
+  test(`${database.name}: only the operator can delete a suspended account, once`, async () => {
     const service = await startService(database.fresh());
     const ada = await service.account("Ada");
     const { store, save } = peopleOf(service);
@@ -292,7 +292,7 @@ for (const database of databases.all) {
     await service.close();
   });
 
-  test(`${database.name}: an account goes with its name, keys and drafts; what it published stays under nobody's`, async () => {
+  test(`${database.name}: deletion removes name, keys and drafts, and keeps studies unnamed`, async () => {
     const service = await startService(database.fresh());
     // By an address that nobody shows yet: the log names it.
     await approve(service.running.service.store, "moderator", "ada@example.org");
@@ -324,7 +324,7 @@ for (const database of databases.all) {
     assert.is((await see("/account", ada)).status, 303);
     assert.is((await service.api(token, "/api/v1/studies")).json.code, "token_invalid");
     assert.is((await see(feed)).status, 404);
-    // What was under way does not happen any more.
+    // Requests already in progress fail.
     const late = await addComment(store, { accountId: ada.id, name: "Ada" }, others.id, null, "Late.").catch(
       (error) => error.name,
     );
@@ -369,7 +369,8 @@ for (const database of databases.all) {
       assert.equal(left, [], table);
     }
 
-    // Who signs in again is somebody else here, with another handle and no approval; so is who has the name.
+    // Signing in again creates a new account with another handle and no approval; the same holds for whoever takes the
+    // name.
     const again = await signInAccount(store, {
       issuer: "test",
       subject: "Ada",
@@ -393,7 +394,7 @@ for (const database of databases.all) {
   });
 }
 
-test("an archive is what tar reads: names, sizes, blocks, an end", async () => {
+test("an archive is valid tar: names, sizes, blocks and an end", async () => {
   async function* files() {
     yield { name: "a.json", bytes: Buffer.from("{}\n") };
     yield { name: "b/c.bin", bytes: Buffer.alloc(1024, 7) };

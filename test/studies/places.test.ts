@@ -8,7 +8,7 @@ const reading = (times: number[], publication = 1) =>
   ({ publication, times: Float64Array.from(times) }) as never;
 const ascending = (a: number, b: number) => a - b;
 
-/** Ascending times, with gaps that others could stand in. */
+/** Ascending times, with gaps that others could fill. */
 const times = fc
   .uniqueArray(fc.integer({ min: 0, max: 900 }), { maxLength: 150 })
   .map((all) => all.sort(ascending));
@@ -23,7 +23,7 @@ function visited(places: Places, sets: readonly PlaceSet[]): number[] {
   return found;
 }
 
-test("sets of places are sets of times: counted, visited and collected as lists are", () => {
+test("sets of positions equal sets of times when counted, iterated and collected", () => {
   const seeds = fc.record({
     one: fc.nat(99),
     two: fc.nat(99),
@@ -67,7 +67,7 @@ test("sets of places are sets of times: counted, visited and collected as lists 
   );
 });
 
-test("what goes leaves its place, what comes back takes it again, and what is new stands behind all others", () => {
+test("removed items free their position, returning ones reclaim it, new ones go last", () => {
   fc.assert(
     fc.property(
       times,
@@ -101,7 +101,7 @@ test("what goes leaves its place, what comes back takes it again, and what is ne
   );
 });
 
-test("what belongs between others, or finds no room, makes places be given anew", () => {
+test("inserting between neighbours without a free position renumbers all positions", () => {
   const places = new Places(reading([10, 20, 30]));
   assert.is(places.come(reading([10, 15, 20])), null);
   assert.is(places.come(reading([5])), null);

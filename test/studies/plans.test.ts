@@ -87,7 +87,7 @@ async function plansOf(store: Store, list: (store: Store) => Promise<unknown>): 
     plans.push(
       await store.db.connection().execute(async (connection) => {
         if (store.dialect.name === "postgresql") {
-          // Small tables are read whole; what is asked is whether there is an index for when they are not.
+          // Small tables are scanned; what matters is whether there is an index once they are larger.
           for (const setting of [
             "enable_seqscan",
             "enable_bitmapscan",
@@ -107,7 +107,7 @@ async function plansOf(store: Store, list: (store: Store) => Promise<unknown>): 
 }
 
 for (const database of databases.all) {
-  test(`${database.name}: lists are read in their order, not sorted`, async () => {
+  test(`${database.name}: lists are read in index order without sorting`, async () => {
     const store = await openStore(database.fresh());
     try {
       for (const [name, list] of Object.entries(lists)) {

@@ -44,7 +44,7 @@ async function withGitHub<T>(
   return use(provider, asked).finally(() => github.close());
 }
 
-test("GitHub: a person is sent there with all that brings them back, and nothing of it twice", async () => {
+test("GitHub: sign-in redirects with all the callback needs, each parameter once", async () => {
   const github = githubProvider({ clientId: "id", clientSecret: "secret" });
   const { url, secrets } = await github.begin(callback);
   assert.is(url.origin + url.pathname, "https://github.com/login/oauth/authorize");
@@ -62,7 +62,7 @@ test("GitHub: a person is sent there with all that brings them back, and nothing
   assert.is(new Set([secrets.state, secrets.verifier, others.state, others.verifier]).size, 4);
 });
 
-test("GitHub is asked with what the sign-in began with, and told where it came back to", async () => {
+test("GitHub: the token request repeats the sign-in's verifier and return address", async () => {
   await withGitHub({ "/user": { body: { id: 7, login: "Octo", name: "" } } }, async (github, asked) => {
     const { secrets } = await github.begin(callback);
     assert.equal(await github.finish(back(secrets), secrets), {
@@ -88,7 +88,7 @@ test("GitHub is asked with what the sign-in began with, and told where it came b
   });
 });
 
-test("GitHub: whom it does not name without a doubt is nobody, and nobody else is asked", async () => {
+test("GitHub: an ambiguous identity is refused without further requests", async () => {
   const through = (answers: Parameters<typeof withGitHub>[0], query?: string) =>
     withGitHub(answers, async (github, asked) => {
       const { secrets } = await github.begin(callback);
@@ -137,7 +137,7 @@ async function withOidc<T>(
   }
 }
 
-test("OpenID: a person is sent there with all that brings them back, and the code is taken with it", async () => {
+test("OpenID: sign-in redirects with all the callback needs, and exchanges its code", async () => {
   await withOidc({ name: "Eve" }, null, async (provider, { away, secrets }, server) => {
     assert.is(away.origin + away.pathname, `${server.url}/authorize`);
     assert.equal(Object.fromEntries(away.searchParams), {
@@ -159,12 +159,12 @@ test("OpenID: a person is sent there with all that brings them back, and the cod
       ...{ grant_type: "authorization_code", code: "x" },
       ...{ redirect_uri: callback, code_verifier: secrets.verifier },
     });
-    // It was looked up once, whoever signed in.
+    // Looked up once, whatever the number of sign-ins.
     assert.is(server.asked.filter(({ line }) => line.includes("openid-configuration")).length, 1);
   });
 });
 
-test("OpenID: who a person is, by what the provider tells where it is asked, or else by the token", async () => {
+test("OpenID: identity comes from the user-info endpoint, without one from the token", async () => {
   const found = (claims: object, userInfo: object | null) =>
     withOidc(claims, userInfo, async (provider, { secrets }, server) => {
       const { name, email } = await provider.finish(back(secrets), secrets);
@@ -181,13 +181,13 @@ test("OpenID: who a person is, by what the provider tells where it is asked, or 
   assert.equal(await found({ ...all, name: "" }, null), ["eve7", null, null]);
   assert.equal(await found({ name: 7, nickname: "e" }, null), ["e", null, null]);
   assert.equal(await found({ ...told, preferred_username: "" }, null), ["Unnamed", told.email, null]);
-  // An address that only the token calls verified is not the one that the provider tells of now.
+  // An address that only the token calls verified is not the one that the provider returns now.
   const moved = { sub: "7", email: "ada@example.org", email_verified: false };
   assert.equal(await found(told, moved), ["Unnamed", null, "Bearer a"]);
   assert.equal(await found({ email: "", email_verified: true }, null), ["Unnamed", null, null]);
 });
 
-test("OpenID: what goes wrong is the person's, the provider's, or neither's", async () => {
+test("OpenID: failures are attributed to the user, the provider or neither", async () => {
   const through = (
     change: (server: OidcProvider) => void,
     { query = "code=x", told = null as object | null } = {},
@@ -206,7 +206,7 @@ test("OpenID: what goes wrong is the person's, the provider's, or neither's", as
     server.instead["/token"] = (response) => json(response, { error: "invalid_grant" }, 400);
   };
   assert.equal(await through(wrongCode), checks);
-  assert.equal(await through(nothing, { told: { sub: "8", name: "Ada" } }), checks, "told of somebody else");
+  assert.equal(await through(nothing, { told: { sub: "8", name: "Ada" } }), checks, "reported someone else");
   assert.equal(await through(nothing, { query: "code=x&state=y" }), checks, "two states");
   const gone = (server: OidcProvider) => {
     server.instead["/token"] = (response) => void response.destroy();
@@ -215,7 +215,7 @@ test("OpenID: what goes wrong is the person's, the provider's, or neither's", as
   assert.is(name, "TypeError", "nobody was refused: it is not reachable");
 });
 
-test("OpenID: an ID token with a wrong signature, or none, is refused", async () => {
+test("OpenID: an ID token with a wrong or missing signature is refused", async () => {
   const through = (change: (server: OidcProvider) => void) =>
     withOidc({}, null, async (provider, { secrets }, server) => {
       change(server);
@@ -243,7 +243,7 @@ test("OpenID: an ID token with a wrong signature, or none, is refused", async ()
   assert.equal(await through(unsigned), checks);
 });
 
-test("OpenID: a provider that was away when it was asked first is asked again", async () => {
+test("OpenID: a provider that was down at first is asked again", async () => {
   const server = await startOidc({});
   try {
     const path = "/.well-known/openid-configuration";

@@ -45,10 +45,10 @@ async function publish(accountId: string, change: Partial<StudyPackage>, replace
   return ((await publishDraft(store, reviewed)) as { id: string }).id;
 }
 
-test("a public page is made once, whatever unknown parameters its address has", async () => {
+test("a public page is rendered once, whatever unknown parameters its address has", async () => {
   const ada = await account("Cached");
   const id = await publish(ada.id, { title: "Kingfisher" });
-  // What the rows hold is only read when a page is made: a change behind the service's back shows when that happens.
+  // Rows are only read when a page is rendered: a change made without the service shows only then.
   const made = async (address: string, without: string) => {
     await ask(without);
     await store.db.updateTable("studies").set({ author: "Tampered" }).where("id", "=", id).execute();
@@ -77,13 +77,13 @@ test("a public page is made once, whatever unknown parameters its address has", 
     ["/sitemap.xml?x=1", "/sitemap.xml"],
   ] as const)
     await made(address, without);
-  // What a page does read makes another one.
+  // Parameters that a page does read give another page.
   const plain = await ask(`/studies/${id}`);
   for (const other of [`/studies/${id}?view=source`, `/studies/${id}?comments=50`])
     assert.is.not((await ask(other)).header("ETag"), plain.header("ETag"), other);
 });
 
-test("every answer says what browsers may do with it, whoever asks and whatever it is", async () => {
+test("every response has security headers, for every visitor and kind of response", async () => {
   const ada = await account("Ada");
   const id = await publish(ada.id, { title: "Heron" });
   const cookies = { "__Host-tapline-session": await startSession(store, ada.id, "b") };
@@ -127,7 +127,7 @@ test("every answer says what browsers may do with it, whoever asks and whatever 
     for (const [name, value] of Object.entries(always)) assert.is(got.header(name), value, `${path} ${name}`);
     assert.equal(got.cookies, {});
   }
-  // Somebody with any cookie gets pages that are made for them, and nobody else's are kept.
+  // Visitors with any cookie get pages rendered for them, which are not cached.
   const stranger = await ask("/", { cookies: { any: "thing" } });
   assert.equal([stranger.header("Cache-Control"), stranger.header("ETag")], [own, ""]);
   const named = await ask("/");
@@ -135,7 +135,7 @@ test("every answer says what browsers may do with it, whoever asks and whatever 
   assert.is((await ask("/", { headers: { "If-None-Match": named.header("ETag") } })).status, 304);
   assert.not.match(named.text, "My drafts");
   assert.match((await ask("/", { cookies })).text, "My drafts");
-  // What was not read is counted up to 99.
+  // Unread notifications are counted up to 99.
   const told = { kind: "draft", draft_id: "x" } as const;
   const badge = async () => /<span class="count">([^<]*)</.exec((await ask("/docs", { cookies })).text)?.[1];
   assert.is(await badge(), undefined);
@@ -147,11 +147,11 @@ test("every answer says what browsers may do with it, whoever asks and whatever 
 
 const found = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, one]) => one);
 
-test("a draft's exact text is all there, once, however long, and no pair is cut in two", async () => {
+test("a draft's exact text appears complete and once, with surrogate pairs intact", async () => {
   const ida = await account("Ida");
   const cookies = { "__Host-tapline-session": await startSession(store, ida.id, "b") };
   const textOf = (finding: string) => JSON.stringify(samplePackage({ finding, entries: [] }));
-  // Pieces are of 20,000: this pair would lie on both sides of the first one's end.
+  // Pieces have 20,000 characters: this pair would straddle the end of the first.
   const before = textOf("\u{1F600}").indexOf("\u{1F600}");
   const text = textOf(`${"x".repeat(19_999 - before)}\u{1F600}${"<&y>".repeat(9000)}`);
   assert.is(text.codePointAt(19_999), 0x1f600);
@@ -176,7 +176,7 @@ test("a draft's exact text is all there, once, however long, and no pair is cut 
   assert.not.match(page.text, "are not shown, to limit the page size");
 });
 
-test("feeds: the newest first even where a search finds best matches first, each with its author and times", async () => {
+test("feeds are newest first even for searches ranked by match, with authors and times", async () => {
   const [ben, cleo] = [await account("Ben"), await account("Cleo & <Co>")];
   const best = await publish(ben.id, { title: "Owl owl", question: "Old & <best>?" });
   const newer = await publish(cleo.id, { title: "Another", question: "An\u202E owl\uFFFE?" });
@@ -208,7 +208,7 @@ test("feeds: the newest first even where a search finds best matches first, each
   assert.match(own.text, "<title>tapline studies by Ben</title>");
 });
 
-test("authors are who has something published that stands; their pages are what they published", async () => {
+test("the author list holds users with published studies; their pages list these", async () => {
   const [dan, eve] = [await account("Dan"), await account("Eve")];
   const first = await publish(dan.id, { title: "Swan one" });
   const second = await publish(dan.id, { title: "Swan two" });
@@ -229,7 +229,7 @@ test("authors are who has something published that stands; their pages are what 
   assert.is((await ask("/authors/eve")).status, 200);
 });
 
-test("pages of a list: from the first to the one behind which nothing can be asked for", async () => {
+test("list pages run from the first to the last that can have results", async () => {
   const at = async (query: string) => {
     const { text } = await ask(`/?${query}`);
     return found(text, /<a rel="(?:prev|next)" href="\/\?([^"]+)"/g);

@@ -1,6 +1,6 @@
 /**
- * What is published, as others find, follow, cite and repeat it: versions and what changed, references, feeds,
- * reproductions, facets and orders, and that nobody is sent again what they have. On both databases.
+ * Published studies, as others find, follow, cite and repeat them: versions and differences, references, feeds,
+ * reproductions, facets and orders, and conditional requests. On both databases.
  */
 import { randomUUID } from "node:crypto";
 import { gunzipSync } from "node:zlib";
@@ -44,7 +44,7 @@ function reproduction(block: object): string {
 }
 
 for (const database of databases.all) {
-  test(`${database.name}: every version has its address, its difference and its references`, async () => {
+  test(`${database.name}: every version has its address, differences and references`, async () => {
     const service = await startService(database.fresh());
     const publish = await publishing(service, await service.account("Ada"));
     const { id, sha256 } = await publish({ title: "One", finding: "*Nothing* yet." });
@@ -78,7 +78,7 @@ for (const database of databases.all) {
     await service.close();
   });
 
-  test(`${database.name}: reproductions stand on the page of what they repeat, while they stand`, async () => {
+  test(`${database.name}: a study's page lists its reproductions while they are published`, async () => {
     const service = await startService(database.fresh());
     const ada = await publishing(service, await service.account("Ada"));
     const ben = await service.account("Ben");
@@ -126,7 +126,7 @@ for (const database of databases.all) {
     await service.close();
   });
 
-  test(`${database.name}: facets and orders, alone and together with words, by the API and on the site`, async () => {
+  test(`${database.name}: facets and orders combine with search words, by API and on the site`, async () => {
     const service = await startService(database.fresh());
     const ada = await service.account("Ada");
     const ben = await service.account("Ben");
@@ -198,7 +198,7 @@ for (const database of databases.all) {
     await service.close();
   });
 
-  test(`${database.name}: nobody is sent again what they have, and only what everybody may read is compressed`, async () => {
+  test(`${database.name}: unchanged pages are not resent, and only public ones compressed`, async () => {
     const service = await startService(database.fresh());
     const ada = await service.account("Ada");
     const { id, token } = await (await publishing(service, ada))({ finding: "words ".repeat(2000) });
@@ -218,7 +218,7 @@ for (const database of databases.all) {
       const known = await ask({ ...gzip, "If-None-Match": `"other", W/${etag}` });
       assert.equal([known.status, known.bytes.length], [304, 0]);
     }
-    // A page with this session's forms beside somebody's text, a private draft, a form's answer.
+    // A page with this session's forms beside user text, a private draft, a form's response.
     const own = await service.call(`/studies/${id}`, { headers: { ...gzip, Cookie: ada.cookie } });
     assert.equal([own.headers["content-encoding"], own.headers.etag], [undefined, undefined]);
     assert.is(own.headers["cache-control"], "no-store");
@@ -229,7 +229,7 @@ for (const database of databases.all) {
       [read.status, read.headers["content-encoding"], read.headers.etag],
       [200, undefined, undefined],
     );
-    // What was said since is there at once.
+    // New comments appear immediately.
     await addComment(
       service.running.service.store,
       { accountId: ada.id, name: "Ada" },
@@ -244,7 +244,7 @@ for (const database of databases.all) {
 }
 
 for (const database of databases.all) {
-  test(`${database.name}: a comment can be changed by its author, for 15 minutes`, async () => {
+  test(`${database.name}: authors can edit a comment for 15 minutes`, async () => {
     const clock = testClock();
     const service = await startService(database.fresh(), { store: { dialect: clock.dialect } });
     const { store } = service.running.service;
@@ -269,13 +269,13 @@ for (const database of databases.all) {
     assert.is(await editComment(store, ben.id, comment, "Late."), null);
     await deleteComment(store, ben.id, comment);
     clock.ms -= 10_000;
-    assert.is(await editComment(store, ben.id, comment, "Back."), null, "what is deleted stays so");
+    assert.is(await editComment(store, ben.id, comment, "Back."), null, "a deleted comment stays deleted");
     assert.is((await read()).body, "");
     await service.close();
   });
 }
 
-test("references: nothing of a title leaves its field", () => {
+test("references: no part of a title leaves its field", () => {
   const study: Citable = {
     address: "https://studies.example/studies/1/v/2",
     id: "12345678-1234-4234-8234-123456789abc",
@@ -315,7 +315,7 @@ test("references: nothing of a title leaves its field", () => {
   );
 });
 
-test("matches and snippets: words as the search folds them", () => {
+test("matches and snippets fold words as the search does", () => {
   const marked = (text: string, wanted: string[]) =>
     matchesIn(text, wanted)
       .map((part) => (part.match ? `[${part.text}]` : part.text))

@@ -51,7 +51,7 @@ async function released(name: "sqlite" | "postgresql", location: string): Promis
   await store.close();
 }
 
-/** What the release held, read by what came after it. */
+/** Data of the released version, read by later versions. */
 async function assertWhole(store: Store): Promise<void> {
   const accounts = await store.db.selectFrom("accounts").selectAll().orderBy("created_at").execute();
   const by = (subject: string) => accounts.find((one) => one.subject === subject)!;
@@ -110,7 +110,7 @@ async function assertWhole(store: Store): Promise<void> {
     [await approved("ada"), await approved("7"), await approved("ben"), await approved("x")],
     ["true,true", "true,true", "true,false", "false,false"],
   );
-  // The login may be registered again by somebody else; the approval does not go with it.
+  // Someone else may register the login again; the approval does not follow it.
   const again = { issuer: "github", subject: "8", name: "Eve", email: null, login: "octocat" };
   const eve = await signInAccount(store, again);
   assert.not.ok(await isApproved(store, eve, "publisher"));
@@ -121,7 +121,7 @@ async function assertWhole(store: Store): Promise<void> {
 }
 
 for (const database of databases.all) {
-  test(`${database.name}: the released schema comes forward with what it holds, two processes at once`, async () => {
+  test(`${database.name}: two processes upgrade the released schema with its data at once`, async () => {
     const location = database.fresh();
     await released(database.name, location);
     const [one, two] = await Promise.all([openStore(location), openStore(location)]);
@@ -138,7 +138,7 @@ for (const database of databases.all) {
   });
 }
 
-/** Rows of the schema before studies were read set: packages with blocks for machines, of which it kept nothing. */
+/** Rows of the schema before studies were parsed: packages with machine-readable blocks that it did not store. */
 async function beforeReading(store: Store): Promise<Record<string, string>> {
   await migrate(store.db, store.dialect, "003-public-site");
   const insert = (table: keyof Database, rows: object[]) =>
@@ -200,7 +200,7 @@ async function beforeReading(store: Store): Promise<Record<string, string>> {
   const original = await publish("original", ada, ["first", "second"]);
   const claim = (version: number, outcome: string, sha256 = original.sha256[version - 1]) =>
     reproduction({ study: original.study.toUpperCase(), version, package_sha256: sha256, outcome });
-  // More than are gone through at once, before and behind what counts.
+  // More than one batch, before and after the rows that count.
   for (let at = 0; at < 55; at += 1) await publish(`plain ${at}`, ben, ["nothing"]);
   await publish("again", ben, [claim(1, "partly"), `${claim(2, "held")}\n\n${claim(1, "failed")}`]);
   await publish("wrong bytes", ben, [claim(1, "held", "0".repeat(64))]);
@@ -224,7 +224,7 @@ async function beforeReading(store: Store): Promise<Record<string, string>> {
 }
 
 for (const database of databases.all) {
-  test(`${database.name}: studies with results and reproductions come forward into facets and links`, async () => {
+  test(`${database.name}: an upgrade adds results and reproductions to facets and links`, async () => {
     const location = database.fresh();
     const before = await openStore(location, { migrate: false });
     const ids = await beforeReading(before);
@@ -247,7 +247,7 @@ for (const database of databases.all) {
     assert.equal(
       (await originalsOf(store, { id: ids.again!, version: 1 })).map(({ outcome }) => outcome),
       ["partly"],
-      "what an older version said is kept with it",
+      "an older version's statements are stored with it",
     );
     assert.equal(await found({ reproduced: true }), ["original"]);
     for (const method of ["inspect", "patch_sweep"])
@@ -269,7 +269,7 @@ for (const database of databases.all) {
     assert.equal(
       bare.map(({ id }) => id),
       [ids.withdrawn],
-      "what is not listed is looked at when it comes back",
+      "an unlisted study is read when it is reinstated",
     );
     await store.close();
   });

@@ -23,7 +23,7 @@ async function connected(port: number): Promise<TLSSocket> {
   return socket;
 }
 
-/** What a new connection is shown. */
+/** The certificate that a new connection gets. */
 async function presented(port: number): Promise<string> {
   const socket = await connected(port);
   const seen = socket.getPeerX509Certificate()?.fingerprint256 ?? "";
@@ -34,12 +34,12 @@ async function presented(port: number): Promise<string> {
 async function ask(socket: TLSSocket): Promise<string> {
   socket.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
   let text = "";
-  // The whole answer, however many parts it comes in: the next one is another's.
+  // The whole response, however many parts it arrives in: the next one belongs to another request.
   while (!text.endsWith("}")) text += String(((await once(socket, "data")) as [Buffer])[0]);
   return text.slice(0, 15);
 }
 
-test("TLS files are taken over without a restart, together or not at all", async () => {
+test("TLS files are reloaded without a restart, together or not at all", async () => {
   const [first, second] = await Promise.all([developmentCertificate(), developmentCertificate()]);
   writeFileSync(certFile, first.cert);
   writeFileSync(keyFile, first.key);

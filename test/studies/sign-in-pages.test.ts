@@ -22,7 +22,7 @@ let store: Store;
 test.before(async () => {
   store = await openStore(join(folder, "studies.db"), { dialect: clock.dialect });
 });
-// Limits of the test before are none of the next one's.
+// Limits reached in one test do not carry over to the next.
 test.before.each(() => {
   clock.ms += 86_400_000;
 });
@@ -41,7 +41,7 @@ const person = (subject: string, more: Partial<Identity> = {}): Identity => ({
 const secretIn = (cookie = "") => cookie.slice(0, cookie.indexOf(";"));
 const said = ({ text }: Got) => /<h1>[^<]*<\/h1><p>([^<]*)</.exec(text)?.[1] ?? "";
 
-/** A service whose providers let in whom the test names, and keep what they were told. */
+/** A service whose providers admit users named by the test, and record what they received. */
 function signingIn() {
   const told = { callbacks: [] as string[], begun: [] as string[], states: 0 };
   const who: { finish: () => Identity; begin: () => void } = {
@@ -75,7 +75,7 @@ function signingIn() {
   return { ask, leave, comeBack, told, who, service };
 }
 
-test("who leaves for a provider carries a sealed ticket of ten minutes, and nothing else", async () => {
+test("leaving for a provider sets only a sealed ticket that lasts ten minutes", async () => {
   const { ask, leave, told } = signingIn();
   const choice = (await ask("/sign-in?return=/drafts%3Fa=1")).text;
   assert.equal(
@@ -102,7 +102,7 @@ test("who leaves for a provider carries a sealed ticket of ten minutes, and noth
   );
 });
 
-test("who comes back has a session in this browser, kept as a hash, for 14 days", async () => {
+test("returning from a provider starts a 14-day session, stored as a hash", async () => {
   const { leave, comeBack, told, service } = signingIn();
   const agent = "B".repeat(250);
   const back = await comeBack(await leave("oidc", { return: "/agents?x=1" }), "oidc", {
@@ -131,7 +131,7 @@ test("who comes back has a session in this browser, kept as a hash, for 14 days"
   assert.equal(service.lines, []);
 });
 
-test("a ticket is good at its own provider's alone; a return is a short path of this site", async () => {
+test("a ticket works only with its provider; return addresses are short local paths", async () => {
   const { leave, comeBack, told, ask } = signingIn();
   const ticket = await leave("oidc");
   const elsewhere = await comeBack(ticket, "github");
@@ -153,7 +153,7 @@ test("a ticket is good at its own provider's alone; a return is a short path of 
   assert.is((await comeBack(await leave())).location, "/");
 });
 
-test("who is not let in is told why, by whom; a provider that is away is nobody's refusal", async () => {
+test("a refused sign-in says why and by whom; a down provider is not a refusal", async () => {
   const { leave, comeBack, who, service } = signingIn();
   const sessions = async () => (await store.db.selectFrom("sessions").select("id").execute()).length;
   const before = await sessions();
@@ -181,7 +181,7 @@ test("who is not let in is told why, by whom; a provider that is away is nobody'
   assert.is(await sessions(), before);
 });
 
-test("who is suspended gets no session, and the reason; whoever is let in again gets one", async () => {
+test("a suspended user gets the reason and no session; a reinstated user gets one", async () => {
   const { leave, comeBack, who } = signingIn();
   who.finish = () => person("sue");
   const sue = await signInAccount(store, person("sue"));
@@ -200,7 +200,7 @@ test("who is suspended gets no session, and the reason; whoever is let in again 
   assert.is((await comeBack(await leave())).status, 303);
 });
 
-test("sixty sign-ins are begun from an address in ten minutes, thirty are an account's, wherever it is", async () => {
+test("an address may start 60 sign-ins in ten minutes, an account 30 from anywhere", async () => {
   const { leave, comeBack, who, told } = signingIn();
   const address = "198.51.100.7";
   for (let count = 0; count < 60; count += 1) assert.is((await leave("oidc", {}, { address })).status, 200);
@@ -216,7 +216,7 @@ test("sixty sign-ins are begun from an address in ten minutes, thirty are an acc
   assert.is((await back(31)).status, 303);
 });
 
-/** Sessions of somebody new, as secrets. */
+/** Sessions of a new user, as secrets. */
 async function sessionsOf(subject: string, agents: string[]) {
   const { id } = await signInAccount(store, person(subject));
   const secrets: string[] = [];
@@ -228,7 +228,7 @@ async function sessionsOf(subject: string, agents: string[]) {
 }
 const isIn = async (secret: string) => (await findSession(store, secret)) !== null;
 
-test("sessions are ended by their owner alone: one, all others, one's own", async () => {
+test("only the owner ends sessions: one, all others, or the current one", async () => {
   const { ask } = signingIn();
   const ada = await sessionsOf("ada's", ["one", "two", "three"]);
   const ben = await sessionsOf("ben's", ["his", "his other"]);
@@ -241,7 +241,7 @@ test("sessions are ended by their owner alone: one, all others, one's own", asyn
   const csrf = await csrfOf(own);
   const post = (path: string, word = csrf) =>
     ask(path, { form: { csrf: word }, cookies: { [sessionCookie]: own } });
-  // Each session has a word of its own for its forms, which another's page does not know.
+  // Each session has its own token for its forms, which another's page does not contain.
   for (const word of ["", await csrfOf(ben.secrets[0] as string), await csrfOf(third)])
     assert.is((await post("/sign-out", word)).status, 403);
   const idOf = async (secret: string) => (await findSession(store, secret))?.id as string;
@@ -265,7 +265,7 @@ test("sessions are ended by their owner alone: one, all others, one's own", asyn
   assert.equal(written.map(({ target }) => target).sort(), [...ids].sort(), "each once, and none of his");
 });
 
-test("a session says what it is of: when it was seen, to the minute, and never that it lasts longer", async () => {
+test("a session shows when it was last used, to the minute, and never extends itself", async () => {
   const { id, secrets } = await sessionsOf("seen", ["first", "second\0", "third"]);
   const [first, second, third] = secrets as [string, string, string];
   const begun = clock.ms;
@@ -298,7 +298,7 @@ test("a session says what it is of: when it was seen, to the minute, and never t
   );
 });
 
-test("a session knows its moderators, and what was not read, of its own account alone", async () => {
+test("a session knows its own account's role and unread notifications only", async () => {
   const [mod, other] = [await sessionsOf("mod", ["m"]), await sessionsOf("publisher", ["p"])];
   for (const role of ["agent", "publisher"] as const) await approve(store, role, other.id);
   await approve(store, "moderator", mod.id);
@@ -312,7 +312,7 @@ test("a session knows its moderators, and what was not read, of its own account 
   };
   assert.equal(await of(mod.secrets[0]), [mod.id, true, 0]);
   assert.equal(await of(other.secrets[0]), [other.id, false, 2]);
-  // Neither a suspended nor a deleted account is anybody's, even where its session is still there.
+  // Suspended and deleted accounts have no valid sessions, even if a row is still there.
   for (const column of ["suspended_at", "deleted_at"] as const) {
     const set = (value: number | null) =>
       store.db
@@ -329,7 +329,7 @@ test("a session knows its moderators, and what was not read, of its own account 
   assert.equal([await of(mod.secrets[0]), (await of(other.secrets[0]))?.[0]], [null, other.id]);
 });
 
-test("who signs in again is the same: what the provider tells now counts, the handle stays", async () => {
+test("signing in again keeps account and handle and updates the provider's data", async () => {
   const first = await signInAccount(store, person("gil", { name: "Gil", email: "Gil@Example.org" }));
   await approve(store, "publisher", "gil@new.example");
   await approve(store, "agent", "github:gil");
@@ -347,7 +347,7 @@ test("who signs in again is the same: what the provider tells now counts, the ha
   const bare = await signInAccount(store, person("gil", { name: " \u200b " }));
   assert.equal([bare.name, bare.email, bare.login], ["Unnamed", null, null]);
   assert.equal(await roles(first.id), ["agent", "publisher"]);
-  // Somebody else of that name at another provider is another.
+  // The same name at another provider is a different user.
   const other = await signInAccount(store, person("gil", { issuer: "other", name: "x".repeat(101) }));
   assert.equal([other.id === first.id, other.name], [false, "x".repeat(100)]);
   assert.equal(await roles(other.id), []);

@@ -1,4 +1,4 @@
-/** Signing in: what a provider may say of a person, how long things hold, and what a session leaves behind. */
+/** Signing in: what providers may report of a user, how long things last, and what a session leaves behind. */
 import type { ServerResponse } from "node:http";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -42,7 +42,7 @@ async function throughOidc(claims: object) {
   }
 }
 
-test("OpenID: an address that the provider has not verified is nobody's", async () => {
+test("OpenID: an address that the provider has not verified belongs to no user", async () => {
   const about = { name: "Eve", email: "ada@example.org" };
   const verified = await throughOidc({ ...about, email_verified: true });
   assert.equal([verified.subject, verified.email], ["7", "ada@example.org"]);
@@ -51,7 +51,7 @@ test("OpenID: an address that the provider has not verified is nobody's", async 
   }
 });
 
-test("OpenID: what was meant for another sign-in, service or time lets nobody in", async () => {
+test("OpenID: a token for another sign-in, service or time is refused", async () => {
   const now = Math.floor(Date.now() / 1000);
   for (const claims of [
     { nonce: "n".repeat(43) },
@@ -106,7 +106,7 @@ test("GitHub: only the primary address counts, and only if it is verified", asyn
   }
 });
 
-test("OpenID without TLS is for this machine alone", async () => {
+test("OpenID without TLS works only on this machine", async () => {
   const begin = (issuer: string) =>
     oidcProvider({ issuer, clientId: "c", clientSecret: "s" })
       .begin(callback)
@@ -123,7 +123,7 @@ test("OpenID without TLS is for this machine alone", async () => {
   );
 });
 
-/** Lets in whoever comes back, as the person that `who` names. */
+/** Admits every callback as the user that `who` names. */
 function letsIn(who: { subject: string }): Provider {
   return {
     key: "oidc",
@@ -143,7 +143,7 @@ function letsIn(who: { subject: string }): Provider {
 }
 
 for (const database of databases.all) {
-  test(`${database.name}: a sign-in holds for ten minutes, a session for its 14 days, and a new one ends the old`, async () => {
+  test(`${database.name}: a sign-in lasts ten minutes, a session 14 days or until the next`, async () => {
     const clock = testClock();
     const who = { subject: "Ada" };
     const service = await startService(database.fresh(), {
@@ -187,7 +187,7 @@ for (const database of databases.all) {
       clock.ms += 1;
       assert.is((await comeBack(late)).status, 400, "a moment beyond ten minutes");
 
-      // Who signs in anew in the same browser leaves no session behind, whoever it is.
+      // A new sign-in in the same browser leaves no earlier session behind, whoever signs in.
       who.subject = "Ben";
       const second = cookieOf(await comeBack(await leave(), first), "__Host-tapline-session");
       assert.ok(second.length > 40 && second !== first);
@@ -216,7 +216,7 @@ for (const database of databases.all) {
     }
   });
 
-  test(`${database.name}: an approval stays whose it was, whatever else is approved, and whoever shows its name now`, async () => {
+  test(`${database.name}: an approval stays with its account when the name changes hands`, async () => {
     const store = await openStore(database.fresh());
     try {
       const identity = { issuer: "test", subject: "a", name: "Ada", email: "ada@example.org", login: null };
@@ -227,7 +227,7 @@ for (const database of databases.all) {
       for (const role of ["publisher", "moderator", "agent"] as const) {
         assert.ok(await isApproved(store, ada, role), role);
       }
-      // Her address is another person's now, and is approved once more.
+      // Her address now belongs to someone else and is approved again.
       await signInAccount(store, { ...identity, email: "new@example.org" });
       const ben = await signInAccount(store, { ...identity, subject: "b", name: "Ben" });
       await approve(store, "publisher", "ada@example.org");

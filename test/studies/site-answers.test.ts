@@ -1,4 +1,4 @@
-/** What the website answers as a whole: pages that everybody may read, and what goes wrong. On SQLite. */
+/** Responses of the whole website: pages that are public, and errors. On SQLite. */
 import { randomBytes, randomUUID } from "node:crypto";
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
@@ -27,7 +27,7 @@ function contextOf(method: string, url: string, headers: Record<string, string> 
   return new Koa().createContext(request, new ServerResponse(request)) as Context;
 }
 
-test("pages that everybody may read: asked for without a cookie, by reading", () => {
+test("public pages: requested without a cookie, by GET", () => {
   const open = (method: string, path: string, who: Who = null, headers = {}) =>
     isPublic({ ctx: contextOf(method, path, headers), session: sessionOf(who) } as unknown as Visit);
   for (const path of [
@@ -59,7 +59,7 @@ test("pages that everybody may read: asked for without a cookie, by reading", ()
     assert.not.ok(open("GET", path), path);
 });
 
-test("a public page is made once while nothing changes, and kept unless it is large", async () => {
+test("a public page is rendered once until something changes, and cached unless large", async () => {
   const service = { store, pages: new VersionedCache(5) } as unknown as Service;
   let made = 0;
   const ask = async (body: string | Buffer, path = "/docs?a=1", status = 200, headers = {}) => {
@@ -92,10 +92,10 @@ test("a public page is made once while nothing changes, and kept unless it is la
   assert.is(String((await ask("new")).body), "new");
   const etag = (await ask("new")).response.get("ETag");
   assert.is((await ask("new", "/docs?a=1", 200, { "If-None-Match": etag })).status, 304);
-  // What is gone is told with its status, and has no name by which it could be known.
+  // Removed pages answer with their status and have no ETag.
   const gone = await ask("gone", "/studies/x", 410);
   assert.equal([gone.status, String(gone.body), gone.response.get("ETag")], [410, "gone", undefined]);
-  // Bytes that cannot be made smaller, and more of them than are kept.
+  // Bytes that do not compress, and more of them than are cached.
   made = 0;
   const noise = (length: number) => randomBytes(length);
   const large = noise(130_000);
@@ -107,7 +107,7 @@ test("a public page is made once while nothing changes, and kept unless it is la
   assert.is(made, 3);
 });
 
-test("what goes wrong on a page is told by its kind, and only real faults are written down", async () => {
+test("page errors are reported by kind, and only real faults are logged", async () => {
   const log: string[] = [];
   const serviceOf = (change: object = {}) =>
     ({
@@ -167,7 +167,7 @@ test("what goes wrong on a page is told by its kind, and only real faults are wr
     undefined,
   ];
   assert.equal(await failing(Object.assign(new Error("gone"), { code: "ECONNRESET" })), unavailable);
-  assert.equal(log, [], "who went away is no fault");
+  assert.equal(log, [], "a client that left is not a fault");
   assert.equal(await failing(new Error("broken")), unavailable);
   assert.is(log.length, 1);
 
@@ -205,7 +205,7 @@ test("what goes wrong on a page is told by its kind, and only real faults are wr
   await gone.close();
   assert.is((await ask("GET", "/", makeSite(serviceOf({ store: gone })))).status, 503);
   assert.is(log.length, 2);
-  // Only a site of its own name is one for ever by HTTPS.
+  // Only a site with its own domain asks for HTTPS permanently.
   const strict = async (of: string) =>
     (await ask("GET", "/favicon.ico", makeSite(serviceOf({ origin: of })))).response.get(
       "Strict-Transport-Security",

@@ -1,4 +1,4 @@
-/** Below a study: who sees which form, what is quoted, what is hidden from whom. */
+/** Below a study: which visitor sees which form, what is quoted, what is hidden from whom. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { StudyPackage } from "../../src/contracts/studies/index.js";
@@ -8,7 +8,7 @@ import { discussionView, quoteOf } from "../../src/studies/site/pages/discussion
 import { samplePackage } from "./support/packages.js";
 import { author, moderator, origin, reader, rowOf, uuid, visitOf, type Who } from "./support/visitors.js";
 
-test("forms below a study are those that its visitor can use, in its state", () => {
+test("forms below a study are those that its visitor can use in its state", () => {
   const forms = (who: Who, change: object, standings: string[] = ["published"]) => {
     const versions = standings.map((standing, at) => ({ version: at + 1, standing }));
     const { markup = "" } = studyActions(visitOf(who), rowOf(change), versions) ?? {};
@@ -56,7 +56,7 @@ test("forms below a study are those that its visitor can use, in its state", () 
   assert.is(goneSentence({ standing: "removed", at: 0, reason: "" }), "This was removed by a moderator.");
 });
 
-test("forms below a comment, too; it is changed within fifteen minutes", () => {
+test("forms below a comment depend on the visitor; edits are possible for 15 minutes", () => {
   const now = Date.now();
   const forms = (who: Who, change: object = {}) => {
     const comment = {
@@ -110,7 +110,7 @@ const comment = (number: number, change: object = {}) =>
     ...change,
   }) as Parameters<typeof quoteOf>[2][number];
 
-test("what an address asks to be quoted, for who may answer", () => {
+test("a URL's quotation is offered to those who may reply", () => {
   const entries = [
     { id: uuid(1), kind: "note", title: "One", answer: "answer", note: "note", prompt: "prompt" },
     { id: uuid(2), kind: "note", title: "Two", note: "note", prompt: "prompt" },
@@ -156,7 +156,7 @@ test("what an address asks to be quoted, for who may answer", () => {
   assert.is(quoted(`quote=entry-${uuid(1)}`, reader, { listed: 0 }), null);
 });
 
-test("a page of a discussion: how deep, what is hidden from whom, where it goes on, what an answer begins with", async () => {
+test("a page of a discussion: depth, hidden comments, next page, prefilled replies", async () => {
   const view = async (
     who: Who,
     shown: Partial<Parameters<typeof discussionView>[2]> = {},
@@ -183,7 +183,7 @@ test("a page of a discussion: how deep, what is hidden from whom, where it goes 
   assert.equal(await links(50, 51), ["Earlier 0"]);
   assert.equal(await links(20, 71), ["Earlier 0", "Later 70"]);
   assert.equal(await links(100, 151), ["Earlier 50", "Later 150"]);
-  // Of who may see what.
+  // Of users allowed to see it.
   assert.match(await view(null, said({})), "<i>said 1</i>");
   for (const [who, hidden, reason, text, sentence] of [
     [reader, "hidden", "rude", false, "Hidden by a moderator: rude"],

@@ -16,7 +16,7 @@ import { samplePackage } from "./support/packages.js";
 import { resultBlock } from "./support/results.js";
 import { uuid, visitOf } from "./support/visitors.js";
 
-test("differences: three hundred at most, and 1,500,000 characters of markup", async () => {
+test("differences show at most 300 entries and 1,500,000 characters of markup", async () => {
   const view = async (omissions: string[]) => {
     const { markup } = await differenceView(
       samplePackage({ entries: [] }),
@@ -41,7 +41,7 @@ test("differences: three hundred at most, and 1,500,000 characters of markup", a
   assert.is(same.markup, "<p>The content is identical.</p>");
 });
 
-test("a result's figures: drawn twice, their data beside them, within a bound; what is no result stays text", async () => {
+test("result figures render twice with data, within a limit; other blocks stay text", async () => {
   const [, label = "", block = ""] = /^```(.*)\n(.*)\n```$/.exec(resultBlock(inspectJob())) ?? [];
   let turns = 0;
   const pace = {
@@ -106,7 +106,7 @@ test("a result's figures: drawn twice, their data beside them, within a bound; w
   assert.match((await figures(sweep))?.markup ?? "", "<figure>");
 });
 
-test("an entry opens with what was asked and answered; what was written is Markdown, what was said is not", async () => {
+test("an entry opens with request and outcome; texts are Markdown, statements are not", async () => {
   const entry = {
     ...{ id: uuid(1), kind: "result", title: "", model: "m", system: "*s*", prompt: "*p*", thinking: "*t*" },
     ...{ answer: "*a*", note: "*n*", context: [{ role: "user", content: "*c*" }], finishReason: "stop" },
@@ -176,7 +176,7 @@ test("lists have pages of twenty, five hundred of them", () => {
   assert.equal(links(499, 20_000), [to("prev", 498), to("next", 500)]);
 });
 
-test("facets are links that set a filter, and the one that is set leads back", () => {
+test("facets are links that set a filter, and the active one links back", () => {
   const counts = {
     model: [
       { value: "m1", count: 3 },

@@ -1,4 +1,4 @@
-/** What a request brings and gets, whatever it asks for: health, bodies, cookies, forms. On SQLite. */
+/** What a request sends and receives, whatever it asks for: health, bodies, cookies, forms. On SQLite. */
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ function contextOf(headers: Record<string, string> = {}, url = "/") {
   return new Koa().createContext(request, new ServerResponse(request));
 }
 
-test("the process says that it answers; that it is ready only with its database", async () => {
+test("liveness needs only the process; readiness needs its database", async () => {
   const gone = await openStore(join(folder, "gone.db"));
   await gone.close();
   for (const [path, of, status] of [
@@ -64,7 +64,7 @@ test("the process says that it answers; that it is ready only with its database"
   assert.is(others, 3);
 });
 
-test("a body is sent as the client takes it, and not again to who has it", async () => {
+test("a body is sent in the client's encoding, and not again to a client that has it", async () => {
   const [short, long] = [Buffer.alloc(999, "a"), Buffer.alloc(1000, "a")];
   const hash = "0123456789abcdef".repeat(4);
   assert.is(etagOf(hash), `"${hash.slice(0, 32)}"`);
@@ -108,7 +108,7 @@ test("a body is sent as the client takes it, and not again to who has it", async
   assert.equal([known.status, known.body ?? null], [304, null]);
 });
 
-test("what browsers carry is read by this service alone, and as it was sealed", async () => {
+test("browser cookies are read only by this service, and only as sealed", async () => {
   const sealed = await seal(store, { a: [1, "ü"] });
   assert.equal(await unseal(store, sealed), { a: [1, "ü"] });
   assert.is.not(await seal(store, { a: [1, "ü"] }), sealed, "with another nonce");
@@ -124,13 +124,13 @@ test("what browsers carry is read by this service alone, and as it was sealed", 
   await elsewhere.close();
 });
 
-test("nothing is read for snippets where there is nothing to look for, nor anybody's words", async () => {
+test("no snippet or comment is read where there is nothing to search for", async () => {
   const none = {} as Store;
   assert.is((await snippets(none, [], ["heron"])).size, 0);
   assert.is((await snippets(none, [{ published_at: 1 } as StudyRow], [])).size, 0);
 });
 
-test("a cookie by its whole name, what is said as a reason, and for how long to wait", async () => {
+test("cookies match by whole name; errors give a reason and how long to wait", async () => {
   const { cookies } = contextOf({ Cookie: "x; other=1; a=b=c;ab=2; a=later" });
   assert.equal(
     ["a", "ab", "x", "b"].map((name) => cookies.get(name)),
@@ -178,7 +178,7 @@ test("a cookie by its whole name, what is said as a reason, and for how long to 
   assert.is(await refused(0), null);
 });
 
-test("a form is one of this site's own: by where it comes from, what it is, and whose it is", async () => {
+test("a form must come from this site, with its type and the session's token", async () => {
   clock.ms += 1e9;
   const service = { store, trustedProxies: null, origin: "https://s.example" } as unknown as Service;
   const form = "application/x-www-form-urlencoded; charset=utf-8";

@@ -66,7 +66,7 @@ test("templates escape text, and only markup stays markup", () => {
   assert.ok(html`${[html`<b>ok</b>`]}`.markup === "<b>ok</b>");
 });
 
-test("pages carry their protections and name no other host", async () => {
+test("pages have security headers and load nothing from other hosts", async () => {
   for (const path of ["/", "/top", "/?q=%22%27%3Cscript%3E&page=99", "/sign-in", "/docs", "/nothing"]) {
     const answer = await service.call(path);
     assert.match(
@@ -85,7 +85,7 @@ test("pages carry their protections and name no other host", async () => {
   assert.is(css.headers["content-type"], "text/css; charset=utf-8");
 });
 
-test("every form refuses another site, a missing or foreign csrf field, and a visitor without a session", async () => {
+test("forms refuse other sites, wrong CSRF tokens and visitors without a session", async () => {
   const one = await draft();
   const id = randomUUID();
   const csrf = await csrfOf(ada.cookie);
@@ -118,10 +118,10 @@ test("every form refuses another site, a missing or foreign csrf field, and a vi
   assert.is((await listDrafts(service.running.service.store, ada.id)).length, 1);
 });
 
-test("what moderators do is nowhere for everybody else, whatever their form holds", async () => {
+test("moderator actions are 404 for everyone else, whatever the form holds", async () => {
   const csrf = await csrfOf(ben.cookie);
   const id = randomUUID();
-  // No form that any of them takes: a moderator would be told what is wrong with it.
+  // A form that none of them accepts: moderators would get an error about its fields.
   for (const path of [
     ...["remove", "reinstate"].map((action) => `/studies/${id}/${action}`),
     ...["hide", "show", "erase"].map((action) => `/comments/${id}/${action}`),
@@ -143,7 +143,7 @@ test("what moderators do is nowhere for everybody else, whatever their form hold
   }
 });
 
-test("what is another's stays another's: drafts, tokens, sessions", async () => {
+test("users cannot reach another's drafts, tokens or sessions", async () => {
   const one = await draft();
   const csrf = await csrfOf(ben.cookie);
   for (const path of [`/drafts/${one.id}`, `/drafts/${one.id}/package.json`]) {
@@ -179,7 +179,7 @@ test("publishing needs the review, the reviewed bytes, and one's own study to re
   assert.match(String(bytes.headers["content-disposition"]), /^attachment/);
 });
 
-test("a study that was taken down while its next version was reviewed is not replaced; the draft stays", async () => {
+test("a study taken down during review is not replaced; the draft stays", async () => {
   const { store } = service.running.service;
   const study = await draft({ title: "First" });
   const reviewed = (one: { id: string; sha256: string }) => ({
@@ -222,7 +222,7 @@ test("a study that was taken down while its next version was reviewed is not rep
   assert.is((await service.call(`/drafts/${next.id}`, { headers: { Cookie: ada.cookie } })).status, 200);
 });
 
-test("who does too much is told for how long to wait", async () => {
+test("rate-limited users see how long to wait", async () => {
   const eve = await service.account("Eve", []);
   const csrf = await csrfOf(eve.cookie);
   const { store } = service.running.service;
@@ -316,7 +316,7 @@ test("a return address stays on this site", () => {
   assert.is(safeReturn(site, "/drafts/1?replaces=2"), "/drafts/1?replaces=2");
 });
 
-test("behind a named proxy, plain HTTP is refused, never redirected", async () => {
+test("after a named proxy, plain HTTP is refused, never redirected", async () => {
   const running = await startStudies({
     origin: "https://studies.example.org",
     host: "127.0.0.1",
@@ -358,7 +358,7 @@ test("behind a named proxy, plain HTTP is refused, never redirected", async () =
   }
 });
 
-test("what a proxy would say is believed of named proxies alone", async () => {
+test("proxy headers are trusted from named proxies alone", async () => {
   const running = await startStudies({
     origin: "https://studies.example.org",
     host: "127.0.0.1",
@@ -386,7 +386,7 @@ test("what a proxy would say is believed of named proxies alone", async () => {
   }
 });
 
-test("publishing is for publishers: an agent's approval is none", async () => {
+test("only approved publishers publish; an agent's approval does not suffice", async () => {
   const cleo = await service.account("Cleo", ["agent"]);
   const { token } = await service.token(cleo.id);
   const body = JSON.stringify(samplePackage({ title: "Not yet" }));
@@ -399,7 +399,7 @@ test("publishing is for publishers: an agent's approval is none", async () => {
   assert.is((await service.call(`/studies/${json.id}`)).status, 404);
 });
 
-test("GitHub: state and code are checked, the verified primary address is taken", async () => {
+test("GitHub: state and code are checked, the verified primary address is used", async () => {
   const seen: string[] = [];
   const github = createServer((incoming, outgoing) => {
     seen.push(`${incoming.method} ${incoming.url}`);
@@ -442,7 +442,7 @@ test("GitHub: state and code are checked, the verified primary address is taken"
   github.closeAllConnections();
 });
 
-test("--dev refuses production; a configuration is checked in one sentence", async () => {
+test("--dev refuses production; configuration errors are one sentence", async () => {
   await startDevelopment({ folder, port: 0, seedData: false, env: { NODE_ENV: "production" } }).then(
     () => assert.unreachable(),
     (error) => assert.match(error.message, /NODE_ENV is production/),
@@ -474,7 +474,7 @@ test("--dev refuses production; a configuration is checked in one sentence", asy
   assert.is(readConfig(file, { DATABASE_URL: "postgres://h/d" }).database, "postgres://h/d");
 });
 
-test("nothing failed inside", () => {
+test("no internal error occurred", () => {
   assert.equal(service.log, []);
 });
 

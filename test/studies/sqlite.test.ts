@@ -44,7 +44,7 @@ function descriptorsOf(path: string): string[] {
   });
 }
 
-test("what is written is read: every kind of character, bytes as Buffers, numbers", () => {
+test("values round-trip: every kind of character, bytes as Buffers, numbers", () => {
   const texts = ["", "é\u{1F600}\u202E", "x".repeat(100_000)];
   const bytes = [Buffer.alloc(0), Buffer.from([0, 255, 0]), Buffer.alloc(300_000, 7)];
   const numbers = [0, -1, 2 ** 31, 2 ** 53 - 1, -(2 ** 53 - 1), 1e-15, -1e-17, 0.1 + 0.2, 1.5e300];
@@ -60,13 +60,13 @@ test("what is written is read: every kind of character, bytes as Buffers, number
   });
 });
 
-test("an integer that JavaScript's numbers cannot hold is refused, not rounded", () => {
+test("an integer beyond JavaScript's safe range is refused, not rounded", () => {
   withFile((file) => {
     assert.throws(() => file.prepare("select 9007199254740993 as big").all([]), /too large/);
   });
 });
 
-test("what the driver would change silently is refused", () => {
+test("values that the driver would change silently are refused", () => {
   withFile((file) => {
     for (const [value, sentence] of [
       ["a\0b", "The database cannot store text with a NUL character."],
@@ -81,7 +81,7 @@ test("what the driver would change silently is refused", () => {
   });
 });
 
-test("a row number beyond 2^53, as the search index has them, stops neither its statement nor the next", () => {
+test("a row number beyond 2^53, as in the search index, breaks no statement", () => {
   const file = new SqliteFile(":memory:", 0);
   file.exec("create table t (id integer primary key)");
   const run = (text: string) => file.prepare(text).run([]);
@@ -92,7 +92,7 @@ test("a row number beyond 2^53, as the search index has them, stops neither its 
   file.close();
 });
 
-test("a statement that answers rows is a reader; RETURNING answers, too", () => {
+test("a statement that returns rows is a reader, including RETURNING", () => {
   withFile((file) => {
     file.exec("create table t (id integer primary key, at integer)");
     assert.is(file.prepare("insert into t (at) values (1)").reader, false);
@@ -101,7 +101,7 @@ test("a statement that answers rows is a reader; RETURNING answers, too", () => 
   });
 });
 
-test("a stream that is left early, and close(), leave nothing open", () => {
+test("neither a stream that is left early nor close() leaves anything open", () => {
   const path = fresh();
   const file = new SqliteFile(path, 1000);
   file.exec("pragma journal_mode = WAL; create table t (id integer); insert into t values (1), (2), (3)");
@@ -117,7 +117,7 @@ test("a stream that is left early, and close(), leave nothing open", () => {
   assert.not.ok(readdirSync(folder).includes(`${made}.db-wal`), "the log is in the file");
 });
 
-test("the store syncs every commit, has foreign keys, full text and a version without the fault of WAL resets", async () => {
+test("the store syncs commits, has foreign keys and full text, and a fixed SQLite", async () => {
   const db = await openSqlite(fresh(), "FULL");
   const one = async (query: string) =>
     Object.values((await sql.raw(query).execute(db)).rows[0] as Record<string, unknown>)[0];
@@ -139,7 +139,7 @@ test("the store syncs every commit, has foreign keys, full text and a version wi
   }
 });
 
-test("a file that is none of SQLite's is refused by name", async () => {
+test("a file that is not a SQLite database is refused by name", async () => {
   const path = fresh();
   writeFileSync(path, "not a database, but long enough to have a head\n".repeat(40));
   const message = await openSqlite(path, "FULL").then(
@@ -149,7 +149,7 @@ test("a file that is none of SQLite's is refused by name", async () => {
   assert.is(message, `${path} is not an SQLite file.`);
 });
 
-test("the lock outlasts another connection's end, and is missed once a descriptor was closed beside it", async () => {
+test("the lock survives another connection's end; a closed descriptor is noticed", async () => {
   const path = fresh();
   const [one, two] = [await openSqlite(path, "FULL"), await openSqlite(path, "NORMAL")];
   try {
@@ -171,14 +171,14 @@ test("the lock outlasts another connection's end, and is missed once a descripto
   }
 });
 
-test("a database that no query was asked of is closed, too", async () => {
+test("a database without any query is closed as well", async () => {
   const path = fresh();
   await (await openSqlite(path, "FULL")).destroy();
   assert.equal(descriptorsOf(path), []);
   assert.is(statSync(path).mode & 0o777, 0o600);
 });
 
-test("a database is its account's alone: a folder made for it, a file that is made, one that was there", async () => {
+test("only the account can read a database: new folder, new file, existing file", async () => {
   const [made, there] = [join(folder, "new", "studies.db"), fresh()];
   const modes = (...paths: string[]) => paths.map((path) => (statSync(path).mode & 0o777).toString(8));
   await (await openStore(made)).close();

@@ -1,4 +1,7 @@
-/** The running service: what its configuration says, what it bounds, what it does at its start, by the hour and by the minute, and how it ends. */
+/**
+ * The running service: what its configuration allows, what it limits, what it does at start, by the hour and by the
+ * minute, and how it ends.
+ */
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
@@ -35,7 +38,9 @@ interface Made {
   server: http.Server;
 }
 
-/** Starts a service; what it does by a clock is the test's to do. @returns the calls by their milliseconds, and those that are left */
+/**
+ * Starts a service whose timers the test triggers. @returns the calls by their milliseconds, and those that are left
+ */
 async function watched(of: StudiesOptions) {
   const clocks = new Map<number, () => void>();
   const left = new Set<object>();
@@ -70,12 +75,12 @@ async function watched(of: StudiesOptions) {
   return { running, clocks, left, servers, close };
 }
 
-/** Until something that goes on by itself has come about. */
+/** Waits until a background action has happened. */
 async function until(there: () => Promise<boolean>): Promise<void> {
   while (!(await there())) await new Promise((resolve) => setImmediate(resolve));
 }
 
-test("what has had its time is deleted at the start and every hour, and no more once the service ends", async () => {
+test("expired rows are deleted at start and every hour, until the service ends", async () => {
   const database = fresh();
   const store = await openStore(database);
   const { id } = await signInAccount(store, {
@@ -143,7 +148,7 @@ test("what has had its time is deleted at the start and every hour, and no more 
   await running.close();
 });
 
-test("every minute the certificate is looked at; behind a proxy there is none", async () => {
+test("the certificate is checked every minute; after a proxy there is none", async () => {
   const tls = await developmentCertificate();
   let looks = 0;
   const log: string[] = [];
@@ -184,7 +189,7 @@ test("every minute the certificate is looked at; behind a proxy there is none", 
   }
 });
 
-test("what cannot start leaves nothing open: neither the port nor the database", async () => {
+test("a failed start leaves neither port nor database open", async () => {
   const { running, close } = await watched(options({}));
   const database = fresh();
   let asked = 0;
@@ -210,7 +215,7 @@ test("what cannot start leaves nothing open: neither the port nor the database",
     ),
     "gone",
   );
-  // Its file can be taken as a whole, which nobody may who finds it open.
+  // Its file can be locked as a whole, which is impossible while another process has it open.
   const { SqliteFile } = await import("../../src/studies/store/sqlite-file.js");
   const file = new SqliteFile(database, 0);
   file.exec("pragma locking_mode = exclusive; begin exclusive; commit");
@@ -218,7 +223,7 @@ test("what cannot start leaves nothing open: neither the port nor the database",
   await close();
 });
 
-test("faults of a configuration are sentences", () => {
+test("configuration faults are one sentence each", () => {
   const file = join(folder, "faults.json");
   const refused = (text: string, env: Record<string, string> = {}) => {
     writeFileSync(file, text);
@@ -263,13 +268,13 @@ test("faults of a configuration are sentences", () => {
   assert.equal([read.securityContact, read.metricsToken], ["mailto:sec@s.example", "0123456789abcdef"]);
 });
 
-test("a host that does not resolve is a sentence", async () => {
+test("a host that does not resolve is reported in one sentence", async () => {
   const error = await startStudies(options({ host: "no-such-host.invalid" })).catch((thrown) => thrown);
   assert.is(error.name, "UserError", error.stack);
   assert.match(error.message, "Cannot listen on no-such-host.invalid (");
 });
 
-test("a configuration says where it listens, what it trusts and who signs people in", () => {
+test("a configuration sets listening address, trusted proxies and sign-in providers", () => {
   const file = join(folder, "studies.json");
   const read = (config: object, env: Record<string, string> = {}) => {
     writeFileSync(file, JSON.stringify({ origin: "https://s.example/", ...config }));

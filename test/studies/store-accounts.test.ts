@@ -22,7 +22,7 @@ const signIn = (name: string, more: { email?: string | null; login?: string | nu
     ...{ email: more.email ?? null, login: more.login ?? null },
   });
 
-test("a Kelvin sign or a dotted I in an address, login or handle is not a k or an i", async () => {
+test("a Kelvin sign or dotted I in an address, login or handle is not k or i", async () => {
   const kate = await signIn("Kate", { email: "Kate@example.org", login: "KateI" });
   await approve(store, "moderator", "KATE@example.org");
   await approve(store, "agent", "kim@example.org");
@@ -41,7 +41,7 @@ test("a Kelvin sign or a dotted I in an address, login or handle is not a k or a
   assert.equal(await accountsNamed(store.db, `@${kate.handle?.replace("k", "\u212a")}`), []);
 });
 
-test("a handle is a name in plain letters, never the service's own words, and never two people's", async () => {
+test("a handle is plain letters, never a reserved word, and unique", async () => {
   const free = (name: string) => freeHandle(store.db, name);
   const expected: [name: string, handle: string][] = [
     ["Ada Lovelace", "ada-lovelace"],
@@ -69,7 +69,7 @@ test("a handle is a name in plain letters, never the service's own words, and ne
   assert.is(await freeHandle(store.db, "Ivy", out), "ivy-3");
 });
 
-test("an account can be approved by its id, its provider's name for it, and what else is known of it", async () => {
+test("an account can be approved by id, provider name and other known names", async () => {
   const bare = await signIn("Bare");
   assert.equal(identitiesOf(bare), [bare.id, "https://id.example#Bare-subject"]);
   const whole = await signIn("Whole", { email: "Whole@Example.org", login: "octocat" });
@@ -79,7 +79,7 @@ test("an account can be approved by its id, its provider's name for it, and what
   assert.equal([login, more], ["github:octocat", []]);
 });
 
-test("tokens are listed active ones first, and of each the newest first", async () => {
+test("tokens are listed active first, newest first within each group", async () => {
   const { id } = await signIn("Tokens");
   const make = async (name: string, days: number) => {
     clock.ms += 1000;
@@ -104,7 +104,7 @@ test("tokens are listed active ones first, and of each the newest first", async 
   assert.equal(await names(), ["last", "first", "short", "revoked"]);
 });
 
-test("a private feed that is made or ended is written down as what it was", async () => {
+test("creating and ending a private feed are logged as such", async () => {
   const { id } = await signIn("Feed");
   const done = () =>
     store.db.selectFrom("audit").select("action").where("target", "=", id).orderBy("at").execute();

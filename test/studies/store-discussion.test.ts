@@ -1,4 +1,4 @@
-/** Comments, upvotes and who is told of them, in the store alone. On SQLite. */
+/** Comments, upvotes and their notifications, in the store alone. On SQLite. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { readAudit } from "../../src/studies/store/audit.js";
@@ -19,7 +19,7 @@ import { aroundStores, clock, log, person, publish, say, store, told } from "./s
 
 aroundStores();
 
-test("comments: whose they are, how deep, for how long they change, and who is told of them", async () => {
+test("comments: owner, depth, time to edit, and who is notified", async () => {
   const [ada, ben, cleo] = [await person("Ada"), await person("Ben"), await person("Cleo")];
   const study = await publish(ada.id);
   const first = await say(ben.id, study, null, "nul \0");
@@ -82,7 +82,7 @@ test("comments: whose they are, how deep, for how long they change, and who is t
   assert.is((await findStudy(store, study))?.comment_count, 36, "of what was refused none is counted");
 });
 
-test("an upvote is one account's for one version, counted once", async () => {
+test("an upvote counts once per account and version", async () => {
   const [ada, ben, cleo] = [await person("Ada"), await person("Ben"), await person("Cleo")];
   const [study, other] = [await publish(ada.id), await publish(ada.id)];
   const upvotes = async (id = study) => (await findStudy(store, id))?.upvotes;
@@ -108,7 +108,7 @@ test("an upvote is one account's for one version, counted once", async () => {
   ]);
 });
 
-test("nobody is told what they did, nor who is gone; a suspended account is told for later", async () => {
+test("nobody is notified of their own actions; suspended accounts are notified later", async () => {
   const [ada, gone, sue] = [await person("Ada"), await person("Gone"), await person("Sue")];
   await deleteAccount(store, gone.id);
   await suspend(store, "operator", sue, "x");

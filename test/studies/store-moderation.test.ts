@@ -36,7 +36,7 @@ import {
 
 aroundStores();
 
-test("what a moderator may do nobody else may, and operators may; a role that was taken back is none", async () => {
+test("moderator actions need the role, which operators have and which can be revoked", async () => {
   const [ada, ben, mod] = [await person("Ada"), await person("Ben"), await person("Mod")];
   for (const role of ["agent", "publisher"] as const) await approve(store, role, "@ben");
   await approve(store, "moderator", "@mod");
@@ -66,7 +66,7 @@ test("what a moderator may do nobody else may, and operators may; a role that wa
   assert.is(await asModerator(store, "operator", async () => 7), 7);
 });
 
-test("reports: one open one of each about each; what is done closes those about it, and no others", async () => {
+test("reports: one open per reporter and subject; an action closes only those about it", async () => {
   const [ada, ben, cleo, mod] = [
     await person("Ada"),
     await person("Ben"),
@@ -80,22 +80,27 @@ test("reports: one open one of each about each; what is done closes those about 
     await publish(ada.id, { title: "Crane" }),
   ];
   const [one, two] = [await say(ben.id, study, null, "one"), await say(ben.id, study, null, "two")];
-  const tell = async (who: { id: string }, commentId: string | null, reason: string, studyId = study) => {
+  const fileReport = async (
+    who: { id: string },
+    commentId: string | null,
+    reason: string,
+    studyId = study,
+  ) => {
     clock.ms += 1;
     return report(store, who.id, { studyId, commentId }, reason);
   };
-  assert.is(await tell(cleo, null, "first"), "reported");
-  assert.is(await tell(cleo, one, "rude"), "reported");
-  assert.is(await tell(ada, one, "very rude"), "reported");
-  assert.is(await tell(cleo, two, "odd"), "reported");
-  assert.is(await tell(cleo, null, "other", other), "reported");
-  assert.is(await tell(cleo, one, "ruder"), "reported", "in place of the first");
+  assert.is(await fileReport(cleo, null, "first"), "reported");
+  assert.is(await fileReport(cleo, one, "rude"), "reported");
+  assert.is(await fileReport(ada, one, "very rude"), "reported");
+  assert.is(await fileReport(cleo, two, "odd"), "reported");
+  assert.is(await fileReport(cleo, null, "other", other), "reported");
+  assert.is(await fileReport(cleo, one, "ruder"), "reported", "instead of the first");
   for (const [commentId, studyId] of [
     [one, other],
     [null, "00000000-0000-4000-8000-000000000000"],
     ["00000000-0000-4000-8000-000000000000", study],
   ] as const)
-    assert.is(await tell(cleo, commentId, "x", studyId), "missing");
+    assert.is(await fileReport(cleo, commentId, "x", studyId), "missing");
   const open = async () =>
     (await openReports(store)).map(({ title, body, reason, reporter, author, speaker }) => [
       title,
@@ -117,12 +122,12 @@ test("reports: one open one of each about each; what is done closes those about 
   clock.ms += 1000;
   await setCommentHidden(store, actor, one, "insult");
   assert.equal(await reasons(), ["first", "odd", "other"]);
-  assert.is(await tell(cleo, one, "again"), "missing", "readers do not see it any more");
-  // Neither a removal that was none, nor the author's own doing, closes anything.
+  assert.is(await fileReport(cleo, one, "again"), "missing", "readers do not see it any more");
+  // A removal that changed nothing, or an author's own action, closes no report.
   assert.is(await remove(store, actor, { studyId: study, version: 9 }, "x"), "already");
   assert.is(await withdraw(store, ada.id, { studyId: other, version: null }, "wrong"), "changed");
   assert.equal(await reasons(), ["first", "odd", "other"]);
-  assert.is(await tell(cleo, null, "late", other), "missing");
+  assert.is(await fileReport(cleo, null, "late", other), "missing");
   assert.is(await remove(store, actor, { studyId: study, version: null }, "copied"), "changed");
   assert.equal(await reasons(), ["odd", "other"], "its comments' stay");
   await reinstate(store, actor, { studyId: study, version: null });
@@ -142,11 +147,11 @@ test("reports: one open one of each about each; what is done closes those about 
     "very rude acted",
   ]);
   assert.ok(settled.every(({ closed_at }) => closed_at !== null && closed_at <= clock.ms));
-  // What was settled may come up again.
-  assert.equal([await tell(cleo, null, "once more"), await reasons()], ["reported", ["once more"]]);
+  // A settled matter may be reported again.
+  assert.equal([await fileReport(cleo, null, "once more"), await reasons()], ["reported", ["once more"]]);
 });
 
-test("taking down and putting back: what is current, counted, found and told, and by whom", async () => {
+test("taking down and reinstating update versions, counts, search and notifications", async () => {
   const [ada, ben, mod] = [await person("Ada"), await person("Ben"), await person("Mod")];
   await approve(store, "moderator", "@mod");
   const actor = { accountId: mod.id };
@@ -221,7 +226,7 @@ test("taking down and putting back: what is current, counted, found and told, an
   assert.is(await count(), 3);
 });
 
-test("suspending: the account's own keys and sessions, once; moderators by operators alone", async () => {
+test("suspension ends keys and sessions; only operators suspend moderators", async () => {
   const [ada, ben, mod] = [await person("Ada"), await person("Ben"), await person("Mod")];
   for (const name of ["@mod", "@ben"]) await approve(store, "moderator", name);
   for (const { id } of [ada, ben]) {

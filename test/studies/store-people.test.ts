@@ -1,4 +1,4 @@
-/** Who may do what, with which tokens, and what those who leave take along; in the store alone. On SQLite. */
+/** Roles, tokens, and what leaving users take with them; in the store alone. On SQLite. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { accountNamed, type Role, roles } from "../../src/studies/store/accounts.js";
@@ -29,7 +29,7 @@ import {
 
 aroundStores();
 
-test("an approval is kept under the name that it was given by, for the account that shows it", async () => {
+test("an approval is stored under the name given, for the account that presents it", async () => {
   const ada = await person("Ada", { email: "ada@example.org", login: "Octo" });
   const rest: [given: string, kept: string, whose: string | null][] = [
     ["ADA@example.org", "ada@example.org", ada.id],
@@ -44,7 +44,7 @@ test("an approval is kept under the name that it was given by, for the account t
     await approve(store, "agent", given);
     await approve(store, "agent", given);
     assert.equal(await approvals(), [["agent", kept, whose]], given);
-    // Once, however often it is said; by the account's id, where there is one.
+    // Once, however often it is repeated; by the account's id if it has one.
     assert.equal(await log(), [["operator", "approval.add", whose ?? given, "agent"]]);
     await store.db.deleteFrom("approvals").execute();
   }
@@ -73,7 +73,7 @@ test("an approval is kept under the name that it was given by, for the account t
   assert.equal(added, [[ada.id, "approval.add", late.id, "publisher"]]);
 });
 
-test("who is taken off a list is off it under every name, of that list alone; only agents lose tokens", async () => {
+test("removal from a list covers every name on that list; only agents lose tokens", async () => {
   const [ada, ben] = [await person("Ada", { email: "ada@example.org" }), await person("Ben")];
   const token = async (id: string) =>
     (await createToken(store, id, { name: "t", days: 9, scopes: ["public:read"] }))?.id;
@@ -101,7 +101,7 @@ test("who is taken off a list is off it under every name, of that list alone; on
     [await left("agent"), await state(ada.id), await state(ben.id)],
     [[ben.id], ["revoked"], ["active"]],
   );
-  // One that waits is taken back, too, by the name alone.
+  // A pending approval is also revoked, by the name alone.
   await approve(store, "agent", "later@example.org");
   assert.equal(
     [await disapprove(store, "agent", "@later"), await disapprove(store, "agent", "later@example.org")],
@@ -110,7 +110,7 @@ test("who is taken off a list is off it under every name, of that list alone; on
   assert.equal((await log()).at(-1), ["operator", "approval.remove", "later@example.org", "agent"]);
 });
 
-test("a token is created for who may have one, ten that are active at a time, and revoked by its owner", async () => {
+test("eligible users create tokens, ten active at a time, and revoke their own", async () => {
   const [ada, ben] = [await person("Ada"), await person("Ben")];
   const make = (days = 1, approved?: boolean) =>
     createToken(
@@ -163,7 +163,7 @@ test("a token is created for who may have one, ten that are active at a time, an
   assert.is(await make(), null);
 });
 
-test("an idempotency key is a token's own, for a day, with the bytes that it came with", async () => {
+test("an idempotency key belongs to a token, for a day, with its exact bytes", async () => {
   const [ada] = [await person("Ada")];
   const save = async (tokenId: string, key: string | null, text = "{}") => {
     await store.db.updateTable("accounts").set({ recent_drafts: "[]" }).execute();
@@ -189,7 +189,7 @@ test("an idempotency key is a token's own, for a day, with the bytes that it cam
   assert.equal(await save("one", "k", "[]"), { ...again, outcome: "replayed" });
 });
 
-test("who leaves takes what is theirs along, and nothing of anybody else's", async () => {
+test("deleting an account removes its data and nobody else's", async () => {
   const [ada, ben] = [await person("Ada", { email: "ada@example.org" }), await person("Ben")];
   const study = await publish(ben.id);
   await publish(ada.id);
@@ -247,13 +247,13 @@ test("who leaves takes what is theirs along, and nothing of anybody else's", asy
   const keys = (await store.db.selectFrom("limits").select("key").execute()).map(({ key }) => key).sort();
   assert.equal(keys, [`vote account ${ben.id}`, "vote address 192.0.2.1"]);
   assert.is((await findStudy(store, study))?.author, "Ben", "nobody else's name goes");
-  // What anybody once called them is not in the log any more.
+  // Nothing that anyone once called them remains in the log.
   assert.equal((await readAudit(store, { target: "ada@example.org", limit: 9 })).length, 0);
   assert.is(await error(deleteAccountOf(store, ada)), `UserError: The account ${ada.id} is already deleted.`);
   assert.is((await person("Ada")).handle, "ada-2");
 });
 
-test("an account that is deleted keeps its number and its times, and nothing of who it was", async () => {
+test("a deleted account keeps its number and times, without any identity", async () => {
   const { id, created_at } = await person("Ada", { email: "ada@example.org", login: "ada" });
   await setFeed(store, id, "a hash");
   await suspend(store, "operator", { id }, "She sold things.");

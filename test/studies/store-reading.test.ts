@@ -1,4 +1,4 @@
-/** What the store reads in parts and keeps, and who waits for whom meanwhile. On SQLite. */
+/** Data that the store reads in parts and caches, and the requests that wait meanwhile. On SQLite. */
 import { join } from "node:path";
 import { sql } from "kysely";
 import { test } from "uvu";
@@ -12,7 +12,7 @@ import { aroundStore, folder, store } from "./support/one-store.js";
 
 aroundStore();
 
-test("words that many studies have, out of a vocabulary that is read in parts", async () => {
+test("common words are found with a vocabulary that is read in parts", async () => {
   const spoken = await openStore(join(folder, "spoken.db"));
   const entry = (at: number, ...title: string[]) => ({
     publishedAt: at,
@@ -43,13 +43,13 @@ test("words that many studies have, out of a vocabulary that is read in parts", 
   await spoken.close();
 });
 
-test("whoever has one file does not wait for another's", async () => {
+test("holding one file does not block another file", async () => {
   const [one, two] = [await openStore(join(folder, "one.db")), await openStore(join(folder, "two.db"))];
   const order: string[] = [];
   await one.db.transaction().execute(async () => {
     await readNow(two, two.db);
     order.push("the other file is read meanwhile");
-    // The same file's second connection takes its turn behind this one.
+    // The same file's second connection waits for this one.
     void readNow(one, one.quick).then(() => order.push("the turn"));
     await readNow(two, two.quick);
     order.push("the transaction ends");
@@ -59,7 +59,7 @@ test("whoever has one file does not wait for another's", async () => {
   await Promise.all([one.close(), two.close()]);
 });
 
-test("times in a text are numbers in order, of one moment with the publication's number", async () => {
+test("times in a text sort as numbers, and a publication's number has its moment", async () => {
   assert.equal([...numbersOf(null)], []);
   assert.equal([...numbersOf("")], []);
   assert.equal([...numbersOf("7")], [7]);
@@ -76,7 +76,7 @@ test("times in a text are numbers in order, of one moment with the publication's
   }
 });
 
-test("what was computed is kept while its number holds, and no failure is", async () => {
+test("computed values are cached while their number holds; failures are not", async () => {
   const kept = new VersionedCache<string>(2);
   let computed = 0;
   const get = (number: number, key: string, fails = false) =>
@@ -102,7 +102,7 @@ test("what was computed is kept while its number holds, and no failure is", asyn
   assert.is(await get(6, "d"), "6 d 7");
 });
 
-test("work ahead goes on where it was started, once more where it is wanted again, and ends with its step", async () => {
+test("background work continues, restarts on demand and ends with its step", async () => {
   const done: string[] = [];
   let steps: string[] = [];
   const ahead = new ReadAhead(async (pace) => {

@@ -53,7 +53,7 @@ async function publish(store: Store, accountId: string, change: Parameters<typeo
   return id;
 }
 
-test("tokens have a prefix, 256 bits and a checksum that finds every changed character", () => {
+test("tokens have a prefix, 256 bits and a checksum that detects any changed character", () => {
   const token = newToken();
   assert.match(token, /^tpl_[0-9A-Za-z]{49}$/);
   assert.ok(isTokenShaped(token));
@@ -230,7 +230,7 @@ for (const database of databases.all) {
   });
 
   if (database.name === "postgresql") {
-    test("postgresql: a connection prepares what it runs often, up to a bound, and answers the same", async () => {
+    test("postgresql: connections prepare frequent statements, up to a limit", async () => {
       const store = await openStore(database.fresh(), { connections: 1 });
       try {
         const prepared = async () =>
@@ -324,14 +324,14 @@ for (const database of databases.all) {
       Array.from({ length: all }, (_, index) => all - 1 - index).filter((index) => index % 4 === place);
     const order = [...tier(0), ...tier(1), ...tier(2)];
     assert.equal(await ids("zebra", 50, 140), order.slice(140, 190), "450 matches: few");
-    // "demo", a word of every model's name, makes a tier of its own with 600.
+    // "demo", a word in every model's name, gets its own tier at 600.
     assert.is((await listStudies(store, "demo", 1, 0)).total, 600);
     assert.equal(await ids("demo", 50, 575), [...Array(25).keys()].reverse());
     assert.equal(
       await ids("demo zeb", 50, 100),
       [...tier(0), ...tier(1)].sort((a, b) => b - a).slice(100, 150),
     );
-    // Two hundred more: 600 have a zebra now, which is many, and the sets that were kept for "demo" are old.
+    // Two hundred more: "zebra" now matches 600, which is many, and the cached sets for "demo" are outdated.
     await add(600, 800);
     const more = [...tier(0, 800), ...tier(1, 800), ...tier(2, 800)];
     const together = [...tier(0, 800), ...tier(1, 800)].sort((a, b) => b - a).concat(tier(2, 800));
@@ -382,7 +382,7 @@ for (const database of databases.all) {
     assert.is((await listStudies(store, "revised", 50, 0)).total, 1);
   });
 
-  on("comments stand in thread order, upvotes count once an account", async (store) => {
+  on("comments are in thread order, and upvotes count once per account", async (store) => {
     const ada = await account(store, "Ada");
     const ben = await account(store, "Ben");
     const author = await account(store, "Cleo");

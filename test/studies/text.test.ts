@@ -25,7 +25,7 @@ test("hidden characters, likely secrets and differences are found", () => {
   const [a16, a17, a20, a22, a30, a35, a36] = [16, 17, 20, 22, 30, 35, 36].map((length) =>
     "A1b2".repeat(9).slice(0, length),
   );
-  // What is one, and what is one character short of it or runs on.
+  // What matches, and what is one character short of it or too long.
   for (const [kind, secret, ...others] of [
     ["token of this service", `tpl_${"a".repeat(49)}`, `tpl_${"a".repeat(48)}`, `tpl_${"a".repeat(50)}`],
     ["private key", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PUBLIC KEY-----", "BEGIN PRIVATE KEY"],
@@ -99,7 +99,7 @@ test("hidden characters, likely secrets and differences are found", () => {
   assert.equal(differences(before, structuredClone(before)), []);
 });
 
-test("words are folded: case, accents, ligatures, whatever the alphabet", () => {
+test("words are folded: case, accents, ligatures, in any alphabet", () => {
   assert.equal(words("Naïve STRASSE ﬁnal İstanbul x_y 3.5"), [
     "naive",
     "strasse",
@@ -120,7 +120,7 @@ test("words are folded: case, accents, ligatures, whatever the alphabet", () => 
   assert.ok(words("ΛΟΓΟΣΑ")[0]?.startsWith(words("λόγος")[0] as string), "a word is a prefix of longer ones");
 });
 
-test("fenced code is told from prose, and no character of either is lost", () => {
+test("fenced code is separated from prose without losing a character of either", () => {
   const shape = (text: string) =>
     blocksOf(text).map(({ code, label, text: part }) => (code ? `[${label}] ${part}` : part));
   assert.equal(shape("before\n```python\nx = 1\n\ny = 2\n```\nafter"), [

@@ -13,7 +13,7 @@ const databases = await startDatabases();
 test.after(() => databases.close());
 
 const [minute, day] = [60_000, 86_400_000];
-/** How long rows are kept behind the time that they carry, as docs/studies.md says. */
+/** How long rows are kept after their timestamp, as docs/studies.md states. */
 const kept = {
   sessions: 0, // the time is their end
   sign_ins: 10 * minute,
@@ -26,7 +26,7 @@ const kept = {
 type Table = keyof typeof kept;
 
 for (const database of databases.all) {
-  test(`${database.name}: each table's rows are deleted when their time is over, and not before`, async () => {
+  test(`${database.name}: each table's rows are deleted when they expire, not before`, async () => {
     const clock = testClock();
     const store = await openStore(database.fresh(), { dialect: clock.dialect });
     try {
@@ -75,7 +75,7 @@ for (const database of databases.all) {
       for (const [table, ms] of Object.entries(kept) as [Table, number][]) {
         assert.equal(await times(table), [ms - 1], table);
       }
-      // What has an owner who is there is nobody's to clear away.
+      // Rows whose owner exists are never cleaned up.
       assert.is((await store.db.selectFrom("accounts").selectAll().execute()).length, 1);
       assert.is((await store.db.selectFrom("tokens").selectAll().execute()).length, 1);
     } finally {

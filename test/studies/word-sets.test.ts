@@ -69,7 +69,7 @@ const step = fc.oneof(
 for (const database of databases.all) {
   const search = database.name === "sqlite" ? sqlite.search : postgresql.search;
 
-  test(`${database.name}: sets find what a plain search finds, whatever comes and goes between searches`, async () => {
+  test(`${database.name}: sets match a plain search after additions and removals`, async () => {
     const store = await openStore(database.fresh());
     try {
       const account = await newAccount(store);
@@ -93,7 +93,7 @@ for (const database of databases.all) {
     }
   });
 
-  test(`${database.name}: what is published or taken down costs no set another reading`, async () => {
+  test(`${database.name}: publishing and removing studies updates sets without rereading`, async () => {
     let readings = 0;
     const having: Search["having"] = (...asked) => {
       readings += 1;
@@ -123,13 +123,13 @@ for (const database of databases.all) {
       await stand("reinstate");
       await find();
       assert.is(readings, first);
-      // Sets that were read while it was away get it, too.
+      // Sets that were read while it was removed include it as well.
       await stand("remove");
       await assertSame(store, store.wordSets, { ...all, words: ["wren"] });
       await stand("reinstate");
       await assertSame(store, store.wordSets, { ...all, words: ["wren"] });
       const second = readings;
-      // So many at once are read anew.
+      // That many changes at once are read again.
       for (let count = 0; count < 21; count += 1) await publish(null);
       await find();
       assert.ok(readings > second);
@@ -138,7 +138,7 @@ for (const database of databases.all) {
     }
   });
 
-  test(`${database.name}: sets of the commonest words are read before anybody asks, and closing ends that`, async () => {
+  test(`${database.name}: sets of the commonest words are read ahead until closing`, async () => {
     const location = database.fresh();
     let readings = 0;
     const having: Search["having"] = (...asked) => {

@@ -113,7 +113,7 @@ test("one address: any other Host is refused, on files as on the API", async () 
   assert.is((await raw("GET", `//${own()}/`, [`Host: ${own()}`])).status, 403);
 });
 
-test("both ends of a connection are on this machine, and of its own network alone", () => {
+test("a connection is local only if both ends are on this machine", () => {
   const check = workbenchAccess(new Sessions());
   const asked = (remoteAddress: string, localAddress: string) => {
     const socket = { remoteAddress, localAddress, localPort: 8000 };
@@ -126,7 +126,7 @@ test("both ends of a connection are on this machine, and of its own network alon
   assert.throws(asked("127.0.0.1", "192.0.2.1"), refused);
 });
 
-test("what is sent must come from this very origin, as JSON", async () => {
+test("requests must come from this origin, as JSON", async () => {
   const { cookie, secret } = await signIn();
   const held = [`Cookie: ${cookie}`, `X-Tapline-Workbench: ${secret}`];
   const json = "Content-Type: application/json";
@@ -182,7 +182,7 @@ test("what is sent must come from this very origin, as JSON", async () => {
   }
 });
 
-test("what a browser says of a request's mode opens nothing and closes nothing", async () => {
+test("a browser's fetch-mode headers neither grant nor deny access", async () => {
   const { cookie, secret } = await signIn();
   const held = [`Cookie: ${cookie}`, `X-Tapline-Workbench: ${secret}`];
   for (const mode of ["cors", "no-cors", "navigate", "same-origin", "websocket", "odd"]) {
@@ -223,7 +223,7 @@ test("a cookie without the secret, the secret without the cookie, halves of two 
   assert.is((await state(both(other, other))).status, 401);
 });
 
-test("a link works once and for ten minutes; what is wrong with it is told", async () => {
+test("a sign-in link works once within ten minutes, and its fault is named", async () => {
   const tokenOf = (link: string) => link.split("#")[1] as string;
   const open = (token: string) => raw("POST", "/api/session", asPage(), JSON.stringify({ token }));
   const [used, old] = [tokenOf(bench.link()), tokenOf(bench.link())];
@@ -354,7 +354,7 @@ test("an id of a job is an id, and no way to another path of the services", asyn
   assert.is((await raw("GET", `/api/jobs/${good}/artifacts/activations.npz`, lines)).status, 502);
 });
 
-test("services that are not there are told in words, and bodies are bounded", async () => {
+test("missing services are reported in words, and bodies are bounded", async () => {
   const { cookie, secret } = await signIn();
   const lines = [...asPage(), `Cookie: ${cookie}`, `X-Tapline-Workbench: ${secret}`];
   const asked = await raw("POST", "/api/conversations", lines, JSON.stringify({ text: "Hello" }));

@@ -43,7 +43,7 @@ test("a request as three scripts", () => {
   );
   assert.is(
     scriptOf("Python", [request]),
-    `from tapline import Lab
+    `from tapline_lab import Lab
 
 lab = Lab("http://127.0.0.1:8980")
 job = lab.submit("inspect", "demo", **{"prompt": "It's", "layers": [0], "decompose": True})
@@ -77,7 +77,7 @@ curl -s -o 'a b.npz' http://127.0.0.1:8980/lab/v1/jobs/0f/artifacts/a%20b.npz`,
   );
   assert.is(
     scriptOf("Python", requests),
-    `from tapline import Lab
+    `from tapline_lab import Lab
 
 lab = Lab("http://127.0.0.1:8980")
 print(lab.job("0f"))

@@ -14,7 +14,7 @@ import { type Answers, stop, streams } from "./parts.js";
 
 test.after.each(closeAll);
 
-test("what is kept of a question and its answer, and told on the way", async () => {
+test("a question and its answer are saved and reported while running", async () => {
   const interventions = [{ kind: "scale", layer: 1, strength: 2 }] as NonNullable<
     AskRequest["interventions"]
   >;
@@ -153,7 +153,7 @@ async function tokensOf(events: object[], asked: Partial<AskRequest> = {}): Prom
   return (await ask(parts, asked)).kept.answers[0]?.tokens as AnswerToken[];
 }
 
-test("a token with all that is told of it, in the order of the layers that were asked for", async () => {
+test("a token lists all readings in the order of the requested layers", async () => {
   const lens = (id: number) => [{ token_id: id, token: `l${id}`, probability: 0.5 }];
   const told = token(5, "a", {
     norms: { 1: 2.5, 3: 4.5 },
@@ -197,7 +197,7 @@ test("probabilities are of the last tokens of an event, and of none but the same
   assert.equal(await probabilities({}), [undefined, undefined]);
 });
 
-test("what ends the text is none of it; tokens without a number, and events without either, are nothing", async () => {
+test("end tokens are not part of the text, and events without tokens are ignored", async () => {
   const logprobs = { content: [{ token: "", logprob: 0, top_logprobs: [] }] };
   const [end] = await tokensOf([said("", [token(9, "<end>")], { logprobs })]);
   assert.equal([end?.special, end?.text], [true, "<end>"]);
@@ -283,7 +283,7 @@ test("which tokens are thought: until the first text of the answer, which an eve
   assert.is(thoughts(await tokensOf([one("Hm", { reasoning_content: "Hm" }), one(".", {})])), "(Hm) (.)");
 });
 
-test("features of an answer's tokens are those of the rows that chose them; the kept rows are let go", async () => {
+test("token features come from the predicting rows, which are then deleted", async () => {
   const rows = [2, 3, 4, 9].map((index) => ({ index, features: [{ feature: index, activation: 0.5 }] }));
   const answers: Answers = {
     "GET /lab/dictionaries": { dictionaries: [{ name: "d e", n_embd: 8, layer: 2 }] },

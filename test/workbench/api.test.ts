@@ -117,7 +117,7 @@ test("the page at each of its addresses, its files with their types, and nothing
   assert.equal([health.status, health.body], [200, { status: "ok" }]);
 });
 
-test("a page that is not built is told, and so is a port that is taken", async () => {
+test("a page that is not built and a taken port are reported", async () => {
   const { url } = service;
   const begin = (given: object) =>
     startWorkbench({
@@ -224,7 +224,7 @@ test("no other model is served while an answer is given", async () => {
   assert.match(sentence as string, "was started outside the workbench");
 });
 
-test("the library, also of a Lab that is away; what is made is told to every page", async () => {
+test("the library works without a Lab, and every page learns of new items", async () => {
   const named = (name: string, more: object = {}) => ({ name, n_embd: 8, ...more });
   const here = { model: { id: "m", fingerprint: "served" } };
   const elsewhere = { model: { id: "o", fingerprint: "other" } };

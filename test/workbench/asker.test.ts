@@ -75,7 +75,7 @@ test("which layers are watched: all of eight, or eight of more, the last among t
   assert.is((await bodyOf({ layers: [] })).tapline, undefined);
 });
 
-test("a dictionary's layer is watched, too, in place of its nearest where there are eight", async () => {
+test("a dictionary's layer is also watched, replacing the nearest of eight", async () => {
   const answers = (layer: number, blocks: number) => ({
     "GET /lab/capabilities": capabilities(blocks),
     "GET /lab/dictionaries": {
@@ -127,7 +127,7 @@ test("a dictionary for another model is refused with 409 before anything begins"
   );
 });
 
-test("a conversation goes on with what was said, without what was thought or ends the text", async () => {
+test("a conversation continues with the answers, without thinking or end tokens", async () => {
   const thinks = [
     [
       {
@@ -221,7 +221,7 @@ test("of two questions at once, each with a dictionary that is looked for first,
   assert.is(parts.conversations.get(conversation).turns.length, 2);
 });
 
-test("a server that is not there is looked at once more, and why is told", async () => {
+test("an unreachable server is tried once more, and the reason is reported", async () => {
   const answers: Answers = { "GET /lab/capabilities": capabilities(4, null), [chatPath]: streams([stop()]) };
   const parts = await open(answers);
   assert.equal(await refusal(parts.asker.ask(undefined, { text: "a" })), [...[503, "no model loaded"]]);

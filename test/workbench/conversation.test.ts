@@ -15,7 +15,7 @@ const one = (id: string, created: number, turns: number, from?: [string, number]
   ...(from !== undefined && { from: { conversation: from[0], turn: from[1] } }),
 });
 
-test("the ways on from a question are those that differ there, whichever of them one stands in", () => {
+test("a question's branches are those that differ there, from any branch", () => {
   const all = [
     one("d", 4, 1, ["a", 0]),
     one("c", 3, 3, ["b", 2]),
@@ -31,7 +31,7 @@ test("the ways on from a question are those that differ there, whichever of them
   assert.equal(branchesAt(all, "other", 1), ["other"]);
 });
 
-test("a branch of a branch at the same question stands beside both; what it left may be gone", () => {
+test("a branch of a branch at the same question is listed with both", () => {
   const all = [one("a", 1, 1), one("b", 2, 1, ["a", 0]), one("c", 3, 1, ["b", 0])];
   for (const id of ["a", "b", "c"]) assert.equal(branchesAt(all, id, 0), ["a", "b", "c"], id);
   assert.equal(branchesAt(all.slice(1), "c", 0), ["b", "c"]);

@@ -20,7 +20,7 @@ function differ(one: string, other: string) {
   return [first, [...left], [...right]];
 }
 
-test("what stands in both answers, in one order, is not marked", () => {
+test("words in both answers, in the same order, are not marked", () => {
   assert.equal(differ("The answer is Paris .", "The answer is Paris ."), [undefined, [], []]);
   assert.equal(differ("The answer is Rome .", "The answer is Paris ."), [3, [3], [3]]);
   assert.equal(differ("The capital is Rome .", "The answer is Paris ."), [1, [1, 3], [1, 3]]);
@@ -30,13 +30,13 @@ test("what stands in both answers, in one order, is not marked", () => {
   assert.equal(differ("", ""), [undefined, [], []]);
 });
 
-test("the same text by another number is another token", () => {
+test("the same text with another id is a different token", () => {
   const one = answer(["a"]);
   const other = { ...answer(["a"]), tokens: [{ text: "a", id: 7 }] };
   assert.is(differencesOf(one, other).first, 0);
 });
 
-test("what is left of both is the same, and no longer sequence is; the same answers give the same object", () => {
+test("the common subsequence is the longest, and equal answers reuse one object", () => {
   const words = fc.array(fc.constantFrom("a", "b", "c"), { maxLength: 9 });
   fc.assert(
     fc.property(words, words, (left, right) => {

@@ -41,7 +41,7 @@ test("JSON Lines: numbers, booleans and texts as labels; other fields do not mat
   assert.equal(read("a.txt", lines), wanted, "by what is in it");
 });
 
-test("what is wrong is told with its place", () => {
+test("faults are reported with their place", () => {
   assert.is(
     fault("a.csv", "words,class\nx,1\n"),
     "The first row must name the columns text and label; got words, class.",

@@ -44,7 +44,7 @@ async function fork(parts: Parts, id: string, given: Partial<ForkRequest>) {
   return { ...place, kept, sent, conversation: parts.conversations.get(place.conversation) as Conversation };
 }
 
-test("from a token on: what was asked and the tokens before it are sent as tokens, and stand before the new ones", async () => {
+test("continuing from a token sends the earlier tokens as ids and keeps them", async () => {
   const interventions = [{ kind: "scale", layer: 1, strength: 2 }] as NonNullable<
     AskRequest["interventions"]
   >;
@@ -116,7 +116,7 @@ test("another token in a token's place: its text is known from what could have s
   assert.equal(behind.kept.answers[0]?.tokens[3], { id: 72, text: " asked" });
 });
 
-test("a text of one's own in a token's place is taken apart by the server", async () => {
+test("a custom replacement for a token is tokenized by the server", async () => {
   const pieces = [
     { id: 20, piece: " x" },
     { id: 21, piece: [0xc3] },

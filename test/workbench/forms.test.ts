@@ -66,7 +66,7 @@ test("patch: the form asks for what it says, and the Lab takes it", () => {
   }
 });
 
-test("patch: what the form does not say is told in a sentence", () => {
+test("patch: each missing field of the form is named in a sentence", () => {
   assert.is(
     fault(() => asked({ points: [] })),
     "Select at least one thing to patch.",
@@ -226,7 +226,7 @@ test("steer: one comparison a layer, each as the Lab takes it, and the form come
   );
 });
 
-test("steer: a grid's jobs stand in its address, and nothing else is taken for one", () => {
+test("steer: the address lists a grid's jobs and accepts nothing else", () => {
   const ids = ["a", "b", "c"].map((letter) => letter.repeat(32));
   const path = gridPath(ids);
   assert.is(path, `/steer/${ids[0]}?with=${ids[1]},${ids[2]}`);

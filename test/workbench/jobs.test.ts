@@ -14,7 +14,7 @@ const summary = (change: Partial<JobSummary>): JobSummary => ({
   ...change,
 });
 
-test("what is left of a job: from the Lab's figures at the speed that was seen; what it does not tell is said", () => {
+test("a job's remaining time follows the observed speed, or is unknown", () => {
   const at = (now: number, stage: string, done: number, total: number) =>
     timeLeft(summary({ progress: { stage, done, total } }), now);
   assert.is(at(100, "model", 0, 0), "Time remaining: unknown");
@@ -91,7 +91,7 @@ test("a study of a job that still runs is refused; of one that failed it says so
   );
 });
 
-test("the jobs of a study stand in the address, and stay when another job is opened", () => {
+test("the address lists a study's jobs and keeps them when another job opens", () => {
   const [a, b] = ["a".repeat(32), "b".repeat(32)] as const;
   assert.is(studyJobs(new URLSearchParams("")), undefined);
   assert.equal(studyJobs(new URLSearchParams("study=")), []);

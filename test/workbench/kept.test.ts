@@ -54,7 +54,7 @@ async function store() {
   return { place, told, events, all: await Conversations.open(place, events) };
 }
 
-test("a conversation is a private file of its own, which the next start reads; what ran then was cut off", async () => {
+test("a conversation is a private file; answers running at a crash are marked cut off", async () => {
   const { place, all, events } = await store();
   assert.is(statSync(place).mode & 0o777, 0o700);
   const made = all.create(true, "  one\n two ".padEnd(100, "x"), [turn("running"), turn("failed")], {
@@ -76,7 +76,7 @@ test("a conversation is a private file of its own, which the next start reads; w
   assert.equal({ ...read, turns: [] }, { ...made, turns: [] });
 });
 
-test("files that are none of its conversations are left alone", async () => {
+test("files that are not conversations are left alone", async () => {
   const { place, all, events } = await store();
   const id = "0123456789abcdef";
   const good = { id, title: "t", created: 1, raw: false, turns: [] };
@@ -128,7 +128,7 @@ test("the list: the newest first, with how far each is", async () => {
   );
 });
 
-test("one is removed with its file, unless it is being answered; what is removed is not written any more", async () => {
+test("removing a conversation deletes its file, unless an answer is running", async () => {
   const { place, all, told } = await store();
   const made = all.create(false, "a", [turn("running")]);
   await all.save(made);
@@ -181,7 +181,7 @@ async function saidWhile(run: () => Promise<unknown>): Promise<string> {
   return said;
 }
 
-test("what cannot be deleted is told and stays, and what is written behind it is written", async () => {
+test("files that cannot be deleted are reported, and later writes succeed", async () => {
   const { place, all, told } = await store();
   const [one, two] = [all.create(false, "one"), all.create(false, "two")];
   await all.save(one);
@@ -205,7 +205,7 @@ test("what cannot be deleted is told and stays, and what is written behind it is
   });
 });
 
-test("what was half written of a conversation goes with it, and is none by itself", async () => {
+test("a partially written conversation is deleted and never listed", async () => {
   const { place, all, events } = await store();
   const made = all.create(false, "one");
   await all.save(made);
@@ -227,7 +227,7 @@ test("what cannot be written is said, and the next one is written all the same",
   assert.ok(existsSync(join(place, `${two.id}.json`)));
 });
 
-test("events are numbered; who comes back is told what it missed, or that it missed too much", async () => {
+test("a reconnecting page gets the events it missed, or is told to reload", async () => {
   const events = new Events();
   const tell = () => events.publish({ type: "library" });
   const said = (number: number) => `data: {"number":${number},"event":{"type":"library"}}\n\n`;

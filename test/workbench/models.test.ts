@@ -111,7 +111,7 @@ async function bring(models: Models, name = id): Promise<void> {
   assert.is(ended.state, "done", ended.error);
 }
 
-test("what is here: the embedded model, and the cache's with what their files say; one is served", async () => {
+test("the list has the embedded model and cached models with their metadata", async () => {
   const { models } = open();
   const before = await models.here();
   assert.equal(
@@ -142,7 +142,7 @@ test("what is here: the embedded model, and the cache's with what their files sa
   assert.is(await models.fits("/etc/passwd"), null, "the page names no paths");
 });
 
-test("a file that is served stands in the list, too, and a server that is away has the model it was started with", async () => {
+test("the list includes a served file, and the model of a stopped server", async () => {
   const file = join(home, "mine.gguf");
   writeFileSync(file, demo);
   loaded = file;
@@ -155,7 +155,7 @@ test("a file that is served stands in the list, too, and a server that is away h
   assert.ok(existsSync(file));
 });
 
-test("what the cache has no name for is nobody's file; a folder whose name goes on is another one", async () => {
+test("unknown cache folders are ignored, and longer names are other folders", async () => {
   const { models } = open();
   const ids = async () => (await models.here()).models.map(({ id }) => id);
   for (const [folder, listed] of [
@@ -182,7 +182,7 @@ test("of a repository with several models the one is served that the server was 
   }
 });
 
-test("what a repository has, smallest first, without what is no model; nothing is brought", async () => {
+test("a repository's models are listed smallest first without downloading", async () => {
   const { models } = open();
   const { repository, offers } = await models.offers("tiny/demo:Q8_0");
   assert.is(repository, "tiny/demo");
@@ -220,7 +220,7 @@ test("weights alone: fit, hardly, not at all", () => {
   });
 });
 
-test("a download tells how far it is, ends when it is stopped, and goes on where it was", async () => {
+test("a download reports progress, stops on request and resumes", async () => {
   const { models, events } = open();
   const told = toldBy(events);
   hub.faults = { stall: () => true };
@@ -244,7 +244,7 @@ test("a download tells how far it is, ends when it is stopped, and goes on where
   assert.is((await refusal(() => models.stop(99))).status, 404);
 });
 
-test("what cannot be downloaded is told in a sentence, and no more than three are at once", async () => {
+test("failed downloads give a sentence, and at most three run at once", async () => {
   const { models } = open();
   models.download("tiny/none");
   const failed = await until(() => models.status.downloads.find(({ state }) => state === "failed"));
@@ -291,7 +291,7 @@ test("a model is not removed while it is served or a job uses it", async () => {
   assert.is((await refusal(models.remove("demo"))).status, 409);
 });
 
-test("another model is served: among those that are here, one at a time, and why it failed is told", async () => {
+test("another local model can be served, and a failure gives its reason", async () => {
   const none = open().models;
   assert.match((await refusal(none.serve("demo"))).message, /was started outside the workbench/);
 
@@ -354,7 +354,7 @@ test("a model that could not be served is removed like any other", async () => {
   assert.equal(await models.remove(id), { removed: [id], freed: demo.length });
 });
 
-test("what was here without any question to the hub is told as whole", async () => {
+test("local files are reported as complete without asking the hub", async () => {
   const { models } = open();
   await bring(models);
   process.env.HF_HUB_OFFLINE = "1";
@@ -363,7 +363,7 @@ test("what was here without any question to the hub is told as whole", async () 
   assert.equal([last?.number, last?.done, last?.total], [2, demo.length, demo.length]);
 });
 
-test("a file that was served stays in the list when another is, so that one can go back; what is no file does not", async () => {
+test("a file served earlier stays in the list; a missing file does not", async () => {
   const file = join(home, "mine.gguf");
   writeFileSync(file, demo);
   loaded = file;
@@ -391,7 +391,7 @@ test("a file that was served stays in the list when another is, so that one can 
   ]);
 });
 
-test("how far a switch is, is told when its stage changes, and twice a second otherwise", async () => {
+test("a model switch reports each new stage, and progress twice a second", async () => {
   let ms = 1000;
   const events = new Events();
   const { url } = server;
@@ -433,7 +433,7 @@ test("how far a switch is, is told when its stage changes, and twice a second ot
   services.close();
 });
 
-test("twenty downloads are told of, the newest first; those that ended make room", async () => {
+test("twenty downloads are listed, newest first, and ended ones make room", async () => {
   const { models } = open();
   for (let count = 1; count <= 21; count++) {
     models.download("tiny/none");

@@ -67,7 +67,7 @@ const saying = (at: number, ...texts: string[]): WorkbenchEvent => ({
   tokens: texts.map((text) => ({ text })),
 });
 
-test("what is heard while a conversation is read follows what was read, and what is in it is not taken again", async () => {
+test("events during loading follow the loaded messages without duplicates", async () => {
   let arrive = (_: unknown) => {};
   answer = () =>
     new Promise((resolve) => {
@@ -86,7 +86,7 @@ test("what is heard while a conversation is read follows what was read, and what
   assert.is(known.state?.number, 7);
 });
 
-test("tokens take their places; where some are missing before them, that is told", () => {
+test("tokens take their positions, and a gap before them is reported", () => {
   known.conversations.set("c", conversationOf("c", turnOf("q", "a")));
   const texts = () => known.conversations.get("c")?.turns[0]?.answers[0]?.tokens.map(({ text }) => text);
   assert.ok(take({ number: 5, event: saying(1, "b", "c") }));

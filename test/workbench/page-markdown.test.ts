@@ -32,7 +32,7 @@ test("plain paragraphs stay as they came, and so does what is too long", () => {
   assert.is(set(long.slice(0, 200_001)), undefined);
 });
 
-test("inline: what is strong, slanted, struck out or code, in each other", () => {
+test("inline: strong, emphasis, strikethrough and code, also nested", () => {
   assert.is(
     set("a **b _c_** ~~d~~ `e`"),
     "<p>[0-2 a ]<strong>[4-6 b ]<em>[7-8 c]</em></strong>[11-12  ]<s>[14-15 d]</s>[17-18  ]<code>[19-20 e]</code></p>",
@@ -42,7 +42,7 @@ test("inline: what is strong, slanted, struck out or code, in each other", () =>
   assert.is(set("*a*  \nb"), "<p><em>[1-2 a]</em><br></br>[6-7 b]</p>");
 });
 
-test("the same word again is the one that stands there", () => {
+test("a repeated word matches its own position", () => {
   assert.is(set("a *a* a"), "<p>[0-2 a ]<em>[3-4 a]</em>[5-7  a]</p>");
   assert.is(
     set("# x\n\nx\n\n- x"),
@@ -50,7 +50,7 @@ test("the same word again is the one that stands there", () => {
   );
 });
 
-test("what was written otherwise than it is shown has no place in the source", () => {
+test("text that differs from its source has no source position", () => {
   assert.is(set("*a* &gt; b"), "<p><em>[1-2 a]</em>[3-4  ]{>}[8-10  b]</p>");
   // The text of a code block without the blanks that indent it; a word of a later block is none of this one's.
   assert.is(set("*a* &lt;\n\n<"), "<p><em>[1-2 a]</em>[3-4  ]{<}</p><p>[10-11 <]</p>");
@@ -79,7 +79,7 @@ test("blocks: headings of all levels, lists with their first number, quotes, rul
   );
 });
 
-test("links lead nowhere: their address stands beside them, however it is written, and pictures are their words", () => {
+test("links show their address as text, and pictures their alternative text", () => {
   assert.is(set("[a](http://x.y/z)"), "<p><span.link>[1-2 a]</span><bdi.address> ‹http://x.y/z›</bdi></p>");
   assert.is(
     set("[a](javascript:alert(1)) [b](data:x)"),
@@ -102,7 +102,7 @@ test("links lead nowhere: their address stands beside them, however it is writte
   );
 });
 
-test("markup of a model's is text, and what lies too deep is no element any more", () => {
+test("markup from a model is shown as text, and nesting is bounded", () => {
   assert.is(set("*a* <b onclick=x>c</b>"), "<p><em>[1-2 a]</em>[3-22  <b onclick=x>c</b>]</p>");
   const deep = set(`${"> ".repeat(100)}a`) ?? "";
   const quotes = deep.split("<blockquote>").length - 1;
@@ -130,7 +130,7 @@ test("a token's shade: its probability, its entropy of three bits at most, a pro
   assert.equal(shaded({ probes: { calm: 0 } }, "probe calm"), { share: 0, words: "calm 0.00" });
 });
 
-test("a span has its share and its words while it has one, and neither behind that", () => {
+test("a span shows its share and words only while it has one", () => {
   const span = new PageElement("span");
   const painted = (token: Partial<AnswerToken>, shade: Shade) => {
     paint(span, { text: "a", ...token }, shade);

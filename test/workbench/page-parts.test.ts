@@ -63,7 +63,7 @@ test("an answer's numbers: a row a token, of all that was watched, nothing where
   ]);
 });
 
-test("a token's numbers: what it was chosen from, and what was seen in the row that chose it", () => {
+test("a token shows its alternatives and the readings of the row that predicted it", () => {
   const { head, rows } = insideNumbers(turn, token);
   assert.equal(head, ["kind", "layer", "rank", "id", "token or name", "value"]);
   assert.equal(rows, [

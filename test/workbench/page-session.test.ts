@@ -108,7 +108,7 @@ test("a link's token leaves the address before it is shown, and the secret for i
   assert.is(stored.size, 0);
 });
 
-test("what is no token is none, and a browser without one is told where to get it", async () => {
+test("invalid tokens are refused, and a browser learns where to get one", async () => {
   for (const hash of ["", "#", `#${"t".repeat(42)}`, `#${token}x`, "#ü".padEnd(44, "t")]) {
     location = { ...link, hash };
     assert.not(hasLinkToken(), hash);
@@ -142,7 +142,7 @@ test("a refusal has the service's sentence; one of who is not known any more for
   assert.equal([heard, stored.size], [["Who are you?"], 0]);
 });
 
-test("a service that is gone is told as that; what the page itself ended is its own affair", async () => {
+test("a service that ended is reported, except for requests that the page cancelled", async () => {
   answer = () => Promise.reject(new TypeError("fetch failed"));
   const [status, sentence] = await refusal(open("/api/state"));
   assert.is(status, 0);

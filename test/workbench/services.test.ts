@@ -14,7 +14,7 @@ import { type Answers, capabilities } from "./parts.js";
 
 test.after.each(closeAll);
 
-test("what the services say of themselves, told when it changes and not again", async () => {
+test("the services' state is reported only when it changes", async () => {
   const job = { id: "0".repeat(32), status: "running" };
   const answers: Answers = {
     "GET /lab/v1/health": { active_job: job.id, queued: 2 },
@@ -135,7 +135,7 @@ test("looks that are asked for meanwhile are one; with nobody there nobody looks
   assert.is(told.filter(({ type }) => type === "lab").length, 1);
 });
 
-test("tokens of a text, bytes as text; what is told of faults", async () => {
+test("tokens of a text, bytes as text, and faults in a sentence", async () => {
   const { services, asked } = await open({
     "POST /tokenize": {
       tokens: [

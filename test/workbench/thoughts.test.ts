@@ -23,7 +23,7 @@ function clockAfter(kept: AnswerToken[] = []) {
   return { hear, end };
 }
 
-test("an answer thinks from its first thought to its first word, which is told once", () => {
+test("thinking lasts from the first thought to the first word, reported once", () => {
   const { hear, end } = clockAfter();
   assert.is(hear(101), undefined, "nothing came");
   assert.is(hear(102, thought), undefined);
@@ -40,7 +40,7 @@ test("an answer that ends in its thoughts has thought until then", () => {
   assert.is(end(104), undefined);
 });
 
-test("nothing is told of an answer that did not think, whose thoughts and words came at once, or were another's", () => {
+test("thinking time is not shown for answers without a separate thinking phase", () => {
   const plain = clockAfter();
   assert.is(plain.hear(101, word), undefined);
   assert.is(plain.end(102), undefined);
@@ -54,13 +54,13 @@ test("nothing is told of an answer that did not think, whose thoughts and words 
   assert.is(kept.end(103), undefined);
 });
 
-test("the tokens and the time, where it is known, stand in one line", () => {
+test("the token count and any known time are shown in one line", () => {
   assert.is(thoughtWords(1, undefined), "Thinking, 1 token");
   assert.is(thoughtWords(17, 0.4), "Thinking, 17 tokens, 400 ms");
   assert.is(thoughtWords(17, 4.26), "Thinking, 17 tokens, 4.3 s");
 });
 
-test("each part of a strip is the mean of its own tokens, and no token is in two parts or in none", () => {
+test("each part of a strip is the mean of its tokens, and each token is in one part", () => {
   assert.equal(meansOf([0.5, undefined, 1], 48), [0.5, undefined, 1]);
   assert.equal(meansOf([1, 3, 5, 7], 2), [2, 6]);
   assert.equal(meansOf([1, 2, 3, 4, 5], 2), [1.5, 4]);

@@ -17,15 +17,13 @@ export const markPastes = { on: "\u001b[?2004h", off: "\u001b[?2004l" };
  */
 export class KeyGate extends Transform {
   readonly #decoder = new StringDecoder("utf8");
-  readonly #onInterrupt: () => void;
   #rest = "";
   #pasting = false;
   #held: string[] | undefined;
 
   /** @param onInterrupt called for Ctrl-C while the gate is held; otherwise the line editor handles it */
-  constructor(onInterrupt: () => void) {
+  constructor(private readonly onInterrupt: () => void) {
     super();
-    this.#onInterrupt = onInterrupt;
   }
 
   hold(): void {
@@ -78,7 +76,7 @@ export class KeyGate extends Transform {
       this.push(shown);
     } else if (shown.includes(interrupt)) {
       this.#held = [];
-      this.#onInterrupt();
+      this.onInterrupt();
     } else {
       this.#held.push(shown);
     }

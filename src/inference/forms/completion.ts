@@ -30,10 +30,6 @@ export interface EchoedPrompt {
  * format.
  */
 export class CompletionForm extends ChangedForm {
-  readonly #prompts: readonly EchoedPrompt[];
-  readonly #perPrompt: number;
-  readonly #top: number;
-  readonly #silent: boolean;
   readonly #begun = new Map<number, Offsets>();
 
   /**
@@ -42,12 +38,13 @@ export class CompletionForm extends ChangedForm {
    * @param top number of alternatives requested; with 0, only the chosen token is returned
    * @param silent whether no token was requested; llama.cpp's engine generates one anyway
    */
-  constructor(prompts: readonly EchoedPrompt[], perPrompt: number, top: number, silent: boolean) {
+  constructor(
+    private readonly prompts: readonly EchoedPrompt[],
+    private readonly perPrompt: number,
+    private readonly top: number,
+    private readonly silent: boolean,
+  ) {
     super();
-    this.#prompts = prompts;
-    this.#perPrompt = perPrompt;
-    this.#top = top;
-    this.#silent = silent;
   }
 
   whole(answer: ChatAnswer): object {
@@ -56,27 +53,27 @@ export class CompletionForm extends ChangedForm {
       ...answer,
       choices: answer.choices.map((choice) => this.#choice(choice)),
       ...(usage &&
-        this.#silent && { usage: { ...usage, completion_tokens: 0, total_tokens: usage.prompt_tokens } }),
+        this.silent && { usage: { ...usage, completion_tokens: 0, total_tokens: usage.prompt_tokens } }),
     };
   }
 
   #choice(choice: ChatChoice): object {
     const { index } = choice;
     const content = choice.logprobs?.content;
-    const asked = content !== undefined || (this.#silent && choice.logprobs);
+    const asked = content !== undefined || (this.silent && choice.logprobs);
     const logprobs: LegacyLogprobs = { tokens: [], token_logprobs: [], top_logprobs: [], text_offset: [] };
-    let text = this.#silent ? "" : (choice.text ?? "");
+    let text = this.silent ? "" : (choice.text ?? "");
     let offsets = this.#begun.get(index);
     let scored: readonly ScoredToken[] = [];
     if (offsets === undefined) {
-      const prompt = this.#prompts[Math.floor(index / this.#perPrompt) % this.#prompts.length];
+      const prompt = this.prompts[Math.floor(index / this.perPrompt) % this.prompts.length];
       scored = prompt?.scored ?? [];
-      add(logprobs, scored, new Offsets(-(prompt?.before ?? 0)), this.#top);
+      add(logprobs, scored, new Offsets(-(prompt?.before ?? 0)), this.top);
       text = (prompt?.text ?? "") + text;
       offsets = new Offsets(prompt?.text.length ?? 0);
       this.#begun.set(index, offsets);
     }
-    if (!this.#silent) {
+    if (!this.silent) {
       const generated = (content ?? []).map(
         ({ bytes, token, logprob, top_logprobs = [] }): ScoredToken => ({
           bytes: bytesOf(bytes, token),
@@ -84,13 +81,13 @@ export class CompletionForm extends ChangedForm {
           top: top_logprobs.map((entry) => ({ ...entry, bytes: bytesOf(entry.bytes, entry.token) })),
         }),
       );
-      add(logprobs, generated, offsets, this.#top);
+      add(logprobs, generated, offsets, this.top);
     }
     return {
       ...choice,
       text,
       // The engine's unrequested token may have ended the answer.
-      ...(this.#silent && choice.finish_reason !== null && { finish_reason: "length" }),
+      ...(this.silent && choice.finish_reason !== null && { finish_reason: "length" }),
       ...((asked || scored.length > 0) && { logprobs }),
     };
   }

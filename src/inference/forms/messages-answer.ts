@@ -16,9 +16,6 @@ type Block =
 /** Anthropic's Messages: blocks that are opened, filled and closed in sequence. */
 export class MessagesForm implements AnswerForm {
   readonly single = true;
-  readonly #model: string;
-  readonly #stops: readonly string[];
-  readonly #promptTokens: number;
   readonly #blocks: Block[] = [];
   #open = false;
   /** Which of the chat's tool calls is open, and its arguments so far. */
@@ -33,11 +30,11 @@ export class MessagesForm implements AnswerForm {
    * @param stops the request's stop sequences
    * @param promptTokens for the first event of a stream, before the engine has counted
    */
-  constructor(model: string, stops: readonly string[], promptTokens = 0) {
-    this.#model = model;
-    this.#stops = stops;
-    this.#promptTokens = promptTokens;
-  }
+  constructor(
+    private readonly model: string,
+    private readonly stops: readonly string[],
+    private readonly promptTokens = 0,
+  ) {}
 
   whole(answer: ChatAnswer): object {
     this.#take(answer);
@@ -157,13 +154,13 @@ export class MessagesForm implements AnswerForm {
 
   #message(): object {
     this.#id ??= `msg_${randomUUID().replaceAll("-", "")}`;
-    return { id: this.#id, type: "message", role: "assistant", model: this.#model, content: this.#blocks };
+    return { id: this.#id, type: "message", role: "assistant", model: this.model, content: this.#blocks };
   }
   #id: string | undefined;
 
   #ending(): { stop_reason: string; stop_sequence: string | null } {
     const { finish_reason: finish, stop_reason: text } = this.#finish;
-    if (text !== undefined && this.#stops.includes(text)) {
+    if (text !== undefined && this.stops.includes(text)) {
       return { stop_reason: "stop_sequence", stop_sequence: text };
     }
     const reasons: Record<string, string> = { length: "max_tokens", tool_calls: "tool_use" };
@@ -172,7 +169,7 @@ export class MessagesForm implements AnswerForm {
 
   #counts(): object {
     const {
-      prompt_tokens = this.#promptTokens,
+      prompt_tokens = this.promptTokens,
       completion_tokens = 0,
       prompt_tokens_details,
     } = this.#usage ?? {};

@@ -32,8 +32,6 @@ type Item =
 export class ResponsesForm implements AnswerForm {
   readonly single = true;
   readonly #id = newId("resp");
-  readonly #request: ResponsesRequest;
-  readonly #model: string;
   readonly #createdAt = Math.floor(Date.now() / 1000);
   readonly #output: Item[] = [];
   #sequence = 0;
@@ -45,10 +43,10 @@ export class ResponsesForm implements AnswerForm {
   #usage: Usage | undefined;
   readonly #live = new LiveResults();
 
-  constructor(request: ResponsesRequest, model: string) {
-    this.#request = request;
-    this.#model = model;
-  }
+  constructor(
+    private readonly request: ResponsesRequest,
+    private readonly model: string,
+  ) {}
 
   whole(answer: ChatAnswer): object {
     this.#take(answer);
@@ -212,7 +210,7 @@ export class ResponsesForm implements AnswerForm {
   }
 
   #response(status: "in_progress" | "completed" | "incomplete" | "failed"): object {
-    const request = this.#request;
+    const request = this.request;
     const usage = this.#usage;
     return {
       id: this.#id,
@@ -225,7 +223,7 @@ export class ResponsesForm implements AnswerForm {
       instructions: request.instructions ?? null,
       max_output_tokens: request.max_output_tokens ?? null,
       metadata: request.metadata ?? {},
-      model: this.#model,
+      model: this.model,
       output: this.#output,
       parallel_tool_calls: request.parallel_tool_calls ?? true,
       previous_response_id: null,

@@ -87,7 +87,13 @@ function checkParts({ interventions = [], watch }: LiveRequest, chat: boolean): 
   }
 }
 
-function checkWritten(path: string, written: LiveIntervention): void {
+/** An intervention as written, whose vector may also be given with the request. */
+export type WrittenIntervention = Omit<LiveIntervention, "vector" | "positions" | "when"> & {
+  vector?: unknown;
+};
+
+/** Checks rules that the schema cannot express. @throws HttpError 400 that names the field */
+export function checkWritten(path: string, written: WrittenIntervention): void {
   const { kind, vector, strength, strength_unit: unit, min, max, layer, layers } = written;
   const { needs, units, bounded, neutral } = interventionOf(kind);
   if ((needs !== undefined) !== (vector !== undefined)) {
@@ -134,18 +140,24 @@ function checkWritten(path: string, written: LiveIntervention): void {
 }
 
 /** Donors are patched in unscaled; clamped features are bounded by their activation. */
-function hasNoUnit({ kind, vector }: LiveIntervention): boolean {
+function hasNoUnit({ kind, vector }: WrittenIntervention): boolean {
   const { needs, bounded } = interventionOf(kind);
-  return needs === "donor" || (bounded === true && typeof vector === "object");
+  return needs === "donor" || (bounded === true && isFeature(vector));
 }
 
-async function layersOf(
+function isFeature(vector: unknown): vector is Exclude<LiveVector, string> {
+  return typeof vector === "object" && vector !== null && "feature" in vector;
+}
+
+/** The layers of an intervention, by default those of its stored vector. @throws HttpError 400 */
+export async function layersOf(
   path: string,
-  { layer, layers, vector }: LiveIntervention,
+  { layer, layers, vector }: WrittenIntervention,
   library: LiveLibrary,
 ): Promise<number[]> {
   const { model } = library;
-  const own = () => (vector === undefined ? [] : ownLayers(`${path}.vector`, vector, library));
+  const stored = typeof vector === "string" || isFeature(vector);
+  const own = () => (stored ? ownLayers(`${path}.vector`, vector, library) : []);
   const wanted = layer !== undefined ? [layer] : (layers ?? (await own()));
   if (wanted.length === 0) throw refusal(`${path}.layer`, `${path}: layer or layers is required.`);
   for (const one of wanted)
@@ -170,7 +182,8 @@ function ownLayers(path: string, vector: LiveVector, library: LiveLibrary): Prom
   );
 }
 
-function vectorOf(
+/** A stored vector for a layer, or a feature's decoder vector. @throws HttpError 400 */
+export function vectorOf(
   path: string,
   vector: LiveVector,
   layer: number,
@@ -240,16 +253,13 @@ async function watchOf(
 /** The probes of a request, without duplicates. */
 class ProbeList {
   readonly all: NonNullable<LivePlan["probes"]>[number][] = [];
-  readonly #library: LiveLibrary;
 
-  constructor(library: LiveLibrary) {
-    this.#library = library;
-  }
+  constructor(private readonly library: LiveLibrary) {}
 
   async index(path: string, name: string): Promise<number> {
     const known = this.all.findIndex((probe) => probe.name === name);
     if (known >= 0) return known;
-    const { probes, model } = this.#library;
+    const { probes, model } = this.library;
     const { layer, weight, bias } = await inField(path, probes.folded(name, model));
     this.all.push({ name, layer, weight, bias });
     return this.all.length - 1;

@@ -16,13 +16,10 @@ export interface RowCapture extends KeptRows {
 export class RowStore {
   /** Number of evicted captures. */
   dropped = 0;
-  readonly #most: number;
   readonly #captures = new Map<string, RowCapture>();
   #bytes = 0;
 
-  constructor(most: number = liveLimits.captures_bytes) {
-    this.#most = most;
-  }
+  constructor(private readonly most: number = liveLimits.captures_bytes) {}
 
   /** A new id for a request's capture. */
   newId(): string {
@@ -42,7 +39,7 @@ export class RowStore {
     this.#captures.set(rows.id, { ...rows, bytes, created: Date.now() / 1000, model });
     this.#bytes += bytes;
     for (const id of this.#captures.keys()) {
-      if (this.#bytes <= this.#most) break;
+      if (this.#bytes <= this.most) break;
       this.remove(id);
       this.dropped++;
     }

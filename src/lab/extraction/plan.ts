@@ -50,23 +50,20 @@ export function isIndexName(name: string): boolean {
 
 /** Assigns texts to shards in order, keeping only counts. */
 export class Planner {
-  readonly #form: RowForm;
-  readonly #part: readonly [number, number];
-  readonly #most: number;
   readonly #shards: Shard[] = [];
   #texts = 0;
   #tokens = 0;
   #cut = 0;
 
   /** @param most maximum tokens per shard, unless its first text alone has more */
-  constructor(form: RowForm, part: readonly [number, number], most: number) {
-    this.#form = form;
-    this.#part = part;
-    this.#most = most;
-  }
+  constructor(
+    private readonly form: RowForm,
+    private readonly part: readonly [number, number],
+    private readonly most: number,
+  ) {}
 
   add(tokens: number, cut: boolean): void {
-    if (this.#texts > 0 && this.#tokens + tokens > this.#most) this.#close();
+    if (this.#texts > 0 && this.#tokens + tokens > this.most) this.#close();
     this.#texts++;
     this.#tokens += tokens;
     if (cut) this.#cut++;
@@ -92,11 +89,11 @@ export class Planner {
 
   #close(): void {
     const [texts, tokens] = [this.#texts, this.#tokens];
-    const rows = this.#form.rows === "all" ? tokens : texts;
+    const rows = this.form.rows === "all" ? tokens : texts;
     const number = String(this.#shards.length).padStart(5, "0");
-    const { bytes, starts } = shardLayout({ texts, tokens, rows }, this.#form);
+    const { bytes, starts } = shardLayout({ texts, tokens, rows }, this.form);
     this.#shards.push({
-      file: `shard${partName(this.#part)}-${number}.safetensors`,
+      file: `shard${partName(this.part)}-${number}.safetensors`,
       ...{ texts, tokens, rows, bytes, offsets: Object.fromEntries(starts) },
     });
     this.#texts = 0;

@@ -8,15 +8,13 @@ const ridge = 1e-4;
  * normal equations in float64, solved by Cholesky.
  */
 export class LeastSquares {
-  readonly #width: number;
   /** Gram matrix of rows extended by a 1: [size, size], lower triangle. */
   readonly #gram: Float64Array;
   /** [size, width] */
   readonly #cross: Float64Array;
   readonly #extended: Float64Array;
 
-  constructor(width: number) {
-    this.#width = width;
+  constructor(private readonly width: number) {
     const size = width + 1;
     this.#gram = new Float64Array(size * size);
     this.#cross = new Float64Array(size * width);
@@ -24,7 +22,7 @@ export class LeastSquares {
   }
 
   add(row: Float64Array, goal: Float64Array): void {
-    const [width, size] = [this.#width, this.#width + 1];
+    const [width, size] = [this.width, this.width + 1];
     const [x, gram, cross] = [this.#extended, this.#gram, this.#cross];
     x.set(row);
     for (let i = 0; i < size; i++) {
@@ -40,7 +38,7 @@ export class LeastSquares {
    * @returns the map: matrix [width, width], one row per output, and bias. @throws UserError if rows are not finite
    */
   solve(): { matrix: Float32Array; bias: Float32Array } {
-    const [width, size] = [this.#width, this.#width + 1];
+    const [width, size] = [this.width, this.width + 1];
     const factor = this.#gram;
     let trace = 0;
     for (let i = 0; i < width; i++) trace += factor[i * size + i] as number;
@@ -72,7 +70,7 @@ export class LeastSquares {
 
   /** Subtracts the weighted rows `from` to `end` from row i, and divides by the diagonal. */
   #eliminate(rows: Float64Array, i: number, from: number, end: number, weight: (k: number) => number): void {
-    const width = this.#width;
+    const width = this.width;
     for (let k = from; k < end; k++) {
       const one = weight(k);
       for (let j = 0; j < width; j++) {

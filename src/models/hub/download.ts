@@ -60,27 +60,17 @@ export async function downloadFile(
 }
 
 class Download {
-  readonly #repository: Repository;
-  readonly #file: HubFile;
-  readonly #partial: string;
-  readonly #blob: string;
-  readonly #options: DownloadOptions;
   #hash: Hash;
   #bytes = 0;
   #received = 0;
 
   constructor(
-    repository: Repository,
-    file: HubFile,
-    partial: string,
-    blob: string,
-    options: DownloadOptions,
+    private readonly repository: Repository,
+    private readonly file: HubFile,
+    private readonly partial: string,
+    private readonly blob: string,
+    private readonly options: DownloadOptions,
   ) {
-    this.#repository = repository;
-    this.#file = file;
-    this.#partial = partial;
-    this.#blob = blob;
-    this.#options = options;
     this.#hash = newHash(file);
   }
 
@@ -95,9 +85,9 @@ class Download {
       await this.#receive();
       if (this.#isRight()) return this.#finish();
     }
-    await rm(this.#partial, { force: true });
+    await rm(this.partial, { force: true });
     throw new UserError(
-      `${this.#file.path} does not match the checksum given by ${this.#repository.host}; ` +
+      `${this.file.path} does not match the checksum given by ${this.repository.host}; ` +
         "it was discarded.",
     );
   }
@@ -108,22 +98,22 @@ class Download {
   }
 
   #startOver(): void {
-    this.#hash = newHash(this.#file);
+    this.#hash = newHash(this.file);
     this.#bytes = 0;
   }
 
   #isRight(): boolean {
-    return this.#hash.copy().digest("hex") === this.#file.hash;
+    return this.#hash.copy().digest("hex") === this.file.hash;
   }
 
   /** Reads the existing partial file. */
   async #readPartial(): Promise<number> {
-    const file = await open(this.#partial, "r").catch(() => undefined);
+    const file = await open(this.partial, "r").catch(() => undefined);
     if (file === undefined) return 0;
     try {
-      if ((await file.stat()).size > this.#file.size) return 0;
+      if ((await file.stat()).size > this.file.size) return 0;
       for await (const chunk of file.createReadStream({ highWaterMark: 1 << 20 })) {
-        this.#options.signal?.throwIfAborted();
+        this.options.signal?.throwIfAborted();
         this.#take(chunk as Buffer);
       }
       return this.#bytes;
@@ -133,37 +123,37 @@ class Download {
   }
 
   async #checkDisk(): Promise<void> {
-    const { bavail, bsize } = await statfs(dirname(this.#partial));
-    const missing = this.#file.size - this.#bytes;
-    if (bavail * bsize < missing) throw fullDisk(dirname(this.#partial), this.#file, bavail * bsize);
+    const { bavail, bsize } = await statfs(dirname(this.partial));
+    const missing = this.file.size - this.#bytes;
+    if (bavail * bsize < missing) throw fullDisk(dirname(this.partial), this.file, bavail * bsize);
   }
 
   /** Downloads the remaining bytes, reconnecting as needed. */
   async #receive(): Promise<void> {
     let most = this.#bytes;
-    for (let failures = 0; this.#bytes < this.#file.size; ) {
+    for (let failures = 0; this.#bytes < this.file.size; ) {
       try {
         await this.#connection();
       } catch (error) {
-        this.#options.signal?.throwIfAborted();
+        this.options.signal?.throwIfAborted();
         if (!(error instanceof RangeIgnored) && !(error instanceof HubFault && error.passing)) throw error;
         failures = this.#bytes > most ? 0 : failures + 1;
         most = Math.max(most, this.#bytes);
         if (error instanceof RangeIgnored) this.#startOver();
         if (failures >= attempts) throw error instanceof HubFault ? error : this.#cutOff();
         const wanted = error instanceof HubFault ? error.retryAfterMs : undefined;
-        await sleep(wanted ?? backOffMs(failures), undefined, { signal: this.#options.signal });
+        await sleep(wanted ?? backOffMs(failures), undefined, { signal: this.options.signal });
       }
     }
   }
 
   /** One connection, starting at the first missing byte. */
   async #connection(): Promise<void> {
-    const disk = await open(this.#partial, this.#bytes === 0 ? "w" : "r+");
-    const stream = await this.#repository.read(this.#file, this.#bytes, this.#options.signal);
+    const disk = await open(this.partial, this.#bytes === 0 ? "w" : "r+");
+    const stream = await this.repository.read(this.file, this.#bytes, this.options.signal);
     try {
       for await (const chunk of stream) {
-        if (this.#bytes + chunk.length > this.#file.size) throw this.#tooLong();
+        if (this.#bytes + chunk.length > this.file.size) throw this.#tooLong();
         // Write at the position, not append, so that a concurrent writer would only write the same bytes.
         for (let written = 0; written < chunk.length; ) {
           const { bytesWritten } = await disk.write(
@@ -177,7 +167,7 @@ class Download {
         this.#received += chunk.length;
         this.#take(chunk);
       }
-      if (this.#bytes < this.#file.size) throw this.#cutOff();
+      if (this.#bytes < this.file.size) throw this.#cutOff();
     } finally {
       await disk.close();
     }
@@ -186,32 +176,32 @@ class Download {
   #take(chunk: Uint8Array): void {
     this.#hash.update(chunk);
     this.#bytes += chunk.length;
-    this.#options.onBytes(this.#bytes, this.#received);
+    this.options.onBytes(this.#bytes, this.#received);
   }
 
   #cutOff(): HubFault {
     return new HubFault(
-      `The connection to ${this.#repository.host} broke after ${this.#bytes} of ${this.#file.size} bytes ` +
-        `of ${this.#file.path}; the next attempt resumes there.`,
+      `The connection to ${this.repository.host} broke after ${this.#bytes} of ${this.file.size} bytes ` +
+        `of ${this.file.path}; the next attempt resumes there.`,
       true,
     );
   }
 
   #tooLong(): UserError {
     return new UserError(
-      `${this.#repository.host} sent more than the ${this.#file.size} bytes of ${this.#file.path}.`,
+      `${this.repository.host} sent more than the ${this.file.size} bytes of ${this.file.path}.`,
     );
   }
 
   /** Syncs before renaming, so that a power failure cannot leave an incomplete file under the final name. */
   async #finish(): Promise<void> {
-    const disk = await open(this.#partial, "a"); // also creates empty files
+    const disk = await open(this.partial, "a"); // also creates empty files
     try {
       await disk.sync();
     } finally {
       await disk.close();
     }
-    await rename(this.#partial, this.#blob);
+    await rename(this.partial, this.blob);
   }
 }
 

@@ -2,19 +2,17 @@ import type { ByteSource } from "../../formats/gguf.js";
 
 /** Reads the beginning of a stream by position, on demand. */
 export class StreamSource implements ByteSource {
-  readonly size: number;
-  readonly #stream: AsyncGenerator<Uint8Array>;
   readonly #chunks: Uint8Array[] = [];
   #received = 0;
 
-  constructor(stream: AsyncGenerator<Uint8Array>, size: number) {
-    this.#stream = stream;
-    this.size = size;
-  }
+  constructor(
+    private readonly stream: AsyncGenerator<Uint8Array>,
+    readonly size: number,
+  ) {}
 
   async read(buffer: Buffer, position: number): Promise<number> {
     while (this.#received < Math.min(position + buffer.length, this.size)) {
-      const { value, done } = await this.#stream.next();
+      const { value, done } = await this.stream.next();
       if (done) break;
       this.#chunks.push(value);
       this.#received += value.length;
@@ -25,6 +23,6 @@ export class StreamSource implements ByteSource {
 
   /** Closes the stream and its connection. */
   async close(): Promise<void> {
-    await this.#stream.return(undefined);
+    await this.stream.return(undefined);
   }
 }

@@ -10,14 +10,11 @@ export interface ActivityRecord {
 
 /** Requests made with tokens: action, status and resource id, never text. Written in batches shortly after the response. */
 export class ActivityLog {
-  readonly #store: Store;
   #waiting: { token_id: string; at: number; action: string; status: number; resource: string | null }[] = [];
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(store: Store) {
-    this.#store = store;
-  }
+  constructor(private readonly store: Store) {}
 
   record(tokenId: string, action: string, status: number, resource: string | null): void {
     this.#waiting.push({ token_id: tokenId, at: Date.now(), action, status, resource });
@@ -34,7 +31,7 @@ export class ActivityLog {
       .catch(() => {})
       .then(async () => {
         for (let start = 0; start < batch.length; start += 500) {
-          await this.#store.quick
+          await this.store.quick
             .insertInto("activity")
             .values(batch.slice(start, start + 500))
             .execute();
@@ -46,7 +43,7 @@ export class ActivityLog {
   /** The newest records of a token. */
   async list(tokenId: string, limit = 100): Promise<ActivityRecord[]> {
     await this.flush();
-    return this.#store.db
+    return this.store.db
       .selectFrom("activity")
       .select(["at", "action", "status", "resource"])
       .where("token_id", "=", tokenId)

@@ -42,7 +42,6 @@ class Numbers {
  * never changes, so known values stay valid while studies come and go.
  */
 export class FacetColumns {
-  readonly #places: Places;
   /** Index among the licenses, counted from 1; 0 if not read yet. */
   readonly #license: Uint8Array;
   /** One bit per operation. */
@@ -53,8 +52,7 @@ export class FacetColumns {
   readonly #authors = new Numbers();
   #filling: Promise<void> | undefined;
 
-  constructor(places: Places) {
-    this.#places = places;
+  constructor(private readonly places: Places) {
     this.#license = new Uint8Array(places.capacity);
     this.#methods = new Uint16Array(places.capacity);
     this.#model = new Int32Array(places.capacity);
@@ -65,7 +63,7 @@ export class FacetColumns {
   async fill(db: Kysely<Database>): Promise<void> {
     while (this.#filling !== undefined) await this.#filling;
     const missing: number[] = [];
-    this.#places.each([], (place) => {
+    this.places.each([], (place) => {
       if (this.#license[place] === 0) missing.push(place);
     });
     if (missing.length === 0) return;
@@ -87,11 +85,11 @@ export class FacetColumns {
         .selectFrom("studies")
         .select(["published_at", "license", "methods", "model_name", "account_id"])
         .where("listed", "=", 1)
-        .where("published_at", ">=", this.#places.timeAt(first))
-        .where("published_at", "<=", this.#places.timeAt(last))
+        .where("published_at", ">=", this.places.timeAt(first))
+        .where("published_at", "<=", this.places.timeAt(last))
         .execute();
       for (const row of rows) {
-        const place = this.#places.placeAt(row.published_at);
+        const place = this.places.placeAt(row.published_at);
         if (place === -1) continue;
         this.#license[place] = (licenses as readonly string[]).indexOf(row.license) + 1;
         this.#methods[place] = bitsOf(row.methods);
@@ -142,14 +140,14 @@ export class FacetColumns {
     };
     const years = new Years(counts.year);
     // Runs a hundred thousand times per page, so it must not allocate.
-    this.#places.each(matches, (place) => {
+    this.places.each(matches, (place) => {
       const license = licenseAt[place] as number;
       // It was unlisted while the columns were read.
       if (license === 0) return;
       const methods = methodsAt[place] as number;
       const model = modelAt[place] as number;
       const owner = authorAt[place] as number;
-      const year = years.of(this.#places.timeAt(place));
+      const year = years.of(this.places.timeAt(place));
       const repeated = (((reproduced[place >>> 5] as number) >>> (place & 31)) & 1) === 1;
       // One bit per failed filter: with none it counts for all filters, with one only for that filter.
       let failed = 0;
@@ -216,14 +214,11 @@ function bitsOf(methods: string): number {
 class Years {
   /** Count of the current year. */
   count = 0;
-  readonly #counts: Map<number, number>;
   #year = 0;
   #from = 0;
   #to = 0;
 
-  constructor(counts: Map<number, number>) {
-    this.#counts = counts;
-  }
+  constructor(private readonly counts: Map<number, number>) {}
 
   of(time: number): number {
     if (time < this.#from || time >= this.#to) {
@@ -237,7 +232,7 @@ class Years {
 
   /** Stores the current year's count. */
   end(): void {
-    if (this.count > 0) this.#counts.set(this.#year, (this.#counts.get(this.#year) ?? 0) + this.count);
+    if (this.count > 0) this.counts.set(this.#year, (this.counts.get(this.#year) ?? 0) + this.count);
     this.count = 0;
   }
 }

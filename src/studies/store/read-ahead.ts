@@ -8,15 +8,12 @@ export type Pace = <T>(step: () => Promise<T>) => Promise<T>;
  * length. Failures are ignored; a request that needs the data will report them.
  */
 export class ReadAhead {
-  readonly #work: (pace: Pace) => Promise<void>;
   #started = false;
   #wanted = false;
   readonly #end = new AbortController();
   #running: Promise<void> | undefined;
 
-  constructor(work: (pace: Pace) => Promise<void>) {
-    this.#work = work;
-  }
+  constructor(private readonly work: (pace: Pace) => Promise<void>) {}
 
   /** Resolves when the work is done or closed. */
   start(): Promise<void> {
@@ -41,7 +38,7 @@ export class ReadAhead {
   async #run(): Promise<void> {
     while (this.#wanted && !this.#end.signal.aborted) {
       this.#wanted = false;
-      await this.#work((step) => this.#pace(step)).catch(() => {});
+      await this.work((step) => this.#pace(step)).catch(() => {});
     }
     this.#running = undefined;
   }

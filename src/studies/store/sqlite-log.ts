@@ -7,13 +7,10 @@ const retryMs = 1000;
  * quiet service, so erased data would remain readable there.
  */
 export class SqliteLog {
-  readonly #path: string;
   #retry: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(path: string) {
-    this.#path = path;
-  }
+  constructor(private readonly path: string) {}
 
   /** Empties the log now, or once no one is reading from it. */
   empty(): void {
@@ -32,7 +29,7 @@ export class SqliteLog {
 
   /** Does not wait for readers, which would block this thread. Returns whether the log is empty. */
   #truncate(): boolean {
-    const file = new SqliteFile(this.#path, 0);
+    const file = new SqliteFile(this.path, 0);
     try {
       const [result] = file.prepare("pragma wal_checkpoint(truncate)").all([]) as { busy: number }[];
       return result?.busy === 0;

@@ -7,18 +7,16 @@ import type { SqliteFile } from "./sqlite-file.js";
  * processes.
  */
 export class SqliteTurnsDialect extends SqliteDialect {
-  readonly #path: string;
-  readonly #file: SqliteFile;
-
-  constructor(file: SqliteFile, path: string) {
+  constructor(
+    private readonly file: SqliteFile,
+    private readonly path: string,
+  ) {
     super({ database: file });
-    this.#file = file;
-    this.#path = path;
   }
 
   override createDriver(): Driver {
     const driver = super.createDriver();
-    const turns = turnsOf(this.#path);
+    const turns = turnsOf(this.path);
     const acquire = driver.acquireConnection.bind(driver);
     const release = driver.releaseConnection.bind(driver);
     driver.acquireConnection = async () => {
@@ -32,7 +30,7 @@ export class SqliteTurnsDialect extends SqliteDialect {
     const rollback = driver.rollbackTransaction.bind(driver);
     driver.rollbackTransaction = async (connection: DatabaseConnection) => {
       // SQLite may already have rolled back; a second rollback fails and would hide the original error.
-      if (this.#file.isTransaction) await rollback(connection);
+      if (this.file.isTransaction) await rollback(connection);
     };
     return driver;
   }

@@ -3,13 +3,10 @@
  * the data, so that the next request sees changes made by any process.
  */
 export class VersionedCache<T> {
-  readonly #most: number;
   #version = -1;
   readonly #values = new Map<string, Promise<T>>();
 
-  constructor(most: number) {
-    this.#most = most;
-  }
+  constructor(private readonly most: number) {}
 
   /** Whether a value is cached or being computed. */
   has(version: number, key: string): boolean {
@@ -35,7 +32,7 @@ export class VersionedCache<T> {
     value.catch(() => {
       if (this.#values.get(key) === value) this.#values.delete(key);
     });
-    if (this.#values.size > this.#most) this.#values.delete(this.#values.keys().next().value as string);
+    if (this.#values.size > this.most) this.#values.delete(this.#values.keys().next().value as string);
     return value;
   }
 }

@@ -58,8 +58,6 @@ const everything: Narrowed = { filters: {}, order: "best" };
  * change: unlisted studies are masked out, and new ones are added to the sets of their words.
  */
 export class WordSets {
-  readonly #db: Kysely<Database>;
-  readonly #search: Search;
   readonly #ahead: ReadAhead;
   #places: Places | undefined;
   /** Columns for `#places`. */
@@ -69,9 +67,10 @@ export class WordSets {
   readonly #sets = new Map<string, { wanted: Wanted; set: PlaceSet }>();
   readonly #reading = new Map<string, Promise<PlaceSet>>();
 
-  constructor(db: Kysely<Database>, search: Search) {
-    this.#db = db;
-    this.#search = search;
+  constructor(
+    private readonly db: Kysely<Database>,
+    private readonly search: Search,
+  ) {
     this.#ahead = new ReadAhead(async (pace) => {
       const words = await search.common(db, { moreThan: fewMatches, most: mostAhead }, pace);
       for (const word of words) {
@@ -131,7 +130,7 @@ export class WordSets {
     for (;;) {
       const places = await this.#advance(publication);
       const columns = this.#columns as FacetColumns;
-      await columns.fill(this.#db);
+      await columns.fill(this.db);
       const matches =
         few === null
           ? await Promise.all(wantedOf(words, "body").map((wanted) => this.#set(wanted)))
@@ -196,8 +195,8 @@ export class WordSets {
     for (let tries = 1; ; tries += 1) {
       const reading =
         "filters" in wanted
-          ? await this.#search.times(this.#db, filterConditions(wanted.filters))
-          : await this.#search.having(this.#db, wanted.word, wanted.beginning, wanted.tier);
+          ? await this.search.times(this.db, filterConditions(wanted.filters))
+          : await this.search.having(this.db, wanted.word, wanted.beginning, wanted.tier);
       const places = await this.#advance(reading.publication);
       const set = places.setOf(reading.times);
       if (places !== this.#places) continue;
@@ -228,7 +227,7 @@ export class WordSets {
   }
 
   async #step(): Promise<void> {
-    const now = await this.#search.times(this.#db);
+    const now = await this.search.times(this.db);
     const places = this.#places;
     const came = places?.come(now) ?? null;
     const entries = came === null ? null : await this.#entries(came);
@@ -254,7 +253,7 @@ export class WordSets {
   async #entries(came: number[]) {
     if (came.length === 0) return [];
     if (came.length > mostCome) return null;
-    const rows = await listedPackages(this.#db).where("studies.published_at", "in", came).execute();
+    const rows = await listedPackages(this.db).where("studies.published_at", "in", came).execute();
     if (rows.length < came.length) return null;
     const entries: { publishedAt: number; has: (wanted: WantedWord) => boolean }[] = [];
     for (const row of rows) {

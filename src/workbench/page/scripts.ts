@@ -42,7 +42,7 @@ interface Step {
 
 function pythonStep({ service, url, path, body, file }: CodeRequest): Step {
   const [, , , , id, part, artifact] = path.split("/");
-  const lab = { imports: ["from tapline import Lab"], client: `lab = Lab(${literal(url)})` };
+  const lab = { imports: ["from tapline_lab import Lab"], client: `lab = Lab(${literal(url)})` };
   if (service === "lab" && path === "/lab/v1/jobs" && body !== undefined) {
     const { operation, model, ...settings } = body;
     const submit = `job = lab.submit(${literal(operation)}, ${literal(model)}, **${literal(settings)})`;
@@ -55,7 +55,7 @@ function pythonStep({ service, url, path, body, file }: CodeRequest): Step {
   }
   if (service === "lab") return { ...lab, lines: [`print(lab.job(${literal(id)}))`] };
   const model = {
-    imports: ["from tapline import ServingModel"],
+    imports: ["from tapline_lab import ServingModel"],
     client: `model = ServingModel(${new URL(url).port})`,
   };
   const made = { "/lab/vectors": "make_vector", "/lab/probes": "make_probe" }[path];

@@ -87,31 +87,10 @@ export function take(numbered: Numbered): boolean {
 }
 
 function apply(state: State, event: WorkbenchEvent): boolean {
-  switch (event.type) {
-    case "server":
-      state.server = event.server;
-      break;
-    case "lab":
-      state.lab = event.lab;
-      break;
-    case "jobs":
-      state.jobs = event.jobs;
-      break;
-    case "conversations":
-      state.conversations = event.conversations;
-      break;
-    case "models":
-      state.models = event.models;
-      break;
-    case "library":
-      changed("library");
-      return true;
-    case "turn":
-    case "tokens":
-    case "answer":
-      return inConversation(event);
-  }
-  changed("state");
+  if ("conversation" in event) return inConversation(event);
+  const { type, ...change } = event;
+  Object.assign(state, change);
+  changed(type === "library" ? type : "state");
   return true;
 }
 

@@ -6,7 +6,7 @@ import unittest
 from typing import Any
 from xml.etree import ElementTree
 
-from tapline import Job, TaplineError
+from tapline_lab import Job, TaplineError
 
 SVG = "{http://www.w3.org/2000/svg}"
 

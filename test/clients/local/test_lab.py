@@ -9,7 +9,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from tapline import Lab, TaplineError
+from tapline_lab import Lab, TaplineError
 
 try:
     import numpy as np

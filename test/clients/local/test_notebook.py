@@ -13,7 +13,7 @@ from typing import Any
 from unittest import mock
 
 from scripted import Scripted, send_json
-from tapline import AsyncLab, Job, Lab, TaplineError
+from tapline_lab import AsyncLab, Job, Lab, TaplineError
 
 ID = "0123456789abcdef0123456789abcdef"
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from tapline import AsyncLab, Job, Lab, ServingModel, TaplineError
-from tapline._waiting import Waiting
+from tapline_lab import AsyncLab, Job, Lab, ServingModel, TaplineError
+from tapline_lab._waiting import Waiting
 
 ID = "0123456789abcdef0123456789abcdef"
 JOB = {"id": ID, "operation": "inspect", "status": "completed"}
@@ -333,7 +333,7 @@ class TestLab(unittest.TestCase):
 class TestWaiting(unittest.TestCase):
     def waiting(self, *seconds: float) -> Waiting:
         """One that began 0 s ago, with a deadline of 10 s and a clock that shows these seconds."""
-        clock = mock.patch("tapline._waiting.time")
+        clock = mock.patch("tapline_lab._waiting.time")
         self.addCleanup(clock.stop)
         clock.start().monotonic.side_effect = [100.0, *(100 + each for each in seconds)]
         return Waiting("x", 10)
@@ -379,8 +379,8 @@ class TestWaiting(unittest.TestCase):
         lab = AsyncLab("http://127.0.0.1:1")
         with (
             mock.patch.object(lab._lab, "_look", side_effect=left),
-            mock.patch("tapline._async.asyncio.sleep", mock.AsyncMock()) as sleep,
-            mock.patch("tapline._async.progress_display") as display,
+            mock.patch("tapline_lab._async.asyncio.sleep", mock.AsyncMock()) as sleep,
+            mock.patch("tapline_lab._async.progress_display") as display,
         ):
             self.assertEqual(asyncio.run(lab.wait(ID, interval=7)), JOB)
         self.assertEqual(sleep.await_args_list, [mock.call(7), mock.call(7)])

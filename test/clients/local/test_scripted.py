@@ -18,7 +18,7 @@ from typing import Any
 from unittest import mock
 
 from scripted import Scripted, send, send_json
-from tapline import Lab, ServingModel, TaplineError
+from tapline_lab import Lab, ServingModel, TaplineError
 
 ID = "0123456789abcdef0123456789abcdef"
 
@@ -321,7 +321,7 @@ class TestWaiting(unittest.TestCase):
         self.assertEqual({method for method, _, _ in service.seen}, {"GET"})
 
     def test_it_sleeps_the_interval_between_two_looks(self) -> None:
-        with mock.patch("tapline._lab.time.sleep") as sleep:
+        with mock.patch("tapline_lab._lab.time.sleep") as sleep:
             self.wait(job("queued"), job("running"), job("completed"), interval=7)
         self.assertEqual(sleep.call_args_list, [mock.call(7), mock.call(7)])
 
@@ -329,7 +329,7 @@ class TestWaiting(unittest.TestCase):
         left = [job("queued"), job("running"), job("completed")]
         with Scripted(lambda handler, *_: send_json(handler, 200, left.pop(0))) as service:
             program = (
-                f"from tapline import Lab; Lab({service.url!r}).wait({ID!r}, interval=0.01); print('done')"
+                f"from tapline_lab import Lab; Lab({service.url!r}).wait({ID!r}, interval=0.01); print('done')"
             )
             terminal, end = pty.openpty()
             ended = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=end)
@@ -387,7 +387,7 @@ class TestFailures(unittest.TestCase):
             send_json(handler, 200, {"agent": handler.headers["User-Agent"]})
 
         with Scripted(answer) as service:
-            self.assertEqual(Lab(service.url).health(), {"agent": "tapline-client/0.2.0"})
+            self.assertEqual(Lab(service.url).health(), {"agent": "tapline-lab/0.2.0"})
 
     def test_redirects_are_not_followed(self) -> None:
         with Scripted(lambda handler, *_: send_json(handler, 200, {})) as other:
@@ -450,6 +450,6 @@ class TestFailures(unittest.TestCase):
 
     def test_arrays_of_a_job_that_has_none_yet(self) -> None:
         with Scripted(lambda handler, *_: send_json(handler, 200, job("running"))) as service:
-            with mock.patch.dict(sys.modules, {"tapline.arrays": mock.Mock()}):
+            with mock.patch.dict(sys.modules, {"tapline_lab.arrays": mock.Mock()}):
                 with self.assertRaisesRegex(TaplineError, "is running"):
                     Lab(service.url).job(ID).layers()

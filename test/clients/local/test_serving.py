@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import unittest
 
-from tapline import ServingModel, TaplineError
+from tapline_lab import ServingModel, TaplineError
 
 try:
     import numpy as np

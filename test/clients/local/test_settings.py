@@ -10,7 +10,7 @@ import sys
 import typing
 import unittest
 
-from tapline import AsyncLab, Lab
+from tapline_lab import AsyncLab, Lab
 
 # Fields that a method has under another name, because Python has a keyword of that name, or with more in it.
 OTHERWISE = {"sae": {"from": "extraction"}, "features": {"prompt": "texts"}}

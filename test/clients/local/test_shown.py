@@ -14,8 +14,8 @@ from typing import Any
 from unittest import mock
 from xml.etree import ElementTree
 
-from tapline import Job, TaplineError
-from tapline._progress import ProgressLine
+from tapline_lab import Job, TaplineError
+from tapline_lab._progress import ProgressLine
 
 try:
     import numpy as np
@@ -181,12 +181,12 @@ class TestFrames(unittest.TestCase):
         pandas.json_normalize = list
         pandas.DataFrame = list
         with mock.patch.dict(sys.modules, {"pandas": pandas}):
-            sys.modules.pop("tapline.frames", None)
+            sys.modules.pop("tapline_lab.frames", None)
             try:
-                importlib.import_module("tapline.frames")
+                importlib.import_module("tapline_lab.frames")
                 return job(operation, result).frame()
             finally:
-                sys.modules.pop("tapline.frames", None)
+                sys.modules.pop("tapline_lab.frames", None)
 
     def test_each_operation_s(self) -> None:
         score = {"text": "a", "score": 0.5}

@@ -5,7 +5,7 @@ import importlib.metadata
 import json
 import re
 
-MODULES = {"tapline-client": "tapline", "agent-research-client": "agent_research"}
+MODULES = {"tapline-lab": "tapline_lab", "agent-research-client": "agent_research"}
 found = {}
 for name, module in MODULES.items():
     distribution = importlib.metadata.distribution(name)

@@ -4,7 +4,9 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 
 /** Where the clients' sources are, for PYTHONPATH. */
-export const clientSources = ["tapline", "agent_research"].map((name) => `${root}clients/python/${name}/src`);
+export const clientSources = ["tapline_lab", "agent_research"].map(
+  (name) => `${root}clients/python/${name}/src`,
+);
 
 /**
  * A Python of at least 3.10 that can import the modules, where there is one: TAPLINE_PYTHON first.

@@ -1,7 +1,7 @@
 """Each marked line is an error that the packages' types let a checker find."""
 
 from agent_research import ResearchClient
-from tapline import Lab, ServingModel
+from tapline_lab import Lab, ServingModel
 
 
 def mistakes(lab: Lab, serving: ServingModel, client: ResearchClient) -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from agent_research import DraftMayExist, QuotaExceeded, ResearchClient
 from agent_research.types import Entry, StudyPackage
-from tapline import AsyncLab, Job, Lab, ServingModel, TaplineError
-from tapline.types import Candidate, CompareResult, ProbeExample
+from tapline_lab import AsyncLab, Job, Lab, ServingModel, TaplineError
+from tapline_lab.types import Candidate, CompareResult, ProbeExample
 
 
 def experiment(lab: Lab) -> list[float]:

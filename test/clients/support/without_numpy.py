@@ -5,12 +5,12 @@ import sys
 from pathlib import Path
 
 import agent_research
-import tapline
+import tapline_lab
 
 # Who may ask for what: where it is asked for, or for type checkers only.
-others = {"arrays": {"numpy"}, "frames": {"pandas"}, "_job": {"numpy", "pandas"}}
+others = {"arrays": {"numpy"}, "_forward": {"numpy"}, "frames": {"pandas"}, "_job": {"numpy", "pandas"}}
 
-for package in (agent_research, tapline):
+for package in (agent_research, tapline_lab):
     for path in Path(package.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -20,18 +20,18 @@ for package in (agent_research, tapline):
                 top = name.split(".")[0]
                 assert top in sys.stdlib_module_names or top in others.get(path.stem, ()), (path, name)
 
-assert "tapline.arrays" not in sys.modules and "tapline.frames" not in sys.modules
+assert "tapline_lab.arrays" not in sys.modules and "tapline_lab.frames" not in sys.modules
 fields = {"id": "x", "operation": "inspect", "status": "completed", "result": {"artifacts": []}}
 try:
-    tapline.Job(fields, lambda *_: b"").layers()
-except tapline.TaplineError as error:
+    tapline_lab.Job(fields, lambda *_: b"").layers()
+except tapline_lab.TaplineError as error:
     print(error)
 
 losses = [{"step": 0, "loss": 2.0}, {"step": 10, "loss": 1.0}]
 trained = {"reports": [{"layer": 3, "losses": losses}]}
-job = tapline.Job({"id": "y", "operation": "sae", "status": "completed", "result": trained}, lambda *_: b"")
+job = tapline_lab.Job({"id": "y", "operation": "sae", "status": "completed", "result": trained}, lambda *_: b"")
 assert job.figure().svg.count("<polyline") == 1
 try:
     job.frame()
-except tapline.TaplineError as error:
+except tapline_lab.TaplineError as error:
     print(error)

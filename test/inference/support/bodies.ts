@@ -464,6 +464,34 @@ export const attempt: fc.Arbitrary<Attempt> = fc.oneof(
   },
   {
     weight: 2,
+    arbitrary: send(
+      "/lab/forward",
+      fc.record(
+        {
+          sequences: mostly(fc.constantFrom<unknown>(["a", "b"], [[1, 2]], [[1], "a"], [], [[]], [99_999])),
+          capture: mostly(
+            fc.constantFrom<unknown>(["block_out.0"], ["blocks.*.hook_out"], [], ["a"], ["mid.99"]),
+          ),
+          positions: mostly(fc.constantFrom<unknown>([0], [-1], [5], [])),
+          logits: mostly(fc.constantFrom<unknown>("none", "last", "all", [0], [-9])),
+          edits: mostly(
+            fc.constantFrom<unknown>(
+              [],
+              [{ kind: "ablate", layer: 0 }],
+              [{ kind: "steer", layer: 0, vector: { values: [1] } }],
+              [{ kind: "scale", layer: 0, strength: 1e30, sequences: [1] }],
+            ),
+          ),
+          stop_at_layer: around(1, 2),
+          precision: mostly(fc.constantFrom("f32", "f16")),
+          transfer: mostly(fc.constantFrom("stream", "file")),
+        },
+        { requiredKeys: [] },
+      ),
+    ),
+  },
+  {
+    weight: 2,
     arbitrary: fc.record({
       path: fc.constantFrom(
         "/v1/chat/completions",

@@ -19,7 +19,7 @@ import { type Bench, startBench, visit } from "../../workbench/bench.js";
 import { keepDictionary } from "../../workbench/corner-dictionary.js";
 
 const run = promisify(execFile);
-const clients = fileURLToPath(new URL("../../../clients/python/tapline/src", import.meta.url));
+const clients = fileURLToPath(new URL("../../../clients/python/tapline_lab/src", import.meta.url));
 const python = pythonWith("numpy");
 
 let bench: Bench;

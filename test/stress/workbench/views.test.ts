@@ -89,7 +89,7 @@ inBrowser("chat: an answer streams in, a token opens, a layer changes and the an
   await page.locator(".turn").nth(1).getByText("As a script").click();
   for (const [language, found] of [
     ["curl", /^curl -s http:\/\/127\.0\.0\.1:\d+\/v1\/chat\/completions -d '\{/],
-    ["Python", /^from tapline import ServingModel\n[\s\S]*"strength": 0\.9/],
+    ["Python", /^from tapline_lab import ServingModel\n[\s\S]*"strength": 0\.9/],
     ["TypeScript", /^import \{ ServingModel \} from "tapline\/client";/],
   ] as const) {
     await page.locator(".turn").nth(1).getByRole("button", { name: language }).click();

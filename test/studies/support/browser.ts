@@ -8,7 +8,7 @@ import { aroundBrowser, newContext } from "../../support/browser.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-browser-"));
 
-/** What the service logged. */
+/** The service's log. */
 export const log: string[] = [];
 export let service: RunningDevelopment;
 

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from "kysely";
 import { postgresql } from "../../../src/studies/store/postgresql.js";
 import { sqlite } from "../../../src/studies/store/sqlite.js";
 
-/** A clock that tests move, in the place of the database's. */
+/** A clock that tests move, instead of the database's. */
 export interface TestClock {
   ms: number;
   dialect: { now: RawBuilder<number> };
@@ -20,8 +20,8 @@ export function testClock(start = 1_800_000_000_000): TestClock {
 }
 
 /**
- * The clock of a database itself, which goes so many times as fast: what takes a minute of it takes seconds.
- * @param since Unix milliseconds at which both clocks say the same
+ * A database's clock running several times as fast: a minute of it takes seconds. @param since Unix milliseconds at
+ * which both clocks agree
  */
 export function hurriedClock(location: string, since: number, times: number): { now: RawBuilder<number> } {
   const { now } = location.startsWith("postgres") ? postgresql : sqlite;

@@ -1,4 +1,4 @@
-/** A system's own sqlite3 beside processes that write and are killed: what it must not take away. */
+/** A system's own sqlite3 next to processes that write and are killed: what it must not remove. */
 import { execFile } from "node:child_process";
 import { rmSync } from "node:fs";
 import { promisify } from "node:util";
@@ -36,7 +36,8 @@ export async function foreignRounds(location: string, rounds: number): Promise<n
       await includes(location, acknowledged, `round ${round}, beside the writers`);
       const copy = `${location}.copy`;
       const before = new Set(acknowledged);
-      // In one reading: `.backup` begins anew whenever another process has written, and beside writers without a pause never ends.
+      // In one reading: `.backup` restarts whenever another process has written, and never ends next to constant
+      // writers.
       await run("sqlite3", ["-cmd", ".timeout 300000", location, `vacuum into '${copy}'`]);
       await includes(copy, before, `round ${round}, the copy`);
       rmSync(copy);
@@ -50,8 +51,8 @@ export async function foreignRounds(location: string, rounds: number): Promise<n
 }
 
 /**
- * Starts a foreign sqlite3 again and again that counts studies and ends: its end is what clears an unlocked log away.
- * Null where there is no sqlite3.
+ * Repeatedly starts a foreign sqlite3 that counts studies and exits: its exit is what would clear an unlocked log. Null
+ * without sqlite3.
  */
 export async function readAllTheTime(location: string): Promise<{ stop(): Promise<number> } | null> {
   if (!(await hasSqlite3())) return null;

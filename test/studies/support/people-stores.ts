@@ -1,4 +1,4 @@
-/** What people do, in the store alone, each in a line; and what the store says of it. */
+/** User actions in the store alone, each in one line; and what the store reports of them. */
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -67,7 +67,7 @@ export async function say(accountId: string, study: string, parent: string | nul
 }
 
 let lastLook = 0;
-/** What was done since the last look: who, what, to what, with which words. */
+/** Actions since the last call: who, what, on what, with which words. */
 export async function log() {
   const all = await readAudit(store, { limit: 1000 });
   const since = all

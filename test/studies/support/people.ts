@@ -7,8 +7,8 @@ import type { Answer, TestService } from "./service.js";
 export type Person = Awaited<ReturnType<TestService["account"]>>;
 
 /**
- * What people do on the website, each in a line.
- * @param clock moves on before each, so that what is told in the order of time has one
+ * User actions on the website, each in one line. @param clock moves forward before each, so that ordered output has
+ * distinct times
  */
 export function peopleOf(service: TestService, clock: { ms: number } = { ms: 0 }) {
   const { store } = service.running.service;
@@ -63,7 +63,7 @@ export function peopleOf(service: TestService, clock: { ms: number } = { ms: 0 }
   };
 }
 
-/** A text field that says what a study repeats, and what came of it. */
+/** A text field that states what a study repeats, and the outcome. */
 export function reproduction(block: object): string {
   return `\`\`\`tapline-reproduction\n${JSON.stringify({ schemaVersion: 1, ...block })}\n\`\`\``;
 }

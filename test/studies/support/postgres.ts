@@ -48,8 +48,8 @@ export function findPostgres(): string | null {
 }
 
 /**
- * Starts a PostgreSQL of its own on a socket in a temporary folder: no port, no account outside. Null where
- * PostgreSQL is not installed.
+ * Starts a temporary PostgreSQL on a socket in a temporary folder: no port, no outside account. Null where PostgreSQL
+ * is not installed.
  */
 export async function startPostgres({
   durable,

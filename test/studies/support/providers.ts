@@ -3,7 +3,7 @@ import { createSign, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** What a provider was asked. */
+/** Requests that a provider received. */
 export interface Asked {
   /** Method and path. */
   line: string;
@@ -50,18 +50,17 @@ const pair = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const base64 = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
 
 export interface OidcProvider extends TestProvider {
-  /** What the sign-in that is under way was begun with; goes into the ID token. */
+  /** Parameters that started the current sign-in; copied into the ID token. */
   nonce: string | null;
-  /** What ID tokens are signed with; the published key belongs to another one where a test says so. */
+  /** The key that signs ID tokens; the published key is a different one where a test says so. */
   signedWith: KeyObject;
-  /** Answers in place of the provider's own, by path. */
+  /** Replaces the provider's own responses, by path. */
   instead: Record<string, (response: ServerResponse) => void>;
 }
 
 /**
- * An OpenID provider.
- * @param claims in its ID tokens, over those that are right
- * @param userInfo what it tells of people where it is asked; null where it cannot be
+ * An OpenID provider. @param claims in its ID tokens, on top of the correct ones @param userInfo its user-info
+ * response; null where it has no such endpoint
  */
 export async function startOidc(claims: object, userInfo: object | null = null): Promise<OidcProvider> {
   const oidc: OidcProvider = {

@@ -1,4 +1,4 @@
-/** Requests to the website without a network: what a browser would send, and what it would get. */
+/** Requests to the website without a network: a browser's request, and the response. */
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { Readable } from "node:stream";
@@ -50,10 +50,7 @@ async function bytesOf(body: unknown): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-/**
- * Asks a service's pages as somebody's browser.
- * @param answer another part of the service than its pages
- */
+/** Requests a service's pages as a user's browser. @param answer another part of the service than its pages */
 export function visitor(service: Service, answer: Middleware = site(service)) {
   return async (url: string, sent: Sent = {}): Promise<Got> => {
     const { method = sent.form === undefined ? "GET" : "POST", headers = {}, cookies = {} } = sent;

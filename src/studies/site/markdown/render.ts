@@ -24,16 +24,13 @@ export interface MarkdownOptions {
 
 /** Renders the Markdown texts of one page. All output goes through `html` and `shown`; raw HTML is never passed on. */
 export class Markdown {
-  readonly #options: MarkdownOptions;
   #formulas = 0;
 
-  constructor(options: MarkdownOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: MarkdownOptions) {}
 
   /** @param heading level of the heading above the text */
   async of(text: string, heading: number): Promise<Html> {
-    const { shown, pace, fence } = this.#options;
+    const { shown, pace, fence } = this.options;
     const tokens = await parsed(text, pace);
     if (tokens === null) return asWritten(text, shown);
     const parts: Html[] = [];
@@ -41,7 +38,7 @@ export class Markdown {
     for (const [at, token] of tokens.entries()) {
       await pace.turn();
       if (token.type === "heading_open") {
-        parts.push(levels.open(token, this.#options.heading, tokens[at + 1]));
+        parts.push(levels.open(token, this.options.heading, tokens[at + 1]));
         continue;
       }
       const more =
@@ -52,7 +49,7 @@ export class Markdown {
   }
 
   async #block(token: Token, levels: HeadingLevels): Promise<Html> {
-    const { shown } = this.#options;
+    const { shown } = this.options;
     switch (token.type) {
       case "inline":
         return this.#line(token);
@@ -79,7 +76,7 @@ export class Markdown {
 
   /** Inline content of a paragraph, heading or cell. */
   async #line(token: Token): Promise<Html> {
-    const { shown, pace } = this.#options;
+    const { shown, pace } = this.options;
     if (token.content.length > longestParagraph || token.children === null) return shown(token.content);
     const parts: Html[] = [];
     /** Open links, and whether each was rendered as a link. */
@@ -130,7 +127,7 @@ export class Markdown {
     const set = this.#formulas > mostFormulas ? null : formula(content, display);
     // Inline formulas need a scrolling box; displayed ones have their block's.
     if (set !== null && !display) return html`<span class="tex-line">${set}</span>`;
-    return set ?? html`<code class="tex" dir="ltr">${this.#options.shown(source)}</code>`;
+    return set ?? html`<code class="tex" dir="ltr">${this.options.shown(source)}</code>`;
   }
 }
 
@@ -184,18 +181,16 @@ function aligned(token: Token): Html {
 
 /** Nests headings below the page's own, without skipping a level. */
 class HeadingLevels {
-  readonly #above: number;
   #last: number;
   #open: number[] = [];
 
-  constructor(above: number) {
-    this.#above = above;
+  constructor(private readonly above: number) {
     this.#last = above;
   }
 
   /** @param inside the heading's content */
   open(token: Token, name: MarkdownOptions["heading"], inside: Token | undefined): Html {
-    const wanted = this.#above + Number(token.tag.slice(1));
+    const wanted = this.above + Number(token.tag.slice(1));
     const level = Math.min(6, wanted, this.#last + 1);
     this.#last = level;
     this.#open.push(level);

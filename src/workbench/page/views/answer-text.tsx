@@ -117,7 +117,6 @@ export function AnswerText({
 const blockSize = 64;
 
 class Writer {
-  readonly #box: HTMLElement;
   /** The elements of each token: one while streaming, none or several in Markdown. */
   #spans: HTMLElement[][] = [];
   #thinking: HTMLElement | undefined;
@@ -134,16 +133,14 @@ class Writer {
   #selected: number | undefined;
   #differs: ReadonlySet<number> | undefined;
 
-  constructor(box: HTMLElement) {
-    this.#box = box;
-  }
+  constructor(private readonly box: HTMLElement) {}
 
   get isEmpty(): boolean {
     return this.#spans.length === 0;
   }
 
   clear(): void {
-    this.#box.replaceChildren();
+    this.box.replaceChildren();
     this.#spans = [];
     this.#thinking = this.#count = this.#strip = this.#answer = this.#block = undefined;
     this.#thoughts = 0;
@@ -253,7 +250,7 @@ class Writer {
 
   /** The focused token; -1 for none. */
   focused(): number {
-    return this.#box.contains(document.activeElement) ? this.indexOf(document.activeElement) : -1;
+    return this.box.contains(document.activeElement) ? this.indexOf(document.activeElement) : -1;
   }
 
   /** Restores the focus of a token whose element was replaced, without scrolling. */
@@ -262,7 +259,7 @@ class Writer {
     const options = { preventScroll: true };
     this.focus(at, 1, options);
     // All later tokens may be Markdown syntax without an element.
-    if (!this.#box.contains(document.activeElement)) this.#box.focus(options);
+    if (!this.box.contains(document.activeElement)) this.box.focus(options);
   }
 
   /** Focuses the next token in a direction that has an element. */
@@ -320,14 +317,14 @@ class Writer {
     summary.append(this.#count);
     this.#thinking = document.createElement("p");
     details.append(summary, this.#thinking);
-    this.#box.prepend(details);
+    this.box.prepend(details);
     return this.#thinking;
   }
 
   #answerPart(): HTMLElement {
     if (this.#answer === undefined) {
       this.#answer = document.createElement("p");
-      this.#box.append(this.#answer);
+      this.box.append(this.#answer);
     }
     return this.#answer;
   }

@@ -32,7 +32,7 @@ export function ChatView({ id }: { id: string | undefined }) {
       if (id !== undefined) await readConversation(id);
     });
   }, [id]);
-  const update = useDraft(settings);
+  const { set: update } = useDraft(settings);
   const set = (change: Partial<typeof settings>) => {
     update(change);
     changed("settings");

@@ -23,7 +23,7 @@ export function FeaturesView({ id }: { id: string | undefined }) {
   const library = useLibrary();
   const { query } = usePlace();
   const { problem, trying } = useTrying();
-  const set = useDraft(draft);
+  const { set, bind } = useDraft(draft);
   const dictionaries = library?.dictionaries ?? [];
   const chosen = draft.dictionary || dictionaries[0]?.name;
   const feature = numberIn(query, "f", /^\d{1,8}$/);
@@ -51,7 +51,7 @@ export function FeaturesView({ id }: { id: string | undefined }) {
         these texts badly, its features mean nothing here.
       </p>
       <Form onSubmit={run} problem={problem}>
-        <TextsField label="Texts" value={draft.texts} onChange={(texts) => set({ texts })} />
+        <TextsField label="Texts" {...bind("texts")} />
         <p class="row">
           <Choice
             label="Dictionary"
@@ -65,17 +65,10 @@ export function FeaturesView({ id }: { id: string | undefined }) {
           <Field
             label="Features"
             class="layers"
-            value={draft.pages}
             placeholder="optional: up to 16 indices"
-            onChange={(pages) => set({ pages })}
+            {...bind("pages")}
           />
-          <Field
-            label="Labels"
-            class="labels"
-            value={draft.labels}
-            placeholder="optional: file or URL"
-            onChange={(labels) => set({ labels })}
-          />
+          <Field label="Labels" class="labels" placeholder="optional: file or URL" {...bind("labels")} />
           <button type="submit" class="main" disabled={chosen === undefined || known.state?.lab.ok !== true}>
             Run
           </button>

@@ -36,19 +36,31 @@ export function useTrying() {
   return { problem, trying };
 }
 
-/** Sets fields of a draft that outlives its view, and renders the view again. */
-export function useDraft<T extends object>(draft: T): (change: Partial<T>) => void {
+type Setter<T> = (change: Partial<T>) => void;
+
+/** The fields of a draft that outlives its view: `set` changes some of them and renders the view again. */
+export function useDraft<T extends object>(draft: T) {
   const [, again] = useState(0);
-  return (change) => {
+  const set: Setter<T> = (change) => {
     Object.assign(draft, change);
     again((count) => count + 1);
   };
+  return { set, bind: binding(draft, set) };
 }
 
 /** The fields of a form, and a function that changes some of them. */
-export function useFields<T>(initial: () => T): readonly [fields: T, set: (change: Partial<T>) => void] {
+export function useFields<T extends object>(initial: () => T) {
   const [fields, setFields] = useState(initial);
-  return [fields, (change) => setFields((before) => ({ ...before, ...change }))];
+  const set: Setter<T> = (change) => setFields((before) => ({ ...before, ...change }));
+  return { fields, set, bind: binding(fields, set) };
+}
+
+/** The properties that connect an input to a field: `<Field label="Name" {...bind("name")} />`. */
+function binding<T extends object>(fields: T, set: Setter<T>) {
+  return <Name extends keyof T>(name: Name) => ({
+    value: fields[name],
+    onChange: (value: T[Name]) => set({ [name]: value } as unknown as Partial<T>),
+  });
 }
 
 interface FormProps {

@@ -17,7 +17,7 @@ const mostLayers = 8;
 /** Inspects a text; a cell of the map leads to a patch. */
 export function InspectView({ id }: { id: string | undefined }) {
   useTopic("state");
-  const [fields, set] = useFields(() => ({
+  const { fields, set, bind } = useFields(() => ({
     ...{ prompt: draft.inspect ?? "The capital of France is", target: "", lens: "" },
     layers: usualLayers(mostLayers).join(", "),
     ...{ attention: false, routing: false, decompose: false, measures: true },
@@ -62,16 +62,11 @@ export function InspectView({ id }: { id: string | undefined }) {
         Run one forward pass and see what every layer predicts at every token. Click a cell to patch there.
       </p>
       <Form onSubmit={run} problem={problem}>
-        <Area label="Text" rows={3} value={prompt} onChange={(prompt) => set({ prompt })} />
+        <Area label="Text" rows={3} {...bind("prompt")} />
         <p class="row">
-          <LayersField value={layers} onChange={(layers) => set({ layers })} />
-          <Field
-            label="Track token"
-            value={target}
-            placeholder="the model's answer"
-            onChange={(target) => set({ target })}
-          />
-          <LensField value={lens} onChange={(lens) => set({ lens })} library={library} />
+          <LayersField {...bind("layers")} />
+          <Field label="Track token" placeholder="the model's answer" {...bind("target")} />
+          <LensField {...bind("lens")} library={library} />
           <Check checked={measures} onChange={(measures) => set({ measures })}>
             Entropy and KL to the final output
           </Check>

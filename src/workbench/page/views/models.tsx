@@ -312,7 +312,7 @@ function Hub() {
   const [offers, setOffers] = useState<ModelOffers>();
   const [looking, setLooking] = useState(false);
   const { problem, trying } = useTrying();
-  const set = useDraft(draft);
+  const { set } = useDraft(draft);
   useEffect(() => {
     // Fill the name from the address, but only ask the hub on request.
     const of = query.get("of");

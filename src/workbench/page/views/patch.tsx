@@ -41,7 +41,7 @@ const modes = [
 /** Activation patching between two prompts, at every layer and token. */
 export function PatchView({ id }: { id: string | undefined }) {
   useTopic("state");
-  const [form, set] = useFields<PatchForm>(() => ({ ...patchForm, ...draft.patch }));
+  const { fields: form, set, bind } = useFields<PatchForm>(() => ({ ...patchForm, ...draft.patch }));
   const { clean, corrupted, several, where } = form;
   const { problem, trying } = useTrying();
   const { query } = usePlace();
@@ -68,13 +68,12 @@ export function PatchView({ id }: { id: string | undefined }) {
       </p>
       <Form onSubmit={run} problem={problem}>
         <div class="twins">
-          <Area label="Clean" rows={rows} value={clean} onChange={(clean) => set({ clean })} />
+          <Area label="Clean" rows={rows} {...bind("clean")} />
           <Area
             label="Corrupted"
             rows={rows}
-            value={corrupted}
             placeholder="the clean prompt with one thing changed"
-            onChange={(corrupted) => set({ corrupted })}
+            {...bind("corrupted")}
           />
         </div>
         <div class="row" role="group" aria-label="What to patch">
@@ -96,32 +95,15 @@ export function PatchView({ id }: { id: string | undefined }) {
           ))}
         </div>
         <p class="row">
-          <LayersField value={form.layers} onChange={(layers) => set({ layers })} />
+          <LayersField {...bind("layers")} />
           {form.points.includes("head_out") && (
-            <Field
-              label="Heads"
-              class="layers"
-              value={form.heads}
-              placeholder="all"
-              onChange={(heads) => set({ heads })}
-            />
+            <Field label="Heads" class="layers" placeholder="all" {...bind("heads")} />
           )}
-          <Choice label="Positions" value={where} options={places} onChange={(where) => set({ where })} />
+          <Choice label="Positions" options={places} {...bind("where")} />
           {where === "chosen" && (
-            <Field
-              label="Tokens"
-              class="layers"
-              value={form.tokens}
-              placeholder="0, 3, -1"
-              onChange={(tokens) => set({ tokens })}
-            />
+            <Field label="Tokens" class="layers" placeholder="0, 3, -1" {...bind("tokens")} />
           )}
-          <Choice
-            label="Mode"
-            value={form.direction}
-            options={modes}
-            onChange={(direction) => set({ direction })}
-          />
+          <Choice label="Mode" options={modes} {...bind("direction")} />
           <Check checked={form.controls} onChange={(controls) => set({ controls })}>
             Include random control
           </Check>

@@ -48,7 +48,7 @@ export function ProbeView({ id }: { id: string | undefined }) {
   const library = useLibrary();
   const [layers, setLayers] = useState(usualLayers(4).join(", "));
   const { problem, trying } = useTrying();
-  const set = useDraft(draft);
+  const { set, bind } = useDraft(draft);
   const examples: LabelledText[] = draft.file?.examples ?? [
     ...linesOf(draft.positive).map((text) => ({ text, label: 1 as const })),
     ...linesOf(draft.negative).map((text) => ({ text, label: 0 as const })),
@@ -90,8 +90,8 @@ export function ProbeView({ id }: { id: string | undefined }) {
       <Form onSubmit={train} problem={problem}>
         {draft.file === undefined ? (
           <div class="twins">
-            <TextsField label="Class 1" value={draft.positive} onChange={(positive) => set({ positive })} />
-            <TextsField label="Class 0" value={draft.negative} onChange={(negative) => set({ negative })} />
+            <TextsField label="Class 1" {...bind("positive")} />
+            <TextsField label="Class 0" {...bind("negative")} />
           </div>
         ) : (
           <p class="row">
@@ -132,16 +132,11 @@ export function ProbeView({ id }: { id: string | undefined }) {
         </div>
         <p class="row">
           <LayersField value={layers} onChange={setLayers} />
-          <Choice
-            label="Activation used"
-            value={draft.rows}
-            options={activations}
-            onChange={(rows) => set({ rows })}
-          />
+          <Choice label="Activation used" options={activations} {...bind("rows")} />
           <button type="submit" class="main" disabled={known.state?.lab.ok !== true}>
             Train and evaluate
           </button>
-          <Field label="Name" value={draft.name} onChange={(name) => set({ name })} />
+          <Field label="Name" {...bind("name")} />
           <Button
             disabled={known.state?.server.ok !== true}
             onClick={() => void trying(() => post("/api/probes", saved()))}

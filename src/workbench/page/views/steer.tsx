@@ -36,7 +36,7 @@ export function SteerView({ id }: { id: string | undefined }) {
   const { query } = usePlace();
   const { problem, trying } = useTrying();
   const [making, setMaking] = useState(false);
-  const set = useDraft(draft);
+  const { set, bind } = useDraft(draft);
   const ids = gridJobs(id, query);
   useConfig("compare", id, (config) => set(steerFormOf(config)));
   const usual = usualLayers(8);
@@ -74,40 +74,21 @@ export function SteerView({ id }: { id: string | undefined }) {
       </p>
       <Form onSubmit={make} problem={problem}>
         <div class="twins">
-          <TextsField label="Towards" value={draft.positive} onChange={(positive) => set({ positive })} />
-          <TextsField label="Away from" value={draft.negative} onChange={(negative) => set({ negative })} />
+          <TextsField label="Towards" {...bind("positive")} />
+          <TextsField label="Away from" {...bind("negative")} />
         </div>
         <p class="row">
-          <Field label="Name" value={draft.name} onChange={(name) => set({ name })} />
-          <LayersField
-            value={draft.layers}
-            placeholder={usual.join(", ")}
-            onChange={(layers) => set({ layers })}
-          />
+          <Field label="Name" {...bind("name")} />
+          <LayersField placeholder={usual.join(", ")} {...bind("layers")} />
           <button type="submit" class="main" disabled={making || known.state?.server.ok !== true}>
             {making ? "Creating…" : "Create direction"}
           </button>
         </p>
         <RequestCode of="create direction" request={() => serverRequest("/lab/vectors", direction())} />
-        <TextsField
-          label="Test prompts"
-          rows={2}
-          value={draft.prompts}
-          onChange={(prompts) => set({ prompts })}
-        />
+        <TextsField label="Test prompts" rows={2} {...bind("prompts")} />
         <p class="row">
-          <Field
-            label="Strengths (× activation norm)"
-            class="strengths"
-            value={draft.strengths}
-            onChange={(strengths) => set({ strengths })}
-          />
-          <Field
-            label="Track token"
-            value={draft.target}
-            placeholder="the model's answer"
-            onChange={(target) => set({ target })}
-          />
+          <Field label="Strengths (× activation norm)" class="strengths" {...bind("strengths")} />
+          <Field label="Track token" placeholder="the model's answer" {...bind("target")} />
           <Button disabled={known.state?.lab.ok !== true} onClick={() => void measure()}>
             Measure effect (with random control)
           </Button>

@@ -1541,6 +1541,14 @@ class ExplainResult(_ExplainResultRequired, total=False):
     """Control: descriptions without an activation; the marker keeps its own embedding."""
 
 
+class CapabilitiesForward(TypedDict):
+    sequences: Literal[64]
+    sequence_tokens: int
+    """Of one sequence."""
+    bytes: Literal[2000000000]
+    """Of one result."""
+
+
 class _CapabilitiesRequired(TypedDict):
     serving_activations: bool
     """Whether the resident model supports captures."""
@@ -1561,6 +1569,8 @@ class _CapabilitiesRequired(TypedDict):
 class Capabilities(_CapabilitiesRequired, total=False):
     fingerprint: str
     """Fingerprint of the model's file; saved vectors and probes record the one they were made on."""
+    forward: CapabilitiesForward
+    """Limits of POST /lab/forward."""
 
 
 class CaptureLayer(TypedDict):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ._errors import TaplineError
@@ -11,7 +11,7 @@ try:
     import pandas as pd
 except ImportError:
     raise TaplineError(
-        "DataFrames require pandas, which is not installed: pip install 'tapline-client[notebook]'."
+        "DataFrames require pandas, which is not installed: pip install 'tapline-lab[notebook]'."
     ) from None
 
 
@@ -85,3 +85,14 @@ def _tokens(result: Mapping[str, Any]) -> list[dict[str, Any]]:
                 row.update(target_rank=target[index]["rank"], target_probability=target[index]["probability"])
             rows.append(row)
     return rows
+
+
+def captured(sequences: Sequence[Any]) -> pd.DataFrame:
+    """One row per sequence and captured token, one column per value."""
+    frames = []
+    for sequence, rows in enumerate(sequences):
+        frame = pd.DataFrame(rows.reshape(len(rows), -1))
+        frame.insert(0, "row", range(len(rows)))
+        frame.insert(0, "sequence", sequence)
+        frames.append(frame)
+    return pd.concat(frames, ignore_index=True)

@@ -1,0 +1,256 @@
+"""The result of a forward call: arrays by name, mapped from shared memory. Requires NumPy."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ._errors import TaplineError
+
+try:
+    import numpy as np
+except ImportError:
+    raise TaplineError("Forward calls require NumPy, which is not installed: pip install numpy.") from None
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[Any]
+
+_TYPES = {"F32": "<f4", "F16": "<f2", "I32": "<i4"}
+
+# Names with the same values, as the service reads them: ours, then TransformerLens's.
+_NAMES = [
+    ["block_in.L", "blocks.L.hook_in", "blocks.L.hook_resid_pre"],
+    ["attention.L", "blocks.L.attn.hook_pattern"],
+    ["head_out.L", "blocks.L.attn.hook_z"],
+    ["attn_out.L", "blocks.L.hook_attn_out", "blocks.L.attn.hook_out"],
+    ["mid.L", "blocks.L.hook_resid_mid", "blocks.L.ln2.hook_in"],
+    ["ffn_out.L", "blocks.L.hook_mlp_out", "blocks.L.mlp.hook_out"],
+    ["block_out.L", "blocks.L.hook_out", "blocks.L.hook_resid_post"],
+]
+
+
+class Cache(Mapping[str, Any]):
+    """Captured activations by name, as NumPy arrays; `torch.from_dlpack` takes them without a copy.
+
+    A name may be in any form that the service accepts: `cache["block_out.5"]` is `cache["blocks.5.hook_out"]`.
+    Shapes are [sequences, tokens, hidden], for heads' outputs [sequences, tokens, heads, head size], and for
+    attention [sequences, heads, tokens, tokens]. If the sequences differ in length, a value is a list with one
+    array per sequence, without the first dimension.
+    """
+
+    def __init__(self, arrays: Mapping[str, Any]) -> None:
+        self._arrays = dict(arrays)
+        self._keys = {_key(name): name for name in self._arrays}
+
+    def __getitem__(self, name: str) -> Any:
+        known = self._keys.get(_key(name))
+        if known is None:
+            names = ", ".join(list(self._arrays)[:6]) or "nothing"
+            raise KeyError(f"{name} was not captured; this run has {names}{'…' if len(self) > 6 else ''}.")
+        return self._arrays[known]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __repr__(self) -> str:
+        return f"Cache({', '.join(self._arrays)})"
+
+    def stack(self, point: str = "block_out") -> Array:
+        """Stacks a point over its captured layers, in order: [layers, sequences, tokens, hidden].
+
+        Raises TaplineError if it was captured nowhere, and ValueError if the sequences differ in length.
+        """
+        found = []
+        for name in self:
+            at, _, layer = _key(name).rpartition(".")
+            if at == point:
+                found.append((int(layer), self[name]))
+        if not found:
+            raise TaplineError(f"{point} was not captured; this run has {', '.join(self) or 'nothing'}.")
+        arrays = [array for _, array in sorted(found, key=lambda pair: pair[0])]
+        if any(isinstance(array, list) for array in arrays):
+            raise ValueError("The sequences differ in length; take each from the lists in the cache.")
+        return np.stack(arrays)
+
+
+class Run:
+    """One forward call."""
+
+    tokens: list[Array]
+    """Token ids of each sequence, int32."""
+    cache: Cache
+    logits: Any
+    """[sequences, rows, vocabulary], or a list with [rows, vocabulary] per sequence; None if not requested."""
+    effects: list[list[dict[str, float]]]
+    """For each sequence and edit: the number of edited rows, the mean norm of these rows and of the change."""
+    model: str
+    waited_ms: float
+    """Time until the server's running iteration had ended."""
+    forward_ms: float
+    """Time of the forward passes themselves."""
+
+    def __init__(self, content: Any, logits: object, positions: object) -> None:
+        arrays, metadata = _tensors(content)
+        lengths = [int(length) for length in arrays.pop("lengths")]
+        flat = arrays.pop("tokens").reshape(-1)
+        ends = np.cumsum([0, *lengths])
+        self.tokens = [flat[ends[i] : ends[i + 1]] for i in range(len(lengths))]
+        even = len(set(lengths)) == 1
+        kept = arrays.pop("logits", None)
+        self._logits_of = logits
+        self.logits = kept if kept is None or even or logits != "all" else _split(kept, ends)
+        named: dict[str, Any] = {}
+        for name, array in arrays.items():
+            whole, slash, _ = name.rpartition("/")
+            if slash:  # attention of sequences that differ in length
+                named.setdefault(whole, []).append(array)
+            else:
+                named[name] = array if even or positions is not None else _split(array, ends)
+        self.cache = Cache(named)
+        self.effects = json.loads(metadata["effects"])
+        self.model = metadata["model"]
+        self.waited_ms = float(metadata["waited_ms"])
+        self.forward_ms = float(metadata["forward_ms"])
+
+    def __repr__(self) -> str:
+        lengths = ", ".join(str(len(tokens)) for tokens in self.tokens)
+        return f"Run({self.model}, tokens: {lengths}, captures: {len(self.cache)}, {self.forward_ms:.1f} ms)"
+
+    def log_probs(self) -> Any:
+        """Natural log-probabilities from the logits, in float64; the shape of `logits`."""
+        logits = self._with_logits()
+        return [_log_softmax(one) for one in logits] if isinstance(logits, list) else _log_softmax(logits)
+
+    def loss(self, per_token: bool = False) -> Any:
+        """Mean cross-entropy of each next token over all sequences, in nats; needs logits="all".
+
+        With `per_token`, a list with [tokens - 1] per sequence.
+        """
+        if not isinstance(self._logits_of, str) or self._logits_of != "all":
+            raise ValueError(f'A loss needs logits="all", got {self._logits_of!r}.')
+        losses = []
+        for tokens, log_probs in zip(self.tokens, self.log_probs()):
+            losses.append(-log_probs[np.arange(len(tokens) - 1), tokens[1:]])
+        return losses if per_token else float(np.concatenate(losses).mean())
+
+    def logit_diff(self, token: int, other: int, row: int = -1) -> Array:
+        """Logit of one token minus another's at a row with logits (default: the last), [sequences]."""
+        return np.array([float(one[row, token]) - float(one[row, other]) for one in self._with_logits()])
+
+    def kl(self, other: Run) -> Array:
+        """KL divergence of the last rows' next-token distributions, of this run from `other`, in nats, [sequences]."""
+        mine, theirs = ([_log_softmax(one[-1]) for one in run._with_logits()] for run in (self, other))
+        if len(mine) != len(theirs):
+            raise ValueError(f"The runs have {len(mine)} and {len(theirs)} sequences.")
+        return np.array([float((np.exp(p) * (p - q)).sum()) for p, q in zip(mine, theirs)])
+
+    def to_dataframe(self, name: str) -> Any:
+        """One row per sequence and captured token of a point, one column per value. Requires pandas."""
+        from .frames import captured
+
+        return captured(list(self.cache[name]))
+
+    def _with_logits(self) -> Any:
+        if self.logits is None:
+            raise ValueError('This run has no logits; ask for logits="last" or "all".')
+        return self.logits
+
+
+def mapped(path: str) -> mmap.mmap | None:
+    """A file in shared memory, which is deleted: its pages are freed with the arrays. None if it cannot be opened."""
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except OSError:
+        return None
+    try:
+        os.unlink(path)
+        # Private pages, so that arrays are writable, as PyTorch wants them, without a copy before the first write.
+        return mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)
+    finally:
+        os.close(descriptor)
+
+
+def sequences(texts: Any) -> list[str | list[int]]:
+    """One text, one sequence of token ids, or several of them, as the service takes them."""
+    if isinstance(texts, str):
+        return [texts]
+    if hasattr(texts, "detach"):  # a tensor, on any device
+        texts = texts.detach().cpu().numpy()
+    if isinstance(texts, np.ndarray):
+        texts = texts.tolist()
+    listed = list(texts)
+    if listed and all(isinstance(one, (int, np.integer)) for one in listed):
+        return [[int(one) for one in listed]]
+    return [one if isinstance(one, str) else [int(token) for token in sequences(one)[0]] for one in listed]
+
+
+def edit(kind: str, at: str, /, **fields: Any) -> dict[str, Any]:
+    """An edit as the service takes it, without fields that are None."""
+    positions = fields.get("positions")
+    if isinstance(positions, int):
+        positions = [positions]
+    if positions is not None and not isinstance(positions, str):
+        fields["positions"] = [
+            [int(at), int(at)] if isinstance(at, (int, np.integer)) else [int(end) for end in at] for at in positions
+        ]
+    vector = fields.get("vector")
+    if vector is not None and not isinstance(vector, (str, Mapping)):
+        fields["vector"] = {"base64": _base64(vector)}
+    if fields.get("sequences") is not None:
+        fields["sequences"] = [int(sequence) for sequence in fields["sequences"]]
+    return {"kind": kind, "at": at, **{name: value for name, value in fields.items() if value is not None}}
+
+
+def _base64(vector: Any) -> str:
+    import base64
+
+    if hasattr(vector, "detach"):
+        vector = vector.detach().cpu().float().numpy()
+    array = np.asarray(vector, "<f4")
+    if not np.isfinite(array).all():
+        raise ValueError("An edit's vector must have finite numbers only.")
+    return base64.b64encode(array.reshape(-1).tobytes()).decode()
+
+
+def _tensors(content: Any) -> tuple[dict[str, Array], dict[str, str]]:
+    """Views of a safetensors file's tensors, and its metadata."""
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:start])
+    metadata = header.pop("__metadata__", {})
+    arrays = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        kind = np.dtype(_TYPES[entry["dtype"]])
+        count = (end - begin) // kind.itemsize
+        arrays[name] = np.frombuffer(content, kind, count, start + begin).reshape(entry["shape"])
+    return arrays, metadata
+
+
+def _split(array: Array, ends: Sequence[int]) -> list[Array]:
+    return [array[ends[i] : ends[i + 1]] for i in range(len(ends) - 1)]
+
+
+def _key(name: str) -> str:
+    """One name for all names of a point."""
+    for names in _NAMES:
+        for template in names:
+            match = re.fullmatch(re.escape(template).replace("L", "([0-9]+)"), name)
+            if match is not None:
+                return names[0].replace("L", match.group(1))
+    return name
+
+
+def _log_softmax(logits: Array) -> Array:
+    wide = logits.astype(np.float64)
+    shifted = wide - wide.max(axis=-1, keepdims=True)
+    result: Array = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return result

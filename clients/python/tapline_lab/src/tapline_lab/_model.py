@@ -1,0 +1,288 @@
+"""A served model as an object: forward calls, edits, text. `load` starts a server, `connect` joins one."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ._errors import TaplineError
+from ._serving import ServingModel
+
+if TYPE_CHECKING:
+    from ._forward import Run
+
+_READY = re.compile(rb"ready at http://[^\s:]+:([0-9]+)")
+_CHECKOUT = Path(__file__).resolve().parents[5] / "bin" / "tapline.js"
+
+
+class Model(ServingModel):
+    """The model of a running server, for notebooks. Close it, or use it as a context manager, to end a server that
+    `load` started; it also ends with this process."""
+
+    def __init__(self, port: int = 8971, timeout: float = 600, *, api_key: str | None = None) -> None:
+        super().__init__(port, timeout, api_key=api_key)
+        self._server: subprocess.Popen[bytes] | None = None
+        self._files = True  # until one cannot be opened: a server in a container, for example
+        self.info = self.capabilities()
+        if not self.info["serving_activations"]:
+            raise TaplineError(f"The server at {self._http.origin} gives no access to activations; see its log.")
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r}, {self.n_layers} blocks, hidden size {self.hidden_size})"
+
+    @property
+    def name(self) -> str:
+        return str(self.info["model"])
+
+    @property
+    def n_layers(self) -> int:
+        return int(self.info["n_layer"] or 0)
+
+    @property
+    def hidden_size(self) -> int:
+        return int(self.info["n_embd"] or 0)
+
+    def run(
+        self,
+        texts: Any,
+        capture: str | Sequence[str] = (),
+        *,
+        edits: Iterable[Mapping[str, Any]] = (),
+        logits: str | Sequence[int] | None = None,
+        positions: Sequence[int] | None = None,
+        stop_at_layer: int | None = None,
+        precision: str = "f32",
+        add_special_tokens: bool = True,
+    ) -> Run:
+        """Runs up to 64 texts through the model and returns activations and logits as arrays.
+
+        `texts`: a text, token ids, or a list of them; a 2-D array or tensor of token ids is a batch.
+        `capture`: points with their block, such as "block_out.5" or TransformerLens's "blocks.5.hook_out", with
+        `*` for all blocks. `positions`: the captured tokens of each sequence, negative ones from the end (default:
+        all). `edits`: from `add`, `scale`, `set_to`, `ablate`, `project_out` and `clamp`; captured rows include
+        them. `logits`: "none", "last", "all" or positions; by default "last" without captures, else "none".
+        `stop_at_layer` computes only the blocks before it. Requires NumPy.
+
+        Raises TaplineError with the service's sentence. Interrupting the call (Ctrl-C) ends the pass.
+        """
+        from . import _forward
+
+        names = [capture] if isinstance(capture, str) else list(capture)
+        wanted = logits if logits is not None else ("none" if names else "last")
+        body: dict[str, Any] = {
+            "sequences": _forward.sequences(texts),
+            "capture": names,
+            "edits": [dict(edit) for edit in edits],
+            "logits": wanted if isinstance(wanted, str) else [int(at) for at in wanted],
+            "precision": precision,
+            "add_special_tokens": add_special_tokens,
+        }
+        if positions is not None:
+            body["positions"] = [int(at) for at in positions]
+        if stop_at_layer is not None:
+            body["stop_at_layer"] = stop_at_layer
+        content = self._forward(body)
+        return _forward.Run(content, wanted, positions)
+
+    def _forward(self, body: dict[str, Any]) -> Any:
+        from ._forward import mapped
+
+        if self._files:
+            file = self._http.quick("/lab/forward", {**body, "transfer": "file"})
+            content = mapped(file["path"])
+            if content is not None:
+                return content
+            self._files = False
+        return bytearray(self._http.content("/lab/forward", body))
+
+    def tokenize(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        """Token ids of a text."""
+        body = {"content": text, "add_special": add_special_tokens, "parse_special": False}
+        return [int(token) for token in self._http.json("/tokenize", body)["tokens"]]
+
+    def to_string(self, tokens: Iterable[int]) -> str:
+        """The text of token ids."""
+        return str(self._http.json("/detokenize", {"tokens": [int(token) for token in tokens]})["content"])
+
+    def close(self) -> None:
+        """Ends the server, if `load` started it. Safe to call twice."""
+        server, self._server = self._server, None
+        if server is not None:
+            _end(server)
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncModel:
+    """The same for asyncio: `await model.run(…)`. Calls run in threads."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    async def run(self, texts: Any, capture: str | Sequence[str] = (), **options: Any) -> Run:
+        """See Model.run."""
+        return await asyncio.to_thread(self.model.run, texts, capture, **options)
+
+    async def tokenize(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        """See Model.tokenize."""
+        return await asyncio.to_thread(self.model.tokenize, text, add_special_tokens)
+
+    async def to_string(self, tokens: Iterable[int]) -> str:
+        """See Model.to_string."""
+        return await asyncio.to_thread(self.model.to_string, tokens)
+
+
+def connect(port: int = 8971, *, timeout: float = 600, api_key: str | None = None) -> Model:
+    """Joins a running server (`tapline serve`) on this machine."""
+    return Model(port, timeout, api_key=api_key)
+
+
+def load(model: str, *options: str, timeout: float = 600, quiet: bool = False) -> Model:
+    """Starts a server for a model (a hub id, a .gguf file, or "demo") and waits until it is ready.
+
+    `options` are those of `tapline serve`, such as "--ctx-size", "4096". What the server prints while it downloads
+    and loads goes to stderr unless `quiet`. The server ends with `close()` and with this process.
+
+    The command is, in this order: the environment's TAPLINE_COMMAND, that of this checkout, `tapline` on PATH.
+    Raises TaplineError if there is none, or with the server's last line if it does not start.
+    """
+    command = [*_command(), "serve", model, "--port", "0", *options]
+    if not quiet:
+        print(f"Starting {' '.join(command)}", file=sys.stderr)
+    server = subprocess.Popen(
+        command,
+        env={**os.environ, "TAPLINE_PARENT": str(os.getpid())},  # ends with this process, also after kill -9
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    atexit.register(_end, server)
+    port = _await_ready(server, quiet)
+    try:
+        loaded = Model(port, timeout)
+    except BaseException:
+        _end(server)
+        raise
+    loaded._server = server
+    return loaded
+
+
+def _command() -> list[str]:
+    given = os.environ.get("TAPLINE_COMMAND")
+    if given:
+        return given.split()
+    node = shutil.which("node")
+    if node is not None and _CHECKOUT.is_file():
+        return [node, str(_CHECKOUT)]
+    installed = shutil.which("tapline")
+    if installed is not None:
+        return [installed]
+    raise TaplineError("The command tapline was not found on PATH; install it with npm install -g tapline.")
+
+
+def _await_ready(server: subprocess.Popen[bytes], quiet: bool) -> int:
+    """The port from the line that says the server is ready. Later lines go to stderr in a thread."""
+    output = server.stdout
+    assert output is not None
+    last = b""
+    try:
+        for line in output:
+            if not quiet:
+                sys.stderr.write(line.decode(errors="replace"))
+            ready = _READY.search(line)
+            if ready is not None:
+                threading.Thread(target=_drain, args=(server, quiet), daemon=True).start()
+                return int(ready.group(1))
+            last = line.strip() or last
+    except BaseException:
+        _end(server)
+        raise
+    _end(server)
+    raise TaplineError(f"The server did not start: {last.decode(errors='replace') or 'it printed nothing'}")
+
+
+def _drain(server: subprocess.Popen[bytes], quiet: bool) -> None:
+    assert server.stdout is not None
+    for line in server.stdout:
+        if not quiet:
+            sys.stderr.write(line.decode(errors="replace"))
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    if server.poll() is None:
+        server.terminate()
+        try:
+            server.wait(10)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def add(at: str, vector: Any, strength: float = 1, *, unit: str = "vector", **where: Any) -> dict[str, Any]:
+    """Adds a vector times `strength`: h + strength * v.
+
+    `at`: a point with its block, such as "blocks.5.hook_out". `vector`: an array, or the name of a stored vector.
+    `unit`: "vector" as given, "unit" with length 1, "row_norm" with the length of the edited row.
+    `positions`: "all" (default), "last", or token indices, negative ones from the end, or [first, last] ranges.
+    `sequences`: indices of the texts to edit (default: all). `heads`, at head_out: which heads.
+    """
+    return _edit("steer", at, vector=vector, strength=strength, strength_unit=unit, **where)
+
+
+def scale(at: str, factor: float, **where: Any) -> dict[str, Any]:
+    """Multiplies rows: factor * h. See `add` for the rest."""
+    return _edit("scale", at, strength=factor, **where)
+
+
+def ablate(at: str, **where: Any) -> dict[str, Any]:
+    """Sets rows to zero. See `add` for the rest."""
+    return _edit("ablate", at, strength=1, **where)
+
+
+def set_to(at: str, vector: Any, **where: Any) -> dict[str, Any]:
+    """Replaces rows with a vector. See `add` for the rest."""
+    return _edit("patch", at, vector=vector, strength=1, **where)
+
+
+def project_out(at: str, vector: Any, strength: float = 1, **where: Any) -> dict[str, Any]:
+    """Removes the component along a direction u: h - strength * (h.u) u. See `add` for the rest."""
+    return _edit("project_out", at, vector=vector, strength=strength, **where)
+
+
+def clamp(
+    at: str,
+    vector: Any,
+    min: float | None = None,
+    max: float | None = None,
+    *,
+    strength: float = 1,
+    unit: str = "unit",
+    **where: Any,
+) -> dict[str, Any]:
+    """Clips the projection on a direction u: h + strength * (clip(h.u, min, max) - h.u) u, with bounds in `unit`."""
+    return _edit("clamp", at, vector=vector, min=min, max=max, strength=strength, strength_unit=unit, **where)
+
+
+def _edit(kind: str, at: str, **fields: Any) -> dict[str, Any]:
+    from ._forward import edit
+
+    unknown = set(fields) - {
+        *("vector", "strength", "strength_unit", "min", "max"),
+        *("positions", "sequences", "heads"),
+    }
+    if unknown:
+        raise TypeError(f"An edit has no {', '.join(sorted(unknown))}.")
+    return edit(kind, at, **fields)
