@@ -1,7 +1,7 @@
 import type { CompareResult } from "../contracts/index.js";
 import { type Intervention, interventionOf, type Needs } from "../contracts/interventions.js";
 import { listed } from "../text/words.js";
-import { type Finding, points, rangeOf, sentence, share } from "./finding.js";
+import { type Finding, points, sentence, share } from "./finding.js";
 import { mean, meanOfKnown } from "./numbers.js";
 import { bestSpan, threshold } from "./shapes.js";
 import { visible } from "./text.js";
@@ -76,8 +76,11 @@ export function doseFinding({ intervention, trials, layers }: Compared): Finding
   const { doing, neutral, needs, noun } = interventionOf(intervention);
   const prompts = byPrompt(trials);
   const targets = new Set(trials.map(({ target_token }) => target_token));
+  const one = targets.size === 1 ? `“${visible(first.target_token)}”` : "the target tokens";
   const whose =
-    targets.size === 1 ? `“${visible(first.target_token)}”` : `the ${prompts.length} prompts' target tokens`;
+    prompts.length === 1
+      ? `the probability of ${one}`
+      : `the mean probability of ${one} over ${prompts.length} prompts`;
   const where =
     layers === undefined || layers.length === 1 ? `layer ${first.layer}` : `layers ${layers.join(", ")}`;
   const doses = strengthsOf(prompts);
@@ -96,7 +99,7 @@ export function doseFinding({ intervention, trials, layers }: Compared): Finding
   if (size(side) < leastEffect) {
     const changes = doses.flatMap((strength) => random.get(strength) ?? []);
     return {
-      says: `${what} hardly changes the probability of ${whose}: at most ${points(size(side))} at the strengths tried, from ${share(baseline)}.`,
+      says: `${what} hardly changes ${whose}: at most ${points(size(side))} at the strengths tried, from ${share(baseline)}.`,
       controls:
         needs === undefined || changes.length === 0
           ? withoutRandom({ needs, noun })
@@ -119,7 +122,7 @@ export function doseFinding({ intervention, trials, layers }: Compared): Finding
         : `${at(from)} at strength ${from} and ${at(to)} at ${to}`;
   return {
     says:
-      `${what} ${change(most) > 0 ? "raises" : "lowers"} the probability of ${whose} from ${share(baseline)} to ${reached}` +
+      `${what} ${change(most) > 0 ? "raises" : "lowers"} ${whose} from ${share(baseline)} to ${reached}` +
       (lost === undefined ? "" : `; at strength ${lost} it is ${at(lost)}`) +
       otherWay(other, baseline, (strength) => meanAt(prompts, strength)) +
       ".",
@@ -160,11 +163,7 @@ function comparedWithRandom(
   random: ReadonlyMap<number, number>,
 ): string {
   const same = (strength: number) => 2 * (random.get(strength) ?? 0) >= effect(strength);
-  const changes = (some: readonly number[]) =>
-    rangeOf(
-      some.flatMap((one) => random.get(one) ?? []),
-      points,
-    );
+  const changes = (some: readonly number[]) => points(...some.flatMap((one) => random.get(one) ?? []));
   const [own, shared] = [strengths.filter((one) => !same(one)), strengths.filter(same)];
   const at = (some: readonly number[]) =>
     `at ${some.length === 1 ? "strength" : "strengths"} ${listed(some.map(String))}`;

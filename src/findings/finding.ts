@@ -8,21 +8,28 @@ export interface Finding {
 }
 
 /** Held-out examples below which no figure is a finding. */
-const leastExamples = 20;
+export const leastExamples = 20;
 
 /** Puts what matters most first: figures of few examples conclude nothing. */
 export function cautiously(says: string, examples: number): string {
   return examples < leastExamples ? `Too few held-out examples to conclude (${examples}). ${says}` : says;
 }
 
-/** A span of measured layers in words; `layers` ascend. */
+/** A span of measured layers in words, which claims nothing of a layer between them; `layers` ascend. */
 export function layersOf({ from, to }: Span, layers: readonly number[]): string {
-  return from === to ? `layer ${layers[from]}` : `layers ${layers[from]} to ${layers[to]}`;
+  if (from === to) return `layer ${layers[from]}`;
+  return `${whole({ from, to }, layers) ? "" : "the measured "}layers ${layers[from]} to ${layers[to]}`;
+}
+
+/** Whether every layer of a span was measured. */
+function whole({ from, to }: Span, layers: readonly number[]): boolean {
+  return (layers[to] as number) - (layers[from] as number) === to - from;
 }
 
 /**
  * Where a span of measured layers is, as the beginning of a clause: `at every layer measured`, `up to layer 4`, `from layer 5
- * on` with the layers before it that were not measured, or `at layers 2 to 4`.
+ * on` with the layers before it that were not measured, or `at layers 2 to 4`. With layers inside it that were not measured:
+ * `at the measured layers up to 4`.
  */
 export function atLayers({ from, to }: Span, layers: readonly number[]): string {
   const last = layers.length - 1;
@@ -33,12 +40,11 @@ export function atLayers({ from, to }: Span, layers: readonly number[]): string 
     skipped === 0
       ? ""
       : ` (${skipped === 1 ? `layer ${start - 1} was` : `layers ${start - skipped} to ${start - 1} were`} not measured)`;
-  if (from === 0) return to === 0 ? `at layer ${start}` : `up to layer ${layers[to]}`;
-  return to === last
-    ? from === last
-      ? `at layer ${start}${gap}`
-      : `from layer ${start} on${gap}`
-    : `at ${layersOf({ from, to }, layers)}${gap}`;
+  const all = whole({ from, to }, layers);
+  if (from === to) return `at layer ${start}${gap}`;
+  if (from === 0) return all ? `up to layer ${layers[to]}` : `at the measured layers up to ${layers[to]}`;
+  if (to < last) return `at ${layersOf({ from, to }, layers)}${gap}`;
+  return all ? `from layer ${start} on${gap}` : `at the measured layers from ${start} on${gap}`;
 }
 
 /** `0.95`, or `0.9 to 0.95` if the values differ as written. */

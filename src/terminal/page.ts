@@ -21,7 +21,10 @@ export function labelled(
 /** What a result says, and below it what its controls allow. */
 export function finding({ says, controls }: Finding, canvas: Canvas): string[] {
   const room = Math.max(narrowest, canvas.width);
-  return [...wrap(says, room).map((line) => bold(line, canvas.colors)), ...wrap(controls, room)];
+  return [
+    ...wrap(says, room).map((line) => bold(line, canvas.colors)),
+    ...(controls === "" ? [] : wrap(controls, room)),
+  ];
 }
 
 /** A title, its meaning, and a legend at the right edge; without room, the meaning is dropped first. */
