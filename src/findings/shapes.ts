@@ -74,7 +74,7 @@ export interface Lead extends Span {
 
 /**
  * Which of several series leads where: a hand-over is two stretches, one after the other. A series keeps its lead while it is
- * as good as the largest, so that near-ties make no stretches of their own.
+ * as good as the largest, so that near-ties do not change the lead.
  * @param level the smallest value that leads
  */
 export function leads(series: readonly (readonly number[])[], level = 0.5): Lead[] {

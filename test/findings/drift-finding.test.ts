@@ -22,8 +22,8 @@ test("a difference that sets in is told from its first layer", () => {
 
 test("a difference that ends is told up to its last layer", () => {
   assert.is(
-    of({ 0: 0.8, 1: 0.79, 2: 0.95, 3: 0.97 }).says,
-    "Up to layer 1 the two models' block outputs differ more (cosine 0.79 to 0.8); from layer 2 on, they are closer (cosine 0.95 to 0.97).",
+    of({ 0: 0.6, 1: 0.7, 2: 0.95, 3: 0.97 }).says,
+    "Up to layer 1 the two models' block outputs differ more (cosine 0.6 to 0.7); from layer 2 on, they are closer (cosine 0.95 to 0.97).",
   );
 });
 

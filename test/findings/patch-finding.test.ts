@@ -71,6 +71,14 @@ test("layers that were not measured are named, never skipped", () => {
   );
 });
 
+test("layers after the hand-over that were not measured are not claimed", () => {
+  const { 0: first, 3: second, 5: last } = handOver;
+  assert.is(
+    patchFinding(sweep({ 0: first, 3: second, 5: last })).says,
+    "At layer 0 the answer depends on “·France”; at the measured layers from 3 on (layers 1 to 2 were not measured), on the last token, “·is”.",
+  );
+});
+
 test("a gap between two tokens is a stretch without a single site", () => {
   const gap = { ...handOver, 2: [0, 0.3, 0.4, 0.3] };
   assert.is(

@@ -140,7 +140,7 @@ test("target_token is one token without special tokens, else the baseline's top 
   assert.is(chosen.trials[0]?.target_token_id, expected);
   const top = await run({ max_tokens: 1 });
   assert.is(top.trials[0]?.target_token, top.trials[0]?.baseline);
-  // The prompt goes on with " is".
+  // The model continues the prompt with " is".
   const asked = { prompts: ["The capital of France"], max_tokens: 1 };
   assert.match(
     (await run({ ...asked, target_token: "is" })).note,
