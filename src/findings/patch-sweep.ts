@@ -1,7 +1,8 @@
 import type { PatchSite, PatchSweepResult } from "../contracts/index.js";
 import { visible } from "./text.js";
 
-type Sweep = Pick<
+/** What findings and maps of a sweep need. */
+export type Sweep = Pick<
   PatchSweepResult,
   | "direction"
   | "layers"
@@ -141,43 +142,4 @@ export function columnName({ position, clean, corrupted }: ReturnType<typeof pat
   if (clean === corrupted) return visible(clean as string);
   const name = (token: string | undefined) => (token === undefined ? "…" : visible(token));
   return `${name(clean)}/${name(corrupted)}`;
-}
-
-/** The strongest site, in a sentence. */
-export function patchStory(result: Sweep): string {
-  const all = placedSites(result).filter((site) => site.inside);
-  // In every sweep, the deepest block's last token recovers everything.
-  const deepest = Math.max(...result.layers);
-  const trivial = (site: PlacedSite) =>
-    (site.point ?? "block_out") === "block_out" &&
-    site.layer === deepest &&
-    site.column === result.positions.length - 1 &&
-    Math.abs((site.recovery ?? 0) - 1) < 1e-3;
-  const inside = all.length > 1 ? all.filter((site) => !trivial(site)) : all;
-  const tokens = patchTokens(result);
-  const [first, ...others] = inside;
-  if (first === undefined)
-    return "No site can change anything: the activations of the two prompts are identical there.";
-  const size = (site: PlacedSite) => site.recovery ?? Math.abs(site.change);
-  const best = others.reduce((most, site) => (size(site) > size(most) ? site : most), first);
-  const { point = "block_out", head } = best;
-  const what = head === undefined ? point : `head ${head}`;
-  const where = `${what === "block_out" ? "" : `${what} of `}layer ${best.layer} at “${columnName(tokens[best.column] as (typeof tokens)[number])}” (${positionName(result, best.position)})`;
-  if (best.recovery === null) {
-    return `Both runs have the same logit difference; patching ${where} changes it most, by ${best.change.toPrecision(3)}.`;
-  }
-  const [from, into] = result.direction === "denoise" ? ["clean", "corrupted"] : ["corrupted", "clean"];
-  const { recovery_interval: interval } = best;
-  const spread =
-    interval === undefined
-      ? ""
-      : `, 95 % interval over ${result.pairs.length} pairs ${share(interval.low)} to ${share(interval.high)}`;
-  return (
-    `The strongest site is ${where}: patching it from the ${from} run into the ${into} run moves the logit difference ` +
-    `${share(best.recovery)} of the way${spread}.`
-  );
-}
-
-function share(value: number): string {
-  return `${Number((100 * value).toPrecision(3))} %`;
 }

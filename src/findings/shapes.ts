@@ -11,7 +11,7 @@ export interface Span {
 }
 
 /** Values within this share of the range below the largest are as good as the largest. */
-const alike = 0.1;
+export const alike = 0.1;
 
 export type Shape =
   /** No value exceeds what the control reaches. */
@@ -67,22 +67,28 @@ export function bestSpan(values: readonly number[], tolerance = alike): Span {
   return { from, to };
 }
 
+/** A stretch of the axis on which one of several series leads; without a series where none reaches the level. */
+export interface Lead extends Span {
+  series?: number;
+}
+
 /**
- * Where one series hands over to another: up to `until` the first leads, from `from` on the second, without a point
- * between that says otherwise. Undefined where the lead never changes, changes back, or where either series does not reach
- * `level` while it leads.
+ * Which of several series leads where: a hand-over is two stretches, one after the other. A series keeps its lead while it is
+ * as good as the largest, so that near-ties do not change the lead.
+ * @param level the smallest value that leads
  */
-export function handOver(
-  first: readonly number[],
-  second: readonly number[],
-  level = 0.5,
-): { until: number; from: number } | undefined {
-  const lead = first.map((value, index) => Math.sign(value - (second[index] as number)));
-  const until = lead.lastIndexOf(1);
-  const from = lead.indexOf(-1);
-  if (until < 0 || from < 0 || until > from) return undefined;
-  const reaches = (values: readonly number[]) => values.some((value) => value >= level);
-  return reaches(first.slice(0, until + 1)) && reaches(second.slice(from)) ? { until, from } : undefined;
+export function leads(series: readonly (readonly number[])[], level = 0.5): Lead[] {
+  const found: Lead[] = [];
+  for (let at = 0; at < (series[0]?.length ?? 0); at++) {
+    const here = series.map((values) => values[at] as number);
+    const most = Math.max(...here);
+    const last = found.at(-1);
+    const held = last?.series !== undefined && (here[last.series] as number) >= (1 - alike) * most;
+    const leader = most < level ? undefined : held ? last.series : here.indexOf(most);
+    if (last !== undefined && last.series === leader) last.to = at;
+    else found.push({ from: at, to: at, ...(leader !== undefined && { series: leader }) });
+  }
+  return found;
 }
 
 /**

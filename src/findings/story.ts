@@ -1,6 +1,18 @@
 import type { Candidate, InspectLayer, InspectResult } from "../contracts/index.js";
+import type { Finding } from "./finding.js";
 import { lastTokenLayers } from "./lens.js";
 import { visible } from "./text.js";
+
+/** What the lens reads, and that nothing controls it. */
+export function inspectFinding(result: Parameters<typeof story>[0]): Finding {
+  const read = lastTokenLayers(result).some(({ predictions }) => predictions !== undefined);
+  return {
+    says: story(result),
+    controls: read
+      ? "A lens has no control: to test whether the answer is decided at a layer, patch or ablate it and compare the answers."
+      : "",
+  };
+}
 
 /**
  * One sentence about the last token: the layer from which the model's answer is the lens's top token in all later captured

@@ -1,3 +1,4 @@
+import type { Finding } from "../findings/finding.js";
 import { width } from "../findings/text.js";
 import { type Canvas, narrowest } from "./canvas.js";
 import { fit, wrap } from "./fit.js";
@@ -15,6 +16,15 @@ export function labelled(
   return wrap(text, room).map(
     (line, index) => dim((index === 0 ? label : "").padEnd(margin), canvas.colors) + paint(line),
   );
+}
+
+/** What a result says, and below it what its controls allow. */
+export function finding({ says, controls }: Finding, canvas: Canvas): string[] {
+  const room = Math.max(narrowest, canvas.width);
+  return [
+    ...wrap(says, room).map((line) => bold(line, canvas.colors)),
+    ...(controls === "" ? [] : wrap(controls, room)),
+  ];
 }
 
 /** A title, its meaning, and a legend at the right edge; without room, the meaning is dropped first. */

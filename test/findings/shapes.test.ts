@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { bestSpan, handOver, shapeOf, spansAbove, threshold } from "../../src/findings/shapes.js";
+import { bestSpan, leads, shapeOf, spansAbove, threshold } from "../../src/findings/shapes.js";
 
 test("a rise that stays is an onset, at the first large value", () => {
   assert.equal(shapeOf([0, 0.02, 0.1, 0.8, 0.97, 1]), { kind: "onset", at: 3 });
@@ -38,19 +38,43 @@ test("large values apart from each other are several spans", () => {
   });
 });
 
-test("a hand-over is where the lead changes once", () => {
+test("a hand-over is two stretches, each with its own leader", () => {
   const subject = [1, 1, 0.98, 0.9, 0.2, 0.1, 0];
   const last = [0, 0, 0.01, 0.1, 0.7, 0.95, 1];
-  assert.equal(handOver(subject, last), { until: 3, from: 4 });
-  assert.is(handOver(last, subject), undefined, "the other way round");
-  assert.equal(handOver([1, 0.5, 0], [0, 0.5, 1]), { until: 0, from: 2 }, "a tie lies between");
+  assert.equal(leads([subject, last]), [
+    { from: 0, to: 3, series: 0 },
+    { from: 4, to: 6, series: 1 },
+  ]);
 });
 
-test("a lead that changes back, or is small, isn't a hand-over", () => {
-  assert.is(handOver([1, 0, 1, 0], [0, 1, 0, 1]), undefined);
-  assert.is(handOver([1, 1, 1], [0, 0, 0]), undefined);
-  assert.is(handOver([0.2, 0.2, 0], [0, 0, 1]), undefined, "the first never reaches half");
-  assert.is(handOver([1, 1, 0], [0, 0, 0.1]), undefined, "the second never reaches half");
+test("where no series reaches the level, none leads", () => {
+  assert.equal(
+    leads([
+      [0.9, 0.3, 0.1],
+      [0.1, 0.4, 0.8],
+    ]),
+    [
+      { from: 0, to: 0, series: 0 },
+      { from: 1, to: 1 },
+      { from: 2, to: 2, series: 1 },
+    ],
+  );
+  assert.equal(leads([[0.2, 0.2, 0]]), [{ from: 0, to: 2 }]);
+  assert.equal(leads([]), []);
+});
+
+test("a series keeps its lead while it is as good as the largest", () => {
+  // At index 1 the second is larger by less than a tenth; at index 2 it is not.
+  assert.equal(
+    leads([
+      [1, 0.92, 0.8],
+      [0, 0.95, 0.95],
+    ]),
+    [
+      { from: 0, to: 1, series: 0 },
+      { from: 2, to: 2, series: 1 },
+    ],
+  );
 });
 
 test("a threshold is the smallest dose from which the effect stays", () => {

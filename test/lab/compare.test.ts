@@ -140,6 +140,14 @@ test("target_token is one token without special tokens, else the baseline's top 
   assert.is(chosen.trials[0]?.target_token_id, expected);
   const top = await run({ max_tokens: 1 });
   assert.is(top.trials[0]?.target_token, top.trials[0]?.baseline);
+  // The model continues the prompt with " is".
+  const asked = { prompts: ["The capital of France"], max_tokens: 1 };
+  assert.match(
+    (await run({ ...asked, target_token: "is" })).note,
+    /^The target token "is" .* Did you mean " is"\?/,
+  );
+  assert.not.match((await run({ ...asked, target_token: " is" })).note, /Did you mean/);
+  assert.match(await failure({ target_token: "Paris" }), / Did you mean " Paris"\?$/);
   assert.match(
     await failure({ target_token: " Rome is" }),
     'target_token must encode to exactly one token; " Rome is" yields 2: ',

@@ -8,6 +8,7 @@ import {
   checkPositions,
   pieceLookup,
   rawTokens,
+  spaceNote,
   targetToken,
   tokenizeInput,
 } from "../../src/lab/rows/tokens.js";
@@ -74,6 +75,28 @@ test("a span's last token, with or without a BOS token, never half a token", asy
   assert.is(
     await refusal(() => lastTokens(bytes, Int32Array.of(7), twice, "clean")),
     "clean: spans 0 and 1 end with the same token.",
+  );
+});
+
+test("a target without its leading space is asked about", async () => {
+  // "ab" is two tokens here, " ab" one.
+  const spaced = {
+    ...wordModel(),
+    tokenize: async (text: string) => Int32Array.of(...(text === " ab" ? [1] : Array.from(text, () => 2))),
+  } as unknown as Model;
+  assert.match(
+    await refusal(() => targetToken(spaced, "ab")),
+    /^target_token must encode to exactly one token; "ab" yields 2: .* Did you mean " ab"\?$/,
+  );
+  assert.not.match(await refusal(() => targetToken(spaced, "cd")), /Did you mean/);
+  assert.is(
+    spaceNote("Paris", " Paris"),
+    'The target token "Paris" differs from the model\'s answer by its leading space. Did you mean " Paris"?',
+  );
+  assert.match(spaceNote(" Paris", "Paris"), /Did you mean "Paris"\?$/);
+  assert.equal(
+    [spaceNote(" Paris", " Paris"), spaceNote("Rome", " Paris"), spaceNote("", " ")],
+    ["", "", ""],
   );
 });
 

@@ -144,6 +144,9 @@ test("a token is tracked through every cell; the model's answer after the last t
   assert.is(deepest!.at(-1)!.rank, 1);
   assert.ok(Math.abs(deepest!.at(-1)!.probability - named.next_tokens[0]!.probability) < 1e-5);
   assert.ok(first!.at(-1)!.rank > 3, "the first block does not say it yet");
+  assert.not.match(named.note, /Did you mean/);
+  const { result: close } = await run({ ...asked, prompt: "The capital of France", target_token: "is" });
+  assert.match(close.note, /^The target token "is" .* Did you mean " is"\?/);
   const { result: own } = await run({ ...asked, follow_answer: true });
   assert.is(own.target_token, " Paris");
   assert.equal(

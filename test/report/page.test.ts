@@ -172,15 +172,16 @@ test("report and terminal name the same best layer, with intervals and shuffles"
   ];
   const { summary } = findingsOf({ ...job, result: { ...job.result, reports } as ProbeResult });
   assert.match(
-    summary[0] as string,
-    "Of 3 layers, layer 4 has the highest AUROC, the smallest Brier score of 2 tied layers, and classifies 50.0 %",
+    summary[2] as string,
+    "Layer 4, with the highest AUROC, the smallest Brier score of 2 tied layers, classifies 50.0 %",
   );
   assert.match(
-    summary[0] as string,
+    summary[2] as string,
     "95 % interval 50.0 % to 90.0 % (AUROC 0.900, 95 % interval 0.600 to 0.950",
   );
-  assert.match(summary[0] as string, "100 probes trained on shuffled labels 48.0 % on average");
-  assert.match(summary[0] as string, "25.0 % to 70.0 %); a share of 0.030 reaches its AUROC.");
+  assert.match(summary[2] as string, "100 probes trained on shuffled labels 48.0 % on average");
+  assert.match(summary[2] as string, "0.600 to 0.950, p = 0.030, Brier");
+  assert.match(summary[2] as string, /25\.0 % to 70\.0 %\)\.$/);
   const drawn = probePicture({ reports }, { width: 120, colors: "none" }).join("\n");
   assert.match(drawn, "layer 4, with the highest AUROC, the smallest Brier score of 2 tied layers");
   assert.match(drawn, /4 +0\.500 +0\.50–0\.90 +0\.500 +0\.480 +0\.25–0\.70 +0\.900 +0\.60–0\.95 +0\.030/);
@@ -197,7 +198,7 @@ test("report and terminal show per-row figures next to those of texts", () => {
   const result = { ...job.result, rows: "all", reports: plain.map((report) => ({ ...report, by_row })) };
   const { summary, parts } = findingsOf({ ...job, result: result as ProbeResult });
   assert.is(
-    summary[1],
+    summary[3],
     "A text's score is the mean over its activations. Per activation, the probe classifies 62.5 % of 40 held-out activations correctly, " +
       "95 % interval 50.0 % to 75.0 % (AUROC 0.713, 95 % interval 0.600 to 0.800); with labels shuffled between texts, 48.0 % " +
       "on average. 7 of these activations also occur in a training text with the same beginning.",
@@ -244,8 +245,8 @@ test("report and terminal choose the same of equal layers, in any order", () => 
   for (const [reports, layer, tie] of cases) {
     for (const order of [reports, [...reports].reverse()]) {
       const { summary } = findingsOf({ ...job, result: { ...job.result, reports: order } as ProbeResult });
-      const told = `Of ${order.length} layers, layer ${layer} has the highest AUROC${tie}${tie && ","} and classifies`;
-      assert.ok((summary[0] as string).startsWith(told), summary[0]);
+      const told = `Layer ${layer}, with the highest AUROC${tie}, classifies`;
+      assert.ok((summary[2] as string).startsWith(told), summary[2]);
       const drawn = probePicture({ reports: order }, { width: 120, colors: "none" }).join("\n");
       assert.match(drawn, `layer ${layer}, with the highest AUROC${tie}`);
     }

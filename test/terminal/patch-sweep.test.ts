@@ -21,13 +21,16 @@ test("rows are blocks, the deepest on top; columns are tokens of both prompts", 
   const text = lines.join("\n");
   assert.match(
     text.replace(/\s+/g, " "),
-    /The strongest site is layer 0 at “·cat\/··sat·dog” \(token 1\): patching it from the clean run into the corrupted run/,
+    /At layer 0 the answer depends on “·cat”; at layer 3 \(layers 1 to 2 were not measured\), on the last token, “·sat”\./,
   );
-  assert.match(text.replace(/\s+/g, " "), /moves the logit difference 75 % of the way\./);
-  assert.match(text, /“·The” minus “·b”: clean 4, corrupted -4/);
+  // 0.1 of the 8 between the runs.
   assert.match(
     text.replace(/\s+/g, " "),
-    /patching back one of the run's own activations moves it by -0\.001; norm-matched random changes by at most 0\.1/,
+    /Patching there moves the logit difference 75 % of the way; norm-matched random changes move it at most 1\.3 % of the way/,
+  );
+  assert.match(
+    text,
+    /“·The” minus “·b”: clean 4, corrupted -4, with its own activation patched back -4\.001/,
   );
 });
 
@@ -49,7 +52,7 @@ test("the site with the largest recovery is named, not the largest opposite one"
     draw({ ...result, sites })
       .join(" ")
       .replace(/\s+/g, " "),
-    /The strongest site is layer 0 at .* moves the logit difference 75 % of the way\./,
+    /At layer 0 the answer depends on “·cat”; .* moves the logit difference 75 % of the way;/,
   );
 });
 
@@ -61,8 +64,8 @@ test("the text mentions random controls only if a site that can change has one",
     draw({ ...result, sites: of })
       .join(" ")
       .replace(/\s+/g, " ");
-  assert.match(said(sites), /norm-matched random changes by at most 0\.1$/);
-  assert.match(said(bare), /patching back one of the run's own activations moves it by -0\.001$/);
+  assert.match(said(sites), /norm-matched random changes move it at most 1\.3 % of the way,/);
+  assert.match(said(bare), /75 % of the way; without random controls, it is open whether any change/);
 });
 
 test("controls are measured from the patched run, by absolute size", () => {
@@ -75,20 +78,22 @@ test("controls are measured from the patched run, by absolute size", () => {
     direction: "noise",
     clean: 4,
     corrupted: -4,
-    restored: 4.25,
+    restored: 4.5,
     sites,
   };
   const said = [draw(of), findingsOf({ ...patchJob(), result: of }).summary].map((lines) =>
     lines.join(" ").replace(/\s+/g, " "),
   );
-  assert.match(
-    said[0]!,
-    /patching back one of the run's own activations moves it by 0\.25; norm-matched random changes .*by at most 0\.3$/,
-  );
-  assert.match(
-    said[1]!,
-    /Controls: patching back one of the run's own activations moves it by 0\.25; norm-matched random changes move it by at most 0\.3\.$/,
-  );
+  // 0.5 of the 8 between the runs: batching alone does not explain it.
+  for (const text of said) {
+    assert.match(
+      text,
+      /75 % of the way, but so does patching back the run's own activation, 6\.3 % of the way: these effects are not reliable\./,
+    );
+  }
+  const steady = findingsOf({ ...patchJob(), result: { ...of, restored: 4.25 } }).summary.join(" ");
+  // 0.3 of 8.
+  assert.match(steady, /75 % of the way; norm-matched random changes move it at most 3\.8 % of the way/);
 });
 
 test("half of the recovery stands out; half of a raw logit change does not", () => {
@@ -149,7 +154,7 @@ test("heads get a map: layers by heads, each at its strongest token", () => {
     text,
     /Heads 0\.5 at ·cat\/··sat·dog \(token 1\) 0\.75, 3\.5 at ·sat \(token 2\) 0\.75, 0\.2 at/,
   );
-  assert.match(text, /The strongest site is head 5 of layer 0 at “·cat\/··sat·dog” \(token 1\)/);
+  assert.match(text, /Of single heads \(block\.head\), heads 0\.5, 3\.5 move the answer most, and alike\./);
   // Heads that do not fit go on below.
   const many = Array.from({ length: 40 }, (_, head) => head);
   const wide = { ...headResult(), heads: many };
@@ -222,7 +227,10 @@ test("of marked texts the columns are spans", () => {
   };
   const lines = draw(marked);
   assert.match(lines[3] as string, /^layer +the·cat.* sat *$/);
-  assert.match(lines.join(" ").replace(/\s+/g, " "), /at “the·cat\/a·big·dog” \(span 0\)/);
+  assert.match(
+    lines.join(" ").replace(/\s+/g, " "),
+    /At layer 0 the answer depends on “the·cat”; at layer 3 .*, on “sat”\./,
+  );
 });
 
 test("the report's heat map has both prompts' tokens, the values and the faint cells", () => {
@@ -254,8 +262,8 @@ test("the report's heat map has both prompts' tokens, the values and the faint c
   );
   assert.match(map.details[0] as string, /cannot change anything/);
   assert.match(
-    summary[1] as string,
-    /^Logit difference \(·The minus ·b\): 4 in the clean run, -4 in the corrupted one\.$/,
+    summary[2] as string,
+    /^Logit difference \(·The minus ·b\): 4 in the clean run, -4 in the corrupted one, -4\.001 with one of the patched run's own activations patched back\.$/,
   );
 });
 

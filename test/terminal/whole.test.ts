@@ -267,7 +267,7 @@ const pictures: [name: string, picture: () => string[]][] = [
           ),
         ),
         { width: 38, colors: "none" },
-      ).slice(14, 19),
+      ).slice(14, 28),
   ],
   [
     "compare-two",

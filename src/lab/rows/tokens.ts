@@ -60,10 +60,25 @@ export async function targetToken(model: Model, text: string, field = "target_to
   const tokens = await model.tokenize(text, { special: false, parseSpecial: false });
   if (tokens.length === 1) return tokens[0] as number;
   const pieces = await model.pieces(tokens);
+  const other = text.startsWith(" ") ? text.slice(1) : ` ${text}`;
+  const meant =
+    other === "" || other === " "
+      ? false
+      : (await model.tokenize(other, { special: false, parseSpecial: false })).length === 1;
   throw new UserError(
     `${field} must encode to exactly one token; ${JSON.stringify(text)} yields ${tokens.length}: ` +
-      `${pieces.map((piece) => JSON.stringify(piece)).join(" ")}.`,
+      `${pieces.map((piece) => JSON.stringify(piece)).join(" ")}.${meant ? ` ${didYouMean(other)}` : ""}`,
   );
+}
+
+/** Asks about a tracked token that differs from the model's answer by its leading space alone; empty if it does not. */
+export function spaceNote(target: string, answer: string): string {
+  if (target === answer || target.trim() === "" || target.trimStart() !== answer.trimStart()) return "";
+  return `The target token ${JSON.stringify(target)} differs from the model's answer by its leading space. ${didYouMean(answer)}`;
+}
+
+function didYouMean(token: string): string {
+  return `Did you mean ${JSON.stringify(token)}?`;
 }
 
 /** Looks up the texts of token ids, each once. */

@@ -5,6 +5,7 @@ import {
   byPrompt,
   changeShare,
   controlCurve,
+  doseFinding,
   meanAt,
   type PromptTrials,
   promptCurve,
@@ -29,7 +30,7 @@ const randomDirection = "norm-matched random vector";
 export function compareFindings(result: CompareResult): Findings {
   const prompts = named(byPrompt(result.trials));
   return {
-    summary: summary(result, prompts),
+    summary: summary(result),
     cautions: [
       "An intervention shows that changing this block's output changes what the model says. It does not show that the model normally computes the answer there, or that changes elsewhere could not have the same effect.",
       "At large strengths the activation is out of distribution; a broken answer there says nothing about the block's role. Probabilities are compared after the same prompt; continuations diverge after their first difference.",
@@ -51,25 +52,17 @@ function named(prompts: readonly PromptTrials[]): Prompt[] {
   });
 }
 
-function summary({ intervention, position, trials, layers }: CompareResult, prompts: Prompt[]): string[] {
-  const first = trials[0];
-  const strengths = strengthsOf(prompts);
-  if (first === undefined || strengths.length === 0) return ["There are no trials."];
-  const neutral = interventionOf(intervention).neutral;
-  const farthest = strengths.reduce((a, b) => (Math.abs(b - neutral) > Math.abs(a - neutral) ? b : a));
-  const baseline = prompts.reduce((sum, { trials: [one] }) => sum + (one?.baseline_probability ?? 0), 0);
-  const changed = trials.filter(
-    ({ strength, baseline, output }) => strength !== neutral && baseline !== output,
-  );
+function summary(result: CompareResult): string[] {
+  const { intervention, trials } = result;
+  const { neutral } = interventionOf(intervention);
   const moved = trials.filter(({ strength }) => strength !== neutral);
-  const whose =
-    prompts.length === 1
-      ? `the probability of “${visible(first.target_token)}”`
-      : `the mean probability of the target tokens of ${prompts.length} prompts`;
+  const changed = moved.filter(({ baseline, output }) => baseline !== output);
+  const { says, controls } = doseFinding(result);
+  if (trials.length === 0) return [says];
   return [
-    `${interventionOf(intervention).doing} ${layers === undefined || layers.length === 1 ? `layer ${first.layer}` : `layers ${layers.join(", ")}`} (${position}): at strength ${farthest}, ${whose} is ` +
-      `${percent(meanAt(prompts, farthest))}, compared with ${percent(baseline / prompts.length)} without the intervention. ` +
-      `${changed.length} of ${count(moved.length, "continuation")} at non-neutral strengths ${changed.length === 1 ? "differs" : "differ"} from the baseline.`,
+    says,
+    controls,
+    `${changed.length} of ${count(moved.length, "continuation")} at non-neutral strengths ${changed.length === 1 ? "differs" : "differ"} from the baseline.`,
   ];
 }
 

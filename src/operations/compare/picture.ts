@@ -5,6 +5,7 @@ import {
   changeShare,
   controlCurve,
   type Dose,
+  doseFinding,
   meanAt,
   type PromptTrials,
   promptCurve,
@@ -16,7 +17,7 @@ import { cut, oneLine, visible } from "../../findings/text.js";
 import { type Canvas, narrowest } from "../../terminal/canvas.js";
 import { fit, wrap } from "../../terminal/fit.js";
 import { legend } from "../../terminal/legend.js";
-import { heading } from "../../terminal/page.js";
+import { finding, heading } from "../../terminal/page.js";
 import { bold, dim, onScale, probabilityScale } from "../../terminal/paint.js";
 import { plot, type Series, seriesPlace, ticksUpTo } from "../../terminal/plot.js";
 import { table } from "../../terminal/table.js";
@@ -35,7 +36,7 @@ const promptsInFull = 6;
 
 /** A compare job: dose-response curves, then the continuations at each strength. */
 export function comparePicture(
-  result: Pick<CompareResult, "trials" | "intervention">,
+  result: Pick<CompareResult, "trials" | "intervention" | "layers">,
   canvas: Canvas,
 ): string[] {
   const groups = grouped(byPrompt(result.trials));
@@ -43,6 +44,8 @@ export function comparePicture(
   const lines = [
     heading("Dose-response", `target token probability vs. strength (${result.intervention})`, "", canvas),
     ...curves(groups, neutral, canvas),
+    "",
+    ...finding(doseFinding(result), canvas),
     "",
   ];
   if (groups.length > 1) lines.push(...grid(groups, neutral, canvas), "");

@@ -9,6 +9,7 @@ import {
   checkLayers,
   checkPositions,
   pieceLookup,
+  spaceNote,
   targetToken,
   tokenizeInput,
 } from "../../lab/rows/tokens.js";
@@ -103,7 +104,12 @@ export async function compare(input: OperationInput<CompareConfig>): Promise<Fin
       ...(config.strength_unit === undefined ? {} : { strength_unit: config.strength_unit }),
       ...(length === undefined ? {} : { vector_length: length }),
       ...(seeds[0] === undefined ? {} : { control_seed: seeds[0] }),
-      note: compareNote(config, described, context.blockOutputs.sidePath),
+      note: [
+        target === -1 ? "" : await spaceNotes(model, trials),
+        compareNote(config, described, context.blockOutputs.sidePath),
+      ]
+        .filter((part) => part !== "")
+        .join(" "),
     };
   });
 }
@@ -309,6 +315,18 @@ async function describe(
     }
   }
   return described;
+}
+
+/** Whether the tracked token is some prompt's answer but for the leading space; a comparison without continuations has no answer. */
+async function spaceNotes(model: Model, trials: readonly SweepTrial[]): Promise<string> {
+  const answered = trials.filter(({ baseline }) => baseline.continuation.length > 0);
+  const first = ({ baseline }: SweepTrial) => baseline.continuation[0] as number;
+  const piece = await pieceLookup(
+    model,
+    answered.flatMap((trial) => [trial.target, first(trial)]),
+  );
+  const notes = answered.map((trial) => spaceNote(piece(trial.target), piece(first(trial))));
+  return notes.find((note) => note !== "") ?? "";
 }
 
 /** The effect of a plan; several edits are already combined into one. */

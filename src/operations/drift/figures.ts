@@ -1,4 +1,5 @@
 import type { DriftResult, Measured } from "../../contracts/index.js";
+import { driftFinding } from "../../findings/drift-finding.js";
 import type { Figure } from "../../findings/figure.js";
 import { dataOf, tabled } from "../../findings/figure.js";
 import { count, figureOf } from "../../findings/numbers.js";
@@ -6,15 +7,16 @@ import type { Findings } from "../../report/parts.js";
 
 /** The distance between two models' block outputs by layer, and the measurements of artefacts in both. */
 export function driftFindings(result: DriftResult): Findings {
-  const { models, layers, texts, tokens, dictionary, probe, vector } = result;
-  const farthest = layers.reduce((a, b) => (b.cosine.value < a.cosine.value ? b : a));
+  const { models, texts, tokens, dictionary, probe, vector } = result;
+  const { says, controls } = driftFinding(result);
   const names = models.map(({ name, quantization }) =>
     quantization === "" ? name : `${name} (${quantization})`,
   );
   return {
     summary: [
-      `${names.join(" and ")}, on ${count(texts, "text")} with ${count(tokens, "token")}: block outputs differ most at layer ` +
-        `${farthest.layer}, with a cosine similarity of ${shown(farthest.cosine)}.`,
+      says,
+      controls,
+      `Compared: ${names.join(" and ")}, on ${count(texts, "text")} with ${count(tokens, "token")}.`,
       ...(dictionary === undefined
         ? []
         : [

@@ -1,7 +1,8 @@
 import type { DriftResult, Measured } from "../../contracts/index.js";
+import { driftFinding } from "../../findings/drift-finding.js";
 import { oneLine } from "../../findings/text.js";
 import type { Canvas } from "../../terminal/canvas.js";
-import { heading, labelled } from "../../terminal/page.js";
+import { finding, heading, labelled } from "../../terminal/page.js";
 import { table } from "../../terminal/table.js";
 import { layersText, type Picture } from "../picture.js";
 
@@ -30,6 +31,8 @@ export function driftPicture(result: DriftResult, canvas: Canvas): string[] {
       canvas,
     ),
     ...table(columns, rows, canvas),
+    "",
+    ...finding(driftFinding(result), canvas),
     ...artefacts(result, canvas),
   ];
 }

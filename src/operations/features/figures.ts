@@ -1,5 +1,12 @@
 import type { FeaturePage, FeaturesResult } from "../../contracts/index.js";
-import { greatest, greatestActivation, shadeOf, upTo } from "../../findings/features.js";
+import {
+  dictionaryWarnings,
+  featuresFinding,
+  greatest,
+  greatestActivation,
+  shadeOf,
+  upTo,
+} from "../../findings/features.js";
 import type { Figure } from "../../findings/figure.js";
 import { tabled } from "../../findings/figure.js";
 import { count, figureOf, percent, signed } from "../../findings/numbers.js";
@@ -13,19 +20,18 @@ const textsShown = 12;
 /** How well a dictionary fits the texts, its strongest features, and where they are active. */
 export function featuresFindings(result: FeaturesResult): Findings {
   const { dictionary, fidelity, layer, point } = result;
-  const { explained_variance: explained, loss_recovered: recovered } = fidelity;
+  const { explained_variance: explained } = fidelity;
+  const { says, controls } = featuresFinding(result);
   return {
     summary: [
+      says,
+      controls,
+      ...dictionaryWarnings(result.features, { unit: "token" }),
       `The dictionary ${dictionary.name} (${count(dictionary.features, "feature")}, ${dictionary.activation}) at ${point === undefined ? "" : `${point} of `}block ${layer}: ` +
         `${figureOf(fidelity.l0)} features are active per token, over ${count(fidelity.tokens, "token")}; ` +
         (explained === null
           ? "the activations do not vary."
           : `their reconstruction explains ${percent(explained)} of the variance.`),
-      ...(recovered === null
-        ? []
-        : [
-            `With ${point === undefined ? "the block's output" : point} replaced by the reconstruction, ${percent(recovered)} of the loss is recovered.`,
-          ]),
     ],
     cautions: [
       "If the dictionary does not fit these texts, its features mean nothing here: check explained variance and loss recovered first.",

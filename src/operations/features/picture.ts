@@ -1,9 +1,17 @@
 import type { FeaturePage, FeaturesResult } from "../../contracts/index.js";
-import { greatest, greatestActivation, shadeOf, upTo } from "../../findings/features.js";
+import {
+  dictionaryWarnings,
+  featuresFinding,
+  greatest,
+  greatestActivation,
+  shadeOf,
+  upTo,
+} from "../../findings/features.js";
 import { percentTo, shortNumber } from "../../findings/numbers.js";
 import { oneLine, visible } from "../../findings/text.js";
 import type { Canvas } from "../../terminal/canvas.js";
-import { heading, labelled } from "../../terminal/page.js";
+import { wrap } from "../../terminal/fit.js";
+import { finding, heading, labelled } from "../../terminal/page.js";
 import { dim, inScale, magnitudeScale } from "../../terminal/paint.js";
 import { table } from "../../terminal/table.js";
 import type { Picture } from "../picture.js";
@@ -16,6 +24,9 @@ const featuresShown = 4;
 export function featuresPicture(result: FeaturesResult, canvas: Canvas): string[] {
   return [
     heading("Fidelity", "how well the dictionary reconstructs activations on these texts", "", canvas),
+    ...finding(featuresFinding(result), canvas),
+    ...dictionaryWarnings(result.features, { unit: "token" }).flatMap((line) => wrap(line, canvas.width)),
+    "",
     ...fidelity(result, canvas),
     "",
     ...byToken(result, canvas),
@@ -92,16 +103,16 @@ function fidelity({ fidelity, dictionary, layer, point }: FeaturesResult, canvas
         `${point ?? "output"} of block ${layer}`,
     ),
     ...row(
-      "Explained",
-      `${share(fidelity.explained_variance)} of the variance of ${fidelity.tokens} tokens, cosine ${fidelity.cosine.toFixed(3)}, ` +
-        `${fidelity.l0.toFixed(1)} features active per token`,
-    ),
-    ...row(
       "Loss",
       loss === null
         ? "no next token to predict"
         : `${loss.clean.toFixed(3)} nats per token unmodified, ${loss.reconstructed.toFixed(3)} through the dictionary, ` +
             `${loss.ablated.toFixed(3)} ablated: ${share(fidelity.loss_recovered)} recovered`,
+    ),
+    ...row(
+      "Explained",
+      `${share(fidelity.explained_variance)} of the variance of ${fidelity.tokens} tokens, cosine ${fidelity.cosine.toFixed(3)}, ` +
+        `${fidelity.l0.toFixed(1)} features active per token`,
     ),
   ];
 }

@@ -4,7 +4,7 @@ import type { Figure } from "../../findings/figure.js";
 import { dataOf, tabled } from "../../findings/figure.js";
 import { drawnLayers, lastTokenLayers } from "../../findings/lens.js";
 import { figureOf, percent, shortNumber } from "../../findings/numbers.js";
-import { story } from "../../findings/story.js";
+import { inspectFinding } from "../../findings/story.js";
 import { visible } from "../../findings/text.js";
 import type { Findings } from "../../report/parts.js";
 import { routing } from "./figures-experts.js";
@@ -14,8 +14,9 @@ import { attention, contributions } from "./figures-within-blocks.js";
 /** Logit lens, the answer by layer, norms and next tokens. */
 export function inspectFindings(whole: InspectResult): Findings {
   const result = { ...whole, layers: drawnLayers(whole) };
+  const { says, controls } = inspectFinding(whole);
   return {
-    summary: [story(whole), ...withoutLens(whole)],
+    summary: [says, ...(controls === "" ? [] : [controls]), ...withoutLens(whole)],
     cautions: [
       "A readout is not causal evidence. The logit lens shows what a block's output predicts through the model's own final norm and head, not how later blocks use it, and not that the model has decided there.",
       "Early blocks may represent the answer in a form that this lens cannot read; a weak readout does not prove absence. A norm is the length of a vector and says nothing about its meaning.",

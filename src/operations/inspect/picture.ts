@@ -1,10 +1,9 @@
 import type { InspectResult } from "../../contracts/index.js";
 import { drawnLayers, lensReadings, lensViewMeanings, viewValues } from "../../findings/lens.js";
-import { story } from "../../findings/story.js";
+import { inspectFinding } from "../../findings/story.js";
 import { oneLine, visible } from "../../findings/text.js";
 import { bars } from "../../terminal/bars.js";
-import { type Canvas, narrowest } from "../../terminal/canvas.js";
-import { wrap } from "../../terminal/fit.js";
+import type { Canvas } from "../../terminal/canvas.js";
 import {
   attentionPicture,
   decompositionPicture,
@@ -17,8 +16,8 @@ import {
   targetGrid,
 } from "../../terminal/inspect-grids.js";
 import { legend } from "../../terminal/legend.js";
-import { heading } from "../../terminal/page.js";
-import { bold, magnitudeScale, probabilityScale } from "../../terminal/paint.js";
+import { finding, heading } from "../../terminal/page.js";
+import { magnitudeScale, probabilityScale } from "../../terminal/paint.js";
 import { layersText, type Picture } from "../picture.js";
 
 /** An inspect job: the logit lens, its summary in one sentence, norms, and the model's next tokens. */
@@ -44,7 +43,7 @@ export function inspectPicture(
   return [
     ...lensPicture(result, canvas),
     ...targetPicture(result, canvas),
-    ...wrap(story(whole), Math.max(narrowest, canvas.width)).map((line) => bold(line, canvas.colors)),
+    ...finding(inspectFinding(whole), canvas),
     "",
     ...measurePicture(result, canvas),
     ...innerPointsPicture(result, canvas),

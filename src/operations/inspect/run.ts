@@ -11,7 +11,7 @@ import { limits, topCounts } from "../../contracts/limits.js";
 import { NpzWriter } from "../../formats/npz-writer.js";
 import type { ArtifactFile } from "../../lab/artifacts.js";
 import { checkPoints, inContext } from "../../lab/rows/open-context.js";
-import { checkLayers, pieceLookup, targetToken, tokenizeInput } from "../../lab/rows/tokens.js";
+import { checkLayers, pieceLookup, spaceNote, targetToken, tokenizeInput } from "../../lab/rows/tokens.js";
 import {
   type AdvanceResult,
   type Context,
@@ -295,6 +295,7 @@ async function describe(
     ...(followed === null ? {} : { target_token: piece(followed), target_token_id: followed }),
     next_tokens: candidates(next, piece)[0] as Candidate[],
     note: [
+      target === null ? "" : spaceNote(piece(target), piece(next.tokenIds[0] as number)),
       lens.supported ? lensNote : lens.reason,
       blockOutputs.sidePath,
       reader !== undefined ? measuresNote : "",

@@ -1,12 +1,11 @@
 import type { PatchSweepResult } from "../../contracts/index.js";
 import type { Cell, Figure } from "../../findings/figure.js";
 import { figureOf, percent, signed } from "../../findings/numbers.js";
+import { patchFinding } from "../../findings/patch-finding.js";
 import {
   bestOfHeads,
   type PlacedSite,
-  patchControls,
   patchPoints,
-  patchStory,
   patchTokens,
   placedSites,
   positionName,
@@ -31,15 +30,13 @@ export function patchSweepFindings(result: PatchSweepResult): Findings {
     tokens: patchTokens(result),
     shares: showsShares(sites),
   };
-  const { restored, random } = patchControls(result);
+  const { says, controls } = patchFinding(result);
   return {
     summary: [
-      patchStory(result),
-      `Logit difference (${of}): ${figureOf(result.clean)} in the clean run, ${figureOf(result.corrupted)} in the corrupted one.`,
-      `Controls: patching back one of the run's own activations moves it by ${figureOf(restored)}` +
-        (random === undefined
-          ? "."
-          : `; norm-matched random changes move it by at most ${figureOf(random)}.`),
+      says,
+      controls,
+      `Logit difference (${of}): ${figureOf(result.clean)} in the clean run, ${figureOf(result.corrupted)} in the corrupted one, ` +
+        `${figureOf(result.restored)} with one of the patched run's own activations patched back.`,
     ],
     cautions: [
       result.direction === "denoise"

@@ -1,13 +1,12 @@
 import type { PatchSweepResult } from "../../contracts/index.js";
 import { figureOf, shortNumber } from "../../findings/numbers.js";
+import { patchFinding } from "../../findings/patch-finding.js";
 import {
   bestOfHeads,
   columnName,
   movedBy,
   type PlacedSite,
-  patchControls,
   patchPoints,
-  patchStory,
   patchTokens,
   placedSites,
   positionName,
@@ -19,8 +18,8 @@ import { oneLine, visible } from "../../findings/text.js";
 import { type Canvas, narrowest } from "../../terminal/canvas.js";
 import { wrap } from "../../terminal/fit.js";
 import { legend } from "../../terminal/legend.js";
-import { heading, labelled } from "../../terminal/page.js";
-import { bold, differenceScale, dim } from "../../terminal/paint.js";
+import { finding, heading, labelled } from "../../terminal/page.js";
+import { differenceScale, dim } from "../../terminal/paint.js";
 import { tokenGrid } from "../../terminal/token-grid.js";
 import type { Picture } from "../picture.js";
 import { promptPairs } from "./contract-pairs.js";
@@ -111,36 +110,23 @@ export function patchSweepPicture(
       (line) => dim(line, canvas.colors),
     ),
     "",
-    ...wrap(patchStory(result), total).map((line) => bold(line, canvas.colors)),
+    ...finding(patchFinding(result), canvas),
     "",
-    ...measured(result, canvas),
+    ...labelled("Logits", measured(result), canvas),
   ];
 }
 
-/** The unpatched runs and the controls. */
-function measured(
-  result: Omit<PatchSweepResult, "note" | "artifacts" | "provenance">,
-  canvas: Canvas,
-): string[] {
+/** The unpatched runs. */
+function measured(result: Omit<PatchSweepResult, "note" | "artifacts" | "provenance">): string {
   const [pair] = result.pairs;
   const of =
     result.pairs.length === 1 && pair !== undefined
       ? `“${visible(pair.target_token)}” minus “${visible(pair.foil_token)}”`
       : `target minus foil, mean of ${result.pairs.length} pairs`;
-  const { restored, random } = patchControls(result);
-  return [
-    ...labelled(
-      "Logits",
-      `${of}: clean ${figureOf(result.clean)}, corrupted ${figureOf(result.corrupted)}`,
-      canvas,
-    ),
-    ...labelled(
-      "Controls",
-      `patching back one of the run's own activations moves it by ${figureOf(restored)}` +
-        (random === undefined ? "" : `; norm-matched random changes by at most ${figureOf(random)}`),
-      canvas,
-    ),
-  ];
+  return (
+    `${of}: clean ${figureOf(result.clean)}, corrupted ${figureOf(result.corrupted)}, ` +
+    `with its own activation patched back ${figureOf(result.restored)}`
+  );
 }
 
 function signed(value: number): string {

@@ -11,6 +11,7 @@ import {
   ofRows,
   roc,
 } from "../../findings/probe.js";
+import { probeFinding } from "../../findings/probe-finding.js";
 import { glimpse, type Html, html } from "../../report/markup.js";
 import type { Findings, Passage } from "../../report/parts.js";
 
@@ -49,23 +50,22 @@ function range(interval: { low: number; high: number } | undefined, decimals?: n
 }
 
 function summary(reports: Report[]): string[] {
-  const first = reports[0];
-  if (first === undefined) return ["There are no reports."];
+  const { says, controls } = probeFinding(reports);
+  if (reports.length === 0) return [says];
   const { best, tie } = bestLayer(reports);
   const shuffled = best.shuffled_labels;
   const name =
-    reports.length > 1
-      ? `Of ${reports.length} layers, layer ${best.layer} has the highest AUROC${tie}${tie && ","} and classifies`
-      : `Layer ${best.layer} classifies`;
+    reports.length > 1 ? `Layer ${best.layer}, with the highest AUROC${tie},` : `Layer ${best.layer}`;
   const sentences = [
-    `${name} ${percent(best.accuracy)} of ${count(best.test_size, "held-out example")} correctly` +
-      `${range(best.accuracy_interval)} (AUROC ${best.auc.toFixed(3)}${range(best.auc_interval, 3)}, Brier ${best.brier.toFixed(3)}); ` +
+    says,
+    controls,
+    `${name} classifies ${percent(best.accuracy)} of ${count(best.test_size, "held-out example")} correctly` +
+      `${range(best.accuracy_interval)} (AUROC ${best.auc.toFixed(3)}${range(best.auc_interval, 3)}${shuffled === undefined ? "" : `, p = ${shuffled.p_auc.toFixed(3)}`}, Brier ${best.brier.toFixed(3)}); ` +
       `always choosing the majority class gives ${percent(best.majority_accuracy)}, ` +
       (shuffled === undefined
         ? `a probe trained on shuffled labels ${percent(best.shuffled_label_accuracy)}.`
         : `${shuffled.permutations} probes trained on shuffled labels ${percent(shuffled.accuracy.mean)} on average (middle ` +
-          `95 %: ${percent(shuffled.accuracy.low)} to ${percent(shuffled.accuracy.high)}); ` +
-          `a share of ${shuffled.p_auc.toFixed(3)} reaches its AUROC.`),
+          `95 %: ${percent(shuffled.accuracy.low)} to ${percent(shuffled.accuracy.high)}).`),
   ];
   if (best.by_row !== undefined) sentences.push(ofSingleRows(best.by_row));
   if (reports.length > 1) {

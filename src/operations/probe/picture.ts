@@ -8,10 +8,11 @@ import {
   ofRows,
   roc,
 } from "../../findings/probe.js";
+import { probeFinding } from "../../findings/probe-finding.js";
 import { oneLine } from "../../findings/text.js";
 import type { Canvas } from "../../terminal/canvas.js";
 import { wrap } from "../../terminal/fit.js";
-import { beside, heading } from "../../terminal/page.js";
+import { beside, finding, heading } from "../../terminal/page.js";
 import { bold, dim, inScale, probabilityScale } from "../../terminal/paint.js";
 import { type Axis, layerLines, plot, type Series } from "../../terminal/plot.js";
 import { type Entry, table } from "../../terminal/table.js";
@@ -36,6 +37,8 @@ export function probePicture(result: Pick<ProbeResult, "reports">, canvas: Canva
       { least: 34, gap: 4 },
       canvas,
     ),
+    "",
+    ...finding(probeFinding(reports), canvas),
     "",
     heading("Scores", `by class, ${chosen}`, "", canvas),
     ...histogram(best, canvas),

@@ -1,5 +1,5 @@
 import type { SaeResult } from "../../contracts/index.js";
-import { greatestActivation, shadeOf } from "../../findings/features.js";
+import { greatestActivation, shadeOf, trainedUnit, trainedWarnings } from "../../findings/features.js";
 import type { Figure } from "../../findings/figure.js";
 import { dataOf, tabled } from "../../findings/figure.js";
 import { figureOf, percent } from "../../findings/numbers.js";
@@ -13,13 +13,13 @@ export function saeFindings({ reports }: SaeResult): Findings {
   const sorted = reports.toSorted((a, b) => a.layer - b.layer);
   const inBatches = sorted.some(({ training }) => training !== undefined);
   return {
-    summary: sorted.map(
-      (report) =>
-        (report.explained_variance === null
-          ? `Layer ${report.layer}: the held-out block outputs are identical, so there is no variance to explain, with `
-          : `Layer ${report.layer}: the autoencoder explains ${percent(report.explained_variance)} of the held-out variance with `) +
-        `${figureOf(report.mean_active)} active features per ${rowOf(report)}; ${report.dead_features} (${percent(report.dead_fraction)}) are active on none.`,
-    ),
+    summary: sorted.flatMap((report) => [
+      (report.explained_variance === null
+        ? `Layer ${report.layer}: the held-out block outputs are identical, so there is no variance to explain, with `
+        : `Layer ${report.layer}: the autoencoder explains ${percent(report.explained_variance)} of the held-out variance with `) +
+        `${figureOf(report.mean_active)} active features per ${trainedUnit(report)}; ${report.dead_features} (${percent(report.dead_fraction)}) are active on none.`,
+      ...trainedWarnings(report),
+    ]),
     cautions: [
       "A readout is not causal evidence. A feature is a direction that helps to reconstruct these activations. Firing on texts that look similar to us does not show that the model uses it; to test that, steer with it.",
       `${inBatches ? "" : "A few hundred texts, their last tokens, and a small autoencoder: "}${inBatches ? "A" : "a"} different seed, size or set of texts finds different features. Explained variance and the share of dead features show how well the features represent the block at all.`,
@@ -33,9 +33,6 @@ export function saeFindings({ reports }: SaeResult): Findings {
     ],
   };
 }
-
-/** The unit on which a report's features fire. */
-const rowOf = ({ training }: Report) => (training === undefined ? "text" : "activation");
 
 /** Features by firing frequency: those that fire on nearly every activation say little, dead ones nothing. */
 function densities(reports: Report[]): Figure {

@@ -1,4 +1,5 @@
 import type { SaeResult } from "../../contracts/index.js";
+import { trainedWarnings } from "../../findings/features.js";
 import { percentTo, shortNumber } from "../../findings/numbers.js";
 import { oneLine } from "../../findings/text.js";
 import type { Canvas } from "../../terminal/canvas.js";
@@ -28,6 +29,7 @@ export function saePicture(result: Pick<SaeResult, "reports">, total: number, ca
     "",
     heading("Held out", "how well the features reconstruct activations not used in training", "", canvas),
     ...summary(reports, total, canvas),
+    ...reports.flatMap((report) => trainedWarnings(report).flatMap((line) => wrap(line, canvas.width))),
     ...reports.flatMap(({ layer, note }) =>
       note === undefined
         ? []

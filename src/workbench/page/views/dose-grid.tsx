@@ -1,6 +1,7 @@
 import { useMemo } from "preact/hooks";
 import type { CompareConfig, CompareResult } from "../../../contracts/index.js";
 import { liveLimits } from "../../../contracts/live-limits.js";
+import { gridFinding } from "../../../findings/dose-grid.js";
 import type { Figure } from "../../../findings/figure.js";
 import { percent } from "../../../findings/numbers.js";
 import { visible } from "../../../findings/text.js";
@@ -44,6 +45,7 @@ export function DoseGrid({ ids, name }: { ids: string[]; name: string }) {
     [ids.join(), found],
   );
   const figures = useMemo(() => (tried.length === 0 ? [] : doseGrid(tried)), [tried]);
+  const says = gridFinding(tried.map(({ layer, result }) => ({ layer, trials: result?.trials ?? [] })));
   const active = (known.state?.jobs ?? []).filter(({ id, status }) => ids.includes(id) && isActive(status));
   const running = active.find(({ status }) => status === "running") ?? active[0];
   const [layer, strength] = [numberIn(query, "l"), numberIn(query, "s")];
@@ -70,6 +72,11 @@ export function DoseGrid({ ids, name }: { ids: string[]; name: string }) {
           <Problem key={id} sentence={`Job ${id.slice(0, 8)}: ${problem}`} />
         ) : null;
       })}
+      {says !== "" && running === undefined && (
+        <p>
+          <strong>{says}</strong>
+        </p>
+      )}
       <div class={figures.length > 1 ? "twins" : ""}>
         {figures.map((figure) => (
           <FigureView

@@ -109,9 +109,7 @@ const titles = [
 ];
 
 function VectorCard({ vector, open }: { vector: StoredVector; open: boolean }) {
-  const best = vector.layers.reduce((one, other) =>
-    (other.separation ?? 0) > (one.separation ?? 0) ? other : one,
-  );
+  const middle = vector.layers[Math.floor(vector.layers.length / 2)]?.layer ?? 0;
   return (
     <section class="card" aria-label={`Direction ${vector.name}`}>
       <h2>
@@ -130,9 +128,13 @@ function VectorCard({ vector, open }: { vector: StoredVector; open: boolean }) {
           </tr>
         ))}
       </Table>
+      <p class="soft">
+        A layer that separates the lists need not steer. Measure the effect to choose one
+        {vector.layers.length > 1 && "; until then, the middle one is offered"}.
+      </p>
       <p class="row">
-        <ChatLink prepare={() => addEdit(newEdit("steer", best.layer, vector.name))}>
-          Try in chat at layer {best.layer}
+        <ChatLink prepare={() => addEdit(newEdit("steer", middle, vector.name))}>
+          Try in chat at layer {middle}
         </ChatLink>
         <Button
           class="quiet"
