@@ -117,7 +117,7 @@ test("train, extract and drift: the inputs and the other model", () => {
   ]);
 });
 
-test("a list has columns from 60 terminal columns on, with ids on separate lines below", () => {
+test("a list has columns from 60 terminal columns on; below, ids get separate lines", () => {
   const at = (width: number) => jobList(jobs.slice(0, 1), { width, colors: "none" }, 1020);
   assert.match(at(60)[0] as string, /^id +status +experiment$/);
   assert.equal(at(59), ["a".repeat(32), "  running  compare  20 s ago"]);
