@@ -8,6 +8,7 @@ import { suite } from "uvu";
 import * as assert from "uvu/assert";
 import { runtimePackages } from "../../scripts/build/wheel.js";
 import { findPython } from "../clients/support/python.js";
+import { saying } from "../support/saying.js";
 
 const test = suite<{ folder: string }>("wheel");
 const program = fileURLToPath(new URL("../../scripts/build/wheel.py", import.meta.url));
@@ -47,7 +48,7 @@ test("runtime packages are found as Node.js finds them, without build tools and 
   const { "node_modules/ms": _, ...broken } = locked;
   assert.throws(
     () => runtimePackages(broken),
-    "package-lock.json lacks ms, which node_modules/koa/node_modules/depd requires.",
+    saying("package-lock.json lacks ms, which node_modules/koa/node_modules/depd requires."),
   );
 });
 
