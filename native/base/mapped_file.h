@@ -20,6 +20,8 @@ class MappedFile {
   const float* floats(double offset, size_t count) const;
   /// The same for 16-bit numbers, at a multiple of two.
   const uint16_t* halves(double offset, size_t count) const;
+  /// The same for bytes.
+  const unsigned char* bytes(double offset, size_t count) const { return numbers(offset, count, 1); }
 
   /// Asks the system to load bytes that will be read soon.
   void expect(double offset, size_t bytes) const;

@@ -4,6 +4,7 @@
 #include "experiment/passes.h"
 #include "ggml-backend.h"
 #include "llama.h"
+#include "model/dequantise.h"
 #include "model/model.h"
 #include "model/quantise.h"
 #include "model/remote.h"
@@ -79,6 +80,16 @@ Napi::Value quantise_model(const Call& call) {
                 form, threads = field(call.options, "threads", 0)] { quantise(from, to, form, threads); });
 }
 
+Napi::Value dequantise_weight(const Call& call) {
+  Weight weight;
+  weight.path = field<std::string>(call.options, "from");
+  weight.offset = field<double>(call.options, "offset");
+  weight.type = field<int>(call.options, "type");
+  weight.row = field<int64_t>(call.options, "row");
+  weight.rows = field<int64_t>(call.options, "rows");
+  return start(call, [weight, to = field<std::string>(call.options, "to")] { dequantise(weight, to); });
+}
+
 Napi::Value narrow_values(const Call& call) {
   const auto type = name_field<NarrowType>(call.options, "type", std::array{"f16", "bf16"});
   return start(call, [values = field<std::vector<float>>(call.options, "values"), type] {
@@ -100,6 +111,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   define<end_operations>(exports, "endOperations");
   define<connect>(exports, "connectRemotes");
   define<quantise_model>(exports, "quantise");
+  define<dequantise_weight>(exports, "dequantise");
   define<narrow_values>(exports, "narrow");
   define<counted_norms>(exports, "countedRows");
   CancelObject::define(env, exports);

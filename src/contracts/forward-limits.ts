@@ -5,7 +5,7 @@ export const forwardLimits = {
   text_characters: 1_048_576,
   captures: 1024,
   positions: 4096,
-  edits: 64,
+  edits: 1024,
   ranges: 64,
   vector_values: 65_536,
   /** Of one result. */

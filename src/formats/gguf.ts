@@ -18,14 +18,21 @@ export interface GgufTensor {
   name: string;
   /** Elements. */
   length: number;
+  /** ggml's order: the length of a row first. */
+  shape: number[];
   /** ggml's number of its type; 0 is float32. */
   type: number;
   /** Bytes from the start of the tensor data. */
   offset: number;
 }
 
+export type GgufValue = string | number | boolean;
+
 /** The format's numbers of the types used here. */
-export const ggufTypes = { uint32: 4, int32: 5, string: 8, array: 9, uint64: 10, int64: 11 } as const;
+// biome-ignore format: a table
+export const ggufTypes = {
+  uint32: 4, int32: 5, float32: 6, flag: 7, string: 8, array: 9, uint64: 10, int64: 11, float64: 12,
+} as const;
 
 /** Bytes of the scalar types, by their number in the format. */
 // biome-ignore format: a table
@@ -61,10 +68,10 @@ export class GgufHeaderReader {
   }
 
   /**
-   * Strings and integers by key; values of other types are undefined.
+   * Strings, numbers and flags by key; arrays and small integers are undefined.
    * @throws FormatError if the file is truncated or invalid
    */
-  async *pairs(): AsyncGenerator<[key: string, value: string | number | undefined]> {
+  async *pairs(): AsyncGenerator<[key: string, value: GgufValue | undefined]> {
     for (let left = this.counts.pairs; left > 0; left--) {
       const key = await this.cursor.text();
       yield [key, await this.cursor.value(await this.cursor.number(4))];
@@ -77,10 +84,11 @@ export class GgufHeaderReader {
       const name = await this.cursor.text();
       const dimensions = await this.cursor.number(4);
       if (dimensions > mostDimensions) throw new FormatError(`A tensor has ${dimensions} dimensions.`);
-      let length = 1;
-      for (let dimension = 0; dimension < dimensions; dimension++) length *= await this.cursor.number(8);
+      const shape: number[] = [];
+      while (shape.length < dimensions) shape.push(await this.cursor.number(8));
+      const length = shape.reduce((product, dimension) => product * dimension, 1);
       const type = await this.cursor.number(4);
-      yield { name, length, type, offset: await this.cursor.number(8) };
+      yield { name, length, shape, type, offset: await this.cursor.number(8) };
     }
   }
 
@@ -140,8 +148,8 @@ class Cursor {
     return (await this.take(length)).toString("utf8");
   }
 
-  /** A string or an integer; other values are skipped. */
-  async value(type: number): Promise<string | number | undefined> {
+  /** A string, a number or a flag; other values are skipped. */
+  async value(type: number): Promise<GgufValue | undefined> {
     switch (type) {
       case ggufTypes.string:
         return this.text();
@@ -153,6 +161,12 @@ class Cursor {
         return this.number(8);
       case ggufTypes.int64:
         return Number((await this.take(8)).readBigInt64LE());
+      case ggufTypes.float32:
+        return (await this.take(4)).readFloatLE();
+      case ggufTypes.float64:
+        return (await this.take(8)).readDoubleLE();
+      case ggufTypes.flag:
+        return (await this.take(1)).readUInt8() !== 0;
       case ggufTypes.array:
         return this.#array();
       default:

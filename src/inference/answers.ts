@@ -19,6 +19,7 @@ import {
   unsupportedInMessages,
   unsupportedInResponses,
 } from "../contracts/unsupported.js";
+import { WeightsRequest } from "../contracts/weights.js";
 import { checked, clientGone, HttpError, readJson } from "../http/index.js";
 import type { EngineRoute } from "../native/engine.js";
 import { isServed, type Taking, taking } from "./body.js";
@@ -181,6 +182,11 @@ export const forward: Taking = {
     return service.forwards.answer(ctx, request);
   },
 };
+
+/** `POST /lab/weights` */
+export const writeWeights = taking(WeightsRequest, {}, async ({ weights }, _, { tensors }) =>
+  weights.files(tensors),
+);
 
 /** Passes a body to the engine and returns its answer unchanged. */
 async function passedOn(

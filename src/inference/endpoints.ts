@@ -7,6 +7,7 @@ import { ErrorBody } from "../contracts/job.js";
 import { StoredProbe, StoredVector } from "../contracts/library.js";
 import { llamaServerPaths } from "../contracts/llama-server.js";
 import { withReferences } from "../contracts/openapi.js";
+import { WeightFiles, WeightList } from "../contracts/weights.js";
 import { executionEndpoints } from "../executions/index.js";
 import {
   type Endpoint,
@@ -35,6 +36,7 @@ import {
   properties,
   rerank,
   tokenize,
+  writeWeights,
 } from "./answers.js";
 import { isServed, type Taking } from "./body.js";
 import { chat, complete, completeNatively, infill, messages, responses } from "./generate.js";
@@ -196,6 +198,12 @@ export const inferenceEndpoints: readonly Own[] = [
       409: refused("/lab/forward", "Another model is served."),
       429: refused("/lab/forward", "Too many calls are waiting; see Retry-After."),
     },
+  }),
+  gets("/lab/weights", "listWeights", "The model's weights and metadata", ({ weights }) => weights.list(), {
+    schema: WeightList,
+  }),
+  posts("/lab/weights", "writeWeights", "Write weights as float32 arrays into files", writeWeights, {
+    success: { 200: answered(WeightFiles) },
   }),
   posts("/lab/activations", "captureActivations", "Capture activations of the resident model", capture, {
     success: { 200: answered(CaptureResult) },

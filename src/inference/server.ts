@@ -100,7 +100,7 @@ export async function loadService(options: ServingOptions): Promise<InferenceSer
       requestedRevision: revision ?? null,
       drafts: guessing !== undefined,
       library: await openLibrary(engine.info, home),
-      ...{ apiKey, cors, aliases, sampling, waiting, captureWaitMs: wait },
+      ...{ apiKey, cors, aliases, sampling, waiting, home, captureWaitMs: wait },
     },
     captureWaitMs,
   );

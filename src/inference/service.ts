@@ -8,6 +8,7 @@ import { RowStore } from "./live/row-store.js";
 import { PromptScores } from "./prompt-scores.js";
 import { SharedFiles } from "./shared-files.js";
 import { ServingStats } from "./stats.js";
+import { Weights } from "./weights.js";
 
 /** Shared state of an inference server's routes. */
 export interface InferenceService extends Captured {
@@ -21,6 +22,8 @@ export interface InferenceService extends Captured {
   readonly forwards: Forwards;
   /** Their results in shared memory. */
   readonly files: SharedFiles;
+  /** The model's weights as arrays. */
+  readonly weights: Weights;
   /** Captured activations. */
   readonly rows: RowStore;
   readonly apiKey: string | undefined;
@@ -43,16 +46,20 @@ type Optional = "drafts" | "apiKey" | "cors" | "aliases" | "sampling" | "capture
 export type ServiceParts = Pick<
   InferenceService,
   "engine" | "backend" | "resolved" | "requestedModel" | "requestedRevision" | "library"
-> & { [part in Optional]?: InferenceService[part] | undefined } & { waiting?: number | undefined };
+> & { [part in Optional]?: InferenceService[part] | undefined } & {
+  waiting?: number | undefined;
+  home?: string | undefined;
+};
 
 export function createService(parts: ServiceParts, defaultCaptureWaitMs: number): InferenceService {
-  const { waiting, drafts = false, apiKey, cors = [], aliases = [], sampling = {}, ...rest } = parts;
+  const { waiting, home, drafts = false, apiKey, cors = [], aliases = [], sampling = {}, ...rest } = parts;
   const files = new SharedFiles();
   const service: Omit<InferenceService, "captures"> = {
     ...rest,
     ...{ drafts, apiKey, cors, aliases, sampling },
     files,
     forwards: new Forwards(parts.engine, parts.library, files),
+    weights: new Weights(parts.resolved, parts.library.model, home),
     rows: new RowStore(),
     scores: new PromptScores(parts.engine),
     stats: new ServingStats(),

@@ -1,5 +1,5 @@
 import { open } from "node:fs/promises";
-import { type ByteSource, GgufHeaderReader } from "../formats/gguf.js";
+import { type ByteSource, GgufHeaderReader, type GgufValue } from "../formats/gguf.js";
 
 /** Metadata of a GGUF file. */
 export interface GgufHeader {
@@ -63,7 +63,7 @@ export async function readBlockCount(source: ByteSource): Promise<number | null>
 
 async function read(source: ByteSource): Promise<GgufHeader> {
   const reader = await GgufHeaderReader.open(source);
-  const values = new Map<string, string | number>();
+  const values = new Map<string, GgufValue>();
   for await (const [key, value] of reader.pairs()) if (value !== undefined) values.set(key, value);
   let parameters = 0;
   for await (const { length } of reader.tensors()) parameters += length;
@@ -82,4 +82,42 @@ async function read(source: ByteSource): Promise<GgufHeader> {
     blocks: count("block_count"),
     hidden: count("embedding_length"),
   };
+}
+
+/** A weight and its place. */
+export interface PlacedWeight {
+  path: string;
+  /** Bytes from the start of the file. */
+  offset: number;
+  /** ggml's number. */
+  type: number;
+  /** ggml's order: the length of a row first. */
+  shape: number[];
+}
+
+/**
+ * The metadata and weights of a model's files, which are several for a split set.
+ * @throws FormatError as readGgufHeader does
+ */
+export async function readWeightPlaces(
+  paths: readonly string[],
+): Promise<{ metadata: Map<string, GgufValue>; weights: Map<string, PlacedWeight> }> {
+  const metadata = new Map<string, GgufValue>();
+  const weights = new Map<string, PlacedWeight>();
+  for (const path of paths) {
+    await fromFile(path, async (source) => {
+      const reader = await GgufHeaderReader.open(source);
+      for await (const [key, value] of reader.pairs()) {
+        if (value !== undefined && !metadata.has(key)) metadata.set(key, value);
+      }
+      const found = [];
+      for await (const tensor of reader.tensors()) found.push(tensor);
+      const alignment = Number(metadata.get("general.alignment") ?? 32);
+      const start = Math.ceil(reader.position / alignment) * alignment;
+      for (const { name, offset, type, shape } of found) {
+        weights.set(name, { path, offset: start + offset, type, shape });
+      }
+    });
+  }
+  return { metadata, weights };
 }

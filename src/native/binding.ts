@@ -112,6 +112,7 @@ export interface NativeBinding {
   backendInfo(): BackendInfo;
   connectRemotes(endpoints: readonly string[]): Promise<void>;
   quantise(options: object): Promise<void>;
+  dequantise(options: object): Promise<void>;
   estimateMemory(options: object): Promise<DeviceMemory[]>;
   CancelToken: new () => NativeCancelToken;
   release(buffer: ArrayBuffer): void;

@@ -37,6 +37,7 @@ export { sweepCells } from "./experiments/sweep.js";
 export { addonFiles, addonInUse } from "./load.js";
 export {
   connectRemotes,
+  dequantise,
   estimateMemory,
   type MemoryQuestion,
   type Quantisation,

@@ -44,3 +44,21 @@ export function quantise(options: {
 }): Promise<void> {
   return NativeError.translate(() => binding().quantise(options));
 }
+
+/**
+ * Appends the numbers of a weight in a GGUF file to another file, as float32, converted by ggml's own routines.
+ * @throws NativeError INVALID_ARGUMENT for types that ggml cannot convert, or if a file is too short or cannot be written
+ */
+export function dequantise(options: {
+  from: string;
+  to: string;
+  /** Bytes from the start of the file. */
+  offset: number;
+  /** ggml's number. */
+  type: number;
+  /** Numbers of a row. */
+  row: number;
+  rows: number;
+}): Promise<void> {
+  return NativeError.translate(() => binding().dequantise(options));
+}

@@ -6,6 +6,7 @@ import * as assert from "uvu/assert";
 import { ChatRequest, CompletionRequest } from "../../src/contracts/chat.js";
 import { ForwardRequest } from "../../src/contracts/forward.js";
 import { CaptureRequest, checkSubmission, validate } from "../../src/contracts/index.js";
+import { WeightsRequest } from "../../src/contracts/weights.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const pages = [
@@ -50,6 +51,7 @@ test("every body that a page sends with curl is accepted by its contract", () =>
     "/v1/completions": (body) => validate(CompletionRequest, body),
     "/lab/activations": (body) => validate(CaptureRequest, body),
     "/lab/forward": (body) => validate(ForwardRequest, body),
+    "/lab/weights": (body) => validate(WeightsRequest, body),
     "/lab/v1/jobs": checkSubmission,
   };
   let count = 0;

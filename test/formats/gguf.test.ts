@@ -3,7 +3,13 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { decodeControlVector, encodeControlVector } from "../../src/formats/control-vector.js";
 import { FormatError } from "../../src/formats/format-error.js";
-import { type ByteSource, GgufHeaderReader, type GgufTensor, sourceOf } from "../../src/formats/gguf.js";
+import {
+  type ByteSource,
+  GgufHeaderReader,
+  type GgufTensor,
+  type GgufValue,
+  sourceOf,
+} from "../../src/formats/gguf.js";
 import { refusalBy } from "../support/refusal.js";
 
 const u32 = (value: number) => Buffer.from(Uint32Array.of(value).buffer);
@@ -16,7 +22,7 @@ const tensor = (name: string, dimensions: number[], type: number, offset: number
 
 async function read(source: ByteSource) {
   const reader = await GgufHeaderReader.open(source);
-  const pairs: [string, string | number | undefined][] = [];
+  const pairs: [string, GgufValue | undefined][] = [];
   for await (const pair of reader.pairs()) pairs.push(pair);
   const tensors: GgufTensor[] = [];
   for await (const one of reader.tensors()) tensors.push(one);
@@ -28,15 +34,15 @@ const refusal = refusalBy(FormatError);
 /** Each type of value by its number in the format, and its bytes; texts and arrays aside. */
 const scalars = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 };
 
-test("values of every type: strings and integers are returned, others skipped", async () => {
+test("values of every type: texts, numbers and flags are returned, others skipped", async () => {
   const parts: Buffer[] = [];
-  const expected: [string, string | number | undefined][] = [];
-  const say = (key: string, type: number, bytes: Buffer, value?: string | number) => {
+  const expected: [string, GgufValue | undefined][] = [];
+  const say = (key: string, type: number, bytes: Buffer, value?: GgufValue) => {
     parts.push(text(key), u32(type), bytes);
     expected.push([key, value]);
   };
   for (const [type, bytes] of Object.entries(scalars)) {
-    if (!["4", "5", "10", "11"].includes(type)) say(`one ${type}`, Number(type), Buffer.alloc(bytes, 1));
+    if (["0", "1", "2", "3"].includes(type)) say(`one ${type}`, Number(type), Buffer.alloc(bytes, 1));
     say(`three ${type}`, 9, Buffer.concat([u32(Number(type)), u64(3), Buffer.alloc(3 * bytes, 1)]));
   }
   say("a text", 8, text("its content"), "its content");
@@ -47,7 +53,10 @@ test("values of every type: strings and integers are returned, others skipped", 
   say("texts", 9, Buffer.concat([u32(8), u64(2), text("one"), text("another")]));
   // Longer than one read: the text after it begins in a missing block and ends the file.
   say("bytes", 9, Buffer.concat([u32(0), u64(3 * 2 ** 20), Buffer.alloc(3 * 2 ** 20)]));
-  say("a flag", 7, Buffer.of(1));
+  say("a flag", 7, Buffer.of(1), true);
+  say("another flag", 7, Buffer.of(0), false);
+  say("a float", 6, Buffer.from("0000c0bf", "hex"), -1.5);
+  say("a double", 12, Buffer.from("000000000000f83f", "hex"), 1.5);
   say("the last", 8, text("x".repeat(2 ** 20 + 5)), "x".repeat(2 ** 20 + 5));
   const file = header(0, expected.length, ...parts);
   const found = await read(sourceOf(file));
@@ -66,9 +75,9 @@ test("tensors: the product of up to four dimensions, type and offset", async () 
   );
   const { tensors, counts, position } = await read(sourceOf(file));
   assert.equal(tensors, [
-    { name: "one", length: 1, type: 0, offset: 0 },
-    { name: "three", length: 105, type: 8, offset: 32 },
-    { name: "four", length: 210, type: 1, offset: 2 ** 40 },
+    { name: "one", length: 1, shape: [], type: 0, offset: 0 },
+    { name: "three", length: 105, shape: [7, 5, 3], type: 8, offset: 32 },
+    { name: "four", length: 210, shape: [2, 3, 5, 7], type: 1, offset: 2 ** 40 },
   ]);
   assert.equal([counts, position], [{ tensors: 3, pairs: 1 }, file.length]);
   const five = header(1, 0, tensor("five", [1, 1, 1, 1, 1], 0, 0));

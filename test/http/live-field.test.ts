@@ -42,6 +42,7 @@ const acting = ["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1
 const required: Record<string, object> = {
   "/lab/activations": { model: "m", prompt: "a" },
   "/lab/forward": { sequences: ["a"], logits: "last" },
+  "/lab/weights": { tensors: ["a"] },
   "/lab/vectors": { name: "v", layers: [0], positive: ["a", "b"], negative: ["c", "d"] },
   "/lab/probes": { name: "p", layer: 0, positive: Array(5).fill("a"), negative: Array(5).fill("b") },
   "/lab/v1/jobs": { operation: "inspect", model: "demo", prompt: "a", layers: [0] },

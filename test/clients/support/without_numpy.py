@@ -8,7 +8,15 @@ import agent_research
 import tapline_lab
 
 # Who may ask for what: where it is asked for, or for type checkers only.
-others = {"arrays": {"numpy"}, "_forward": {"numpy"}, "frames": {"pandas"}, "_job": {"numpy", "pandas"}}
+others = {
+    "_driver": {"numpy", "transformer_lens"},
+    "_forward": {"numpy"},
+    "_job": {"numpy", "pandas"},
+    "_weights": {"numpy"},
+    "arrays": {"numpy"},
+    "frames": {"pandas"},
+    "transformer_lens": {"torch", "transformer_lens"},
+}
 
 for package in (agent_research, tapline_lab):
     for path in Path(package.__file__).parent.glob("*.py"):

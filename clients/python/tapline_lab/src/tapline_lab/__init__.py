@@ -1,5 +1,7 @@
 """tapline from Python: `load` or `connect` a model and run texts through it, `Lab` for isolated experiments."""
 
+from typing import Any as _Any
+
 from ._async import AsyncLab
 from ._errors import TaplineError
 from ._job import Job
@@ -25,3 +27,12 @@ __all__ = [
     "set_to",
 ]
 __version__ = "0.3.0"
+
+
+def __getattr__(name: str) -> _Any:
+    """`tl.transformer_lens(model)` imports TransformerLens and PyTorch only when it is used."""
+    if name == "transformer_lens":
+        import importlib
+
+        return importlib.import_module(".transformer_lens", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

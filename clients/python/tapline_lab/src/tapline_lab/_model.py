@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ._command import command
 from ._errors import TaplineError
 from ._serving import ServingModel
+from ._weights import Weights
 
 if TYPE_CHECKING:
     from ._forward import Run
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _READY = re.compile(rb"ready at http://[^\s:]+:([0-9]+)")
 
 
-class Model(ServingModel):
+class Model(ServingModel, Weights):
     """The model of a running server, for notebooks. Close it, or use it as a context manager, to end a server that
     `load` started; it also ends with this process."""
 
