@@ -247,7 +247,8 @@ test("where captures would read another model, the engine says why there are non
     const engine = await Engine.open({ path: demoModelPath, id: "x", threads: 1, ctxSize: 64, ...options });
     const { captures, noCaptureReason } = engine.info;
     await engine.close();
-    const reason = "Captures are not possible with changed RoPE settings.";
+    const reason =
+      "Captures are not possible with changed RoPE settings; serve without --rope-scaling, --rope-scale, --rope-freq-base and --yarn-orig-ctx.";
     assert.equal([captures, noCaptureReason], [false, reason], JSON.stringify(options));
   }
 });

@@ -88,7 +88,10 @@ test("an intervention at the layers that it names, or at those that its vector h
   looked = [];
   const { edits } = await one({ kind: "steer", vector: { feature: ["d", 7] } });
   assert.equal(edits, [{ layer: 3, positions: "all", vector: at(9), strength: 1, unit: "unit" }]);
-  assert.equal(looked, [["feature", "d", 7, 3, model]]);
+  assert.equal(looked, [["feature", "d", 7, 3, model, undefined]]);
+  looked = [];
+  await one({ kind: "steer", vector: { feature: ["d", 7] }, point: "mid" });
+  assert.equal(looked, [["feature", "d", 7, 3, model, "mid"]], "a dictionary of another point is refused");
 });
 
 test("a minimal intervention uses the defaults, and the answer names them", async () => {

@@ -116,7 +116,10 @@ test("RoPE: a given base equals one in the file; a scale divides positions", asy
   for (const options of [{ ropeFreqBase: 100 }, { yarnOriginalCtx: 64 }]) {
     await served(options, async (server) => {
       const capture = await server.post("/lab/activations", { model: "tiny", prompt: "a", layers: [0] });
-      assert.is(capture.body.error, "Captures are not possible with changed RoPE settings.");
+      assert.is(
+        capture.body.error,
+        "Captures are not possible with changed RoPE settings; serve without --rope-scaling, --rope-scale, --rope-freq-base and --yarn-orig-ctx.",
+      );
     });
   }
 });
