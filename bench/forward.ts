@@ -118,7 +118,7 @@ async function pairsOf(
   rounds: number,
 ): Promise<Array<{ call: number; pass: number }>> {
   const model = await Model.open(path, { gpuLayers: 0 });
-  const context = await model.createContext({ nCtx: 256, nBatch: 256, threads });
+  const context = await model.createContext({ nCtx: 256, nBatch: 256 });
   const served = await Lines.tool("tapline", path, threads);
   try {
     const random = new TestRandom(35);

@@ -5,10 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 class Served:
     """tapline_lab.load and Model.run."""
 
-    def __init__(self, path, threads):
+    def __init__(self, path):
         import tapline_lab
 
-        self.model = tapline_lab.load(path, "--threads", threads, "--ctx-size", "512", quiet=True)
+        # With its default number of threads: all cores, or one for a tiny model.
+        self.model = tapline_lab.load(path, "--ctx-size", "512", quiet=True)
 
     def forward(self, batch, layers):
         names = [f"blocks.{layer}.hook_out" for layer in layers]

@@ -80,7 +80,7 @@ def main(name, folder, threads):
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # tools print
     torch.set_num_threads(int(threads))
-    tool = Served(folder, threads) if name == "tapline" else TOOLS[name](folder)
+    tool = Served(folder) if name == "tapline" else TOOLS[name](folder)
     for line in sys.stdin:
         task = json.loads(line)
         work = TASKS[task.pop("task")]
