@@ -16,6 +16,7 @@
 #include "ggml-impl.h"
 #include "ops.h"
 #include "scratch.h"
+#include "unroll.h"
 #include "vec.h"
 
 extern "C" void ggml_own_flash_attn_ext(const ggml_compute_params*, ggml_tensor*);
@@ -41,8 +42,6 @@ constexpr int kCellTile = 4;
 constexpr int kWidthTile = 1;
 #endif
 constexpr int kRowTile = 4;
-
-#define TAPLINE_UNROLL _Pragma("GCC unroll 16")
 
 /// out[cell][row]: products of each query, `queries` [depth][row], with each key, [cell][depth].
 void multiply_keys(const float* queries, const float* keys, int64_t depth, float* out) {

@@ -5,14 +5,7 @@
 #include <algorithm>
 
 #include "products.h"
-
-#if defined(__clang__)
-#define TAPLINE_UNROLL _Pragma("unroll")
-#elif defined(__GNUC__)
-#define TAPLINE_UNROLL _Pragma("GCC unroll 16")
-#else
-#define TAPLINE_UNROLL
-#endif
+#include "unroll.h"
 
 namespace tapline::products {
 
