@@ -44,8 +44,7 @@ std::string Introspection::why_unsupported(const EngineOptions& options) {
   if (!options.rope_scaling.empty() || options.rope_scale > 0 || options.rope_freq_base > 0 ||
       options.yarn_original_ctx > 0)
     return "Captures are not possible with changed RoPE settings; serve without --rope-scaling, "
-           "--rope-scale, "
-           "--rope-freq-base and --yarn-orig-ctx.";
+           "--rope-scale, --rope-freq-base and --yarn-orig-ctx.";
   return {};
 }
 

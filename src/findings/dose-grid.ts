@@ -1,4 +1,4 @@
-import type { Trial } from "./dose.js";
+import { leastEffect, type Trial } from "./dose.js";
 import { atLayers, layersOf, points, rangeOf } from "./finding.js";
 import { mean, meanOfKnown } from "./numbers.js";
 import { bestSpan } from "./shapes.js";
@@ -9,10 +9,10 @@ interface Tried {
   trials: readonly Trial[];
 }
 
-/** A change below this is none; a random vector that does half as much explains it. */
-const leastEffect = 0.01;
-
-/** At which layers a direction changes the probability more than random vectors do: where it steers, as measured. */
+/**
+ * At which layers a direction changes the probability more than random vectors do: where it steers, as measured. A random
+ * vector that does half as much explains a change.
+ */
 export function gridFinding(tried: readonly Tried[]): string {
   const sorted = tried.filter(({ trials }) => trials.length > 0).toSorted((a, b) => a.layer - b.layer);
   if (sorted.length === 0) return "";

@@ -65,7 +65,7 @@ function trialsAt(prompts: readonly PromptTrials[], at: number): Trial[] {
 }
 
 /** The smallest change of a probability that counts as an effect. */
-const leastEffect = 0.01;
+export const leastEffect = 0.01;
 
 type Compared = Pick<CompareResult, "intervention" | "trials" | "layers">;
 

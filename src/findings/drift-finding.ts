@@ -21,7 +21,7 @@ export function driftFinding({ layers, texts }: Pick<DriftResult, "layers" | "te
     )}`;
   const over = `The 95 % intervals over ${count(texts, "text")}`;
   if (shape.kind === "none" || shape.kind === "flat") {
-    const where = last === 0 ? `at layer ${numbers[0]}` : "at every layer measured";
+    const where = atLayers({ from: 0, to: last }, numbers);
     const alike = last === 0 ? "" : ", and alike";
     const [low, high] = [
       Math.min(...sorted.map(({ cosine }) => cosine.low)),

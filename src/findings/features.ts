@@ -47,7 +47,7 @@ export function featuresFinding({
   };
 }
 
-/** What makes a dictionary's features say little: they are active nearly everywhere, or hardly any is active at all. */
+/** Warns of dictionaries whose features say little: active nearly everywhere, or mostly dead. */
 export function dictionaryWarnings(
   features: readonly { frequency: number }[],
   { dead, unit }: { dead?: number; unit: string },

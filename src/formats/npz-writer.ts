@@ -163,7 +163,6 @@ function commonFields(entry: Entry, nameLength: number): Buffer {
 }
 
 /** Header of a version 1.0 .npy file in C order, padded to a multiple of 64 bytes. */
-/** The header of an .npy file with numbers in C order. */
 export function npyHeader(dtype: string, shape: readonly number[]): Buffer {
   const tuple = shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(", ")})`;
   const text = `{'descr': '<${dtype}', 'fortran_order': False, 'shape': ${tuple}, }`;

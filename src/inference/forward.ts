@@ -9,6 +9,7 @@ import { editOf } from "../library/index.js";
 import type { Edit } from "../native/edit.js";
 import type { Engine, ServedForward } from "../native/engine.js";
 import { NativeError } from "../native/index.js";
+import { SerialQueue } from "../native/serial.js";
 import { fieldRefusal, refusal } from "./check-body.js";
 import { type ForwardTensors, type NamedCapture, tensorsOf } from "./forward-tensors.js";
 import type { LiveLibrary } from "./live/library.js";
@@ -21,7 +22,7 @@ export class Forwards {
   readonly #library: LiveLibrary;
   readonly #files: SharedFiles;
   #waiting = 0;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turns = new SerialQueue("forward calls");
 
   constructor(engine: Engine, library: LiveLibrary, files: SharedFiles) {
     this.#engine = engine;
@@ -60,10 +61,8 @@ export class Forwards {
 
   async #inTurn<T>(run: () => Promise<T>): Promise<T> {
     this.#waiting++;
-    const turn = this.#last.then(run, run);
-    this.#last = turn.catch(() => {});
     try {
-      return await turn;
+      return await this.#turns.run(run);
     } finally {
       this.#waiting--;
     }

@@ -8,6 +8,7 @@ import { HttpError } from "../http/index.js";
 import { type PlacedWeight, readWeightPlaces } from "../models/gguf-header.js";
 import type { ResolvedModel } from "../models/resolve.js";
 import { dequantise, NativeError } from "../native/index.js";
+import { SerialQueue } from "../native/serial.js";
 import { fieldRefusal } from "./check-body.js";
 
 /**
@@ -16,7 +17,7 @@ import { fieldRefusal } from "./check-body.js";
  */
 export class Weights {
   #places: ReturnType<typeof readWeightPlaces> | undefined;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turns = new SerialQueue("weights");
 
   constructor(
     private readonly resolved: ResolvedModel,
@@ -46,7 +47,7 @@ export class Weights {
         throw fieldRefusal(`tensors[${index}]`, `${JSON.stringify(name)} is not a weight of this model.`);
       }
       const path = join(folder, `${encodeURIComponent(name)}.npy`);
-      await this.#inTurn(() => this.#write(path, place));
+      await this.#turns.run(() => this.#write(path, place));
       files.push({ name, path, shape: [...place.shape].reverse() });
     }
     return { files };
@@ -56,12 +57,6 @@ export class Weights {
     const { path, weights } = this.resolved;
     this.#places ??= readWeightPlaces(weights.map(({ name }) => join(dirname(path), name)));
     return this.#places;
-  }
-
-  #inTurn<T>(run: () => Promise<T>): Promise<T> {
-    const turn = this.#last.then(run, run);
-    this.#last = turn.catch(() => {});
-    return turn;
   }
 
   async #write(path: string, { path: from, offset, type, shape }: PlacedWeight): Promise<void> {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ._driver import Hook
 from ._errors import TaplineError
@@ -22,7 +22,7 @@ _ALIASES = {
     "ffn_out": "hook_mlp_out",
     "block_out": "hook_resid_post",
 }
-# In TransformerLens a change here reaches the norm alone, not the residual stream beside it.
+# In TransformerLens a change here reaches only the norm, not the residual stream.
 _READ_ONLY = {"attention", "mid"}
 # Architectures that scale embeddings outside of the embedding module, after hook_embed.
 _SCALED_EMBEDDINGS = {"gemma", "gemma2", "granite", "granitemoe", "minicpm", "grok"}
@@ -98,6 +98,6 @@ def _proven(model: Model) -> dict[tuple[str, int], tuple[int, int]]:
 def _embeds(model: Model) -> bool:
     """Whether the first block's input is the embedding module's output."""
     added = {"position_embd.weight", "token_embd_norm.weight", "per_layer_token_embd.weight"}
-    factors = [model.hyperparameter(name) for name in ("embedding_scale",)]
-    architecture: Any = model.metadata["general.architecture"]
-    return not added & set(model.tensors) and architecture not in _SCALED_EMBEDDINGS and not any(factors)
+    if added & set(model.tensors) or model.metadata["general.architecture"] in _SCALED_EMBEDDINGS:
+        return False
+    return not model.hyperparameter("embedding_scale")

@@ -288,7 +288,7 @@ class Bridge(RemoteBridge):
                 return logits, None if end is None else to_torch(result.captured[end])
 
     def _changes(self, name: str, given: torch.Tensor, found: Any) -> list[dict[str, Any]]:
-        """What a hook function changed, as edits: equal rows are one edit."""
+        """The changes of a hook function as edits: equal rows are one edit."""
         if not isinstance(found, torch.Tensor) or found.shape != given.shape:
             shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
             raise ValueError(f"A hook at {name} must return a tensor of shape {tuple(given.shape)}, got {shape}.")
