@@ -150,7 +150,7 @@ const reasons = (title: string, outcomes: readonly Outcome[]): Table => ({
   rows: outcomes.map(({ model, reason }) => [`\`${model}\``, reason]),
 });
 
-/** Stores the results for docs/verification. */
+/** Stores the results for docs/contributing/verification. */
 export function record(outcomes: Outcome[], which: "all" | "quantised" | "live"): void {
   const tables = { all: allTables, quantised: quantisedTables, live: liveTables }[which](outcomes);
   const of = (verdict: Outcome["verdict"]) => outcomes.filter((each) => each.verdict === verdict).length;
