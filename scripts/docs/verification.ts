@@ -14,6 +14,9 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const data = join(root, "docs/contributing/verification/data");
 export const tablesPage = join(root, "docs/contributing/verification/tables.md");
 
+/** The table that docs/reference/models.md shows instead of this page. */
+export const supportTitle = "Support by model";
+
 export interface Table {
   title: string;
   head: string[];
@@ -88,7 +91,7 @@ export function verificationTables(): string {
     const when = [date, machine].filter((text) => text !== "").join(", ");
     parts.push(`## ${heading}`, when === "" ? note : `${note} (${when})`);
     if (summary !== "") parts.push(summary);
-    parts.push(...tables.map(markdown));
+    parts.push(...tables.filter(({ title }) => title !== supportTitle).map(markdown));
     if (name === "checks") parts.push(markdown(testFiles()), markdown(plantedFaults()));
   }
   return `${parts.join("\n\n")}\n`;

@@ -1,4 +1,4 @@
-import { recordResults, type Table } from "../../../scripts/docs/verification.js";
+import { recordResults, supportTitle, type Table } from "../../../scripts/docs/verification.js";
 import { points } from "../../../src/native/index.js";
 import { type Outcome, quantisations } from "./report.js";
 
@@ -105,6 +105,23 @@ function pointTables(outcomes: Outcome[]): Table[] {
       rows: [...lacking].map(([reason, models]) => [reason, names(models)]),
     },
   ];
+}
+
+/** Per model what it supports, for docs/reference/models.md. */
+function supportTable(outcomes: Outcome[]): Table {
+  const taking = new Set(takers(outcomes));
+  const rows = outcomes.flatMap((outcome) => {
+    const { model, verdict, report } = outcome;
+    if (report === undefined || verdict !== "holds") return [];
+    const has = [
+      ...points.map((point) => report.points?.[point] === ""),
+      report.lens === "",
+      taking.has(outcome),
+    ];
+    return [[`\`${model}\``, `\`${report.architecture}\``, ...has.map((one) => (one ? "yes" : "no"))]];
+  });
+  const head = ["Model", "Architecture", ...points.map((point) => `\`${point}\``), "lens", "explain"];
+  return { title: supportTitle, head, rows };
 }
 
 const names = (outcomes: readonly Outcome[]) => outcomes.map(({ model }) => `\`${model}\``).join(", ");
@@ -220,6 +237,7 @@ function allTables(outcomes: Outcome[]): Table[] {
   const odd = held.filter(({ report }) => !report?.tensorNames.every((name) => usual.test(name)));
   return [
     { title: "Worst figure of each check", head: ["Check", "Models", "Worst figure", "Model"], rows: worst },
+    supportTable(outcomes),
     ...pointTables(outcomes),
     {
       title: "Vectors in place of token embeddings",
