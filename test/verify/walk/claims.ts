@@ -26,6 +26,22 @@ export const claims: Readonly<Record<string, Claims>> = {
     assert.match(shown, "The capital of Japan is Tokyo.");
     assert.match(shown, "(1, 6, 128)");
   },
+  "docs/README.md": (shown, clone) => {
+    assert.ok(existsSync(join(clone, "france.html")));
+    assert.match(shown, "“·Paris” is on top by layer 6");
+    assert.match(shown, "the answer depends on “·France”");
+    assert.match(shown, "I don't know.");
+    assert.match(shown, "None of 100 probes trained on shuffled labels reaches the AUROC of layer");
+    assert.match(shown, "(1, 6, 128)");
+  },
+  "docs/coming-from.md": (shown) => {
+    assert.match(shown, "(8, 1, 6, 128)\n' Paris'");
+    const [, kl] = /KL to the unmodified run: ([\d.]+)/.exec(shown) ?? [];
+    assert.ok(Number(kl) > 1, `KL after an ablation: ${kl}`);
+    assert.match(shown, "\n' Tokyo'\n");
+    assert.match(shown, "[' Tokyo', ' Tokyo']");
+    assert.match(shown, /' unknown[^\n]*\n' Paris/);
+  },
   "docs/first-experiment.md": (shown, clone) => {
     const job = (name: string) => jobIn(clone, name);
     const last = (layer: { predictions: { token: string }[][] }) => layer.predictions.at(-1)?.[0]?.token;
