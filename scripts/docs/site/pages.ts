@@ -62,12 +62,22 @@ function withLinks(text: string, source: string, places: ReadonlyMap<string, str
     .join("\n");
 }
 
+/** Names that begin with a small letter wherever they are, and abbreviations. */
+const spelled: Readonly<Record<string, string>> = {
+  nnsight: "nnsight",
+  sae: "SAE",
+  tapline_lab: "tapline_lab",
+  agent_research: "agent_research",
+};
+
+const titleOf = (text: string) => spelled[text] ?? `${text[0]?.toUpperCase()}${text.slice(1)}`;
+
 /** The rows of the front page's list of all pages, as groups. */
 function sidebarOf(index: string): SitePages["sidebar"] {
   const section = /\n## All pages\n([\s\S]*?)\n## /.exec(index)?.[1] ?? "";
   const groups = [...section.matchAll(/^\| ([^|]+) \| (.+) \|$/gm)].flatMap(([, name, links]) => {
     const items = [...(links as string).matchAll(/\[([^\]]+)\]\(\.\/([^)]+)\)/g)].map(([, text, link]) => ({
-      text: `${text?.[0]?.toUpperCase()}${text?.slice(1)}`,
+      text: titleOf(text as string),
       link: `/${(link as string).replace(/\.md(?=#|$)/, "")}`,
     }));
     return items.length === 0 ? [] : [{ text: (name as string).trim(), items }];
