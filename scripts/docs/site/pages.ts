@@ -32,8 +32,10 @@ export function sitePages(root: string): SitePages {
   const pages: Record<string, string> = {};
   const files: Record<string, string> = {};
   for (const [source, place] of places) {
-    if (!existsSync(join(root, source))) throw new Error(`The site has a page from ${source}, which is missing.`);
-    if (place.endsWith(".md")) pages[place] = withLinks(readFileSync(join(root, source), "utf8"), source, places);
+    if (!existsSync(join(root, source)))
+      throw new Error(`The site has a page from ${source}, which is missing.`);
+    if (place.endsWith(".md"))
+      pages[place] = withLinks(readFileSync(join(root, source), "utf8"), source, places);
     // Vite resolves images of pages; other files are copied as they are.
     else files[place.startsWith("images/") ? place : `public/${place}`] = source;
   }
