@@ -14,6 +14,7 @@ import { registerLens } from "./commands/lens.js";
 import { registerMcp } from "./commands/mcp.js";
 import { registerModels } from "./commands/models.js";
 import { registerProbes } from "./commands/probe.js";
+import { registerProfile } from "./commands/profile.js";
 import { registerPull } from "./commands/pull.js";
 import { registerReady } from "./commands/ready.js";
 import { registerReport } from "./commands/report.js";
@@ -71,6 +72,7 @@ export async function runProgram(argv: readonly string[] = process.argv): Promis
   registerStats(program);
   registerVector(program);
   registerProbes(program);
+  registerProfile(program);
   registerDictionary(program);
   registerLens(program);
   program.commandsGroup("Models and machine:");

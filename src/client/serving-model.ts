@@ -4,6 +4,7 @@ import type { ForwardRequest } from "../contracts/forward.js";
 import type { Capabilities, CaptureRequest, CaptureResult } from "../contracts/index.js";
 import type { ProbeRequest, StoredProbe, StoredVector, VectorRequest } from "../contracts/library.js";
 import { ports } from "../contracts/limits.js";
+import type { ProfileRequest, StoredProfile } from "../contracts/profile.js";
 import { decodeSafetensors, encodeSafetensors } from "../formats/safetensors.js";
 import {
   type Answer,
@@ -171,6 +172,34 @@ export class ServingModel {
   async probes(options: CallOptions = {}): Promise<StoredProbe[]> {
     const { probes } = await this.#http.json<{ probes: StoredProbe[] }>("/lab/probes", options);
     return probes;
+  }
+
+  /**
+   * Saves edits and readings as a profile: requests whose `model` is MODEL@NAME run with them. Replaces a profile of that
+   * name.
+   */
+  putProfile(name: string, profile: ProfileRequest, options: CallOptions = {}): Promise<StoredProfile> {
+    return this.#http.json(`/lab/profiles/${encodeURIComponent(name)}`, {
+      ...options,
+      method: "PUT",
+      body: profile,
+    });
+  }
+
+  /** One saved profile. @throws TaplineError if there is none with that name */
+  profile(name: string, options: CallOptions = {}): Promise<StoredProfile> {
+    return this.#http.json(`/lab/profiles/${encodeURIComponent(name)}`, options);
+  }
+
+  /** The saved profiles. */
+  async profiles(options: CallOptions = {}): Promise<StoredProfile[]> {
+    const { profiles } = await this.#http.json<{ profiles: StoredProfile[] }>("/lab/profiles", options);
+    return profiles;
+  }
+
+  /** Deletes a profile. @throws TaplineError if there is none with that name */
+  async removeProfile(name: string, options: CallOptions = {}): Promise<void> {
+    await this.#http.json(`/lab/profiles/${encodeURIComponent(name)}`, { ...options, method: "DELETE" });
   }
 
   /** The file of activations that a request captured (`watch.states`); its answer contains the id. */
