@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { version } from "../contracts/version.js";
 import { commands } from "../operations/commands.js";
 import { registerCapture } from "./commands/capture.js";
+import { registerCard } from "./commands/card.js";
 import { registerChat } from "./commands/chat.js";
 import { registerCompletion } from "./commands/completion.js";
 import { registerDemo } from "./commands/demo.js";
@@ -73,6 +74,7 @@ export async function runProgram(argv: readonly string[] = process.argv): Promis
   registerVector(program);
   registerProbes(program);
   registerProfile(program);
+  registerCard(program);
   registerDictionary(program);
   registerLens(program);
   program.commandsGroup("Models and machine:");

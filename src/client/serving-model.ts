@@ -162,6 +162,16 @@ export class ServingModel {
     await this.#http.json(`/lab/probes/${encodeURIComponent(name)}`, { ...options, method: "DELETE" });
   }
 
+  /** Facts of the served model as in /v1/models. */
+  async meta(options: CallOptions = {}): Promise<{ architecture: string; quantization: string }> {
+    const { data } = await this.#http.json<{
+      data: { meta: { architecture: string; quantization: string } }[];
+    }>("/v1/models", options);
+    const [first] = data;
+    if (first === undefined) throw new TaplineError("The server has no model loaded at the moment.");
+    return first.meta;
+  }
+
   /** The saved vectors. */
   async vectors(options: CallOptions = {}): Promise<StoredVector[]> {
     const { vectors } = await this.#http.json<{ vectors: StoredVector[] }>("/lab/vectors", options);

@@ -2,17 +2,6 @@ import Type, { type Static } from "typebox";
 import { optional, orNull } from "./optional.js";
 import { ProfileSettings, ProfileUse } from "./profile.js";
 
-/** Limits of `tapline card`. */
-export const cardLimits = {
-  strengths: 8,
-  random: 5,
-  texts: 500,
-  text_tokens: 256,
-  prompts: 500,
-  answer_tokens: 64,
-  resamples: 1000,
-} as const;
-
 const number = (description: string) => Type.Number({ description });
 const interval = {
   value: Type.Number(),

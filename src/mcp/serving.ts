@@ -57,7 +57,16 @@ const GenerateInput = Type.Object(
 
 const VectorInput = Type.Object({ ...VectorRequest.properties, replace }, closed);
 const ProbeInput = Type.Object({ ...ProbeRequest.properties, replace }, closed);
-const ProfileInput = Type.Object({ name: Name, ...ProfileRequest.properties, replace }, closed);
+const ProfileInput = Type.Object(
+  {
+    name: Name,
+    description: ProfileRequest.properties.description,
+    // The server validates it; its schema is that of serving_generate, and listing it twice would fill agents' contexts.
+    tapline: Type.Object({}, { description: "As in serving_generate, without pair." }),
+    replace,
+  },
+  closed,
+);
 const Kind = Type.Enum(["vector", "probe", "profile"]);
 const LibraryInput = Type.Object(
   { kind: Type.Optional(Kind), name: Type.Optional(Name) },

@@ -192,6 +192,7 @@ async function fromLogits(
     sequences: [context, context + rest],
     edits,
     logits: "all",
+    add_special_tokens: false, // as the harness does
   });
   const length = Number(bytes.readBigUInt64LE(0));
   const header = JSON.parse(bytes.subarray(8, 8 + length).toString());

@@ -1,6 +1,5 @@
 import { type Command, Option } from "commander";
 import type { LiveRequest } from "../../contracts/live.js";
-import { profileMark } from "../../contracts/profile.js";
 import { UsageError } from "../exit-code.js";
 import { choice, integerBetween, numberBetween, switches } from "../options.js";
 import { serverOption } from "../service-address.js";
@@ -90,8 +89,7 @@ async function chat(options: ChatCommandOptions, command: Command): Promise<void
       ...(system === undefined ? {} : { system }),
       ...(options.think === undefined ? {} : { thinking: options.think === "on" }),
       request: {
-        model:
-          options.profile === undefined ? server.model : `${server.model}${profileMark}${options.profile}`,
+        model: options.profile === undefined ? server.model : `${server.model}@${options.profile}`,
         ...(options.maxTokens === undefined ? {} : { max_tokens: options.maxTokens }),
         ...(options.temperature === undefined ? {} : { temperature: options.temperature }),
         ...(options.seed === undefined ? {} : { seed: options.seed }),
