@@ -25,7 +25,7 @@ export function cardPage(card: Card): string {
 <body>
 <header class="top"><div><span class="brand">tap<span>line</span></span> <span class="badge">card</span></div></header>
 <main>
-<h1>What it does and costs: <bdi>${title}</bdi></h1>
+<h1>Effect and cost of <bdi>${title}</bdi></h1>
 <ul class="meta"><li>${model.architecture}, ${model.quantization}</li><li>${new Date(card.created * 1000).toISOString().slice(0, 10)}</li><li>${card.seconds.toFixed(0)} s</li></ul>
 ${profile.description !== "" && html`<p>${profile.description}</p>`}
 <section class="lead"><p>${says}</p><p>${controls}</p></section>

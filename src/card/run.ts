@@ -41,7 +41,7 @@ export interface CardOptions {
 
 /**
  * Measures what a profile does and costs on the served model: at each strength, at strength zero, and with random vectors
- * of the same norms in place of the profile's, all on the same data.
+ * of the same norms instead of the profile's, all on the same data.
  * @throws UserError if the profile has no interventions or is not served; TaplineError with the service's sentence
  */
 export async function runCard(

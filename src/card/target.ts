@@ -13,7 +13,7 @@ export interface Judged {
 export interface Target {
   /** Readings that answers need. */
   watch?: LiveWatch;
-  /** Prompts in place of the open ones. */
+  /** Prompts instead of the open ones. */
   prompts?: readonly string[];
   /** The effect in one answer. */
   score(answer: Answer, index: number, signal: AbortSignal | undefined): Promise<number>;
@@ -60,7 +60,7 @@ async function yes(
   };
   const [one, other] = [await logits(`${context} yes`), await logits(`${context} no`)];
   const place = one.tokens.findIndex((token, index) => token !== other.tokens[index]);
-  if (place < 1) throw new TaplineError("The model's tokenizer does not tell yes from no.");
+  if (place < 1) throw new TaplineError("The model's tokenizer gives yes and no the same tokens.");
   const width = one.logits.length / one.tokens.length;
   const row = one.logits.subarray((place - 1) * width, place * width);
   const difference =

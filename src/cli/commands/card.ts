@@ -29,7 +29,7 @@ const strengthList = numbersThat(
 
 /** `tapline card`: what a profile does and costs. */
 export function registerCard(program: Command): void {
-  serverCommand(program, "card", "Measure what a profile does and costs on the running server's model.")
+  serverCommand(program, "card", "Measure a profile's effect and cost on the running server's model.")
     .argument("<profile>", "a saved profile (see tapline profile)")
     .option(
       "--out <dir>",
@@ -47,8 +47,8 @@ export function registerCard(program: Command): void {
     .option("--contains <text>", "target: share of answers that contain a text", filled)
     .option("--classify <question>", "target: probability of yes to a question about each answer", filled)
     .option("--judged <file>", "target: JSON lines with a prompt, and what its answer contains or matches")
-    .option("--texts <file>", "held-out texts in place of the bundled ones")
-    .option("--prompts <file>", "prompts in place of the bundled ones")
+    .option("--texts <file>", "held-out texts instead of the bundled ones")
+    .option("--prompts <file>", "prompts instead of the bundled ones")
     .option("--max-tokens <number>", "length of answers", integerBetween(1, 512), cardLimits.answer_tokens)
     .option("--seed <number>", "of random vectors and bootstrap intervals", integerBetween(0, 2 ** 31 - 1), 0)
     .option("--quiet", "hide progress")

@@ -79,7 +79,7 @@ function differences(card: Card, again: Card): string[] {
     texts.push(`the vectors of the profile ${card.profile.name} differ`);
   }
   for (const [name, hash] of Object.entries(card.settings.data)) {
-    if (again.settings.data[name] !== hash) texts.push(`its ${name} are others`);
+    if (again.settings.data[name] !== hash) texts.push(`its ${name} differ`);
   }
   return texts;
 }
