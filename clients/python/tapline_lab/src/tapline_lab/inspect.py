@@ -8,9 +8,11 @@ Requires inspect-ai 0.3: pip install 'tapline-lab[inspect]'. See docs/profiles.m
 from __future__ import annotations
 
 import hashlib
+import http.client
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from ._errors import TaplineError
 from ._model import connect
@@ -24,6 +26,8 @@ except ImportError as error:
     raise TaplineError(f"inspect-ai is needed ({error}): pip install 'tapline-lab[inspect]'.") from error
 
 _ADDRESS = "http://127.0.0.1:8971/v1"
+_RESTART_SECONDS = 120
+_T = TypeVar("_T")
 
 
 class TaplineAPI(OpenAICompatibleAPI):
@@ -100,6 +104,19 @@ def tapline() -> type[ModelAPI]:
     return TaplineAPI
 
 
+def _retried(run: Callable[[], _T]) -> _T:
+    """Calls again while the server restarts: it then answers 502, 503 or not at all."""
+    end = time.monotonic() + _RESTART_SECONDS
+    while True:
+        try:
+            return run()
+        except (TaplineError, OSError, http.client.HTTPException) as error:
+            refused = isinstance(error, TaplineError) and error.status not in (502, 503)
+            if refused or time.monotonic() > end:
+                raise
+            time.sleep(0.5)
+
+
 @solver
 def capture_activations(
     points: Sequence[str], folder: str, *, port: int = 8971, positions: Sequence[int] | None = None
@@ -122,8 +139,10 @@ def capture_activations(
         import anyio.to_thread
 
         def run() -> str:
-            result = model.run(
-                state.input_text, capture=list(points), positions=None if positions is None else list(positions)
+            result = _retried(
+                lambda: model.run(
+                    state.input_text, capture=list(points), positions=None if positions is None else list(positions)
+                )
             )
             arrays = {name: np.asarray(result.cache[name])[0] for name in result.cache}
             path = os.path.abspath(os.path.join(folder, f"{state.sample_id}-{state.epoch}.npz"))
