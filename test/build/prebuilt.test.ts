@@ -4,7 +4,7 @@ import os from "node:os";
 import { join } from "node:path";
 import { suite } from "uvu";
 import * as assert from "uvu/assert";
-import { cmakeOptions, levelsFor } from "../../scripts/build/levels.js";
+import { cmakeOptions, levelList, levelsFor } from "../../scripts/build/levels.js";
 import { usePrebuilt } from "../../scripts/build/prebuilt.js";
 import { findPrebuilt, type Machine, processorFeatures } from "../../src/native/prebuilt.js";
 
@@ -27,7 +27,7 @@ test.before.each((context) => {
   const addon = (level: string, needs: string[]) => {
     const text = `an addon for ${level}`;
     writeFileSync(join(context.beside, `${level}.node`), text);
-    return { level, file: `${level}.node`, needs, bytes: text.length, sha256: hash(text) };
+    return { levels: [level], file: `${level}.node`, needs, bytes: text.length, sha256: hash(text) };
   };
   const addons = [addon("fast", ["avx2", "fma"]), addon("plain", [])];
   const manifest = JSON.stringify({ addons });
@@ -45,13 +45,13 @@ test("uses the best level that the processor supports", ({ root, beside }) => {
   const levels = (...features: string[]) => findPrebuilt(root, true, machine(...features)).candidates;
   assert.equal(levels("avx2", "fma", "sse2")[0], {
     path: join(beside, "fast.node"),
-    level: "fast",
+    levels: ["fast"],
     package: "tapline-linux-x64 1.0.0",
     backend: "cpu",
   });
   assert.equal(
-    levels("avx2").map(({ level }) => level),
-    ["plain"],
+    levels("avx2").map(({ levels }) => levels),
+    [["plain"]],
   );
 });
 
@@ -89,7 +89,7 @@ test("installing compiles if a package file is damaged; starting skips the file"
   });
   truncateSync(join(beside, "fast.node"), 3);
   const atStart = findPrebuilt(root, false, machine("avx2", "fma"));
-  assert.equal([atStart.candidates.map(({ level }) => level), atStart.refused], [["plain"], damaged]);
+  assert.equal([atStart.candidates.map(({ levels }) => levels), atStart.refused], [[["plain"]], damaged]);
 });
 
 test("an install reports the addon it uses, or why it compiles", async ({ root }) => {
@@ -141,6 +141,19 @@ test("the features of the first processor count", ({ root }) => {
   writeFileSync(file, `processor\t: 0\nflags\t\t: fpu avx2 fma\n\nprocessor\t: 1\nflags\t\t: fpu\n`);
   assert.equal([...processorFeatures(file)], ["fpu", "avx2", "fma"]);
   assert.is(processorFeatures(join(root, "none")).size, 0);
+});
+
+test("the list of levels for CMake has the compiler's options by hand", () => {
+  const named = (arch: string, ...names: string[]) =>
+    levelList(levelsFor("linux", arch).filter(({ name }) => names.includes(name)));
+  assert.is(
+    named("x64", "x86-64-v2", "x86-64"),
+    "x86-64-v2|-msse4.2|cx16 lahf_lm popcnt ssse3 sse4_1 sse4_2/x86-64||",
+  );
+  assert.is(
+    named("arm64", "arm64-dotprod", "arm64"),
+    "arm64-dotprod|-march=generic+dotprod|asimd asimddp/arm64|-march=generic|",
+  );
 });
 
 test("each level requires the features it is compiled with; the last none", () => {
