@@ -42,7 +42,7 @@ import { createProgress, duration } from "./progress.js";
 import { nativeEntries, npmEntries, sbom, sbomName } from "./sbom.js";
 import { ensureSource } from "./source.js";
 import { hashInputs } from "./stamp.js";
-import { makeWheel, packageNames } from "./wheel.js";
+import { makeWheel, runtimePackages } from "./wheel.js";
 
 /** @typedef {{ platform: string, arch: string, portable: boolean }} Target */
 
@@ -357,10 +357,7 @@ function mainPackage(packages, work, out) {
   const packed = { ...main, scripts, optionalDependencies, files };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(packed, null, 2)}\n`);
   const { packages: locked } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
-  writeFileSync(
-    join(folder, sbomName),
-    sbom(main, npmEntries(root, packageNames(locked, main.dependencies))),
-  );
+  writeFileSync(join(folder, sbomName), sbom(main, npmEntries(locked, runtimePackages(locked))));
   writeFileSync(join(folder, "prebuilt.json"), `${JSON.stringify({ packages }, null, 2)}\n`);
   pack(folder, out);
   return folder;

@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { BuildError } from "./errors.js";
 
@@ -62,26 +61,31 @@ export function nativeEntries(components) {
 }
 
 /**
- * Packages of npm, with their hashes and licences as npm lists them.
- * @param {string} root a folder with package-lock.json
- * @param {ReadonlySet<string>} wanted such as "koa@3.3.0"
+ * Packages of npm, with the hashes and licences that package-lock.json has. (`npm sbom --omit dev` leaves out those that
+ * development needs, too.)
+ * @param {Record<string, { version?: string, integrity?: string, license?: string }>} locked package-lock.json's `packages`
+ * @param {string[]} paths such as "node_modules/koa"
  * @returns {object[]}
  */
-export function npmEntries(root, wanted) {
-  const args = ["sbom", "--sbom-format", "cyclonedx", "--omit", "dev", "--package-lock-only"];
-  const windows = process.platform === "win32";
-  const text = execFileSync(windows ? "npm.cmd" : "npm", args, {
-    cwd: root,
-    encoding: "utf8",
-    shell: windows,
-    stdio: ["ignore", "pipe", "ignore"],
-    maxBuffer: 2 ** 26,
-  });
-  /** @type {{ components: { "bom-ref": string, properties: object[] }[] }} */
-  const { components } = JSON.parse(text);
-  const entries = components.filter((each) => wanted.has(each["bom-ref"]));
-  const listed = new Set(entries.map((each) => each["bom-ref"]));
-  const missing = [...wanted].filter((each) => !listed.has(each));
-  if (missing.length > 0) throw new BuildError(`npm's list of components lacks ${missing.join(", ")}.`);
-  return entries.map(({ properties: _, ...entry }) => entry);
+export function npmEntries(locked, paths) {
+  const entries = new Map();
+  for (const path of paths) {
+    const name = path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
+    const { version, integrity, license } = locked[path] ?? {};
+    const [algorithm, digest = ""] = integrity?.split("-") ?? [];
+    if (version === undefined || algorithm !== "sha512" || license === undefined) {
+      throw new BuildError(`package-lock.json has no version, sha512 or license of ${path}.`);
+    }
+    const ref = `${name}@${version}`;
+    entries.set(ref, {
+      type: "library",
+      "bom-ref": ref,
+      name,
+      version,
+      purl: `pkg:npm/${name.replace("@", "%40")}@${version}`,
+      hashes: [{ alg: "SHA-512", content: Buffer.from(digest, "base64").toString("hex") }],
+      ...licenses(license),
+    });
+  }
+  return [...entries.values()];
 }

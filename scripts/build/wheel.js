@@ -16,6 +16,8 @@ const neverRead = /\.([cm]?tsx?|map|c|cpp|h|gyp)$/;
 /**
  * @typedef {object} LockedPackage an entry of package-lock.json's `packages`
  * @property {string} [version]
+ * @property {string} [integrity]
+ * @property {string} [license]
  * @property {Record<string, string>} [dependencies]
  * @property {Record<string, string>} [optionalDependencies]
  * @property {Record<string, string>} [peerDependencies]
@@ -48,18 +50,6 @@ export function runtimePackages(locked) {
   };
   addDependencies("");
   return [...found].sort();
-}
-
-/**
- * The packages that run, by name and version.
- * @param {Record<string, LockedPackage>} locked
- * @param {Record<string, string>} dependencies of the main package
- */
-export function packageNames(locked, dependencies) {
-  const paths = runtimePackages({ ...locked, "": { dependencies } });
-  return new Set(
-    paths.map((path) => `${path.slice(path.lastIndexOf("node_modules/") + 13)}@${locked[path]?.version}`),
-  );
 }
 
 /**
@@ -113,10 +103,7 @@ export function makeWheel({ main, platformPackage, addons, sqlite, components, a
       throw new BuildError(`${path} needs ${above.join(", ")}, beyond glibc ${oldestGlibc}.`);
   }
   const list = join(work, `${arch}-${sbomName}`);
-  writeFileSync(
-    list,
-    sbom(about, [...npmEntries(root, packageNames(packages, dependencies)), ...nativeEntries(components)]),
-  );
+  writeFileSync(list, sbom(about, [...npmEntries(packages, paths), ...nativeEntries(components)]));
   const tag = `manylinux_${oldestGlibc.replace(".", "_")}_${processors[arch]}`;
   const args = [join(root, "scripts/build/wheel.py"), clientWheel(work, arch), app, tag, out, list];
   return join(out, execFileSync("python3", args, { encoding: "utf8" }).trim());

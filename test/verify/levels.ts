@@ -1,7 +1,7 @@
 /**
  * Every level of the addon of `npm run release` that this processor can run, beside the addon compiled for it: how far block
  * outputs and logits of the same tokens are from those of the same weights in F32, for each type of weights that has
- * separate kernels. `npm run verify:levels`, after `npm run release`. The models are of random weights, 14 million,
+ * separate kernels. `npm run verify:levels`, after `npm run release`, or with the folder of its tarballs. The models are of random weights, 14 million,
  * quantised by llama.cpp's program.
  */
 import { execFileSync } from "node:child_process";
@@ -46,7 +46,7 @@ function line(verdict: string, name: string, figures: number[]): string {
 
 try {
   const native = addonFiles().files[0]!.path;
-  const levels = releasedLevels(folder);
+  const levels = releasedLevels(folder, process.argv[2]);
   const { "llama-quantize": quantize } = await buildTools(["llama-quantize"]);
   const plain = join(folder, "random-f16.gguf");
   await writeRandomModel(plain, "f16", shape);
