@@ -26,6 +26,7 @@ import os from "node:os";
 import { basename, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { waiting } from "./addon.js";
+import { buildVersions, withoutBuildPackages } from "./build-packages.js";
 import { buildAddon, buildTargets, configure } from "./cmake.js";
 import { licenceText, nativeComponents, sqliteComponents } from "./components.js";
 import { BuildError, sentenceOf } from "./errors.js";
@@ -57,7 +58,7 @@ const say = (sentence) => console.log(`tapline: ${sentence}`);
 function sourcesHash() {
   return hashInputs(root, {
     llamaCpp: llamaCpp.integrity,
-    addonApi: main.dependencies["node-addon-api"],
+    addonApi: buildVersions(main)["node-addon-api"],
     napi: main.binary.napi_versions,
   });
 }
@@ -354,7 +355,7 @@ function mainPackage(packages, work, out) {
   // What compiles src/ has done it: npm never runs `prepare` of a tarball.
   const { prepare: _, ...scripts } = main.scripts;
   const files = [...main.files, "prebuilt.json", sbomName];
-  const packed = { ...main, scripts, optionalDependencies, files };
+  const packed = { ...withoutBuildPackages(main), scripts, optionalDependencies, files };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(packed, null, 2)}\n`);
   const { packages: locked } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
   writeFileSync(join(folder, sbomName), sbom(main, npmEntries(locked, runtimePackages(locked))));
