@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import os from "node:os";
@@ -6,7 +7,10 @@ import { suite } from "uvu";
 import * as assert from "uvu/assert";
 import { cmakeOptions, levelList, levelsFor } from "../../scripts/build/levels.js";
 import { usePrebuilt } from "../../scripts/build/prebuilt.js";
+import { version as current } from "../../src/contracts/index.js";
 import { findPrebuilt, type Machine, processorFeatures } from "../../src/native/prebuilt.js";
+import { releasedLevels } from "../support/released.js";
+import { saying } from "../support/saying.js";
 
 const test = suite<{ root: string; beside: string }>("prebuilt");
 
@@ -134,6 +138,40 @@ test("reports an unsupported processor, but does not infer one from damaged file
   assert.equal(findPrebuilt(root, false, machine("avx2", "fma")).refused, [
     "tapline-linux-x64 1.0.0 is damaged: fast.node",
   ]);
+});
+
+test("levels of a release come from this version's tarballs, whatever else lies there", ({ root }) => {
+  const [out, into] = [join(root, "release"), join(root, "into")];
+  mkdirSync(out);
+  const lowest = levelsFor(process.platform, process.arch).at(-1)!.name;
+  const pack = (name: string, files: Record<string, string>, version = current) => {
+    mkdirSync(join(root, "package"));
+    for (const [file, text] of Object.entries(files)) writeFileSync(join(root, "package", file), text);
+    execFileSync("tar", ["-czf", join(out, `${name}-${version}.tgz`), "-C", root, "package"]);
+    rmSync(join(root, "package"), { recursive: true });
+  };
+  const addon = { levels: ["never", lowest], file: "a.node", needs: [], bytes: 1, sha256: hash("a") };
+  const manifest = JSON.stringify({ addons: [addon] });
+  const { platform, arch } = process;
+  const platformPackage = { name: "tapline-here", version: current, platform, arch, backend: "cpu" };
+  const list = { packages: [{ ...platformPackage, manifest: hash(manifest) }] };
+  pack("tapline", { "package.json": "{}", "prebuilt.json": "{" }, "0.0.1");
+  pack("tapline", { "package.json": "{}", "prebuilt.json": JSON.stringify(list) });
+  pack("tapline-here", {
+    "package.json": JSON.stringify({ version: current }),
+    "addons.json": manifest,
+    "a.node": "a",
+  });
+  assert.equal(releasedLevels(into, out), [
+    { path: join(into, "node_modules/tapline-here/a.node"), level: lowest },
+  ]);
+  rmSync(join(out, `tapline-here-${current}.tgz`));
+  assert.throws(
+    () => releasedLevels(join(root, "again"), out),
+    saying(
+      `${out} has no addon of version ${current} for this processor: tapline-here ${current} is not installed`,
+    ),
+  );
 });
 
 test("the features of the first processor count", ({ root }) => {
