@@ -44,7 +44,7 @@ const x64 = [
 
 /**
  * Levels of arm64: extensions that ggml has kernels for, by the portable compiler's names. Half-precision arithmetic is
- * excluded because it makes numbers less exact; see "Disabled instruction sets" in docs/building.md.
+ * excluded because it makes numbers less exact; see "Disabled instruction sets" in docs/contributing/building.md.
  * @type {Level[]}
  */
 const arm64 = [
