@@ -2,6 +2,7 @@ import { compileCommand, type Installation, installation } from "./installed.js"
 
 /** Errors of the system's loader with better remedies than rebuilding the addon. */
 const remedies: readonly { message: RegExp; remedy: (compile: string) => string }[] = [
+  { message: /^TAPLINE_LEVEL is /, remedy: () => "unset the variable, or name a level of the addon" },
   {
     message: /\blibgomp\.so\.1\b/,
     remedy: () =>

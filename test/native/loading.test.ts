@@ -99,6 +99,16 @@ test("advice names the command for how tapline was installed", () => {
   );
 });
 
+test("an unknown level of kernels is refused, not replaced by the best", () => {
+  named('module.exports = { backendInfo: () => ({ level: "x86-64-v3" }), endOperations() {} };');
+  process.env.TAPLINE_LEVEL = "x86-64-v9";
+  assert.is(
+    refusal(),
+    "AddonError: The native addon does not load (TAPLINE_LEVEL is x86-64-v9, and the addon's level is x86-64-v3); unset the variable, or name a level of the addon.",
+  );
+  delete process.env.TAPLINE_LEVEL;
+});
+
 test("the addon loads once, sets the spin count, and ends with the process", () => {
   const path = named(
     `const spins = process.env.GOMP_SPINCOUNT; let ended = 0;
