@@ -29,6 +29,8 @@ export interface CardRequest {
   answerTokens: number;
   target: CardTarget | null;
   data: CardData;
+  /** The parts of `data` that are not bundled. */
+  given: Card["settings"]["given"];
 }
 
 export interface CardOptions {
@@ -90,6 +92,7 @@ export async function runCard(
       settings: {
         ...{ strengths: [...request.strengths], random: randoms.count, seed: request.seed },
         ...{ answer_tokens: request.answerTokens, target: request.target, data: dataHashes(request.data) },
+        given: request.given,
       },
       arms: finished,
       notes: caveats(profile.tapline),
