@@ -76,8 +76,9 @@ const nativeArrows: Record<string, string[]> = {
   probes: ["base", "numbers"],
   dictionaries: ["base", "numbers"],
   products: [],
+  levels: [],
   engine: ["base", "capture", "experiment", "model"],
-  napi: ["base", "dictionaries", "engine", "experiment", "model", "numbers", "probes"],
+  napi: ["base", "dictionaries", "engine", "experiment", "levels", "model", "numbers", "probes"],
 };
 
 function sources(folder: string): string[] {
