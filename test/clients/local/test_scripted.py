@@ -186,6 +186,7 @@ class TestContract(unittest.TestCase):
             ServingModel.chat: ["messages", ("tapline", None), "**request"],
             ServingModel.complete: ["prompt", ("tapline", None), "**request"],
             ServingModel.capture: ["identifier"],
+            ServingModel.remove_capture: ["identifier"],
             ServingModel.remove_vector: ["name"],
             ServingModel.remove_probe: ["name"],
             ServingModel.inspect: ["prompt", ("layers", None), ("max_input_tokens", 128)],

@@ -152,6 +152,10 @@ class ServingModel:
 
         return capture(self._http.content(f"/lab/captures/{quote(identifier, safe='')}?format=npz"))
 
+    def remove_capture(self, identifier: str) -> None:
+        """Deletes captured activations before newer ones replace them."""
+        self._http.json(f"/lab/captures/{quote(identifier, safe='')}", method="DELETE")
+
     def remove_vector(self, name: str) -> None:
         """Deletes a saved vector."""
         self._http.json(f"/lab/vectors/{quote(name, safe='')}", method="DELETE")
