@@ -261,7 +261,7 @@ def _tensors(content: Any) -> tuple[dict[str, Array], dict[str, str]]:
     return arrays, metadata
 
 
-def _split(array: Array, ends: Sequence[int]) -> list[Array]:
+def _split(array: Array, ends: Array) -> list[Array]:
     return [array[ends[i] : ends[i + 1]] for i in range(len(ends) - 1)]
 
 

@@ -73,8 +73,10 @@ def generate(
             tapline["interventions"] = interventions
         if wanted:
             tapline["watch"] = wanted
-        ask = model.complete if isinstance(prompt, str) else model.chat
-        choices = ask(prompt, tapline=tapline or None, **request)  # type: ignore[operator]
+        if isinstance(prompt, str):
+            choices = model.complete(prompt, tapline=tapline or None, **request)
+        else:
+            choices = model.chat(prompt, tapline=tapline or None, **request)
     return [_answer(model, choice) for choice in choices]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -153,19 +153,24 @@ class Rows:
             import torch
         except ImportError:
             raise TaplineError("A data set requires PyTorch: pip install 'tapline-lab[torch]'.") from None
-        rows = self[layer]
+        return type("RowDataset", (_RowDataset, torch.utils.data.Dataset), {})(self[layer], torch.from_numpy)
 
-        class RowDataset(torch.utils.data.Dataset):  # type: ignore[type-arg, misc, unused-ignore]
-            def __len__(self) -> int:
-                return len(rows)
 
-            def __getitem__(self, at: int) -> Any:
-                return torch.from_numpy(rows[at])
+class _RowDataset:
+    """A map-style data set."""
 
-            def __getitems__(self, at: list[int]) -> Any:
-                return list(torch.from_numpy(rows[at]))
+    def __init__(self, rows: LayerRows, tensor: Callable[[Any], Any]) -> None:
+        self._rows = rows
+        self._tensor = tensor
 
-        return RowDataset()
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, at: int) -> Any:
+        return self._tensor(self._rows[at])
+
+    def __getitems__(self, at: list[int]) -> list[Any]:
+        return list(self._tensor(self._rows[at]))
 
 
 def _index(path: Path) -> dict[str, Any]:
