@@ -1,6 +1,7 @@
 import Type, { type Static } from "typebox";
+import { jobIdPattern } from "./job.js";
 import { limits } from "./limits.js";
-import { LiveIntervention } from "./live.js";
+import { LiveIntervention, Name } from "./live.js";
 import { liveLimits, namePattern } from "./live-limits.js";
 import { optional } from "./optional.js";
 import { workbenchLimits } from "./workbench-limits.js";
@@ -50,6 +51,17 @@ export const JobRequest = Type.Object(
   { operation: Type.String(), model: Type.String() },
   { additionalProperties: true, title: "JobRequest" },
 );
+
+/** Stores the probe that a job has measured at one of its layers. */
+export const MeasuredProbeRequest = Type.Object(
+  {
+    name: Name,
+    job: Type.String({ pattern: jobIdPattern }),
+    layer: Type.Integer({ minimum: 0, maximum: limits.layer_index }),
+  },
+  { ...strict, title: "MeasuredProbeRequest" },
+);
+export type MeasuredProbeRequest = Static<typeof MeasuredProbeRequest>;
 
 /** Continues from a token of an answer in a new conversation, with the tokens before it kept exactly. */
 export const ForkRequest = Type.Object(

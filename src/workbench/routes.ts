@@ -8,6 +8,7 @@ import {
   AskRequest,
   ForkRequest,
   JobRequest,
+  MeasuredProbeRequest,
   ModelRequest,
   SessionRequest,
   StudyRequest,
@@ -30,6 +31,7 @@ import { HeadReader } from "./attention.js";
 import type { Conversations } from "./conversations.js";
 import type { Events } from "./events.js";
 import { fitting } from "./fitting.js";
+import { storeMeasuredProbe } from "./measured-probe.js";
 import type { Models } from "./models.js";
 import { type Services, sentenceOf } from "./services.js";
 import type { Sessions } from "./sessions.js";
@@ -171,7 +173,13 @@ export function apiRoutes(bench: Workbench): Routes {
   const vector = async (ctx: Context) => services.model.makeVector(checked(VectorRequest, await body(ctx)));
   on("post", "/vectors", (ctx) => added(vector(ctx)), 201);
   on("get", "/vectors/:name", (ctx) => services.model.vector(nameOf(ctx, "vector")));
-  const probe = async (ctx: Context) => services.model.makeProbe(checked(ProbeRequest, await body(ctx)));
+  /** A job's measured probe, or one trained on texts by the server. */
+  const probe = async (ctx: Context) => {
+    const asked = await body(ctx);
+    return typeof asked === "object" && asked !== null && "job" in asked
+      ? storeMeasuredProbe(services, checked(MeasuredProbeRequest, asked))
+      : services.model.makeProbe(checked(ProbeRequest, asked));
+  };
   on("post", "/probes", (ctx) => added(probe(ctx)), 201);
 
   const model = async (ctx: Context) => checked(ModelRequest, await body(ctx)).model;

@@ -41,7 +41,7 @@ const arrows: Record<string, string[]> = {
     "study",
     "text",
   ],
-  workbench: ["client", "contracts", "findings", "http", "models", "report", "study", "terminal"],
+  workbench: ["client", "contracts", "findings", "formats", "http", "models", "report", "study", "terminal"],
   cli: [
     "client",
     "contracts",
