@@ -8,6 +8,11 @@
 
 namespace tapline {
 
+/// For models without a chat template: the messages' texts, an empty line apart.
+inline constexpr const char* kRawTextTemplate =
+    "{%- for message in messages -%}{{- message.content -}}"
+    "{%- if not loop.last -%}{{- '\\n\\n' -}}{%- endif -%}{%- endfor -%}";
+
 /// Settings of the serving engine; src/native/engine.ts describes them too.
 struct EngineOptions {
   std::string path;           // a .gguf file, or the first part of a split set

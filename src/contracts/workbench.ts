@@ -63,12 +63,19 @@ export const MeasuredProbeRequest = Type.Object(
 );
 export type MeasuredProbeRequest = Static<typeof MeasuredProbeRequest>;
 
+const tokenPlace = {
+  turn: Type.Integer({ minimum: 0, maximum: workbenchLimits.turns }),
+  answer: Type.Integer({ minimum: 0, maximum: 1 }),
+  token: Type.Integer({ minimum: 0, maximum: workbenchLimits.max_tokens }),
+};
+
+/** A token of an answer, whose preceding tokens are requested. */
+export const TokenPlaceRequest = Type.Object(tokenPlace, { ...strict, title: "TokenPlaceRequest" });
+
 /** Continues from a token of an answer in a new conversation, with the tokens before it kept exactly. */
 export const ForkRequest = Type.Object(
   {
-    turn: Type.Integer({ minimum: 0, maximum: workbenchLimits.turns }),
-    answer: Type.Integer({ minimum: 0, maximum: 1 }),
-    token: Type.Integer({ minimum: 0, maximum: workbenchLimits.max_tokens }),
+    ...tokenPlace,
     /** Replaces the token; without it the model samples again. */
     token_id: optional.Integer({ minimum: 0, maximum: 2_147_483_647 }),
     /** Replacement text of one or more tokens. */

@@ -5,6 +5,7 @@ import { spreadLayers } from "../findings/layers.js";
 import { HttpError } from "../http/index.js";
 import { type Conversations, isRunning } from "./conversations.js";
 import type { Events } from "./events.js";
+import { checkTokenizer, idsOf, promptIds } from "./exact-tokens.js";
 import { misfit } from "./fitting.js";
 import { type Services, sentenceOf } from "./services.js";
 import { ThoughtClock, textOf } from "./thought-clock.js";
@@ -78,25 +79,15 @@ export class Asker {
     const turn = from.turns[fork.turn];
     const answer = turn?.answers[fork.answer];
     if (turn === undefined || answer === undefined) throw new HttpError(404, "This answer does not exist.");
-    if (turn.model !== undefined && turn.model !== server.model) {
-      throw new HttpError(
-        409,
-        `This conversation was made with ${turn.model}; ${server.model} uses a different tokenizer.`,
-      );
-    }
+    checkTokenizer(turn, server.model);
     if (fork.token > answer.tokens.length) {
       throw new HttpError(400, `The answer has ${answer.tokens.length} tokens; got ${fork.token}.`);
     }
     const kept = answer.tokens.slice(0, fork.token);
     if (fork.token_id !== undefined) kept.push(await this.#tokenOf(fork.token_id, answer, fork.token));
     else if (fork.text !== undefined) kept.push(...(await this.#tokensOf(fork.text, answer, fork.token)));
-    if (kept.some(({ id }) => id === undefined)) {
-      throw new HttpError(
-        409,
-        "Some earlier tokens have no recorded id, so this answer cannot be continued here.",
-      );
-    }
-    const prompt = [...(await this.#promptIds(turn)), ...kept.map(({ id }) => id as number)];
+    const ids = idsOf(kept, "continued");
+    const prompt = [...(await promptIds(this.services, turn)), ...ids];
     const { messages: _, prompt: __, chat_template_kwargs: ___, ...same } = turn.request.body;
     const { pair: ____, interventions, ...watched } = (same.tapline ?? {}) as Record<string, unknown>;
     const edited = answer.edited && interventions !== undefined;
@@ -261,19 +252,6 @@ export class Asker {
     const why = misfit(found, server);
     if (why !== undefined) throw new HttpError(409, `The dictionary ${why}`);
     return { name, layer: found.layer };
-  }
-
-  /** The prompt tokens of a turn, as the server tokenized them. */
-  async #promptIds({ request: { path, body } }: Turn): Promise<number[]> {
-    if (Array.isArray(body.prompt)) return body.prompt as number[];
-    const { messages, chat_template_kwargs } = body;
-    const text =
-      path === "/v1/completions"
-        ? (body.prompt as string)
-        : (await this.#post<{ prompt: string }>("/apply-template", { messages, chat_template_kwargs }))
-            .prompt;
-    const asked = { content: text, add_special: true, parse_special: true };
-    return (await this.#post<{ tokens: number[] }>("/tokenize", asked)).tokens;
   }
 
   #post<T>(path: string, body: object): Promise<T> {

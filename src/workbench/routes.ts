@@ -12,6 +12,7 @@ import {
   ModelRequest,
   SessionRequest,
   StudyRequest,
+  TokenPlaceRequest,
   TokensRequest,
 } from "../contracts/workbench.js";
 import { workbenchLimits } from "../contracts/workbench-limits.js";
@@ -30,6 +31,7 @@ import type { Asker } from "./asker.js";
 import { HeadReader } from "./attention.js";
 import type { Conversations } from "./conversations.js";
 import type { Events } from "./events.js";
+import { contextOf } from "./exact-tokens.js";
 import { fitting } from "./fitting.js";
 import { storeMeasuredProbe } from "./measured-probe.js";
 import type { Models } from "./models.js";
@@ -126,6 +128,10 @@ export function apiRoutes(bench: Workbench): Routes {
   on("post", "/conversations/:id/turns", (ctx) => ask(ctx, id(ctx)), 201);
   const fork = async (ctx: RouteContext) => asker.fork(id(ctx), checked(ForkRequest, await body(ctx)));
   on("post", "/conversations/:id/forks", fork, 201);
+
+  on("post", "/conversations/:id/context", async (ctx) =>
+    contextOf(services, conversations.get(id(ctx)).turns, checked(TokenPlaceRequest, await body(ctx))),
+  );
 
   on("get", "/conversations/:id", (ctx) => {
     // Serialized now, because a running answer changes it; the number must match the content.

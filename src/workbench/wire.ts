@@ -117,6 +117,8 @@ export interface ServerStatus {
   n_embd: number | null;
   architecture: string | null;
   backend: string | null;
+  /** Whether it has a chat template; true for servers of older versions. */
+  chat_template: boolean;
   /** The hook points of its blocks; empty for servers of older versions. */
   points: readonly ModelPoint[];
 }

@@ -6,6 +6,9 @@ export const actions: Record<string, { script: string } | { terminal: string } |
   "POST /api/conversations": { script: "" },
   "POST /api/conversations/:id/turns": { script: "" },
   "POST /api/conversations/:id/forks": { script: "" },
+  "POST /api/conversations/:id/context": {
+    none: "the page asks it by itself, for the inspection of an answer",
+  },
   "POST /api/tokens": { script: "tokenize" },
   "POST /api/vectors": { script: "create direction" },
   "POST /api/probes": { script: "save probe" },

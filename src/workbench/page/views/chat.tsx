@@ -1,11 +1,11 @@
 import { useEffect } from "preact/hooks";
 import type { AskRequest } from "../../../contracts/workbench.js";
-import type { AnswerToken, Conversation, Turn } from "../../wire.js";
+import type { Conversation, Turn } from "../../wire.js";
 import { chatSettings as settings } from "../chat-settings.js";
 import { asMarkdown } from "../conversation-text.js";
 import { doneSentence } from "../differences.js";
 import { draft } from "../draft.js";
-import { go, select, usePlace } from "../router.js";
+import { select, usePlace } from "../router.js";
 import { post } from "../session.js";
 import { type Shade, shades } from "../shades.js";
 import { changed, known, readConversation, useTopic } from "../store.js";
@@ -161,10 +161,13 @@ export function ChatView({ id }: { id: string | undefined }) {
             onSteer={(feature) =>
               set({ edits: [...settings.edits, newEdit("steer", feature.layer, "", feature)] })
             }
-            onInspect={() => {
-              draft.inspect = textBefore(turn, answerAt as number, tokenAt as number);
-              go("/inspect");
-            }}
+            onInspect={() =>
+              void trying(async ({ go }) => {
+                const place = { turn: turnAt, answer: answerAt, token: tokenAt };
+                draft.inspect = await post(`/api/conversations/${id}/context`, place);
+                go("/inspect");
+              })
+            }
             onClose={() => select({ t: undefined })}
           />
         )}
@@ -185,13 +188,6 @@ export function ChatView({ id }: { id: string | undefined }) {
 }
 
 const clickHint = "click any word in the answer to see the alternatives and what each layer predicted.";
-
-/** The raw text of a conversation's turn up to a token, including that token. */
-function textBefore(turn: Turn, answer: number, token: number): string {
-  const tokens: AnswerToken[] = turn.answers[answer]?.tokens.slice(0, token + 1) ?? [];
-  const said = tokens.filter(({ thinking }) => thinking !== true).map(({ text }) => text);
-  return turn.question + said.join("");
-}
 
 /** Announces to screen readers when an answer starts and ends. */
 function Announcer({ turns }: { turns: Turn[] }) {
