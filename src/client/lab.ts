@@ -93,7 +93,12 @@ export class Lab {
     settings: Settings<"inspect", "prompt" | "tokens"> = {},
     options: CallOptions = {},
   ) {
-    return this.submit("inspect", model, { ...(typeof prompt === "string" ? { prompt } : { tokens: prompt }), ...settings }, options);
+    return this.submit(
+      "inspect",
+      model,
+      { ...(typeof prompt === "string" ? { prompt } : { tokens: prompt }), ...settings },
+      options,
+    );
   }
 
   /** @param prompt undefined if `settings.prompts` lists several */

@@ -37,6 +37,14 @@ export const AskRequest = Type.Object(
       maximum: workbenchLimits.turns,
       description: "Index of the question that this one replaces, in a new conversation.",
     }),
+    in_place: optional.Boolean({
+      description:
+        "With instead_of, for the last question: replaces its answers in the same conversation, and cancels those that are being generated.",
+    }),
+    system: optional.String({
+      maxLength: workbenchLimits.text_characters,
+      description: "System message; not for raw texts.",
+    }),
     max_tokens: optional.Integer({ minimum: 1, maximum: workbenchLimits.max_tokens }),
     temperature: optional.Number({ minimum: 0, maximum: 100 }),
     seed: optional.Integer({ minimum: 0, maximum: 4_294_967_295 }),
@@ -91,6 +99,12 @@ export const ModelRequest = Type.Object(
   { ...strict, title: "ModelRequest" },
 );
 export type ModelRequest = Static<typeof ModelRequest>;
+
+/** A contrast set whose direction is to be computed on the served model. */
+export const ContrastRequest = Type.Object(
+  { name: Type.String({ pattern: "^[a-z]{1,16}$" }) },
+  { ...strict, title: "ContrastRequest" },
+);
 
 const words = Type.String({ maxLength: workbenchLimits.text_characters });
 

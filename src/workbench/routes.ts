@@ -6,6 +6,7 @@ import { namePattern } from "../contracts/live-limits.js";
 import { UserError } from "../contracts/user-error.js";
 import {
   AskRequest,
+  ContrastRequest,
   ForkRequest,
   JobRequest,
   MeasuredProbeRequest,
@@ -29,6 +30,7 @@ import { findingsOf, type ReportedJob, renderReport } from "../report/index.js";
 import { cookieName } from "./access.js";
 import type { Asker } from "./asker.js";
 import { HeadReader } from "./attention.js";
+import type { Contrasts } from "./contrasts/contrasts.js";
 import type { Conversations } from "./conversations.js";
 import type { Events } from "./events.js";
 import { contextOf } from "./exact-tokens.js";
@@ -50,6 +52,7 @@ export interface Workbench {
   readonly services: Services;
   readonly conversations: Conversations;
   readonly asker: Asker;
+  readonly contrasts: Contrasts;
   readonly models: Models;
   readonly events: Events;
   /** Called when a browser has signed in. */
@@ -58,7 +61,7 @@ export interface Workbench {
 
 /** The page's API; requests contain no paths or addresses. */
 export function apiRoutes(bench: Workbench): Routes {
-  const { sessions, services, conversations, asker, models, events } = bench;
+  const { sessions, services, conversations, asker, contrasts, models, events } = bench;
   const router = createRouter("/api");
   /** A route that responds with the result of `work`, unless `work` has responded itself. */
   const on = (
@@ -187,6 +190,10 @@ export function apiRoutes(bench: Workbench): Routes {
       : services.model.makeProbe(checked(ProbeRequest, asked));
   };
   on("post", "/probes", (ctx) => added(probe(ctx)), 201);
+
+  on("get", "/contrasts", async () => ({ contrasts: await contrasts.list() }));
+  const contrast = async (ctx: Context) => contrasts.make(checked(ContrastRequest, await body(ctx)).name);
+  on("post", "/contrasts", async (ctx) => ({ contrasts: await contrast(ctx) }), 202);
 
   const model = async (ctx: Context) => checked(ModelRequest, await body(ctx)).model;
   on("get", "/models", () => models.here());

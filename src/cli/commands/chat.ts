@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { LiveIntervention, LiveRequest } from "../../contracts/live.js";
+import { noTemplateSentence } from "../../findings/chat-template.js";
 import { UsageError } from "../exit-code.js";
 import { choice, integerBetween, numberBetween, switches } from "../options.js";
-import { noTemplateSentence } from "../../findings/chat-template.js";
 import { serverOption } from "../service-address.js";
 import type { Ask } from "./chat-session.js";
 
