@@ -248,8 +248,8 @@ common_params engine_params(const EngineOptions& options) {
 
   params.use_jinja = true;
   // llama.cpp would use ChatML, whose markers a base model has never seen.
-  params.chat_template = options.chat_template.empty() && !facts.has_chat_template ? kRawTextTemplate
-                                                                                   : options.chat_template;
+  params.chat_template =
+      options.chat_template.empty() && !facts.has_chat_template ? kRawTextTemplate : options.chat_template;
   params.enable_reasoning = options.thinking;
   params.default_template_kwargs["preserve_reasoning"] = "true";
   if (options.thinking >= 0)

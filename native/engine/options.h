@@ -8,10 +8,12 @@
 
 namespace tapline {
 
-/// For models without a chat template: the messages' texts, an empty line apart.
+/// For models without a chat template: the messages' texts. Answers continue the text before them; other
+/// messages begin after an empty line.
 inline constexpr const char* kRawTextTemplate =
-    "{%- for message in messages -%}{{- message.content -}}"
-    "{%- if not loop.last -%}{{- '\\n\\n' -}}{%- endif -%}{%- endfor -%}";
+    "{%- for message in messages -%}"
+    "{%- if not loop.first and message.role != 'assistant' -%}{{- '\\n\\n' -}}{%- endif -%}"
+    "{{- message.content -}}{%- endfor -%}";
 
 /// Settings of the serving engine; src/native/engine.ts describes them too.
 struct EngineOptions {

@@ -117,7 +117,7 @@ export interface ContrastReady {
   /** Null if every measured strength broke the language. */
   range: StrengthRange | null;
   measured: MeasuredStrength[];
-  control: MeasuredStrength[];
+  control: MeasuredStrength | null;
 }
 
 /** The same request with random directions instead of the contrast sets' own. */

@@ -98,7 +98,10 @@ test("complete and stopped answers are compared in a sentence", () => {
   const [one, other] = [answer(["a", "b", "c"]), answer(["a", "d", "c"])];
   const same = comparisonOf([one, { ...answer(["a", "b", "c"]), state: "stopped" }]);
   assert.ok(same);
-  assert.is(differenceSentence(same, { tokens: new Set(), words: 0, of: 3 }), "The answers are identical. Try a stronger intervention.");
+  assert.is(
+    differenceSentence(same, { tokens: new Set(), words: 0, of: 3 }),
+    "The answers are identical. Try a stronger intervention.",
+  );
   // Words of one length have one number here, and differ by their texts.
   const found = comparisonOf([one, other]);
   assert.ok(found);

@@ -7,13 +7,13 @@ import { HttpError } from "../../http/index.js";
 import type { Events } from "../events.js";
 import { type Services, sentenceOf } from "../services.js";
 import type { ContrastReady, ContrastStatus } from "../wire.js";
-import { answersOf, measureDirection } from "./measure.js";
+import { measureDirection, usualAnswers } from "./measure.js";
 import { type ContrastSet, readContrastSets } from "./sets.js";
 
 /** Seed of the random control. */
 const seed = 7;
 /** Depths of the layers that are tried, the middle one first. */
-const depths = [0.5, 0.35, 0.65];
+const depths = [0.47, 0.35, 0.6];
 
 /** The contrast sets of this package on the served model: computed on first use, then saved. */
 export class Contrasts {
@@ -52,7 +52,7 @@ export class Contrasts {
     const all = await this.list();
     const known = all.find((one) => one.name === name)?.state;
     if (known === "ready" || known === "making") return all;
-    this.#set(served, name, { state: "making", done: 0, total: answersOf(set) });
+    this.#set(served, name, { state: "making", done: 0, total: usualAnswers });
     this.#turn = this.#turn.then(() => this.#make(set, served));
     return this.list();
   }
@@ -90,11 +90,10 @@ export class Contrasts {
     const { name } = set;
     const { signal } = this.#stopping;
     let done = 0;
-    const total = answersOf(set);
     try {
       const ready = await this.#measured(set, served, () => {
         done += 1;
-        this.#set(served, name, { state: "making", done: Math.min(done, total), total });
+        this.#set(served, name, { state: "making", done, total: Math.max(done, usualAnswers) });
         this.#publish();
       });
       if (signal.aborted) return;
@@ -136,7 +135,7 @@ export class Contrasts {
       ...{ vector, random, layer, separation, shuffled: shuffled_separation },
       range: found?.range ?? null,
       measured: found?.measured ?? [],
-      control: found?.control ?? [],
+      control: found?.control ?? null,
     };
   }
 

@@ -1,5 +1,5 @@
 import {
-  isFluent,
+  isLoop,
   type MeasuredStrength,
   measureStrength,
   type ScoredAnswer,
@@ -9,12 +9,15 @@ import {
 import type { Services } from "../services.js";
 import type { ContrastSet } from "./sets.js";
 
-/** Strengths that are measured, in multiples of the activation norm. */
-const strengths = [0.12, 0.18, 0.24, 0.3, 0.38, 0.48];
+/** Strengths that are measured first, in multiples of the activation norm. */
+const usual = [0.2, 0.3, 0.42];
+/** Measured if the usual ones break the language, or if they do not give the intended answer. */
+const weaker = [0.07, 0.12];
+const stronger = [0.6, 0.9];
 /** The last prompt token and every generated one: the question itself stays as it is. */
 export const positions = "last";
-/** Length of the answers on which they are measured. */
-const answerTokens = 24;
+/** Length of the answers on which strengths are measured. */
+const answerTokens = 16;
 const mostQuestions = 2;
 
 /** A strength that works at one layer, and what was measured there. */
@@ -38,60 +41,69 @@ export interface Measuring {
   onAnswer: () => void;
 }
 
-/** What the direction does at its best layer, and the random control there at the same strengths. */
+/** What the direction does at its best layer, and the random control there at the strength to begin with. */
 export interface MeasuredDirection extends MeasuredLayer {
-  control: MeasuredStrength[];
+  control: MeasuredStrength;
 }
 
-/** The number of answers of a measurement, for its progress: at least those of one layer and the control. */
-export function answersOf({ questions }: ContrastSet): number {
-  return Math.min(mostQuestions, questions.length) * (2 * strengths.length + 1);
-}
+/** The usual number of answers of a measurement, for its progress. */
+export const usualAnswers = mostQuestions * (1 + usual.length + 1);
 
 /**
  * Measures a direction at several strengths: the middle layer first, further ones only if the direction does not work there.
- * Undefined if it works nowhere.
+ * Undefined if every strength breaks the language.
  */
 export async function measureDirection(given: Measuring): Promise<MeasuredDirection | undefined> {
   const asker = new QuestionAsker(given);
   const own = await asker.askAll(undefined, 0, 0);
   let best: MeasuredLayer | undefined;
   for (const layer of given.layers) {
-    const measured = await atLayer(given, asker, own, given.vector, layer);
+    const measured = await atLayer(given, asker, own, layer);
     const range = strengthRange(measured);
     if (range === undefined) continue;
     const found = { layer, range, measured };
     if (best === undefined || worth(found) > worth(best)) best = found;
-    if (works(found)) break;
+    if (worth(best) > 0) break;
   }
   if (best === undefined) return undefined;
-  return { ...best, control: await atLayer(given, asker, own, given.random, best.layer) };
+  const { layer, range } = best;
+  const answers = await asker.askAll(given.random, layer, range.start, own);
+  return { ...best, control: measureStrength(range.start, answers, own, given.set.expected) };
 }
 
-function works({ measured, range }: MeasuredLayer): boolean {
-  const start = measured.find(({ strength }) => strength === range.start);
-  return start !== undefined && start.both === start.of;
-}
-
+/** The largest share of answers that are as intended and fluent. */
 function worth({ measured }: MeasuredLayer): number {
   return Math.max(...measured.map(({ both, of }) => both / of));
 }
 
 async function atLayer(
-  { set }: Measuring,
+  { set, vector }: Measuring,
   asker: QuestionAsker,
   own: readonly ScoredAnswer[],
-  vector: string,
   layer: number,
 ): Promise<MeasuredStrength[]> {
-  const measured: MeasuredStrength[] = [];
-  for (const strength of strengths) {
-    const answers = await asker.askAll(vector, layer, strength);
-    measured.push(measureStrength(strength, answers, own, set.expected));
-    // Stronger ones would be broken as well.
-    if (!answers.some((answer, at) => isFluent(answer, own[at] as ScoredAnswer))) break;
+  const measure = (strengths: readonly number[]) =>
+    Promise.all(
+      strengths.map(async (strength) => {
+        const answers = await asker.askAll(vector, layer, strength, own);
+        return measureStrength(strength, answers, own, set.expected);
+      }),
+    );
+  const measured = await measure(usual);
+  if (measured.some(({ both }) => both > 0)) return measured;
+  const further = await measure(furtherStrengths(measured));
+  return [...measured, ...further].sort((a, b) => a.strength - b.strength);
+}
+
+/** Where to look next if no answer was both as intended and fluent. */
+export function furtherStrengths(measured: readonly MeasuredStrength[]): readonly number[] {
+  const at = measured.findIndex(({ expected }) => expected > 0);
+  // As intended but broken: something between this strength and the one below may be fluent.
+  if (at >= 0) {
+    const [below, above] = [measured[at - 1]?.strength ?? 0, measured[at]?.strength as number];
+    return [0.35, 0.7].map((share) => Number((below + share * (above - below)).toFixed(3)));
   }
-  return measured;
+  return measured.at(-1)?.fluent === 0 ? weaker : stronger;
 }
 
 /** Asks a set's questions, and scores the answers with the unmodified model. */
@@ -106,10 +118,16 @@ class QuestionAsker {
     this.#texts = (raw ? set.openings : set.questions).slice(0, mostQuestions);
   }
 
-  askAll(vector: string | undefined, layer: number, strength: number): Promise<ScoredAnswer[]> {
+  /** @param own the model's own answers, once known: what equals them needs no score of its own */
+  askAll(
+    vector: string | undefined,
+    layer: number,
+    strength: number,
+    own?: readonly ScoredAnswer[],
+  ): Promise<ScoredAnswer[]> {
     return Promise.all(
-      this.#texts.map(async (text) => {
-        const answer = await this.#ask(text, vector, layer, strength);
+      this.#texts.map(async (text, at) => {
+        const answer = await this.#ask(text, { vector, layer, strength }, own?.[at]);
         this.#given.onAnswer();
         return answer;
       }),
@@ -118,9 +136,8 @@ class QuestionAsker {
 
   async #ask(
     text: string,
-    vector: string | undefined,
-    layer: number,
-    strength: number,
+    { vector, layer, strength }: { vector: string | undefined; layer: number; strength: number },
+    own: ScoredAnswer | undefined,
   ): Promise<ScoredAnswer> {
     const steer = { kind: "steer", layer, vector, strength, strength_unit: "row_norm", positions };
     const prompt = await this.#prompt(text);
@@ -134,7 +151,11 @@ class QuestionAsker {
     });
     const [choice] = choices;
     const ids = (choice?.tapline?.tokens ?? []).flatMap(({ token_id }) => token_id ?? []);
-    return { text: choice?.text ?? "", perplexity: await this.#perplexity(prompt, ids) };
+    const said = choice?.text ?? "";
+    if (said === own?.text) return own;
+    // A loop is not fluent whatever its score.
+    if (isLoop(said)) return { text: said, perplexity: Number.POSITIVE_INFINITY };
+    return { text: said, perplexity: await this.#perplexity(prompt, ids) };
   }
 
   /** The tokens of a question in the chat template, without thinking. */

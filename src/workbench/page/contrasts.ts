@@ -62,9 +62,9 @@ export function rangeSentence({ range, measured, layer }: ContrastReady): string
   return `${where}: at ${range.start}, ${at?.both} of ${at?.of} answers are as intended and fluent; ${fluent}.`;
 }
 
-/** What the random control did at the same strengths, as a sentence. */
-export function controlSentence({ control, range }: ContrastReady): string {
-  const at = control.find(({ strength }) => strength === range?.start) ?? control.at(-1);
-  if (at === undefined) return "";
-  return `Control, a random direction of the same norm: ${at.expected} of ${at.of} answers as intended.`;
+/** What the random control did at the same strength, as a sentence. */
+export function controlSentence({ control }: ContrastReady): string {
+  if (control === null) return "";
+  const { strength, expected, of } = control;
+  return `Control, a random direction of the same norm at ${strength}: ${expected} of ${of} answers as intended.`;
 }

@@ -53,7 +53,7 @@ export function ChatSettings({ library }: { library: Library | undefined }) {
         )}
       </p>
       {known.state?.server.chat_template !== false && (
-        <Area label="System message" rows={2} placeholder="none" {...bind("system")} />
+        <Area label="System prompt" rows={2} placeholder="none" {...bind("system")} />
       )}
     </section>
   );

@@ -46,7 +46,7 @@ export function ChatView({ id }: { id: string | undefined }) {
   const [turnAt, answerAt, tokenAt] = (query.get("t") ?? "").split(".").map(Number);
   const turn = conversation?.turns[turnAt ?? -1];
   const token = turn?.answers[answerAt ?? -1]?.tokens[tokenAt ?? -1];
-  const send = (text: string, raw: boolean, insteadOf?: number, inPlace = false) =>
+  const send = (text: string, raw: boolean, insteadOf?: number, inPlace = false, short = inPlace) =>
     trying(async ({ go }) => {
       const interventions = interventionsOf(settings.edits);
       const asked: AskRequest = {
@@ -59,7 +59,7 @@ export function ChatView({ id }: { id: string | undefined }) {
         ...(inPlace && { in_place: true }),
         ...(settings.system.trim() !== "" && { system: settings.system }),
         temperature: settings.temperature,
-        max_tokens: settings.tokens,
+        max_tokens: short ? Math.min(settings.tokens, sliderTokens) : settings.tokens,
         ...(settings.thinking !== "" && { thinking: settings.thinking === "on" }),
       };
       const path = id === undefined ? "/api/conversations" : `/api/conversations/${id}/turns`;
@@ -80,7 +80,7 @@ export function ChatView({ id }: { id: string | undefined }) {
     } else if (id === undefined) {
       const text = own === undefined || own.trim() === "" ? example : own;
       firstQuestion.text = undefined;
-      void send(text, firstQuestion.raw ?? !template);
+      void send(text, firstQuestion.raw ?? !template, undefined, false, true);
     }
   };
   const fork = (at: number, from: ForkFrom) =>
@@ -202,6 +202,9 @@ export function ChatView({ id }: { id: string | undefined }) {
     </div>
   );
 }
+
+/** The longest answer to a slider's movement, which has to be quick. */
+const sliderTokens = 64;
 
 const clickHint = "click any word in the answer to see the alternatives and what each layer predicted.";
 

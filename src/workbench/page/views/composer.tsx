@@ -1,4 +1,4 @@
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { known } from "../store.js";
 import { Check } from "./fields.js";
 import { Button, Form } from "./form.js";
@@ -32,6 +32,10 @@ export function Composer({ first, raw, running, ready, template, onSend, onStop 
   const asRaw = chosenRaw ?? !template;
   const field = useRef<HTMLTextAreaElement>(null);
   firstQuestion.raw = asRaw;
+  // A slider has asked its own first question instead of the page's example.
+  useEffect(() => {
+    if (!first) setText((now) => (now === example ? "" : now));
+  }, [first]);
   const write = (text: string) => {
     firstQuestion.text = text;
     setText(text);

@@ -116,7 +116,7 @@ interface ContrastSliderProps {
 }
 
 function ContrastSlider({ title, ready, edit, onStrength }: ContrastSliderProps) {
-  const { separation, shuffled, measured, control } = ready;
+  const { separation, shuffled, measured } = ready;
   return (
     <div class="contrast">
       <p class="row">
@@ -144,26 +144,17 @@ function ContrastSlider({ title, ready, edit, onStrength }: ContrastSliderProps)
           {controlSentence(ready)}
         </p>
         <Table label={`Measured strengths of ${title}`} titles={titles}>
-          {measured.map(({ strength, expected, fluent, of }) => {
-            const random = control.find((one) => one.strength === strength);
-            return (
-              <tr key={strength}>
-                <th scope="row">{strength}</th>
-                <td class="number">{`${expected} of ${of}`}</td>
-                <td class="number">{`${fluent} of ${of}`}</td>
-                <td class="number">{random === undefined ? "" : `${random.expected} of ${random.of}`}</td>
-              </tr>
-            );
-          })}
+          {measured.map(({ strength, expected, fluent, of }) => (
+            <tr key={strength}>
+              <th scope="row">{strength}</th>
+              <td class="number">{`${expected} of ${of}`}</td>
+              <td class="number">{`${fluent} of ${of}`}</td>
+            </tr>
+          ))}
         </Table>
       </details>
     </div>
   );
 }
 
-const titles = [
-  "Strength",
-  { number: "As intended" },
-  { number: "Fluent" },
-  { number: "As intended, random control" },
-];
+const titles = ["Strength", { number: "As intended" }, { number: "Fluent" }];

@@ -1,6 +1,5 @@
 import { markerCount, wordsOf } from "../../../findings/contrast.js";
 import { count } from "../../../findings/numbers.js";
-import { visible } from "../../../findings/text.js";
 import type { ContrastStatus, Turn, TurnAnswer } from "../../wire.js";
 import { known, useTopic } from "../store.js";
 
@@ -32,7 +31,7 @@ export function Control({ turn }: { turn: Turn }) {
       </p>
       {control.state === "done" && (
         <p class="control-text">
-          <bdi>{visible(control.text)}</bdi>
+          <bdi>{control.text}</bdi>
         </p>
       )}
     </section>
