@@ -1571,6 +1571,9 @@ class _CapabilitiesRequired(TypedDict):
 class Capabilities(_CapabilitiesRequired, total=False):
     fingerprint: str
     """Fingerprint of the model's file; saved vectors and probes record the one they were made on."""
+    chat_template: bool
+    """Whether the model has a chat template. Without one, chat completions continue the messages' raw
+    texts."""
     forward: CapabilitiesForward
     """Limits of POST /lab/forward."""
 
