@@ -96,7 +96,7 @@ export interface StrengthRange {
 }
 
 /**
- * The range of a slider from measured strengths: it begins where most answers are as expected and fluent, at the strongest of
+ * The range of a slider from measured strengths: it begins where most answers are as expected and fluent, at the middle one of
  * equals. Undefined if no strength leaves most answers fluent.
  */
 export function strengthRange(measured: readonly MeasuredStrength[]): StrengthRange | undefined {
@@ -106,7 +106,8 @@ export function strengthRange(measured: readonly MeasuredStrength[]): StrengthRa
   if (to === undefined) return undefined;
   const best = Math.max(...rising.map(({ both }) => both));
   if (best === 0) return { start: to, from: null, to };
-  const start = rising.findLast(({ both }) => both === best)?.strength as number;
+  const equals = rising.filter(({ both }) => both === best);
+  const start = equals[Math.floor((equals.length - 1) / 2)]?.strength as number;
   const from = rising.find(({ both }) => both > 0)?.strength as number;
   return { start, from, to: Math.max(to, start) };
 }

@@ -83,12 +83,12 @@ test("a strength's answers are counted against the model's own", () => {
   });
 });
 
-test("a slider begins at the strongest of the best strengths and ends where the text breaks", () => {
+test("a slider begins at the middle of the best strengths and ends where the text breaks", () => {
   const at = (strength: number, expected: number, fluent: number, both: number): MeasuredStrength => ({
     ...{ strength, changed: 2, expected, fluent, both, of: 2 },
   });
   const rising = [at(0.1, 0, 2, 0), at(0.2, 1, 2, 1), at(0.3, 2, 2, 2), at(0.4, 2, 2, 2), at(0.5, 2, 1, 1)];
-  assert.equal(strengthRange(rising.toReversed()), { start: 0.4, from: 0.2, to: 0.4 });
+  assert.equal(strengthRange(rising.toReversed()), { start: 0.3, from: 0.2, to: 0.4 });
   assert.equal(strengthRange([at(0.1, 0, 2, 0), at(0.2, 2, 0, 0)]), { start: 0.1, from: null, to: 0.1 });
   assert.equal(strengthRange([at(0.1, 2, 1, 1)]), undefined, "most answers are not fluent");
   assert.equal(strengthRange([at(0.1, 0, 2, 0), at(0.2, 2, 1, 1)]), { start: 0.2, from: 0.2, to: 0.2 });

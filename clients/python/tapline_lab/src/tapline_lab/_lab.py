@@ -80,7 +80,7 @@ class Lab(Submitting):
         entropy and KL to the model's output; points, hook points inside the blocks; attention (a dictionary with layers
         and heads), routing (of experts) and decompose (direct logit attribution by block).
         """
-        given = {"prompt": prompt} if isinstance(prompt, str) else {"tokens": list(prompt)}
+        given: dict[str, Any] = {"prompt": prompt} if isinstance(prompt, str) else {"tokens": list(prompt)}
         return self.submit("inspect", model, **given, **settings)
 
     def compare(self, model: Model, prompt: str | None = None, **settings: Any) -> Job[CompareResult]:
