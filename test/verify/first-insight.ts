@@ -44,7 +44,7 @@ for (const [name, where] of [
   ["Edited", ".answer:not(.baseline) .answer-text"],
   ["Control", ".control-text"],
 ] as const)
-  console.log(`${name}: ${(await page.locator(where).innerText()).trim()}`);
+  console.log(`${name}: ${(await page.locator(where).textContent())?.trim()}`);
 console.log(sentence);
 if (values.shots !== undefined) {
   mkdirSync(values.shots, { recursive: true });
