@@ -11,7 +11,7 @@ import type { StoredVector } from "../contracts/library.js";
 import type { StoredProfile } from "../contracts/profile.js";
 import { UserError } from "../contracts/user-error.js";
 import { version } from "../contracts/version.js";
-import { randomVector } from "../library/random.js";
+import { randomVector } from "../findings/random.js";
 import { type CardData, itemsOf, type Measuring, speeds } from "./arm-items.js";
 import { armName } from "./arm-name.js";
 import { type Arm, caveats, scaled, textEdits, withVectors } from "./arms.js";

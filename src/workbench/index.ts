@@ -5,6 +5,7 @@ import { createApp, createRouter, HttpError, type Listening, listen, type Routes
 import { guardHeaders, linkPath, workbenchAccess } from "./access.js";
 import { Asker } from "./asker.js";
 import { type Asset, readAssets } from "./assets.js";
+import { Contrasts } from "./contrasts/contrasts.js";
 import { Conversations } from "./conversations.js";
 import { Events } from "./events.js";
 import { type ModelHost, Models } from "./models.js";
@@ -51,7 +52,8 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
   const sessions = new Sessions(options.now);
   const services = new Services(options, events);
   const conversations = await Conversations.open(join(folder, "conversations"), events);
-  const asker = new Asker(services, conversations, events);
+  const contrasts = new Contrasts(services, events, join(folder, "contrasts"));
+  const asker = new Asker(services, conversations, events, (vector) => contrasts.controlOf(vector));
   const models = new Models(services, events, options.models);
   let open = () => {};
   const opened = new Promise<void>((resolve) => {
@@ -60,7 +62,16 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
   const key = randomSecret();
   let http: Listening | undefined;
   const link = () => `${(http as Listening).url}/#${sessions.link()}`;
-  const bench = { sessions, services, conversations, asker, models, events, onOpened: () => open() };
+  const bench = {
+    sessions,
+    services,
+    conversations,
+    asker,
+    contrasts,
+    models,
+    events,
+    onOpened: () => open(),
+  };
   const app = createApp({
     before: [guardHeaders, workbenchAccess(sessions)],
     routers: [pageRoutes(assets), apiRoutes(bench), controlRoutes(key, link)],
@@ -82,6 +93,7 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
       closing ??= (async () => {
         services.close();
         asker.close();
+        contrasts.close();
         models.close();
         await rm(keyFile, { force: true });
         await close();

@@ -42,7 +42,7 @@ const arrows: Record<string, string[]> = {
     "study",
     "text",
   ],
-  workbench: ["client", "contracts", "findings", "http", "models", "report", "study", "terminal"],
+  workbench: ["client", "contracts", "findings", "formats", "http", "models", "report", "study", "terminal"],
   cli: [
     "card",
     "client",
