@@ -283,7 +283,7 @@ export function openMap(
       cut = new Map();
       const color = colors(axis, chart.scale, theme);
       shade = shading(color);
-      legend.replaceChildren(rampLegend({ ...color, label: chart.legend }, theme));
+      legend.replaceChildren(rampLegend({ ...color, label: chart.legend }, axis.legend, theme));
       paint();
     },
     close() {
