@@ -10,6 +10,7 @@ import { FeaturesView } from "./views/features.js";
 import { Button, Problem, useTrying } from "./views/form.js";
 import { InspectView } from "./views/inspect.js";
 import { JobsView } from "./views/jobs.js";
+import { Menu } from "./views/menu.js";
 import { ModelsView } from "./views/models.js";
 import { PatchView } from "./views/patch.js";
 import { ProbeView } from "./views/probe.js";
@@ -65,7 +66,7 @@ export function App() {
   );
 }
 
-/** The served model, the state of both services, and what is running. */
+/** The served model, what is running, and a service that is not ready. */
 function Status() {
   useTopic("state");
   const { state, lost } = known;
@@ -93,8 +94,8 @@ function Status() {
           <span class="bad">{lost}</span>
         ) : (
           <>
-            <span class={server.ok ? "soft" : "bad"}>Server: {server.ok ? "ready" : server.sentence}</span>
-            <span class={lab.ok ? "soft" : "bad"}>Lab: {lab.ok ? "ready" : lab.sentence}</span>
+            {!server.ok && <span class="bad">Server: {server.sentence}</span>}
+            {!lab.ok && <span class="bad">Lab: {lab.sentence}</span>}
             {answering > 0 && <span>generating</span>}
           </>
         )}
@@ -105,8 +106,12 @@ function Status() {
           {count(active, "job")} running
         </a>
       )}
-      <ThemeButton />
-      <SignOut />
+      <Menu label="Settings">
+        <div class="stacked">
+          <ThemeButton />
+          <SignOut />
+        </div>
+      </Menu>
     </>
   );
 }

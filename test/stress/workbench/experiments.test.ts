@@ -7,6 +7,7 @@ import { downloaded } from "../../support/downloads.js";
 import { until } from "../../support/until.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
 import { keepDictionary } from "../../workbench/corner-dictionary.js";
+import { openMenu } from "../../workbench/menus.js";
 
 let bench: Bench;
 aroundBrowser({
@@ -54,6 +55,7 @@ inBrowser("a feature has a page: from the list, with neighbours, saved as CSV, t
   }
   await assertLooksWell(page, "a feature's page");
   await picture(page, "feature");
+  await openMenu(card, /^Export “Examples of feature/);
   const csv = await downloaded(page, () =>
     card.getByRole("button", { name: /^Save “Examples of feature \d” as CSV$/ }).click(),
   );

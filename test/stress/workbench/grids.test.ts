@@ -7,6 +7,7 @@ import { aroundBrowser, assertLooksWell, inBrowser } from "../../support/browser
 import { downloaded } from "../../support/downloads.js";
 import { until } from "../../support/until.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
+import { openMenu } from "../../workbench/menus.js";
 
 let bench: Bench;
 aroundBrowser({
@@ -41,6 +42,7 @@ async function picture(page: Page, name: string): Promise<void> {
 /** Saves a picture in all forms. @returns the CSV's rows */
 async function saved(page: Page, title: string, svg: RegExp): Promise<string[]> {
   const files: Record<string, Buffer> = {};
+  await openMenu(page, `Export “${title}”`);
   for (const kind of ["SVG", "PNG", "CSV"]) {
     const button = page.getByRole("button", { name: `Save “${title}” as ${kind}` });
     files[kind] = (await downloaded(page, () => button.click())).bytes;

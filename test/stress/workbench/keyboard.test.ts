@@ -125,6 +125,8 @@ async function features(page: Page): Promise<void> {
   await tabTo(page, /^Compute feature details$/);
   await page.keyboard.press("Enter");
   await page.getByRole("region", { name: "Strongest" }).waitFor();
+  await tabTo(page, /^Export “Examples of feature \d”$/);
+  await page.keyboard.press("Enter");
   await tabTo(page, /^Save “Examples of feature \d” as CSV$/);
   const { name } = await downloaded(page, () => page.keyboard.press("Enter"));
   assert.match(name, /^tapline-feature-\d-examples\.csv$/);

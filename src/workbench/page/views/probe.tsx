@@ -10,6 +10,7 @@ import { known, useTopic } from "../store.js";
 import { ChatLink } from "./chat-settings.js";
 import { useLibrary } from "./edits.js";
 import { Choice, Field, LayersField, TextsField } from "./fields.js";
+import { Fold } from "./fold.js";
 import { Button, Form, useDraft, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
 import { RequestCode } from "./request-code.js";
@@ -83,70 +84,72 @@ export function ProbeView({ id }: { id: string | undefined }) {
   return (
     <div class="page">
       <h1>Probe</h1>
-      <p class="soft">
-        A linear probe tests whether a property is linearly readable from an activation. Every third text is
-        held out; a shuffled-label control is trained too.
-      </p>
-      <Form onSubmit={train} problem={problem}>
-        {draft.file === undefined ? (
-          <div class="twins">
-            <TextsField label="Class 1" {...bind("positive")} />
-            <TextsField label="Class 0" {...bind("negative")} />
-          </div>
-        ) : (
-          <p class="row">
-            <span>
-              <bdi>{draft.file.name}</bdi>: {positive.length} texts of class 1, {negative.length} of class 0
-              {examples.some(({ split }) => split !== undefined) && ", with splits"}.
+      <Fold hasResult={id !== undefined}>
+        <p class="soft">
+          A linear probe tests whether a property is linearly readable from an activation. Every third text is
+          held out; a shuffled-label control is trained too.
+        </p>
+        <Form onSubmit={train} problem={problem}>
+          {draft.file === undefined ? (
+            <div class="twins">
+              <TextsField label="Class 1" {...bind("positive")} />
+              <TextsField label="Class 0" {...bind("negative")} />
+            </div>
+          ) : (
+            <p class="row">
+              <span>
+                <bdi>{draft.file.name}</bdi>: {positive.length} texts of class 1, {negative.length} of class 0
+                {examples.some(({ split }) => split !== undefined) && ", with splits"}.
+              </span>
+              <Button class="quiet" onClick={() => set({ file: undefined })}>
+                Use the text lists instead
+              </Button>
+            </p>
+          )}
+          <div
+            class="drop"
+            role="group"
+            aria-label="A file of examples"
+            onDragOver={(event) => event.preventDefault()}
+            onDrop={(event) => {
+              event.preventDefault();
+              void take(event.dataTransfer?.files[0]);
+            }}
+          >
+            <label>
+              Examples from a file{" "}
+              <input
+                type="file"
+                accept=".csv,.jsonl,.ndjson"
+                onChange={({ currentTarget }) => {
+                  void take(currentTarget.files?.[0]);
+                  currentTarget.value = "";
+                }}
+              />
+            </label>{" "}
+            <span class="soft">
+              or drop it here: CSV or JSON Lines with <code>text</code>, <code>label</code> (0 or 1) and
+              optionally <code>split</code> (train or test)
             </span>
-            <Button class="quiet" onClick={() => set({ file: undefined })}>
-              Use the text lists instead
+          </div>
+          <p class="row">
+            <LayersField value={layers} onChange={setLayers} />
+            <Choice label="Activation used" options={activations} {...bind("rows")} />
+            <button type="submit" class="main" disabled={known.state?.lab.ok !== true}>
+              Train and evaluate
+            </button>
+            <Field label="Name" {...bind("name")} />
+            <Button
+              disabled={known.state?.server.ok !== true}
+              onClick={() => void trying(() => post("/api/probes", saved()))}
+            >
+              Save probe{last() === undefined ? "" : ` at layer ${last()}`} for chat
             </Button>
           </p>
-        )}
-        <div
-          class="drop"
-          role="group"
-          aria-label="A file of examples"
-          onDragOver={(event) => event.preventDefault()}
-          onDrop={(event) => {
-            event.preventDefault();
-            void take(event.dataTransfer?.files[0]);
-          }}
-        >
-          <label>
-            Examples from a file{" "}
-            <input
-              type="file"
-              accept=".csv,.jsonl,.ndjson"
-              onChange={({ currentTarget }) => {
-                void take(currentTarget.files?.[0]);
-                currentTarget.value = "";
-              }}
-            />
-          </label>{" "}
-          <span class="soft">
-            or drop it here: CSV or JSON Lines with <code>text</code>, <code>label</code> (0 or 1) and
-            optionally <code>split</code> (train or test)
-          </span>
-        </div>
-        <p class="row">
-          <LayersField value={layers} onChange={setLayers} />
-          <Choice label="Activation used" options={activations} {...bind("rows")} />
-          <button type="submit" class="main" disabled={known.state?.lab.ok !== true}>
-            Train and evaluate
-          </button>
-          <Field label="Name" {...bind("name")} />
-          <Button
-            disabled={known.state?.server.ok !== true}
-            onClick={() => void trying(() => post("/api/probes", saved()))}
-          >
-            Save probe{last() === undefined ? "" : ` at layer ${last()}`} for chat
-          </Button>
-        </p>
-        <RequestCode of="train and evaluate" request={() => jobRequest(job())} />
-        <RequestCode of="save probe" request={() => serverRequest("/lab/probes", saved())} />
-      </Form>
+          <RequestCode of="train and evaluate" request={() => jobRequest(job())} />
+          <RequestCode of="save probe" request={() => serverRequest("/lab/probes", saved())} />
+        </Form>
+      </Fold>
       {(library?.probes ?? []).map(({ name, layer, separation, shuffled_separation: shuffled }) => (
         <section class="card" key={name} aria-label={`Probe ${name}`}>
           <h2>
