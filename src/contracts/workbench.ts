@@ -51,6 +51,23 @@ export const JobRequest = Type.Object(
   { additionalProperties: true, title: "JobRequest" },
 );
 
+/** The user's title, note and pin of a job; an empty title or note removes it. */
+export const JobNoteRequest = Type.Object(
+  {
+    title: optional.String({ maxLength: workbenchLimits.job_title_characters }),
+    note: optional.String({ maxLength: workbenchLimits.job_note_characters }),
+    pinned: optional.Boolean(),
+  },
+  { ...strict, title: "JobNoteRequest" },
+);
+export type JobNoteRequest = Static<typeof JobNoteRequest>;
+
+/** Renames a saved direction, probe, dictionary or lens. */
+export const RenameRequest = Type.Object(
+  { name: Type.String({ pattern: namePattern }) },
+  { ...strict, title: "RenameRequest" },
+);
+
 /** Continues from a token of an answer in a new conversation, with the tokens before it kept exactly. */
 export const ForkRequest = Type.Object(
   {
@@ -94,6 +111,17 @@ export const StudyRequest = Type.Object(
   { ...strict, title: "StudyRequest" },
 );
 export type StudyRequest = Static<typeof StudyRequest>;
+
+/** The same, to save as a private draft at a studies service: that of the workbench's environment, or another one. */
+export const DraftRequest = Type.Object(
+  {
+    ...StudyRequest.properties,
+    service: Type.Optional(
+      Type.Object({ url: Type.String({ maxLength: 300 }), token: Type.String({ maxLength: 300 }) }, strict),
+    ),
+  },
+  { ...strict, title: "DraftRequest" },
+);
 
 /** Texts to tokenize. */
 export const TokensRequest = Type.Object(

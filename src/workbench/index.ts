@@ -7,6 +7,7 @@ import { Asker } from "./asker.js";
 import { type Asset, readAssets } from "./assets.js";
 import { Conversations } from "./conversations.js";
 import { Events } from "./events.js";
+import { JobNotes } from "./job-notes.js";
 import { type ModelHost, Models } from "./models.js";
 import { apiRoutes } from "./routes.js";
 import { type ServiceAddresses, Services } from "./services.js";
@@ -41,7 +42,7 @@ export interface WorkbenchService {
 }
 
 /** Views with an address; all are the same page. */
-const views = ["chat", "inspect", "patch", "steer", "probe", "features", "jobs", "models"];
+const views = ["chat", "inspect", "patch", "steer", "probe", "features", "jobs", "session", "models"];
 
 /** Serves the workbench on 127.0.0.1. @throws UserError */
 export async function startWorkbench(options: WorkbenchOptions): Promise<WorkbenchService> {
@@ -53,6 +54,8 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
   const conversations = await Conversations.open(join(folder, "conversations"), events);
   const asker = new Asker(services, conversations, events);
   const models = new Models(services, events, options.models);
+  const notes = await JobNotes.open(folder, events, (id) => services.lab.job(id));
+  services.onJobs = (jobs) => void notes.follow(jobs);
   let open = () => {};
   const opened = new Promise<void>((resolve) => {
     open = resolve;
@@ -60,7 +63,7 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
   const key = randomSecret();
   let http: Listening | undefined;
   const link = () => `${(http as Listening).url}/#${sessions.link()}`;
-  const bench = { sessions, services, conversations, asker, models, events, onOpened: () => open() };
+  const bench = { sessions, services, conversations, asker, models, notes, events, onOpened: () => open() };
   const app = createApp({
     before: [guardHeaders, workbenchAccess(sessions)],
     routers: [pageRoutes(assets), apiRoutes(bench), controlRoutes(key, link)],
@@ -85,7 +88,7 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
         models.close();
         await rm(keyFile, { force: true });
         await close();
-        await conversations.settled();
+        await Promise.all([conversations.settled(), notes.settled()]);
       })();
       return closing;
     },

@@ -6,9 +6,12 @@ import { namePattern } from "../contracts/live-limits.js";
 import { UserError } from "../contracts/user-error.js";
 import {
   AskRequest,
+  DraftRequest,
   ForkRequest,
+  JobNoteRequest,
   JobRequest,
   ModelRequest,
+  RenameRequest,
   SessionRequest,
   StudyRequest,
   TokensRequest,
@@ -30,10 +33,11 @@ import { HeadReader } from "./attention.js";
 import type { Conversations } from "./conversations.js";
 import type { Events } from "./events.js";
 import { fitting } from "./fitting.js";
+import type { JobNotes } from "./job-notes.js";
 import type { Models } from "./models.js";
 import { type Services, sentenceOf } from "./services.js";
 import type { Sessions } from "./sessions.js";
-import { studyDraft } from "./study.js";
+import { saveDraft, studiesService, studyDraft } from "./study.js";
 import type { HeadPicture, State } from "./wire.js";
 
 const jobPattern = new RegExp(jobIdPattern);
@@ -47,6 +51,7 @@ export interface Workbench {
   readonly conversations: Conversations;
   readonly asker: Asker;
   readonly models: Models;
+  readonly notes: JobNotes;
   readonly events: Events;
   /** Called when a browser has signed in. */
   onOpened(): void;
@@ -54,7 +59,8 @@ export interface Workbench {
 
 /** The page's API; requests contain no paths or addresses. */
 export function apiRoutes(bench: Workbench): Routes {
-  const { sessions, services, conversations, asker, models, events } = bench;
+  const { sessions, services, conversations, asker, models, notes, events } = bench;
+  const started = Date.now() / 1000;
   const router = createRouter("/api");
   /** A route that responds with the result of `work`, unless `work` has responded itself. */
   const on = (
@@ -104,11 +110,13 @@ export function apiRoutes(bench: Workbench): Routes {
     await services.look();
     return {
       version,
+      started,
       number: events.number,
       server: services.server,
       lab: services.labStatus,
       conversations: conversations.list(),
       jobs: services.jobs,
+      notes: notes.all,
       models: models.status,
     } satisfies State;
   });
@@ -174,6 +182,25 @@ export function apiRoutes(bench: Workbench): Routes {
   const probe = async (ctx: Context) => services.model.makeProbe(checked(ProbeRequest, await body(ctx)));
   on("post", "/probes", (ctx) => added(probe(ctx)), 201);
 
+  /** Directions and probes are saved by the server, dictionaries and lenses by the Lab. */
+  const shelved = (ctx: RouteContext) => {
+    const kind = ctx.params.kind as string;
+    if (!["vectors", "probes", "dictionaries", "lenses"].includes(kind)) {
+      throw new HttpError(404, `There is nothing at ${ctx.path}.`);
+    }
+    const at = kind === "vectors" || kind === "probes" ? services.http : services.labHttp;
+    return { at, path: `/lab/${kind}/${encodeURIComponent(nameOf(ctx, kind.replace(/(ie)?s$/, "")))}` };
+  };
+  on("delete", "/library/:kind/:name", (ctx) => {
+    const { at, path } = shelved(ctx);
+    return added(at.json(path, { method: "DELETE" }));
+  });
+  on("post", "/library/:kind/:name/rename", async (ctx) => {
+    const { at, path } = shelved(ctx);
+    const renamed = checked(RenameRequest, await body(ctx));
+    return added(at.json(`${path}/rename`, { method: "POST", body: renamed }));
+  });
+
   const model = async (ctx: Context) => checked(ModelRequest, await body(ctx)).model;
   on("get", "/models", () => models.here());
   on("post", "/models/fits", async (ctx) => ({ memory: await models.fits(await model(ctx)) }));
@@ -209,6 +236,29 @@ export function apiRoutes(bench: Workbench): Routes {
   on("post", "/studies", async (ctx) => {
     const { jobs, words } = checked(StudyRequest, await body(ctx));
     return studyDraft(await Promise.all(jobs.map((job) => services.lab.job(job))), words);
+  });
+
+  on("get", "/studies/service", () => studiesService());
+  on(
+    "post",
+    "/studies/drafts",
+    async (ctx) => {
+      const { service, ...draft } = checked(DraftRequest, await body(ctx));
+      const jobs = await Promise.all(draft.jobs.map((job) => services.lab.job(job)));
+      return saveDraft(jobs, draft.words, service, clientGone(ctx).signal);
+    },
+    201,
+  );
+
+  on("post", "/jobs/:id/note", async (ctx) =>
+    notes.change(jobId(ctx), checked(JobNoteRequest, await body(ctx))),
+  );
+  on("delete", "/jobs/:id", async (ctx) => {
+    const id = jobId(ctx);
+    await services.labHttp.json(`/lab/v1/jobs/${id}`, { method: "DELETE" });
+    notes.drop(id);
+    await services.look();
+    return { deleted: true };
   });
 
   on("get", "/jobs/:id", (ctx) => services.lab.job(jobId(ctx)));

@@ -14,6 +14,8 @@ import { Menu } from "./views/menu.js";
 import { ModelsView } from "./views/models.js";
 import { PatchView } from "./views/patch.js";
 import { ProbeView } from "./views/probe.js";
+import { RemovedEdits } from "./views/removed-edits.js";
+import { SessionView } from "./views/session.js";
 import { SteerView } from "./views/steer.js";
 
 const shown: Record<
@@ -27,6 +29,7 @@ const shown: Record<
   probe: ["Probe", ProbeView],
   features: ["Features", FeaturesView],
   jobs: ["Jobs", JobsView],
+  session: ["Session", SessionView],
   models: ["Models", ModelsView],
 };
 
@@ -101,6 +104,7 @@ function Status() {
         )}
       </span>
       <EditsOn />
+      <RemovedEdits />
       {active > 0 && (
         <a class="jobs" href="/jobs" onClick={follow}>
           {count(active, "job")} running

@@ -1,6 +1,16 @@
 import { useLayoutEffect, useState } from "preact/hooks";
 
-export const views = ["chat", "inspect", "patch", "steer", "probe", "features", "jobs", "models"] as const;
+export const views = [
+  "chat",
+  "inspect",
+  "patch",
+  "steer",
+  "probe",
+  "features",
+  "jobs",
+  "session",
+  "models",
+] as const;
 export type View = (typeof views)[number];
 
 /** The place in the page: addresses contain ids and selections, never texts. */

@@ -75,6 +75,7 @@ inBrowser("steer: a grid with random controls, a cell's answers, reload, into th
   const control = page.getByRole("figure", { name: "Control: random vectors" });
   await control.locator("svg").last().waitFor();
   await until(async () => (await cells(effect).count()) === 4, "two layers and two strengths");
+  await effect.getByText(/the rest are dashed/).waitFor({ state: "detached" });
   const csv = await saved(page, "Effect by layer and strength", /^<svg .*layer/s);
   assert.is(csv.length, 5);
   assert.is(csv[0]?.split(",").slice(0, 2).join(), "layer,strength");
@@ -230,6 +231,7 @@ inBrowser("jobs: two results side by side, and a study of both whose words are a
   await picture(page, "jobs-beside");
 
   await page.getByRole("button", { name: "Draft a study" }).click();
+  await page.getByRole("heading", { level: 1, name: "Session" }).waitFor();
   await page.getByRole("checkbox", { name: `Job ${second.slice(0, 8)} in the study` }).check();
   await page.waitForURL(({ searchParams }) => searchParams.get("study") === `${first},${second}`);
   const draft = page.getByRole("region", { name: "Study draft" });

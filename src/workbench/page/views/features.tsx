@@ -8,6 +8,7 @@ import { Choice, Field, TextsField } from "./fields.js";
 import { Fold } from "./fold.js";
 import { Form, useDraft, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
+import { LibraryTools } from "./library-tools.js";
 import { RequestCode } from "./request-code.js";
 
 /** The form, kept while other views are open. */
@@ -86,6 +87,15 @@ export function FeaturesView({ id }: { id: string | undefined }) {
             </p>
           )}
         </Form>
+        {dictionaries.length > 0 && (
+          <ul class="plain row" aria-label="Saved dictionaries">
+            {dictionaries.map(({ name }) => (
+              <li key={name} class="row">
+                <bdi>{name}</bdi> <LibraryTools kind="dictionaries" name={name} />
+              </li>
+            ))}
+          </ul>
+        )}
       </Fold>
       {id !== undefined && (
         <JobResult

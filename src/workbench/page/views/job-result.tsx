@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import type { Operation } from "../../../contracts/index.js";
 import type { Figure } from "../../../findings/figure.js";
 import { download } from "../../../report/page/save.js";
@@ -10,6 +11,7 @@ import type { CodeRequest } from "../scripts.js";
 import { open, post } from "../session.js";
 import { known } from "../store.js";
 import { CommandCode } from "./command-code.js";
+import { CopyLink } from "./copy-link.js";
 import { FigureView } from "./figure.js";
 import { Button, Problem, useTrying } from "./form.js";
 import { Menu } from "./menu.js";
@@ -65,6 +67,7 @@ export function JobResult<O extends Operation>({
 }: JobResultProps<O>) {
   const summary = useJobSummary(id);
   const findings = useFindings(id);
+  const [clicked, setClicked] = useState<string>();
   if (typeof findings === "string") {
     return <Problem sentence={findings} />;
   }
@@ -92,9 +95,13 @@ export function JobResult<O extends Operation>({
   const main = mainOf(figures);
   const own = job.operation === operation ? (findings as JobFindings<O>) : undefined;
   const name = `tapline-${job.operation}-${job.id.slice(0, 8)}`;
+  const pickOf = ({ id }: Figure) => pick.find((one) => id.startsWith(one.figure));
+  const selectedIn = (figure: Figure) => own && pickOf(figure)?.selected?.(own, figure);
+  // Several maps may have the selected row; the card is at the click, or in the first of them.
+  const having = figures.filter((figure) => selectedIn(figure) !== undefined);
+  const holder = having.find(({ id }) => id === clicked) ?? having[0];
   const figureOf = (figure: Figure) => {
-    const picked = own === undefined ? undefined : pick.find((one) => figure.id.startsWith(one.figure));
-    const selected = own && picked?.selected?.(own, figure);
+    const picked = own === undefined ? undefined : pickOf(figure);
     return (
       <FigureView
         key={`${job.id} ${figure.id}`}
@@ -103,8 +110,12 @@ export function JobResult<O extends Operation>({
         {...(own !== undefined &&
           picked !== undefined && {
             picks: picked.words,
-            onPick: (row: number) => picked.act(own, row, figure),
-            ...{ selected, detail: selected === undefined ? undefined : picked.detail?.(own) },
+            onPick: (row: number) => {
+              setClicked(figure.id);
+              picked.act(own, row, figure);
+            },
+            selected: selectedIn(figure),
+            detail: figure === holder ? picked.detail?.(own) : undefined,
           })}
       />
     );
@@ -194,6 +205,7 @@ function JobFiles({ findings: { job, passages }, of }: { findings: JobFindings; 
       <a href={`/jobs/${job.id}`} onClick={follow} aria-label={`Permalink: job ${short}`}>
         Job <code>{short}</code>
       </a>
+      <CopyLink path={`/jobs/${job.id}`} />
       <Menu label="Export and scripts" {...(of !== "" && { name: `Export and scripts${of}` })}>
         <div class="stacked" role="group" aria-label={`Files${of}`}>
           {files.map(([part, name, words]) => (

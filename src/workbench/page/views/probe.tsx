@@ -13,6 +13,7 @@ import { Choice, Field, LayersField, TextsField } from "./fields.js";
 import { Fold } from "./fold.js";
 import { Button, Form, useDraft, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
+import { LibraryTools } from "./library-tools.js";
 import { RequestCode } from "./request-code.js";
 import { DataTable } from "./table.js";
 
@@ -168,6 +169,7 @@ export function ProbeView({ id }: { id: string | undefined }) {
           >
             Use in chat
           </ChatLink>
+          <LibraryTools kind="probes" name={name} />
         </section>
       ))}
       {id !== undefined && (

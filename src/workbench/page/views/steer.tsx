@@ -24,6 +24,7 @@ import { Field, LayersField, TextsField } from "./fields.js";
 import { FigureView } from "./figure.js";
 import { Fold } from "./fold.js";
 import { Button, Form, useDraft, useTrying } from "./form.js";
+import { LibraryTools } from "./library-tools.js";
 import { RequestCode } from "./request-code.js";
 import { Table } from "./table.js";
 
@@ -146,6 +147,7 @@ function VectorCard({ vector, open }: { vector: StoredVector; open: boolean }) {
         >
           Show separation
         </Button>
+        <LibraryTools kind="vectors" name={vector.name} onChange={(name) => open && select({ v: name })} />
       </p>
       {open && <Separation key={vector.sha256} name={vector.name} />}
     </section>
