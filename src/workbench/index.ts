@@ -1,6 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Middleware } from "koa";
 import { createApp, createRouter, HttpError, type Listening, listen, type Routes } from "../http/index.js";
 import { guardHeaders, linkPath, workbenchAccess } from "./access.js";
 import { Asker } from "./asker.js";
@@ -65,7 +66,7 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
   const link = () => `${(http as Listening).url}/#${sessions.link()}`;
   const bench = { sessions, services, conversations, asker, models, notes, events, onOpened: () => open() };
   const app = createApp({
-    before: [guardHeaders, workbenchAccess(sessions)],
+    before: [guardHeaders, workbenchAccess(sessions), missingPage(assets.get("index.html") as Asset)],
     routers: [pageRoutes(assets), apiRoutes(bench), controlRoutes(key, link)],
     ...(options.log === undefined ? {} : { log: options.log }),
   });
@@ -122,6 +123,24 @@ function pageRoutes(assets: ReadonlyMap<string, Asset>): Routes {
     show(ctx, asset);
   });
   return router;
+}
+
+/** A wrong address in a browser shows the page, which says so; programs get the error. */
+function missingPage({ type, bytes }: Asset): Middleware {
+  return async (ctx, next) => {
+    try {
+      await next();
+    } catch (error) {
+      const isPage =
+        ctx.method === "GET" &&
+        !/^\/(?:api|page|control)\//.test(ctx.path) &&
+        /\btext\/html\b/.test(ctx.headers.accept ?? "");
+      if (!isPage || !(error instanceof HttpError) || error.status !== 404) throw error;
+      ctx.status = 404;
+      ctx.type = type;
+      ctx.body = bytes;
+    }
+  };
 }
 
 /** For programs of the same user, which can read the key's file. */

@@ -16,7 +16,7 @@ const titles: Record<Operation, (config: Config) => string> = {
   probe({ examples, layers }) {
     const given = (Array.isArray(examples) ? examples : []) as { text?: unknown; label?: unknown }[];
     const of = (label: number) => given.find((one) => one.label === label)?.text;
-    return `${quoted(of(1))} or ${quoted(of(0))}${at(layers)}`;
+    return `${quoted(of(1), 30)} or ${quoted(of(0), 30)}${at(layers)}`;
   },
   sae: ({ layers, features }) =>
     `train a dictionary${features === undefined ? "" : ` of ${String(features)} features`}${at(layers)}`,
@@ -37,11 +37,11 @@ export function titleOf(operation: Operation, config: Config): string {
         .join("")}…`;
 }
 
-function quoted(text: unknown): string {
+function quoted(text: unknown, most = 40): string {
   if (typeof text !== "string") return "its texts";
   const line = text.replace(/\s+/g, " ").trim();
   const letters = Array.from(line);
-  return `“${letters.length <= 40 ? line : `${letters.slice(0, 39).join("")}…`}”`;
+  return `“${letters.length <= most ? line : `${letters.slice(0, most - 1).join("")}…`}”`;
 }
 
 function first(list: unknown): unknown {

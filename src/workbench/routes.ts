@@ -57,7 +57,7 @@ export interface Workbench {
   onOpened(): void;
 }
 
-/** The page's API; requests contain no paths or addresses. */
+/** The page's API; only `POST /models/files` takes a path, and only a studies draft an address. */
 export function apiRoutes(bench: Workbench): Routes {
   const { sessions, services, conversations, asker, models, notes, events } = bench;
   const started = Date.now() / 1000;
@@ -203,6 +203,7 @@ export function apiRoutes(bench: Workbench): Routes {
 
   const model = async (ctx: Context) => checked(ModelRequest, await body(ctx)).model;
   on("get", "/models", () => models.here());
+  on("post", "/models/files", async (ctx) => models.open(await model(ctx)), 201);
   on("post", "/models/fits", async (ctx) => ({ memory: await models.fits(await model(ctx)) }));
   on("post", "/models/offers", async (ctx) => models.offers(await model(ctx), clientGone(ctx).signal));
   on("post", "/models/downloads", async (ctx) => models.download(await model(ctx)), 201);

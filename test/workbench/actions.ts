@@ -18,6 +18,7 @@ export const actions: Record<string, { script: string } | { terminal: string } |
   "GET /api/models": { terminal: "tapline models" },
   "POST /api/models/serve": { terminal: "tapline workbench --model" },
   "POST /api/models/remove": { terminal: "tapline rm" },
+  "POST /api/models/files": { terminal: "tapline workbench --model" },
   "POST /api/models/offers": { terminal: "tapline pull" },
   "POST /api/models/downloads": { terminal: "tapline pull" },
   "POST /api/models/downloads/:id/stop": { none: "in a terminal Ctrl-C stops it" },

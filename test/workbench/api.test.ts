@@ -118,6 +118,19 @@ test("the page and its files are served with types, and nothing else", async () 
     assert.equal([await get(`/${view}`), await get(`/${view}/a`)], [shell, shell], view);
   }
   assert.is((await get("/other"))[0], 404);
+  // A browser gets the page, which says that the address is wrong; a program gets an error.
+  for (const [path, accept, kind] of [
+    ["/other", "text/html,application/xhtml+xml", "text/html; charset=utf-8"],
+    ["/jobs/a/b", "text/html", "text/html; charset=utf-8"],
+    ["/other", "*/*", "application/json; charset=utf-8"],
+    ["/page/none.js", "text/html", "application/json; charset=utf-8"],
+    ["/api/none", "text/html", "application/json; charset=utf-8"],
+  ] as const) {
+    const { status, headers } = await send(`${bench.url}${path}`, "GET", undefined, {
+      ...{ ...session, Accept: accept },
+    });
+    assert.equal([status, headers["content-type"]], [404, kind], `${path}, ${accept}`);
+  }
   assert.equal(await get("/page/main.js"), [200, "text/javascript; charset=utf-8", "script"]);
   assert.equal(await get("/page/style.css"), [200, "text/css; charset=utf-8", "style"]);
   assert.equal(await get("/page/icon.svg"), [200, "image/svg+xml", "<svg/>"]);

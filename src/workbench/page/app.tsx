@@ -2,7 +2,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { count } from "../../findings/numbers.js";
 import { chatSettings } from "./chat-settings.js";
 import { isActive } from "./jobs.js";
-import { follow, usePlace, type View, views } from "./router.js";
+import { follow, missing, usePlace, type View, views } from "./router.js";
 import { call, forget } from "./session.js";
 import { changed, known, useTopic } from "./store.js";
 import { ChatView } from "./views/chat.js";
@@ -11,6 +11,7 @@ import { Button, Problem, useTrying } from "./views/form.js";
 import { InspectView } from "./views/inspect.js";
 import { JobsView } from "./views/jobs.js";
 import { Menu } from "./views/menu.js";
+import { MissingView } from "./views/missing.js";
 import { ModelsView } from "./views/models.js";
 import { PatchView } from "./views/patch.js";
 import { ProbeView } from "./views/probe.js";
@@ -35,7 +36,7 @@ const shown: Record<
 
 export function App() {
   const { view, id } = usePlace();
-  const [title, Shown] = shown[view];
+  const [title, Shown] = view === missing ? (["Not found", MissingView] as const) : shown[view];
   const shownBefore = useRef(view);
   // A layout effect: a later one would take the focus from a field that the user has moved to in the meantime.
   useLayoutEffect(() => {

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { JobSummary } from "../../../contracts/index.js";
 import { workbenchLimits } from "../../../contracts/workbench-limits.js";
 import { count } from "../../../findings/numbers.js";
@@ -12,7 +12,6 @@ import { jobPath } from "../study.js";
 import { Area, Choice, Field } from "./fields.js";
 import { Button, Form, Problem, useDraft, useTrying } from "./form.js";
 import { JobProgress } from "./job-result.js";
-import { Menu } from "./menu.js";
 import { Table } from "./table.js";
 
 /** The filter, kept while other views are open. */
@@ -69,6 +68,10 @@ export function JobList({ shown }: { shown: string | undefined }) {
   );
 }
 
+function shortTime(seconds: number): string {
+  return new Date(seconds * 1000).toLocaleString([], { dateStyle: "short", timeStyle: "short" });
+}
+
 function JobRow({ job, shown }: { job: JobSummary; shown: string | undefined }) {
   const { problem, trying } = useTrying();
   const active = isActive(job.status);
@@ -100,7 +103,7 @@ function JobRow({ job, shown }: { job: JobSummary; shown: string | undefined }) 
           <bdi>{job.model.split(/[/\\]/).at(-1)}</bdi> <code>{short}</code>
         </span>
       </td>
-      <td>{new Date(job.created * 1000).toLocaleString()}</td>
+      <td class="nowrap">{shortTime(job.created)}</td>
       <td>
         {active ? (
           <JobProgress id={job.id} />
@@ -108,7 +111,7 @@ function JobRow({ job, shown }: { job: JobSummary; shown: string | undefined }) 
           <>
             {job.status}
             {job.started !== null && job.ended !== null && (
-              <span class="soft"> in {duration(job.ended - job.started)}</span>
+              <span class="soft nowrap"> in {duration(job.ended - job.started)}</span>
             )}
             {job.error !== undefined && <p class="problem">{job.error}</p>}
           </>
@@ -148,24 +151,43 @@ function JobRow({ job, shown }: { job: JobSummary; shown: string | undefined }) 
 
 /** Deletes a job and its files, after a second press. */
 function DeleteJob({ job, shown }: { job: JobSummary; shown: string | undefined }) {
+  const [sure, setSure] = useState(false);
+  const cancel = useRef<HTMLButtonElement>(null);
   const { problem, trying } = useTrying();
   const short = job.id.slice(0, 8);
+  // The pressed button is gone; move the focus to the harmless one.
+  useLayoutEffect(() => {
+    if (sure) cancel.current?.focus();
+  }, [sure]);
   const remove = () =>
     trying(async () => {
       await call(`/api/jobs/${job.id}`, { method: "DELETE" });
       if (job.id === shown) go("/jobs");
       document.getElementById("content")?.focus();
     });
+  if (!sure) {
+    return (
+      <Button class="quiet" aria-label={`Delete job ${short}`} onClick={() => setSure(true)}>
+        Delete
+      </Button>
+    );
+  }
   return (
-    <Menu label="Delete" name={`Delete job ${short}`}>
-      <div class="stacked">
-        <p>Delete this job with its result and files?</p>
-        <Button aria-label={`Confirm deleting job ${short}`} onClick={() => void remove()}>
-          Delete job
-        </Button>
-        <Problem sentence={problem} />
-      </div>
-    </Menu>
+    <>
+      <Button aria-label={`Confirm deleting job ${short}`} onClick={() => void remove()}>
+        Delete with its files
+      </Button>
+      <button
+        type="button"
+        class="quiet"
+        ref={cancel}
+        aria-label={`Cancel deleting job ${short}`}
+        onClick={() => setSure(false)}
+      >
+        Cancel
+      </button>
+      <Problem sentence={problem} />
+    </>
   );
 }
 
