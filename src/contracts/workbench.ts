@@ -1,4 +1,5 @@
 import Type, { type Static } from "typebox";
+import { DictionaryRequest } from "./library.js";
 import { limits } from "./limits.js";
 import { LiveIntervention } from "./live.js";
 import { liveLimits, namePattern } from "./live-limits.js";
@@ -61,6 +62,12 @@ export const JobNoteRequest = Type.Object(
   { ...strict, title: "JobNoteRequest" },
 );
 export type JobNoteRequest = Static<typeof JobNoteRequest>;
+
+/** Adds a published dictionary under a name. */
+export const DictionaryAddition = Type.Object(
+  { name: Type.String({ pattern: namePattern }), ...DictionaryRequest.properties },
+  { ...strict, title: "DictionaryAddition" },
+);
 
 /** Renames a saved direction, probe, dictionary or lens. */
 export const RenameRequest = Type.Object(

@@ -16,7 +16,8 @@ const titles: Record<Operation, (config: Config) => string> = {
   probe({ examples, layers }) {
     const given = (Array.isArray(examples) ? examples : []) as { text?: unknown; label?: unknown }[];
     const of = (label: number) => given.find((one) => one.label === label)?.text;
-    return `${quoted(of(1), 30)} or ${quoted(of(0), 30)}${at(layers)}`;
+    const [one, other] = withoutStart(of(1), of(0));
+    return `${quoted(one, 30)} or ${quoted(other, 30)}${at(layers)}`;
   },
   sae: ({ layers, features }) =>
     `train a dictionary${features === undefined ? "" : ` of ${String(features)} features`}${at(layers)}`,
@@ -35,6 +36,15 @@ export function titleOf(operation: Operation, config: Config): string {
     : `${Array.from(title)
         .slice(0, mostTitle - 1)
         .join("")}…`;
+}
+
+/** Two texts without the words that both begin with, which say nothing of the difference. */
+function withoutStart(one: unknown, other: unknown): [unknown, unknown] {
+  if (typeof one !== "string" || typeof other !== "string" || one === other) return [one, other];
+  let same = 0;
+  while (one[same] === other[same]) same += 1;
+  const start = one.lastIndexOf(" ", same - 1) + 1;
+  return start < 12 ? [one, other] : [`…${one.slice(start)}`, `…${other.slice(start)}`];
 }
 
 function quoted(text: unknown, most = 40): string {

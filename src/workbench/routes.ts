@@ -6,6 +6,7 @@ import { namePattern } from "../contracts/live-limits.js";
 import { UserError } from "../contracts/user-error.js";
 import {
   AskRequest,
+  DictionaryAddition,
   DraftRequest,
   ForkRequest,
   JobNoteRequest,
@@ -181,6 +182,18 @@ export function apiRoutes(bench: Workbench): Routes {
   on("get", "/vectors/:name", (ctx) => services.model.vector(nameOf(ctx, "vector")));
   const probe = async (ctx: Context) => services.model.makeProbe(checked(ProbeRequest, await body(ctx)));
   on("post", "/probes", (ctx) => added(probe(ctx)), 201);
+
+  on(
+    "post",
+    "/dictionaries",
+    async (ctx) => {
+      const { name, from, ...settings } = checked(DictionaryAddition, await body(ctx));
+      // Downloads may take minutes; they end with the request.
+      const { signal } = clientGone(ctx);
+      return added(services.lab.addDictionary(name, from, settings, { signal }));
+    },
+    201,
+  );
 
   /** Directions and probes are saved by the server, dictionaries and lenses by the Lab. */
   const shelved = (ctx: RouteContext) => {

@@ -31,6 +31,7 @@ export const actions: Record<string, { script: string } | { terminal: string } |
     none: "the page asks it by itself, for the picture of how a direction separates",
   },
   "POST /api/studies": { terminal: "tapline study package" },
+  "POST /api/dictionaries": { terminal: "tapline dictionary add" },
   "POST /api/studies/drafts": { terminal: "tapline study draft" },
   "GET /api/studies/service": { none: "the page asks it by itself, for its form" },
   "DELETE /api/library/:kind/:name": { none: "DELETE at the service's own address of the same name" },

@@ -178,7 +178,7 @@ test("a job gets a title, a note and a pin, and is deleted in the Lab", async ()
   assert.is((await api("DELETE", "/jobs/nonsense")).status, 404);
 });
 
-test("saved things are renamed and deleted where they are saved, and every tab is told", async () => {
+test("saved things are renamed and deleted where they are saved, and every tab hears of it", async () => {
   answers["POST /lab/vectors/old/rename"] = { name: "new" };
   answers["DELETE /lab/dictionaries/corner"] = { deleted: true };
   const before = (await state()).number;
@@ -196,6 +196,16 @@ test("saved things are renamed and deleted where they are saved, and every tab i
   for (const path of ["/library/jobs/old", "/library/vectors/..%2Fx", "/library/probes/.hidden"]) {
     assert.is((await api("DELETE", path)).status, 404, path);
   }
+});
+
+test("a dictionary is added by its place, in the Lab", async () => {
+  answers["PUT /lab/dictionaries/new"] = { name: "new", features: 4 };
+  const added = { name: "new", from: "owner/name/folder", layer: 3 };
+  const { status, body } = await api("POST", "/dictionaries", added);
+  assert.equal([status, body.features], [201, 4]);
+  assert.equal(asked.at(-1), ["PUT", "/lab/dictionaries/new", { from: "owner/name/folder", layer: 3 }]);
+  assert.is((await api("POST", "/dictionaries", { ...added, name: "../x" })).status, 400);
+  assert.is((await api("POST", "/dictionaries", { name: "new" })).status, 400);
 });
 
 test("a draft goes to the studies service of the environment or the given one, once it is complete", async () => {

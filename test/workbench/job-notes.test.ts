@@ -44,6 +44,11 @@ test("each experiment's title is made from its prompt", () => {
       "activations of a data set",
     ],
   );
+  const films = ["lovely.", "a bore."].map((end, at) => ({
+    text: `The review says that it was ${end}`,
+    label: 1 - at,
+  }));
+  assert.is(titleOf("probe", { examples: films }), "“…lovely.” or “…a bore.”");
   const long = titleOf("patch_sweep", { clean: "x".repeat(500), corrupted: "y".repeat(500) });
   assert.is(long, `“${"x".repeat(39)}…” and “${"y".repeat(39)}…”`);
   // Half of a pair of surrogates is no letter.

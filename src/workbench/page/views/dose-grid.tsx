@@ -73,9 +73,9 @@ export function DoseGrid({ ids, name }: { ids: string[]; name: string }) {
         ) : null;
       })}
       {says !== "" && running === undefined && (
-        <p>
-          <strong>{says}</strong>
-        </p>
+        <div class="lead">
+          <p>{says}</p>
+        </div>
       )}
       <div class={figures.length > 1 ? "twins" : ""}>
         {figures.map((figure, at) => (

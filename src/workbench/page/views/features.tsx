@@ -2,6 +2,7 @@ import { jobRequest, labModel, submit } from "../jobs.js";
 import { linesOf, numberIn } from "../lists.js";
 import { select, usePlace } from "../router.js";
 import { known, useTopic } from "../store.js";
+import { AddDictionary } from "./add-dictionary.js";
 import { useLibrary } from "./edits.js";
 import { FeatureCard } from "./feature-page.js";
 import { Choice, Field, TextsField } from "./fields.js";
@@ -82,11 +83,10 @@ export function FeaturesView({ id }: { id: string | undefined }) {
           </p>
           {chosen !== undefined && <RequestCode of="run" request={() => jobRequest(job())} />}
           {library !== undefined && dictionaries.length === 0 && (
-            <p class="soft">
-              No dictionaries yet. Add one: <code>tapline dictionary add NAME owner/name/folder</code>
-            </p>
+            <p class="soft">No dictionaries yet. Add one below.</p>
           )}
         </Form>
+        <AddDictionary onAdded={(dictionary) => set({ dictionary })} />
         {dictionaries.length > 0 && (
           <ul class="plain row" aria-label="Saved dictionaries">
             {dictionaries.map(({ name }) => (

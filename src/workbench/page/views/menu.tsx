@@ -8,7 +8,7 @@ interface MenuProps {
   children: ComponentChildren;
 }
 
-/** Actions behind a button: the menu closes with Escape, and when the user goes elsewhere. */
+/** A button that opens a menu of actions. The menu closes with Escape, and when the user goes elsewhere. */
 export function Menu({ label, name = label, children }: MenuProps) {
   const menu = useRef<HTMLDetailsElement>(null);
   useEffect(() => {

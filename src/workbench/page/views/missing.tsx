@@ -6,8 +6,8 @@ export function MissingView() {
     <div class="page">
       <h1>Not found</h1>
       <p>
-        There is no page at <code>{location.pathname}</code>. It may be a link with a part missing, or one to
-        a thing that another version of the workbench shows.
+        There is no page at <code>{location.pathname}</code>. Part of the link may be missing, or it is from
+        another version of the workbench.
       </p>
       <p>
         <a href="/chat" onClick={follow}>
