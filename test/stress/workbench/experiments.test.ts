@@ -161,6 +161,8 @@ inBrowser("probe: accepts a file of examples or names its mistake; lists the wor
     await page.getByRole("figure", { name }).locator("svg").first().waitFor();
   await assertLooksWell(page, "a probe of a file");
   await picture(page, "probe");
+  // In a narrow window the form has given way to the result.
+  await page.getByText("Change the settings").click();
   await page.getByRole("combobox", { name: "Activation used" }).selectOption("every token");
   await page.getByRole("button", { name: "Train and evaluate" }).click();
   const single = page.getByRole("figure", { name: "Single activations by layer" });

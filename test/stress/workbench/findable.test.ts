@@ -55,6 +55,9 @@ inBrowser(
     // After a restart of the workbench as well.
     await bench.restart();
     await page.goto(bench.workbench.link());
+    await page.getByRole("navigation", { name: "Views" }).waitFor();
+    // The page noticed the restart, as it should.
+    troubles.length = 0;
     await open(page, "Jobs");
     await page.getByRole("textbox", { name: "Search" }).fill("surprising");
     await until(async () => (await names()).join() === "Mine");
@@ -116,6 +119,7 @@ inBrowser("a direction is renamed and deleted, and removing an intervention is u
   assert.is(await page.getByRole("button", { name: "Undo" }).count(), 0);
   await page.getByRole("button", { name: "Remove steer at layer 5" }).click();
   await open(page, "Steer");
+  await card("renamed").waitFor();
   await openMenu(card("renamed"), "Rename or delete renamed");
   await page.getByText("Delete renamed").click();
   await page.getByRole("button", { name: "Confirm deleting renamed" }).click();
