@@ -1,6 +1,6 @@
 // All assumptions about llama.cpp that its headers can confirm. An incompatible llama.cpp fails to compile
 // here, with the file of tapline that relies on it, instead of computing wrong numbers. `npm run
-// verify:llama` checks assumptions that only the sources can confirm; docs/upgrading.md lists both.
+// verify:llama` checks assumptions that only the sources can confirm. Both: docs/contributing/upgrading.md.
 //
 // Members of server_slot and server_context_impl are missing, because no header declares them.
 // engine/server_slots.cpp includes the source that does, and fails to compile without them.

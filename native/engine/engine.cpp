@@ -192,7 +192,7 @@ void Engine::serve(const std::shared_ptr<Request>& request, Route route, const s
     case Route::kProperties:
       return call(routes_->get_props, request, body);
     case Route::kEmbeddings:
-      return request->start(prepare_embeddings(context, queue, body));
+      return request->start(prepare_embeddings(context, queue, body, live, live_requests_));
     case Route::kTokenize:
       return call(routes_->post_tokenize, request, body);
     case Route::kDetokenize:

@@ -70,6 +70,8 @@ class LiveBatch {
   bool read_lens(int slot);
   void check_conditions(const Row& row);
   void refuse_non_finite(llama_context* ctx, const llama_batch& batch);
+  void check_embedding(llama_context* ctx, llama_seq_id sequence, const Owner& owner,
+                       const std::string& sentence);
   void fail(const std::shared_ptr<LiveRequest>& request, const std::string& sentence);
   void on_slot_release(int slot, int task);
 

@@ -125,6 +125,15 @@ void LiveBatch::check_conditions(const Row& row) {
   }
 }
 
+/// Ends a request whose edits made its embedding non-finite.
+void LiveBatch::check_embedding(llama_context* ctx, llama_seq_id sequence, const Owner& owner,
+                                const std::string& sentence) {
+  const float* embedding = llama_get_embeddings_seq(ctx, sequence);
+  if (embedding == nullptr || !owner.request->failure().empty()) return;
+  const auto finite = [](float value) { return std::isfinite(value); };
+  if (!std::all_of(embedding, embedding + n_embd_, finite)) fail(owner.request, sentence);
+}
+
 /// Ends requests whose edits made numbers non-finite, and gives the sampler finite logits until they have
 /// ended.
 void LiveBatch::refuse_non_finite(llama_context* ctx, const llama_batch& batch) {
@@ -145,6 +154,10 @@ void LiveBatch::refuse_non_finite(llama_context* ctx, const llama_batch& batch) 
     if (batch.logits[i] == 0 || !owner.request) continue;
     bool broken = !owner.request->failure().empty();
     if (!broken && !owner.track->depends_on_edit()) continue;
+    if (owner.request->plan.embeds) {
+      check_embedding(ctx, batch.seq_id[i][0], owner, sentence);
+      continue;
+    }
     float* logits = llama_get_logits_ith(ctx, i);
     if (logits == nullptr) continue;
     for (int token = 0; !broken && token < n_vocab; token += step) broken = !std::isfinite(logits[token]);

@@ -71,6 +71,7 @@ struct LivePlan {
   LiveWatch watch;
   std::vector<std::string> labels;  // for each edit a JSON object as text, for the answer
   bool pair = false;                // generate each completion also without the edits
+  bool embeds = false;              // an embedding of the prompt, which has no logits
   ThinkingTags thinking;
 
   /// Whether any positions are limited to this part of the answer.

@@ -188,8 +188,8 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
   return prepared;
 }
 
-PreparedTasks prepare_embeddings(const PrepareContext& context, server_queue& queue,
-                                 const std::string& body) {
+PreparedTasks prepare_embeddings(const PrepareContext& context, server_queue& queue, const std::string& body,
+                                 const std::shared_ptr<LivePlan>& live, LiveRegistry& registry) {
   if (context.meta.pooling_type == LLAMA_POOLING_TYPE_NONE)
     throw std::invalid_argument("This model has no embedding of a whole text: its pooling type is none.");
   if (context.meta.pooling_type == LLAMA_POOLING_TYPE_RANK)
@@ -201,6 +201,7 @@ PreparedTasks prepare_embeddings(const PrepareContext& context, server_queue& qu
     // Tokenizers without special tokens return no tokens for an empty text.
     if (input.empty()) throw std::invalid_argument("The input is empty.");
     server_task task = next_task(queue, SERVER_TASK_TYPE_EMBEDDING, prepared);
+    if (live) check_ranges(*live, static_cast<int32_t>(input.size()));
     task.tokens = std::move(input);
     task.params.res_type = TASK_RESPONSE_TYPE_OAI_EMBD;
     task.params.embd_normalize = json_value(data, "embd_normalize", context.params.embd_normalize);
@@ -213,6 +214,10 @@ PreparedTasks prepare_embeddings(const PrepareContext& context, server_queue& qu
     answer["pooling"] = pooling;
     return answer;
   };
+  if (live) {
+    live->embeds = true;
+    attach_live(std::move(*live), prepared, registry);
+  }
   return prepared;
 }
 

@@ -41,8 +41,9 @@ PreparedTasks prepare_generation(const PrepareContext& context, server_queue& qu
                                  LiveRegistry& registry);
 
 /// Turns a validated body of `/v1/embeddings` into one task per input. Throws std::exception with a sentence
-/// about the body if that is impossible.
-PreparedTasks prepare_embeddings(const PrepareContext& context, server_queue& queue, const std::string& body);
+/// about the body if that is impossible. `live` as for generation.
+PreparedTasks prepare_embeddings(const PrepareContext& context, server_queue& queue, const std::string& body,
+                                 const std::shared_ptr<LivePlan>& live, LiveRegistry& registry);
 
 /// Turns a validated body of `/v1/rerank` into one task per document. Throws std::exception with a sentence
 /// if the model is not a reranker or a text does not fit.

@@ -34,7 +34,10 @@ ScoreResult PromptScorer::run(GenerationLoop& loop, const ScoreRequest& request,
           pass.tokens.assign(first, first + static_cast<std::ptrdiff_t>(rows));
           pass.scored.assign(first + 1, first + 1 + static_cast<std::ptrdiff_t>(rows));
           pass.scored_top = result.top;
-          add(advance(*context_, pass, CancelToken()), result);
+          pass.all_rows = false;  // nothing is captured
+          pass.edits = request.edits;
+          pass.prompt = static_cast<uint32_t>(count);
+          add(advance(*context_, pass, CancelToken()), !request.edits.empty(), result);
           done += rows;
         },
         cancel);
@@ -64,9 +67,12 @@ void PromptScorer::prepare(size_t tokens) {
   }
 }
 
-void PromptScorer::add(const AdvanceResult& part, ScoreResult& result) const {
+void PromptScorer::add(const AdvanceResult& part, bool edited, ScoreResult& result) {
   for (const double score : part.log_probabilities) {
     if (!std::isnan(score)) continue;
+    if (edited)
+      throw Error(ErrorCode::kInvalidArgument,
+                  "The interventions made the model's numbers non-finite: the change is too large.");
     throw Error(ErrorCode::kCompute,
                 "The model's probabilities are not finite; the model file may be damaged.");
   }

@@ -12,7 +12,8 @@ namespace tapline {
 
 struct ScoreRequest {
   std::vector<llama_token> tokens;
-  int top = 0;  // number of alternatives per token
+  int top = 0;     // number of alternatives per token
+  EditPlan edits;  // all tokens count as the prompt
 };
 
 struct ScoreResult {
@@ -34,12 +35,12 @@ class PromptScorer {
 
   /// Blocks until it is done. `cancel` takes effect between two batches. The context is created for the first
   /// prompt and grows with the longest. Throws kTokenLimit, kUnsupportedArchitecture, kOutOfMemory, kCompute,
-  /// kCancelled, kClosed. One call at a time.
+  /// kCancelled, kClosed, and for its edits kInvalidArgument, kLayerOutOfRange. One call at a time.
   ScoreResult run(GenerationLoop& loop, const ScoreRequest& request, const CancelToken& cancel);
 
  private:
   void prepare(size_t tokens);
-  void add(const AdvanceResult& part, ScoreResult& result) const;
+  static void add(const AdvanceResult& part, bool edited, ScoreResult& result);
   void add_pieces(const ScoreRequest& request, ScoreResult& result) const;
 
   std::shared_ptr<Model> model_;

@@ -124,14 +124,11 @@ class Advance {
   /// Sets up readings and edits.
   void arm() {
     check_edits(passes_, request_.edits);
-    for (const Edit& edit : request_.edits) {
-      if (std::find(places_.begin(), places_.end(), edit.place()) == places_.end())
-        throw Error(ErrorCode::kInvalidArgument, "An edited layer must be among the layers.");
-    }
     result_.effects.resize(request_.edits.size());
+    const uint32_t prompt = request_.prompt > 0 ? request_.prompt : sequence_.n_past + n_;
     for (uint32_t i = 0; i < n_; ++i) {
       edits_.add(request_.edits, result_.effects, static_cast<int>(i),
-                 static_cast<int32_t>(sequence_.n_past + i), static_cast<int32_t>(sequence_.n_past + n_));
+                 static_cast<int32_t>(sequence_.n_past + i), static_cast<int32_t>(prompt));
     }
     for (const Place& place : places_) keep(result_.layers, place, needs_states_ ? 0 : rows_);
     for (const Place& place : measured_) keep(result_.measured, place, measured_from_);
@@ -140,6 +137,9 @@ class Advance {
       if (request_.attention.prove) read({layer, Point::kHeadOut});
     }
     for (const int layer : request_.routing) read({layer, Point::kRouter});
+    for (const auto& [place, rows] : edits_.by_place()) {
+      if (taken_.count(place) == 0) points_.push_back({place.layer, /*read=*/false, &rows, place.point});
+    }
   }
 
   /// Makes room for the rows of a place from one on, and for the norms of all.
@@ -174,7 +174,7 @@ class Advance {
 
   /// Computes the rows of the last block that the first pass dropped.
   void repeat(const Passes::Checkpoint& before) {
-    const auto dropped = [&](const TapPoint& point) { return taken_[point.place()] < n_; };
+    const auto dropped = [&](const TapPoint& point) { return point.read && taken_[point.place()] < n_; };
     if (!last_rows_ || std::none_of(points_.begin(), points_.end(), dropped)) return;
     passes_.restore(before);
     std::fill_n(batch_.raw.logits, n_, int8_t{1});

@@ -48,7 +48,8 @@ struct AdvanceRequest {
   std::vector<llama_token> scored;
   int scored_top = 0;       // top k at the same positions; 0: none
   bool early_exit = false;  // stop after the deepest captured block, unless the head is needed
-  EditPlan edits;  // the tokens so far, including these, count as the prompt; places must be captured
+  EditPlan edits;
+  uint32_t prompt = 0;  // for the edits, how many tokens are the prompt; 0: the tokens so far, with these
 };
 
 struct AdvanceResult {

@@ -161,6 +161,7 @@ Napi::Value capture(const Shared& handle, const Call& call) {
 Napi::Value score(const Shared& handle, const Call& call) {
   ScoreRequest request;
   read_fields(call.options, "tokens", request.tokens, "top", request.top);
+  request.edits = edit_plan(call.options.Get("edits"));
   return start(
       call, [handle, request](const CancelToken& cancel) { return handle->engine().score(request, cancel); },
       [](Napi::Env env, const ScoreResult& result) {

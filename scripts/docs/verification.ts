@@ -1,5 +1,5 @@
 /**
- * Writes docs/verification/tables.md from the data in docs/verification/data, the tests and the planted faults:
+ * Writes docs/contributing/verification/tables.md from the data in docs/contributing/verification/data, the tests and the planted faults:
  * `npm run docs:verification`. The checks write the data themselves (`verify:architectures -- --record`, `verify:real -- --write`,
  * `mutate -- --record`); checks.json is written by hand.
  */
@@ -11,8 +11,11 @@ import { planted } from "../../test/mutation/planted.js";
 import { testAreas } from "../../test/support/find-tests.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const data = join(root, "docs/verification/data");
-export const tablesPage = join(root, "docs/verification/tables.md");
+const data = join(root, "docs/contributing/verification/data");
+export const tablesPage = join(root, "docs/contributing/verification/tables.md");
+
+/** The table that docs/reference/models.md shows instead of this page. */
+export const supportTitle = "Support by model";
 
 export interface Table {
   title: string;
@@ -77,7 +80,7 @@ export function recordResults(section: Section, measured: Pick<Results, "summary
   writeFileSync(tablesPage, verificationTables());
 }
 
-/** The text of docs/verification/tables.md. */
+/** The text of docs/contributing/verification/tables.md. */
 export function verificationTables(): string {
   const parts = [
     "# Verification tables",
@@ -88,7 +91,7 @@ export function verificationTables(): string {
     const when = [date, machine].filter((text) => text !== "").join(", ");
     parts.push(`## ${heading}`, when === "" ? note : `${note} (${when})`);
     if (summary !== "") parts.push(summary);
-    parts.push(...tables.map(markdown));
+    parts.push(...tables.filter(({ title }) => title !== supportTitle).map(markdown));
     if (name === "checks") parts.push(markdown(testFiles()), markdown(plantedFaults()));
   }
   return `${parts.join("\n\n")}\n`;

@@ -49,6 +49,10 @@ const examples: Record<string, string[]> = {
   "probe add": ["tapline probe add truth probe-layer-5.npz --layer 5"],
   "probe export": ["tapline probe export truth truth.safetensors"],
   "probe rm": ["tapline probe rm truth"],
+  profile: ["tapline profile list"],
+  "profile list": ["tapline profile list"],
+  "profile show": ["tapline profile show polite"],
+  "profile rm": ["tapline profile rm polite"],
   "mcp research": ["tapline mcp research"],
   "mcp lab": ["tapline mcp lab --artifacts ./downloads"],
 };

@@ -26,7 +26,7 @@ interface Looks<Stored extends { name: string }, Options extends { json?: boolea
 }
 
 /** Commands of every kind: list, show and, registered last, rm. */
-function registerLooks<Stored extends { name: string }, Options extends { json?: boolean }>(
+export function registerShelf<Stored extends { name: string }, Options extends { json?: boolean }>(
   parent: Command,
   { noun, plural, first, shows = "", command, open, line, picture }: Looks<Stored, Options>,
 ): { registerRemoval(): void } {
@@ -110,6 +110,20 @@ export async function savedTools({ url }: ServerOptions, timeoutMs = 30_000) {
   return { http: new Transport(url, timeoutMs, { service: "serve" }), print, printJson, writeOut };
 }
 
+/** Opens a running server's saved items of one kind. */
+export function serverShelf<Stored>(plural: string): (options: ServerOptions) => Promise<Shelf<Stored>> {
+  const pathOf = (name: string) => `/lab/${plural}/${encodeURIComponent(name)}`;
+  return async (options) => {
+    const { http } = await savedTools(options);
+    return {
+      get: (name) => http.json(pathOf(name)),
+      list: async () => (await http.json<Record<string, Stored[]>>(`/lab/${plural}`))[plural] ?? [],
+      remove: async (name) =>
+        (await http.json<{ deleted: boolean }>(pathOf(name), { method: "DELETE" })).deleted,
+    };
+  };
+}
+
 /** Commands for items saved by a server: make, list, show, add, export, rm. */
 export function registerSaved<Stored extends { name: string }>(parent: Command, saved: Saved<Stored>): void {
   const { noun, makes, reads, writes } = saved;
@@ -129,7 +143,7 @@ export function registerSaved<Stored extends { name: string }>(parent: Command, 
     const made = await http.json<Stored>(`/lab/${plural}`, { method: "POST", body });
     return json ? printJson(made) : print(saved.table(made));
   });
-  const { registerRemoval } = registerLooks<Stored, ServerOptions>(parent, {
+  const { registerRemoval } = registerShelf<Stored, ServerOptions>(parent, {
     ...{
       noun,
       plural,
@@ -138,15 +152,7 @@ export function registerSaved<Stored extends { name: string }>(parent: Command, 
       line: saved.line,
       picture: saved.table,
     },
-    async open(options) {
-      const { http } = await savedTools(options);
-      return {
-        get: (name) => http.json(pathOf(name)),
-        list: async () => (await http.json<Record<string, Stored[]>>(`/lab/${plural}`))[plural] ?? [],
-        remove: async (name) =>
-          (await http.json<{ deleted: boolean }>(pathOf(name), { method: "DELETE" })).deleted,
-      };
-    },
+    open: serverShelf(plural),
   });
   const add = serverCommand(parent, "add", `Save a ${noun} from a file: ${reads}.`)
     .argument("<name>")
@@ -212,7 +218,7 @@ export function registerLocal<Stored extends { name: string }>(
 ): void {
   const first = `Save one with tapline ${saved.noun} add.`;
   const shows = ": its layer, settings and source";
-  registerLooks(parent, { ...saved, first, shows, command: localCommand }).registerRemoval();
+  registerShelf(parent, { ...saved, first, shows, command: localCommand }).registerRemoval();
 }
 
 /** @throws UsageError for an invalid name */

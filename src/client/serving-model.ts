@@ -4,6 +4,7 @@ import type { ForwardRequest } from "../contracts/forward.js";
 import type { Capabilities, CaptureRequest, CaptureResult } from "../contracts/index.js";
 import type { ProbeRequest, StoredProbe, StoredVector, VectorRequest } from "../contracts/library.js";
 import { ports } from "../contracts/limits.js";
+import type { ProfileRequest, StoredProfile } from "../contracts/profile.js";
 import { decodeSafetensors, encodeSafetensors } from "../formats/safetensors.js";
 import {
   type Answer,
@@ -161,6 +162,16 @@ export class ServingModel {
     await this.#http.json(`/lab/probes/${encodeURIComponent(name)}`, { ...options, method: "DELETE" });
   }
 
+  /** Facts of the served model as in /v1/models. */
+  async meta(options: CallOptions = {}): Promise<{ architecture: string; quantization: string }> {
+    const { data } = await this.#http.json<{
+      data: { meta: { architecture: string; quantization: string } }[];
+    }>("/v1/models", options);
+    const [first] = data;
+    if (first === undefined) throw new TaplineError("The server has no model loaded at the moment.");
+    return first.meta;
+  }
+
   /** The saved vectors. */
   async vectors(options: CallOptions = {}): Promise<StoredVector[]> {
     const { vectors } = await this.#http.json<{ vectors: StoredVector[] }>("/lab/vectors", options);
@@ -171,6 +182,34 @@ export class ServingModel {
   async probes(options: CallOptions = {}): Promise<StoredProbe[]> {
     const { probes } = await this.#http.json<{ probes: StoredProbe[] }>("/lab/probes", options);
     return probes;
+  }
+
+  /**
+   * Saves edits and readings as a profile: requests whose `model` is MODEL@NAME run with them. Replaces a profile of that
+   * name.
+   */
+  putProfile(name: string, profile: ProfileRequest, options: CallOptions = {}): Promise<StoredProfile> {
+    return this.#http.json(`/lab/profiles/${encodeURIComponent(name)}`, {
+      ...options,
+      method: "PUT",
+      body: profile,
+    });
+  }
+
+  /** One saved profile. @throws TaplineError if there is none with that name */
+  profile(name: string, options: CallOptions = {}): Promise<StoredProfile> {
+    return this.#http.json(`/lab/profiles/${encodeURIComponent(name)}`, options);
+  }
+
+  /** The saved profiles. */
+  async profiles(options: CallOptions = {}): Promise<StoredProfile[]> {
+    const { profiles } = await this.#http.json<{ profiles: StoredProfile[] }>("/lab/profiles", options);
+    return profiles;
+  }
+
+  /** Deletes a profile. @throws TaplineError if there is none with that name */
+  async removeProfile(name: string, options: CallOptions = {}): Promise<void> {
+    await this.#http.json(`/lab/profiles/${encodeURIComponent(name)}`, { ...options, method: "DELETE" });
   }
 
   /** The file of activations that a request captured (`watch.states`); its answer contains the id. */

@@ -275,9 +275,17 @@ export const EmbeddingRequest = Type.Object(
 );
 export type EmbeddingRequest = Static<typeof EmbeddingRequest>;
 
-/** The body of `POST /tokenize`. */
+/** The body of `POST /tokenize`: llama-server's, or vLLM's, whose text is `prompt`. */
 export const TokenizeRequest = Type.Object(
-  { content: Text, add_special: flag(), parse_special: flag(), with_pieces: flag() },
+  {
+    content: optional(Text),
+    add_special: flag(),
+    parse_special: flag(),
+    with_pieces: flag(),
+    model: generation.model,
+    prompt: optional(Text),
+    add_special_tokens: flag(),
+  },
   { title: "TokenizeRequest" },
 );
 

@@ -7,7 +7,7 @@ type Point = (typeof modelPoints)[number];
  * after attention and MLP, as in Gemma, its `attn.hook_out` and `mlp.hook_out` are before the norm, so that they are no
  * point here.
  */
-const names: Record<Point, { names: readonly string[]; unlessNormed?: readonly string[] }> = {
+export const hookNames: Record<Point, { names: readonly string[]; unlessNormed?: readonly string[] }> = {
   block_in: { names: ["blocks.L.hook_in", "blocks.L.hook_resid_pre"] },
   attention: { names: ["blocks.L.attn.hook_pattern"] },
   head_out: { names: ["blocks.L.attn.hook_z"] },
@@ -33,7 +33,7 @@ export interface NamedPoint {
 export function readPointName(name: string, normed: boolean): NamedPoint | null {
   const [, layer] = /(?:^|\.)(\d{1,3}|\*)(?:\.|$)/.exec(name) ?? [];
   if (layer === undefined) return null;
-  for (const [point, { names: always, unlessNormed = [] }] of Object.entries(names)) {
+  for (const [point, { names: always, unlessNormed = [] }] of Object.entries(hookNames)) {
     const templates = [`${point}.L`, ...always, ...(normed ? [] : unlessNormed)];
     const template = templates.find((one) => one.replace("L", layer) === name);
     if (template === undefined) continue;

@@ -1,7 +1,7 @@
-/** llama-server's paths that this server and its router support, in addition to OpenAI's under /v1. */
+/** llama-server's paths, and vLLM's for tokenizers, that this server and its router support, in addition to /v1. */
 export const llamaServerPaths = {
   /** POST paths, each with a body. */
   asked: ["/completion", "/completions", "/infill", "/tokenize", "/detokenize", "/apply-template"],
   /** GET paths that report on the server. */
-  told: ["/props", "/slots", "/lora-adapters"],
+  told: ["/props", "/slots", "/lora-adapters", "/tokenizer_info"],
 } as const;

@@ -13,6 +13,7 @@ import { ForwardRequest } from "../contracts/forward.js";
 import { forwardLimits } from "../contracts/forward-limits.js";
 import { limits } from "../contracts/limits.js";
 import { CountRequest } from "../contracts/messages.js";
+import type { StoredProfile } from "../contracts/profile.js";
 import { ResponsesCountRequest } from "../contracts/responses.js";
 import {
   unsupportedInChat,
@@ -22,12 +23,15 @@ import {
 import { WeightsRequest } from "../contracts/weights.js";
 import { checked, clientGone, HttpError, readJson } from "../http/index.js";
 import type { EngineRoute } from "../native/engine.js";
-import { isServed, type Taking, taking } from "./body.js";
+import type { LivePlan } from "../native/live.js";
+import { isServed, notServed, type Taking, taking } from "./body.js";
 import { checkMessages, checkTokens, checkTools, fieldRefusal } from "./check-body.js";
 import { chatOfCount } from "./forms/messages-request.js";
 import { chatOfResponses } from "./forms/responses-request.js";
 import { countTokens } from "./generate.js";
+import { livePlan } from "./live/plan.js";
 import { prometheusText } from "./metrics.js";
+import { chosenProfile, findProfile, listedProfiles, profileId } from "./profiles.js";
 import { wholeBody } from "./reply.js";
 import type { InferenceService } from "./service.js";
 
@@ -54,12 +58,26 @@ export function modelObject({ engine: { info }, aliases, startedAt }: InferenceS
   };
 }
 
-export function modelNamed(service: InferenceService, id: string) {
-  if (isServed(service, id)) return modelObject(service);
-  throw new HttpError(404, `The model ${id} is not served here.`, {
-    param: "model",
-    code: "model_not_found",
-  });
+/** The served model and its profiles. */
+export async function modelList(service: InferenceService, ctx: Context) {
+  const model = modelObject(service);
+  const profiles = await listedProfiles(service, ctx);
+  return { object: "list", data: [model, ...profiles.map((one) => withProfileName(model, one))] };
+}
+
+export async function modelNamed(service: InferenceService, ctx: Context, id: string) {
+  const model = modelObject(service);
+  if (isServed(service, id)) return model;
+  const chosen = await findProfile(service, ctx, id, (name) => isServed(service, name));
+  if (chosen === undefined) throw notServed(service, id);
+  return withProfileName(model, chosen.profile);
+}
+
+function withProfileName(
+  { aliases: _, ...model }: ReturnType<typeof modelObject>,
+  { name, description }: StoredProfile,
+) {
+  return { ...model, id: profileId(model.id, name), parent: model.id, profile: { name, description } };
 }
 
 /** Support and limits of captures. */
@@ -111,31 +129,60 @@ export async function properties(service: InferenceService, ctx: Context) {
 }
 
 /** `POST /v1/embeddings` */
-export const embed = taking(EmbeddingRequest, {}, (service, ctx, { dimensions, ...body }) => {
+export const embed = taking(EmbeddingRequest, { profiles: "run" }, async (service, ctx, asked) => {
+  const { dimensions, ...body } = asked;
   const { info } = service.engine;
   if (!info.embeddings)
     throw new HttpError(400, "Embeddings are disabled; start the server with --embeddings.");
   if (dimensions !== undefined && dimensions !== info.nEmbd) {
     throw fieldRefusal("dimensions", `must be ${info.nEmbd} for this model, got ${dimensions}.`);
   }
-  return passedOn(service, ctx, "embeddings", body);
+  const live = await profileEdits(service, ctx);
+  const answer = await passedOn(service, ctx, "embeddings", body, live);
+  const chosen = chosenProfile(ctx);
+  return chosen === undefined ? answer : { ...JSON.parse(answer), model: chosen.id };
 });
+
+/** The edits of a request's profile. Embeddings have no place for readings and no generated tokens. */
+async function profileEdits(service: InferenceService, ctx: Context): Promise<LivePlan | undefined> {
+  const { interventions = [] } = chosenProfile(ctx)?.profile.tapline ?? {};
+  if (interventions.length === 0) return undefined;
+  const { captures, noCaptureReason } = service.engine.info;
+  if (!captures) throw fieldRefusal("model", `profiles need captures. ${noCaptureReason}`);
+  return livePlan({ interventions }, service.library, false);
+}
 
 /** `POST /v1/rerank`: how well each document answers a query, best first. */
 export const rerank = taking(RerankRequest, {}, (service, ctx, body) =>
   passedOn(service, ctx, "rerank", body),
 );
 
-export const tokenize = taking(TokenizeRequest, {}, (service, ctx, body) =>
-  passedOn(service, ctx, "tokenize", body),
-);
-
-export const detokenize = taking(DetokenizeRequest, {}, (service, ctx, body) => {
-  checkTokens(service.engine.info, body.tokens);
-  return passedOn(service, ctx, "detokenize", body);
+/** `POST /tokenize`, in llama-server's format or, with `prompt`, in vLLM's, which evaluation harnesses use. */
+export const tokenize = taking(TokenizeRequest, { profiles: "not needed" }, async (service, ctx, asked) => {
+  const { model: _, prompt, add_special_tokens: special = true, ...body } = asked;
+  if ((prompt === undefined) === (body.content === undefined)) {
+    throw fieldRefusal("content", "exactly one of content and prompt is required.");
+  }
+  if (prompt === undefined) return passedOn(service, ctx, "tokenize", body);
+  const request = { content: prompt, add_special: special, parse_special: true };
+  const { tokens } = JSON.parse(await passedOn(service, ctx, "tokenize", request)) as { tokens: number[] };
+  return { count: tokens.length, max_model_len: service.engine.info.slotContext, tokens };
 });
 
-export const applyTemplate = taking(TemplateRequest, {}, (service, ctx, body) => {
+/** `POST /detokenize`: the text as `content`, llama-server's field, and as `prompt`, vLLM's. */
+export const detokenize = taking(DetokenizeRequest, {}, async (service, ctx, body) => {
+  checkTokens(service.engine.info, body.tokens);
+  const { content } = JSON.parse(await passedOn(service, ctx, "detokenize", body)) as { content: string };
+  return { content, prompt: content };
+});
+
+/** `GET /tokenizer_info`, as in vLLM: with it, evaluation harnesses need no tokenizer of their own. */
+export async function tokenizerInfo(service: InferenceService, ctx: Context) {
+  const { bos_token, eos_token, chat_template } = await engineState(service, ctx, "properties");
+  return { bos_token, eos_token, chat_template };
+}
+
+export const applyTemplate = taking(TemplateRequest, { profiles: "not needed" }, (service, ctx, body) => {
   checkMessages(body.messages);
   checkTools(body, service.engine.info.templateCapabilities);
   return passedOn(service, ctx, "apply-template", body);
@@ -143,14 +190,20 @@ export const applyTemplate = taking(TemplateRequest, {}, (service, ctx, body) =>
 
 // Token counts. OpenAI's answers have an `object` field, Anthropic's do not.
 const object = "response.input_tokens";
-export const countChat = taking(ChatCountRequest, unsupportedInChat, (service, ctx, body) =>
-  count(service, ctx, body, { object }),
+export const countChat = taking(
+  ChatCountRequest,
+  { unsupported: unsupportedInChat, profiles: "not needed" },
+  (service, ctx, body) => count(service, ctx, body, { object }),
 );
-export const countResponse = taking(ResponsesCountRequest, unsupportedInResponses, (service, ctx, body) =>
-  count(service, ctx, chatOfResponses(body), { object }),
+export const countResponse = taking(
+  ResponsesCountRequest,
+  { unsupported: unsupportedInResponses, profiles: "not needed" },
+  (service, ctx, body) => count(service, ctx, chatOfResponses(body), { object }),
 );
-export const countMessage = taking(CountRequest, unsupportedInMessages, (service, ctx, body) =>
-  count(service, ctx, chatOfCount(body)),
+export const countMessage = taking(
+  CountRequest,
+  { unsupported: unsupportedInMessages, profiles: "not needed" },
+  (service, ctx, body) => count(service, ctx, chatOfCount(body)),
 );
 
 async function count(service: InferenceService, ctx: Context, chat: ChatRequest, more = {}) {
@@ -194,9 +247,10 @@ async function passedOn(
   ctx: Context,
   route: EngineRoute,
   body: object,
+  live?: LivePlan,
 ): Promise<string> {
   const answer = await admitted(service, ctx, async (signal) =>
-    wholeBody(await service.engine.request(route, body, signal)),
+    wholeBody(await service.engine.request(route, body, signal, live)),
   );
   ctx.type = "application/json";
   return answer;

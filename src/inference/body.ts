@@ -3,6 +3,7 @@ import { inferenceLimits } from "../contracts/inference-limits.js";
 import type { Unsupported } from "../contracts/unsupported.js";
 import { HttpError, type RouteContext, readJson } from "../http/index.js";
 import { checkBody } from "./check-body.js";
+import { findProfile } from "./profiles.js";
 import type { InferenceService } from "./service.js";
 
 /** A body's schema and its handler. */
@@ -11,35 +12,50 @@ export interface Taking {
   answer(service: InferenceService, ctx: RouteContext): unknown;
 }
 
+/** Fields that an endpoint refuses, and whether it runs with the edits of a profile or needs none (to count tokens). */
+export interface Rules {
+  unsupported?: Unsupported;
+  profiles?: "run" | "not needed";
+}
+
 /** Makes a handler that validates the bodies of OpenAI's and llama-server's endpoints. */
 export function taking<S extends TSchema>(
   schema: S,
-  unsupported: Unsupported,
+  rules: Rules,
   answer: (service: InferenceService, ctx: RouteContext, body: Static<S>) => unknown,
 ): Taking {
   return {
     schema,
-    answer: async (service, ctx) => answer(service, ctx, await readBody(service, ctx, schema, unsupported)),
+    answer: async (service, ctx) => answer(service, ctx, await readBody(service, ctx, schema, rules)),
   };
 }
 
-/** Reads and validates a body, and checks that it names the served model. */
+/** Reads and validates a body, and checks that it names the served model, possibly with a profile. */
 async function readBody<S extends TSchema>(
   service: InferenceService,
   ctx: RouteContext,
   schema: S,
-  unsupported: Unsupported,
+  { unsupported = {}, profiles }: Rules,
 ): Promise<Static<S>> {
   const body = checkBody(schema, await readJson(ctx, { limit: inferenceLimits.body_bytes }), unsupported);
   const { model } = body as { model?: string };
-  if (model !== undefined && !isServed(service, model)) {
-    throw new HttpError(
-      404,
-      `The model ${model.slice(0, 200)} is not served here; ${service.engine.info.id} is.`,
-      { param: "model", code: "model_not_found" },
-    );
+  if (model === undefined || isServed(service, model)) return body;
+  const chosen = await findProfile(service, ctx, model, (name) => isServed(service, name));
+  if (chosen === undefined) throw notServed(service, model);
+  if (profiles === undefined) {
+    throw new HttpError(400, `model: ${ctx.path} does not run with a profile, got ${model.slice(0, 200)}.`, {
+      param: "model",
+    });
   }
+  ctx.state.profile = chosen;
   return body;
+}
+
+/** The answer to a request for a model that is not served. */
+export function notServed({ engine }: InferenceService, model: string): HttpError {
+  return new HttpError(404, `The model ${model.slice(0, 200)} is not served here; ${engine.info.id} is.`, {
+    ...{ param: "model", code: "model_not_found" },
+  });
 }
 
 /** Whether a name is the served model's id or an alias. */

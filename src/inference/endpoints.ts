@@ -31,16 +31,18 @@ import {
   engineState,
   forward,
   metrics,
+  modelList,
   modelNamed,
-  modelObject,
   properties,
   rerank,
   tokenize,
+  tokenizerInfo,
   writeWeights,
 } from "./answers.js";
 import { isServed, type Taking } from "./body.js";
 import { chat, complete, completeNatively, infill, messages, responses } from "./generate.js";
 import { forgetRows, listRows, newProbe, newVector, rowFeatures, rowFile } from "./live/answers.js";
+import { livePlan } from "./live/plan.js";
 import type { InferenceService } from "./service.js";
 
 type Json = Record<string, unknown>;
@@ -135,6 +137,9 @@ export const inferenceEndpoints: readonly Own[] = [
       if (named === undefined || isServed(service, named)) return model;
       throw new HttpError(400, `model: ${model.id} is served here, not ${named.slice(0, 200)}.`);
     },
+    async checkProfile(settings) {
+      await livePlan(settings, service.library, true);
+    },
   })),
   {
     ...rows,
@@ -214,18 +219,16 @@ export const inferenceEndpoints: readonly Own[] = [
   posts("/lab/probes", "makeProbe", "Train a probe on texts and save it", newProbe, {
     success: { 201: answered(StoredProbe) },
   }),
-  gets("/v1/models", "listModels", "The served model", (service) => ({
-    object: "list",
-    data: [modelObject(service)],
-  })),
+  gets("/v1/models", "listModels", "The served model and its profiles", modelList),
   {
     // Hub ids have a slash, which some clients do not escape.
     at: "GET /v1/models/{*id}",
     unlisted: "OpenAPI path parameters cannot contain slashes",
-    answer: (service, { params }) => modelNamed(service, params.id as string),
+    answer: (service, ctx) => modelNamed(service, ctx, ctx.params.id as string),
   },
   gets("/health", "health", "Health check", () => ({ status: "ok" }), { also: ["/v1/health"] }),
   gets("/props", "properties", "llama-server's properties", properties),
+  gets("/tokenizer_info", "tokenizerInfo", "Special tokens and the chat template, as in vLLM", tokenizerInfo),
   gets("/slots", "slots", "State of each slot", (service, ctx) => engineState(service, ctx, "slots")),
   gets("/lora-adapters", "adapters", "The LoRA adapters and their scales", (service, ctx) =>
     engineState(service, ctx, "adapters"),

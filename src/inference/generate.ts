@@ -20,7 +20,9 @@ import {
 } from "../contracts/unsupported.js";
 import type { Outcome } from "../executions/index.js";
 import { clientGone, HttpError } from "../http/index.js";
+import type { Edit } from "../native/edit.js";
 import { NativeError } from "../native/index.js";
+import type { LivePlan } from "../native/live.js";
 import { taking } from "./body.js";
 import { checkContinued, checkGeneration, checkMessages, checkTools, fieldRefusal } from "./check-body.js";
 import { CompletionForm } from "./forms/completion.js";
@@ -31,61 +33,77 @@ import { ResponsesForm } from "./forms/responses-answer.js";
 import { chatOfResponses } from "./forms/responses-request.js";
 import { SilentForm } from "./forms/silent.js";
 import { openLive } from "./live/request.js";
+import { chosenProfile, ProfileForm } from "./profiles.js";
 import { sendStream, wholeBody, withoutLoneTag } from "./reply.js";
 import type { InferenceService } from "./service.js";
 
 /** `POST /v1/chat/completions` */
-export const chat = taking(ChatSchema, unsupportedInChat, (service, ctx, body) =>
-  generateChat(service, ctx, body, body),
+export const chat = taking(
+  ChatSchema,
+  { unsupported: unsupportedInChat, profiles: "run" },
+  (service, ctx, body) => generateChat(service, ctx, body, body),
 );
 
 /** `POST /v1/responses` */
-export const responses = taking(ResponsesRequest, unsupportedInResponses, (service, ctx, body) => {
-  const form = new ResponsesForm(body, service.engine.info.id);
-  return generateChat(service, ctx, body, withUsage(chatOfResponses(body)), form);
-});
+export const responses = taking(
+  ResponsesRequest,
+  { unsupported: unsupportedInResponses, profiles: "run" },
+  (service, ctx, body) => {
+    const form = new ResponsesForm(body, chosenProfile(ctx)?.id ?? service.engine.info.id);
+    return generateChat(service, ctx, body, withUsage(chatOfResponses(body)), form);
+  },
+);
 
 /** `POST /v1/messages` */
-export const messages = taking(MessagesRequest, unsupportedInMessages, async (service, ctx, body) => {
-  const request = withUsage(chatOfMessages(body));
-  // Streams start with the prompt's length, which the engine reports only at the end.
-  const tokens = body.stream === true ? await countTokens(service, request, clientGone(ctx).signal) : 0;
-  const form = new MessagesForm(service.engine.info.id, body.stop_sequences ?? [], tokens);
-  await generateChat(service, ctx, body, request, form);
-});
+export const messages = taking(
+  MessagesRequest,
+  { unsupported: unsupportedInMessages, profiles: "run" },
+  async (service, ctx, body) => {
+    const request = withUsage(chatOfMessages(body));
+    // Streams start with the prompt's length, which the engine reports only at the end.
+    const tokens = body.stream === true ? await countTokens(service, request, clientGone(ctx).signal) : 0;
+    const named = chosenProfile(ctx)?.id ?? service.engine.info.id;
+    const form = new MessagesForm(named, body.stop_sequences ?? [], tokens);
+    await generateChat(service, ctx, body, request, form);
+  },
+);
 
 /** `POST /v1/completions` */
-export const complete = taking(CompletionSchema, unsupportedInCompletions, async (service, ctx, asked) => {
-  const { echo, best_of, ...body } = asked;
-  checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
-  const perPrompt = body.n_cmpl ?? body.n ?? 1;
-  if (best_of !== undefined && best_of !== perPrompt) {
-    throw fieldRefusal(
-      "best_of",
-      `must be n (${perPrompt}), got ${best_of}; request more answers and choose among them.`,
-    );
-  }
-  const wanted = body.logprobs ?? (body.n_probs === 0 ? undefined : body.n_probs);
-  const silent = asksForNothing(body);
-  if (echo && wanted !== undefined) checkEchoed(service, body);
-  const rewritten = echo === true || silent || (wanted !== undefined && body.post_sampling_probs !== true);
-  const form = async (signal: AbortSignal) => {
-    const asked = { prompts: promptsOf(body), top: wanted, answers: perPrompt };
-    const prompts = echo ? await service.scores.echo(asked, signal) : [];
-    return new CompletionForm(prompts, perPrompt, wanted ?? 0, silent);
-  };
-  const request = normalise(service, body);
-  await generate(service, ctx, "completion", body, request, null, rewritten ? form : undefined);
-});
+export const complete = taking(
+  CompletionSchema,
+  { unsupported: unsupportedInCompletions, profiles: "run" },
+  async (service, ctx, asked) => {
+    const { echo, best_of, ...body } = asked;
+    checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
+    const perPrompt = body.n_cmpl ?? body.n ?? 1;
+    if (best_of !== undefined && best_of !== perPrompt) {
+      throw fieldRefusal(
+        "best_of",
+        `must be n (${perPrompt}), got ${best_of}; request more answers and choose among them.`,
+      );
+    }
+    const wanted = body.logprobs ?? (body.n_probs === 0 ? undefined : body.n_probs);
+    const silent = asksForNothing(body);
+    if (echo && wanted !== undefined) checkEchoed(service, body);
+    const rewritten = echo === true || silent || (wanted !== undefined && body.post_sampling_probs !== true);
+    const form = async (signal: AbortSignal, live: LivePlan | undefined) => {
+      const asked = { prompts: promptsOf(body), top: wanted, answers: perPrompt, edits: promptEdits(live) };
+      const prompts = echo ? await service.scores.echo(asked, signal) : [];
+      return new CompletionForm(prompts, perPrompt, wanted ?? 0, silent);
+    };
+    const request = normalise(service, body);
+    await generate(service, ctx, "completion", body, request, null, rewritten ? form : undefined);
+  },
+);
 
 /** `POST /completion`, llama-server's format. */ export const completeNatively = taking(
   NativeCompletionRequest,
-  unsupportedInNative,
+  { unsupported: unsupportedInNative },
   (service, ctx, body) => generatePlainly(service, ctx, "native-completion", body),
 );
 
 /** `POST /infill` */
-export const infill = taking(InfillRequest, unsupportedInNative, (service, ctx, body) =>
+export const infill = taking(InfillRequest, { unsupported: unsupportedInNative }, (service, ctx, body) =>
   generatePlainly(service, ctx, "infill", body),
 );
 
@@ -132,18 +150,17 @@ function checkEchoed({ engine }: InferenceService, body: CompletionRequest): voi
   if (!captures) {
     throw fieldRefusal("logprobs", `with echo, these need captures of the prompt. ${noCaptureReason}`);
   }
-  if (body.tapline?.interventions !== undefined && body.tapline.interventions.length > 0) {
-    throw fieldRefusal(
-      "logprobs",
-      "not supported with echo and interventions, because the prompt is scored without interventions.",
-    );
-  }
   if (body.post_sampling_probs === true) {
     throw fieldRefusal(
       "post_sampling_probs",
       "not supported with echo, because prompt tokens are not sampled.",
     );
   }
+}
+
+/** The edits that act on a prompt: those with a condition wait for generated tokens. */
+function promptEdits(live: LivePlan | undefined): readonly Edit[] {
+  return (live?.edits ?? []).filter((_, index) => (live?.gates?.[index] ?? -1) < 0);
 }
 
 function withUsage(body: ChatRequest): ChatRequest {
@@ -166,9 +183,11 @@ function showsImages({ messages }: ChatRequest): boolean {
 }
 
 /** Refuses options that rely on text tokens. */
-function checkAroundImages({ n, n_cmpl, tapline }: ChatRequest): void {
-  if (tapline !== undefined) {
-    throw fieldRefusal("tapline", "not supported in chats with images.");
+function checkAroundImages(ctx: Context, { n, n_cmpl, tapline }: ChatRequest): void {
+  if (tapline !== undefined) throw fieldRefusal("tapline", "not supported in chats with images.");
+  const chosen = chosenProfile(ctx);
+  if (chosen !== undefined) {
+    throw fieldRefusal("model", `profiles are not supported in chats with images, got ${chosen.id}.`);
   }
   const wanted = Math.max(n ?? 1, n_cmpl ?? 1);
   if (wanted > 1) throw fieldRefusal("n", `chats with images support only one answer, got ${wanted}.`);
@@ -182,7 +201,7 @@ async function generateChat(
   form?: AnswerForm,
 ): Promise<void> {
   const request = prepareChat(service, body);
-  if (showsImages(body)) checkAroundImages(body);
+  if (showsImages(body)) checkAroundImages(ctx, body);
   const told = form ?? (asksForNothing(body) ? new SilentForm() : undefined);
   await generate(service, ctx, "chat", input, request, thinks(service, request), told);
 }
@@ -194,8 +213,9 @@ async function generate(
   input: object,
   { tapline, ...request }: { stream?: boolean; tapline?: LiveRequest; n?: number },
   thinking: boolean | null,
-  given?: AnswerForm | ((signal: AbortSignal) => Promise<AnswerForm>),
+  given?: AnswerForm | ((signal: AbortSignal, live: LivePlan | undefined) => Promise<AnswerForm>),
 ): Promise<void> {
+  const chosen = chosenProfile(ctx);
   const answers = answersOf(request);
   if (answers > inferenceLimits.answers) {
     throw fieldRefusal("n", `at most ${inferenceLimits.answers} answers in total, got ${answers}.`);
@@ -213,7 +233,7 @@ async function generate(
   const trace = service.executions.begin({
     endpoint: ctx.path,
     parentId: ctx.get("X-Tapline-Execution-ID") || null,
-    model: service.engine.info.id,
+    model: chosen?.id ?? service.engine.info.id,
     thinking,
     stream: request.stream === true,
     input,
@@ -221,7 +241,8 @@ async function generate(
   if (trace.id !== null) ctx.set("X-Tapline-Execution-ID", trace.id);
   let outcome: Outcome = "failed";
   try {
-    const form = typeof given === "function" ? await given(gone.signal) : given;
+    const inner = typeof given === "function" ? await given(gone.signal, live) : given;
+    const form = chosen === undefined ? inner : new ProfileForm(chosen, inner);
     const reply = await service.engine.request(route, request, gone.signal, live);
     if (reply.parts === null) {
       const whole = wholeBody(reply);

@@ -1,6 +1,7 @@
 import { inferenceLimits as limits } from "../contracts/inference-limits.js";
 import { HttpError } from "../http/index.js";
-import type { Engine, PromptScores as Scores } from "../native/engine.js";
+import type { Edit } from "../native/edit.js";
+import type { Engine, ScoreRequest, PromptScores as Scores } from "../native/engine.js";
 import { NativeError } from "../native/index.js";
 import { SerialQueue } from "../native/serial.js";
 import { checkTokens, fieldRefusal } from "./check-body.js";
@@ -17,6 +18,8 @@ export interface EchoRequest {
   top: number | undefined;
   /** Answers per prompt. */
   answers: number;
+  /** Act on the prompt's tokens. */
+  edits?: readonly Edit[];
 }
 
 /** Scores the prompts of `/v1/completions`, one at a time, because the passes run on the thread that generates. */
@@ -26,7 +29,7 @@ export class PromptScores {
   constructor(private readonly engine: Engine) {}
 
   /** @throws HttpError 400 if a prompt or the whole answer is too long; NativeError CANCELLED */
-  async echo({ prompts, top, answers }: EchoRequest, signal: AbortSignal): Promise<EchoedPrompt[]> {
+  async echo({ prompts, top, answers, edits }: EchoRequest, signal: AbortSignal): Promise<EchoedPrompt[]> {
     if (top === undefined) {
       return Promise.all(
         prompts.map(async (prompt) => ({ text: await this.#text(prompt, signal), scored: [] })),
@@ -38,9 +41,9 @@ export class PromptScores {
     const echoed: EchoedPrompt[] = [];
     for (const [index, ids] of tokens.entries()) {
       const prompt = prompts[index];
-      echoed.push(
-        echoedPrompt(ids, await this.#score(ids, top, signal), typeof prompt === "string" ? prompt : null),
-      );
+      const asked = { tokens: Int32Array.from(ids), top, signal, ...(edits && { edits }) };
+      const scores = await this.#score(asked);
+      echoed.push(echoedPrompt(ids, scores, typeof prompt === "string" ? prompt : null));
     }
     return echoed;
   }
@@ -79,9 +82,9 @@ export class PromptScores {
     }
   }
 
-  async #score(ids: readonly number[], top: number, signal: AbortSignal): Promise<Scores> {
+  async #score(request: ScoreRequest): Promise<Scores> {
     try {
-      return await this.#turns.run(() => this.engine.score({ tokens: Int32Array.from(ids), top, signal }));
+      return await this.#turns.run(() => this.engine.score(request));
     } catch (error) {
       throw refused(error);
     }

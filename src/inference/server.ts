@@ -26,6 +26,8 @@ export interface ServingOptions extends Omit<EngineOptions, OfEngineAlone> {
   mmproj?: string;
   /** Names of the model instead of its id; the first is used in answers, all are accepted. */
   aliases?: readonly string[];
+  /** Profiles that other machines may use, by name. */
+  profiles?: readonly string[];
   /** Sampling defaults of requests. */
   sampling?: SamplingDefaults;
   /** llama.cpp RPC servers that share the model's layers. */
@@ -51,7 +53,16 @@ export interface ServingOptions extends Omit<EngineOptions, OfEngineAlone> {
 /** Loads a model and builds the service around it: everything but the listening socket. */
 export async function loadService(options: ServingOptions): Promise<InferenceService> {
   const { model, revision, draft, rpc, patient, force, mmproj, onWarning, home, ...rest } = options;
-  const { apiKey, cors, aliases = [], sampling, waiting, captureWaitMs: wait, ...engineOptions } = rest;
+  const {
+    apiKey,
+    cors,
+    aliases = [],
+    profiles = [],
+    sampling,
+    waiting,
+    captureWaitMs: wait,
+    ...engineOptions
+  } = rest;
   const resolved = await resolveModel(model, {
     ...(revision !== undefined && { revision }),
     onDownload: (download) => options.onProgress?.("download", download.done / download.total, download),
@@ -91,6 +102,8 @@ export async function loadService(options: ServingOptions): Promise<InferenceSer
       `--ctx-size ${engineOptions.ctxSize} exceeds this model's training context: a slot holds ${slotContext} tokens.`,
     );
   }
+  const library = await openLibrary(engine.info, home);
+  for (const name of profiles) await library.profiles.fitting(name, library.model);
   return createService(
     {
       engine,
@@ -99,8 +112,8 @@ export async function loadService(options: ServingOptions): Promise<InferenceSer
       requestedModel: model,
       requestedRevision: revision ?? null,
       drafts: guessing !== undefined,
-      library: await openLibrary(engine.info, home),
-      ...{ apiKey, cors, aliases, sampling, waiting, home, captureWaitMs: wait },
+      library,
+      ...{ apiKey, cors, aliases, offered: profiles, sampling, waiting, home, captureWaitMs: wait },
     },
     captureWaitMs,
   );

@@ -31,6 +31,8 @@ export interface InferenceService extends Captured {
   readonly cors: readonly string[];
   /** Alternative names of the model. */
   readonly aliases: readonly string[];
+  /** Profiles that other machines may use and list. */
+  readonly offered: readonly string[];
   /** Sampling defaults of requests. */
   readonly sampling: SamplingDefaults;
   /** Scores of prompts. */
@@ -41,7 +43,7 @@ export interface InferenceService extends Captured {
   readonly startedAt: number;
 }
 
-type Optional = "drafts" | "apiKey" | "cors" | "aliases" | "sampling" | "captureWaitMs";
+type Optional = "drafts" | "apiKey" | "cors" | "aliases" | "offered" | "sampling" | "captureWaitMs";
 
 export type ServiceParts = Pick<
   InferenceService,
@@ -52,11 +54,12 @@ export type ServiceParts = Pick<
 };
 
 export function createService(parts: ServiceParts, defaultCaptureWaitMs: number): InferenceService {
-  const { waiting, home, drafts = false, apiKey, cors = [], aliases = [], sampling = {}, ...rest } = parts;
+  const { waiting, home, drafts = false, apiKey, cors = [], aliases = [], offered = [], ...others } = parts;
+  const { sampling = {}, ...rest } = others;
   const files = new SharedFiles();
   const service: Omit<InferenceService, "captures"> = {
     ...rest,
-    ...{ drafts, apiKey, cors, aliases, sampling },
+    ...{ drafts, apiKey, cors, aliases, offered, sampling },
     files,
     forwards: new Forwards(parts.engine, parts.library, files),
     weights: new Weights(parts.resolved, parts.library.model, home),

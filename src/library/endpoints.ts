@@ -10,6 +10,7 @@ import {
 } from "../contracts/library.js";
 import { limits, ports } from "../contracts/limits.js";
 import { liveLimits, vectorFormats } from "../contracts/live-limits.js";
+import { ProfileRequest, StoredProfile } from "../contracts/profile.js";
 import {
   checked,
   clientGone,
@@ -52,7 +53,7 @@ const foreignClaims = [
   parameter("query", "entry", text, "Name of the vector in a capping file."),
 ];
 
-/** Saved vectors and probes: list, get, download, upload, delete. */
+/** Saved vectors, probes and profiles: list, get, download, upload, delete. */
 export const uploadEndpoints: readonly Endpoint<Kept>[] = [
   ...filesEndpoints({
     noun: "vector",
@@ -76,6 +77,25 @@ export const uploadEndpoints: readonly Endpoint<Kept>[] = [
     async keep({ probes }, name, bytes, reading) {
       const { layer, probe, model, ...said } = readProbe(bytes, reading);
       return probes.put(name, layer, probe, model, said);
+    },
+  }),
+  ...shelfEndpoints<Kept>({
+    noun: "profile",
+    stored: StoredProfile,
+    kept: ({ profiles }) => profiles,
+    put: {
+      summary: "Save a profile, replacing any of that name",
+      description: "Requests whose `model` is MODEL@NAME then run with its edits and readings.",
+      parameters: [claims[1] as Parameter],
+      body: { json: ProfileRequest },
+      async answer({ profiles, modelNamed, checkProfile }, name, ctx) {
+        const request = checked(ProfileRequest, await readJson(ctx, { limit: limits.job_body_bytes }));
+        return refusing(async () => {
+          const model = await modelNamed(asked(ctx, "model", ModelName));
+          await checkProfile?.(request.tapline);
+          return profiles.put(name, request, model ?? null);
+        });
+      },
     },
   }),
 ];

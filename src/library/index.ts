@@ -5,6 +5,7 @@ export { type FileForm, readProbe, readVector, writeProbe, writeVector } from ".
 export { modelFingerprint } from "./fingerprint.js";
 export { checkBlockOutput, type ModelIdentity } from "./identity.js";
 export { type ProbeNumbers, type ProbeReport, Probes } from "./probes.js";
+export { Profiles } from "./profiles.js";
 export { randomVector, shuffle, uniformNumbers } from "./random.js";
 export type { Shelved } from "./shelf.js";
 export { type LayerReport, Vectors } from "./vectors.js";

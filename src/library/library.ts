@@ -1,3 +1,4 @@
+import type { ProfileSettings } from "../contracts/profile.js";
 import { UserError } from "../contracts/user-error.js";
 import { FormatError } from "../formats/format-error.js";
 import { readGgufHeader } from "../models/gguf-header.js";
@@ -8,6 +9,7 @@ import { modelFingerprint } from "./fingerprint.js";
 import type { ModelIdentity } from "./identity.js";
 import { Lenses } from "./lenses.js";
 import { Probes } from "./probes.js";
+import { Profiles } from "./profiles.js";
 import { readApart } from "./read-apart.js";
 import type { LibraryTask } from "./read-process.js";
 import { Vectors } from "./vectors.js";
@@ -16,6 +18,7 @@ import { Vectors } from "./vectors.js";
 export interface Kept {
   vectors: Vectors;
   probes: Probes;
+  profiles: Profiles;
   /**
    * Looks up the model that a file is for.
    * @param named its name in the request
@@ -23,6 +26,8 @@ export interface Kept {
    * @throws HttpError, UserError
    */
   modelNamed(named: string | undefined): Promise<ModelIdentity | undefined>;
+  /** Checks a profile's settings against the resident model, if there is one. @throws HttpError 400 */
+  checkProfile?(settings: ProfileSettings): Promise<void>;
 }
 
 /** All saved objects. */
@@ -37,10 +42,14 @@ export interface Library extends Kept {
 export function openLibrary(home: string): Library {
   // One at a time: each may need as much memory as its file's size.
   const turns = new SerialQueue("library");
-  return {
+  const parts = {
     vectors: new Vectors(home),
     probes: new Probes(home),
     dictionaries: new Dictionaries(home),
+  };
+  return {
+    ...parts,
+    profiles: new Profiles(home, parts),
     lenses: new Lenses(home),
     modelNamed: async (named) => (named === undefined ? undefined : identityOf(named)),
     read: (task, signal) => turns.run(() => readApart({ home, ...task }, signal)),

@@ -14,8 +14,6 @@ import {
 import { hashTensors } from "./identity.js";
 import { tensorPlaces } from "./tensor-files.js";
 
-const extension = ".safetensors";
-
 /** Files being written are never idle for longer. */
 const abandonedMs = 3_600_000;
 
@@ -34,13 +32,18 @@ export interface NamedFile {
 export abstract class Shelf<Stored> {
   readonly #folder: string;
   readonly #plural: string;
+  readonly #extension: string;
   protected readonly noun: string;
 
-  /** @param noun how messages refer to one, e.g. `vector` */
-  constructor(home: string, noun: string, plural = `${noun}s`) {
+  /**
+   * @param noun how messages refer to one, e.g. `vector`
+   * @param extension of its files
+   */
+  constructor(home: string, noun: string, plural = `${noun}s`, extension = ".safetensors") {
     this.#folder = join(home, "library", plural);
     this.noun = noun;
     this.#plural = plural;
+    this.#extension = extension;
   }
 
   /** The description of one. @throws UserError if there is none of that name, or its file is damaged */
@@ -110,8 +113,8 @@ export abstract class Shelf<Stored> {
   async #names(): Promise<string[]> {
     const names = (await readdir(this.#folder).catch(absent)) ?? [];
     return names
-      .filter((name) => name.endsWith(extension))
-      .map((name) => name.slice(0, -extension.length))
+      .filter((name) => name.endsWith(this.#extension))
+      .map((name) => name.slice(0, -this.#extension.length))
       .sort();
   }
 
@@ -139,7 +142,7 @@ export abstract class Shelf<Stored> {
   }
 
   #path(name: string): string {
-    return join(this.#folder, `${name}${extension}`);
+    return join(this.#folder, `${name}${this.#extension}`);
   }
 }
 

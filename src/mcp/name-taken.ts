@@ -11,7 +11,7 @@ export const replace = Type.Optional(
 
 /** @throws TaplineError if the name is taken and `replaced` is not true */
 export async function checkNotTaken(
-  kind: "vector" | "probe" | "dictionary" | "lens",
+  kind: "vector" | "probe" | "profile" | "dictionary" | "lens",
   name: string,
   replaced: boolean | undefined,
   list: () => Promise<ReadonlyArray<{ name: string }>>,

@@ -7,6 +7,7 @@ import { ProbeRequest, VectorRequest } from "../contracts/library.js";
 import { limits } from "../contracts/limits.js";
 import { LiveRequest, Name } from "../contracts/live.js";
 import { mcpLimits } from "../contracts/mcp.js";
+import { ProfileRequest, profileMark } from "../contracts/profile.js";
 import { excerpt } from "./excerpt.js";
 import { anObject, objects } from "./listed.js";
 import { checkNotTaken, replace } from "./name-taken.js";
@@ -49,13 +50,24 @@ const GenerateInput = Type.Object(
       Type.Boolean({ description: "For messages, if the chat template supports thinking." }),
     ),
     tapline: Type.Optional(LiveRequest),
+    profile: Type.Optional(Name),
   },
   closed,
 );
 
 const VectorInput = Type.Object({ ...VectorRequest.properties, replace }, closed);
 const ProbeInput = Type.Object({ ...ProbeRequest.properties, replace }, closed);
-const Kind = Type.Enum(["vector", "probe"]);
+const ProfileInput = Type.Object(
+  {
+    name: Name,
+    description: ProfileRequest.properties.description,
+    // The server validates it; its schema is that of serving_generate, and listing it twice would fill agents' contexts.
+    tapline: Type.Object({}, { description: "As in serving_generate, without pair." }),
+    replace,
+  },
+  closed,
+);
+const Kind = Type.Enum(["vector", "probe", "profile"]);
 const LibraryInput = Type.Object(
   { kind: Type.Optional(Kind), name: Type.Optional(Name) },
   { ...closed, description: "Without kind and name: lists everything." },
@@ -93,7 +105,7 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
       "The served model answers messages or continues a prompt. `tapline` edits and reads activations during generation: " +
       `\`interventions\` (${liveKinds.join(", ")}; serving_library lists the vectors), ` +
       "`watch` (norms, lens, probes, projections per token), `stop_when` (a probe's bound), `pair` (also the answer " +
-      "without interventions). The result reports each edit's positions and size: a mean change of 0 means no effect. To claim an " +
+      "without interventions). `profile` adds the edits of a saved profile. The result reports each edit's positions and size: a mean change of 0 means no effect. To claim an " +
       "effect, compare with `pair` and with random directions of the same norm.",
     input: GenerateInput,
     output: resultSchema({
@@ -104,14 +116,15 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
   });
   addTool(server, {
     name: "serving_library",
-    title: "Saved vectors and probes",
+    title: "Saved vectors, probes and profiles",
     description:
       "Lists them, or shows one (`kind` and `name`): layers, norm, how well it separates held-out texts (AUROC; " +
-      "`shuffled_separation` is chance), and its model.",
+      "`shuffled_separation` is chance), and its model; a profile's edits and readings.",
     input: LibraryInput,
     output: resultSchema({
       vectors: Type.Optional(objects),
       probes: Type.Optional(objects),
+      profiles: Type.Optional(objects),
       cut: cuts("pass kind and name to see one completely."),
     }),
     call: async (input, signal) => inPart(await library(serving, input, signal)),
@@ -146,16 +159,33 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
     },
   });
   addTool(server, {
+    name: "serving_save_profile",
+    title: "Save edits as a profile",
+    description:
+      "Saves interventions and readings under a name. Every request to the served model whose `model` is MODEL@NAME, from any " +
+      "program on this machine, then runs with them; serving_generate takes it as `profile`. It records the hashes of its " +
+      "vectors and is refused once one of them changes.",
+    input: ProfileInput,
+    output: resultSchema({ profile: anObject }),
+    destructive: true,
+    async call({ name, replace, ...request }, signal) {
+      await checkNotTaken("profile", name, replace, () => serving.profiles({ signal }));
+      return shown({ profile: await serving.putProfile(name, request, { signal }) });
+    },
+  });
+  addTool(server, {
     name: "serving_forget",
-    title: "Delete a vector or a probe",
+    title: "Delete a vector, a probe or a profile",
     description: "Deletes it from the library. Later requests that use it are refused.",
     input: ForgetInput,
     output: resultSchema({ forgotten: Type.String() }),
     destructive: true,
     async call({ kind, name }, signal) {
-      await (kind === "vector"
-        ? serving.removeVector(name, { signal })
-        : serving.removeProbe(name, { signal }));
+      await {
+        vector: () => serving.removeVector(name, { signal }),
+        probe: () => serving.removeProbe(name, { signal }),
+        profile: () => serving.removeProfile(name, { signal }),
+      }[kind]();
       return shown({ forgotten: name });
     },
   });
@@ -167,6 +197,7 @@ async function generated(
     messages,
     prompt,
     thinking,
+    profile,
     max_tokens = mcpLimits.usual_answer_tokens,
     ...asked
   }: Static<typeof GenerateInput>,
@@ -182,6 +213,7 @@ async function generated(
   const request = {
     ...asked,
     max_tokens,
+    ...(profile !== undefined && { model: await profiled(serving, profile, signal) }),
     ...(thinking !== undefined && { chat_template_kwargs: { enable_thinking: thinking } }),
   };
   const answers = (await serving.answers(question, { request, signal })).map(({ finishReason, ...rest }) => ({
@@ -189,6 +221,12 @@ async function generated(
     finish_reason: finishReason,
   }));
   return inPart({ answers });
+}
+
+/** The served model's name with a profile. */
+async function profiled(serving: ServingModel, profile: string, signal: AbortSignal): Promise<string> {
+  const { model } = await serving.capabilities({ signal });
+  return `${model}${profileMark}${profile}`;
 }
 
 /** A result with a list of truncated values. */
@@ -204,13 +242,15 @@ async function library(
   signal: AbortSignal,
 ): Promise<object> {
   if (name !== undefined) {
-    if (kind === undefined) throw new TaplineError("name requires kind: vector or probe.");
-    return kind === "vector"
-      ? { vectors: [await serving.vector(name, { signal })] }
-      : { probes: [await serving.probe(name, { signal })] };
+    if (kind === undefined) throw new TaplineError("name requires kind: vector, probe or profile.");
+    if (kind === "vector") return { vectors: [await serving.vector(name, { signal })] };
+    if (kind === "probe") return { probes: [await serving.probe(name, { signal })] };
+    return { profiles: [await serving.profile(name, { signal })] };
   }
+  const wanted = (one: typeof kind) => kind === undefined || kind === one;
   return {
-    ...(kind !== "probe" && { vectors: await serving.vectors({ signal }) }),
-    ...(kind !== "vector" && { probes: await serving.probes({ signal }) }),
+    ...(wanted("vector") && { vectors: await serving.vectors({ signal }) }),
+    ...(wanted("probe") && { probes: await serving.probes({ signal }) }),
+    ...(wanted("profile") && { profiles: await serving.profiles({ signal }) }),
   };
 }

@@ -1,6 +1,7 @@
 import type { ExcludedRows, NativeCancelToken } from "./binding.js";
 import { cancellable } from "./cancel.js";
 import { checkInteger, checkLayers, flag, tokenIds } from "./check.js";
+import { type Edit, nativeEdits } from "./edit.js";
 import { NativeError } from "./error.js";
 import {
   type ForwardRequest,
@@ -205,6 +206,8 @@ export interface ScoreRequest {
   tokens: Int32Array;
   /** Number of alternatives per token. */
   top: number;
+  /** Made in the pass; all tokens count as the prompt. */
+  edits?: readonly Edit[];
   /** Takes effect between two batches. */
   signal?: AbortSignal;
 }
@@ -416,12 +419,14 @@ export class Engine {
   /**
    * Probabilities of a prompt's tokens: a forward pass on the resident weights, in a separate context, one batch at a time
    * between two iterations of the scheduler. Possible if captures are.
-   * @throws NativeError TOKEN_LIMIT, UNSUPPORTED_ARCHITECTURE, COMPUTE, OUT_OF_MEMORY, CANCELLED, CLOSED
+   * @throws NativeError INVALID_ARGUMENT (also for edits that make numbers infinite), LAYER_OUT_OF_RANGE, TOKEN_LIMIT,
+   *   UNSUPPORTED_ARCHITECTURE, COMPUTE, OUT_OF_MEMORY, CANCELLED, CLOSED
    */
-  async score({ signal, ...request }: ScoreRequest): Promise<PromptScores> {
+  async score({ signal, edits, ...rest }: ScoreRequest): Promise<PromptScores> {
     this.#assertOpen();
-    tokenIds(request.tokens);
-    checkInteger("top", request.top ?? null, 0);
+    tokenIds(rest.tokens);
+    checkInteger("top", rest.top ?? null, 0);
+    const request = { ...rest, edits: nativeEdits(edits, this.info.nEmbd) };
     const running = cancellable(signal, (cancel) => this.native.score({ ...request, cancel }));
     const { ids, pieces, ...scores } = await this.#awaited(running);
     return { ...scores, pieces: new Map(pieces.map((piece, index) => [ids[index] as number, piece])) };

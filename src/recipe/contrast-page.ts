@@ -17,15 +17,15 @@ export function contrastPage(what: string, asked: Contrast, found: Contrasted): 
         ? "picked because its mean activation in the first group exceeds that in the second by the most"
         : "chosen by an earlier step or the recipe"
     }. AUROC ${figureOf(found.auroc)}.</p>
-<table>
-<thead><tr><th></th><th>texts ${asked.texts} of ${asked.step}</th><th>texts ${asked.against}</th></tr></thead>
+<div class="scroll"><table>
+<thead><tr><th>value</th><th>texts ${asked.texts} of ${asked.step}</th><th>texts ${asked.against}</th></tr></thead>
 <tbody>
 ${rows.map(
   ([name, { texts, against }]) => html`<tr><td>${name}</td><td class="number">${figureOf(texts)}</td>
 <td class="number">${figureOf(against)}</td></tr>
 `,
 )}</tbody>
-</table>
+</table></div>
 `,
   );
 }

@@ -12,11 +12,11 @@ export function livePage(what: string, model: string, live: LiveStep, result: un
     html`<p>${"post" in live ? `${live.post} of ${model}` : `Made on ${model}`}</p>
 ${
   answers.length > 0 &&
-  html`<table>
+  html`<div class="scroll"><table>
 <thead><tr><th>Question</th><th>Answer</th><th>Finish reason</th><th>Effect of the edits</th></tr></thead>
 <tbody>
 ${answers}</tbody>
-</table>
+</table></div>
 `
 }<details><summary>The request</summary><pre>${JSON.stringify(live, null, 1)}</pre></details>
 <details><summary>The answer</summary><pre>${JSON.stringify(result, null, 1)}</pre></details>

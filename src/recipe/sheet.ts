@@ -1,34 +1,46 @@
-import { type Html, htmlTag } from "../markup/html.js";
+import { version } from "../contracts/version.js";
+import { Html, html, style } from "../report/index.js";
 
-export const html = htmlTag((text) => text);
+export { html };
 
-const style = `
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; padding: 0.3rem 0.8rem 0.3rem 0; border-bottom: 1px solid #8886; vertical-align: top; }
-td.number { font-variant-numeric: tabular-nums; }
-.failed { font-weight: 700; }
-dt { font-weight: 600; margin-top: 0.6rem; }
-dd { margin: 0; }
-pre { overflow: auto; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.85rem; }
+const own = `
+h1 { margin-top: .2rem; }
+main section { margin: 1.6rem 0; } main table { margin: .6rem 0; }
+.ranges { list-style: none; margin: .6rem 0; padding: 0; }
+.ranges li { display: grid; grid-template-columns: minmax(0, 1fr) 20rem; gap: .2rem 1.6rem; align-items: center; padding: .7rem 0; border-top: 1px solid var(--line); }
+.ranges p { margin: 0; } .ranges .soft { font-size: .85rem; } .ranges .figure { font: .92rem system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; font-variant-numeric: tabular-nums; }
+.ranges strong { font-weight: 700; } .failed strong, .verdict.failed { color: var(--warn); }
+.verdict { font-size: 1.35rem; line-height: 1.35; font-weight: 600; margin: 1.2rem 0 .3rem; }
+.range { width: 100%; height: auto; display: block; font: 11px system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; }
+.range .axis { stroke: var(--soft); stroke-width: 1; } .range .end { fill: var(--soft); }
+.range .band { fill: color-mix(in srgb, var(--accent) 28%, transparent); stroke: var(--accent); stroke-width: 1; }
+.range .mark { fill: var(--accent); stroke: var(--card); stroke-width: 2; } .failed .range .mark { fill: var(--warn); }
 .token { white-space: pre-wrap; background: rgb(230 120 0 / var(--score)); }
-.token sub { font-size: 0.65rem; font-variant-numeric: tabular-nums; }`;
+.token sub { font-size: .65rem; font-variant-numeric: tabular-nums; }
+@media (max-width: 44rem) { .ranges li { grid-template-columns: minmax(0, 1fr); } }
+@media print { .ranges li { break-inside: avoid; } .range * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }`;
 
-/** A page of a reproduction, without scripts or network requests. */
+/** A page of a reproduction in the design of reports, without scripts or network requests. */
 export function sheet(title: string, content: Html): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="tapline ${version}">
+<meta name="referrer" content="no-referrer">
 <title>${title}</title>
-<style>${style}</style>
+<style>${new Html(style + own)}</style>
 </head>
 <body>
+<a class="skip" href="#content">Skip to content</a>
+<header class="top"><div><span class="brand">tap<span>line</span></span> <span class="badge">reproduction</span></div></header>
+<main id="content" tabindex="-1">
 <h1>${title}</h1>
-${content}</body>
+${content}</main>
+<footer><p>Made by tapline ${version}. This file is self-contained and makes no network requests.</p></footer>
+</body>
 </html>
 `.markup;
 }

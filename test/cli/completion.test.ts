@@ -149,6 +149,8 @@ test("the commands that there are", async () => {
       "executions",
       "stats",
       "vector",
+      "profile",
+      "card",
       "dictionary",
       "lens",
       "pull",

@@ -19,7 +19,7 @@ const arrows: Record<string, string[]> = {
   models: ["contracts", "files", "formats"],
   http: ["contracts", "markup"],
   library: ["contracts", "files", "findings", "formats", "http", "models", "native"],
-  lab: ["contracts", "files", "formats", "http", "library", "models", "native", "text"],
+  lab: ["contracts", "files", "findings", "formats", "http", "library", "models", "native", "text"],
   executions: ["contracts", "http"],
   inference: ["contracts", "executions", "files", "formats", "http", "library", "models", "native", "text"],
   router: ["contracts", "executions", "http"],
@@ -28,6 +28,7 @@ const arrows: Record<string, string[]> = {
   mcp: ["client", "contracts", "text"],
   terminal: ["contracts", "findings", "text"],
   report: ["contracts", "findings", "markup", "text"],
+  card: ["client", "contracts", "findings", "library", "report"],
   study: ["contracts", "findings", "report", "text"],
   recipe: [
     "client",
@@ -43,6 +44,7 @@ const arrows: Record<string, string[]> = {
   ],
   workbench: ["client", "contracts", "findings", "http", "models", "report", "study", "terminal"],
   cli: [
+    "card",
     "client",
     "contracts",
     "files",

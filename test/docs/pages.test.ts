@@ -9,40 +9,104 @@ import { CaptureRequest, checkSubmission, validate } from "../../src/contracts/i
 import { WeightsRequest } from "../../src/contracts/weights.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
+/** Markdown of the repository: at the top, and in these folders. */
+const folders = ["docs", "clients", "models", "native", "recipes", "bench"];
 const pages = [
-  "README.md",
-  "CHANGELOG.md",
-  "CONTRIBUTING.md",
-  "SECURITY.md",
-  ...readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" }).map((name) => `docs/${name}`),
-].filter((name) => name.endsWith(".md"));
+  ...readdirSync(root),
+  ...folders.flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((name) => `${folder}/${name}`),
+  ),
+].filter((name) => name.endsWith(".md") && !name.includes("node_modules"));
 const textOf = (page: string) => readFileSync(join(root, page), "utf8");
 
-test("every link between pages leads to a file", () => {
-  for (const page of pages) {
-    for (const [, target] of textOf(page).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)) {
-      assert.ok(existsSync(join(root, dirname(page), target as string)), `${page}: ${target}`);
-    }
-  }
-});
+/** Lines outside code blocks: links in these are for readers. */
+function prose(text: string): string {
+  let fenced = false;
+  const lines = text.split("\n").filter((line) => {
+    const fence = /^\s*```/.test(line);
+    if (fence) fenced = !fenced;
+    return !fence && !fenced;
+  });
+  return lines.join("\n");
+}
 
-test("every anchor names a heading of its page", () => {
-  const anchors = (page: string) =>
-    [...textOf(page).matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
-      (heading as string)
-        .toLowerCase()
-        .replace(/[^\w\- ]/g, "")
-        .replaceAll(" ", "-"),
-    );
+/** Links to places in the repository: of `[text](path#anchor)`, images, and `[name]: path`. */
+function linksOf(text: string): { target: string; anchor: string | undefined }[] {
+  const outside = /^(https?:|mailto:)/;
+  const found = [...prose(text).matchAll(/\]\(<?([^)>\s]+)>?(?: "[^"]*")?\)|^\[[^\]]+\]: (\S+)/gm)];
+  return found.flatMap(([, inline, defined]) => {
+    const link = (inline ?? defined) as string;
+    if (outside.test(link)) return [];
+    const [target = "", anchor] = link.split("#");
+    return [{ target, anchor }];
+  });
+}
+
+/** The anchors of a page's headings, as GitHub and the site make them. */
+function anchorsOf(text: string): Set<string> {
+  const anchors = new Set<string>();
+  for (const [, heading] of prose(text).matchAll(/^#+ (.+)$/gm)) {
+    const words = (heading as string).replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1").toLowerCase();
+    const base = words.replace(/[^\p{L}\p{N}\p{M}\p{Pc}\- ]/gu, "").replaceAll(" ", "-");
+    let anchor = base;
+    for (let count = 1; anchors.has(anchor); count++) anchor = `${base}-${count}`;
+    anchors.add(anchor);
+  }
+  return anchors;
+}
+
+test("every link between pages leads to a file", () => {
   let count = 0;
   for (const page of pages) {
-    for (const [, target = "", anchor] of textOf(page).matchAll(/\]\((?!https?:)([^)#]*)#([^)]+)\)/g)) {
-      const of = target === "" ? page : join(dirname(page), target);
-      assert.ok(anchors(of).includes(anchor as string), `${page}: ${target}#${anchor}`);
+    for (const { target } of linksOf(textOf(page))) {
+      assert.ok(existsSync(join(root, dirname(page), decodeURIComponent(target))), `${page}: ${target}`);
       count++;
     }
   }
-  assert.ok(count > 20, String(count));
+  assert.ok(count > 600, String(count));
+});
+
+test("every anchor names a heading of its page", () => {
+  const anchors = new Map<string, Set<string>>();
+  let count = 0;
+  for (const page of pages) {
+    for (const { target, anchor } of linksOf(textOf(page))) {
+      const of = target === "" ? page : join(dirname(page), target);
+      if (anchor === undefined || !of.endsWith(".md")) continue;
+      if (!anchors.has(of)) anchors.set(of, anchorsOf(textOf(of)));
+      assert.ok(anchors.get(of)?.has(anchor), `${page}: ${target}#${anchor}`);
+      count++;
+    }
+  }
+  assert.ok(count > 400, String(count));
+});
+
+test("links and anchors are read as GitHub reads them", () => {
+  const text =
+    "# A `b`: c_d\n[x](y.md#z) ![p](i.png)\n```sh\n# no heading [n](none.md)\n```\n## Twice\n## Twice\n[r]: q.md";
+  assert.equal([...anchorsOf(text)], ["a-b-c_d", "twice", "twice-1"]);
+  assert.equal(linksOf(text), [
+    { target: "y.md", anchor: "z" },
+    { target: "i.png", anchor: undefined },
+    { target: "q.md", anchor: undefined },
+  ]);
+});
+
+test("every page of docs is reachable from the front page", () => {
+  const seen = new Set<string>();
+  const visit = (page: string) => {
+    if (seen.has(page)) return;
+    seen.add(page);
+    for (const { target } of linksOf(textOf(page))) {
+      const next = join(dirname(page), target);
+      if (next.startsWith("docs/") && next.endsWith(".md")) visit(next);
+    }
+  };
+  visit("docs/README.md");
+  assert.equal(
+    pages.filter((page) => page.startsWith("docs/") && !seen.has(page)),
+    [],
+  );
 });
 
 test("every body that a page sends with curl is accepted by its contract", () => {

@@ -190,7 +190,6 @@ test("requests for another model, or beyond a limit, are refused by name", async
   const long = Array.from({ length: 512 }, () => 400);
   const interventions = [{ kind: "scale", layer: 0, strength: 0 }];
   const cases: [extra: object, param: string, sentence: RegExp][] = [
-    [{ tapline: { interventions } }, "logprobs", /not supported with echo and interventions/],
     [
       { post_sampling_probs: true },
       "post_sampling_probs",
@@ -234,6 +233,22 @@ test("a client that goes away ends its scores, and the next ones are right", asy
   );
   assert.equal(await second, await scores.echo(ask, new AbortController().signal));
   await untilIdle(server.service);
+});
+
+test("a zeroed stream gives every token of the prompt the same probability", async () => {
+  // Zeros stay zeros in the blocks after: no bias, and the final norm of zeros is zero.
+  const interventions = [{ kind: "scale", layer: server.service.engine.info.nLayer - 1, strength: 0 }];
+  const [{ logprobs }] = (await choices({
+    prompt,
+    logprobs: 1,
+    max_tokens: 0,
+    tapline: { interventions },
+  })) as [Choice];
+  const even = -Math.log(server.service.engine.info.nVocab);
+  assert.is(logprobs.token_logprobs.length, (await tokenize(prompt)).length);
+  for (const value of logprobs.token_logprobs.slice(1)) {
+    assert.ok(Math.abs((value as number) - even) < 1e-5, `${value}, ${even}`);
+  }
 });
 
 test.run();

@@ -217,4 +217,28 @@ test("fields that would change an answer and do not exist here are refused by na
   assert.is((await server.post("/v1/completions", harmless)).status, 200);
 });
 
+test("tokenizer endpoints of vLLM agree with llama-server's", async () => {
+  const { body: info } = await server.get("/tokenizer_info");
+  const { body: props } = await server.get("/props");
+  assert.equal(
+    [info.bos_token, info.eos_token, info.chat_template],
+    [props.bos_token, props.eos_token, props.chat_template],
+  );
+  assert.match(info.chat_template, /message/);
+  const own = { content: "The capital", add_special: false, parse_special: true };
+  const { tokens } = (await server.post("/tokenize", own)).body;
+  const theirs = { prompt: "The capital", add_special_tokens: false };
+  const { slotContext } = server.service.engine.info;
+  assert.equal((await server.post("/tokenize", theirs)).body, {
+    ...{ count: tokens.length, max_model_len: slotContext, tokens },
+  });
+  const [bos] = (await server.post("/tokenize", { prompt: info.bos_token, add_special_tokens: false })).body
+    .tokens;
+  const special = (await server.post("/tokenize", { prompt: "The capital" })).body.tokens;
+  assert.equal(special, [bos, ...tokens]);
+  assert.is((await server.post("/detokenize", { tokens })).body.prompt, "The capital");
+  const both = await server.post("/tokenize", { ...own, ...theirs });
+  assert.equal([both.status, both.body.error.param], [400, "content"]);
+});
+
 test.run();

@@ -2,7 +2,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { PatchSweepConfig } from "../../src/contracts/index.js";
 import { alignedPositions } from "../../src/contracts/names.js";
-import { drawnInterval, pairDraws } from "../../src/lab/uncertainty.js";
+import { drawnInterval, pairDraws } from "../../src/findings/uncertainty.js";
 import type { PatchSweep } from "../../src/native/index.js";
 import { describePatches, type Grid, type Pair } from "../../src/operations/patch_sweep/run-figures.js";
 import { wordModel } from "./word-model.js";

@@ -4,7 +4,7 @@ import { Compile } from "typebox/compile";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Job, type ProbeResult, type SaeResult } from "../../src/contracts/index.js";
-import { bootstrapIntervals } from "../../src/lab/uncertainty.js";
+import { bootstrapIntervals } from "../../src/findings/uncertainty.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { Model, trainProbe } from "../../src/native/index.js";
 import { pythonWith } from "../support/python.js";

@@ -7,7 +7,7 @@ import * as assert from "uvu/assert";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { createApp, type Listening, listen, routesOf } from "../../src/http/index.js";
 import { libraryEndpoints, uploadEndpoints } from "../../src/library/endpoints.js";
-import { Probes, Vectors } from "../../src/library/index.js";
+import { Dictionaries, Probes, Profiles, Vectors } from "../../src/library/index.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
 import { send } from "../support/request.js";
 
@@ -20,11 +20,13 @@ test.before(async () => {
     named.push(name);
     return model;
   };
-  const router = routesOf(uploadEndpoints, {
+  const parts = {
     vectors: new Vectors(home),
     probes: new Probes(home),
-    modelNamed,
-  });
+    dictionaries: new Dictionaries(home),
+  };
+  const profiles = new Profiles(home, parts);
+  const router = routesOf(uploadEndpoints, { ...parts, profiles, modelNamed });
   service = await listen(createApp({ routers: [router] }), { port: 0 });
 });
 test.after(async () => {
@@ -155,8 +157,8 @@ test("a file of more than 64 MiB is refused by its announced length", async () =
   assert.is(await announcing(64 * 1024 ** 2 + 1), 400);
 });
 
-test("each of the four kinds has the same four endpoints", () => {
-  const kinds = ["vectors", "probes", "dictionaries", "lenses"];
+test("each of the five kinds has the same four endpoints", () => {
+  const kinds = ["vectors", "probes", "profiles", "dictionaries", "lenses"];
   const places = libraryEndpoints.map(({ at }) => at).filter((at) => !at.startsWith("POST"));
   const expected = kinds.flatMap((kind) => [
     `GET /lab/${kind}`,

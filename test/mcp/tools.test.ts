@@ -38,6 +38,8 @@ const texts = { positive: Array(6).fill("a"), negative: Array(6).fill("b") };
 const vectorRequest = { name: "v", ...texts, layers: [1] };
 const probeRequest = { name: "p", ...texts, layer: 1 };
 
+const scale = { interventions: [{ kind: "scale", layer: 1, strength: 2 }] };
+
 test("by default, lab_job does not wait, and a piece starts at its beginning", async () => {
   const { tools } = await (await lab()).listTools();
   const { properties } = tools.find(({ name }) => name === "lab_job")!.inputSchema as unknown as {
@@ -75,6 +77,7 @@ test("each tool declares whether it reads, deletes or leaves this machine", asyn
     serving_library: "reads",
     serving_make_vector: "removes",
     serving_make_probe: "removes",
+    serving_save_profile: "removes",
     serving_forget: "removes",
   };
   assert.equal(await told(await lab()), tools);
@@ -134,6 +137,22 @@ test("each tool sends its request and shows the answer", async () => {
     ["serving_make_vector", vectorRequest, "serving.makeVector", [vectorRequest], vector, { vector }],
     ["serving_make_probe", probeRequest, "serving.makeProbe", [probeRequest], probe, { probe }],
     [
+      "serving_save_profile",
+      { name: "polite", description: "Polite.", tapline: scale },
+      "serving.putProfile",
+      ["polite", { description: "Polite.", tapline: scale }],
+      { name: "polite" },
+      { profile: { name: "polite" } },
+    ],
+    [
+      "serving_forget",
+      { kind: "profile", name: "polite" },
+      "serving.removeProfile",
+      ["polite"],
+      undefined,
+      { forgotten: "polite" },
+    ],
+    [
       "serving_forget",
       { kind: "vector", name: "v" },
       "serving.removeVector",
@@ -152,11 +171,12 @@ test("each tool sends its request and shows the answer", async () => {
   ] as [string, object, string, unknown[], unknown, object][]) {
     stand.calls.length = 0;
     // Existing names, for tools that check first.
-    const lists = { vectors: [], probes: [], dictionaries: [], lenses: [] };
+    const lists = { vectors: [], probes: [], profiles: [], dictionaries: [], lenses: [] };
     stand.answers = { ...lists, [method.split(".")[1] as string]: answer };
     assert.equal(await shown(client, name, input), { ...told, hidden_characters: 0 }, name);
     const calls = stand.calls.filter(
-      ([called]) => called === method || !String(called).match(/\.(vectors|probes|dictionaries|lenses)$/),
+      ([called]) =>
+        called === method || !String(called).match(/\.(vectors|probes|profiles|dictionaries|lenses)$/),
     );
     assert.equal(calls, [[method, ...asked]], name);
   }
@@ -167,6 +187,7 @@ test("an existing name is replaced only when the call says so", async () => {
   for (const [tool, kind, list, make, input] of [
     ["serving_make_vector", "vector", "vectors", "makeVector", vectorRequest],
     ["serving_make_probe", "probe", "probes", "makeProbe", probeRequest],
+    ["serving_save_profile", "profile", "profiles", "putProfile", { name: "polite", tapline: scale }],
     [
       "lab_add_dictionary",
       "dictionary",
@@ -397,13 +418,15 @@ test("a question is sent as given, and omitted parts are named", async () => {
 
 test("the library: everything, one kind, or one by its name", async () => {
   const client = await lab();
-  stand.answers = { vectors: [vector], probes: [probe], vector, probe };
+  const profile = { name: "polite", tapline: { interventions: [{ kind: "scale", layer: 1, strength: 2 }] } };
+  stand.answers = { vectors: [vector], probes: [probe], profiles: [profile], vector, probe, profile };
   for (const [input, methods, told] of [
-    [{}, ["vectors", "probes"], { vectors: [vector], probes: [probe] }],
+    [{}, ["vectors", "probes", "profiles"], { vectors: [vector], probes: [probe], profiles: [profile] }],
     [{ kind: "vector" }, ["vectors"], { vectors: [vector] }],
     [{ kind: "probe" }, ["probes"], { probes: [probe] }],
     [{ kind: "vector", name: "v" }, ["vector v"], { vectors: [vector] }],
     [{ kind: "probe", name: "p" }, ["probe p"], { probes: [probe] }],
+    [{ kind: "profile", name: "polite" }, ["profile polite"], { profiles: [profile] }],
   ] as const) {
     stand.calls.length = 0;
     assert.equal(await shown(client, "serving_library", input), { ...told, cut: [], hidden_characters: 0 });
@@ -412,7 +435,7 @@ test("the library: everything, one kind, or one by its name", async () => {
       methods.map((method) => `serving.${method}`),
     );
   }
-  const sentence = "name requires kind: vector or probe.";
+  const sentence = "name requires kind: vector, probe or profile.";
   assert.is(await refused(client, "serving_library", { name: "v" }), sentence);
 });
 

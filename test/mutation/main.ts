@@ -11,7 +11,7 @@
  *   --timeout S    seconds per test file without a fault (default: 120); with one, five times what it took counts as noticed
  *   --spend S      seconds of tests for each fault (default: until all have run)
  *   --least P      fails below this percentage of noticed faults
- *   --record       stores the result for docs/verification/tables.md, replacing an earlier one of the same folders
+ *   --record       stores the result for docs/contributing/verification/tables.md, replacing an earlier one of the same folders
  *   --planted      the faults of planted.ts instead, each with the tests that it names; `--planted PART` those that say it
  */
 import { mkdirSync, readFileSync, rmSync } from "node:fs";

@@ -318,7 +318,7 @@ test("captures, states and scores pass their request on and return the result", 
       [8, Uint8Array.of(66)],
     ]),
   });
-  assert.equal(untold(), [["score", { tokens, top: 0 }]]);
+  assert.equal(untold(), [["score", { tokens, top: 0, edits: [] }]]);
   const integer = (name: string, least: number, got: unknown) =>
     `INVALID_ARGUMENT: ${name} must be an integer from ${least} to 2147483647, got ${got}.`;
   const capture = (more: object) => engine.capture({ ...asks, ...more } as never);

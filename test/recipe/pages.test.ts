@@ -1,47 +1,78 @@
-/** A reproduction's page. Nothing runs. */
+/** A reproduction's page and its bars. Nothing runs. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Outcome } from "../../src/recipe/outcome.js";
 import { reproductionPage } from "../../src/recipe/page.js";
+import { axisEnds, rangeBar } from "../../src/recipe/range-bar.js";
 import { reproductionWords } from "../../src/recipe/words.js";
 import { check } from "./a-recipe.js";
 
-test("pages contain no script and load nothing; failures come first", () => {
-  const recipe = check();
-  const outcome = (at: number, seen: number, held: boolean): Outcome => {
-    const expected = recipe.expected[at]!;
-    return { expected, low: expected.low, high: expected.high, source: expected.source, seen, held };
-  };
-  const outcomes = [outcome(0, 1.23456, true), outcome(1, 7, false)];
+const recipe = check();
+const outcome = (at: number, seen: number, held: boolean): Outcome => {
+  const expected = recipe.expected[at]!;
+  return { expected, low: expected.low, high: expected.high, source: expected.source, seen, held };
+};
+const outcomes = [outcome(0, 1.23456, true), outcome(1, 7, false)];
+
+test("a reproduction's page has the verdict, the claim and its sources, and no script", () => {
   const steps = [{ what: "the first <step>", file: "a b.html" }];
   const page = reproductionPage(recipe, "demo & more", outcomes, steps);
   assert.match(
     page,
-    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+    "content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">",
   );
+  assert.not.match(page, /<script/);
   assert.match(page, "<title>A &lt;title&gt;</title>");
-  assert.match(page, "<p>1 of 2 values are outside their expected ranges.</p>");
+  assert.match(page, '<p class="verdict failed">1 of 2 values are outside their expected ranges.</p>');
   assert.match(
     reproductionPage(recipe, "demo", [outcome(0, 1, true)], []),
-    "<p>All values are within their expected ranges.</p>",
+    '<p class="verdict">All values are within their expected ranges.</p>',
   );
+  assert.match(page, "<p>A claim.</p>");
+  assert.match(page, "<strong>Differences from the paper</strong><p>Everything.</p>");
   for (const [name, text] of [
     ["Paper", "A paper, https://example.org"],
-    ["Claim", "A claim."],
-    ["Differences from the paper", "Everything."],
     ["Model", "demo &amp; more"],
     ["Data", "One sentence. (MIT)"],
   ])
     assert.match(page, `<dt>${name}</dt><dd>${text}</dd>`);
-  const rows = [...page.matchAll(/<tr>\n(.*?)<\/tr>/gs)].map(([, row = ""]) =>
-    [...row.matchAll(/<td[^>]*>(.*?)<\/td>/g)].map(([, cell]) => cell),
-  );
-  assert.equal(rows, [
-    ["figure a", "at least 1", "1.235", "yes", "here"],
-    ["Control: figure b", "at most 2", "7", '<span class="failed">no</span>', "there"],
-  ]);
   assert.match(page, '<li><a href="a%20b.html">the first &lt;step&gt;</a></li>');
+});
 
+test("each value has its range, its source and a bar; controls are a section", () => {
+  const page = reproductionPage(recipe, "demo", outcomes, []);
+  const [, figures = "", controls = ""] = /id="figures"(.*)id="controls"(.*)/s.exec(page) ?? [];
+  assert.match(figures, "<p>figure a</p>");
+  assert.match(figures, "<strong>1.235</strong> measured, at least 1 expected: in range</p>");
+  assert.match(figures, "Source of the range: here");
+  assert.match(figures, 'aria-label="expected at least 1, measured 1.235, on an axis from ');
+  assert.not.match(figures, "figure b");
+  assert.match(controls, '<li class="failed"><div><p>figure b</p>');
+  assert.match(controls, "<strong>7</strong> measured, at most 2 expected: <strong>out of range</strong>");
+  assert.not.match(reproductionPage(recipe, "demo", [outcome(0, 1, true)], []), 'id="controls"');
+});
+
+test("axes of shares go from 0 to 1, others have room around range and value", () => {
+  assert.equal(axisEnds({ low: 0.9, high: undefined, seen: 0.95 }), [0, 1]);
+  assert.equal(axisEnds({ low: undefined, high: 0.1, seen: -0.02 }), [-1, 1]);
+  assert.equal(axisEnds({ low: 10, high: 20, seen: 15 }), [7.5, 22.5]);
+  assert.equal(axisEnds({ low: 1, high: undefined, seen: 5 }), [0, 6]);
+  assert.equal(axisEnds({ low: -30, high: undefined, seen: -30 }), [-37.5, -22.5]);
+});
+
+test("a bar's band spans the range, and the mark is where the value is", () => {
+  // The axis from 0 to 1 is 300 wide and begins at 10.
+  const inside = rangeBar({ low: 0.5, high: 0.75, seen: 0.6, held: true }).markup;
+  assert.match(inside, '<rect class="band" x="160" y="8" width="75"');
+  assert.match(inside, '<circle class="mark" cx="190"');
+  const below = rangeBar({ low: 0.5, high: undefined, seen: 0.1, held: false }).markup;
+  assert.match(below, '<rect class="band" x="160" y="8" width="150"');
+  assert.match(below, '<path class="mark" d="M40,6');
+  const least = rangeBar({ low: undefined, high: 0, seen: 0, held: true }).markup;
+  assert.match(least, 'width="2"', "a range without extent can be seen");
+});
+
+test("a study's words name each value with its range", () => {
   const words = reproductionWords("capital", recipe, outcomes, "The method.");
   const block = {
     recipe: "capital",

@@ -1,10 +1,10 @@
 /**
  * Checks the tap on every architecture that llama.cpp can write a test model of: `npm run verify:architectures`.
- * docs/verification/tables.md lists the checks with their bounds.
+ * docs/contributing/verification/tables.md lists the checks with their bounds.
  *   --only PATTERN   models whose name matches this regular expression
  *   --models DIR     use, or write, the test models there and keep them
  *   --jobs N         models at the same time (default 2)
- *   --record         store the results for docs/verification/tables.md
+ *   --record         store the results for docs/contributing/verification/tables.md
  *   --quantised      the models quantised, against the same weights written back as F32, instead
  *   --live           an edited and a plain request in one batch of the serving engine, each as alone, instead
  */

@@ -1,6 +1,6 @@
 /**
  * Checks all assumptions about llama.cpp against a source tree: `npm run verify:llama -- DIR`. DIR is an unpacked
- * source tree; the default is the pinned release. docs/upgrading.md describes each check and what to do if it differs. It builds in `.build/llama-vVERSION`, leaves the addon in use alone, and prints one table.
+ * source tree; the default is the pinned release. docs/contributing/upgrading.md describes each check and what to do if it differs. It builds in `.build/llama-vVERSION`, leaves the addon in use alone, and prints one table.
  *   --all             every model of the model checks, instead of a sample
  *   --sources         only what is read in the sources; nothing is compiled
  *   --only PATTERN    checks whose name matches this regular expression; what they need is built

@@ -2,7 +2,7 @@
  * Checks tapline on a real trained model against the tools that people use: `npm run verify:real`.
  *   --only PATTERN  checks whose name matches
  *   --small         fewer prompts and one peer: what .ci/run has time for
- *   --write         stores the figures for docs/verification/tables.md
+ *   --write         stores the figures for docs/contributing/verification/tables.md
  * The models and the tools' environments are prepared in the cache on first use (test/support/real).
  */
 import { mkdtemp, rm } from "node:fs/promises";

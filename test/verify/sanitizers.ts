@@ -1,6 +1,6 @@
 /**
  * The addon's own code under sanitizers, with Node loaded around it: `npm run verify:sanitizers`. The programs that run,
- * and the omissions with their reasons, are in docs/verification.md. Fails on any report, in any process.
+ * and the omissions with their reasons, are in docs/contributing/verification.md. Fails on any report, in any process.
  *   --only NAME      one of memory, threads
  *   --jobs N         test files at the same time (default 1)
  *   --tests PATTERN  these tests instead; may be repeated

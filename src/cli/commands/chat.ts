@@ -1,8 +1,9 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
-import type { LiveIntervention, LiveRequest } from "../../contracts/live.js";
+import { type Command, Option } from "commander";
+import type { LiveRequest } from "../../contracts/live.js";
 import { UsageError } from "../exit-code.js";
 import { choice, integerBetween, numberBetween, switches } from "../options.js";
 import { serverOption } from "../service-address.js";
+import { type Steering, steering, steeringEdit } from "../steering.js";
 import type { Ask } from "./chat-session.js";
 
 interface ChatCommandOptions {
@@ -17,11 +18,7 @@ interface ChatCommandOptions {
   seed?: number;
   steer?: Steering[];
   watch?: string;
-}
-
-interface Steering {
-  vector: string;
-  strength: number;
+  profile?: string;
 }
 
 /** A large model may process a long conversation for minutes before the first token. */
@@ -50,6 +47,7 @@ export function registerChat(program: Command): void {
       "steer every answer along a saved vector (see tapline vector); strength is relative to the activation's norm; repeatable",
       steering,
     )
+    .option("--profile <name>", "chat with a saved profile of the model (see tapline profile)")
     .option("--watch <probe>", "color every token by a saved probe's score (see tapline probe)")
     .addHelpText(
       "after",
@@ -69,6 +67,10 @@ Examples:
 }
 
 async function chat(options: ChatCommandOptions, command: Command): Promise<void> {
+  if (options.profile !== undefined) {
+    const { checkName } = await import("../saved.js");
+    await checkName(options.profile);
+  }
   if (options.model !== undefined && command.getOptionValueSource("url") === "cli") {
     throw new UsageError("--model starts a server and --url uses a running one: they cannot be combined.");
   }
@@ -87,7 +89,7 @@ async function chat(options: ChatCommandOptions, command: Command): Promise<void
       ...(system === undefined ? {} : { system }),
       ...(options.think === undefined ? {} : { thinking: options.think === "on" }),
       request: {
-        model: server.model,
+        model: options.profile === undefined ? server.model : `${server.model}@${options.profile}`,
         ...(options.maxTokens === undefined ? {} : { max_tokens: options.maxTokens }),
         ...(options.temperature === undefined ? {} : { temperature: options.temperature }),
         ...(options.seed === undefined ? {} : { seed: options.seed }),
@@ -178,25 +180,11 @@ async function systemMessage({ system, systemFile }: ChatCommandOptions): Promis
   return (await readInput(systemFile)).trim();
 }
 
-function steering(text: string, earlier: Steering[] = []): Steering[] {
-  const [, vector, amount = ""] = /^(.+?)(?::([^:]*))?$/.exec(text) ?? [];
-  const strength = amount.trim() === "" ? Number.NaN : Number(amount);
-  if (vector === undefined || !Number.isFinite(strength)) {
-    throw new InvalidArgumentError("Write a vector's name and a strength, such as polite:0.2.");
-  }
-  return [...earlier, { vector, strength }];
-}
-
 /** The `tapline` object of every request; undefined without steering and probe. */
 function liveOf({ steer = [], watch }: ChatCommandOptions): LiveRequest | undefined {
   if (steer.length === 0 && watch === undefined) return undefined;
   return {
-    ...(steer.length > 0 && { interventions: steer.map(intervention) }),
+    ...(steer.length > 0 && { interventions: steer.map(steeringEdit) }),
     ...(watch !== undefined && { watch: { probes: [watch] } }),
   };
-}
-
-/** Applies at every layer of the vector, to every token. */
-function intervention({ vector, strength }: Steering): LiveIntervention {
-  return { kind: "steer", vector, strength, strength_unit: "row_norm" };
 }

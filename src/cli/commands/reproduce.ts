@@ -26,7 +26,7 @@ export function registerReproduce(program: Command): void {
     .description("Check a published claim: run its recipe on a model and compare the results.")
     .argument(
       "[recipe]",
-      "a recipe from --list, your own recipe.json or its folder, or the address of a published study",
+      "a recipe from --list, your own recipe.json or its folder, a card.json, or the address of a published study",
     )
     .option("--list", "list the bundled recipes")
     .option("--model <model>", "use a different model from the recipe's default", filled)
@@ -55,6 +55,9 @@ or with "--lab new". Live steps, which need a serving model, use a temporary
 server with an empty library, or the one at --url. The exit code is 1 if a
 value is outside its range.
 
+Given a card (tapline card), measures it again on the server at --url (default:
+port 8971) and compares every figure with the card's interval.
+
 Given the address of a published study, lists the Lab requests it contains and
 asks for confirmation, runs them, compares every value with the published one,
 and drafts the reproduction. If the study used a local file of its author as
@@ -78,6 +81,10 @@ async function reproduce(name: string | undefined, options: ReproduceOptions): P
     return list(options.json === true);
   }
   if (name === undefined) throw new UsageError("Choose a recipe; tapline reproduce --list shows them.");
+  if (name.endsWith(".json")) {
+    const { repeatedCard } = await import("./reproduce-card.js");
+    if (await repeatedCard(name, options)) return;
+  }
   const { isStudyAddress } = await import("../../client/published-study.js");
   if (isStudyAddress(name)) {
     for (const flag of ["variant", "texts", "url"] as const) {

@@ -20,9 +20,10 @@ import {
 import { stopSignal } from "../stop-signal.js";
 
 /** Most options have the name of their setting. */
-interface ServeCommandOptions extends Omit<StartOptions, "model" | "thinking" | "cpuMoe"> {
+interface ServeCommandOptions extends Omit<StartOptions, "model" | "thinking" | "cpuMoe" | "profiles"> {
   model?: string;
   alias?: string[];
+  profile?: string[];
   lora?: { path: string; scale: number }[];
   flashAttn?: "on" | "off";
   yarnOrigCtx?: number;
@@ -51,6 +52,11 @@ export function registerServe(program: Command): void {
     .option(
       "--alias <name>",
       "name under which the model is served; repeatable, and responses use the first",
+      collect,
+    )
+    .option(
+      "--profile <name>",
+      "saved profile that other machines may use as MODEL@NAME; repeatable. Programs on this machine may use all",
       collect,
     )
     .option("--revision <revision>", "branch, tag or commit of a hub model (default: main)")
@@ -187,7 +193,8 @@ export async function servingOf(named: string | undefined, options: ServeCommand
     throw new UsageError("--pooling and --no-embeddings cannot be combined.");
   }
   const { readInput } = await import("../input-files.js");
-  const { alias, lora, flashAttn, yarnOrigCtx, cpuMoe, nCpuMoe, cacheRam, thinking, ...others } = options;
+  const { alias, profile, lora, flashAttn, yarnOrigCtx, cpuMoe, nCpuMoe, cacheRam, thinking, ...others } =
+    options;
   const { temperature, topK, topP, minP, repeatPenalty, presencePenalty, frequencyPenalty, seed, ...same } =
     others;
   const sampling: SamplingDefaults = {
@@ -204,6 +211,7 @@ export async function servingOf(named: string | undefined, options: ServeCommand
     ...same,
     model: named ?? options.model ?? "demo",
     aliases: alias,
+    ...(profile && { profiles: profile }),
     cacheRamMiB: cacheRam,
     thinking: thinking === undefined ? undefined : thinking === "on",
     chatTemplate: same.chatTemplate === undefined ? undefined : await readInput(same.chatTemplate),

@@ -1,11 +1,19 @@
 import { taplineHome } from "../../files/home.js";
-import { Dictionaries, type ModelIdentity, modelFingerprint, Probes, Vectors } from "../../library/index.js";
+import {
+  Dictionaries,
+  type ModelIdentity,
+  modelFingerprint,
+  Probes,
+  Profiles,
+  Vectors,
+} from "../../library/index.js";
 
 /** The user's library and the identity of the served model, for requests that name vectors and probes. */
 export interface LiveLibrary {
   readonly vectors: Vectors;
   readonly probes: Probes;
   readonly dictionaries: Dictionaries;
+  readonly profiles: Profiles;
   readonly model: ModelIdentity;
 }
 
@@ -14,10 +22,14 @@ export async function openLibrary(
   home = taplineHome(),
 ): Promise<LiveLibrary> {
   const { id, path, nEmbd, nLayer } = info;
-  return {
+  const parts = {
     vectors: new Vectors(home),
     probes: new Probes(home),
     dictionaries: new Dictionaries(home),
+  };
+  return {
+    ...parts,
+    profiles: new Profiles(home, parts),
     model: { id, fingerprint: await modelFingerprint(path), nEmbd, nLayer },
   };
 }

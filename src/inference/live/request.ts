@@ -4,6 +4,7 @@ import { liveLimits } from "../../contracts/live-limits.js";
 import { HttpError, localAccessFault } from "../../http/index.js";
 import type { CapturedRows, LivePlan } from "../../native/live.js";
 import { fieldRefusal } from "../check-body.js";
+import { chosenProfile, withProfile } from "../profiles.js";
 import type { InferenceService } from "../service.js";
 import { livePlan } from "./plan.js";
 
@@ -18,19 +19,20 @@ export interface LiveContext {
 }
 
 /**
- * The engine's plan for a request's `tapline` object. It gives access to the model's activations and is therefore
- * only for programs on this machine, regardless of the bound address.
+ * The engine's plan for a request's profile and `tapline` object. The latter gives access to the model's activations and
+ * is therefore only for programs on this machine, regardless of the bound address.
  * @throws HttpError 403, 400
  */
 export async function openLive(
   service: InferenceService,
   ctx: Context,
-  given: LiveRequest | undefined,
+  own: LiveRequest | undefined,
   asked: LiveContext,
 ): Promise<LivePlan | undefined> {
-  if (given === undefined) return undefined;
-  const fault = localAccessFault(ctx.req);
+  const fault = own === undefined ? null : localAccessFault(ctx.req);
   if (fault !== null) throw new HttpError(403, `tapline: ${fault}`, { param: "tapline" });
+  const given = withProfile(chosenProfile(ctx), own, liveLimits.interventions);
+  if (given === undefined) return undefined;
   const { captures, noCaptureReason } = service.engine.info;
   if (!captures) throw fieldRefusal("tapline", `${noCaptureReason}`);
   const conditional = given.stop_when ?? given.interventions?.find(({ when }) => when !== undefined);

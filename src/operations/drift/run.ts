@@ -3,11 +3,11 @@ import { limits } from "../../contracts/limits.js";
 import { pointField } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
+import { aurocOf, bootstrap, type Measured } from "../../findings/uncertainty.js";
 import { type Reading, readThrough } from "../../lab/rows/dictionary-reading.js";
 import { bosOf } from "../../lab/rows/example-tokens.js";
 import { checkPoints, openContext } from "../../lab/rows/open-context.js";
 import { checkLayers, tokenizeInput } from "../../lab/rows/tokens.js";
-import { aurocOf, bootstrap, type Measured } from "../../lab/uncertainty.js";
 import {
   Dictionaries,
   dot,

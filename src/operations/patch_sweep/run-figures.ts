@@ -1,7 +1,7 @@
 import type { PatchPair, PatchSite, PatchSweepConfig, PatchSweepResult } from "../../contracts/index.js";
 import { alignedPositions, type ChangedPoint } from "../../contracts/names.js";
+import { drawnInterval, pairDraws } from "../../findings/uncertainty.js";
 import { pieceLookup } from "../../lab/rows/tokens.js";
-import { drawnInterval, pairDraws } from "../../lab/uncertainty.js";
 import type { Model, PatchPlace, PatchSweep } from "../../native/index.js";
 import type { Findings } from "../run.js";
 

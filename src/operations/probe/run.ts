@@ -1,10 +1,10 @@
 import type { ProbeConfig, ProbeResult } from "../../contracts/index.js";
 import { pointField } from "../../contracts/names.js";
+import { atLeastAsGood, bootstrapIntervals, type Interval, spreadOf } from "../../findings/uncertainty.js";
 import { writeNpz } from "../../lab/npz.js";
 import { aurocAtEdge, wilson } from "../../lab/proportions.js";
 import type { ReadRows } from "../../lab/rows/example-features.js";
 import { trainLayers } from "../../lab/rows/train-layers.js";
-import { atLeastAsGood, bootstrapIntervals, type Interval, spreadOf } from "../../lab/uncertainty.js";
 import { type ProbeFigures, type TrainedProbe, trainProbe } from "../../native/index.js";
 import type { Findings, OperationInput, Run } from "../run.js";
 

@@ -154,7 +154,7 @@ class TestLab(unittest.TestCase):
         scores = [score for score in report["scores"] if score["split"] == "test"]
         rows = final_activations([score["text"] for score in scores], 2)
         expected = [score["score"] for score in scores]
-        # The job packs its texts, which moves block outputs by up to 1e-3: see docs/verification.md.
+        # The job packs its texts, which moves block outputs by up to 1e-3: see docs/contributing/verification.md.
         np.testing.assert_allclose(probe.probabilities(rows), expected, atol=0.01)
 
     @needs_numpy

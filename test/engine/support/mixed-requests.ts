@@ -5,7 +5,7 @@ import type { LivePlan } from "../../../src/native/live.js";
 import { TestRandom } from "../../support/random.js";
 import { until } from "../../support/until.js";
 
-/** Between log-probabilities of an answer alone and in company: the rounding of its batch (docs/verification.md). */
+/** Between log-probabilities of an answer alone and in company: the rounding of its batch (docs/contributing/verification.md). */
 const rounding = 0.02;
 /** Longer than a batch of 32 tokens, so that it is computed in chunks, and the same for all. */
 const prefix = "The review says that the film was good. ".repeat(6);

@@ -16,6 +16,7 @@ export const environmentNames = [
   "interp-engine",
   "notebooks",
   "openai",
+  "lm-eval",
 ] as const;
 export type EnvironmentName = (typeof environmentNames)[number];
 

@@ -1,4 +1,4 @@
-import { recordResults, type Table } from "../../../scripts/docs/verification.js";
+import { recordResults, supportTitle, type Table } from "../../../scripts/docs/verification.js";
 import { points } from "../../../src/native/index.js";
 import { type Outcome, quantisations } from "./report.js";
 
@@ -107,6 +107,23 @@ function pointTables(outcomes: Outcome[]): Table[] {
   ];
 }
 
+/** Per model what it supports, for docs/reference/models.md. */
+function supportTable(outcomes: Outcome[]): Table {
+  const taking = new Set(takers(outcomes));
+  const rows = outcomes.flatMap((outcome) => {
+    const { model, verdict, report } = outcome;
+    if (report === undefined || verdict !== "holds") return [];
+    const has = [
+      ...points.map((point) => report.points?.[point] === ""),
+      report.lens === "",
+      taking.has(outcome),
+    ];
+    return [[`\`${model}\``, `\`${report.architecture}\``, ...has.map((one) => (one ? "yes" : "no"))]];
+  });
+  const head = ["Model", "Architecture", ...points.map((point) => `\`${point}\``), "lens", "explain"];
+  return { title: supportTitle, head, rows };
+}
+
 const names = (outcomes: readonly Outcome[]) => outcomes.map(({ model }) => `\`${model}\``).join(", ");
 
 const liveFigures = ["edited", "plain", "effect"] as const;
@@ -150,7 +167,7 @@ const reasons = (title: string, outcomes: readonly Outcome[]): Table => ({
   rows: outcomes.map(({ model, reason }) => [`\`${model}\``, reason]),
 });
 
-/** Stores the results for docs/verification. */
+/** Stores the results for docs/contributing/verification. */
 export function record(outcomes: Outcome[], which: "all" | "quantised" | "live"): void {
   const tables = { all: allTables, quantised: quantisedTables, live: liveTables }[which](outcomes);
   const of = (verdict: Outcome["verdict"]) => outcomes.filter((each) => each.verdict === verdict).length;
@@ -220,6 +237,7 @@ function allTables(outcomes: Outcome[]): Table[] {
   const odd = held.filter(({ report }) => !report?.tensorNames.every((name) => usual.test(name)));
   return [
     { title: "Worst figure of each check", head: ["Check", "Models", "Worst figure", "Model"], rows: worst },
+    supportTable(outcomes),
     ...pointTables(outcomes),
     {
       title: "Vectors in place of token embeddings",

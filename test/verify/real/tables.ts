@@ -23,7 +23,7 @@ const order = [
 const saved = fileURLToPath(new URL("../../../.build/verify/real.json", import.meta.url));
 
 /**
- * Stores the figures for docs/verification/tables.md. Checks that did not run this time keep the figures of their last run on
+ * Stores the figures for docs/contributing/verification/tables.md. Checks that did not run this time keep the figures of their last run on
  * this machine.
  */
 export async function writeTables(ran: readonly Checked[]): Promise<void> {

@@ -7,6 +7,13 @@ import { parseStrictJson } from "../../../src/studies/text/strict-json.js";
 /** Statements of a page about the output and files of its blocks. @throws the ones that are wrong */
 type Claims = (shown: string, clone: string) => void;
 
+/** The job that a block saved in a folder. */
+// biome-ignore lint/suspicious/noExplicitAny: a JSON document
+const jobIn = (clone: string, folder: string): any =>
+  JSON.parse(readFileSync(join(clone, folder, "job.json"), "utf8"));
+
+const mean = (numbers: number[]) => numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
+
 const reports =
   (count: number): Claims =>
   (_shown, clone) => {
@@ -19,8 +26,24 @@ export const claims: Readonly<Record<string, Claims>> = {
     assert.match(shown, "The capital of Japan is Tokyo.");
     assert.match(shown, "(1, 6, 128)");
   },
+  "docs/README.md": (shown, clone) => {
+    assert.ok(existsSync(join(clone, "france.html")));
+    assert.match(shown, "“·Paris” is on top by layer 6");
+    assert.match(shown, "the answer depends on “·France”");
+    assert.match(shown, "I don't know.");
+    assert.match(shown, "None of 100 probes trained on shuffled labels reaches the AUROC of layer");
+    assert.match(shown, "(1, 6, 128)");
+  },
+  "docs/coming-from.md": (shown) => {
+    assert.match(shown, "(8, 1, 6, 128)\n' Paris'");
+    const [, kl] = /KL to the unmodified run: ([\d.]+)/.exec(shown) ?? [];
+    assert.ok(Number(kl) > 1, `KL after an ablation: ${kl}`);
+    assert.match(shown, "\n' Tokyo'\n");
+    assert.match(shown, "[' Tokyo', ' Tokyo']");
+    assert.match(shown, /' unknown[^\n]*\n' Paris/);
+  },
   "docs/first-experiment.md": (shown, clone) => {
-    const job = (name: string) => JSON.parse(readFileSync(join(clone, name, "job.json"), "utf8"));
+    const job = (name: string) => jobIn(clone, name);
     const last = (layer: { predictions: { token: string }[][] }) => layer.predictions.at(-1)?.[0]?.token;
     const tokens = job("lens").result.layers.map(last);
     assert.equal(tokens.slice(0, 6), Array(6).fill(" is"));
@@ -53,8 +76,34 @@ export const claims: Readonly<Record<string, Claims>> = {
       assert.ok(existsSync(join(clone, name)), name);
     }
   },
+  "docs/dictionaries.md": (shown, clone) => {
+    const [neutral, steered] = jobIn(clone, "steered").result.trials;
+    assert.match(neutral.output, "enjoyed it and everybody was happy.");
+    assert.ok(steered.probability > 0.2, `“ regret” with the feature: ${steered.probability}`);
+    assert.ok(
+      steered.probability > 1000 * neutral.probability,
+      `“ regret” without it: ${neutral.probability}`,
+    );
+    assert.match(steered.output, /^ (regret|hated) it and everybody was sad/);
+    assert.ok(steered.control.probability < 0.02, `“ regret”, random vector: ${steered.control.probability}`);
+    assert.match(steered.control.output, /everybody was happy/);
+    const [edited, own] = shown.trimEnd().split("\n").slice(-2);
+    assert.match(edited as string, /^ (regret|hated) it and everybody was sad/);
+    assert.match(own as string, "enjoyed it and everybody was happy.");
+  },
   "docs/experiments/inspect.md": reports(1),
-  "docs/experiments/compare.md": reports(1),
+  "docs/experiments/compare.md": (shown, clone) => {
+    reports(1)(shown, clone);
+    const trials = jobIn(clone, "steer").result.trials;
+    const strongest = trials.filter(({ strength }: { strength: number }) => strength === 2);
+    assert.is(strongest.length, 12);
+    const steered = mean(strongest.map(({ probability }: { probability: number }) => probability));
+    assert.ok(Math.abs(steered - 0.74) < 0.05, `“rises to 0.74”: ${steered}`);
+    const random = mean(
+      strongest.map((trial: { control: { probability: number } }) => trial.control.probability),
+    );
+    assert.ok(random < 0.02, `“random vectors reach 0.008”: ${random}`);
+  },
   "docs/experiments/probe.md": reports(1),
   "docs/experiments/sae.md": reports(1),
   "docs/experiments/features.md": reports(2),

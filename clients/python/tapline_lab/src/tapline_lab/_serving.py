@@ -152,6 +152,23 @@ class ServingModel:
 
         return capture(self._http.content(f"/lab/captures/{quote(identifier, safe='')}?format=npz"))
 
+    def put_profile(self, name: str, tapline: Mapping[str, Any], *, description: str = "") -> dict[str, Any]:
+        """Saves edits and readings as a profile: requests whose `model` is MODEL@NAME run with them.
+
+        `tapline` has `interventions`, `watch` and `stop_when` as in `chat`. An existing profile is replaced. The result
+        has the hashes of the vectors and probes it names; if one changes, the profile is refused until it is saved again.
+        """
+        body = {"tapline": dict(tapline), "description": description}
+        return self._http.json(f"/lab/profiles/{quote(name, safe='')}", body, method="PUT")
+
+    def profiles(self) -> list[dict[str, Any]]:
+        """Returns the saved profiles."""
+        return cast("list[dict[str, Any]]", self._http.json("/lab/profiles")["profiles"])
+
+    def remove_profile(self, name: str) -> None:
+        """Deletes a saved profile."""
+        self._http.json(f"/lab/profiles/{quote(name, safe='')}", method="DELETE")
+
     def remove_vector(self, name: str) -> None:
         """Deletes a saved vector."""
         self._http.json(f"/lab/vectors/{quote(name, safe='')}", method="DELETE")

@@ -8,7 +8,7 @@ import {
   drawnInterval,
   pairDraws,
   spreadOf,
-} from "../../src/lab/uncertainty.js";
+} from "../../src/findings/uncertainty.js";
 import { TestRandom } from "../support/random.js";
 
 const settings = { resamples: 2000, seed: 0 };

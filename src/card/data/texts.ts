@@ -1,0 +1,23 @@
+/** Held-out texts for cross-entropy and divergence. Written for tapline; MIT. */
+export const heldOutTexts: readonly string[] = [
+  "The harbour was quiet before sunrise. Two men untied a small boat, checked the fuel, and rowed past the breakwater before they started the engine. By the time the sun was up they were six miles out.",
+  "Photosynthesis turns light, water and carbon dioxide into sugar and oxygen. The light is absorbed by chlorophyll in the leaves, and most of the sugar is stored as starch.",
+  "To make a simple bread, mix five hundred grams of flour with water, salt and a little yeast. Knead the dough for ten minutes, let it rise until it has doubled, and bake it in a hot oven.",
+  "The committee met on Tuesday to discuss the budget for the coming year. After two hours of debate the members agreed to repair the old bridge first and to postpone the new car park.",
+  "My grandmother kept her letters in a blue tin under the bed. When she died we found sixty years of correspondence, sorted by year and tied with string.",
+  "A binary search finds a value in a sorted list by comparing it with the middle element and discarding the half that cannot contain it. Each step halves the number of candidates.",
+  "The train from Lyon arrived twenty minutes late because of a signal failure near the tunnel. Passengers with connections were asked to go to platform four.",
+  "Copper conducts electricity well and bends without breaking, which is why most household wiring is made of it. Aluminium is lighter and cheaper, but its joints need more care.",
+  "In the second half the home team pressed higher up the pitch and won the ball back quickly. The equaliser came from a corner, and the winner two minutes before the end.",
+  "The patient should take one tablet in the morning with food. If a rash or swelling appears, she should stop taking the medicine and call the clinic.",
+  "Rivers carry sand and mud from the mountains to the sea. Where the current slows down, the heavier grains sink first, and over centuries they build up banks and islands.",
+  "The museum's new wing opened in spring with an exhibition of early maps. Visitors can see how coastlines changed as sailors measured them with better instruments.",
+  "He had promised to write the report by Friday, but the figures from the northern office were missing. On Thursday evening he decided to send what he had and to explain the gap.",
+  "A contract is an agreement that a court will enforce. It needs an offer, an acceptance, and something of value that each side gives to the other.",
+  "The violin section rehearsed the slow movement three times. The conductor wanted the last chord to fade so gradually that nobody could say when it ended.",
+  "Honey bees tell each other where flowers are by dancing on the comb. The direction of the dance shows the angle to the sun, and its length shows the distance.",
+  "The old lighthouse was automated in 1987, and the keeper's house became a hostel. On stormy nights guests still wake up when the foghorn sounds across the bay.",
+  "When the interest rate rises, loans cost more and people borrow less. Shops sell fewer goods on credit, and after some months prices tend to rise more slowly.",
+  "She planted tomatoes along the south wall, where the bricks kept the warmth of the afternoon. By August the branches were so heavy that she tied them to canes.",
+  "The first version of the program printed its results on paper. The second one drew them on a screen, and its users soon asked for colours and a way to zoom in.",
+];
