@@ -1,5 +1,5 @@
 import { link, readdir, readFile, rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { liveLimits } from "../contracts/live-limits.js";
 import { UserError } from "../contracts/user-error.js";
 import { absent } from "../files/absent.js";
@@ -137,7 +137,7 @@ export abstract class Shelf<Stored> {
       throw new UserError(`There is already a ${this.noun} named ${to}.`);
     }
     await rm(path, { force: true });
-    await syncFolder(this.#folder);
+    await syncFolder(dirname(path));
     return this.get(to);
   }
 
