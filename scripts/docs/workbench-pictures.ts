@@ -93,6 +93,7 @@ async function study(page: Page): Promise<void> {
   await drawn(page, /^Recovery/);
   await go(page, "Jobs");
   await press(page, "Draft a study");
+  await page.getByLabel("Show what ran").selectOption("all");
   const boxes = page.getByRole("checkbox", { name: /^Include job \w+ in the study$/ });
   await boxes.nth(1).waitFor();
   for (const box of await boxes.all()) await box.check();

@@ -16,6 +16,9 @@ export const workbenchLimits = {
   sessions: 16,
   /** How long a link is valid, in milliseconds. */
   link_ms: 600_000,
+  /** Of a job's title and of its note. */
+  job_title_characters: 120,
+  job_note_characters: 4000,
   /** Jobs per drafted study. */
   study_jobs: 32,
   /** Concurrent downloads. */

@@ -1,5 +1,6 @@
 import Type, { type Static } from "typebox";
 import { jobIdPattern } from "./job.js";
+import { DictionaryRequest } from "./library.js";
 import { limits } from "./limits.js";
 import { LiveIntervention, Name } from "./live.js";
 import { liveLimits, namePattern } from "./live-limits.js";
@@ -80,6 +81,29 @@ const tokenPlace = {
 /** A token of an answer, whose preceding tokens are requested. */
 export const TokenPlaceRequest = Type.Object(tokenPlace, { ...strict, title: "TokenPlaceRequest" });
 
+/** The user's title, note and pin of a job; an empty title or note removes it. */
+export const JobNoteRequest = Type.Object(
+  {
+    title: optional.String({ maxLength: workbenchLimits.job_title_characters }),
+    note: optional.String({ maxLength: workbenchLimits.job_note_characters }),
+    pinned: optional.Boolean(),
+  },
+  { ...strict, title: "JobNoteRequest" },
+);
+export type JobNoteRequest = Static<typeof JobNoteRequest>;
+
+/** Adds a published dictionary under a name. */
+export const DictionaryAddition = Type.Object(
+  { name: Type.String({ pattern: namePattern }), ...DictionaryRequest.properties },
+  { ...strict, title: "DictionaryAddition" },
+);
+
+/** Renames a saved direction, probe, dictionary or lens. */
+export const RenameRequest = Type.Object(
+  { name: Type.String({ pattern: namePattern }) },
+  { ...strict, title: "RenameRequest" },
+);
+
 /** Continues from a token of an answer in a new conversation, with the tokens before it kept exactly. */
 export const ForkRequest = Type.Object(
   {
@@ -127,6 +151,17 @@ export const StudyRequest = Type.Object(
   { ...strict, title: "StudyRequest" },
 );
 export type StudyRequest = Static<typeof StudyRequest>;
+
+/** The same, to save as a private draft at a studies service: that of the workbench's environment, or another one. */
+export const DraftRequest = Type.Object(
+  {
+    ...StudyRequest.properties,
+    service: Type.Optional(
+      Type.Object({ url: Type.String({ maxLength: 300 }), token: Type.String({ maxLength: 300 }) }, strict),
+    ),
+  },
+  { ...strict, title: "DraftRequest" },
+);
 
 /** Texts to tokenize. */
 export const TokensRequest = Type.Object(

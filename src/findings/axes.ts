@@ -1,4 +1,5 @@
 import type { Cell, Chart, Figure, Shade } from "./figure.js";
+import { differenceDigits, shortNumber } from "./numbers.js";
 
 /** A figure's row by column name. */
 export type Row = Readonly<Record<string, Cell>>;
@@ -10,6 +11,13 @@ export interface ShadeAxis {
   domain: Span;
   logarithmic: boolean;
   reversed: boolean;
+  legend: Tick[];
+}
+
+/** A labelled value of a colour scale. No label occurs twice. */
+export interface Tick {
+  value: number;
+  text: string;
 }
 
 /** A series: its place among the colours and shapes, and whether it is emphasized. */
@@ -67,13 +75,13 @@ const axes = {
     };
   },
   sites({ value, least }: Kind<"sites">, rows: readonly Row[]) {
-    return { layers: layersOf(rows), reach: reachOf(numbers(rows, value), Math.max(least, 1e-9)) };
+    return { layers: layersOf(rows), ...differenceAxis(numbers(rows, value), least) };
   },
   differences({ x, y, value }: Kind<"differences">, rows: readonly Row[]) {
     return {
       columns: distinct(numbers(rows, x)),
       names: namesOf(rows, y),
-      reach: reachOf(numbers(rows, value), 0.01),
+      ...differenceAxis(numbers(rows, value)),
     };
   },
   /** One panel per combination of panel columns, and the names of the two sides. */
@@ -121,16 +129,84 @@ export function withAxes<F extends Figure>(figure: F): F & { axes: Axes[Chart["k
   return { ...figure, axes: axesOf(figure.chart, rowsOf(figure)) };
 }
 
+/**
+ * The end of an axis of probabilities or shares: 1 if one of them is above a half, otherwise the next 1, 2 or 5 times a power of
+ * ten, so that small ones fill the axis as well.
+ */
+export function shareEnd(values: readonly number[]): number {
+  const [, most] = extent([0, ...values]);
+  if (most > 0.5 || most <= 0) return 1;
+  const power = 10 ** Math.floor(Math.log10(most));
+  const ends = [1, 2, 5, 10].map((times) => Number((times * power).toPrecision(1)));
+  return ends.find((end) => end >= most) as number;
+}
+
 function shadeAxis(scale: Shade["scale"], values: readonly number[]): ShadeAxis {
-  const straight = (high: number) => ({ domain: [0, high] as Span, logarithmic: false, reversed: false });
-  if (scale === "probability") return straight(1);
+  const [low, high] = extent(values);
+  const straight = (end: number) => ({
+    ...{ domain: [0, end] as Span, logarithmic: false, reversed: false },
+    legend: ticksOf([0, end / 2, end], (value) => (value === end && high > end ? "≥ " : "") + short(value)),
+  });
+  if (scale === "probability") {
+    const end = shareEnd(values);
+    const legend = ticksOf(
+      [0, 1, 2, 3, 4, 5].map((part) => (part * end) / 5),
+      (value) => `${Number((100 * value).toPrecision(2))} %`,
+    );
+    return { domain: [0, end], logarithmic: false, reversed: false, legend };
+  }
   // Keeps one outlier from making all others look the same.
   if (scale === "amount") return straight(quantile(values, 0.99) || 1);
-  const [low, high] = extent(values);
-  if (scale === "rank") return { domain: [1, Math.max(high, 10)], logarithmic: true, reversed: true };
-  return low > 0 && low <= high
-    ? { domain: spanOf(values, true), logarithmic: true, reversed: false }
-    : straight(Math.max(high, 1));
+  if (scale === "rank") {
+    const end = Math.max(high, 2);
+    const legend = ticksOf([1, Math.round(Math.sqrt(end)), end], shortRank);
+    return { domain: [1, end], logarithmic: true, reversed: true, legend };
+  }
+  if (!(low > 0 && low <= high)) return straight(Math.max(high, 0) || 1);
+  // Values that read alike would otherwise get the ends of the scale.
+  const [from, to] = spanOf(shortNumber(low) === shortNumber(high) ? [low] : values, true);
+  const legend = ticksOf([from, Math.sqrt(from * to), to], short);
+  return { domain: [from, to], logarithmic: true, reversed: false, legend };
+}
+
+/** Three significant digits, without zeros at the end. */
+function short(value: number): string {
+  return Math.abs(value) < 100_000 ? String(Number(value.toPrecision(3))) : shortNumber(value);
+}
+
+function shortRank(rank: number): string {
+  return rank < 10_000 ? String(rank) : shortNumber(rank);
+}
+
+/** Labelled values; of those with the same label, the first and the last value of the scale remain. */
+function ticksOf(values: readonly number[], write: (value: number) => string): Tick[] {
+  const ticks = values.map((value) => ({ value, text: write(value) }));
+  const last = ticks.length - 1;
+  return ticks.filter(({ text }, at) => {
+    const same = ticks.findIndex((other) => other.text === text);
+    return at === last ? same === at || same > 0 : same === at && text !== ticks[last]?.text;
+  });
+}
+
+/**
+ * The scale of differences around 0: `digits` are the decimals of a cell's number. Cells are coloured by this rounded number, so
+ * that those that read alike look alike.
+ * @param least minimum of the range
+ */
+export function differenceAxis(values: readonly number[], least = 0) {
+  const most = reachOf(values, least);
+  // Without differences that a cell can show, any scale leaves all of them neutral.
+  const reach = most < 1e-6 ? 1 : most;
+  const end = String(Number(reach.toPrecision(2)));
+  return {
+    reach,
+    digits: differenceDigits(reach),
+    legend: [
+      { value: -reach, text: `-${end}` },
+      { value: 0, text: "0" },
+      { value: reach, text: `+${end}` },
+    ] as [low: Tick, none: Tick, high: Tick],
+  };
 }
 
 /** The emphasized series gets the first colour. */

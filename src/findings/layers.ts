@@ -13,3 +13,9 @@ export function spread<T>(items: readonly T[], count: number): T[] {
 export function spreadLayers(blocks: number, count: number): number[] {
   return spread([...Array(blocks).keys()], count);
 }
+
+/** Which of a model's layers were measured, as the beginning of a caption: `each layer` or `8 of 30 layers`. */
+export function measuredLayers(layers: readonly number[], all: number | null | undefined): string {
+  if (all === null || all === undefined) return layers.length === 1 ? "1 layer" : `${layers.length} layers`;
+  return layers.length >= all ? "each layer" : `${layers.length} of ${all} layers`;
+}

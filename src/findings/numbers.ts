@@ -45,6 +45,16 @@ export function signed(value: number, digits = 3): string {
   return value > 0 ? `+${text}` : text.replace(/^-(0\.0*)$/, "$1");
 }
 
+/** The decimals of differences that are at most `reach`: two, or more if two would write most of them as 0.00. */
+export function differenceDigits(reach: number): number {
+  return Math.max(2, Math.min(8, 1 - Math.floor(Math.log10(reach))));
+}
+
+/** A number with fixed decimals, and without the sign of a zero. */
+export function fixed(value: number, digits: number): string {
+  return value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1");
+}
+
 /** `1 token`, `2 tokens`. */
 export function count(number: number, one: string, many = `${one}s`): string {
   return `${number} ${number === 1 ? one : many}`;

@@ -11,6 +11,7 @@ import {
   json,
   type Operation,
   parameter,
+  readJson,
   refusals,
 } from "../http/index.js";
 import type { Shelf } from "./shelf.js";
@@ -91,8 +92,24 @@ export function shelfEndpoints<Service>(kind: Kind<Service>): Endpoint<Service>[
         throw new HttpError(404, `There is no ${noun} named ${name}.`);
       },
     },
+    {
+      at: `POST ${path}/rename`,
+      shared: { parameters: [parameter("path", "name", Name, "Name of the saved object.")] },
+      operationId: id("rename"),
+      summary: `Rename a ${noun}`,
+      body: { json: RenameBody },
+      answers: { 200: known(stored), ...refused(400, 403, 404) },
+      async answer(service, ctx) {
+        const name = nameOf(ctx.params);
+        const { name: to } = checked(RenameBody, await readJson(ctx, { limit: 4096 }));
+        await found(() => kept(service).get(name));
+        return refusing(() => kept(service).rename(name, to));
+      },
+    },
   ];
 }
+
+const RenameBody = Type.Object({ name: Name }, { additionalProperties: false, title: "Rename" });
 
 /** The validated name in a path. */
 function nameOf(params: unknown): string {

@@ -1,5 +1,5 @@
-import { readdir, readFile, rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { link, readdir, readFile, rm, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { liveLimits } from "../contracts/live-limits.js";
 import { UserError } from "../contracts/user-error.js";
 import { absent } from "../files/absent.js";
@@ -124,6 +124,21 @@ export abstract class Shelf<Stored> {
     await rm(this.#path(name), { force: true });
     await syncFolder(this.#folder);
     return true;
+  }
+
+  /** Gives one another name. @returns its description @throws UserError if there is none, or the new name is taken */
+  async rename(name: string, to: string): Promise<Stored> {
+    const { path } = await this.find(name);
+    try {
+      // Fails for a name that is taken, where a rename would replace the other one.
+      await link(path, this.#path(to));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      throw new UserError(`There is already a ${this.noun} named ${to}.`);
+    }
+    await rm(path, { force: true });
+    await syncFolder(dirname(path));
+    return this.get(to);
   }
 
   #path(name: string): string {

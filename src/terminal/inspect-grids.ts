@@ -1,5 +1,6 @@
 import type { AttentionHead, CaptureResult, Decomposition, InspectResult } from "../contracts/index.js";
 import type { LensView } from "../contracts/names.js";
+import { differenceAxis, shareEnd } from "../findings/axes.js";
 import {
   type AttentionKind,
   attentionKinds,
@@ -11,7 +12,7 @@ import {
   total,
 } from "../findings/blocks.js";
 import { followedLayers, type LensReading, lensReadings, viewValues } from "../findings/lens.js";
-import { shortNumber, shortProbability } from "../findings/numbers.js";
+import { differenceDigits, fixed, shortNumber, shortProbability } from "../findings/numbers.js";
 import { visible } from "../findings/text.js";
 import { type Canvas, narrowest } from "./canvas.js";
 import { wrap } from "./fit.js";
@@ -129,18 +130,26 @@ export function innerPointsPicture(
 export function decompositionPicture(found: Decomposition | undefined, canvas: Canvas): string[] {
   if (found === undefined) return [];
   const { blocks, embedding, constant, logit } = found;
-  const reach = Math.max(
-    Number.MIN_VALUE,
-    ...blocks.flatMap(({ attention, mlp }) => [Math.abs(attention), Math.abs(mlp)]),
-  );
-  const cell = (value: number) => ({ figure: signedLogit(value), value: 0.5 + value / reach / 2 });
+  const {
+    reach,
+    digits,
+    legend: ends,
+  } = differenceAxis(blocks.flatMap(({ attention, mlp }) => [attention, mlp]));
+  // Coloured by the number as written, so that cells that read alike look alike.
+  const cell = (value: number) => {
+    const written = fixed(value, digits);
+    return {
+      figure: value > 0 && Number(written) !== 0 ? `+${written}` : written,
+      value: 0.5 + Number(written) / reach / 2,
+    };
+  };
   const rows = blocks.map(({ layer, attention, mlp }) => ({ layer, cells: [cell(attention), cell(mlp)] }));
   return [
     "",
     heading(
       "Contributions",
       `of each block to the logit of “${visible(found.target_token)}”`,
-      legend(differenceScale, shortNumber(-reach), shortNumber(reach), canvas),
+      legend(differenceScale, ends[0].text, ends[2].text, canvas),
       canvas,
     ),
     ...tokenGrid(
@@ -174,24 +183,34 @@ export function attentionPicture(heads: readonly AttentionHead[] | undefined, ca
   const lines = Array.from({ length: Math.ceil(numbers.length / most) }, (_, line) =>
     numbers.slice(line * most, (line + 1) * most),
   );
-  const grid = (kind: AttentionKind, shown: readonly number[]) =>
-    tokenGrid(
+  const endOf = (kind: AttentionKind) => shareEnd(heads.flatMap((head) => head[kind] ?? []));
+  const grid = (kind: AttentionKind, shown: readonly number[]) => {
+    const end = endOf(kind);
+    const digits = differenceDigits(end);
+    return tokenGrid(
       {
         tokens: shown.map((head) => `h${head}`),
         rows: layers.map((layer) => ({
           layer,
           cells: shown.map((number) => {
             const found = heads.find((head) => head.layer === layer && head.head === number)?.[kind];
-            return { figure: found == null ? "" : found.toFixed(2), value: found ?? 0 };
+            const written = (found ?? 0).toFixed(digits);
+            return { figure: found == null ? "" : written, value: Number(written) / end };
           }),
         })),
         scale: probabilityScale,
       },
       { ...canvas, width: margin + cellWidth * shown.length },
     );
+  };
   return kindsOf(heads).flatMap((kind) => [
     "",
-    heading("Attention", attentionKinds[kind], legend(probabilityScale, "0", "1", canvas), canvas),
+    heading(
+      "Attention",
+      attentionKinds[kind],
+      legend(probabilityScale, "0", String(endOf(kind)), canvas),
+      canvas,
+    ),
     ...lines.flatMap((shown) => grid(kind, shown)),
   ]);
 }

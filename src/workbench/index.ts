@@ -1,6 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Middleware } from "koa";
 import { createApp, createRouter, HttpError, type Listening, listen, type Routes } from "../http/index.js";
 import { guardHeaders, linkPath, workbenchAccess } from "./access.js";
 import { Asker } from "./asker.js";
@@ -8,6 +9,7 @@ import { type Asset, readAssets } from "./assets.js";
 import { Contrasts } from "./contrasts/contrasts.js";
 import { Conversations } from "./conversations.js";
 import { Events } from "./events.js";
+import { JobNotes } from "./job-notes.js";
 import { type ModelHost, Models } from "./models.js";
 import { apiRoutes } from "./routes.js";
 import { type ServiceAddresses, Services } from "./services.js";
@@ -42,7 +44,7 @@ export interface WorkbenchService {
 }
 
 /** Views with an address; all are the same page. */
-const views = ["chat", "inspect", "patch", "steer", "probe", "features", "jobs", "models"];
+const views = ["chat", "inspect", "patch", "steer", "probe", "features", "jobs", "session", "models"];
 
 /** Serves the workbench on 127.0.0.1. @throws UserError */
 export async function startWorkbench(options: WorkbenchOptions): Promise<WorkbenchService> {
@@ -55,6 +57,8 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
   const contrasts = new Contrasts(services, events, join(folder, "contrasts"));
   const asker = new Asker(services, conversations, events, (vector) => contrasts.controlOf(vector));
   const models = new Models(services, events, options.models);
+  const notes = await JobNotes.open(folder, events, (id) => services.lab.job(id));
+  services.onJobs = (jobs) => void notes.follow(jobs);
   let open = () => {};
   const opened = new Promise<void>((resolve) => {
     open = resolve;
@@ -69,11 +73,12 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
     asker,
     contrasts,
     models,
+    notes,
     events,
     onOpened: () => open(),
   };
   const app = createApp({
-    before: [guardHeaders, workbenchAccess(sessions)],
+    before: [guardHeaders, workbenchAccess(sessions), missingPage(assets.get("index.html") as Asset)],
     routers: [pageRoutes(assets), apiRoutes(bench), controlRoutes(key, link)],
     ...(options.log === undefined ? {} : { log: options.log }),
   });
@@ -97,7 +102,7 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
         models.close();
         await rm(keyFile, { force: true });
         await close();
-        await conversations.settled();
+        await Promise.all([conversations.settled(), notes.settled()]);
       })();
       return closing;
     },
@@ -131,6 +136,24 @@ function pageRoutes(assets: ReadonlyMap<string, Asset>): Routes {
     show(ctx, asset);
   });
   return router;
+}
+
+/** A wrong address in a browser shows the page, which says so; programs get the error. */
+function missingPage({ type, bytes }: Asset): Middleware {
+  return async (ctx, next) => {
+    try {
+      await next();
+    } catch (error) {
+      const isPage =
+        ctx.method === "GET" &&
+        !/^\/(?:api|page|control)\//.test(ctx.path) &&
+        /\btext\/html\b/.test(ctx.headers.accept ?? "");
+      if (!isPage || !(error instanceof HttpError) || error.status !== 404) throw error;
+      ctx.status = 404;
+      ctx.type = type;
+      ctx.body = bytes;
+    }
+  };
 }
 
 /** For programs of the same user, which can read the key's file. */

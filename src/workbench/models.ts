@@ -1,5 +1,6 @@
-import { realpath, statfs } from "node:fs/promises";
-import { sep } from "node:path";
+import { realpath, stat, statfs } from "node:fs/promises";
+import { homedir } from "node:os";
+import { isAbsolute, join, sep } from "node:path";
 import { UserError } from "../contracts/user-error.js";
 import { workbenchLimits } from "../contracts/workbench-limits.js";
 import { HttpError } from "../http/index.js";
@@ -40,7 +41,7 @@ interface Download {
 /** The models on this machine: files, memory, downloads, and the served model. */
 export class Models {
   readonly #downloads: Download[] = [];
-  /** Previously served models outside the cache, which were named in a terminal. */
+  /** Models outside the cache: previously served ones, and those that the user opened by path. */
   readonly #files = new Set<string>();
   #numbers = 0;
   #changes = 0;
@@ -103,6 +104,27 @@ export class Models {
         memory: weightsAlone(offer.bytes, memory),
       })),
     };
+  }
+
+  /** Adds a file outside the hub's cache to the list, by its path on this machine. @throws HttpError */
+  async open(path: string): Promise<LocalModel> {
+    const whole = path.startsWith("~/") ? join(homedir(), path.slice(2)) : path;
+    if (!isAbsolute(whole)) {
+      throw new HttpError(400, `Give the whole path of the file, such as /models/name.gguf; got ${path}.`);
+    }
+    const found = await stat(whole).catch(() => undefined);
+    if (found === undefined) throw new HttpError(404, `There is no file at ${whole}.`);
+    const model = await fileModel(whole);
+    if (model === undefined || model.header === null) {
+      throw new HttpError(
+        400,
+        `${whole} is not a model: expected a .gguf file${found.isDirectory() ? ", got a folder" : ""}.`,
+      );
+    }
+    this.#files.add(whole);
+    this.#changed();
+    const { path: _, ...rest } = model;
+    return { ...rest, served: false };
   }
 
   /** Starts or resumes a download. @throws HttpError */
@@ -271,7 +293,7 @@ export class Models {
     this.#changed();
   }
 
-  /** A model on this machine; the page cannot name other files. @throws HttpError */
+  /** A model in the list. @throws HttpError */
   async #find(id: string): Promise<LocalModel & { path: string }> {
     const found = await this.#found(id);
     if (found === undefined) throw new HttpError(404, `Model ${id.slice(0, 200)} is not on this machine.`);

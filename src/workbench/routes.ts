@@ -7,10 +7,14 @@ import { UserError } from "../contracts/user-error.js";
 import {
   AskRequest,
   ContrastRequest,
+  DictionaryAddition,
+  DraftRequest,
   ForkRequest,
+  JobNoteRequest,
   JobRequest,
   MeasuredProbeRequest,
   ModelRequest,
+  RenameRequest,
   SessionRequest,
   StudyRequest,
   TokenPlaceRequest,
@@ -35,11 +39,12 @@ import type { Conversations } from "./conversations.js";
 import type { Events } from "./events.js";
 import { contextOf } from "./exact-tokens.js";
 import { fitting } from "./fitting.js";
+import type { JobNotes } from "./job-notes.js";
 import { storeMeasuredProbe } from "./measured-probe.js";
 import type { Models } from "./models.js";
 import { type Services, sentenceOf } from "./services.js";
 import type { Sessions } from "./sessions.js";
-import { studyDraft } from "./study.js";
+import { saveDraft, studiesService, studyDraft } from "./study.js";
 import type { HeadPicture, State } from "./wire.js";
 
 const jobPattern = new RegExp(jobIdPattern);
@@ -54,14 +59,16 @@ export interface Workbench {
   readonly asker: Asker;
   readonly contrasts: Contrasts;
   readonly models: Models;
+  readonly notes: JobNotes;
   readonly events: Events;
   /** Called when a browser has signed in. */
   onOpened(): void;
 }
 
-/** The page's API; requests contain no paths or addresses. */
+/** The page's API; only `POST /models/files` takes a path, and only a studies draft an address. */
 export function apiRoutes(bench: Workbench): Routes {
-  const { sessions, services, conversations, asker, contrasts, models, events } = bench;
+  const { sessions, services, conversations, asker, contrasts, models, notes, events } = bench;
+  const started = Date.now() / 1000;
   const router = createRouter("/api");
   /** A route that responds with the result of `work`, unless `work` has responded itself. */
   const on = (
@@ -111,11 +118,13 @@ export function apiRoutes(bench: Workbench): Routes {
     await services.look();
     return {
       version,
+      started,
       number: events.number,
       server: services.server,
       lab: services.labStatus,
       conversations: conversations.list(),
       jobs: services.jobs,
+      notes: notes.all,
       models: models.status,
     } satisfies State;
   });
@@ -195,8 +204,40 @@ export function apiRoutes(bench: Workbench): Routes {
   const contrast = async (ctx: Context) => contrasts.make(checked(ContrastRequest, await body(ctx)).name);
   on("post", "/contrasts", async (ctx) => ({ contrasts: await contrast(ctx) }), 202);
 
+  on(
+    "post",
+    "/dictionaries",
+    async (ctx) => {
+      const { name, from, ...settings } = checked(DictionaryAddition, await body(ctx));
+      // Downloads may take minutes; they end with the request.
+      const { signal } = clientGone(ctx);
+      return added(services.lab.addDictionary(name, from, settings, { signal }));
+    },
+    201,
+  );
+
+  /** Directions and probes are saved by the server, dictionaries and lenses by the Lab. */
+  const shelved = (ctx: RouteContext) => {
+    const kind = ctx.params.kind as string;
+    if (!["vectors", "probes", "dictionaries", "lenses"].includes(kind)) {
+      throw new HttpError(404, `There is nothing at ${ctx.path}.`);
+    }
+    const at = kind === "vectors" || kind === "probes" ? services.http : services.labHttp;
+    return { at, path: `/lab/${kind}/${encodeURIComponent(nameOf(ctx, kind.replace(/(ie)?s$/, "")))}` };
+  };
+  on("delete", "/library/:kind/:name", (ctx) => {
+    const { at, path } = shelved(ctx);
+    return added(at.json(path, { method: "DELETE" }));
+  });
+  on("post", "/library/:kind/:name/rename", async (ctx) => {
+    const { at, path } = shelved(ctx);
+    const renamed = checked(RenameRequest, await body(ctx));
+    return added(at.json(`${path}/rename`, { method: "POST", body: renamed }));
+  });
+
   const model = async (ctx: Context) => checked(ModelRequest, await body(ctx)).model;
   on("get", "/models", () => models.here());
+  on("post", "/models/files", async (ctx) => models.open(await model(ctx)), 201);
   on("post", "/models/fits", async (ctx) => ({ memory: await models.fits(await model(ctx)) }));
   on("post", "/models/offers", async (ctx) => models.offers(await model(ctx), clientGone(ctx).signal));
   on("post", "/models/downloads", async (ctx) => models.download(await model(ctx)), 201);
@@ -230,6 +271,29 @@ export function apiRoutes(bench: Workbench): Routes {
   on("post", "/studies", async (ctx) => {
     const { jobs, words } = checked(StudyRequest, await body(ctx));
     return studyDraft(await Promise.all(jobs.map((job) => services.lab.job(job))), words);
+  });
+
+  on("get", "/studies/service", () => studiesService());
+  on(
+    "post",
+    "/studies/drafts",
+    async (ctx) => {
+      const { service, ...draft } = checked(DraftRequest, await body(ctx));
+      const jobs = await Promise.all(draft.jobs.map((job) => services.lab.job(job)));
+      return saveDraft(jobs, draft.words, service, clientGone(ctx).signal);
+    },
+    201,
+  );
+
+  on("post", "/jobs/:id/note", async (ctx) =>
+    notes.change(jobId(ctx), checked(JobNoteRequest, await body(ctx))),
+  );
+  on("delete", "/jobs/:id", async (ctx) => {
+    const id = jobId(ctx);
+    await services.labHttp.json(`/lab/v1/jobs/${id}`, { method: "DELETE" });
+    notes.drop(id);
+    await services.look();
+    return { deleted: true };
   });
 
   on("get", "/jobs/:id", (ctx) => services.lab.job(jobId(ctx)));

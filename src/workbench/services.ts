@@ -29,6 +29,8 @@ export class Services {
   #looking: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
+  /** Called with the Lab's jobs when they change. */
+  onJobs: (jobs: readonly JobSummary[]) => void = () => {};
 
   constructor(addresses: ServiceAddresses, events: Events) {
     this.#addresses = addresses;
@@ -157,6 +159,7 @@ export class Services {
     if (!same(jobs, this.#jobs)) {
       this.#jobs = jobs;
       this.#events.publish({ type: "jobs", jobs });
+      this.onJobs(jobs);
     }
   }
 }

@@ -256,15 +256,34 @@ export interface ModelsStatus {
   changes: number;
 }
 
+/** What the workbench stores about a job. */
+export interface JobNote {
+  /** Made from its prompt. */
+  title: string;
+  /** The user's title, instead of it. */
+  own?: string;
+  note?: string;
+  pinned?: true;
+}
+
+/** The studies service that drafts go to; null without one in the workbench's environment. */
+export interface StudiesService {
+  url: string | null;
+}
+
 /** The state that every tab shows. */
 export interface State {
   version: string;
+  /** When this workbench started, in Unix seconds. */
+  started: number;
   /** Number of the last event included. */
   number: number;
   server: ServerStatus;
   lab: LabStatus;
   conversations: ConversationSummary[];
   jobs: JobSummary[];
+  /** By the job's id. */
+  notes: Record<string, JobNote>;
   models: ModelsStatus;
 }
 
@@ -272,6 +291,7 @@ export type WorkbenchEvent =
   | { type: "server"; server: ServerStatus }
   | { type: "lab"; lab: LabStatus }
   | { type: "jobs"; jobs: JobSummary[] }
+  | { type: "notes"; notes: Record<string, JobNote> }
   | { type: "library" }
   | { type: "contrasts"; contrasts: ContrastStatus[] }
   | { type: "control"; conversation: string; turn: number; control: ControlAnswer }

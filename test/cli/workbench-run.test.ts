@@ -46,12 +46,12 @@ const capabilities = { model: "m", n_layer: 4, n_embd: 8, architecture: "llama",
 const serves = { ...health, "GET /lab/capabilities": capabilities };
 
 /** Started servers and printed lines of a workbench that is opened and closed again. */
-async function opened(answers: Record<string, object>, model?: string) {
+async function opened(answers: Record<string, object>, model?: string, more: { serverPort?: number } = {}) {
   started.length = 0;
   service.answers = answers;
   const { stderr } = await capturing(async () => {
     const { signal } = new AbortController();
-    const bench = await openWorkbench({ model, port: 0, lab: service.url, open: false, signal });
+    const bench = await openWorkbench({ model, port: 0, lab: service.url, open: false, signal, ...more });
     await bench.close();
   });
   return { started: [...started], stderr };
@@ -80,6 +80,19 @@ test("a server starts at the usual port, or at a free one if it is taken", async
   };
   assert.is(await opened(health).catch((error) => error), fault);
   assert.equal(started, [["demo", service.port]]);
+});
+
+test("a chosen port is taken as it is, next to a running server as well", async () => {
+  starting = () => {};
+  assert.equal((await opened(serves, undefined, { serverPort: 4321 })).started, [["demo", 4321]]);
+  assert.equal((await opened(health, "other", { serverPort: 0 })).started, [["other", 0]]);
+  starting = ({ port }) => {
+    throw new PortInUse("127.0.0.1", port);
+  };
+  const error = await opened(health, undefined, { serverPort: 4321 }).catch((one: Error) => one.message);
+  assert.match(String(error), /4321/, "and no other one instead");
+  assert.equal(started, [["demo", 4321]]);
+  starting = () => {};
 });
 
 test("a link is requested with the running workbench's key, or its absence reported", async () => {

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { axesOf, type Row, withAxes } from "../../src/findings/axes.js";
+import { axesOf, type Row, shareEnd, withAxes } from "../../src/findings/axes.js";
 import type { Chart } from "../../src/findings/figure.js";
 
 const rowsOf = (columns: string[], ...rows: (string | number | null)[][]): Row[] =>
@@ -79,12 +79,27 @@ test("each shade of a map has its own axis, and ranks are reversed", () => {
   const rows = rowsOf(["layer", "p", "m", "e", "r"], [0, 0.5, 10, 4, 3], [5, 0.1, 1000, 0, 70]);
   const found = axesOf(chart, rows);
   assert.equal(found.layers, [5, 0]);
-  assert.equal(found.shades, {
-    p: { domain: [0, 1], logarithmic: false, reversed: false },
-    m: { domain: [10, 1000], logarithmic: true, reversed: false },
-    e: { domain: [0, 3.96], logarithmic: false, reversed: false },
-    r: { domain: [1, 70], logarithmic: true, reversed: true },
-  });
+  const texts = (id: string) => found.shades[id]?.legend.map(({ text }) => text);
+  const { legend: _, ...p } = found.shades.p as NonNullable<(typeof found.shades)[string]>;
+  // None is above a half, so the scale ends at the next of 1, 2 and 5.
+  assert.equal(p, { domain: [0, 0.5], logarithmic: false, reversed: false });
+  assert.equal(texts("p"), ["0 %", "10 %", "20 %", "30 %", "40 %", "50 %"]);
+  assert.equal(
+    [found.shades.m?.domain, texts("m")],
+    [
+      [10, 1000],
+      ["10", "100", "1000"],
+    ],
+  );
+  assert.equal(
+    [found.shades.e?.domain, texts("e")],
+    [
+      [0, 3.96],
+      ["0", "1.98", "≥ 3.96"],
+    ],
+  );
+  assert.equal([found.shades.r?.domain, found.shades.r?.reversed], [[1, 70], true]);
+  assert.equal(texts("r"), ["1", "8", "70"]);
 });
 
 test("axes of differences are symmetric, with a minimum for their kind", () => {
@@ -94,7 +109,36 @@ test("axes of differences are symmetric, with a minimum for their kind", () => {
   assert.is(axesOf({ ...sites, least: 0 }, rows).reach, 0.5);
   const grid: Chart = { kind: "differences", x: "x", y: "y", value: "v", xAxis: "", legend: "" };
   const cells = rowsOf(["x", "y", "v"], [2, "b", 0.001], [-1, "a", 0]);
-  assert.equal(axesOf(grid, cells), { columns: [-1, 2], names: ["b", "a"], reach: 0.01 });
+  const { columns, names, reach, digits, legend } = axesOf(grid, cells);
+  assert.equal(
+    { columns, names, reach, digits },
+    { columns: [-1, 2], names: ["b", "a"], reach: 0.001, digits: 4 },
+  );
+  assert.equal(
+    legend.map(({ text }) => text),
+    ["-0.001", "0", "+0.001"],
+  );
+  const same = rowsOf(["x", "y", "v"], [2, "b", 1e-9], [-1, "a", 0]);
+  assert.is(axesOf(grid, same).reach, 1, "nothing that a cell could show");
+});
+
+test("no legend has a label twice, and values that read alike are not spread", () => {
+  const textsOf = (scale: "probability" | "magnitude" | "amount" | "rank", values: number[]) => {
+    const chart: Chart = { ...{ kind: "tokens", tokens: ["t"], value: "v", label: "", legend: "" }, scale };
+    const rows = rowsOf(["layer", "v"], ...values.map((value, layer) => [layer, value]));
+    return axesOf(chart, rows).shades.v?.legend.map(({ text }) => text);
+  };
+  assert.equal(textsOf("rank", [1, 1]), ["1", "2"]);
+  assert.equal(textsOf("rank", [1, 3]), ["1", "2", "3"]);
+  // Both read 31.0: they are one value, in the middle of a scale from half to twice of it.
+  assert.equal(textsOf("magnitude", [31.001, 31.002]), ["15.5", "31", "62"]);
+  assert.equal(textsOf("magnitude", [100, 101]), ["100", "101"]);
+  assert.equal(textsOf("probability", [0.013, 0.0002]), ["0 %", "0.4 %", "0.8 %", "1.2 %", "1.6 %", "2 %"]);
+  assert.equal(textsOf("probability", [0.51]), ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]);
+  assert.equal(
+    [[0], [0.5], [0.2, 0.21], [0.05], [0.07], [1e-5]].map(shareEnd),
+    [1, 0.5, 0.5, 0.05, 0.1, 1e-5],
+  );
 });
 
 test("counts of two classes get a panel each, fitted to the chart", () => {

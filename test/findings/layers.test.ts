@@ -1,7 +1,7 @@
 /** Which blocks stand for all of a model: by hand, and what holds of any number of them. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { spread, spreadLayers } from "../../src/findings/layers.js";
+import { measuredLayers, spread, spreadLayers } from "../../src/findings/layers.js";
 import { fc } from "../support/fc.js";
 
 test("spread layers are distinct, in order, and end with the last", () => {
@@ -24,6 +24,14 @@ test("thirty blocks give the last of each of eight equal parts", () => {
   assert.equal(spreadLayers(30, 8), [3, 7, 10, 14, 18, 22, 25, 29]);
   assert.equal(spreadLayers(30, 1), [29]);
   assert.equal(spreadLayers(0, 8), []);
+});
+
+test("a caption names how many layers were measured", () => {
+  assert.is(measuredLayers([0, 1, 2], 3), "each layer");
+  assert.is(measuredLayers([0, 4, 29], 30), "3 of 30 layers");
+  assert.is(measuredLayers([5], 30), "1 of 30 layers");
+  assert.is(measuredLayers([0, 4], null), "2 layers");
+  assert.is(measuredLayers([4], undefined), "1 layer");
 });
 
 test.run();

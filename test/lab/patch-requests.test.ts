@@ -49,6 +49,9 @@ function toy({ blocks = 4, width = 2, heads = 2, attending, progress = [], ends 
       contexts.push(options);
       return {
         ...{ blockOutputs: { supported: true, sidePath: "" }, points },
+        reset: async () => {},
+        // A text is continued with its last token.
+        advance: async ({ tokens }: { tokens: Int32Array }) => ({ next: { tokenIds: tokens.slice(-1) } }),
         patchSweep: async (request: PatchSweepRequest): Promise<PatchSweep> => {
           requests.push(request);
           if (ends) throw new UserError("It was asked.");
@@ -240,6 +243,19 @@ test("by default a sweep covers all tokens, blocks, their points and heads", asy
   const long = toy();
   await run(pair(600), long);
   assert.equal(long.contexts, [{ nCtx: 600 + 600, nBatch: 600, maxSequences: 256 }]);
+});
+
+test("a given target or foil without its leading space is asked about", async () => {
+  const noteOf = async (targets: object) =>
+    (await run({ clean: "a b", corrupted: "a c", ...targets })).found.note;
+  const note = await noteOf({ target_token: "b", foil_token: "c" });
+  assert.match(
+    note,
+    /^The target token "b" differs from the model's answer by its leading space\. Did you mean " b"\? The foil token "c" differs from .* Did you mean " c"\? Each site /,
+  );
+  for (const fine of [{}, { target_token: " b", foil_token: " c" }, { target_token: "c", foil_token: "b" }]) {
+    assert.match(await noteOf(fine), /^Each site /);
+  }
 });
 
 test("a control has one direction per block and pair, at all its points", async () => {

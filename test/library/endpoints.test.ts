@@ -53,6 +53,22 @@ test("a model is called by one letter, or by four thousand and ninety-six", asyn
   assert.equal(named, [], "nobody looked for it");
 });
 
+test("a vector is renamed, unless there is none or the new name is taken", async () => {
+  const rename = async (name: string, to: string) => {
+    const { status, body } = await send(`${service.url}/lab/vectors/${name}/rename`, "POST", { name: to });
+    return [status, body.error ?? body.name];
+  };
+  assert.is((await put({})).status, 200);
+  assert.equal(await rename("v", "w"), [200, "w"]);
+  assert.equal(await rename("v", "x"), [404, "There is no vector named v; there are w."]);
+  assert.is((await put({})).status, 200);
+  assert.equal(await rename("w", "v"), [400, "There is already a vector named v."]);
+  assert.is((await rename("w", "../x"))[0], 400);
+  const { body } = await send(`${service.url}/lab/vectors/w`, "GET");
+  assert.equal([body.name, body.layers.length], ["w", 1], "what was not renamed is still there");
+  await send(`${service.url}/lab/vectors/w`, "DELETE");
+});
+
 test("a layer is a whole number from 0 to 255", async () => {
   for (const layer of ["0", "255"]) {
     const { status, body } = await put({ layer });

@@ -140,6 +140,38 @@ test("tokens that do not fit start another picture, 64 pixels each", () => {
   );
 });
 
+test("cells that read alike have one colour, and decimals fit the range", () => {
+  const chart: Chart = { ...{ kind: "sites", value: "v", legend: "L", least: 0 }, columns: columnsOf(5) };
+  const cells = (values: number[], kind: Chart = chart) => {
+    const rows = values.map((value, at) => [2, at, value, 1]);
+    const [legend = "", picture = ""] = draw(kind, ["layer", "column", "v", "inside"], rows, 500);
+    const found = texts(picture, "on light").concat(texts(picture, "on half"), texts(picture, "on full"));
+    return { ends: texts(legend, "soft"), colours: boxes(picture).map(([, , one]) => one), found };
+  };
+  // At most 1: two decimals, and what is below 0.005 is neutral, whatever its sign.
+  const wide = cells([0.004, -0.004, 0, 1, -0.5]);
+  assert.equal(wide.ends, ["L", "-1", "+1"]);
+  assert.equal(wide.colours, ["ramp a0", "ramp a0", "ramp a0", "ramp a20", "down a10"]);
+  assert.equal(wide.found.slice(0, 3), ["0.00", "0.00", "0.00"]);
+  // At most 0.004: five decimals would be one hundredth of a step; four are enough.
+  const small = cells([0.004, -0.002, 0, 0, 0]);
+  assert.equal(small.ends, ["L", "-0.004", "+0.004"]);
+  assert.equal(small.colours.slice(0, 3), ["ramp a20", "down a10", "ramp a0"]);
+  assert.ok(small.found.includes("0.0000") && small.found.includes("−0.0020"), small.found.join());
+  const none = cells([1e-9, -1e-9, 0, 0, 0]);
+  assert.equal(new Set(none.colours), new Set(["ramp a0"]));
+  const grid: Chart = {
+    ...{ kind: "differences", x: "column", y: "layer", value: "v" },
+    xAxis: "",
+    legend: "L",
+  };
+  const signed = cells([0.0004, -0.0004, 0.3, -0.3, 0], grid);
+  assert.equal(signed.colours, ["ramp a0", "ramp a0", "ramp a20", "down a20", "ramp a0"]);
+});
+
+const columnsOf = (count: number) =>
+  Array.from({ length: count }, (_, at) => ({ above: `${at}`, below: "" }));
+
 test("shades: linear with a zero, logarithmic without, no shade if unknown", () => {
   const shadesOf = (values: (number | null)[], scale: "magnitude" | "amount" | "probability") => {
     const rows = values.map((value, at) => [-Math.floor(at / 5), at % 5, value, "x"]);
@@ -157,17 +189,17 @@ test("shades: linear with a zero, logarithmic without, no shade if unknown", () 
   // Amounts are from 0, also where none is 0, and to nearly the largest: 99 in a hundred of the way from 10 to 20 are 19.9.
   assert.equal(shadesOf([20, 10, null], "amount"), [
     ["ramp a20", "ramp a10", "blank"],
-    ["0", "19.9"],
+    ["0", "≥ 19.9"],
   ]);
   assert.equal(shadesOf([0, 0.1, 0.2], "amount"), [
     ["ramp a0", "ramp a10", "ramp a20"],
-    ["0", "0.198"],
+    ["0", "≥ 0.198"],
   ]);
   // Of 201 numbers 99 in a hundred are not larger than the third from above: an outlier does not fade the others.
   const many = Array.from({ length: 201 }, (_, at) => (at < 198 ? 1 : at === 200 ? 1000 : 2));
   const [shades, ends] = shadesOf(many, "amount");
   assert.equal([shades![0], shades![199], shades![200]], ["ramp a10", "ramp a20", "ramp a20"]);
-  assert.equal(ends, ["0", "2"]);
+  assert.equal(ends, ["0", "≥ 2"]);
   assert.equal(shadesOf([0, 0], "amount"), [
     ["ramp a0", "ramp a0"],
     ["0", "1"],

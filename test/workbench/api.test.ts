@@ -104,10 +104,33 @@ test("the page and its files are served with types, and nothing else", async () 
   };
   const shell = [200, "text/html; charset=utf-8", "the page"];
   assert.equal(await get("/"), shell);
-  for (const view of ["chat", "inspect", "patch", "steer", "probe", "features", "jobs", "models"]) {
+  for (const view of [
+    "chat",
+    "inspect",
+    "patch",
+    "steer",
+    "probe",
+    "features",
+    "jobs",
+    "session",
+    "models",
+  ]) {
     assert.equal([await get(`/${view}`), await get(`/${view}/a`)], [shell, shell], view);
   }
   assert.is((await get("/other"))[0], 404);
+  // A browser gets the page, which says that the address is wrong; a program gets an error.
+  for (const [path, accept, kind] of [
+    ["/other", "text/html,application/xhtml+xml", "text/html; charset=utf-8"],
+    ["/jobs/a/b", "text/html", "text/html; charset=utf-8"],
+    ["/other", "*/*", "application/json; charset=utf-8"],
+    ["/page/none.js", "text/html", "application/json; charset=utf-8"],
+    ["/api/none", "text/html", "application/json; charset=utf-8"],
+  ] as const) {
+    const { status, headers } = await send(`${bench.url}${path}`, "GET", undefined, {
+      ...{ ...session, Accept: accept },
+    });
+    assert.equal([status, headers["content-type"]], [404, kind], `${path}, ${accept}`);
+  }
   assert.equal(await get("/page/main.js"), [200, "text/javascript; charset=utf-8", "script"]);
   assert.equal(await get("/page/style.css"), [200, "text/css; charset=utf-8", "style"]);
   assert.equal(await get("/page/icon.svg"), [200, "image/svg+xml", "<svg/>"]);
@@ -136,11 +159,79 @@ test("a missing build of the page and a taken port are reported", async () => {
   assert.match(await begin({ port: bench.port }), String(bench.port));
 });
 
+test("a job gets a title, a note and a pin, and is deleted in the Lab", async () => {
+  assert.equal(await saidBy("POST", `/jobs/${"0".repeat(32)}/note`, { note: "n" }), [
+    ...[404, `Nothing is at /lab/v1/jobs/${"0".repeat(32)}.`],
+  ]);
+  const long = await api("POST", `/jobs/${jobId}/note`, { title: "x".repeat(121) });
+  assert.is(long.status, 400);
+  const { status, body } = await api("POST", `/jobs/${jobId}/note`, { title: "Mine", pinned: true });
+  assert.is(status, 200);
+  assert.equal([body.own, body.pinned], ["Mine", true]);
+  assert.match(body.title, /^“/);
+  assert.equal((await state()).notes[jobId], body);
+  assert.is((await api("DELETE", `/jobs/${jobId}`)).status, 404, "the Lab says no");
+  assert.equal((await state()).notes[jobId], body, "and the note stays");
+  answers[`DELETE /lab/v1/jobs/${jobId}`] = { deleted: true };
+  assert.equal((await api("DELETE", `/jobs/${jobId}`)).body, { deleted: true });
+  assert.is((await state()).notes[jobId], undefined);
+  assert.is((await api("DELETE", "/jobs/nonsense")).status, 404);
+});
+
+test("saved things are renamed and deleted where they are saved, and every tab hears of it", async () => {
+  answers["POST /lab/vectors/old/rename"] = { name: "new" };
+  answers["DELETE /lab/dictionaries/corner"] = { deleted: true };
+  const before = (await state()).number;
+  assert.equal((await api("POST", "/library/vectors/old/rename", { name: "new" })).body, { name: "new" });
+  assert.equal((await api("DELETE", "/library/dictionaries/corner")).body, { deleted: true });
+  assert.is((await state()).number, before + 2);
+  assert.equal(
+    asked.filter(({ 0: method }) => method !== "GET"),
+    [
+      ["POST", "/lab/vectors/old/rename", { name: "new" }],
+      ["DELETE", "/lab/dictionaries/corner", undefined],
+    ],
+  );
+  assert.is((await api("POST", "/library/vectors/old/rename", { name: "../x" })).status, 400);
+  for (const path of ["/library/jobs/old", "/library/vectors/..%2Fx", "/library/probes/.hidden"]) {
+    assert.is((await api("DELETE", path)).status, 404, path);
+  }
+});
+
+test("a dictionary is added by its place, in the Lab", async () => {
+  answers["PUT /lab/dictionaries/new"] = { name: "new", features: 4 };
+  const added = { name: "new", from: "owner/name/folder", layer: 3 };
+  const { status, body } = await api("POST", "/dictionaries", added);
+  assert.equal([status, body.features], [201, 4]);
+  assert.equal(asked.at(-1), ["PUT", "/lab/dictionaries/new", { from: "owner/name/folder", layer: 3 }]);
+  assert.is((await api("POST", "/dictionaries", { ...added, name: "../x" })).status, 400);
+  assert.is((await api("POST", "/dictionaries", { name: "new" })).status, 400);
+});
+
+test("a draft goes to the studies service of the environment or the given one, once it is complete", async () => {
+  const words = {
+    ...{ title: "T", question: "Q", hypothesis: "", method: "M", finding: "", limitations: "L" },
+    ...{ license: "CC0-1.0", omissions: [] },
+  };
+  const draft = { jobs: [jobId], words };
+  delete process.env.AGENT_RESEARCH_URL;
+  assert.equal((await api("GET", "/studies/service")).body, { url: null });
+  assert.match(
+    (await saidBy("POST", "/studies/drafts", { ...draft, words: { ...words, title: "" } }))[1],
+    /^Not ready to save yet: .*title/,
+  );
+  assert.match((await saidBy("POST", "/studies/drafts", draft))[1], /^No studies service is configured/);
+  const plain = { ...draft, service: { url: "http://example.org", token: "t" } };
+  assert.match((await saidBy("POST", "/studies/drafts", plain))[1], /must look like https:/);
+});
+
 test("everything that every tab shows, at the number of the last event that is in it", async () => {
   answers["GET /lab/v1/jobs"] = { jobs: [{ id: jobId, status: "running" }] };
   answers["GET /lab/v1/health"] = { active_job: jobId, queued: 1 };
   const told = await state();
-  assert.equal(Object.keys(told), ["version", "number", "server", "lab", "conversations", "jobs", "models"]);
+  assert.equal(Object.keys(told), [
+    ...["version", "started", "number", "server", "lab", "conversations", "jobs", "notes", "models"],
+  ]);
   assert.equal([told.server.model, told.lab.active, told.jobs.length], ["m", jobId, 1]);
   assert.equal(told.models, { downloads: [], switching: null, changes: 0 });
   /** A stream's events, up to a given one. */

@@ -111,6 +111,33 @@ async function bring(models: Models, name = id): Promise<void> {
   assert.is(ended.state, "done", ended.error);
 }
 
+test("a file outside the cache is opened by its whole path, and only a model", async () => {
+  const { models } = open();
+  const refused = (path: string): Promise<string> =>
+    models.open(path).then(
+      () => "opened",
+      (error: HttpError) => `${error.status} ${error.message}`,
+    );
+  const file = join(home, "own-F16.gguf");
+  const text = join(home, "text.gguf");
+  writeFileSync(file, demo);
+  writeFileSync(text, "words");
+  assert.match(
+    await refused("own-F16.gguf"),
+    /^400 Give the whole path of the file, .*; got own-F16\.gguf\.$/,
+  );
+  assert.is(await refused(join(home, "none.gguf")), `404 There is no file at ${join(home, "none.gguf")}.`);
+  assert.match(await refused(text), /^400 .* is not a model: expected a \.gguf file\.$/);
+  assert.match(await refused("/"), /^400 \/ is not a model: expected a \.gguf file, got a folder\.$/);
+  const { changes } = models.status;
+  const opened = await models.open(file);
+  assert.equal([opened.id, opened.from, opened.bytes, opened.header?.blocks], [file, "file", demo.length, 8]);
+  assert.is(models.status.changes, changes + 1, "every tab reads the list again");
+  await models.open(file);
+  const listed = (await models.here()).models.filter(({ id }) => id === file);
+  assert.is(listed.length, 1, "once, however often it is opened");
+});
+
 test("the list has the embedded model and cached models with their metadata", async () => {
   const { models } = open();
   const before = await models.here();

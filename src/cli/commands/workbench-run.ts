@@ -17,6 +17,9 @@ export interface WorkbenchRunOptions {
   /** A running server and Lab to use. */
   url?: string;
   lab?: string;
+  /** Ports of the services that it starts, instead of a running one's. */
+  serverPort?: number;
+  labPort?: number;
   open: boolean;
   signal: AbortSignal;
 }
@@ -89,7 +92,7 @@ interface FoundServer {
 }
 
 async function findServer(
-  { url, model, signal }: WorkbenchRunOptions,
+  { url, model, serverPort, signal }: WorkbenchRunOptions,
   progress: ProgressLine,
   closers: (() => Promise<unknown>)[],
 ): Promise<FoundServer> {
@@ -103,7 +106,7 @@ async function findServer(
     async () =>
       "model" in (await new ServingModel(usual, { timeoutMs: greetingMs }).capabilities({ signal })),
   );
-  if (runs && model === undefined) return { url: usual, ended: never };
+  if (runs && model === undefined && serverPort === undefined) return { url: usual, ended: never };
   const named = model ?? "demo";
   const start = (port: number) =>
     OwnServer.start(named, {
@@ -119,13 +122,17 @@ async function findServer(
         } else if (event.event === "fault") process.stderr.write(`${event.line}\n`);
       },
     });
-  const own = await (runs ? start(0) : start(ports.inference).catch(elsewhere(start)));
+  const own = await (serverPort !== undefined
+    ? start(serverPort)
+    : runs
+      ? start(0)
+      : start(ports.inference).catch(elsewhere(start)));
   closers.push(() => own.close());
   return { url: own.url, model: named, own, ended: own.ended };
 }
 
 async function findLab(
-  { lab }: WorkbenchRunOptions,
+  { lab, labPort }: WorkbenchRunOptions,
   home: string,
   closers: (() => Promise<unknown>)[],
 ): Promise<string> {
@@ -133,14 +140,14 @@ async function findLab(
     await new Lab(lab).health();
     return lab;
   }
-  if (await isLab(usualLab)) return usualLab;
+  if (labPort === undefined && (await isLab(usualLab))) return usualLab;
   const [{ startLab }, { backendInfo }] = await Promise.all([
     import("../../lab/index.js"),
     import("../../native/index.js"),
   ]);
   const start = (port: number) =>
     startLab({ port, home, queueCapacity: waiting, backend: backendInfo().backend });
-  const service = await start(ports.lab).catch(elsewhere(start));
+  const service = await (labPort === undefined ? start(ports.lab).catch(elsewhere(start)) : start(labPort));
   closers.push(() => service.close());
   return service.url;
 }

@@ -26,6 +26,16 @@ export function registerWorkbench(program: Command): void {
     )
     .option("--url <url>", "address or port of a running tapline serve", origin)
     .option("--lab <url>", "address or port of a running Lab", origin)
+    .option(
+      "--server-port <number>",
+      `port of the server that it starts; 0 picks a free port (default: ${ports.inference}, or a free port)`,
+      integerBetween(0, 65535),
+    )
+    .option(
+      "--lab-port <number>",
+      `port of the Lab that it starts; 0 picks a free port (default: ${ports.lab}, or a free port)`,
+      integerBetween(0, 65535),
+    )
     .option("--no-open", "print the link without opening a browser")
     .option("--link", "print a new link for a running workbench")
     .action(runWorkbench);
@@ -38,6 +48,12 @@ async function runWorkbench(named: string | undefined, options: WorkbenchCommand
   const model = named ?? options.model;
   if (model !== undefined && options.url !== undefined) {
     throw new UsageError("--url and --model cannot be combined: the server already has a model.");
+  }
+  if (options.serverPort !== undefined && options.url !== undefined) {
+    throw new UsageError("--server-port and --url cannot be combined: that server already has a port.");
+  }
+  if (options.labPort !== undefined && options.lab !== undefined) {
+    throw new UsageError("--lab-port and --lab cannot be combined: that Lab already has a port.");
   }
   const { newLink, openWorkbench } = await import("./workbench-run.js");
   if (options.link === true) {

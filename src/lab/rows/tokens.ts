@@ -85,9 +85,9 @@ export async function targetToken(model: Model, text: string, field = "target_to
 }
 
 /** Asks about a tracked token that differs from the model's answer by its leading space alone; empty if it does not. */
-export function spaceNote(target: string, answer: string): string {
+export function spaceNote(target: string, answer: string, what = "target"): string {
   if (target === answer || target.trim() === "" || target.trimStart() !== answer.trimStart()) return "";
-  return `The target token ${JSON.stringify(target)} differs from the model's answer by its leading space. ${didYouMean(answer)}`;
+  return `The ${what} token ${JSON.stringify(target)} differs from the model's answer by its leading space. ${didYouMean(answer)}`;
 }
 
 function didYouMean(token: string): string {

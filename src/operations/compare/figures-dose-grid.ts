@@ -41,7 +41,7 @@ export function doseGrid(tried: readonly TriedLayer[]): Figure[] {
     meanOf(trials, ({ delta }) => delta) as number,
     meanOf(trials, ({ control }) => control?.delta) ?? 0,
   ]);
-  const reach = Math.max(0.01, ...changes.map(Math.abs));
+  const reach = Math.max(0, ...changes.map(Math.abs));
   const targets = [...new Set(found.flatMap(({ trials }) => trials.map((one) => visible(one.target_token))))];
   const whose = targets.length === 1 ? `“${targets[0]}”` : "the target tokens";
   const waiting =

@@ -1,5 +1,6 @@
 import type { CompareResult } from "../../contracts/index.js";
 import { interventionOf } from "../../contracts/interventions.js";
+import { shareEnd } from "../../findings/axes.js";
 import { difference } from "../../findings/difference.js";
 import {
   byPrompt,
@@ -103,7 +104,7 @@ function doseResponse({ intervention }: CompareResult, prompts: Prompt[]): Figur
       series: "prompt",
       xAxis: "strength",
       yAxis: "probability of the target token",
-      yDomain: [0, 1],
+      yDomain: [0, shareEnd(all.map(({ probability }) => probability))],
       emphasis: prompts.length > 1 ? mean : undefined,
       mark: { x: neutral, label: "neutral" },
       dots: true,

@@ -1,4 +1,5 @@
 import type { InspectResult, Standing } from "../../contracts/index.js";
+import { shareEnd } from "../../findings/axes.js";
 import type { Figure, Shade } from "../../findings/figure.js";
 import { dataOf, tabled } from "../../findings/figure.js";
 import { followedLayers, type LensReading, lensReadings, viewValues } from "../../findings/lens.js";
@@ -343,7 +344,7 @@ export function answerByLayer(result: InspectResult): Figure[] {
         series: "series",
         xAxis: "layer",
         yAxis: "probability",
-        yDomain: [0, 1],
+        yDomain: [0, shareEnd(points.map(({ candidate }) => candidate.probability))],
         steps: true,
         emphasis: "the model's answer",
         dots: true,

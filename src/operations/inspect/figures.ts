@@ -1,4 +1,5 @@
 import type { InspectResult } from "../../contracts/index.js";
+import { shareEnd } from "../../findings/axes.js";
 import { layersByPoint, pointMeanings } from "../../findings/blocks.js";
 import type { Figure } from "../../findings/figure.js";
 import { dataOf, tabled } from "../../findings/figure.js";
@@ -97,7 +98,10 @@ function nextTokens({ next_tokens: candidates }: InspectResult): Figure {
     id: "next-tokens",
     title: "Next token",
     description: "The model's most probable next tokens after the last token.",
-    chart: { kind: "bars", label: "token", value: "probability", axis: "probability", domain: [0, 1] },
+    chart: {
+      ...{ kind: "bars", label: "token", value: "probability", axis: "probability" },
+      domain: [0, shareEnd(candidates.map(({ probability }) => probability))],
+    },
     ...tabled(candidates, {
       token: ["token", ({ token }) => visible(token), String],
       token_id: ["token id", (one) => one.token_id, String],

@@ -1,5 +1,6 @@
 import type { PatchSweepResult } from "../../contracts/index.js";
-import { figureOf, shortNumber } from "../../findings/numbers.js";
+import { differenceAxis } from "../../findings/axes.js";
+import { figureOf, fixed } from "../../findings/numbers.js";
 import { patchFinding } from "../../findings/patch-finding.js";
 import {
   bestOfHeads,
@@ -38,13 +39,15 @@ export function patchSweepPicture(
   const sites = placedSites(result);
   const shares = showsShares(sites);
   const value = (site: PlacedSite) => movedBy(site, shares);
-  const reach = Math.max(shares ? 1 : Number.MIN_VALUE, ...sites.map((site) => Math.abs(value(site))));
+  const { reach, digits, legend: ends } = differenceAxis(sites.map(value), shares ? 1 : 0);
+  // Coloured by the number as written, so that cells that read alike look alike.
+  const written = (site: PlacedSite) => fixed(value(site), digits);
   const tokens = patchTokens(result).map(columnName);
   const points = patchPoints(result);
   const cellOf = (site: PlacedSite) => ({
     text: "",
-    figure: site.inside ? signed(value(site)) : "·",
-    value: 0.5 + value(site) / reach / 2,
+    figure: site.inside ? written(site) : "·",
+    value: 0.5 + Number(written(site)) / reach / 2,
     bold: shares && value(site) >= 0.5,
   });
   const drawn = (columns: readonly string[], chosen: readonly PlacedSite[]) =>
@@ -69,7 +72,7 @@ export function patchSweepPicture(
     ? ["Recovery", "how far one patched activation moves the logit difference"]
     : ["Change", "of the logit difference by one patched activation"];
   const total = Math.max(narrowest, canvas.width);
-  const colors = legend(differenceScale, shortNumber(-reach), shortNumber(reach), canvas);
+  const colors = legend(differenceScale, ends[0].text, ends[2].text, canvas);
   // Heads that do not fit into one line are wrapped.
   const heads = result.heads ?? [];
   const wide = Math.floor((total - margin) / headCell);
@@ -85,7 +88,7 @@ export function patchSweepPicture(
   };
   const strongest = strongestHeads(sites, headsNamed).map(
     (site) =>
-      `${site.layer}.${site.head} at ${tokens[site.column]} (${positionName(result, site.position)}) ${signed(value(site))}`,
+      `${site.layer}.${site.head} at ${tokens[site.column]} (${positionName(result, site.position)}) ${written(site)}`,
   );
   return [
     ...points.flatMap((point, at) => [
@@ -127,11 +130,6 @@ function measured(result: Omit<PatchSweepResult, "note" | "artifacts" | "provena
     `${of}: clean ${figureOf(result.clean)}, corrupted ${figureOf(result.corrupted)}, ` +
     `with its own activation patched back ${figureOf(result.restored)}`
   );
-}
-
-function signed(value: number): string {
-  const text = Math.abs(value) < 9.995 ? value.toFixed(2) : shortNumber(value);
-  return /^-0\.00$/.test(text) ? "0.00" : text;
 }
 
 export default {

@@ -5,7 +5,7 @@ import { UserError } from "../../contracts/user-error.js";
 import { writeNpz } from "../../lab/npz.js";
 import { headSize, headsOf } from "../../lab/rows/heads.js";
 import { checkPoints, inContext } from "../../lab/rows/open-context.js";
-import { checkLayers, targetToken, tokenizeInput } from "../../lab/rows/tokens.js";
+import { checkLayers, spaceNote, targetToken, tokenizeInput } from "../../lab/rows/tokens.js";
 import { randomVector } from "../../library/index.js";
 import {
   type Context,
@@ -45,11 +45,14 @@ export async function patchSweep(
     checkPoints(context, config.points);
     const grid = gridOf(config, model, context, pairs);
     checkSize(grid, pairs);
+    const hints = await clock.measure("compute", () => spaceHints(input, context, pairs));
     for (const index of pairs.keys()) {
       sweeps.push(await clock.measure("compute", () => sweepPair(input, context, grid, pairs, index)));
     }
     await clock.measure("artifact", () => writeArrays(input, grid, pairs, sweeps));
-    return await describePatches(config, model, grid, pairs, sweeps, context.blockOutputs.sidePath);
+    const { sidePath } = context.blockOutputs;
+    const described = await describePatches(config, model, grid, pairs, sweeps, sidePath);
+    return { ...described, note: [...hints, described.note].join(" ") };
   });
 }
 
@@ -212,6 +215,32 @@ function contextSize(pairs: Pair[]) {
     nBatch: Math.max(longest, batchTokens),
     maxSequences: mostSequences,
   };
+}
+
+/** Whether a given target, or foil, is what the clean run answers, or the corrupted one, but for the leading space. */
+async function spaceHints(
+  { model, signal }: OperationInput<PatchSweepConfig>,
+  context: Context,
+  pairs: Pair[],
+): Promise<string[]> {
+  const hints = new Set<string>();
+  for (const { clean, corrupted, target, foil } of pairs) {
+    for (const [given, { tokens }, what] of [
+      [target, clean, "target"],
+      [foil, corrupted, "foil"],
+    ] as const) {
+      if (given === undefined) continue;
+      await context.reset();
+      const { next } = await context.advance({
+        ...{ tokens, layers: [], nextTopK: 1 },
+        ...(signal === undefined ? {} : { signal }),
+      });
+      const [wanted, answer] = await model.pieces(Int32Array.of(given, next?.tokenIds[0] as number));
+      hints.add(spaceNote(wanted as string, answer as string, what));
+    }
+  }
+  hints.delete("");
+  return [...hints];
 }
 
 async function sweepPair(

@@ -1,5 +1,6 @@
-import { axesOf, type Row, type ShadeAxis } from "../../findings/axes.js";
+import { axesOf, type Row, type ShadeAxis, type Tick } from "../../findings/axes.js";
 import type { Chart, Figure } from "../../findings/figure.js";
+import { fixed } from "../../findings/numbers.js";
 import type { Html } from "../markup.js";
 import { axisWidth, layerAxis, layOut } from "./layers.js";
 import { linear, logarithmic } from "./scale.js";
@@ -28,7 +29,7 @@ export function drawTokens(figure: Figure, chart: Tokens, rows: readonly Row[], 
           const own = rows.filter((row) => row[panel] === name);
           return tokenPictures(figure, chart, own, { ...given, name });
         });
-  return [rampLegend(chart.legend, legendEnds(chart.scale, shade), width), ...drawn];
+  return [rampLegend(chart.legend, endsOf(shade.legend), width), ...drawn];
 }
 
 interface TokenPictures {
@@ -93,9 +94,9 @@ function shareOf(value: string, axis: ShadeAxis): (row: Row) => number | null {
   return (row) => (row[value] === null ? null : clamped(place(Number(row[value]))));
 }
 
-function legendEnds(scale: Tokens["scale"], { domain: [low, high] }: ShadeAxis): [string, string] {
-  if (scale === "probability") return ["0 %", "100 %"];
-  return [String(Number(low.toPrecision(3))), String(Number(high.toPrecision(3)))];
+/** The labels at the ends of a colour scale. */
+function endsOf(ticks: readonly Tick[]): [string, string] {
+  return [ticks[0]?.text ?? "", ticks.at(-1)?.text ?? ""];
 }
 
 export function clamped(place: number): number {
@@ -132,15 +133,31 @@ function rampLegend(name: string, [low, high]: readonly [string, string], width:
 }
 
 /** The legend of differences. */
-export function differenceLegend(name: string, reach: string, width: number): Html {
+export function differenceLegend(name: string, ticks: readonly Tick[], width: number): Html {
+  const [low, high] = endsOf(ticks);
   return svg(width, 40, name, [
     label(cutText(name, width), { x: 0, y: 12, kind: "soft" }),
     ...Array.from({ length: 2 * 10 + 1 }, (_, at) =>
       box(60 + at * 7, 20, 7, 14, `${at < 10 ? "down" : "ramp"} a${Math.abs(at - 10) * 2}`),
     ),
-    label(`-${reach}`, { x: 54, y: 32, anchor: "end", kind: "soft" }),
-    label(`+${reach}`, { x: 60 + 21 * 7 + 6, y: 32, kind: "soft" }),
+    label(low, { x: 54, y: 32, anchor: "end", kind: "soft" }),
+    label(high, { x: 60 + 21 * 7 + 6, y: 32, kind: "soft" }),
   ]);
+}
+
+/** A cell of a map of differences: its colour is that of the number in it, so that cells that read alike look alike. */
+export function differenceCell(
+  found: Row[string] | undefined,
+  { reach, digits }: { reach: number; digits: number },
+) {
+  const text = fixed(Number(found ?? 0), digits);
+  const value = Number(text);
+  return {
+    text: text.replace("-", "−"),
+    value,
+    part: clamped((Math.abs(value) / reach) * shades),
+    side: value < 0 ? "down" : "ramp",
+  };
 }
 
 /** A grid of differences around 0, with one colour per sign. */
@@ -150,14 +167,13 @@ export function drawDifferences(
   rows: readonly Row[],
   width: number,
 ): Html[] {
-  const { names, columns, reach } = axesOf(chart, rows);
+  const { names, columns, reach, digits, legend } = axesOf(chart, rows);
   const most = width * 0.42;
   const left = Math.min(most, Math.max(...names.map(textWidth))) + 12;
   const cell = Math.min(110, (width - left - 8) / columns.length);
   const height = names.length * cellHeight;
-  const shown = String(Number(reach.toPrecision(2)));
   return [
-    differenceLegend(chart.legend, shown, width),
+    differenceLegend(chart.legend, legend, width),
     svg(left + 8 + cell * columns.length, height + 42, figure.title, [
       ...names.map((name, at) =>
         label(cutText(name, most), { x: left - 8, y: at * cellHeight + 18, anchor: "end" }),
@@ -165,12 +181,10 @@ export function drawDifferences(
       ...rows.flatMap((row) => {
         const x = left + columns.indexOf(Number(row[chart.x])) * cell;
         const y = names.indexOf(String(row[chart.y])) * cellHeight;
-        const value = Number(row[chart.value]);
-        const part = clamped((Math.abs(value) / reach) * shades);
-        const text = `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+        const { text, value, part, side } = differenceCell(row[chart.value], { reach, digits });
         return [
-          box(x + 0.5, y + 0.5, cell - 1, cellHeight - 1, `${value < 0 ? "down" : "ramp"} a${part}`),
-          ...cellText(text, x, y, cell, part, rows.length),
+          box(x + 0.5, y + 0.5, cell - 1, cellHeight - 1, `${side} a${part}`),
+          ...cellText(value > 0 ? `+${text}` : text, x, y, cell, part, rows.length),
         ];
       }),
       ...columns.map((value, at) =>

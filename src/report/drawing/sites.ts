@@ -1,7 +1,7 @@
 import { axesOf, type Row } from "../../findings/axes.js";
 import type { Chart, Figure } from "../../findings/figure.js";
 import type { Html } from "../markup.js";
-import { cellText, clamped, differenceLegend, shades } from "./grids.js";
+import { cellText, differenceCell, differenceLegend } from "./grids.js";
 import { axisWidth, layerAxis, layOut } from "./layers.js";
 import { box, cutText, label, svg } from "./svg.js";
 
@@ -13,7 +13,7 @@ const sizes = { leastCell: 48, widestCell: 110 };
 /** Differences around 0: layers over the tokens of two prompts; sites that cannot change anything are faint. */
 export function drawSites(figure: Figure, chart: Sites, rows: readonly Row[], width: number): Html[] {
   const { columns, value, rows: named } = chart;
-  const { layers, reach } = axesOf(chart, rows);
+  const { layers, reach, digits, legend } = axesOf(chart, rows);
   const { pictures, cell } = layOut(columns.length, width, sizes);
   const height = layers.length * cellHeight;
   const cellsOf = (first: number, count: number) =>
@@ -22,12 +22,11 @@ export function drawSites(figure: Figure, chart: Sites, rows: readonly Row[], wi
       if (column < 0 || column >= count) return [];
       const x = axisWidth + column * cell;
       const y = layers.indexOf(Number(row.layer)) * cellHeight;
-      const found = Number(row[value] ?? 0);
-      const part = clamped((Math.abs(found) / reach) * shades);
+      const { text, part, side } = differenceCell(row[value], { reach, digits });
       if (!row.inside) return [box(x + 0.5, y + 0.5, cell - 1, cellHeight - 1, "grid")];
       return [
-        box(x + 0.5, y + 0.5, cell - 1, cellHeight - 1, `${found < 0 ? "down" : "ramp"} a${part}`),
-        ...cellText(found.toFixed(2).replace("-", "−"), x, y, cell, part, rows.length),
+        box(x + 0.5, y + 0.5, cell - 1, cellHeight - 1, `${side} a${part}`),
+        ...cellText(text, x, y, cell, part, rows.length),
       ];
     });
   const drawn = pictures.map(({ first, count }) =>
@@ -49,5 +48,5 @@ export function drawSites(figure: Figure, chart: Sites, rows: readonly Row[], wi
       ],
     ),
   );
-  return [differenceLegend(chart.legend, String(Number(reach.toPrecision(2))), width), ...drawn];
+  return [differenceLegend(chart.legend, legend, width), ...drawn];
 }

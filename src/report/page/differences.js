@@ -1,5 +1,5 @@
 import { axis, frame, panel, tip } from "./frame.js";
-import { differenceColor } from "./grid.js";
+import { differenceColor, rounded } from "./grid.js";
 import { rampLegend } from "./legend.js";
 import { cutText, textWidth } from "./text.js";
 import { readableOn } from "./theme.js";
@@ -13,13 +13,13 @@ import { readableOn } from "./theme.js";
  */
 export function drawDifferences(figure, rows, { width, theme }) {
   const { x, y, value, xAxis, legend } = figure.chart;
-  const { names, columns, reach } = figure.axes;
+  const { names, columns, reach, digits } = figure.axes;
   const most = width * 0.42;
   const marginLeft =
     Math.min(most, Math.max(...names.map((/** @type {string} */ name) => textWidth(name, 12)))) + 14;
   const color = differenceColor(reach, theme);
   const shade = Plot.scale({ color });
-  const fill = (/** @type {Row} */ row) => shade.apply(row[value]);
+  const fill = (/** @type {Row} */ row) => shade.apply(rounded(row[value], digits).value);
   const cell = Math.min(110, (width - marginLeft - 8) / columns.length);
   const plot = Plot.plot({
     ...frame(figure, theme),
@@ -43,14 +43,19 @@ export function drawDifferences(figure, rows, { width, theme }) {
       Plot.text(rows, {
         x,
         y,
-        text: (/** @type {Row} */ row) => cutText(d3.format("+.2f")(row[value]), 12, cell - 4),
+        text: (/** @type {Row} */ row) => cutText(signed(rounded(row[value], digits)), 12, cell - 4),
         fill: (/** @type {Row} */ row) => readableOn(fill(row)),
       }),
       tip(rows, figure.details, { x, y }),
     ],
   });
   return {
-    legend: rampLegend({ ...color, label: legend }, theme),
+    legend: rampLegend({ ...color, label: legend }, figure.axes.legend, theme),
     panels: [panel(plot, rows, (row) => [row[x], row[y]])],
   };
+}
+
+/** @param {{ text: string, value: number }} number */
+function signed({ text, value }) {
+  return value > 0 ? `+${text}` : text;
 }

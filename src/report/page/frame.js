@@ -64,7 +64,10 @@ export function panel(plot, rows, place) {
     svg: plot,
     points: rows.map((row) => {
       const [across, down] = place(row);
-      return { x: middle(x, across), y: middle(y, down), row: row.row };
+      return {
+        ...{ x: middle(x, across), y: middle(y, down), row: row.row },
+        ...{ wide: x.bandwidth ?? 0, high: y.bandwidth ?? 0 },
+      };
     }),
   };
 }

@@ -10,6 +10,9 @@ interface Point {
   /** In the coordinates of its picture. */
   x: number;
   y: number;
+  /** The size of its cell; 0 without one. */
+  wide: number;
+  high: number;
   /** Index of its row, which has the detail that is read out. */
   row: number;
 }

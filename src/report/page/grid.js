@@ -41,7 +41,18 @@ export function differenceColor(reach, theme) {
     domain: [-reach, 0, reach],
     range: theme.diverging,
     interpolate: d3.interpolateLab,
-    ticks: 5,
-    tickFormat: "+.2~f",
   };
+}
+
+/**
+ * The number in a cell, and the value that colours it: cells that read alike look alike.
+ * @param {string | number | null | undefined} value
+ * @param {number} digits
+ * @returns {{ text: string, value: number }}
+ */
+export function rounded(value, digits) {
+  const text = Number(value ?? 0)
+    .toFixed(digits)
+    .replace(/^-(0\.?0*)$/, "$1");
+  return { text, value: Number(text) };
 }

@@ -58,13 +58,19 @@ function symbolType(name) {
 /**
  * A colour scale with its label.
  * @param {object} color
+ * @param {{ value: number, text: string }[]} ticks
  * @param {Theme} theme
  * @returns {SVGSVGElement}
  */
-export function rampLegend(color, theme) {
+export function rampLegend(color, ticks, theme) {
   const legend = Plot.legend({
     color,
     width: 240,
+    // Room for half of the last label.
+    marginRight: 24,
+    marginLeft: 24,
+    ticks: ticks.map(({ value }) => value),
+    tickFormat: (/** @type {number} */ _, /** @type {number} */ at) => ticks[at]?.text ?? "",
     style: { color: theme.ink, background: "transparent", fontFamily: font, fontSize: "12px" },
   });
   legend.setAttribute("aria-hidden", "true");

@@ -1,5 +1,5 @@
 import { axis, frame, panel, tip } from "./frame.js";
-import { differenceColor, layerAxis, layOut } from "./grid.js";
+import { differenceColor, layerAxis, layOut, rounded } from "./grid.js";
 import { rampLegend } from "./legend.js";
 import { cutText } from "./text.js";
 import { readableOn } from "./theme.js";
@@ -17,11 +17,11 @@ const sizes = { axisWidth: 44, leastCell: 46, widestCell: 110 };
  */
 export function drawSites(figure, rows, { width, theme }) {
   const { columns, value, legend, rows: named } = figure.chart;
-  const { layers, reach } = figure.axes;
+  const { layers, reach, digits } = figure.axes;
   const { lines, cell } = layOut(columns.length, width, sizes);
   const color = differenceColor(reach, theme);
   const shade = Plot.scale({ color });
-  const fill = (/** @type {Row} */ row) => shade.apply(Number(row[value] ?? 0));
+  const fill = (/** @type {Row} */ row) => shade.apply(rounded(row[value], digits).value);
   const name = (/** @type {"above" | "below"} */ side) => (/** @type {number} */ column) =>
     cutText(columns[column][side], 12, cell - 4);
 
@@ -59,7 +59,7 @@ export function drawSites(figure, rows, { width, theme }) {
         Plot.text(open, {
           x: "column",
           y: "layer",
-          text: (/** @type {Row} */ row) => cutText(d3.format(".2f")(row[value] ?? 0), 12, cell - 4),
+          text: (/** @type {Row} */ row) => cutText(rounded(row[value], digits).text, 12, cell - 4),
           fill: (/** @type {Row} */ row) => readableOn(fill(row)),
         }),
         tip(inside, figure.details, { x: "column", y: "layer" }),
@@ -67,5 +67,5 @@ export function drawSites(figure, rows, { width, theme }) {
     });
     return panel(plot, inside, ({ column, layer }) => [column, layer]);
   });
-  return { legend: rampLegend({ ...color, label: legend }, theme), panels };
+  return { legend: rampLegend({ ...color, label: legend }, figure.axes.legend, theme), panels };
 }

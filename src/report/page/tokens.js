@@ -66,7 +66,7 @@ export function drawTokens(figure, rows, { width, theme }) {
     });
     return panel(plot, inside, ({ position, layer }) => [position, layer]);
   });
-  return { legend: rampLegend({ ...color, label: legend }, theme), panels };
+  return { legend: rampLegend({ ...color, label: legend }, shades[value].legend, theme), panels };
 }
 
 /**
@@ -103,8 +103,6 @@ export function colors({ domain, logarithmic, reversed }, scale, theme) {
     type: logarithmic ? "log" : "linear",
     domain,
     interpolate: reversed ? d3.interpolateLab(all, none) : d3.interpolateLab(none, all),
-    ...(logarithmic && { tickFormat: "~s", ticks: 4 }),
-    ...(scale === "probability" && { tickFormat: ".0%", ticks: 5 }),
-    ...(scale === "amount" && { clamp: true, ticks: 5 }),
+    ...(scale === "amount" && { clamp: true }),
   };
 }

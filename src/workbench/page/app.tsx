@@ -2,7 +2,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { count } from "../../findings/numbers.js";
 import { chatSettings } from "./chat-settings.js";
 import { isActive } from "./jobs.js";
-import { follow, usePlace, type View, views } from "./router.js";
+import { follow, missing, usePlace, type View, views } from "./router.js";
 import { call, forget } from "./session.js";
 import { changed, known, useTopic } from "./store.js";
 import { ChatView } from "./views/chat.js";
@@ -10,9 +10,13 @@ import { FeaturesView } from "./views/features.js";
 import { Button, Problem, useTrying } from "./views/form.js";
 import { InspectView } from "./views/inspect.js";
 import { JobsView } from "./views/jobs.js";
+import { Menu } from "./views/menu.js";
+import { MissingView } from "./views/missing.js";
 import { ModelsView } from "./views/models.js";
 import { PatchView } from "./views/patch.js";
 import { ProbeView } from "./views/probe.js";
+import { RemovedEdits } from "./views/removed-edits.js";
+import { SessionView } from "./views/session.js";
 import { SteerView } from "./views/steer.js";
 
 const shown: Record<
@@ -26,12 +30,13 @@ const shown: Record<
   probe: ["Probe", ProbeView],
   features: ["Features", FeaturesView],
   jobs: ["Jobs", JobsView],
+  session: ["Session", SessionView],
   models: ["Models", ModelsView],
 };
 
 export function App() {
   const { view, id } = usePlace();
-  const [title, Shown] = shown[view];
+  const [title, Shown] = view === missing ? (["Not found", MissingView] as const) : shown[view];
   const shownBefore = useRef(view);
   // A layout effect: a later one would take the focus from a field that the user has moved to in the meantime.
   useLayoutEffect(() => {
@@ -65,7 +70,7 @@ export function App() {
   );
 }
 
-/** The served model, the state of both services, and what is running. */
+/** The served model, what is running, and a service that is not ready. */
 function Status() {
   useTopic("state");
   const { state, lost } = known;
@@ -93,20 +98,25 @@ function Status() {
           <span class="bad">{lost}</span>
         ) : (
           <>
-            <span class={server.ok ? "soft" : "bad"}>Server: {server.ok ? "ready" : server.sentence}</span>
-            <span class={lab.ok ? "soft" : "bad"}>Lab: {lab.ok ? "ready" : lab.sentence}</span>
+            {!server.ok && <span class="bad">Server: {server.sentence}</span>}
+            {!lab.ok && <span class="bad">Lab: {lab.sentence}</span>}
             {answering > 0 && <span>generating</span>}
           </>
         )}
       </span>
       <EditsOn />
+      <RemovedEdits />
       {active > 0 && (
         <a class="jobs" href="/jobs" onClick={follow}>
           {count(active, "job")} running
         </a>
       )}
-      <ThemeButton />
-      <SignOut />
+      <Menu label="Settings">
+        <div class="stacked">
+          <ThemeButton />
+          <SignOut />
+        </div>
+      </Menu>
     </>
   );
 }

@@ -24,6 +24,8 @@ interface Listener {
 export interface CellMap {
   legend: Element;
   draw(theme: Theme): void;
+  /** Outlines the cell of a row of the figure until another one is marked. */
+  mark(row: number | undefined): void;
   close(): void;
 }
 
@@ -82,6 +84,7 @@ export function openMap(
   let shade: Shading;
   let cut = new Map<string, string>();
   let chosen = -1;
+  let marked = -1;
   let frame = 0;
   const ending = new AbortController();
   const { signal } = ending;
@@ -142,8 +145,9 @@ export function openMap(
         context.fillText(fitted(label, width - 6), x + width / 2, y + height / 2);
       }
     }
-    if (chosen >= 0) {
-      const [row, column] = placed(chosen);
+    for (const at of new Set([marked, chosen])) {
+      if (at < 0) continue;
+      const [row, column] = placed(at);
       const [x, y] = [left + column * width - scrollLeft, row * height - scrollTop];
       context.strokeStyle = theme.ink;
       context.lineWidth = 2;
@@ -283,8 +287,13 @@ export function openMap(
       cut = new Map();
       const color = colors(axis, chart.scale, theme);
       shade = shading(color);
-      legend.replaceChildren(rampLegend({ ...color, label: chart.legend }, theme));
+      legend.replaceChildren(rampLegend({ ...color, label: chart.legend }, axis.legend, theme));
       paint();
+    },
+    mark(row) {
+      marked = row === undefined ? -1 : cells.rows.indexOf(row);
+      if (marked >= 0) show(marked);
+      again();
     },
     close() {
       ending.abort();

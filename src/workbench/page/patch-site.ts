@@ -62,16 +62,26 @@ export function siteIn(query: URLSearchParams): Site | undefined {
   return { layer, position, point, ...(head !== undefined && { head }) };
 }
 
+/** The row of a site in a map; undefined if the map does not have it. */
+export function rowOfSite(figure: Figure, site: Site): number | undefined {
+  const row = figure.rows.findIndex((_, at) => {
+    const found = siteOf(figure, at);
+    return (
+      found !== undefined &&
+      found.layer === site.layer &&
+      found.position === site.position &&
+      found.point === site.point &&
+      found.head === site.head
+    );
+  });
+  return row < 0 ? undefined : row;
+}
+
 /** The details of a site in a result's maps; undefined if no map has it. */
 export function siteDetail(figures: readonly Figure[], site: Site): string | undefined {
-  const same = ({ layer, position, point, head }: Site) =>
-    layer === site.layer && position === site.position && point === site.point && head === site.head;
   for (const figure of figures) {
-    const row = figure.rows.findIndex((_, at) => {
-      const found = siteOf(figure, at);
-      return found !== undefined && same(found);
-    });
-    if (row >= 0) return figure.details[row];
+    const row = rowOfSite(figure, site);
+    if (row !== undefined) return figure.details[row];
   }
   return undefined;
 }

@@ -1,11 +1,23 @@
 import { useLayoutEffect, useState } from "preact/hooks";
 
-export const views = ["chat", "inspect", "patch", "steer", "probe", "features", "jobs", "models"] as const;
+export const views = [
+  "chat",
+  "inspect",
+  "patch",
+  "steer",
+  "probe",
+  "features",
+  "jobs",
+  "session",
+  "models",
+] as const;
 export type View = (typeof views)[number];
+/** An address that leads nowhere. */
+export const missing = "missing";
 
 /** The place in the page: addresses contain ids and selections, never texts. */
 export interface Place {
-  view: View;
+  view: View | typeof missing;
   id: string | undefined;
   query: URLSearchParams;
 }
@@ -13,12 +25,26 @@ export interface Place {
 const listeners = new Set<() => void>();
 
 export function place(): Place {
-  const [, view = "", id] = location.pathname.split("/");
+  const [, view = "", id, ...more] = location.pathname.split("/");
   return {
-    view: (views as readonly string[]).includes(view) ? (view as View) : "chat",
-    id: id === undefined || id === "" ? undefined : decodeURIComponent(id),
+    view: viewOf(view, more),
+    id: id === undefined || id === "" ? undefined : decoded(id),
     query: new URLSearchParams(location.search),
   };
+}
+
+function viewOf(name: string, more: readonly string[]): Place["view"] {
+  if (name === "") return "chat";
+  return more.length === 0 && (views as readonly string[]).includes(name) ? (name as View) : missing;
+}
+
+/** A part of the address; a malformed escape stays as it is. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 /** Counts the user's navigations. */

@@ -7,6 +7,7 @@ import { downloaded } from "../../support/downloads.js";
 import { until } from "../../support/until.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
 import { keepDictionary } from "../../workbench/corner-dictionary.js";
+import { openMenu } from "../../workbench/menus.js";
 
 let bench: Bench;
 aroundBrowser({
@@ -54,6 +55,7 @@ inBrowser("a feature has a page: from the list, with neighbours, saved as CSV, t
   }
   await assertLooksWell(page, "a feature's page");
   await picture(page, "feature");
+  await openMenu(card, /^Export “Examples of feature/);
   const csv = await downloaded(page, () =>
     card.getByRole("button", { name: /^Save “Examples of feature \d” as CSV$/ }).click(),
   );
@@ -159,6 +161,8 @@ inBrowser("probe: accepts a file of examples or names its mistake; lists the wor
     await page.getByRole("figure", { name }).locator("svg").first().waitFor();
   await assertLooksWell(page, "a probe of a file");
   await picture(page, "probe");
+  // In a narrow window the form has given way to the result.
+  await page.getByText("Change the settings").click();
   await page.getByRole("combobox", { name: "Activation used" }).selectOption("every token");
   await page.getByRole("button", { name: "Train and evaluate" }).click();
   const single = page.getByRole("figure", { name: "Single activations by layer" });

@@ -8,6 +8,7 @@ import type { InspectResult, Job } from "../../../src/contracts/index.js";
 import { aroundBrowser, inBrowser } from "../../support/browser.js";
 import { sizes, writeExpertsModel } from "../../support/experts-model.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
+import { openMenu } from "../../workbench/menus.js";
 
 let bench: Bench;
 let folder: string;
@@ -56,6 +57,7 @@ inBrowser("inspect: each token's experts, as the Lab found them, and the matchin
   await often.locator('[aria-label="cell"] rect').first().waitFor();
   assert.is(await often.locator('[aria-label="cell"] rect').count(), 2 * sizes.experts);
   const script = page.locator("details.code").filter({ has: page.getByText("As a script", { exact: true }) });
+  await openMenu(page.locator(".result-tools"), "Export and scripts");
   await script.locator("summary").last().click();
   const code = script.getByRole("region", { name: "As a script, curl" });
   assert.match((await code.textContent()) ?? "", /"routing": ?true/);

@@ -7,6 +7,7 @@ import { aroundBrowser, assertLooksWell, inBrowser } from "../../support/browser
 import { downloaded } from "../../support/downloads.js";
 import { until } from "../../support/until.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
+import { openMenu } from "../../workbench/menus.js";
 
 let bench: Bench;
 aroundBrowser({
@@ -41,6 +42,7 @@ async function picture(page: Page, name: string): Promise<void> {
 /** Saves a picture in all forms. @returns the CSV's rows */
 async function saved(page: Page, title: string, svg: RegExp): Promise<string[]> {
   const files: Record<string, Buffer> = {};
+  await openMenu(page, `Export “${title}”`);
   for (const kind of ["SVG", "PNG", "CSV"]) {
     const button = page.getByRole("button", { name: `Save “${title}” as ${kind}` });
     files[kind] = (await downloaded(page, () => button.click())).bytes;
@@ -73,6 +75,7 @@ inBrowser("steer: a grid with random controls, a cell's answers, reload, into th
   const control = page.getByRole("figure", { name: "Control: random vectors" });
   await control.locator("svg").last().waitFor();
   await until(async () => (await cells(effect).count()) === 4, "two layers and two strengths");
+  await effect.getByText(/the rest are dashed/).waitFor({ state: "detached" });
   const csv = await saved(page, "Effect by layer and strength", /^<svg .*layer/s);
   assert.is(csv.length, 5);
   assert.is(csv[0]?.split(",").slice(0, 2).join(), "layer,strength");
@@ -228,6 +231,7 @@ inBrowser("jobs: two results side by side, and a study of both whose words are a
   await picture(page, "jobs-beside");
 
   await page.getByRole("button", { name: "Draft a study" }).click();
+  await page.getByRole("heading", { level: 1, name: "Session" }).waitFor();
   await page.getByRole("checkbox", { name: `Job ${second.slice(0, 8)} in the study` }).check();
   await page.waitForURL(({ searchParams }) => searchParams.get("study") === `${first},${second}`);
   const draft = page.getByRole("region", { name: "Study draft" });

@@ -7,6 +7,7 @@ import * as assert from "uvu/assert";
 import { aroundBrowser, inBrowser, newContext } from "../../support/browser.js";
 import { until } from "../../support/until.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
+import { openMenu } from "../../workbench/menus.js";
 
 let bench: Bench;
 /** Another user's server on this machine, whose pages try things, and what it was sent. */
@@ -194,6 +195,7 @@ inBrowser("after a restart the page says what to do; a new link resumes the sess
   await page.getByText("tapline workbench --link").first().waitFor();
   await page.goto(bench.workbench.link());
   await page.getByRole("navigation", { name: "Views" }).waitFor();
+  await openMenu(page, "Settings");
   await page.getByRole("button", { name: "Sign out everywhere" }).click();
   await page.getByText("You're not signed in. Open the link that `tapline workbench` printed.").waitFor();
   await until(async () => (await page.evaluate("localStorage.length")) === 0);

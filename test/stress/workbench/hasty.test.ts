@@ -11,6 +11,7 @@ import { until } from "../../support/until.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
 import { fakeServices } from "../../workbench/fast-services.js";
 import { holdBack } from "../../workbench/hold-back.js";
+import { openMenu } from "../../workbench/menus.js";
 
 let bench: Bench;
 /** Its answers are Markdown. */
@@ -278,6 +279,7 @@ inBrowser("failures to remove or sign out are reported", async () => {
     ["Delete “It stays”", page.getByRole("navigation", { name: "Conversations" })],
     ["Sign out everywhere", page.getByRole("banner")],
   ] as const) {
+    await openMenu(place, "Settings");
     await page.getByRole("button", { name: button, exact: true }).click();
     await place.getByRole("alert").getByText("The disk is full.").waitFor();
   }

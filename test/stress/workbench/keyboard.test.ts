@@ -107,7 +107,7 @@ async function others(page: Page): Promise<void> {
   await page.keyboard.press("Enter");
   await page.getByRole("figure").first().locator("svg").last().waitFor();
   await goTo(page, "Jobs");
-  await tabTo(page, /^[0-9a-f]{8}$/, "a");
+  await tabTo(page, /^“…good\./, "a");
   await page.keyboard.press("Enter");
   await page.getByRole("figure").first().locator("svg").last().waitFor();
 }
@@ -125,6 +125,8 @@ async function features(page: Page): Promise<void> {
   await tabTo(page, /^Compute feature details$/);
   await page.keyboard.press("Enter");
   await page.getByRole("region", { name: "Strongest" }).waitFor();
+  await tabTo(page, /^Export “Examples of feature \d”$/);
+  await page.keyboard.press("Enter");
   await tabTo(page, /^Save “Examples of feature \d” as CSV$/);
   const { name } = await downloaded(page, () => page.keyboard.press("Enter"));
   assert.match(name, /^tapline-feature-\d-examples\.csv$/);

@@ -6,6 +6,7 @@ import { aroundBrowser, inBrowser, newContext } from "../../support/browser.js";
 import { downloaded } from "../../support/downloads.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
 import { keepDictionary } from "../../workbench/corner-dictionary.js";
+import { openMenu } from "../../workbench/menus.js";
 import { type Results, resultsOfAllViews } from "../../workbench/results.js";
 
 let bench: Bench;
@@ -19,7 +20,7 @@ aroundBrowser({
 
 /** In the page: drawings and colors that mean a number, outside of anything that can be saved. */
 const unsaved = `[...document.querySelectorAll("main :is(svg, canvas, .bar, .shaded, .aligned)")].filter((one) => {
-  const names = [...(one.closest(".picture")?.querySelectorAll(":scope > .tools button") ?? [])].map((button) => button.ariaLabel);
+  const names = [...(one.closest(".picture")?.querySelectorAll(":scope > .menu .tools button") ?? [])].map((button) => button.ariaLabel);
   return !["SVG", "PNG", "CSV"].every((kind) => names.some((name) => name.startsWith("Save “") && name.endsWith("as " + kind)));
 }).map((one) => one.outerHTML.slice(0, 200))`;
 const drawn = `document.querySelectorAll("main :is(svg, canvas, .bar, .shaded, .aligned)").length`;
@@ -27,6 +28,7 @@ const drawn = `document.querySelectorAll("main :is(svg, canvas, .bar, .shaded, .
 /** Saves a picture as each kind and looks into the files, with a page that may read XML. */
 async function save(page: Page, tools: Locator, reader: Page): Promise<void> {
   const title = /^Save “(.*)”$/s.exec((await tools.getAttribute("aria-label")) ?? "")?.[1] as string;
+  await openMenu(tools.locator("xpath=../../.."), `Export “${title}”`);
   const of = (kind: string) => downloaded(page, () => tools.getByRole("button", { name: kind }).click());
   const svg = await of("SVG");
   assert.match(svg.name, /^[\w.-]+\.svg$/);
@@ -76,7 +78,7 @@ inBrowser("no view has a picture that cannot be saved; each is saved", async () 
     await shown(page);
     assert.ok(((await page.evaluate(drawn)) as number) > 0, `${name} has pictures`);
     assert.equal(await page.evaluate(unsaved), [], name);
-    for (const tools of await page.locator("main .picture > .tools").all()) {
+    for (const tools of await page.locator("main .picture > .menu .tools").all()) {
       const title = (await tools.getAttribute("aria-label")) ?? "";
       // The same figure of another view is the same.
       if (titles.has(title)) continue;
@@ -107,6 +109,7 @@ inBrowser("an answer is saved with its words, its colors and its numbers", async
   await page.keyboard.press("Enter");
   await page.getByText("24 tokens", { exact: true }).waitFor();
   await page.getByLabel("Colour by").selectOption("probability");
+  await openMenu(page, /^Export “Answer to “What is the capital of France\?”, coloured by/);
   const tools = page.getByRole("group", {
     name: /^Save “Answer to “What is the capital of France\?”, coloured by/,
   });

@@ -17,6 +17,7 @@ import { until } from "../../support/until.js";
 import { actions } from "../../workbench/actions.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
 import { keepDictionary } from "../../workbench/corner-dictionary.js";
+import { openMenu } from "../../workbench/menus.js";
 
 const run = promisify(execFile);
 const clients = fileURLToPath(new URL("../../../clients/python/tapline_lab/src", import.meta.url));
@@ -41,6 +42,7 @@ aroundBrowser({
 /** The code of a script in each language, as the page shows it. */
 async function codeOf(inside: Locator, of: string): Promise<Record<string, string>> {
   const name = of === "" ? "As a script" : `As a script: ${of}`;
+  await openMenu(inside.locator(".result-tools"), "Export and scripts");
   const script = inside
     .locator("details.code")
     .filter({ has: inside.page().getByText(name, { exact: true }) });

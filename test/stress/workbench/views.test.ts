@@ -7,6 +7,7 @@ import { downloaded } from "../../support/downloads.js";
 import { until } from "../../support/until.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
 import { keepDictionary } from "../../workbench/corner-dictionary.js";
+import { openMenu } from "../../workbench/menus.js";
 
 let bench: Bench;
 aroundBrowser({
@@ -222,6 +223,7 @@ inBrowser("inspect: the lens's map; a cell opens a patch, whose map shows the or
   await lens.locator('[aria-label="cell"] rect').first().waitFor();
   assert.is(await lens.locator('[aria-label="cell"] rect').count(), 8 * 6);
   assert.match(page.url(), /\/inspect\/[0-9a-f]{32}$/);
+  await openMenu(lens, "Export “Logit lens”");
   for (const kind of ["SVG", "PNG", "CSV"]) {
     const { name, bytes } = await downloaded(page, () =>
       page.getByRole("button", { name: `Save “Logit lens” as ${kind}` }).click(),
@@ -322,6 +324,7 @@ inBrowser("jobs: listed in every tab, repeated with changes, compared, saved as 
   await until(async () => (await rows.count()) === count + 1);
   await page.getByRole("link", { name: `Compare with job ${first?.slice(0, 8)}` }).click();
   await until(async () => (await page.getByRole("figure", { name: "Next token" }).count()) === 2);
+  await openMenu(page.locator(".result-tools").first(), /^Export and scripts of/);
   const kept = async (name: string) =>
     (await downloaded(page, () => page.getByRole("button", { name }).first().click())).bytes;
   assert.match((await kept("Report as HTML")).toString(), /^<!doctype html>[\s\S]*The capital of Greece is/);

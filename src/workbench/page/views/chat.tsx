@@ -23,6 +23,7 @@ import { TurnView } from "./turn.js";
 export function ChatView({ id }: { id: string | undefined }) {
   useTopic("state");
   useTopic(`conversation ${id}`);
+  useTopic("settings");
   const { query } = usePlace();
   const library = useLibrary();
   const { problem, trying } = useTrying();

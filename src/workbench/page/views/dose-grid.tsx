@@ -73,28 +73,48 @@ export function DoseGrid({ ids, name }: { ids: string[]; name: string }) {
         ) : null;
       })}
       {says !== "" && running === undefined && (
-        <p>
-          <strong>{says}</strong>
-        </p>
+        <div class="lead">
+          <p>{says}</p>
+        </div>
       )}
       <div class={figures.length > 1 ? "twins" : ""}>
-        {figures.map((figure) => (
+        {figures.map((figure, at) => (
           <FigureView
             key={figure.id}
             figure={figure}
             name={`tapline-steer-${ids[0]?.slice(0, 8)}`}
             picks="shows both continuations"
             onPick={(row) => pick(figure, row)}
+            selected={rowAt(figure, chosen?.layer, strength)}
+            detail={
+              at === 0 &&
+              chosen?.result !== undefined && (
+                <SelectedCell
+                  tried={chosen}
+                  layers={tried.map((one) => one.layer)}
+                  strength={strength}
+                  name={name}
+                />
+              )
+            }
           />
         ))}
       </div>
-      {chosen?.result !== undefined && (
-        <SelectedCell tried={chosen} layers={tried.map((one) => one.layer)} strength={strength} name={name} />
-      )}
       {tried.length > 0 && <RequestCode request={tried.map(({ config }) => jobRequest(config))} />}
       {chosen !== undefined && <JobResult key={chosen.id} id={chosen.id} />}
     </section>
   );
+}
+
+/** The row of a layer and a strength. */
+function rowAt(
+  { rows }: Figure,
+  layer: number | undefined,
+  strength: number | undefined,
+): number | undefined {
+  if (layer === undefined || strength === undefined) return undefined;
+  const row = rows.findIndex(([at, dose]) => Number(at) === layer && Number(dose) === strength);
+  return row < 0 ? undefined : row;
 }
 
 /** A cell's continuations: baseline, steered, and with a random vector; and a button to try it in the chat. */

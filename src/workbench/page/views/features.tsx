@@ -2,11 +2,14 @@ import { jobRequest, labModel, submit } from "../jobs.js";
 import { linesOf, numberIn } from "../lists.js";
 import { select, usePlace } from "../router.js";
 import { known, useTopic } from "../store.js";
+import { AddDictionary } from "./add-dictionary.js";
 import { useLibrary } from "./edits.js";
 import { FeatureCard } from "./feature-page.js";
 import { Choice, Field, TextsField } from "./fields.js";
+import { Fold } from "./fold.js";
 import { Form, useDraft, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
+import { LibraryTools } from "./library-tools.js";
 import { RequestCode } from "./request-code.js";
 
 /** The form, kept while other views are open. */
@@ -46,40 +49,54 @@ export function FeaturesView({ id }: { id: string | undefined }) {
   return (
     <div class="page">
       <h1>Features</h1>
-      <p class="soft">
-        A sparse dictionary splits a layer's output into features. Check the fit first: if the dictionary fits
-        these texts badly, its features mean nothing here.
-      </p>
-      <Form onSubmit={run} problem={problem}>
-        <TextsField label="Texts" {...bind("texts")} />
-        <p class="row">
-          <Choice
-            label="Dictionary"
-            value={chosen}
-            options={dictionaries.map(({ name, features, layer }) => [
-              name,
-              `${name}, ${features} features at layer ${layer}`,
-            ])}
-            onChange={(dictionary) => set({ dictionary })}
-          />
-          <Field
-            label="Features"
-            class="layers"
-            placeholder="optional: up to 16 indices"
-            {...bind("pages")}
-          />
-          <Field label="Labels" class="labels" placeholder="optional: file or URL" {...bind("labels")} />
-          <button type="submit" class="main" disabled={chosen === undefined || known.state?.lab.ok !== true}>
-            Run
-          </button>
+      <Fold hasResult={id !== undefined}>
+        <p class="soft">
+          A sparse dictionary splits a layer's output into features. Check the fit first: if the dictionary
+          fits these texts badly, its features mean nothing here.
         </p>
-        {chosen !== undefined && <RequestCode of="run" request={() => jobRequest(job())} />}
-        {library !== undefined && dictionaries.length === 0 && (
-          <p class="soft">
-            No dictionaries yet. Add one: <code>tapline dictionary add NAME owner/name/folder</code>
+        <Form onSubmit={run} problem={problem}>
+          <TextsField label="Texts" {...bind("texts")} />
+          <p class="row">
+            <Choice
+              label="Dictionary"
+              value={chosen}
+              options={dictionaries.map(({ name, features, layer }) => [
+                name,
+                `${name}, ${features} features at layer ${layer}`,
+              ])}
+              onChange={(dictionary) => set({ dictionary })}
+            />
+            <Field
+              label="Features"
+              class="layers"
+              placeholder="optional: up to 16 indices"
+              {...bind("pages")}
+            />
+            <Field label="Labels" class="labels" placeholder="optional: file or URL" {...bind("labels")} />
+            <button
+              type="submit"
+              class="main"
+              disabled={chosen === undefined || known.state?.lab.ok !== true}
+            >
+              Run
+            </button>
           </p>
+          {chosen !== undefined && <RequestCode of="run" request={() => jobRequest(job())} />}
+          {library !== undefined && dictionaries.length === 0 && (
+            <p class="soft">No dictionaries yet. Add one below.</p>
+          )}
+        </Form>
+        <AddDictionary onAdded={(dictionary) => set({ dictionary })} />
+        {dictionaries.length > 0 && (
+          <ul class="plain row" aria-label="Saved dictionaries">
+            {dictionaries.map(({ name }) => (
+              <li key={name} class="row">
+                <bdi>{name}</bdi> <LibraryTools kind="dictionaries" name={name} />
+              </li>
+            ))}
+          </ul>
         )}
-      </Form>
+      </Fold>
       {id !== undefined && (
         <JobResult
           id={id}

@@ -1,9 +1,11 @@
+import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Figure, Shade } from "../../../findings/figure.js";
-import type { TokenFigure } from "../map.js";
+import type { CellMap, TokenFigure } from "../map.js";
 import { select, usePlace } from "../router.js";
 import { listen } from "../store.js";
 import { Choice } from "./fields.js";
+import { AtSpot, type Spot, spotOf } from "./figure-at.js";
 import { type SaveKind, SaveTools } from "./picture.js";
 import { DataTable } from "./table.js";
 
@@ -15,13 +17,16 @@ interface FigureProps {
   onPick?: (row: number) => void;
   /** What a click does, for screen readers. */
   picks?: string;
+  /** The selected row, whose cell is outlined, and what is shown next to it. */
+  selected?: number | undefined;
+  detail?: ComponentChildren;
 }
 
 /** Maps with more cells are drawn on a canvas, which only draws visible cells. */
 const mostDrawnCells = 2000;
 
 /** One of a result's figures, drawn by the report's functions. */
-export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) {
+export function FigureView({ figure: whole, name, onPick, picks, selected, detail }: FigureProps) {
   const { query } = usePlace();
   const shades = (whole.chart.kind === "tokens" ? whole.chart.shades : undefined) ?? [];
   const by = shades.find(({ id }) => id === query.get("by")) ?? shades[0];
@@ -33,6 +38,21 @@ export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) 
   const pick = useRef(onPick);
   pick.current = onPick;
   const [failed, setFailed] = useState<string>();
+  const place = useRef<HTMLDivElement>(null);
+  const panels = useRef<Panel[]>([]);
+  const [spot, setSpot] = useState<Spot>();
+  const map = useRef<CellMap | undefined>(undefined);
+  const row = useRef(selected);
+  row.current = selected;
+  /** Finds the selected cell in what is drawn now. */
+  const locate = () => {
+    map.current?.mark(row.current);
+    const box = place.current;
+    const found =
+      row.current === undefined || box === null ? undefined : spotOf(panels.current, row.current, box);
+    setSpot(found);
+  };
+  useLayoutEffect(locate, [selected]);
   // The same figure of another job may be on the page.
   const id = useId();
   const [title, keys] = [`${id}-title`, `${id}-keys`];
@@ -47,7 +67,13 @@ export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) 
         if (signal.aborted) return;
         const say = status.current as HTMLElement;
         const picked = (row: number) => pick.current?.(row);
-        const show = (large ? asMap : asDrawing)({ container, say, figure, names, picked, signal, pictures });
+        const drawn = (now: Panel[]) => {
+          panels.current = now;
+          locate();
+        };
+        const canvas = { container, say, figure, names, picked, signal, pictures, drawn };
+        const show = large ? asMap({ ...canvas, map }) : asDrawing(canvas);
+        if (large) locate();
         const dark = matchMedia("(prefers-color-scheme: dark)");
         dark.addEventListener("change", show, { signal });
         signal.addEventListener("abort", listen("theme", show));
@@ -56,6 +82,8 @@ export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) 
     );
     return () => {
       ending.abort();
+      panels.current = [];
+      map.current = undefined;
       container.replaceChildren();
     };
   }, [figure]);
@@ -89,11 +117,19 @@ export function FigureView({ figure: whole, name, onPick, picks }: FigureProps) 
           />
         </p>
       )}
-      <div
-        class={large ? "chart large" : "chart"}
-        ref={chart}
-        {...(!large && { ...names, tabIndex: 0, role: "group" })}
-      />
+      <div class="chart-place" ref={place}>
+        <div
+          class={large ? "chart large" : "chart"}
+          ref={chart}
+          {...(!large && { ...names, tabIndex: 0, role: "group" })}
+        />
+        {spot !== undefined && place.current !== null && (
+          <AtSpot spot={spot} box={place.current}>
+            {detail}
+          </AtSpot>
+        )}
+      </div>
+      {large && selected !== undefined && detail}
       <p class="visually-hidden" id={keys}>
         {large ? "Arrow keys move between cells" : "Left and right arrow keys step through the values"}
         {picks === undefined ? "" : `, Enter: ${picks}`}. The table has all values.
@@ -127,10 +163,21 @@ interface Canvas {
   picked: (row: number) => void;
   signal: AbortSignal;
   pictures: typeof import("../pictures.js");
+  /** Called with the pictures each time they are drawn. */
+  drawn: (panels: Panel[]) => void;
 }
 
 /** @returns a function that redraws it in the current theme */
-function asMap({ container, say, figure, names, picked, signal, pictures }: Canvas): () => void {
+function asMap({
+  container,
+  say,
+  figure,
+  names,
+  picked,
+  signal,
+  pictures,
+  map: opened,
+}: Canvas & { map: { current: CellMap | undefined } }): () => void {
   const { openMap, theme } = pictures;
   let pending: ReturnType<typeof setTimeout> | undefined;
   const at = (row: number, byKeys: boolean) => {
@@ -142,6 +189,7 @@ function asMap({ container, say, figure, names, picked, signal, pictures }: Canv
     }, 150);
   };
   const map = openMap(container, figure as TokenFigure, theme(), names, { at, pick: picked });
+  opened.current = map;
   container.prepend(map.legend);
   signal.addEventListener("abort", () => {
     clearTimeout(pending);
@@ -151,13 +199,14 @@ function asMap({ container, say, figure, names, picked, signal, pictures }: Canv
 }
 
 /** @returns a function that redraws it in the current theme */
-function asDrawing({ container, say, figure, picked, signal, pictures }: Canvas): () => void {
+function asDrawing({ container, say, figure, picked, signal, pictures, drawn: told }: Canvas): () => void {
   const { draw, place, stepWithKeys, theme } = pictures;
   let [panels, width]: [Panel[], number] = [[], 0];
   const show = () => {
     const drawn = draw(figure, { width: Math.max(240, container.clientWidth), theme: theme() });
     panels = drawn.panels;
     place(container, drawn);
+    told(panels);
   };
   const clicked = (event: MouseEvent) => {
     const svg = (event.target as Element).closest("svg");

@@ -1,8 +1,10 @@
 import { useState } from "preact/hooks";
+import { measuredLayers } from "../../../findings/layers.js";
 import { figureOf, percent } from "../../../findings/numbers.js";
 import { visible } from "../../../findings/text.js";
 import type { AnswerToken, Candidate, FeatureScore, Turn } from "../../wire.js";
 import { insideNumbers } from "../chat-numbers.js";
+import { known } from "../store.js";
 import type { FeatureOf } from "./edits.js";
 import { Field } from "./fields.js";
 import { Button, Form } from "./form.js";
@@ -79,7 +81,7 @@ export function Inside({ turn, token, at, busy, onFork, onSteer, onInspect, onCl
         )}
         {lens !== undefined && (
           <table class="candidates">
-            <caption>What each layer predicts here (logit lens, last layer at the top)</caption>
+            <caption>{lensCaption(turn)}</caption>
             <Head
               titles={["layer", "token", { hidden: "bar" }, { number: "probability" }, { number: "norm" }]}
             />
@@ -121,6 +123,16 @@ export function Inside({ turn, token, at, busy, onFork, onSteer, onInspect, onCl
       </p>
     </section>
   );
+}
+
+/** Names the layers that were measured: a table of some layers does not speak of those between them. */
+function lensCaption({ layers, model }: Turn): string {
+  const server = known.state?.server;
+  const all = server?.model === model ? server?.n_layer : undefined;
+  const measured = measuredLayers(layers, all);
+  return measured === "each layer"
+    ? "What each layer predicts here (logit lens, last layer at the top)"
+    : `What ${measured} predict here (logit lens, last one at the top; the layers between them were not measured)`;
 }
 
 /** A layer's top prediction, and the others on request. */

@@ -9,6 +9,7 @@ import { known, useTopic } from "../store.js";
 import { Attention, chooseHead } from "./attention.js";
 import { type Library, useLibrary } from "./edits.js";
 import { Area, Check, Choice, Field, LayersField } from "./fields.js";
+import { Fold } from "./fold.js";
 import { Button, Form, useFields, useTrying } from "./form.js";
 import { ClearSelection, JobResult } from "./job-result.js";
 
@@ -66,42 +67,44 @@ export function InspectView({ id }: { id: string | undefined }) {
   return (
     <div class="page">
       <h1>Inspect</h1>
-      <p class="soft">
-        Run one forward pass and see what every layer predicts at every token. Click a cell to patch there.
-      </p>
-      <Form onSubmit={run} problem={problem}>
-        {exact === undefined ? (
-          <Area label="Text" rows={3} {...bind("prompt")} />
-        ) : (
-          <ExactText exact={exact} onText={() => set({ exact: undefined, prompt: exact.text ?? prompt })} />
-        )}
-        <p class="row">
-          <LayersField {...bind("layers")} />
-          <Field label="Track token" placeholder="the model's answer" {...bind("target")} />
-          <LensField {...bind("lens")} library={library} />
-          <Check checked={measures} onChange={(measures) => set({ measures })}>
-            Entropy and KL to the final output
-          </Check>
-          <Check checked={attention} onChange={(attention) => set({ attention })}>
-            Attention heads
-          </Check>
-          {routes && (
-            <Check checked={routing} onChange={(routing) => set({ routing })}>
-              Experts
-            </Check>
-          )}
-          <Check checked={decompose} onChange={(decompose) => set({ decompose })}>
-            Direct logit attribution
-          </Check>
-          <button
-            type="submit"
-            class="main"
-            disabled={known.state?.lab.ok !== true || (exact === undefined && prompt.trim() === "")}
-          >
-            Inspect
-          </button>
+      <Fold hasResult={id !== undefined}>
+        <p class="soft">
+          Run one forward pass and see what every layer predicts at every token. Click a cell to patch there.
         </p>
-      </Form>
+        <Form onSubmit={run} problem={problem}>
+          {exact === undefined ? (
+            <Area label="Text" rows={3} {...bind("prompt")} />
+          ) : (
+            <ExactText exact={exact} onText={() => set({ exact: undefined, prompt: exact.text ?? prompt })} />
+          )}
+          <p class="row">
+            <LayersField {...bind("layers")} />
+            <Field label="Track token" placeholder="the model's answer" {...bind("target")} />
+            <LensField {...bind("lens")} library={library} />
+            <Check checked={measures} onChange={(measures) => set({ measures })}>
+              Entropy and KL to the final output
+            </Check>
+            <Check checked={attention} onChange={(attention) => set({ attention })}>
+              Attention heads
+            </Check>
+            {routes && (
+              <Check checked={routing} onChange={(routing) => set({ routing })}>
+                Experts
+              </Check>
+            )}
+            <Check checked={decompose} onChange={(decompose) => set({ decompose })}>
+              Direct logit attribution
+            </Check>
+            <button
+              type="submit"
+              class="main"
+              disabled={known.state?.lab.ok !== true || (exact === undefined && prompt.trim() === "")}
+            >
+              Inspect
+            </button>
+          </p>
+        </Form>
+      </Fold>
       {id !== undefined && (
         <JobResult
           id={id}
@@ -110,6 +113,14 @@ export function InspectView({ id }: { id: string | undefined }) {
             {
               figure: "logit-lens",
               words: "selects this cell to patch",
+              selected: (_, { rows }) => {
+                const [layer, position] = [numberIn(query, "l"), numberIn(query, "t")];
+                const row = rows.findIndex(([a, b]) => Number(a) === layer && Number(b) === position);
+                return row < 0 ? undefined : row;
+              },
+              detail: ({ job }) => (
+                <PickedCell result={job.result} query={query} prompt={job.config.prompt} />
+              ),
               act: (_, row, { rows }) => {
                 const [layer, position] = rows[row] ?? [];
                 select({ l: Number(layer), t: Number(position) });
@@ -132,9 +143,7 @@ export function InspectView({ id }: { id: string | undefined }) {
               result={job.result}
             />
           )}
-        >
-          {({ job }) => <PickedCell result={job.result} query={query} prompt={job.config.prompt} />}
-        </JobResult>
+        />
       )}
     </div>
   );

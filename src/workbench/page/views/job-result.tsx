@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import type { Operation } from "../../../contracts/index.js";
 import type { Figure } from "../../../findings/figure.js";
 import { download } from "../../../report/page/save.js";
@@ -10,8 +11,10 @@ import type { CodeRequest } from "../scripts.js";
 import { open, post } from "../session.js";
 import { known } from "../store.js";
 import { CommandCode } from "./command-code.js";
+import { CopyLink } from "./copy-link.js";
 import { FigureView } from "./figure.js";
 import { Button, Problem, useTrying } from "./form.js";
+import { Menu } from "./menu.js";
 import { RequestCode } from "./request-code.js";
 
 /** What a click on a row of a figure does. */
@@ -20,6 +23,10 @@ export interface Pick<O extends Operation> {
   figure: string;
   words: string;
   act: (findings: JobFindings<O>, row: number, figure: Figure) => void;
+  /** The selected row of a figure. */
+  selected?: (findings: JobFindings<O>, figure: Figure) => number | undefined;
+  /** Shown next to the selected row's cell. */
+  detail?: (findings: JobFindings<O>) => ComponentChildren;
 }
 
 interface JobResultProps<O extends Operation> {
@@ -60,6 +67,7 @@ export function JobResult<O extends Operation>({
 }: JobResultProps<O>) {
   const summary = useJobSummary(id);
   const findings = useFindings(id);
+  const [clicked, setClicked] = useState<string>();
   if (typeof findings === "string") {
     return <Problem sentence={findings} />;
   }
@@ -82,34 +90,47 @@ export function JobResult<O extends Operation>({
       </>
     );
   }
-  const { job, cautions, figures } = findings;
+  const { job, cautions } = findings;
+  const figures = findings.figures.filter(({ id }) => shows(id));
+  const main = mainOf(figures);
   const own = job.operation === operation ? (findings as JobFindings<O>) : undefined;
   const name = `tapline-${job.operation}-${job.id.slice(0, 8)}`;
+  const pickOf = ({ id }: Figure) => pick.find((one) => id.startsWith(one.figure));
+  const selectedIn = (figure: Figure) => own && pickOf(figure)?.selected?.(own, figure);
+  // Several maps may have the selected row; the card is at the click, or in the first of them.
+  const having = figures.filter((figure) => selectedIn(figure) !== undefined);
+  const holder = having.find(({ id }) => id === clicked) ?? having[0];
+  const figureOf = (figure: Figure) => {
+    const picked = own === undefined ? undefined : pickOf(figure);
+    return (
+      <FigureView
+        key={`${job.id} ${figure.id}`}
+        figure={figure}
+        name={name}
+        {...(own !== undefined &&
+          picked !== undefined && {
+            picks: picked.words,
+            onPick: (row: number) => {
+              setClicked(figure.id);
+              picked.act(own, row, figure);
+            },
+            selected: selectedIn(figure),
+            detail: figure === holder ? picked.detail?.(own) : undefined,
+          })}
+      />
+    );
+  };
   return (
     <div class="result">
+      <JobFiles findings={findings} of={of} />
       <section class="lead" aria-label={`Result${of}`}>
         {findings.summary.map((sentence) => (
           <p key={sentence}>{sentence}</p>
         ))}
       </section>
       {own !== undefined && children?.(own)}
-      {figures
-        .filter(({ id }) => shows(id))
-        .map((figure) => {
-          const picked = pick.find((one) => figure.id.startsWith(one.figure));
-          return (
-            <FigureView
-              key={`${job.id} ${figure.id}`}
-              figure={figure}
-              name={name}
-              {...(own !== undefined &&
-                picked !== undefined && {
-                  picks: picked.words,
-                  onPick: (row: number) => picked.act(own, row, figure),
-                })}
-            />
-          );
-        })}
+      {main !== undefined && figureOf(main)}
+      <div class="multiples">{figures.filter((figure) => figure !== main).map(figureOf)}</div>
       {own !== undefined && below?.(own)}
       <aside class="notice" aria-label={`What this does not show${of}`}>
         <strong>What this does not show</strong>
@@ -117,10 +138,13 @@ export function JobResult<O extends Operation>({
           <p key={sentence}>{sentence}</p>
         ))}
       </aside>
-      <JobFiles findings={findings} of={of} />
-      <RequestCode request={jobRequest(job.config)} />
     </div>
   );
+}
+
+/** The figure that gets the whole width: the first map, otherwise the first figure. */
+function mainOf(figures: readonly Figure[]): Figure | undefined {
+  return figures.find(({ chart: { kind } }) => kind === "sites" || kind === "tokens") ?? figures[0];
 }
 
 /** The progress of a job, and the estimated time remaining. */
@@ -158,9 +182,11 @@ function labJob(id: string, part = ""): CodeRequest {
   return { service: "lab", url: known.state?.lab.url ?? "", path: `/lab/v1/jobs/${id}${part}` };
 }
 
-/** The files of a job. */
+/** Exports and scripts of a job, in one menu. */
 function JobFiles({ findings: { job, passages }, of }: { findings: JobFindings; of: string }) {
-  const save = async (path: string, name: string) => download(name, await (await open(path)).blob());
+  const { problem, trying } = useTrying();
+  const save = (path: string, name: string) =>
+    trying(async () => download(name, await (await open(path)).blob()));
   const short = job.id.slice(0, 8);
   const { artifacts } = job.result;
   const partOf = (file: string) => `/artifacts/${encodeURIComponent(file)}`;
@@ -175,28 +201,29 @@ function JobFiles({ findings: { job, passages }, of }: { findings: JobFindings; 
     ...artifacts.map((file) => [partOf(file), file, <bdi key={file}>{file}</bdi>] as const),
   ] as const;
   return (
-    <section class="card" aria-label={`Files${of}`}>
-      <h2>Files</h2>
-      <p class="row">
-        {files.map(([part, name, words]) => (
-          <Button key={part} onClick={() => void save(`/api/jobs/${job.id}${part}`, name)}>
-            {words}
-          </Button>
-        ))}
-      </p>
-      {passages.length > 0 && (
-        <p class="soft">
-          The report also contains: {passages.map(({ title }) => title.toLowerCase()).join(", ")}.
-        </p>
-      )}
-      <RequestCode of="download files" request={requests} />
-      <CommandCode lines={[`tapline report ${short}`]} />
-      <p class="soft">
-        Job <code>{job.id}</code>.{" "}
-        <a href={`/jobs/${job.id}`} onClick={follow}>
-          Permalink
-        </a>
-      </p>
-    </section>
+    <div class="result-tools">
+      <a href={`/jobs/${job.id}`} onClick={follow} aria-label={`Permalink: job ${short}`}>
+        Job <code>{short}</code>
+      </a>
+      <CopyLink path={`/jobs/${job.id}`} />
+      <Menu label="Export and scripts" {...(of !== "" && { name: `Export and scripts${of}` })}>
+        <div class="stacked" role="group" aria-label={`Files${of}`}>
+          {files.map(([part, name, words]) => (
+            <Button key={part} class="quiet" onClick={() => void save(`/api/jobs/${job.id}${part}`, name)}>
+              {words}
+            </Button>
+          ))}
+        </div>
+        {passages.length > 0 && (
+          <p class="soft">
+            The report also contains: {passages.map(({ title }) => title.toLowerCase()).join(", ")}.
+          </p>
+        )}
+        <RequestCode request={jobRequest(job.config)} />
+        <RequestCode of="download files" request={requests} />
+        <CommandCode lines={[`tapline report ${short}`]} />
+        <Problem sentence={problem} />
+      </Menu>
+    </div>
   );
 }

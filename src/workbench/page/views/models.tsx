@@ -55,6 +55,7 @@ export function ModelsView() {
           </ul>
         </section>
       )}
+      <OpenFile />
       <Hub />
     </div>
   );
@@ -303,6 +304,44 @@ function OneDownload({ download }: { download: DownloadStatus }) {
         </span>
       )}
     </div>
+  );
+}
+
+/** Adds a file of this machine to the list. */
+function OpenFile() {
+  const [path, setPath] = useState("");
+  const [opened, setOpened] = useState<string>();
+  const { problem, trying } = useTrying();
+  const open = () =>
+    trying(async () => {
+      setOpened(undefined);
+      const { id } = await post<LocalModel>("/api/models/files", { model: path.trim() });
+      setPath("");
+      setOpened(id);
+    });
+  return (
+    <Form onSubmit={open} problem={problem}>
+      <h2>From a file</h2>
+      <label class="field">
+        Path <span class="soft">of a .gguf file on this machine</span>
+        <input
+          class="whole"
+          value={path}
+          placeholder="/models/name.gguf or ~/models/name.gguf"
+          onInput={(event) => setPath(event.currentTarget.value)}
+        />
+      </label>
+      <p class="row">
+        <button type="submit" class="main" disabled={path.trim() === ""}>
+          Open
+        </button>
+        {opened !== undefined && (
+          <span role="status">
+            <bdi>{opened}</bdi> is in the list above.
+          </span>
+        )}
+      </p>
+    </Form>
   );
 }
 

@@ -4,14 +4,15 @@ import { growingPatchMap } from "../../../operations/patch_sweep/figures-growth.
 import { draft } from "../draft.js";
 import { labModel, serverRequest, submit, useConfig, useGrowth } from "../jobs.js";
 import { type PatchForm, pairsOf, patchForm, patchFormOf, patchRequest } from "../patch-request.js";
-import { siteOf, siteQuery } from "../patch-site.js";
+import { rowOfSite, siteIn, siteOf, siteQuery } from "../patch-site.js";
 import { select, usePlace } from "../router.js";
 import type { CodeRequest } from "../scripts.js";
 import { known, useTopic } from "../store.js";
 import { Area, Check, Choice, Field, LayersField } from "./fields.js";
 import { FigureView } from "./figure.js";
+import { Fold } from "./fold.js";
 import { Form, useFields, useTrying } from "./form.js";
-import { JobResult } from "./job-result.js";
+import { JobResult, type Pick } from "./job-result.js";
 import { SelectedSite } from "./patch-site.js";
 import { Alignment, Preview, Spans, useTokens } from "./patch-tokens.js";
 import { RequestCode } from "./request-code.js";
@@ -61,94 +62,98 @@ export function PatchView({ id }: { id: string | undefined }) {
   return (
     <div class="page">
       <h1>Patch</h1>
-      <p class="soft">
-        Activation patching: copy activations from one prompt into a run on another. Use prompts that differ
-        in exactly one thing and have the same number of tokens, or mark matching spans with{" "}
-        {spanMarks.join(" ")}.
-      </p>
-      <Form onSubmit={run} problem={problem}>
-        <div class="twins">
-          <Area label="Clean" rows={rows} {...bind("clean")} />
-          <Area
-            label="Corrupted"
-            rows={rows}
-            placeholder="the clean prompt with one thing changed"
-            {...bind("corrupted")}
-          />
-        </div>
-        <div class="row" role="group" aria-label="What to patch">
-          <span>What to patch</span>
-          {changedPoints.map((point) => (
-            <Check
-              key={point}
-              checked={form.points.includes(point)}
-              onChange={(on) =>
-                set({
-                  points: changedPoints.filter((other) =>
-                    other === point ? on : form.points.includes(other),
-                  ),
-                })
+      <Fold hasResult={id !== undefined}>
+        <p class="soft">
+          Activation patching: copy activations from one prompt into a run on another. Use prompts that differ
+          in exactly one thing and have the same number of tokens, or mark matching spans with{" "}
+          {spanMarks.join(" ")}.
+        </p>
+        <Form onSubmit={run} problem={problem}>
+          <div class="twins">
+            <Area label="Clean" rows={rows} {...bind("clean")} />
+            <Area
+              label="Corrupted"
+              rows={rows}
+              placeholder="the clean prompt with one thing changed"
+              {...bind("corrupted")}
+            />
+          </div>
+          <div class="row" role="group" aria-label="What to patch">
+            <span>What to patch</span>
+            {changedPoints.map((point) => (
+              <Check
+                key={point}
+                checked={form.points.includes(point)}
+                onChange={(on) =>
+                  set({
+                    points: changedPoints.filter((other) =>
+                      other === point ? on : form.points.includes(other),
+                    ),
+                  })
+                }
+              >
+                {points[point]}
+              </Check>
+            ))}
+          </div>
+          <p class="row">
+            <LayersField {...bind("layers")} />
+            {form.points.includes("head_out") && (
+              <Field label="Heads" class="layers" placeholder="all" {...bind("heads")} />
+            )}
+            <Choice label="Positions" options={places} {...bind("where")} />
+            {where === "chosen" && (
+              <Field label="Tokens" class="layers" placeholder="0, 3, -1" {...bind("tokens")} />
+            )}
+            <Choice label="Mode" options={modes} {...bind("direction")} />
+            <Check checked={form.controls} onChange={(controls) => set({ controls })}>
+              Include random control
+            </Check>
+            <Check checked={several} onChange={(on) => set({ several: on })}>
+              Multiple pairs, one per line (adds confidence intervals)
+            </Check>
+            <button
+              type="submit"
+              class="main"
+              disabled={
+                known.state?.lab.ok !== true ||
+                clean.trim() === "" ||
+                corrupted.trim() === "" ||
+                (unequal && where !== "aligned")
               }
             >
-              {points[point]}
-            </Check>
-          ))}
-        </div>
-        <p class="row">
-          <LayersField {...bind("layers")} />
-          {form.points.includes("head_out") && (
-            <Field label="Heads" class="layers" placeholder="all" {...bind("heads")} />
-          )}
-          <Choice label="Positions" options={places} {...bind("where")} />
-          {where === "chosen" && (
-            <Field label="Tokens" class="layers" placeholder="0, 3, -1" {...bind("tokens")} />
-          )}
-          <Choice label="Mode" options={modes} {...bind("direction")} />
-          <Check checked={form.controls} onChange={(controls) => set({ controls })}>
-            Include random control
-          </Check>
-          <Check checked={several} onChange={(on) => set({ several: on })}>
-            Multiple pairs, one per line (adds confidence intervals)
-          </Check>
-          <button
-            type="submit"
-            class="main"
-            disabled={
-              known.state?.lab.ok !== true ||
-              clean.trim() === "" ||
-              corrupted.trim() === "" ||
-              (unequal && where !== "aligned")
-            }
-          >
-            Patch
-          </button>
-        </p>
-        {where === "aligned" ? <Spans form={form} /> : tokens !== undefined && <Preview tokens={tokens} />}
-        <RequestCode
-          of="tokenize"
-          request={() => (one === undefined ? [] : [one.clean, one.corrupted].map(tokensRequest))}
-        />
-      </Form>
+              Patch
+            </button>
+          </p>
+          {where === "aligned" ? <Spans form={form} /> : tokens !== undefined && <Preview tokens={tokens} />}
+          <RequestCode
+            of="tokenize"
+            request={() => (one === undefined ? [] : [one.clean, one.corrupted].map(tokensRequest))}
+          />
+        </Form>
+      </Fold>
       {id !== undefined && (
         <JobResult
           id={id}
           operation="patch_sweep"
           meanwhile={<Growing id={id} />}
-          pick={["patch-map", "patch-heads"].map((figure) => ({
-            figure,
-            words: "shows this site's numbers",
-            act: (_, row, map) => {
-              const site = siteOf(map, row);
-              if (site !== undefined) select(siteQuery(site));
-            },
-          }))}
-        >
-          {(findings) => (
-            <>
-              <Alignment result={findings.job.result} />
-              <SelectedSite findings={findings} query={query} />
-            </>
+          pick={["patch-map", "patch-heads"].map(
+            (figure): Pick<"patch_sweep"> => ({
+              figure,
+              words: "shows this site's numbers",
+              selected: (_, map) => {
+                const site = siteIn(query);
+                return site === undefined ? undefined : rowOfSite(map, site);
+              },
+              detail: (findings) => <SelectedSite findings={findings} query={query} />,
+              act: (_, row, map) => {
+                const site = siteOf(map, row);
+                if (site !== undefined) select(siteQuery(site));
+              },
+            }),
           )}
+        >
+          {(findings) => <Alignment result={findings.job.result} />}
         </JobResult>
       )}
     </div>

@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 import { download } from "../../../report/page/save.js";
 import { Button, Problem, useTrying } from "./form.js";
+import { Menu } from "./menu.js";
 
 const kinds = ["SVG", "PNG", "CSV"] as const;
 export type SaveKind = "svg" | "png" | "csv";
@@ -10,23 +11,25 @@ export function saveText(name: string, type: string, text: string): void {
   download(name, new Blob([text], { type }));
 }
 
-/** The buttons that save a picture; every picture of the page has them. */
+/** The menu that saves a picture; every picture of the page has one. */
 export function SaveTools({ title, save }: { title: string; save: (kind: SaveKind) => Promise<void> }) {
   const { problem, trying } = useTrying();
   return (
-    <div class="tools" role="group" aria-label={`Save “${title}”`}>
-      {kinds.map((kind) => (
-        <Button
-          key={kind}
-          class="quiet"
-          aria-label={`Save “${title}” as ${kind}`}
-          onClick={() => void trying(() => save(kind.toLowerCase() as SaveKind))}
-        >
-          {kind}
-        </Button>
-      ))}
-      <Problem sentence={problem} />
-    </div>
+    <Menu label="Export" name={`Export “${title}”`}>
+      <div class="tools" role="group" aria-label={`Save “${title}”`}>
+        {kinds.map((kind) => (
+          <Button
+            key={kind}
+            class="quiet"
+            aria-label={`Save “${title}” as ${kind}`}
+            onClick={() => void trying(() => save(kind.toLowerCase() as SaveKind))}
+          >
+            {kind}
+          </Button>
+        ))}
+        <Problem sentence={problem} />
+      </div>
+    </Menu>
   );
 }
 

@@ -9,8 +9,10 @@ import { known, useTopic } from "../store.js";
 import { ChatLink } from "./chat-settings.js";
 import { useLibrary } from "./edits.js";
 import { Choice, LayersField, TextsField } from "./fields.js";
+import { Fold } from "./fold.js";
 import { Button, Form, useDraft, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
+import { LibraryTools } from "./library-tools.js";
 import { RequestCode } from "./request-code.js";
 import { SaveProbe } from "./save-probe.js";
 import { DataTable } from "./table.js";
@@ -75,63 +77,65 @@ export function ProbeView({ id }: { id: string | undefined }) {
   return (
     <div class="page">
       <h1>Probe</h1>
-      <p class="soft">
-        A linear probe tests whether a property is linearly readable from an activation. Every third text is
-        held out; a shuffled-label control is trained too. From the result you can save the probe of any layer
-        for the chat.
-      </p>
-      <Form onSubmit={train} problem={problem}>
-        {draft.file === undefined ? (
-          <div class="twins">
-            <TextsField label="Class 1" {...bind("positive")} />
-            <TextsField label="Class 0" {...bind("negative")} />
-          </div>
-        ) : (
-          <p class="row">
-            <span>
-              <bdi>{draft.file.name}</bdi>: {positive.length} texts of class 1, {negative.length} of class 0
-              {examples.some(({ split }) => split !== undefined) && ", with splits"}.
-            </span>
-            <Button class="quiet" onClick={() => set({ file: undefined })}>
-              Use the text lists instead
-            </Button>
-          </p>
-        )}
-        <div
-          class="drop"
-          role="group"
-          aria-label="A file of examples"
-          onDragOver={(event) => event.preventDefault()}
-          onDrop={(event) => {
-            event.preventDefault();
-            void take(event.dataTransfer?.files[0]);
-          }}
-        >
-          <label>
-            Examples from a file{" "}
-            <input
-              type="file"
-              accept=".csv,.jsonl,.ndjson"
-              onChange={({ currentTarget }) => {
-                void take(currentTarget.files?.[0]);
-                currentTarget.value = "";
-              }}
-            />
-          </label>{" "}
-          <span class="soft">
-            or drop it here: CSV or JSON Lines with <code>text</code>, <code>label</code> (0 or 1) and
-            optionally <code>split</code> (train or test)
-          </span>
-        </div>
-        <p class="row">
-          <LayersField value={layers} onChange={setLayers} />
-          <Choice label="Activation used" options={activations} {...bind("rows")} />
-          <button type="submit" class="main" disabled={known.state?.lab.ok !== true}>
-            Train and evaluate
-          </button>
+      <Fold hasResult={id !== undefined}>
+        <p class="soft">
+          A linear probe tests whether a property is linearly readable from an activation. Every third text is
+          held out; a shuffled-label control is trained too. From the result you can save the probe of any
+          layer for the chat.
         </p>
-        <RequestCode of="train and evaluate" request={() => jobRequest(job())} />
-      </Form>
+        <Form onSubmit={train} problem={problem}>
+          {draft.file === undefined ? (
+            <div class="twins">
+              <TextsField label="Class 1" {...bind("positive")} />
+              <TextsField label="Class 0" {...bind("negative")} />
+            </div>
+          ) : (
+            <p class="row">
+              <span>
+                <bdi>{draft.file.name}</bdi>: {positive.length} texts of class 1, {negative.length} of class 0
+                {examples.some(({ split }) => split !== undefined) && ", with splits"}.
+              </span>
+              <Button class="quiet" onClick={() => set({ file: undefined })}>
+                Use the text lists instead
+              </Button>
+            </p>
+          )}
+          <div
+            class="drop"
+            role="group"
+            aria-label="A file of examples"
+            onDragOver={(event) => event.preventDefault()}
+            onDrop={(event) => {
+              event.preventDefault();
+              void take(event.dataTransfer?.files[0]);
+            }}
+          >
+            <label>
+              Examples from a file{" "}
+              <input
+                type="file"
+                accept=".csv,.jsonl,.ndjson"
+                onChange={({ currentTarget }) => {
+                  void take(currentTarget.files?.[0]);
+                  currentTarget.value = "";
+                }}
+              />
+            </label>{" "}
+            <span class="soft">
+              or drop it here: CSV or JSON Lines with <code>text</code>, <code>label</code> (0 or 1) and
+              optionally <code>split</code> (train or test)
+            </span>
+          </div>
+          <p class="row">
+            <LayersField value={layers} onChange={setLayers} />
+            <Choice label="Activation used" options={activations} {...bind("rows")} />
+            <button type="submit" class="main" disabled={known.state?.lab.ok !== true}>
+              Train and evaluate
+            </button>
+          </p>
+          <RequestCode of="train and evaluate" request={() => jobRequest(job())} />
+        </Form>
+      </Fold>
       {(library?.probes ?? []).map(({ name, layer, separation, shuffled_separation: shuffled }) => (
         <section class="card" key={name} aria-label={`Probe ${name}`}>
           <h2>
@@ -150,6 +154,7 @@ export function ProbeView({ id }: { id: string | undefined }) {
           >
             Use in chat
           </ChatLink>
+          <LibraryTools kind="probes" name={name} />
         </section>
       ))}
       {id !== undefined && (

@@ -22,7 +22,9 @@ import { DoseGrid } from "./dose-grid.js";
 import { newEdit, useLibrary } from "./edits.js";
 import { Field, LayersField, TextsField } from "./fields.js";
 import { FigureView } from "./figure.js";
+import { Fold } from "./fold.js";
 import { Button, Form, useDraft, useTrying } from "./form.js";
+import { LibraryTools } from "./library-tools.js";
 import { RequestCode } from "./request-code.js";
 import { Table } from "./table.js";
 
@@ -68,32 +70,34 @@ export function SteerView({ id }: { id: string | undefined }) {
   return (
     <div class="page">
       <h1>Steer</h1>
-      <p class="soft">
-        A direction is the mean activation of one list of texts minus that of the other. Lists that differ in
-        only one respect work best.
-      </p>
-      <Form onSubmit={make} problem={problem}>
-        <div class="twins">
-          <TextsField label="Towards" {...bind("positive")} />
-          <TextsField label="Away from" {...bind("negative")} />
-        </div>
-        <p class="row">
-          <Field label="Name" {...bind("name")} />
-          <LayersField placeholder={usual.join(", ")} {...bind("layers")} />
-          <button type="submit" class="main" disabled={making || known.state?.server.ok !== true}>
-            {making ? "Creating…" : "Create direction"}
-          </button>
+      <Fold hasResult={ids.length > 0}>
+        <p class="soft">
+          A direction is the mean activation of one list of texts minus that of the other. Lists that differ
+          in only one respect work best.
         </p>
-        <RequestCode of="create direction" request={() => serverRequest("/lab/vectors", direction())} />
-        <TextsField label="Test prompts" rows={2} {...bind("prompts")} />
-        <p class="row">
-          <Field label="Strengths (× activation norm)" class="strengths" {...bind("strengths")} />
-          <Field label="Track token" placeholder="the model's answer" {...bind("target")} />
-          <Button disabled={known.state?.lab.ok !== true} onClick={() => void measure()}>
-            Measure effect (with random control)
-          </Button>
-        </p>
-      </Form>
+        <Form onSubmit={make} problem={problem}>
+          <div class="twins">
+            <TextsField label="Towards" {...bind("positive")} />
+            <TextsField label="Away from" {...bind("negative")} />
+          </div>
+          <p class="row">
+            <Field label="Name" {...bind("name")} />
+            <LayersField placeholder={usual.join(", ")} {...bind("layers")} />
+            <button type="submit" class="main" disabled={making || known.state?.server.ok !== true}>
+              {making ? "Creating…" : "Create direction"}
+            </button>
+          </p>
+          <RequestCode of="create direction" request={() => serverRequest("/lab/vectors", direction())} />
+          <TextsField label="Test prompts" rows={2} {...bind("prompts")} />
+          <p class="row">
+            <Field label="Strengths (× activation norm)" class="strengths" {...bind("strengths")} />
+            <Field label="Track token" placeholder="the model's answer" {...bind("target")} />
+            <Button disabled={known.state?.lab.ok !== true} onClick={() => void measure()}>
+              Measure effect (with random control)
+            </Button>
+          </p>
+        </Form>
+      </Fold>
       {ids.length > 0 && <DoseGrid ids={ids} name={draft.name} />}
       {(library?.vectors ?? []).map((vector) => (
         <VectorCard key={vector.name} vector={vector} open={query.get("v") === vector.name} />
@@ -143,6 +147,7 @@ function VectorCard({ vector, open }: { vector: StoredVector; open: boolean }) {
         >
           Show separation
         </Button>
+        <LibraryTools kind="vectors" name={vector.name} onChange={(name) => open && select({ v: name })} />
       </p>
       {open && <Separation key={vector.sha256} name={vector.name} />}
     </section>
