@@ -15,6 +15,7 @@ import { layerSets } from "./layer-sets.js";
 import { randomModel } from "./models/random-model.js";
 import { Measured } from "./peers/suite.js";
 import { Lines, type ToolName } from "./peers/tool.js";
+import type { Report } from "./report.js";
 
 const peers: readonly ToolName[] = ["transformers", "TransformerLens", "nnsight"];
 const goals = { F32: 1.2, Q8_0: 2.5 };
@@ -24,20 +25,27 @@ export async function benchForward({
   quick,
   rounds,
   only = "",
+  report,
 }: {
   quick: boolean;
   rounds?: number;
   only?: string;
+  report: Report;
 }): Promise<Row[]> {
   const threads = os.availableParallelism();
   const wanted = new RegExp(only);
   return [
-    ...(await besidePeers(threads, quick ? 1 : rounds, wanted)),
-    ...(await overThePass(threads, quick ? 2 : (rounds ?? 15), wanted)),
+    ...(await besidePeers(threads, quick ? 1 : rounds, wanted, report)),
+    ...(await overThePass(threads, quick ? 2 : (rounds ?? 15), wanted, report)),
   ];
 }
 
-async function besidePeers(threads: number, rounds: number | undefined, wanted: RegExp): Promise<Row[]> {
+async function besidePeers(
+  threads: number,
+  rounds: number | undefined,
+  wanted: RegExp,
+  report: Report,
+): Promise<Row[]> {
   const sizes = [1, 8, 64].flatMap((count) => [16, 256].map((length) => ({ count, length })));
   const named = sizes.map((size) => ({ ...size, name: `${size.count} x ${size.length} tokens` }));
   const chosen = named.filter(({ name }) => wanted.test(name));
@@ -55,6 +63,7 @@ async function besidePeers(threads: number, rounds: number | undefined, wanted: 
     open.set("tapline Q8_0", await Lines.tool("tapline", model.q8_0, threads));
     const rows: Row[] = [];
     for (const { count, length, name } of chosen) {
+      report.stage(name);
       const batch = Array.from({ length: count }, () => {
         const start = random.below(all.length - length);
         return all.slice(start, start + length);
@@ -67,7 +76,7 @@ async function besidePeers(threads: number, rounds: number | undefined, wanted: 
         for (const [side, lines] of sides) measured.add(side, await lines.run(task));
         if (round === 0) for (const side of measured.hopeless(clock)) sides.delete(side);
       }
-      rows.push(...measured.rows(goals, clock));
+      rows.push(...report.rows(...measured.rows(goals, clock)));
     }
     return rows;
   } finally {
@@ -76,13 +85,15 @@ async function besidePeers(threads: number, rounds: number | undefined, wanted: 
 }
 
 /** A call with 4 blocks captured, from Python, over the plain pass in this process, one after the other. */
-async function overThePass(threads: number, rounds: number, wanted: RegExp): Promise<Row[]> {
+async function overThePass(threads: number, rounds: number, wanted: RegExp, report: Report): Promise<Row[]> {
   const rows: Row[] = [];
   const demo = demoModelPath;
   if (wanted.test("demo model")) {
     const pairs = await pairsOf(demo, threads, rounds);
     const over = pairs.map(({ call, pass }) => 1000 * (call - pass));
-    rows.push(row("demo model, 4 layers x 256 tokens: over the pass", over, "ms", { most: 1 }));
+    rows.push(
+      ...report.rows(row("demo model, 4 layers x 256 tokens: over the pass", over, "ms", { most: 1 })),
+    );
     const served = await Lines.tool("tapline", demo, threads);
     try {
       const rate = async (calls: { tokens: number[]; layer?: number; count: number; threads: number }) =>
@@ -96,9 +107,11 @@ async function overThePass(threads: number, rounds: number, wanted: RegExp): Pro
         empty.push(1000 / (await rate({ tokens: [1], count: 500, threads: 1 })));
       }
       rows.push(
-        row("demo model, captures of one prompt, 16 threads", captures, "/s", { least: 1000 }),
-        row("demo model, captures of one prompt, one after another", alone, "/s"),
-        row("demo model, a call with one token and no capture", empty, "ms"),
+        ...report.rows(
+          row("demo model, captures of one prompt, 16 threads", captures, "/s", { least: 1000 }),
+          row("demo model, captures of one prompt, one after another", alone, "/s"),
+          row("demo model, a call with one token and no capture", empty, "ms"),
+        ),
       );
     } finally {
       await served.close();
@@ -107,7 +120,9 @@ async function overThePass(threads: number, rounds: number, wanted: RegExp): Pro
   if (wanted.test("0.5B")) {
     const pairs = await pairsOf(await randomModel("q8_0"), threads, rounds);
     const ratios = pairs.map(({ call, pass }) => call / pass);
-    rows.push(row("0.5B Q8_0, 4 layers x 256 tokens: over the pass", ratios, "x", { most: 1.02 }));
+    rows.push(
+      ...report.rows(row("0.5B Q8_0, 4 layers x 256 tokens: over the pass", ratios, "x", { most: 1.02 })),
+    );
   }
   return rows;
 }

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { addonFiles } from "../src/native/index.js";
-import { releasedAddons } from "../test/support/released.js";
+import { type ReleasedLevel, releasedLevels } from "../test/support/released.js";
 import { type Row, row } from "./figures.js";
 import { randomModel } from "./models/random-model.js";
 
@@ -24,10 +24,10 @@ export async function benchLevels({ quick, rounds }: { quick: boolean; rounds?: 
     if (native.variant !== "compiled here")
       throw new Error("Nothing to compare with: run `npm run build:native`.");
     // All that the processor can run, for information; the first is the one that is taken.
-    const released = releasedAddons(folder).slice(0, quick ? 1 : undefined);
+    const released = releasedLevels(folder).slice(0, quick ? 1 : undefined);
     for (const type of types) {
       const model = await randomModel(type);
-      const processes = [native.path, ...released.map(({ path }) => path)].map((path) => start(path, model));
+      const processes = [{ path: native.path, level: "" }, ...released].map((each) => start(each, model));
       const times = await alternately(processes, rounds ?? (quick ? 2 : 30));
       for (const what of ["prompt", "tokens"] as const) {
         for (const [i, { level }] of released.entries()) {
@@ -49,8 +49,8 @@ interface Times {
   tokens: number[];
 }
 
-function start(addon: string, model: string): ChildProcess {
-  const env = { ...process.env, TAPLINE_ADDON: addon };
+function start({ path, level }: ReleasedLevel, model: string): ChildProcess {
+  const env = { ...process.env, TAPLINE_ADDON: path, TAPLINE_LEVEL: level };
   return fork(passes, [model], {
     execArgv: ["--import", "tsx"],
     env,

@@ -25,6 +25,7 @@ struct FileFacts {
   int64_t vocab = 0;
   int pooling = -1;        // llama.cpp's number; -1: not in the file
   bool has_scorer = true;  // tensors for a score of a text
+  bool has_chat_template = false;
 };
 
 struct GgufDeleter {
@@ -89,6 +90,7 @@ FileFacts read_facts(const std::string& path) {
   facts.has_scorer = gguf_find_key(file.get(), "split.count") >= 0 ||
                      gguf_find_tensor(file.get(), "cls.weight") >= 0 ||
                      gguf_find_tensor(file.get(), "cls.output.weight") >= 0;
+  facts.has_chat_template = gguf_find_key(file.get(), "tokenizer.chat_template") >= 0;
   const int64_t tokens = gguf_find_key(file.get(), "tokenizer.ggml.tokens");
   if (tokens >= 0 && gguf_get_kv_type(file.get(), tokens) == GGUF_TYPE_ARRAY) {
     facts.vocab = static_cast<int64_t>(gguf_get_arr_n(file.get(), tokens));
@@ -245,7 +247,9 @@ common_params engine_params(const EngineOptions& options) {
   }
 
   params.use_jinja = true;
-  params.chat_template = options.chat_template;
+  // llama.cpp would use ChatML, whose markers a base model has never seen.
+  params.chat_template =
+      options.chat_template.empty() && !facts.has_chat_template ? kRawTextTemplate : options.chat_template;
   params.enable_reasoning = options.thinking;
   params.default_template_kwargs["preserve_reasoning"] = "true";
   if (options.thinking >= 0)

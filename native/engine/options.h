@@ -8,6 +8,13 @@
 
 namespace tapline {
 
+/// For models without a chat template: the messages' texts. Answers continue the text before them; other
+/// messages begin after an empty line.
+inline constexpr const char* kRawTextTemplate =
+    "{%- for message in messages -%}"
+    "{%- if not loop.first and message.role != 'assistant' -%}{{- '\\n\\n' -}}{%- endif -%}"
+    "{{- message.content -}}{%- endfor -%}";
+
 /// Settings of the serving engine; src/native/engine.ts describes them too.
 struct EngineOptions {
   std::string path;           // a .gguf file, or the first part of a split set

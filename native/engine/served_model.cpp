@@ -65,6 +65,7 @@ std::string describe_served(const server_context_meta& meta, const llama_model* 
       {"embeddings", params.embedding},
       {"images", meta.has_inp_image},
       {"pooling", pooling_name(meta.pooling_type)},
+      {"chatTemplate", params.chat_template != kRawTextTemplate},
       {"templateSupportsThinking", common_chat_templates_support_enable_thinking(chat.tmpls.get())},
       {"thinking", chat.enable_thinking},
       {"thinkingTag", thinking_tag(chat)},

@@ -9,6 +9,7 @@
 
 #include "experiment/attention.h"
 #include "experiment/checks.h"
+#include "experiment/tail_pass.h"
 
 namespace tapline {
 
@@ -70,6 +71,7 @@ class Forward::Run {
     const auto locked = passes_.lock();
     cancel.check();
     if (chunk_ == 0) passes_.clear_memory();
+    if (!looked_for_tail_) look_for_tail(cancel);
     const std::vector<Part> parts = next_parts();
     try {
       compute(parts, cancel);
@@ -204,6 +206,16 @@ class Forward::Run {
     return parts;
   }
 
+  /// Before the first batch, because comparing clears the context.
+  void look_for_tail(const CancelToken& cancel) {
+    looked_for_tail_ = true;
+    if (request_.logits == ForwardLogits::kNone || request_.logits == ForwardLogits::kAll) return;
+    const auto longer = [](const ForwardSequence& sequence) { return sequence.tokens.size() > 1; };
+    const auto found = std::find_if(request_.sequences.begin(), request_.sequences.end(), longer);
+    if (found == request_.sequences.end() || !drops_captured_rows()) return;
+    tail_ = has_tail(passes_, found->tokens, cancel);
+  }
+
   bool has_logits(size_t sequence, size_t token) const {
     return logit_rows_[sequence].of_token[token] != kNowhere;
   }
@@ -226,18 +238,31 @@ class Forward::Run {
                   passes_.stream().heads_every_row || logit_rows_[part.sequence].at(token) != kNowhere);
       }
     }
-    std::vector<TapPoint> points = tap_points(edits);
+    const bool logits = std::count(batch.raw.logits, batch.raw.logits + batch.size(), 1) > 0;
+    std::vector<TailRow> tail;
+    if (logits && tail_) tail = tail_rows(parts, batch);
+    std::vector<TapPoint> points = tap_points(edits, /*with_middle=*/!tail.empty());
     AttentionReader attention(passes_, attention_request(), batch.size());
     const auto sink = [&](const TappedRows& tapped) {
       if (tapped.point == Point::kAttention) return attention.take(tapped);
-      copy(tapped, parts);
+      if (!tail.empty() && tapped.place() == middle()) keep_middles(tapped, parts, tail);
+      copy(tapped, parts, !tail.empty());
     };
     expect_rows(parts, batch.size());
-    const bool logits = std::count(batch.raw.logits, batch.raw.logits + batch.size(), 1) > 0;
-    if (!logits) set_outputs(batch, parts);
+    if (!logits || !tail.empty()) set_outputs(batch, parts);
+    if (!tail.empty()) {
+      passes_.run(batch, points, /*leave_early=*/true, sink, cancel);
+      const auto tail_sink = [&](const TappedRows& tapped) {
+        for (size_t row = 0; row < tapped.count; ++row)
+          take(tapped, row, tail_at_[static_cast<size_t>((*tapped.indices)[row])], parts);
+      };
+      run_tail(passes_, tail, after_middle(), tail_sink, cancel);
+      copy_logits(parts, /*of_tail=*/true);
+      return finish(parts, effects, attention);
+    }
     const Passes::Checkpoint before = passes_.checkpoint();
     passes_.run(batch, points, /*leave_early=*/!logits && !points.empty(), sink, cancel);
-    if (logits) copy_logits(parts);
+    if (logits) copy_logits(parts, /*of_tail=*/false);
     const auto left = [](size_t rows) { return rows > 0; };
     if (std::any_of(left_.begin(), left_.end(), left)) {
       passes_.restore(before);
@@ -249,6 +274,58 @@ class Forward::Run {
     finish(parts, effects, attention);
   }
 
+  Place middle() const { return {passes_.info().n_layer - 1, Point::kMid}; }
+
+  /// Whether a pass drops rows in the last block that are captured there.
+  bool drops_captured_rows() const {
+    return std::any_of(request_.captures.begin(), request_.captures.end(), [&](const Place& place) {
+      return place.computed_at().layer == passes_.info().n_layer - 1 && place.point >= Point::kAttnOut;
+    });
+  }
+
+  /// The rows with logits, if the batch ends its texts and drops others that are captured; else none.
+  std::vector<TailRow> tail_rows(const std::vector<Part>& parts, const TokenBatch& batch) {
+    std::vector<TailRow> rows;
+    tail_at_.clear();
+    for (const Part& part : parts) {
+      const auto length = static_cast<int32_t>(tokens(part.sequence).size());
+      if (part.end < tokens(part.sequence).size()) return {};
+      for (size_t token = part.begin; token < part.end; ++token) {
+        const size_t at = part.row + token - part.begin;
+        if (batch.raw.logits[at] == 0) continue;
+        tail_at_.push_back(at);
+        rows.push_back({batch.raw.token[at],
+                        batch.raw.seq_id[at][0],
+                        {},
+                        &request_.sequences[part.sequence].edits,
+                        static_cast<int32_t>(token),
+                        length});
+      }
+    }
+    return rows.size() < batch.size() ? std::move(rows) : std::vector<TailRow>{};
+  }
+
+  /// Rows come in the order of the batch.
+  void keep_middles(const TappedRows& tapped, const std::vector<Part>& parts, std::vector<TailRow>& tail) {
+    auto next = std::find_if(tail.begin(), tail.end(), [](const TailRow& row) { return row.mid.empty(); });
+    for (size_t row = 0; row < tapped.count && next != tail.end(); ++row) {
+      const auto index = static_cast<size_t>((*tapped.indices)[row]);
+      const Part& part = part_of(parts, index);
+      if (!has_logits(part.sequence, part.begin + index - part.row)) continue;
+      const float* values = tapped.values + row * tapped.width;
+      if (!all_finite(values, tapped.width))
+        fail("A logit is not finite", part, part.begin + index - part.row);
+      next->mid.assign(values, values + tapped.width);
+      ++next;
+    }
+  }
+
+  static const Part& part_of(const std::vector<Part>& parts, size_t batch_index) {
+    const auto after = std::upper_bound(parts.begin(), parts.end(), batch_index,
+                                        [](size_t at, const Part& part) { return at < part.row; });
+    return *(after - 1);
+  }
+
   AttentionRequest attention_request() const {
     AttentionRequest request;
     for (const Place& place : request_.captures) {
@@ -258,8 +335,9 @@ class Forward::Run {
   }
 
   /// Each place once, where its tensor is computed; one that is only edited is not read.
-  std::vector<TapPoint> tap_points(const BatchEdits& edits) const {
+  std::vector<TapPoint> tap_points(const BatchEdits& edits, bool with_middle) const {
     std::map<Place, bool> read;
+    if (with_middle) read[middle()] = true;
     for (const auto& [place, rows] : edits.by_place()) read.emplace(place, false);
     for (const Place& place : request_.captures) read[place.computed_at()] = true;
     std::vector<TapPoint> points;
@@ -301,37 +379,56 @@ class Forward::Run {
     }
   }
 
-  void copy(const TappedRows& tapped, const std::vector<Part>& parts) {
-    for (size_t i = 0; i < request_.captures.size(); ++i) {
-      if (left_[i] == 0 || !(request_.captures[i].computed_at() == tapped.place())) continue;
-      ForwardCapture& capture = result_.captures[i];
-      for (size_t row = 0; row < tapped.count; ++row) {
-        const auto index = static_cast<size_t>((*tapped.indices)[row]);
-        const auto after = std::upper_bound(parts.begin(), parts.end(), index,
-                                            [](size_t at, const Part& part) { return at < part.row; });
-        const Part& part = *(after - 1);
-        const size_t token = part.begin + index - part.row;
-        const size_t target = rows_[part.sequence].at(token);
-        // A second pass computes the rows of the first one again.
-        if (target == kNowhere || taken_[i][index]) continue;
-        const float* values = tapped.values + row * capture.width;
-        if (!all_finite(values, capture.width)) fail(capture.place.text() + " is not finite", part, token);
-        std::copy_n(values, capture.width, capture.values.data() + target * capture.width);
-        taken_[i][index] = true;
-        --left_[i];
-      }
+  /// In the order of the request.
+  std::vector<Place> after_middle() const {
+    std::vector<Place> places;
+    for (const Place& place : request_.captures) {
+      if (middle() < place) places.push_back(place);
+    }
+    return places;
+  }
+
+  void copy(const TappedRows& tapped, const std::vector<Part>& parts, bool tail_follows) {
+    const bool after = tail_follows && middle() < tapped.place();
+    for (size_t row = 0; row < tapped.count; ++row) {
+      const auto index = static_cast<size_t>((*tapped.indices)[row]);
+      const Part& part = part_of(parts, index);
+      // With logits, a row has the bits of the pass that computes these.
+      if (after && has_logits(part.sequence, part.begin + index - part.row)) continue;
+      take(tapped, row, index, parts);
     }
   }
 
-  void copy_logits(const std::vector<Part>& parts) {
+  /// Copies a row of a batch into the captures of its place.
+  void take(const TappedRows& tapped, size_t row, size_t index, const std::vector<Part>& parts) {
+    const Part& part = part_of(parts, index);
+    const size_t token = part.begin + index - part.row;
+    const size_t target = rows_[part.sequence].at(token);
+    if (target == kNowhere) return;
+    for (size_t i = 0; i < request_.captures.size(); ++i) {
+      // A second pass computes the rows of the first one again.
+      if (left_[i] == 0 || !(request_.captures[i].computed_at() == tapped.place()) || taken_[i][index])
+        continue;
+      ForwardCapture& capture = result_.captures[i];
+      const float* values = tapped.values + row * capture.width;
+      if (!all_finite(values, capture.width)) fail(capture.place.text() + " is not finite", part, token);
+      std::copy_n(values, capture.width, capture.values.data() + target * capture.width);
+      taken_[i][index] = true;
+      --left_[i];
+    }
+  }
+
+  /// `of_tail`: the batch had the rows with logits only.
+  void copy_logits(const std::vector<Part>& parts, bool of_tail) {
     const auto width = static_cast<size_t>(passes_.info().n_vocab);
     // Some models give minus infinity to impossible tokens.
     const auto possible = [](float logit) { return logit <= std::numeric_limits<float>::max(); };
+    size_t next = 0;
     for (const Part& part : parts) {
       for (size_t token = part.begin; token < part.end; ++token) {
         const size_t target = logit_rows_[part.sequence].at(token);
         if (target == kNowhere) continue;
-        const float* logits = passes_.logits(part.row + token - part.begin);
+        const float* logits = passes_.logits(of_tail ? next++ : part.row + token - part.begin);
         if (!std::all_of(logits, logits + width, possible)) fail("A logit is not finite", part, token);
         std::copy_n(logits, width, result_.logits.data() + target * width);
       }
@@ -367,9 +464,12 @@ class Forward::Run {
   std::vector<Rows> rows_;  // by sequence
   std::vector<Rows> logit_rows_;
   bool attention_ = false;
+  bool looked_for_tail_ = false;
+  bool tail_ = false;                           // logits follow from the middle of the last block
   size_t next_ = 0;                             // the sequence that the next batch begins with
   size_t chunk_ = 0;                            // the tokens of it that are done
   size_t alone_until_ = 0;                      // sequences before this one are computed one at a time
+  std::vector<size_t> tail_at_;                 // by row of a tail: its row in the batch
   std::vector<size_t> left_;                    // of the batch: by capture, the rows still to take
   std::vector<std::vector<bool>> taken_;        // by capture and row of the batch
   std::map<int, std::ptrdiff_t> attention_at_;  // by layer: where the next text begins

@@ -49,8 +49,9 @@ struct ForwardResult {
 ///
 /// Texts are packed into batches; one longer than a batch is computed in chunks. The rows of a text are those
 /// of features(), and with the logits of the last token those of advance(), to the bit where the batch is the
-/// same. The last block computes only rows with logits: if others are captured there, a second pass computes
-/// them, so that captures do not change the bits of logits.
+/// same. The last block computes only rows with logits. If others are captured there, the pass computes all
+/// rows, and a short one the logits (tail_pass.h), or where that does not hold, a second one the others: so
+/// captures do not change the bits of logits.
 class Forward {
  public:
   /// Clears the context. Throws if it cannot run the request.

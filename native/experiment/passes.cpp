@@ -5,6 +5,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/f32_attention.h"
+
 namespace tapline {
 
 namespace {
@@ -26,6 +28,16 @@ SplitKind split_kind(const ModelInfo& info) {
 void check_option(const char* what, int64_t value, int64_t least, int64_t most) {
   if (value >= least && value <= most) return;
   throw_error(ErrorCode::kInvalidArgument, what, " must be ", least, " to ", most, ", got ", value, ".");
+}
+
+/// Whether flash attention runs on the processor, with keys and values in F32.
+bool takes_f32_attention([[maybe_unused]] const ModelInfo& info) {
+#ifdef TAPLINE_F32_ATTENTION
+  return std::all_of(info.devices.begin(), info.devices.end(),
+                     [](const DeviceBlocks& device) { return device.host; });
+#else
+  return false;
+#endif
 }
 
 bool aborted(void* data) {
@@ -56,11 +68,12 @@ Passes::Passes(std::shared_ptr<Model> model, const ContextOptions& options) : mo
   params.n_threads = n_threads_;
   params.n_threads_batch = n_threads_;
   params.kv_unified = true;  // sequences share one cache, so a batch keeps its order
-  // F32 weights are used for exact readings: K and V in F16 change a real model's block outputs by 6e-4 (L2),
-  // and llama.cpp's flash attention always casts both to F16.
+  // F32 weights are used for exact readings: K and V in F16 change a real model's block outputs by 6e-4 (L2).
+  // Flash attention of devices needs F16.
   if (llama_model_ftype(model_->handle()) == LLAMA_FTYPE_ALL_F32) {
     params.type_k = params.type_v = GGML_TYPE_F32;
-    params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    f32_attention_ = takes_f32_attention(info);
+    if (!f32_attention_) params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
   }
   // Flash attention does not store weights.
   if (options.keep_attention) params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
@@ -69,6 +82,7 @@ Passes::Passes(std::shared_ptr<Model> model, const ContextOptions& options) : mo
   params.cb_eval_user_data = &tap_;
   params.abort_callback = aborted;
   params.abort_callback_data = &abort_;
+  const F32AttentionScope scope(f32_attention_);
   owner_.reset(llama_init_from_model(model_->handle(), params));
   ctx_ = owner_.get();
   if (ctx_ == nullptr)
@@ -154,6 +168,7 @@ void Passes::decode_each(const TokenBatch& batch, const std::vector<MicroBatch>&
 
 void Passes::decode(const llama_batch& batch, const CancelToken& cancel) {
   abort_ = cancel;
+  const F32AttentionScope scope(f32_attention_);
   int status = 0;
   try {
     status = llama_decode(ctx_, batch);

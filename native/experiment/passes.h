@@ -134,6 +134,7 @@ class Passes : public Counted<Passes> {
   std::optional<RowThreads> row_threads_;
   Sequence sequence_;
   bool tainted_ = false;
+  bool f32_attention_ = false;  // flash attention keeps keys and values in F32
 };
 
 }  // namespace tapline

@@ -3,6 +3,9 @@
 #include "base/narrow.h"
 #include "experiment/passes.h"
 #include "ggml-backend.h"
+#ifdef TAPLINE_LEVELS
+#include "levels/levels.h"
+#endif
 #include "llama.h"
 #include "model/dequantise.h"
 #include "model/model.h"
@@ -41,8 +44,13 @@ Napi::Value backend_info(const Call& call) {
                      ggml_backend_dev_description(device), "kind", device_kind(device), "memoryFree",
                      free_bytes, "memoryTotal", total_bytes);
   };
-  return object_of(call.env, "backend", TAPLINE_BACKEND, "llamaCpp", TAPLINE_LLAMA_CPP_VERSION, "systemInfo",
-                   llama_print_system_info(), "devices", array_of(call.env, devices, describe));
+  Napi::Object info =
+      object_of(call.env, "backend", TAPLINE_BACKEND, "llamaCpp", TAPLINE_LLAMA_CPP_VERSION, "systemInfo",
+                llama_print_system_info(), "devices", array_of(call.env, devices, describe));
+#ifdef TAPLINE_LEVELS
+  info["level"] = processor_level();
+#endif
+  return info;
 }
 
 /// Counts, in all threads of the process, the objects that must be gone once everything is closed: for tests.

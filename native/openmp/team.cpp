@@ -11,7 +11,9 @@
 #include <atomic>
 #include <climits>
 #include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <system_error>
 #include <thread>
@@ -25,13 +27,16 @@ namespace {
 constexpr int kMostArguments = 8;
 using Region = void (*)(int* number, int* same, void*, void*, void*, void*, void*, void*, void*, void*);
 
-int spin_rounds() {
-  static const int rounds = [] {
-    const char* text = std::getenv("GOMP_SPINCOUNT");
-    return text == nullptr ? 4000 : std::clamp(std::atoi(text), 0, 1'000'000);
-  }();
+/// Read when the addon is loaded, and shown if OMP_DISPLAY_ENV is "verbose", as by GCC's runtime.
+const int kSpinRounds = [] {
+  const char* text = std::getenv("GOMP_SPINCOUNT");
+  const int rounds = text == nullptr ? 4000 : std::clamp(std::atoi(text), 0, 1'000'000);
+  const char* display = std::getenv("OMP_DISPLAY_ENV");
+  if (display != nullptr && std::strcmp(display, "verbose") == 0) {
+    std::fprintf(stderr, "GOMP_SPINCOUNT = '%d'\n", rounds);
+  }
   return rounds;
-}
+}();
 
 void relax() {
 #if defined(__x86_64__)
@@ -53,7 +58,7 @@ class Turn {
   }
 
   void wait(unsigned seen) {
-    for (int left = spin_rounds(); left > 0; --left) {
+    for (int left = kSpinRounds; left > 0; --left) {
       if (current() != seen) return;
       relax();
     }

@@ -9,16 +9,14 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { isDeepStrictEqual } from "node:util";
 import { findNvcc } from "./backend.js";
+import { buildPackage } from "./build-packages.js";
 import { BuildError } from "./errors.js";
 import { buildCommand, root } from "./paths.js";
 import { compilerVariables } from "./stamp.js";
-
-const resolve = createRequire(import.meta.url).resolve;
 
 /**
  * @typedef {object} Build
@@ -57,7 +55,7 @@ export function describeBuild(facts) {
   const definitions = {
     LLAMA_CPP_DIR: cmakePath(source),
     TAPLINE_LLAMA_CPP_VERSION: version,
-    NODE_ADDON_API_DIR: cmakePath(dirname(resolve("node-addon-api/package.json"))),
+    NODE_ADDON_API_DIR: cmakePath(buildPackage("node-addon-api")),
     TAPLINE_BACKEND: backend,
     TAPLINE_CPU: processor,
     TAPLINE_SANITIZE: sanitize ?? "",
@@ -223,7 +221,7 @@ export async function buildTargets(build, targets) {
 
 /** @param {Build} build */
 function cmakeJs({ tree }) {
-  return [join(dirname(resolve("cmake-js/package.json")), "bin", "cmake-js"), "-d", root, "-O", tree];
+  return [join(buildPackage("cmake-js"), "bin", "cmake-js"), "-d", root, "-O", tree];
 }
 
 /**

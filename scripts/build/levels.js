@@ -1,11 +1,25 @@
 /**
- * What the addons of a release are compiled for. Only ggml's kernels differ: native/numbers chooses among its own at
- * start, and nothing else is hot.
+ * What ggml's kernels in a released addon are compiled for; native/levels chooses at start. Nothing else is compiled more
+ * than once: native/numbers has its own kernels for each instruction set, and nothing else is hot.
  * @typedef {object} Level
  * @property {string} name
  * @property {string[]} needs features that a processor must have, by Linux's names
  * @property {string[]} options of ggml, those that are on; on arm64 the one architecture
  */
+
+/** What ggml's options mean to the compiler. */
+const flags = /** @type {Record<string, string[]>} */ ({
+  GGML_SSE42: ["-msse4.2"],
+  GGML_AVX: ["-mavx"],
+  GGML_F16C: ["-mf16c"],
+  GGML_FMA: ["-mfma"],
+  GGML_BMI2: ["-mbmi2"],
+  GGML_AVX2: ["-mavx2"],
+  GGML_AVX512: ["-mavx512f", "-mavx512cd", "-mavx512vl", "-mavx512dq", "-mavx512bw"],
+  GGML_AVX512_VBMI: ["-mavx512vbmi"],
+  GGML_AVX512_VNNI: ["-mavx512vnni"],
+  GGML_AVX512_BF16: ["-mavx512bf16"],
+});
 
 const v2 = ["cx16", "lahf_lm", "popcnt", "ssse3", "sse4_1", "sse4_2"];
 const v3 = [...v2, "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"];
@@ -30,7 +44,7 @@ const x64 = [
 
 /**
  * Levels of arm64: extensions that ggml has kernels for, by the portable compiler's names. Half-precision arithmetic is
- * excluded because it makes numbers less exact; see "Disabled instruction sets" in docs/building.md.
+ * excluded because it makes numbers less exact; see "Disabled instruction sets" in docs/contributing/building.md.
  * @type {Level[]}
  */
 const arm64 = [
@@ -42,7 +56,7 @@ const arm64 = [
 /** Every option that a level may have on, to be off where it has not. */
 const all = [...new Set(x64.flatMap(({ options }) => options))];
 
-/** The level that an addon with CUDA is compiled for: its kernels are what is large, and they are the same at each. */
+/** The level that an addon with CUDA is compiled for, by NVIDIA's compiler with the machine's own. */
 export const besideGpu = "x86-64-v3";
 
 /**
@@ -68,4 +82,17 @@ export function cmakeOptions(level, platform, arch) {
   const arm64 = level.options.map((name) => `GGML_CPU_ARM_ARCH=${name}`);
   const chosen = arch === "x64" ? x64 : arch === "arm64" && platform === "linux" ? arm64 : [];
   return ["GGML_NATIVE=OFF", ...chosen].join(" ");
+}
+
+/**
+ * @param {Level[]} levels the best first; the last one is compiled with `cmakeOptions`
+ * @returns {string} for CMake's TAPLINE_LEVELS
+ */
+export function levelList(levels) {
+  return levels
+    .map(({ name, options, needs }) => {
+      const compiler = options.flatMap((each) => flags[each] ?? [`-march=${each}`]);
+      return [name, compiler.join(","), needs.join(" ")].join("|");
+    })
+    .join("/");
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { chooseBackend } from "./backend.js";
+import { buildVersions, ensureBuildPackages } from "./build-packages.js";
 import { describeBuild } from "./cmake.js";
 import { llamaCpp } from "./llama.js";
 import { jobs } from "./parallel.js";
@@ -57,7 +58,7 @@ export function makePlan(sanitize) {
   const napi = String(pkg.binary.napi_versions[0]);
   const inputs = hashInputs(root, {
     llamaCpp: llamaCpp.integrity,
-    addonApi: pkg.dependencies["node-addon-api"],
+    addonApi: buildVersions(pkg)["node-addon-api"],
     napi,
     platform: process.platform,
     arch: process.arch,
@@ -94,6 +95,7 @@ export async function prepareBuild(plan, say, onLine) {
   const env = { ...process.env, ...plan.flags, LLAMA_CPP_DIR: plan.source };
   const tools = checkToolchain(plan.backend, { env });
   checkDisk(plan.tree, plan.backend);
+  await ensureBuildPackages(say, { env });
   const { dir, pinned } = await ensureSource({ env, say });
   const version = versionOf(dir);
   if (version !== llamaCpp.version) {

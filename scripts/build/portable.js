@@ -25,6 +25,7 @@ export const processors = /** @type {Record<string, string>} */ ({ x64: "x86_64"
  * @typedef {object} Toolchain
  * @property {Record<string, string>} flags environment variables that name the compilers
  * @property {Record<string, string>} definitions CMake's -D options
+ * @property {string} [folder] the compiler's
  */
 
 /**
@@ -57,6 +58,7 @@ export function portableToolchain(arch, say) {
     return path;
   };
   return {
+    folder: compiler,
     flags: {
       CC: wrapper("clang", `cc -target ${target}`), // a name by which ccache knows the compiler
       CXX: wrapper("clang++", `c++ -target ${target}`),

@@ -29,7 +29,7 @@ export async function usePrebuilt(say, env = process.env, folder = root, find = 
     if (backend && candidate.backend !== backend) continue;
     const failure = loadingFailure(candidate.path);
     if (failure === undefined) {
-      say(`using the prebuilt ${candidate.backend} addon for ${candidate.level} of ${candidate.package}`);
+      say(`using the prebuilt ${candidate.backend} addon of ${candidate.package}`);
       return true;
     }
     refused.push(`${candidate.path} does not load here: ${failure}`);

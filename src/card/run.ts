@@ -11,7 +11,7 @@ import type { StoredVector } from "../contracts/library.js";
 import type { StoredProfile } from "../contracts/profile.js";
 import { UserError } from "../contracts/user-error.js";
 import { version } from "../contracts/version.js";
-import { randomVector } from "../library/random.js";
+import { randomVector } from "../findings/random.js";
 import { type CardData, itemsOf, type Measuring, speeds } from "./arm-items.js";
 import { armName } from "./arm-name.js";
 import { type Arm, caveats, scaled, textEdits, withVectors } from "./arms.js";
@@ -29,6 +29,8 @@ export interface CardRequest {
   answerTokens: number;
   target: CardTarget | null;
   data: CardData;
+  /** The parts of `data` that are not bundled. */
+  given: Card["settings"]["given"];
 }
 
 export interface CardOptions {
@@ -90,6 +92,7 @@ export async function runCard(
       settings: {
         ...{ strengths: [...request.strengths], random: randoms.count, seed: request.seed },
         ...{ answer_tokens: request.answerTokens, target: request.target, data: dataHashes(request.data) },
+        given: request.given,
       },
       arms: finished,
       notes: caveats(profile.tapline),

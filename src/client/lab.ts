@@ -86,13 +86,19 @@ export class Lab {
     return this.#http.json("/lab/v1/jobs", { ...options, method: "POST", body });
   }
 
+  /** @param prompt raw text, or token ids that run exactly as given */
   inspect(
     model: string,
-    prompt: string,
-    settings: Settings<"inspect", "prompt"> = {},
+    prompt: string | number[],
+    settings: Settings<"inspect", "prompt" | "tokens"> = {},
     options: CallOptions = {},
   ) {
-    return this.submit("inspect", model, { prompt, ...settings }, options);
+    return this.submit(
+      "inspect",
+      model,
+      { ...(typeof prompt === "string" ? { prompt } : { tokens: prompt }), ...settings },
+      options,
+    );
   }
 
   /** @param prompt undefined if `settings.prompts` lists several */

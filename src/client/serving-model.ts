@@ -5,6 +5,7 @@ import type { Capabilities, CaptureRequest, CaptureResult } from "../contracts/i
 import type { ProbeRequest, StoredProbe, StoredVector, VectorRequest } from "../contracts/library.js";
 import { ports } from "../contracts/limits.js";
 import type { ProfileRequest, StoredProfile } from "../contracts/profile.js";
+import type { WeightFiles, WeightList } from "../contracts/weights.js";
 import { decodeSafetensors, encodeSafetensors } from "../formats/safetensors.js";
 import {
   type Answer,
@@ -91,6 +92,26 @@ export class ServingModel {
       model: metadata.model as string,
       forwardMs: Number(metadata.forward_ms),
     };
+  }
+
+  /** The model's weights by name with their shapes, and the GGUF file's metadata. */
+  weights(options: CallOptions = {}): Promise<WeightList> {
+    return this.#http.json("/lab/weights", options);
+  }
+
+  /**
+   * Weights as .npy files on the server's machine, float32, in NumPy's order of dimensions: [out, in] for a matrix. The server
+   * dequantises each once, into its cache.
+   * @throws TaplineError if the model has no weight of a name
+   */
+  async weightFiles(names: readonly string[], options: CallOptions = {}): Promise<WeightFiles["files"]> {
+    const body = { tensors: names };
+    const { files } = await this.#making.json<WeightFiles>("/lab/weights", {
+      ...options,
+      method: "POST",
+      body,
+    });
+    return files;
   }
 
   /**

@@ -64,6 +64,10 @@ export const Capabilities = Type.Object(
     n_embd: orNull(Type.Integer()),
     architecture: orNull(Type.String()),
     backend: Type.String(),
+    chat_template: optional.Boolean({
+      description:
+        "Whether the model has a chat template. Without one, chat completions continue the messages' raw texts.",
+    }),
     points: Type.Array(Type.Enum([...modelPoints]), {
       description:
         "Points of the model's blocks that Lab experiments can read; captures here read block_out. `attention` needs a context without flash attention, which the Lab uses.",

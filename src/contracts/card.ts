@@ -99,6 +99,10 @@ export const Card = Type.Object(
       answer_tokens: Type.Integer(),
       target: orNull(CardTarget),
       data: Type.Record(Type.String(), hash),
+      given: Type.Object(
+        { texts: optional.Array(Type.String()), prompts: optional.Array(Type.String()) },
+        { description: "Texts and prompts that replaced the bundled ones." },
+      ),
     }),
     arms: Type.Array(CardArm),
     notes: Type.Array(Type.String()),

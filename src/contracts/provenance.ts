@@ -6,7 +6,7 @@ export const Provenance = Type.Object(
     config_sha256: Type.String({ description: "SHA-256 of the configuration as JSON with sorted keys." }),
     seed: Type.Integer(),
     hook: Type.Literal("block output"),
-    input_mode: Type.Literal("raw text"),
+    input_mode: Type.Enum(["raw text", "token ids"]),
     layers: Type.Array(Type.Integer()),
     versions: Type.Object(
       {

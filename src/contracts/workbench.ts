@@ -1,7 +1,8 @@
 import Type, { type Static } from "typebox";
+import { jobIdPattern } from "./job.js";
 import { DictionaryRequest } from "./library.js";
 import { limits } from "./limits.js";
-import { LiveIntervention } from "./live.js";
+import { LiveIntervention, Name } from "./live.js";
 import { liveLimits, namePattern } from "./live-limits.js";
 import { optional } from "./optional.js";
 import { workbenchLimits } from "./workbench-limits.js";
@@ -36,6 +37,14 @@ export const AskRequest = Type.Object(
       minimum: 0,
       maximum: workbenchLimits.turns,
       description: "Index of the question that this one replaces, in a new conversation.",
+    }),
+    in_place: optional.Boolean({
+      description:
+        "With instead_of, for the last question: replaces its answers in the same conversation, and cancels those that are being generated.",
+    }),
+    system: optional.String({
+      maxLength: workbenchLimits.text_characters,
+      description: "System message; not for raw texts.",
     }),
     max_tokens: optional.Integer({ minimum: 1, maximum: workbenchLimits.max_tokens }),
     temperature: optional.Number({ minimum: 0, maximum: 100 }),
@@ -74,13 +83,30 @@ export const RenameRequest = Type.Object(
   { name: Type.String({ pattern: namePattern }) },
   { ...strict, title: "RenameRequest" },
 );
+/** Stores the probe that a job has measured at one of its layers. */
+export const MeasuredProbeRequest = Type.Object(
+  {
+    name: Name,
+    job: Type.String({ pattern: jobIdPattern }),
+    layer: Type.Integer({ minimum: 0, maximum: limits.layer_index }),
+  },
+  { ...strict, title: "MeasuredProbeRequest" },
+);
+export type MeasuredProbeRequest = Static<typeof MeasuredProbeRequest>;
+
+const tokenPlace = {
+  turn: Type.Integer({ minimum: 0, maximum: workbenchLimits.turns }),
+  answer: Type.Integer({ minimum: 0, maximum: 1 }),
+  token: Type.Integer({ minimum: 0, maximum: workbenchLimits.max_tokens }),
+};
+
+/** A token of an answer, whose preceding tokens are requested. */
+export const TokenPlaceRequest = Type.Object(tokenPlace, { ...strict, title: "TokenPlaceRequest" });
 
 /** Continues from a token of an answer in a new conversation, with the tokens before it kept exactly. */
 export const ForkRequest = Type.Object(
   {
-    turn: Type.Integer({ minimum: 0, maximum: workbenchLimits.turns }),
-    answer: Type.Integer({ minimum: 0, maximum: 1 }),
-    token: Type.Integer({ minimum: 0, maximum: workbenchLimits.max_tokens }),
+    ...tokenPlace,
     /** Replaces the token; without it the model samples again. */
     token_id: optional.Integer({ minimum: 0, maximum: 2_147_483_647 }),
     /** Replacement text of one or more tokens. */
@@ -96,6 +122,12 @@ export const ModelRequest = Type.Object(
   { ...strict, title: "ModelRequest" },
 );
 export type ModelRequest = Static<typeof ModelRequest>;
+
+/** A contrast set whose direction is to be computed on the served model. */
+export const ContrastRequest = Type.Object(
+  { name: Type.String({ pattern: "^[a-z]{1,16}$" }) },
+  { ...strict, title: "ContrastRequest" },
+);
 
 const words = Type.String({ maxLength: workbenchLimits.text_characters });
 

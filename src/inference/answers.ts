@@ -46,6 +46,7 @@ export function modelObject({ engine: { info }, aliases, startedAt }: InferenceS
     meta: {
       architecture: info.architecture,
       quantization: info.quantization,
+      chat_template: info.chatTemplate,
       n_vocab: info.nVocab,
       n_ctx: info.slotContext,
       n_ctx_train: info.nCtxTrain,
@@ -97,6 +98,7 @@ export function capabilities({
     n_embd: info.nEmbd,
     architecture: info.architecture,
     backend: backend.backend,
+    chat_template: info.chatTemplate,
     points: [...info.points],
     ...(info.captures && {
       forward: {

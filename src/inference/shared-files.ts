@@ -4,6 +4,7 @@ import { type FileHandle, open, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { forwardLimits } from "../contracts/forward-limits.js";
+import { isRunning } from "../files/running.js";
 import { HttpError } from "../http/index.js";
 
 const prefix = "tapline-forward-";
@@ -38,7 +39,7 @@ export class SharedFiles {
     let file: FileHandle | undefined;
     try {
       file = await open(path, "wx", 0o600);
-      for (const part of [head, ...parts]) await file.write(part);
+      for (const part of [head, ...parts]) await writeWhole(file, part);
     } catch (error) {
       await rm(path, { force: true });
       if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
@@ -90,15 +91,11 @@ export class SharedFiles {
   }
 }
 
-function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+/** A full file system takes a part of a buffer before it reports that it is full. */
+async function writeWhole(file: FileHandle, buffer: Buffer): Promise<void> {
+  for (let at = 0; at < buffer.length; ) at += (await file.write(buffer, at)).bytesWritten;
 }
 
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

@@ -1,8 +1,9 @@
 import { existsSync } from "node:fs";
-import { mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { WeightFiles, WeightList } from "../contracts/weights.js";
 import { taplineHome } from "../files/home.js";
+import { isRunning } from "../files/running.js";
 import { npyHeader } from "../formats/npz-writer.js";
 import { HttpError } from "../http/index.js";
 import { type PlacedWeight, readWeightPlaces } from "../models/gguf-header.js";
@@ -55,7 +56,10 @@ export class Weights {
 
   #read(): ReturnType<typeof readWeightPlaces> {
     const { path, weights } = this.resolved;
-    this.#places ??= readWeightPlaces(weights.map(({ name }) => join(dirname(path), name)));
+    this.#places ??= readWeightPlaces(weights.map(({ name }) => join(dirname(path), name))).catch((error) => {
+      this.#places = undefined; // a disk that was away may be back
+      throw error;
+    });
     return this.#places;
   }
 
@@ -66,6 +70,7 @@ export class Weights {
     const rows = others.reduce((product, length) => product * length, 1);
     try {
       await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      await removeLeftovers(dirname(path));
       await writeFile(part, npyHeader("f4", [...shape].reverse()));
       await dequantise({ from, to: part, offset, type, row, rows });
       await rename(part, path);
@@ -74,5 +79,13 @@ export class Weights {
       if (!(error instanceof NativeError) && (error as NodeJS.ErrnoException).code === undefined) throw error;
       throw new HttpError(503, `The weight cannot be stored: ${(error as Error).message}`);
     }
+  }
+}
+
+/** Deletes the parts that killed processes left. */
+async function removeLeftovers(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const [, pid] = /\.(\d+)\.part$/.exec(name) ?? [];
+    if (pid !== undefined && !isRunning(Number(pid))) await rm(join(folder, name), { force: true });
   }
 }

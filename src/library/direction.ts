@@ -1,5 +1,5 @@
 import { auroc } from "../findings/probe.js";
-import { shuffle, uniformNumbers } from "./random.js";
+import { shuffle, uniformNumbers } from "../findings/random.js";
 
 /** Activations of several texts at one layer, concatenated: [texts, hidden]. */
 export interface States {

@@ -6,7 +6,7 @@ import { decodeNpz, npzWords } from "../formats/npz.js";
 import { decodeSafetensors, encodeSafetensors, type Tensor } from "../formats/safetensors.js";
 import { looksLikeTorch, readForeignVector } from "./foreign-vectors.js";
 import { type ModelIdentity, ownerOf, pointOf, unowned } from "./identity.js";
-import type { ProbeNumbers, ProbeSaid } from "./probes.js";
+import { isProbeReport, type ProbeNumbers, type ProbeReport, type ProbeSaid } from "./probes.js";
 import type { Shelved } from "./shelf.js";
 
 /** Download formats of a saved object. */
@@ -93,7 +93,7 @@ async function vectorOf(bytes: Uint8Array, { model, layer, format, entry }: Read
 export function readProbe(
   bytes: Uint8Array,
   reading: Reading,
-): { layer: number; probe: ProbeNumbers; model: ModelIdentity } & Pick<ProbeSaid, "note" | "point"> {
+): { layer: number; probe: ProbeNumbers; model: ModelIdentity } & ProbeSaid {
   const { tensors, metadata } = arraysOf(bytes);
   checkOperation(metadata, "probe");
   const point = pointOf("The file", metadata.point);
@@ -114,7 +114,18 @@ export function readProbe(
     bias: array("bias")[0] ?? 0,
   };
   const model = ownerOf(metadata, probe.weight.length, reading);
-  return { layer: own, probe, model, note: metadata.note ?? "", point };
+  const report = reportOf(metadata);
+  return { layer: own, probe, model, note: metadata.note ?? "", point, ...(report && { report }) };
+}
+
+/** The held-out figures that a probe's file records. @throws FormatError if they are invalid */
+function reportOf({ report: text }: Record<string, string>): ProbeReport | undefined {
+  if (text === undefined) return undefined;
+  try {
+    const report: unknown = JSON.parse(text);
+    if (isProbeReport(report)) return report;
+  } catch {}
+  throw new FormatError(`The file's report is invalid: ${JSON.stringify(text.slice(0, 80))}.`);
 }
 
 /** @throws FormatError if the format cannot express it */

@@ -1,3 +1,4 @@
+export { randomVector, shuffle, uniformNumbers } from "../findings/random.js";
 export { Dictionaries, type DictionaryClaims, decoderRows, type OpenDictionary } from "./dictionaries.js";
 export { type DirectionMethod, dot, lengthOf, makeDirection, type States } from "./direction.js";
 export { editOf } from "./edit-of.js";
@@ -6,6 +7,5 @@ export { modelFingerprint } from "./fingerprint.js";
 export { checkBlockOutput, type ModelIdentity } from "./identity.js";
 export { type ProbeNumbers, type ProbeReport, Probes } from "./probes.js";
 export { Profiles } from "./profiles.js";
-export { randomVector, shuffle, uniformNumbers } from "./random.js";
 export type { Shelved } from "./shelf.js";
 export { type LayerReport, Vectors } from "./vectors.js";

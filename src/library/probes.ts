@@ -23,6 +23,26 @@ export interface ProbeNumbers {
 /** Evaluation of a probe; see StoredProbe. */
 export type ProbeReport = Pick<StoredProbe, "separation" | "shuffled_separation" | "excluded">;
 
+/** Whether a value from a file is an evaluation. */
+export function isProbeReport(value: unknown): value is ProbeReport {
+  if (typeof value !== "object" || value === null) return false;
+  const {
+    separation = 0,
+    shuffled_separation: shuffled = 0,
+    excluded = {},
+    ...others
+  } = value as Record<string, unknown>;
+  const isShare = (one: unknown) => typeof one === "number" && one >= 0 && one <= 1;
+  const isCount = (one: unknown) => Number.isSafeInteger(one) && (one as number) >= 0;
+  if (typeof excluded !== "object" || excluded === null) return false;
+  return (
+    isShare(separation) &&
+    isShare(shuffled) &&
+    Object.values(excluded).every(isCount) &&
+    Object.keys(others).length === 0
+  );
+}
+
 export interface ProbeSaid {
   note: string;
   report?: ProbeReport;

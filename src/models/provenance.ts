@@ -53,7 +53,7 @@ export function provenance(
     config_sha256: createHash("sha256").update(canonicalJson(config)).digest("hex"),
     seed,
     hook: "block output",
-    input_mode: "raw text",
+    input_mode: isOfTokens(config) ? "token ids" : "raw text",
     layers: [...layers],
     versions: {
       tapline: version,
@@ -72,6 +72,11 @@ export function provenance(
     seconds,
     device: placedText(info) ?? deviceText(backend),
   };
+}
+
+/** Whether a request gives token ids instead of a text. */
+function isOfTokens(config: unknown): boolean {
+  return typeof config === "object" && config !== null && "tokens" in config && config.tokens !== undefined;
 }
 
 /** JSON with sorted keys and no spaces, so that equal values give equal text. */

@@ -91,6 +91,8 @@ export interface BackendInfo {
   llamaCpp: string;
   /** Processor features that ggml was built for and found. */
   systemInfo: string;
+  /** The processor level whose kernels compute, if the addon has those of several. */
+  level?: string;
   devices: Device[];
 }
 

@@ -111,6 +111,8 @@ export interface EngineInfo {
   readonly pooling: "none" | "mean" | "cls" | "last" | "rank";
   /** Whether chats may contain images. */
   readonly images: boolean;
+  /** Whether the model's file or the options have a chat template; without one, chats are the messages' raw texts. */
+  readonly chatTemplate: boolean;
   readonly templateSupportsThinking: boolean;
   /** The template's opening tag for thinking; or empty. */
   readonly thinkingTag: string;

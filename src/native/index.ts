@@ -34,6 +34,7 @@ export type * from "./experiments/patch-sweep.js";
 export { patchCells, patchPlaces } from "./experiments/patch-sweep.js";
 export type * from "./experiments/sweep.js";
 export { sweepCells } from "./experiments/sweep.js";
+export { compileCommand } from "./installed.js";
 export { addonFiles, addonInUse } from "./load.js";
 export {
   connectRemotes,

@@ -1,27 +1,18 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { NativeBinding } from "./binding.js";
+import { compileCommand, installation, packageRoot, reinstall } from "./installed.js";
 import { remedyFor } from "./load-failure.js";
 import { findPrebuilt } from "./prebuilt.js";
 
 // ggml installs a terminate handler that forks a debugger unless this is set before it loads.
 process.env.GGML_NO_BACKTRACE ??= "1";
 
-/** The package's folder: the same distance from src/ and from dist/. */
-const root = fileURLToPath(new URL("../..", import.meta.url));
-
 /** The addon is missing or does not fit this machine; the message says what to do. */
 export class AddonError extends Error {
   override name = "AddonError";
 }
-
-const howToBuild = "run `npm rebuild tapline`, or `npm run build:native` in a clone";
-const howToReinstall = "reinstall it with `pip install --force-reinstall tapline-lab`";
-
-/** Whether the build scripts are here. A Python wheel has none. */
-const canBeBuilt = () => existsSync(join(root, "scripts", "build"));
 
 /** An addon file and where it comes from. */
 export interface AddonFile {
@@ -37,12 +28,12 @@ export interface AddonFile {
 export function addonFiles(): { files: AddonFile[]; refused: string[] } {
   const named = process.env.TAPLINE_ADDON;
   if (named) return { files: [{ path: named, variant: "named by TAPLINE_ADDON" }], refused: [] };
-  const compiled = { path: join(root, ".build", "tapline.node"), variant: "compiled here" };
+  const compiled = { path: join(packageRoot, ".build", "tapline.node"), variant: "compiled here" };
   if (existsSync(compiled.path)) return { files: [compiled], refused: [] };
-  const { candidates, refused } = findPrebuilt(root);
+  const { candidates, refused } = findPrebuilt(packageRoot);
   const files = candidates.map((each) => ({
     path: each.path,
-    variant: `prebuilt for ${each.level} by ${each.package}`,
+    variant: `prebuilt by ${each.package}`,
   }));
   return { files: files.length > 0 ? files : [compiled], refused };
 }
@@ -86,12 +77,21 @@ function withSpins<T>(work: () => T): T {
   }
 }
 
+/** TAPLINE_LEVEL names the level of ggml's kernels, for tests: an unknown name must not mean the best one. */
+function checkLevel(addon: NativeBinding): void {
+  const named = process.env.TAPLINE_LEVEL;
+  if (!named) return;
+  const { level = "none" } = addon.backendInfo();
+  if (level !== named) throw new Error(`TAPLINE_LEVEL is ${named}, and the addon's level is ${level}`);
+}
+
 function load(): NonNullable<typeof loaded> {
   const { files, refused } = addonFiles();
   const reasons: string[] = [];
   for (const file of files) {
     try {
       const addon = withSpins(() => createRequire(import.meta.url)(file.path)) as NativeBinding;
+      checkLevel(addon);
       // process.exit() does not notify addons: computations must end before the process is torn down.
       process.once("exit", () => addon.endOperations());
       return { addon, file, passedOver: [...refused, ...reasons] };
@@ -99,15 +99,25 @@ function load(): NonNullable<typeof loaded> {
       reasons.push(error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error));
     }
   }
-  const reason = reasons[0] ?? "";
+  throw new AddonError(loadFailure(reasons[0] ?? "", refused));
+}
+
+/**
+ * @param reason of the best file
+ * @param refused why prebuilt addons were not tried
+ */
+export function loadFailure(reason: string, refused: readonly string[], how = installation()): string {
+  const remedies = {
+    wheel: `reinstall it with ${reinstall}`,
+    npm: `run ${compileCommand("", how)}`,
+    clone: `run ${compileCommand("", how)}`,
+  };
   if (!reason.includes("Cannot find module")) {
-    const remedy =
-      remedyFor(reason) ?? (canBeBuilt() ? `to build it for this machine, ${howToBuild}` : howToReinstall);
-    throw new AddonError(`The native addon does not load (${reason}); ${remedy}.`);
+    const build = how === "wheel" ? remedies.wheel : `to build it for this machine, ${remedies[how]}`;
+    return `The native addon does not load (${reason}); ${remedyFor(reason, how) ?? build}.`;
   }
   const prebuilt = refused.length > 0 ? ` (${refused.join(", ")})` : "";
-  if (!canBeBuilt()) throw new AddonError(`The native addon is missing${prebuilt}; ${howToReinstall}.`);
-  throw new AddonError(
-    `The native addon is not built${prebuilt}; ${howToBuild} (npm 12 skips install scripts until \`npm install-scripts approve tapline\`).`,
-  );
+  if (how === "wheel") return `The native addon is missing${prebuilt}; ${remedies.wheel}.`;
+  const scripts = " (npm 12 skips install scripts until `npm install-scripts approve tapline`)";
+  return `The native addon is not built${prebuilt}; ${remedies[how]}${how === "npm" ? scripts : ""}.`;
 }

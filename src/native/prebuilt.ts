@@ -16,10 +16,10 @@ export interface PrebuiltPackage {
 
 /** One file of such a package in its `addons.json`, the best first. */
 export interface PrebuiltAddon {
-  /** The processor level, e.g. `x86-64-v3`. */
-  level: string;
+  /** Processor levels that it has kernels for, e.g. `x86-64-v3`, the best first. */
+  levels: string[];
   file: string;
-  /** Required processor features, by Linux's names. */
+  /** Processor features that the lowest level requires, by Linux's names. */
   needs: string[];
   bytes: number;
   sha256: string;
@@ -28,7 +28,7 @@ export interface PrebuiltAddon {
 /** An addon that this processor can run. */
 export interface Candidate {
   path: string;
-  level: string;
+  levels: string[];
   package: string;
   backend: string;
 }
@@ -93,16 +93,16 @@ function addFrom(
   if (damaged.length > 0) {
     const files = damaged.map(({ file }) => file).join(", ");
     found.refused.push(`${wanted.name} ${wanted.version} is damaged: ${files}`);
-    if (thorough) return; // an install then compiles, which is faster than a lower level
+    if (thorough) return; // an install then compiles
   }
   const whole = addons.filter((addon) => !damaged.includes(addon));
   const runnable = whole.filter(({ needs }) => needs.every((feature) => features.has(feature)));
   if (whole.length > 0 && runnable.length === 0) {
     found.refused.push(`this processor can run none of the addons of ${wanted.name}`);
   }
-  for (const { file, level } of runnable) {
+  for (const { file, levels } of runnable) {
     const name = `${wanted.name} ${wanted.version}`;
-    found.candidates.push({ path: join(folder, file), level, package: name, backend: wanted.backend });
+    found.candidates.push({ path: join(folder, file), levels, package: name, backend: wanted.backend });
   }
 }
 

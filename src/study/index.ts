@@ -6,6 +6,7 @@ export { type LiveWork, liveEvidence } from "./live-evidence.js";
 export {
   type Compared,
   compareFigures,
+  enough,
   isPublicModel,
   outcomeOf,
   requestsIn,
@@ -13,5 +14,5 @@ export {
   type Tolerances,
   usualTolerances,
 } from "./reproduction.js";
-export { type Repeated, reproductionWords } from "./reproduction-words.js";
+export { type Repeated, reproductionWords, sentences as outcomeSentences } from "./reproduction-words.js";
 export { emptyWords, isBlank, readWords, type Words, writeWords } from "./words.js";

@@ -46,7 +46,7 @@ function addQuestion(gatherer: Gatherer, job: Job, name: string): string {
   }
   const request = publicConfig(config);
   const { examples, ...others } = { examples: undefined, ...request } as Record<string, unknown>;
-  const submitted = `Job ${job.id}, submitted ${new Date(job.created * 1000).toISOString()}. Raw text, no chat template.`;
+  const submitted = `Job ${job.id}, submitted ${new Date(job.created * 1000).toISOString()}. ${"tokens" in config && config.tokens !== undefined ? "Token ids, exactly as given" : "Raw text, no chat template"}.`;
   const block = requestBlock(job.id, request);
   const whole = `${submitted}\n\n${block}`;
   // Reproductions send the block's request; one that is too long is split into parts.

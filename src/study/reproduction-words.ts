@@ -16,7 +16,8 @@ export interface Repeated {
   left: readonly string[];
 }
 
-const sentences: Record<Outcome, string> = {
+/** What each outcome means. */
+export const sentences: Record<Outcome, string> = {
   held: "All figures match the original within the tolerances.",
   partly: "Some figures match the original within the tolerances, and some do not.",
   failed: "No figure matches the original within the tolerances.",

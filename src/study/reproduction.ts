@@ -96,7 +96,7 @@ export interface Tolerances {
 export const usualTolerances: Tolerances = { share: 0.02, relative: 0.05 };
 
 /** A figure matches if at least this share of its values does. */
-const enough = 0.95;
+export const enough = 0.95;
 
 /** One figure of both results, value by value. */
 export interface Compared {

@@ -5,6 +5,7 @@ import { spreadLayers } from "../findings/layers.js";
 import { HttpError } from "../http/index.js";
 import { type Conversations, isRunning } from "./conversations.js";
 import type { Events } from "./events.js";
+import { checkTokenizer, idsOf, promptIds } from "./exact-tokens.js";
 import { misfit } from "./fitting.js";
 import { type Services, sentenceOf } from "./services.js";
 import { ThoughtClock, textOf } from "./thought-clock.js";
@@ -38,6 +39,8 @@ export class Asker {
     private readonly services: Services,
     private readonly conversations: Conversations,
     private readonly events: Events,
+    /** The random control of a direction, if it has one. */
+    private readonly controlOf: (vector: string) => string | undefined = () => undefined,
   ) {}
 
   /** Starts an answer and returns its place. @throws HttpError */
@@ -46,17 +49,21 @@ export class Asker {
     const dictionary = await this.#dictionary(asked.dictionary, server);
     // No await from here on: another tab may ask at the same time.
     const before = id === undefined ? undefined : this.conversations.get(id);
-    const { instead_of: place } = asked;
+    const { instead_of: place, in_place: inPlace = false } = asked;
     if (before !== undefined && place === undefined) this.#refuseBusy(before);
     if (place !== undefined && place >= (before?.turns.length ?? 0)) {
       throw new HttpError(400, `There is no question ${place} to replace.`);
+    }
+    if (inPlace && (before === undefined || place !== before.turns.length - 1)) {
+      throw new HttpError(400, "in_place: only the last question can be asked again in its conversation.");
     }
     const raw = before?.raw ?? asked.raw ?? false;
     const turns = before?.turns.slice(0, place) ?? [];
     const layers = watchedLayers(asked, server, dictionary);
     const request = requestOf(asked, raw, turns, layers, dictionary);
+    if (inPlace) this.#replaceLast(before as Conversation);
     const conversation =
-      before === undefined || place !== undefined
+      before === undefined || (place !== undefined && !inPlace)
         ? this.conversations.create(raw, asked.text, turns, branchOf(before?.id, place))
         : before;
     return this.#start(conversation, {
@@ -68,6 +75,7 @@ export class Asker {
       ...(dictionary !== undefined && { dictionary }),
       kept: 0,
       answers: answersOf(asked.pair === true && (asked.interventions ?? []).length > 0),
+      ...(this.#hasControl(asked) && { control: { state: "running" as const, text: "" } }),
     });
   }
 
@@ -78,25 +86,15 @@ export class Asker {
     const turn = from.turns[fork.turn];
     const answer = turn?.answers[fork.answer];
     if (turn === undefined || answer === undefined) throw new HttpError(404, "This answer does not exist.");
-    if (turn.model !== undefined && turn.model !== server.model) {
-      throw new HttpError(
-        409,
-        `This conversation was made with ${turn.model}; ${server.model} uses a different tokenizer.`,
-      );
-    }
+    checkTokenizer(turn, server.model);
     if (fork.token > answer.tokens.length) {
       throw new HttpError(400, `The answer has ${answer.tokens.length} tokens; got ${fork.token}.`);
     }
     const kept = answer.tokens.slice(0, fork.token);
     if (fork.token_id !== undefined) kept.push(await this.#tokenOf(fork.token_id, answer, fork.token));
     else if (fork.text !== undefined) kept.push(...(await this.#tokensOf(fork.text, answer, fork.token)));
-    if (kept.some(({ id }) => id === undefined)) {
-      throw new HttpError(
-        409,
-        "Some earlier tokens have no recorded id, so this answer cannot be continued here.",
-      );
-    }
-    const prompt = [...(await this.#promptIds(turn)), ...kept.map(({ id }) => id as number)];
+    const ids = idsOf(kept, "continued");
+    const prompt = [...(await promptIds(this.services, turn)), ...ids];
     const { messages: _, prompt: __, chat_template_kwargs: ___, ...same } = turn.request.body;
     const { pair: ____, interventions, ...watched } = (same.tapline ?? {}) as Record<string, unknown>;
     const edited = answer.edited && interventions !== undefined;
@@ -122,6 +120,11 @@ export class Asker {
     });
   }
 
+  #hasControl({ interventions = [], pair }: AskRequest): boolean {
+    const controls = interventions.map(({ vector }) => typeof vector === "string" && this.controlOf(vector));
+    return pair === true && controls.some((control) => typeof control === "string");
+  }
+
   /** Stops a running answer and keeps its tokens. */
   stop(id: string): void {
     this.conversations.get(id);
@@ -137,6 +140,12 @@ export class Asker {
     const { server } = this.services;
     if (!server.ok) throw new HttpError(503, server.sentence);
     return server;
+  }
+
+  /** Removes the last question, and cancels its answers if they are being generated. */
+  #replaceLast(conversation: Conversation): void {
+    this.#running.get(conversation.id)?.abort();
+    conversation.turns.pop();
   }
 
   #refuseBusy({ turns }: Conversation): void {
@@ -166,12 +175,15 @@ export class Asker {
     const readers = turn.answers.map((answer) => new TokenReader(answer, turn));
     const clocks = turn.answers.map(({ tokens }) => new ThoughtClock(tokens));
     let failed: unknown;
+    // The same question may have been asked again in its place.
+    const isCurrent = () => conversation.turns[index] === turn;
     try {
       const deltas = this.services.model.stream(question, { request, signal: stopping.signal });
       for await (const delta of deltas) {
         const answer = turn.answers[delta.choice];
         const [reader, clock] = [readers[delta.choice], clocks[delta.choice]];
         if (answer === undefined || reader === undefined || clock === undefined) continue;
+        if (!isCurrent()) break;
         const tokens = reader.read(delta);
         const thought = clock.read(tokens) ?? (delta.finishReason === null ? undefined : clock.end());
         if (thought !== undefined) answer.thoughtSeconds = thought;
@@ -193,7 +205,10 @@ export class Asker {
     } catch (error) {
       failed = error;
     }
-    this.#running.delete(conversation.id);
+    if (!isCurrent()) return;
+    await this.#runControl(conversation, index, stopping.signal);
+    if (!isCurrent()) return;
+    if (this.#running.get(conversation.id) === stopping) this.#running.delete(conversation.id);
     for (const [at, answer] of turn.answers.entries()) {
       if (answer.state !== "running") continue;
       answer.state = stopping.signal.aborted ? "stopped" : "failed";
@@ -205,6 +220,40 @@ export class Asker {
     }
     this.conversations.publish();
     await this.conversations.save(conversation);
+  }
+
+  /** Answers the same request along random directions, if it was steered along ones that have such a control. */
+  async #runControl(conversation: Conversation, index: number, signal: AbortSignal): Promise<void> {
+    const turn = conversation.turns[index] as Turn;
+    const { control } = turn;
+    if (control === undefined) return;
+    const publish = () => {
+      if (conversation.turns[index] !== turn) return;
+      this.events.publish({
+        type: "control",
+        conversation: conversation.id,
+        turn: index,
+        control: { ...control },
+      });
+    };
+    if (signal.aborted || turn.answers.some(({ state }) => state !== "done")) {
+      Object.assign(control, { state: "failed", error: "The answer was not completed." });
+      return publish();
+    }
+    const { messages, prompt, ...request } = turn.request.body as { messages?: Question; prompt?: Question };
+    const interventions = turn.interventions.map((one) => ({
+      ...one,
+      ...(typeof one.vector === "string" && { vector: this.controlOf(one.vector) ?? one.vector }),
+    }));
+    const body = { ...request, logprobs: undefined, top_logprobs: undefined, tapline: { interventions } };
+    try {
+      const deltas = this.services.model.stream((messages ?? prompt) as Question, { request: body, signal });
+      for await (const { content } of deltas) control.text += content;
+      control.state = "done";
+    } catch (error) {
+      Object.assign(control, { state: "failed", error: sentenceOf(error) });
+    }
+    publish();
   }
 
   #add(conversation: Conversation, turn: number, answer: number, tokens: AnswerToken[]): void {
@@ -261,19 +310,6 @@ export class Asker {
     const why = misfit(found, server);
     if (why !== undefined) throw new HttpError(409, `The dictionary ${why}`);
     return { name, layer: found.layer };
-  }
-
-  /** The prompt tokens of a turn, as the server tokenized them. */
-  async #promptIds({ request: { path, body } }: Turn): Promise<number[]> {
-    if (Array.isArray(body.prompt)) return body.prompt as number[];
-    const { messages, chat_template_kwargs } = body;
-    const text =
-      path === "/v1/completions"
-        ? (body.prompt as string)
-        : (await this.#post<{ prompt: string }>("/apply-template", { messages, chat_template_kwargs }))
-            .prompt;
-    const asked = { content: text, add_special: true, parse_special: true };
-    return (await this.#post<{ tokens: number[] }>("/tokenize", asked)).tokens;
   }
 
   #post<T>(path: string, body: object): Promise<T> {
@@ -344,6 +380,7 @@ function requestOf(
     return { path: "/v1/completions", body: { prompt, ...settings, logprobs: counts.candidates } };
   }
   const messages = [
+    ...(asked.system === undefined ? [] : [{ role: "system", content: asked.system }]),
     ...before.flatMap((turn) => [
       { role: "user", content: turn.question },
       { role: "assistant", content: answerOf(turn) },

@@ -6,6 +6,7 @@ import { createApp, createRouter, HttpError, type Listening, listen, type Routes
 import { guardHeaders, linkPath, workbenchAccess } from "./access.js";
 import { Asker } from "./asker.js";
 import { type Asset, readAssets } from "./assets.js";
+import { Contrasts } from "./contrasts/contrasts.js";
 import { Conversations } from "./conversations.js";
 import { Events } from "./events.js";
 import { JobNotes } from "./job-notes.js";
@@ -53,7 +54,8 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
   const sessions = new Sessions(options.now);
   const services = new Services(options, events);
   const conversations = await Conversations.open(join(folder, "conversations"), events);
-  const asker = new Asker(services, conversations, events);
+  const contrasts = new Contrasts(services, events, join(folder, "contrasts"));
+  const asker = new Asker(services, conversations, events, (vector) => contrasts.controlOf(vector));
   const models = new Models(services, events, options.models);
   const notes = await JobNotes.open(folder, events, (id) => services.lab.job(id));
   services.onJobs = (jobs) => void notes.follow(jobs);
@@ -64,7 +66,17 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
   const key = randomSecret();
   let http: Listening | undefined;
   const link = () => `${(http as Listening).url}/#${sessions.link()}`;
-  const bench = { sessions, services, conversations, asker, models, notes, events, onOpened: () => open() };
+  const bench = {
+    sessions,
+    services,
+    conversations,
+    asker,
+    contrasts,
+    models,
+    notes,
+    events,
+    onOpened: () => open(),
+  };
   const app = createApp({
     before: [guardHeaders, workbenchAccess(sessions), missingPage(assets.get("index.html") as Asset)],
     routers: [pageRoutes(assets), apiRoutes(bench), controlRoutes(key, link)],
@@ -86,6 +98,7 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
       closing ??= (async () => {
         services.close();
         asker.close();
+        contrasts.close();
         models.close();
         await rm(keyFile, { force: true });
         await close();

@@ -6,15 +6,18 @@ import { namePattern } from "../contracts/live-limits.js";
 import { UserError } from "../contracts/user-error.js";
 import {
   AskRequest,
+  ContrastRequest,
   DictionaryAddition,
   DraftRequest,
   ForkRequest,
   JobNoteRequest,
   JobRequest,
+  MeasuredProbeRequest,
   ModelRequest,
   RenameRequest,
   SessionRequest,
   StudyRequest,
+  TokenPlaceRequest,
   TokensRequest,
 } from "../contracts/workbench.js";
 import { workbenchLimits } from "../contracts/workbench-limits.js";
@@ -31,10 +34,13 @@ import { findingsOf, type ReportedJob, renderReport } from "../report/index.js";
 import { cookieName } from "./access.js";
 import type { Asker } from "./asker.js";
 import { HeadReader } from "./attention.js";
+import type { Contrasts } from "./contrasts/contrasts.js";
 import type { Conversations } from "./conversations.js";
 import type { Events } from "./events.js";
+import { contextOf } from "./exact-tokens.js";
 import { fitting } from "./fitting.js";
 import type { JobNotes } from "./job-notes.js";
+import { storeMeasuredProbe } from "./measured-probe.js";
 import type { Models } from "./models.js";
 import { type Services, sentenceOf } from "./services.js";
 import type { Sessions } from "./sessions.js";
@@ -51,6 +57,7 @@ export interface Workbench {
   readonly services: Services;
   readonly conversations: Conversations;
   readonly asker: Asker;
+  readonly contrasts: Contrasts;
   readonly models: Models;
   readonly notes: JobNotes;
   readonly events: Events;
@@ -60,7 +67,7 @@ export interface Workbench {
 
 /** The page's API; only `POST /models/files` takes a path, and only a studies draft an address. */
 export function apiRoutes(bench: Workbench): Routes {
-  const { sessions, services, conversations, asker, models, notes, events } = bench;
+  const { sessions, services, conversations, asker, contrasts, models, notes, events } = bench;
   const started = Date.now() / 1000;
   const router = createRouter("/api");
   /** A route that responds with the result of `work`, unless `work` has responded itself. */
@@ -134,6 +141,10 @@ export function apiRoutes(bench: Workbench): Routes {
   const fork = async (ctx: RouteContext) => asker.fork(id(ctx), checked(ForkRequest, await body(ctx)));
   on("post", "/conversations/:id/forks", fork, 201);
 
+  on("post", "/conversations/:id/context", async (ctx) =>
+    contextOf(services, conversations.get(id(ctx)).turns, checked(TokenPlaceRequest, await body(ctx))),
+  );
+
   on("get", "/conversations/:id", (ctx) => {
     // Serialized now, because a running answer changes it; the number must match the content.
     ctx.type = "application/json";
@@ -180,7 +191,13 @@ export function apiRoutes(bench: Workbench): Routes {
   const vector = async (ctx: Context) => services.model.makeVector(checked(VectorRequest, await body(ctx)));
   on("post", "/vectors", (ctx) => added(vector(ctx)), 201);
   on("get", "/vectors/:name", (ctx) => services.model.vector(nameOf(ctx, "vector")));
-  const probe = async (ctx: Context) => services.model.makeProbe(checked(ProbeRequest, await body(ctx)));
+  /** A job's measured probe, or one trained on texts by the server. */
+  const probe = async (ctx: Context) => {
+    const asked = await body(ctx);
+    return typeof asked === "object" && asked !== null && "job" in asked
+      ? storeMeasuredProbe(services, checked(MeasuredProbeRequest, asked))
+      : services.model.makeProbe(checked(ProbeRequest, asked));
+  };
   on("post", "/probes", (ctx) => added(probe(ctx)), 201);
 
   on(
@@ -213,6 +230,9 @@ export function apiRoutes(bench: Workbench): Routes {
     const renamed = checked(RenameRequest, await body(ctx));
     return added(at.json(`${path}/rename`, { method: "POST", body: renamed }));
   });
+  on("get", "/contrasts", async () => ({ contrasts: await contrasts.list() }));
+  const contrast = async (ctx: Context) => contrasts.make(checked(ContrastRequest, await body(ctx)).name);
+  on("post", "/contrasts", async (ctx) => ({ contrasts: await contrast(ctx) }), 202);
 
   const model = async (ctx: Context) => checked(ModelRequest, await body(ctx)).model;
   on("get", "/models", () => models.here());

@@ -131,6 +131,7 @@ export class Services {
         path,
         ...{ model: found.model, n_layer: found.n_layer, n_embd: found.n_embd },
         ...{ architecture: found.architecture, backend: found.backend, points: found.points ?? [] },
+        chat_template: found.chat_template ?? true,
       };
     } catch (error) {
       next = { url, ok: false, sentence: sentenceOf(error), ...nothingKnown };
@@ -165,6 +166,7 @@ export class Services {
 
 const nothingKnown = {
   ...{ model: null, path: null, n_layer: null, n_embd: null, architecture: null, backend: null },
+  chat_template: true,
   points: [],
 };
 

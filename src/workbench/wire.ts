@@ -2,6 +2,7 @@
 import type { JobSummary } from "../contracts/index.js";
 import type { LiveIntervention } from "../contracts/live.js";
 import type { ModelPoint } from "../contracts/names.js";
+import type { Expected, MeasuredStrength, StrengthRange } from "../findings/contrast.js";
 import type { GgufHeader } from "../models/gguf-header.js";
 import type { UnfinishedDownload } from "../models/hub/cached.js";
 import type { HubOffer } from "../models/hub/offers.js";
@@ -78,12 +79,52 @@ export interface Turn {
   /** Number of tokens at the start that were carried over from another answer. */
   kept: number;
   answers: TurnAnswer[];
+  /** Only for turns steered along a contrast set. */
+  control?: ControlAnswer;
 }
 
 /** Where a conversation branches off another one: the question that differs. */
 export interface Branch {
   conversation: string;
   turn: number;
+}
+
+/** A contrast set on the served model. */
+export interface ContrastStatus {
+  name: string;
+  title: string;
+  about: string;
+  expected: Expected;
+  /** A question, or the beginning of a text for models without a chat template. */
+  example: string;
+  state: "unused" | "making" | "ready" | "failed";
+  /** Answers measured so far, while it is being made. */
+  done?: number;
+  total?: number;
+  ready?: ContrastReady;
+  error?: string;
+}
+
+/** What a contrast set's direction does on a model. */
+export interface ContrastReady {
+  /** Names of the saved direction and of its control, a random direction of the same norm. */
+  vector: string;
+  random: string;
+  layer: number;
+  /** AUROC on held-out texts, and the same with shuffled labels. */
+  separation: number | null;
+  shuffled: number | null;
+  /** Null if every measured strength broke the language. */
+  range: StrengthRange | null;
+  measured: MeasuredStrength[];
+  control: MeasuredStrength | null;
+}
+
+/** The same request with random directions instead of the contrast sets' own. */
+export interface ControlAnswer {
+  state: "running" | "done" | "failed";
+  text: string;
+  error?: string;
 }
 
 export interface ConversationSummary {
@@ -117,6 +158,8 @@ export interface ServerStatus {
   n_embd: number | null;
   architecture: string | null;
   backend: string | null;
+  /** Whether it has a chat template; true for servers of older versions. */
+  chat_template: boolean;
   /** The hook points of its blocks; empty for servers of older versions. */
   points: readonly ModelPoint[];
 }
@@ -250,6 +293,8 @@ export type WorkbenchEvent =
   | { type: "jobs"; jobs: JobSummary[] }
   | { type: "notes"; notes: Record<string, JobNote> }
   | { type: "library" }
+  | { type: "contrasts"; contrasts: ContrastStatus[] }
+  | { type: "control"; conversation: string; turn: number; control: ControlAnswer }
   | { type: "models"; models: ModelsStatus }
   | { type: "conversations"; conversations: ConversationSummary[] }
   | { type: "turn"; conversation: string; index: number; turn: Turn }

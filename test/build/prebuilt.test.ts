@@ -1,12 +1,16 @@
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
 import { suite } from "uvu";
 import * as assert from "uvu/assert";
-import { cmakeOptions, levelsFor } from "../../scripts/build/levels.js";
+import { cmakeOptions, levelList, levelsFor } from "../../scripts/build/levels.js";
 import { usePrebuilt } from "../../scripts/build/prebuilt.js";
+import { version as current } from "../../src/contracts/index.js";
 import { findPrebuilt, type Machine, processorFeatures } from "../../src/native/prebuilt.js";
+import { releasedLevels } from "../support/released.js";
+import { saying } from "../support/saying.js";
 
 const test = suite<{ root: string; beside: string }>("prebuilt");
 
@@ -27,7 +31,7 @@ test.before.each((context) => {
   const addon = (level: string, needs: string[]) => {
     const text = `an addon for ${level}`;
     writeFileSync(join(context.beside, `${level}.node`), text);
-    return { level, file: `${level}.node`, needs, bytes: text.length, sha256: hash(text) };
+    return { levels: [level], file: `${level}.node`, needs, bytes: text.length, sha256: hash(text) };
   };
   const addons = [addon("fast", ["avx2", "fma"]), addon("plain", [])];
   const manifest = JSON.stringify({ addons });
@@ -45,13 +49,13 @@ test("uses the best level that the processor supports", ({ root, beside }) => {
   const levels = (...features: string[]) => findPrebuilt(root, true, machine(...features)).candidates;
   assert.equal(levels("avx2", "fma", "sse2")[0], {
     path: join(beside, "fast.node"),
-    level: "fast",
+    levels: ["fast"],
     package: "tapline-linux-x64 1.0.0",
     backend: "cpu",
   });
   assert.equal(
-    levels("avx2").map(({ level }) => level),
-    ["plain"],
+    levels("avx2").map(({ levels }) => levels),
+    [["plain"]],
   );
 });
 
@@ -89,7 +93,7 @@ test("installing compiles if a package file is damaged; starting skips the file"
   });
   truncateSync(join(beside, "fast.node"), 3);
   const atStart = findPrebuilt(root, false, machine("avx2", "fma"));
-  assert.equal([atStart.candidates.map(({ level }) => level), atStart.refused], [["plain"], damaged]);
+  assert.equal([atStart.candidates.map(({ levels }) => levels), atStart.refused], [[["plain"]], damaged]);
 });
 
 test("an install reports the addon it uses, or why it compiles", async ({ root }) => {
@@ -136,11 +140,58 @@ test("reports an unsupported processor, but does not infer one from damaged file
   ]);
 });
 
+test("levels of a release come from this version's tarballs, whatever else lies there", ({ root }) => {
+  const [out, into] = [join(root, "release"), join(root, "into")];
+  mkdirSync(out);
+  const lowest = levelsFor(process.platform, process.arch).at(-1)!.name;
+  const pack = (name: string, files: Record<string, string>, version = current) => {
+    mkdirSync(join(root, "package"));
+    for (const [file, text] of Object.entries(files)) writeFileSync(join(root, "package", file), text);
+    execFileSync("tar", ["-czf", join(out, `${name}-${version}.tgz`), "-C", root, "package"]);
+    rmSync(join(root, "package"), { recursive: true });
+  };
+  const addon = { levels: ["never", lowest], file: "a.node", needs: [], bytes: 1, sha256: hash("a") };
+  const manifest = JSON.stringify({ addons: [addon] });
+  const { platform, arch } = process;
+  const platformPackage = { name: "tapline-here", version: current, platform, arch, backend: "cpu" };
+  const list = { packages: [{ ...platformPackage, manifest: hash(manifest) }] };
+  pack("tapline", { "package.json": "{}", "prebuilt.json": "{" }, "0.0.1");
+  pack("tapline", { "package.json": "{}", "prebuilt.json": JSON.stringify(list) });
+  pack("tapline-here", {
+    "package.json": JSON.stringify({ version: current }),
+    "addons.json": manifest,
+    "a.node": "a",
+  });
+  assert.equal(releasedLevels(into, out), [
+    { path: join(into, "node_modules/tapline-here/a.node"), level: lowest },
+  ]);
+  rmSync(join(out, `tapline-here-${current}.tgz`));
+  assert.throws(
+    () => releasedLevels(join(root, "again"), out),
+    saying(
+      `${out} has no addon of version ${current} for this processor: tapline-here ${current} is not installed`,
+    ),
+  );
+});
+
 test("the features of the first processor count", ({ root }) => {
   const file = join(root, "cpuinfo");
   writeFileSync(file, `processor\t: 0\nflags\t\t: fpu avx2 fma\n\nprocessor\t: 1\nflags\t\t: fpu\n`);
   assert.equal([...processorFeatures(file)], ["fpu", "avx2", "fma"]);
   assert.is(processorFeatures(join(root, "none")).size, 0);
+});
+
+test("the list of levels for CMake has the compiler's options by hand", () => {
+  const named = (arch: string, ...names: string[]) =>
+    levelList(levelsFor("linux", arch).filter(({ name }) => names.includes(name)));
+  assert.is(
+    named("x64", "x86-64-v2", "x86-64"),
+    "x86-64-v2|-msse4.2|cx16 lahf_lm popcnt ssse3 sse4_1 sse4_2/x86-64||",
+  );
+  assert.is(
+    named("arm64", "arm64-dotprod", "arm64"),
+    "arm64-dotprod|-march=generic+dotprod|asimd asimddp/arm64|-march=generic|",
+  );
 });
 
 test("each level requires the features it is compiled with; the last none", () => {

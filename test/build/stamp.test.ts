@@ -21,6 +21,7 @@ test.before.each((context) => {
   mkdirSync(join(context.root, "scripts", "build"), { recursive: true });
   writeFileSync(join(context.root, "CMakeLists.txt"), "project(x)\n");
   writeFileSync(join(context.root, "scripts", "build", "exports.map"), "{};\n");
+  writeFileSync(join(context.root, "scripts", "build", "rename.js"), "rename();\n");
   writeFileSync(join(context.root, "native", "engine", "loop.cpp"), "int a;\n");
 });
 test.after.each(({ root }) => rmSync(root, { recursive: true, force: true }));
@@ -39,7 +40,8 @@ test("every source, the build description and every option count", ({ root }) =>
   change("native/engine/loop.h", "int b;\n");
   change("native/engine/loop.inc", "int b;\n");
   change("CMakeLists.txt", "project(y)\n");
-  assert.is(seen.size, 6);
+  change("scripts/build/rename.js", "other();\n");
+  assert.is(seen.size, 7);
 });
 
 test("a note next to the sources does not count", ({ root }) => {

@@ -81,9 +81,10 @@ test("a platform wheel has the folder, the command and its requirement", ({ fold
   writeFileSync(join(app, "bin/tapline.js"), "start();\n");
   chmodSync(join(app, "bin/tapline.js"), 0o755);
   writeFileSync(join(app, "a,b.json"), "{}");
+  writeFileSync(join(folder, "list.json"), '{"bomFormat": "CycloneDX"}');
   const client = writeClient(folder, "Metadata-Version: 2.1\nName: tapline-lab\n\n# Title\n\nText\n");
   const run = () => {
-    const words = [program, client, app, "manylinux_2_28_x86_64", folder];
+    const words = [program, client, app, "manylinux_2_28_x86_64", folder, join(folder, "list.json")];
     return join(folder, execFileSync(python, words, { encoding: "utf8" }).trim());
   };
   const wheel = run();
@@ -102,6 +103,7 @@ test("a platform wheel has the folder, the command and its requirement", ({ fold
       "Wheel-Version: 1.0\nGenerator: bdist_wheel\nRoot-Is-Purelib: false\nTag: py3-none-manylinux_2_28_x86_64\n",
       false,
     ],
+    [`${info}/sboms/sbom.cdx.json`]: ['{"bomFormat": "CycloneDX"}', false],
     [`${info}/entry_points.txt`]: ["[console_scripts]\ntapline = tapline_lab._command:main\n", false],
   });
   const lines = Object.entries(files).map(([name, [text]]) => {

@@ -153,6 +153,7 @@ function card(random: number): Card {
       answer_tokens: 8,
       target: { contains: "please" },
       data: {},
+      given: {},
     },
     arms: [
       arm("base", 0, { target: measure(0.1), cross_entropy: measure(3) }),

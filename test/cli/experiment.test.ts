@@ -155,7 +155,7 @@ test("each fault is one sentence, and its exit code names the culprit", async ()
   writeFileSync(join(root, "bogus.json"), '{"prompt": "x", "bogus": 1}');
   writeFileSync(join(root, "sae.json"), '{"operation": "sae"}');
   const cases: Array<[words: string[], code: number, sentence: RegExp]> = [
-    [["inspect"], 2, /^tapline: prompt is required\.\n$/],
+    [["inspect"], 2, /^tapline: prompt: or tokens is required\.\n$/],
     [["inspect", "x", "--layers", "300"], 2, /An index can be at most 255/],
     [["compare", "x", "--intervention", "patch"], 2, /donor_prompt: is required for patch/],
     [["inspect", "--config", join(root, "bogus.json")], 2, /unknown field "bogus"/],

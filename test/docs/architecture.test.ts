@@ -42,7 +42,7 @@ const arrows: Record<string, string[]> = {
     "study",
     "text",
   ],
-  workbench: ["client", "contracts", "findings", "http", "models", "report", "study", "terminal"],
+  workbench: ["client", "contracts", "findings", "formats", "http", "models", "report", "study", "terminal"],
   cli: [
     "card",
     "client",
@@ -76,8 +76,9 @@ const nativeArrows: Record<string, string[]> = {
   probes: ["base", "numbers"],
   dictionaries: ["base", "numbers"],
   products: [],
+  levels: [],
   engine: ["base", "capture", "experiment", "model"],
-  napi: ["base", "dictionaries", "engine", "experiment", "model", "numbers", "probes"],
+  napi: ["base", "dictionaries", "engine", "experiment", "levels", "model", "numbers", "probes"],
 };
 
 function sources(folder: string): string[] {

@@ -2,12 +2,12 @@
 import { gzipSync } from "node:zlib";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { randomVector, uniformNumbers } from "../../src/findings/random.js";
 import { decodeControlVector } from "../../src/formats/control-vector.js";
 import { readLabels } from "../../src/formats/neuronpedia.js";
 import { encodeNpz } from "../../src/formats/npz-writer.js";
 import { safetensorsHeadLength } from "../../src/formats/safetensors.js";
 import { readVector } from "../../src/library/files.js";
-import { randomVector, uniformNumbers } from "../../src/library/random.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
 import { saying } from "../support/saying.js";
 

@@ -181,6 +181,31 @@ const candidate = (token_id: number, place: number) => ({
 const listsOf = (ids: readonly number[], k = 3, from = 0) =>
   ids.map((id) => Array.from({ length: k }, (_, i) => candidate(from + id + i, i)));
 
+test("token ids run exactly as given, without BOS; unknown and too many are refused", async () => {
+  const own = inspected();
+  const { found } = await run({ prompt: undefined, tokens: [3, 1, 3] }, own);
+  assert.equal(
+    own.asked.map(({ tokens }) => [...tokens]),
+    [[3, 1], [3]],
+  );
+  assert.equal(
+    [found.token_ids, found.tokens],
+    [
+      [3, 1, 3],
+      [" c", "a", " c"],
+    ],
+  );
+  const { nVocab } = own.model.info;
+  assert.is(
+    await refusal(() => run({ prompt: undefined, tokens: [1, nVocab] })),
+    `tokens: id ${nVocab} does not exist; the model's vocabulary has ids 0 to ${nVocab - 1}.`,
+  );
+  assert.is(
+    await refusal(() => run({ prompt: undefined, tokens: Array(10).fill(1) })),
+    "tokens has 10 tokens; max_input_tokens allows 9.",
+  );
+});
+
 test("inspect reads in passes: norms, candidates, target rank, rows to a file", async () => {
   const own = inspected({ sidePath: "A side path." });
   const { found, all, file, told, names } = await run({ target_token: " c" }, own);

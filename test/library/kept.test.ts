@@ -237,6 +237,21 @@ test("a probe file needs a layer, its own or a given one, and all four arrays", 
   assert.is(read(said({ layer: "2" }), 0).layer, 0, "the caller's layer wins");
   assert.is(read(said({ layer: "0" })).layer, 0);
   for (const layer of ["x", "1.5", "-1"]) assert.is(await refusal(() => read(said({ layer }))), unsaid);
+  const report = { separation: 0.9, shuffled_separation: 0.5, excluded: { bos: 2, outliers: 0 } };
+  assert.equal(read(said({ layer: "0", report: JSON.stringify(report) })).report, report);
+  for (const wrong of [
+    "[",
+    "7",
+    "null",
+    '{"separation":"1"}',
+    '{"separation":2}',
+    '{"other":1}',
+    '{"excluded":{"bos":-1}}',
+  ])
+    assert.is(
+      await refusal(() => read(said({ layer: "0", report: wrong }))),
+      `The file's report is invalid: ${JSON.stringify(wrong)}.`,
+    );
   assert.is(
     await refusal(() => read(said({ operation: "add" }))),
     "The file is for the operation add, not probe.",

@@ -727,10 +727,10 @@ export const planted: readonly Planted[] = [
   },
   {
     what: "a shuffle leaves nothing where it was",
-    file: "src/library/random.ts",
+    file: "src/findings/random.ts",
     from: "random() * (i + 1)",
     to: "random() * i",
-    tests: ["library/random"],
+    tests: ["findings/random"],
   },
   {
     what: "a study reveals the folders of its author's files",

@@ -145,6 +145,44 @@ test("a text longer than a batch has the rows and logits of a larger batch", asy
   await large.close();
 });
 
+test("captures in the last block change no logit, and logits no captured row", async () => {
+  const edits: Edit[] = [
+    { layer: 2, strength: 2, vector, positions: "all" },
+    { layer: 7, point: "attn_out", strength: 1, vector, positions: [[-2, -1]] },
+    { layer: 7, point: "ffn_out", scale: 0.5, positions: [[-1, -1]] },
+    { layer: 7, strength: 1, vector, positions: "all" },
+  ];
+  const captures = (["attn_out", "mid", "ffn_out", "block_out"] as const).map((point) => ({
+    layer: 7,
+    point,
+  }));
+  for (const plans of [undefined, [edits, [], edits]]) {
+    for (const logits of ["last", Int32Array.of(0, -1)] as const) {
+      const request = { sequences: sequences(plans), logits };
+      const found = await context.forward({ ...request, captures });
+      const plain = await context.forward(request);
+      const rows = await context.forward({ ...request, captures, logits: "none" });
+      assert.equal(logitsIn(found), logitsIn(plain));
+      assert.equal(found.effects, rows.effects);
+      const chosen = (row: number, text: number) =>
+        row + 1 === texts[text]!.length || (row === 0 && typeof logits !== "string");
+      for (const [i, { point }] of captures.entries()) {
+        for (const [text, { length }] of texts.entries()) {
+          const [own, expected] = [rowsOf(found, i, text), rowsOf(rows, i, text)];
+          for (let row = 0; row < length; row++) {
+            const part = (values: Float32Array) => values.slice(row * hidden, (row + 1) * hidden);
+            const far = apart(part(own), part(expected));
+            assert.ok(
+              chosen(row, text) ? far < 1e-5 : far === 0,
+              `${point}, text ${text}, row ${row}: ${far}`,
+            );
+          }
+        }
+      }
+    }
+  }
+});
+
 test("edits change their own text only, and equal those of advance", async () => {
   const edits: Edit[] = [
     { layer: 3, strength: 2, vector, positions: "all" },

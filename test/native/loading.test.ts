@@ -1,5 +1,5 @@
 /** The choice of the addon, its loading, and the messages if none loads: on files that aren't addons. */
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,7 +11,8 @@ test.after(() => rmSync(folder, { recursive: true, force: true }));
 delete process.env.GGML_NO_BACKTRACE;
 delete process.env.OMP_WAIT_POLICY;
 delete process.env.GOMP_SPINCOUNT;
-const { addonFiles, addonInUse, binding } = await import("../../src/native/load.js");
+const { addonFiles, addonInUse, binding, loadFailure } = await import("../../src/native/load.js");
+const { installation } = await import("../../src/native/installed.js");
 const { backendInfo } = await import("../../src/native/index.js");
 
 /** Names a file of this text as the addon. */
@@ -42,12 +43,9 @@ test("a named addon is the only one; else the one compiled here comes first", ()
 });
 
 test("a failed load reports whether the addon is missing or why it fails", () => {
-  const how = "run `npm rebuild tapline`, or `npm run build:native` in a clone";
+  const how = "run `npm run build:native`";
   named();
-  assert.is(
-    refusal(),
-    `AddonError: The native addon is not built; ${how} (npm 12 skips install scripts until \`npm install-scripts approve tapline\`).`,
-  );
+  assert.is(refusal(), `AddonError: The native addon is not built; ${how}.`);
   named('throw new Error("GLIBC_9 is not there\\nsecond line");');
   assert.is(
     refusal(),
@@ -70,9 +68,45 @@ test("a missing library's remedy is named", () => {
   );
   assert.is(
     refused("libcuda.so.1"),
-    `AddonError: The native addon does not load (libcuda.so.1: ${cannot}); it was built for CUDA and this machine has no NVIDIA driver: install the driver, or build for the CPU with \`TAPLINE_BACKEND=cpu npm rebuild tapline\`.`,
+    `AddonError: The native addon does not load (libcuda.so.1: ${cannot}); it was built for CUDA and this machine has no NVIDIA driver: install the driver, or build for the CPU with \`TAPLINE_BACKEND=cpu npm run build:native\`.`,
   );
   assert.match(refused("libcublas.so.13"), "the CUDA runtime is not on the library path");
+});
+
+test("advice names the command for how tapline was installed", () => {
+  const modules = join(folder, "node_modules", "tapline");
+  mkdirSync(join(modules, "scripts", "build"), { recursive: true });
+  mkdirSync(join(folder, "wheel"));
+  assert.equal(
+    [installation(modules), installation(join(folder, "wheel")), installation()],
+    ["npm", "wheel", "clone"],
+  );
+  assert.is(
+    loadFailure("Cannot find module 'x'", ["tapline-linux-x64 1.0.0 is not installed"], "npm"),
+    "The native addon is not built (tapline-linux-x64 1.0.0 is not installed); run `npm rebuild tapline --build-from-source` (npm 12 skips install scripts until `npm install-scripts approve tapline`).",
+  );
+  assert.is(
+    loadFailure("Cannot find module 'x'", [], "wheel"),
+    "The native addon is missing; reinstall it with `pip install --force-reinstall tapline-lab`.",
+  );
+  assert.is(
+    loadFailure("GLIBC_9 is not there", [], "wheel"),
+    "The native addon does not load (GLIBC_9 is not there); reinstall it with `pip install --force-reinstall tapline-lab`.",
+  );
+  assert.match(
+    loadFailure("libcuda.so.1: no such file", [], "npm"),
+    /build for the CPU with `TAPLINE_BACKEND=cpu npm rebuild tapline --build-from-source`\.$/,
+  );
+});
+
+test("an unknown level of kernels is refused, not replaced by the best", () => {
+  named('module.exports = { backendInfo: () => ({ level: "x86-64-v3" }), endOperations() {} };');
+  process.env.TAPLINE_LEVEL = "x86-64-v9";
+  assert.is(
+    refusal(),
+    "AddonError: The native addon does not load (TAPLINE_LEVEL is x86-64-v9, and the addon's level is x86-64-v3); unset the variable, or name a level of the addon.",
+  );
+  delete process.env.TAPLINE_LEVEL;
 });
 
 test("the addon loads once, sets the spin count, and ends with the process", () => {

@@ -1,10 +1,13 @@
 /** A reproduction's page and its bars. Nothing runs. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import type { StudyPackage } from "../../src/contracts/studies/index.js";
 import type { Outcome } from "../../src/recipe/outcome.js";
 import { reproductionPage } from "../../src/recipe/page.js";
 import { axisEnds, rangeBar } from "../../src/recipe/range-bar.js";
+import { repetitionPage } from "../../src/recipe/repetition-page.js";
 import { reproductionWords } from "../../src/recipe/words.js";
+import { usualTolerances } from "../../src/study/index.js";
 import { check } from "./a-recipe.js";
 
 const recipe = check();
@@ -70,6 +73,47 @@ test("a bar's band spans the range, and the mark is where the value is", () => {
   assert.match(below, '<path class="mark" d="M40,6');
   const least = rangeBar({ low: undefined, high: 0, seen: 0, held: true }).markup;
   assert.match(least, 'width="2"', "a range without extent can be seen");
+});
+
+test("a repeated study's page shows per figure how many values match", () => {
+  const page = repetitionPage(
+    {
+      ...{ study: "id", version: 2, package_sha256: "", address: "https://example.org/studies/id/v/2" },
+      ...{
+        content: { title: "Where\nit <is>" } as StudyPackage,
+        outcome: "partly",
+        tolerances: usualTolerances,
+      },
+      compared: [
+        { title: "Lens", values: 40, within: 39, missing: 0, held: true, worst: null },
+        {
+          ...{ title: "Norms", values: 10, within: 4, missing: 3, held: false },
+          worst: { what: "7, 0", before: 1.5, after: 2.25 },
+        },
+      ],
+      left: ["extract writes files."],
+    },
+    ["demo"],
+    [{ what: "inspect", file: "request-1.html" }],
+  );
+  assert.match(page, "<title>Where it &lt;is&gt;</title>");
+  assert.match(
+    page,
+    '<p class="verdict failed">Some figures match the original within the tolerances, and some do not.</p>',
+  );
+  assert.match(
+    page,
+    "<strong>0.975</strong> of the values within tolerance, at least 0.95 expected: matches</p>",
+  );
+  assert.match(
+    page,
+    "<strong>0.4</strong> of the values within tolerance, at least 0.95 expected: <strong>differs</strong>",
+  );
+  assert.match(page, "3 values in only one of the results");
+  assert.match(page, "Largest difference: 7, 0, published 1.5, measured 2.25");
+  assert.match(page, "within the tolerance: 0.02 for probabilities and shares, 5 % for everything else.");
+  assert.match(page, "<li>extract writes files.</li>");
+  assert.match(page, '<li><a href="request-1.html">inspect</a></li>');
 });
 
 test("a study's words name each value with its range", () => {

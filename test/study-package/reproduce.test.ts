@@ -107,6 +107,11 @@ test("from one person's Lab to another's: published, repeated, published, linked
   const told = JSON.parse(done.stdout);
   assert.is(told.outcome, "held");
   assert.ok(told.figures.length >= 5 && told.figures.every(({ values }: { values: number }) => values > 0));
+  assert.is(told.page, join(out, "index.html"));
+  const written = readFileSync(told.page, "utf8");
+  assert.match(written, "All figures match the original within the tolerances.");
+  assert.is(written.match(/<svg class="range"/g)?.length, told.figures.length);
+  for (const run of [1, 2]) assert.match(readFileSync(join(out, `request-${run}.html`), "utf8"), "</html>");
   const draft = checkPackage(parseStrictJson(readFileSync(join(out, "study.json")))) as StudyPackage;
   assert.is(draft.title, "Reproduction: Where the *capital* comes up");
   assert.match(draft.question, "Where the \\*capital\\* comes up");

@@ -1,7 +1,7 @@
 /**
- * Every addon of `npm run release` that this processor can run, beside the one that is compiled for it: how far block
+ * Every level of the addon of `npm run release` that this processor can run, beside the addon compiled for it: how far block
  * outputs and logits of the same tokens are from those of the same weights in F32, for each type of weights that has
- * separate kernels. `npm run verify:levels`, after `npm run release`. The models are of random weights, 14 million,
+ * separate kernels. `npm run verify:levels`, after `npm run release`, or with the folder of its tarballs. The models are of random weights, 14 million,
  * quantised by llama.cpp's program.
  */
 import { execFileSync } from "node:child_process";
@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 import { writeRandomModel } from "../../bench/models/random-model.js";
 import { buildTools } from "../../scripts/build/tools.js";
 import { addonFiles } from "../../src/native/index.js";
-import { releasedAddons } from "../support/released.js";
+import { releasedLevels } from "../support/released.js";
 import { relativeDistance } from "./architectures/arithmetic.js";
 
 const types = ["F16", "BF16", "Q8_0", "Q4_0", "Q5_1", "IQ4_NL", "Q2_K", "Q4_K", "Q6_K", "IQ3_S"];
@@ -28,10 +28,11 @@ const tolerance = 1.5;
 const outputs = fileURLToPath(new URL("./levels/outputs.ts", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "tapline-levels-"));
 
-function outputsOf(addon: string, models: string[]): Float32Array[] {
+function outputsOf(addon: string, models: string[], level = ""): Float32Array[] {
   const into = join(folder, "outputs");
   const args = ["--import", "tsx", outputs, into, ...models];
-  execFileSync(process.execPath, args, { env: { ...process.env, TAPLINE_ADDON: addon }, stdio: "pipe" });
+  const env = { ...process.env, TAPLINE_ADDON: addon, TAPLINE_LEVEL: level };
+  execFileSync(process.execPath, args, { env, stdio: "pipe" });
   return models.map((_, i) => {
     const bytes = readFileSync(`${into}.${i}`);
     return new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
@@ -45,7 +46,7 @@ function line(verdict: string, name: string, figures: number[]): string {
 
 try {
   const native = addonFiles().files[0]!.path;
-  const addons = releasedAddons(folder);
+  const levels = releasedLevels(folder, process.argv[2]);
   const { "llama-quantize": quantize } = await buildTools(["llama-quantize"]);
   const plain = join(folder, "random-f16.gguf");
   await writeRandomModel(plain, "f16", shape);
@@ -69,13 +70,13 @@ try {
   }
   console.log(line("", "native", expected));
   let failed = 0;
-  for (const { level, path } of addons) {
-    const found = errors(outputsOf(path, models));
+  for (const { level, path } of levels) {
+    const found = errors(outputsOf(path, models, level));
     const wrong = found.filter((error, i) => !(error <= tolerance * expected[i]! + 1e-6)).length;
     failed += wrong;
     console.log(line(wrong === 0 ? "holds" : "FAILED", level, found));
   }
-  const checks = addons.length * types.length;
+  const checks = levels.length * types.length;
   console.log(`${checks - failed} passed, ${failed} failed`);
   if (failed > 0) process.exitCode = 1;
 } finally {

@@ -6,6 +6,11 @@ export const actions: Record<string, { script: string } | { terminal: string } |
   "POST /api/conversations": { script: "" },
   "POST /api/conversations/:id/turns": { script: "" },
   "POST /api/conversations/:id/forks": { script: "" },
+  "POST /api/conversations/:id/context": {
+    none: "the page asks it by itself, for the inspection of an answer",
+  },
+  "GET /api/contrasts": { none: "the page asks it by itself, for its sliders" },
+  "POST /api/contrasts": { none: "the workbench measures the direction of a contrast set" },
   "POST /api/tokens": { script: "tokenize" },
   "POST /api/vectors": { script: "create direction" },
   "POST /api/probes": { script: "save probe" },

@@ -98,13 +98,16 @@ test("complete and stopped answers are compared in a sentence", () => {
   const [one, other] = [answer(["a", "b", "c"]), answer(["a", "d", "c"])];
   const same = comparisonOf([one, { ...answer(["a", "b", "c"]), state: "stopped" }]);
   assert.ok(same);
-  assert.is(differenceSentence(same, 3), "The answers are identical. Try a stronger intervention.");
+  assert.is(
+    differenceSentence(same, { tokens: new Set(), words: 0, of: 3 }),
+    "The answers are identical. Try a stronger intervention.",
+  );
   // Words of one length have one number here, and differ by their texts.
   const found = comparisonOf([one, other]);
   assert.ok(found);
   assert.is(
-    differenceSentence(found, 3),
-    "1 of 3 tokens differ from the unmodified answer, starting at token 1.",
+    differenceSentence(found, { tokens: new Set([1]), words: 1, of: 2 }),
+    "1 of 2 words differ from the unmodified answer, starting at token 1.",
   );
   assert.is(doneSentence([one, other]), "done, 3 tokens, 1 differ");
 });

@@ -74,14 +74,13 @@ async function runCommand(profile: string, options: CardCommandOptions): Promise
     import("../input-files.js"),
     import("../../card/data/index.js"),
   ]);
-  const data = {
-    ...bundledData,
+  const given = {
     ...(options.texts !== undefined && { texts: limited(await readPrompts(options.texts), "texts") }),
     ...(options.prompts !== undefined && { prompts: limited(await readPrompts(options.prompts), "prompts") }),
   };
   const request = {
     ...{ profile, strengths: options.strengths, random: options.random, seed: options.seed },
-    ...{ answerTokens: options.maxTokens, target, data },
+    ...{ answerTokens: options.maxTokens, target, given, data: { ...bundledData, ...given } },
   };
   const card = await measureCard(url, request, { quiet: quiet === true || json === true });
   if (card === undefined) return;

@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import type { LiveRequest } from "../../contracts/live.js";
+import { noTemplateSentence } from "../../findings/chat-template.js";
 import { UsageError } from "../exit-code.js";
 import { choice, integerBetween, numberBetween, switches } from "../options.js";
 import { serverOption } from "../service-address.js";
@@ -97,6 +98,8 @@ async function chat(options: ChatCommandOptions, command: Command): Promise<void
       },
     });
     if (starting !== undefined) {
+      // Only the answers go to standard output.
+      if (server.raw) process.stderr.write(`tapline: ${noTemplateSentence}\n`);
       const { pipedChat } = await import("./chat-piped.js");
       await pipedChat(session, starting);
       return;
@@ -107,7 +110,8 @@ async function chat(options: ChatCommandOptions, command: Command): Promise<void
       import("../../findings/text.js"),
     ]);
     const greeting = `${oneLine(server.model)} at ${server.url}. Type /help for commands, Ctrl-D to quit.`;
-    process.stdout.write(`${dim(greeting, colorsOf(process.stdout))}\n`);
+    const greetings = server.raw ? [greeting, noTemplateSentence] : [greeting];
+    for (const line of greetings) process.stdout.write(`${dim(line, colorsOf(process.stdout))}\n`);
     const terminal = new TerminalChat(session, process.stdout);
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
       process.on(signal, () => terminal.interrupt(signal));
@@ -124,9 +128,17 @@ async function chat(options: ChatCommandOptions, command: Command): Promise<void
   }
 }
 
+/** The parts of an entry of `/v1/models` that the chat uses; only tapline's own servers have `meta`. */
+interface ServedModel {
+  id: string;
+  meta?: { chat_template?: boolean };
+}
+
 interface Server {
   url: string;
   model: string;
+  /** Whether the model continues the messages' raw texts. */
+  raw: boolean;
   ask: Ask;
   close(): Promise<void>;
 }
@@ -143,7 +155,7 @@ async function openServer(options: ChatCommandOptions, signal: AbortSignal | und
     const url = own?.url ?? options.url;
     const key = own === undefined ? options.apiKey : undefined;
     const http = new Transport(url, silenceMs, { apiKey: key ?? "", service: "serve" });
-    const { data } = await http.json<{ data: Array<{ id: string }> }>("/v1/models", {});
+    const { data } = await http.json<{ data: ServedModel[] }>("/v1/models", {});
     const ids = data.map(({ id }) => id);
     // A router chooses between its servers.
     const model = ids.includes("auto") ? "auto" : ids[0];
@@ -151,6 +163,7 @@ async function openServer(options: ChatCommandOptions, signal: AbortSignal | und
     return {
       url,
       model,
+      raw: data.find(({ id }) => id === model)?.meta?.chat_template === false,
       ask: (messages, request, stop) => streamAnswer(http, messages, { request, signal: stop }),
       close: async () => own?.close(),
     };

@@ -1,3 +1,4 @@
+import { noTemplateSentence } from "../../findings/chat-template.js";
 import { oneLine } from "../../findings/text.js";
 import { type Canvas, inspectPicture, labelled } from "../../terminal/index.js";
 import { shortPath } from "../output.js";
@@ -17,8 +18,9 @@ export function demoPicture(report: DemoReport, canvas: Canvas, folder = process
     ...row("Asked", oneLine(chat.question)),
     ...(chat.thinking.trim() === "" ? [] : row("Thought", oneLine(chat.thinking))),
     ...row("Answered", oneLine(chat.answer) + (chat.finish_reason === "length" ? " …" : "")),
+    ...(model.chat_template === false ? row("", noTemplateSentence) : []),
     "",
-    ...row("Inspected", oneLine(job.config.prompt)),
+    ...row("Inspected", oneLine(job.config.prompt ?? "")),
     "",
     ...inspectPicture(result, canvas),
     "",

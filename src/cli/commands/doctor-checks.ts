@@ -75,15 +75,22 @@ export function nodeVersion(version: string): Finding {
 async function addon(): Promise<{ finding: Finding; module?: Native }> {
   try {
     const module = await import("../../native/index.js");
-    const { backend, llamaCpp, systemInfo } = module.backendInfo();
+    const { backend, llamaCpp, systemInfo, level } = module.backendInfo();
     const features = [...systemInfo.matchAll(/\b(AVX2|AVX512|NEON|SVE) = 1/g)].map(([, name]) => name);
     const { variant, passedOver } = module.addonInUse();
     const uses = features.length > 0 ? ` (${features.join(", ")})` : "";
-    const finding = [`llama.cpp ${llamaCpp} for ${backend}${uses}, ${variant}`, ...passedOver].join("; ");
+    const artifact = `llama.cpp ${llamaCpp} for ${backend}${uses}, ${variant}`;
+    const named = process.env.TAPLINE_LEVEL ? "named by TAPLINE_LEVEL" : "its best that this processor runs";
+    const at = level === undefined ? "" : ` with kernels for ${level}, ${named}`;
+    const faster = variant.startsWith("prebuilt") && level === undefined && backend === "cpu";
+    const compile = faster
+      ? [`${module.compileCommand()} makes a faster one for exactly this processor`]
+      : [];
+    const finding = [`${artifact}${at}`, ...compile, ...passedOver].join("; ");
     return { finding: ok("addon", finding), module };
   } catch (error) {
     const [what, ...rest] = (error as Error).message.split("; ");
-    const advice = rest.join("; ") || "Run `npm run build:native`.";
+    const advice = rest.join("; ") || "Reinstall tapline.";
     return { finding: problem("addon", `${what}.`, advice[0]!.toUpperCase() + advice.slice(1)) };
   }
 }
@@ -137,7 +144,7 @@ async function graphics(native: Native): Promise<Finding> {
   return warning(
     check,
     `${seen.replace(/ \(UUID.*/, "")} is present, but the addon is built for ${backend}.`,
-    "Install the CUDA toolkit and run `TAPLINE_BACKEND=cuda npm run build:native`.",
+    `Install the CUDA toolkit and run ${native.compileCommand("TAPLINE_BACKEND=cuda")}.`,
   );
 }
 

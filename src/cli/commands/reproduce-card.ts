@@ -43,7 +43,8 @@ export async function repeatedCard(file: string, { url, out, json, quiet }: Opti
         random: settings.random,
         seed: settings.seed,
       },
-      ...{ answerTokens: settings.answer_tokens, target: settings.target, data: bundledData },
+      ...{ answerTokens: settings.answer_tokens, target: settings.target },
+      ...{ given: settings.given, data: { ...bundledData, ...settings.given } },
     },
     { quiet: quiet === true || json === true },
   );

@@ -6,6 +6,8 @@ import { writeWhole } from "../../client/whole-file.js";
 import type { Job, Result } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
 import { figureOf } from "../../findings/numbers.js";
+import { repetitionPage } from "../../recipe/repetition-page.js";
+import { readJob, renderReport } from "../../report/index.js";
 import {
   assemble,
   type Compared,
@@ -16,6 +18,7 @@ import {
   jobEvidence,
   methodText,
   outcomeOf,
+  type Repeated,
   reproductionWords,
   requestsIn,
   type StudyRequest,
@@ -71,11 +74,13 @@ export async function reproduceStudy(address: string, options: StudyOptions): Pr
     session = await openLab(options.lab, () => line.show("starting a temporary Lab"));
     const evidence: Evidence[] = [];
     const compared: Compared[] = [];
+    const jobs: Job[] = [];
     for (const [at, one] of repeatable.entries()) {
       const job = await run(session, one, models[at] as string, signal, (stage) =>
         line.show(`${at + 1}/${repeatable.length}: ${one.request.operation} ${stage}`),
       );
       evidence.push(jobEvidence(job));
+      jobs.push(job);
       const { operation, result } = one.original as NonNullable<StudyRequest["original"]>;
       const figures = compareFigures(operation, result, job.result as Result);
       const which = repeatable.length > 1 ? `${at + 1}. ${operation}: ` : "";
@@ -83,28 +88,33 @@ export async function reproduceStudy(address: string, options: StudyOptions): Pr
     }
     line.clear();
     const outcome = outcomeOf(compared);
-    const words = reproductionWords(
-      {
-        study: published.id,
-        version: published.version,
-        package_sha256: published.package_sha256,
-        address: `${new URL(address).origin}/studies/${published.id}/v/${published.version}`,
-        content: published.package,
-        outcome,
-        compared,
-        tolerances: usualTolerances,
-        left,
-      },
-      methodText(evidence),
-    );
+    const repeated: Repeated = {
+      study: published.id,
+      version: published.version,
+      package_sha256: published.package_sha256,
+      address: `${new URL(address).origin}/studies/${published.id}/v/${published.version}`,
+      content: published.package,
+      outcome,
+      compared,
+      tolerances: usualTolerances,
+      left,
+    };
+    const words = reproductionWords(repeated, methodText(evidence));
     const made = assemble(words, evidence);
     const [fault] = faultsOf(made);
     if (fault !== undefined) throw new UserError(`The draft cannot be made: ${fault}`);
     const file = join(folder.path, "study.json");
     await writeWhole(file, [made.bytes]);
+    const page = join(folder.path, "index.html");
+    const runs = jobs.map(({ operation }, at) => ({ what: operation, file: `request-${at + 1}.html` }));
+    await writeWhole(page, [Buffer.from(repetitionPage(repeated, [...new Set(models)], runs))]);
+    for (const [at, job] of jobs.entries()) {
+      const report = await renderReport(readJob(job as Job & { result: Result }));
+      await writeWhole(join(folder.path, (runs[at] as { file: string }).file), [Buffer.from(report)]);
+    }
     const saved = options.draft ? await save(made.bytes) : null;
-    if (options.json) await printJson({ outcome, figures: compared, file, draft: saved });
-    else await print(picture(outcome, compared, file, saved?.review_url).join("\n"));
+    if (options.json) await printJson({ outcome, figures: compared, file, page, draft: saved });
+    else await print(picture(outcome, compared, page, file, saved?.review_url).join("\n"));
     return { held: outcome === "held" };
   } catch (error) {
     line.clear();
@@ -189,6 +199,7 @@ async function save(bytes: Buffer): Promise<{ id: string; review_url: string }> 
 function picture(
   outcome: string,
   compared: readonly Compared[],
+  page: string,
   file: string,
   review: string | undefined,
 ): string[] {
@@ -201,7 +212,8 @@ function picture(
       return `${held ? "held   " : "differs"}  ${title}: ${within} of ${values} values within tolerance${held ? "" : far}`;
     }),
     "",
-    `Outcome: ${outcome}. The draft is in ${shortPath(file)}. Review it and add your interpretation.`,
+    `Outcome: ${outcome}. Every figure is in ${shortPath(page)}.`,
+    `The draft is in ${shortPath(file)}. Review it and add your interpretation.`,
     ...(review === undefined
       ? ["Save it as a private draft with: tapline study draft"]
       : safeLines(`Saved as a private draft; review and publish it at ${review}`)),

@@ -17,6 +17,19 @@ export async function tokenizeInput(
   return tokens;
 }
 
+/** Token ids that the caller gives instead of a text. @throws UserError if one does not exist, or there are too many */
+export function givenTokens(model: Model, ids: readonly number[], maxInputTokens: number): Int32Array {
+  const { nVocab } = model.info;
+  const odd = ids.find((id) => id >= nVocab);
+  if (odd !== undefined) {
+    throw new UserError(
+      `tokens: id ${odd} does not exist; the model's vocabulary has ids 0 to ${nVocab - 1}.`,
+    );
+  }
+  checkLength(model, ids, maxInputTokens, "tokens");
+  return Int32Array.from(ids);
+}
+
 /** @throws UserError if a text has more tokens than allowed, or than the model has positions */
 export function checkLength(
   model: Model,

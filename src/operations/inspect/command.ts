@@ -1,4 +1,4 @@
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { UsageError } from "../../cli/exit-code.js";
 import {
   type CommonOptions,
@@ -35,6 +35,7 @@ export default function register(program: Command): void {
       "--target <token>",
       "track this token's rank in every cell of the lens (default: the model's answer, after the last token only)",
     )
+    .option("--tokens <ids>", "instead of a prompt: token ids, such as 1,512,9, run exactly as given", idList)
     .option(
       "--points <list>",
       `also capture hook points inside the blocks: ${innerPoints.join(", ")}`,
@@ -61,6 +62,7 @@ export default function register(program: Command): void {
   tapline inspect "The capital of France is"
   tapline inspect "The capital of France is" --target " Tokyo"
   tapline inspect "The capital of France is" --points attn_out --decompose
+  tapline inspect --tokens 1,278,7483,310
   tapline inspect "The capital of France is" --lens demo --show divergence
   tapline inspect --model ./model.gguf --layers 0-7 \\
     "When Mary and John went to the store, John gave a drink to"
@@ -83,6 +85,18 @@ export default function register(program: Command): void {
         },
       );
     });
+}
+
+/** An option parser for token ids: `1,512,9`. */
+function idList(text: string): number[] {
+  const parts = text.split(/[\s,]+/).filter((part) => part !== "");
+  const odd = parts.find((part) => !/^\d{1,10}$/.test(part));
+  if (odd !== undefined)
+    throw new InvalidArgumentError(`“${odd}” is not a token id; write ids such as 1,512,9.`);
+  if (parts.length > limits.max_input_tokens) {
+    throw new InvalidArgumentError(`At most ${limits.max_input_tokens} token ids, got ${parts.length}.`);
+  }
+  return parts.map(Number);
 }
 
 function attentionFor({ attention, heads }: InspectOptions): object | undefined {

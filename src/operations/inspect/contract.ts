@@ -11,7 +11,6 @@ import {
   type Filled,
   headList,
   named,
-  prompt,
   text,
 } from "../../contracts/submission-fields.js";
 import type { Contract } from "../contract.js";
@@ -20,7 +19,13 @@ export const InspectSubmission = Type.Object(
   {
     operation: Type.Literal("inspect"),
     ...common,
-    prompt,
+    prompt: Type.Optional(text("Raw text; no chat template is applied. Either this or tokens.")),
+    tokens: optional.Array(Type.Integer({ minimum: 0, maximum: 2_147_483_647 }), {
+      minItems: 1,
+      maxItems: limits.max_input_tokens,
+      description:
+        "Instead of a prompt: the model's token ids, run exactly as given. No special tokens are added.",
+    }),
     target_token: Type.Optional(
       text(
         "Text that encodes to exactly one token, without special tokens. The lens reports its probability and rank at " +
@@ -255,9 +260,15 @@ export type InspectResult = Static<typeof InspectResult>;
 export default {
   submission: InspectSubmission,
   result: InspectResult,
-  forAgents: "(prompt): norms and logit lens",
+  forAgents: "(prompt, or tokens as ids): norms and logit lens",
   places: {},
-  check({ target_token, follow_answer }: InspectConfig): void {
+  check({ prompt, tokens, target_token, follow_answer }: InspectConfig): void {
+    if (prompt === undefined && tokens === undefined) {
+      throw new InvalidInput("prompt", "or tokens is required.");
+    }
+    if (prompt !== undefined && tokens !== undefined) {
+      throw new InvalidInput("tokens", "cannot be combined with prompt: give one of the two.");
+    }
     if (target_token !== undefined && follow_answer === true) {
       throw new InvalidInput(
         "follow_answer",

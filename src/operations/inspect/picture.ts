@@ -119,6 +119,11 @@ export function measurePicture(
 }
 
 export default {
-  asked: (config) => [["Inspected", `${oneLine(config.prompt)} (${layersText(config)})`]],
+  asked: (config) => [
+    [
+      "Inspected",
+      `${oneLine(config.prompt ?? `${config.tokens?.length} token ids`)} (${layersText(config)})`,
+    ],
+  ],
   draw: inspectPicture,
 } satisfies Picture<"inspect">;

@@ -11,7 +11,14 @@ import { limits, topCounts } from "../../contracts/limits.js";
 import { NpzWriter } from "../../formats/npz-writer.js";
 import type { ArtifactFile } from "../../lab/artifacts.js";
 import { checkPoints, inContext } from "../../lab/rows/open-context.js";
-import { checkLayers, pieceLookup, spaceNote, targetToken, tokenizeInput } from "../../lab/rows/tokens.js";
+import {
+  checkLayers,
+  givenTokens,
+  pieceLookup,
+  spaceNote,
+  targetToken,
+  tokenizeInput,
+} from "../../lab/rows/tokens.js";
 import {
   type AdvanceResult,
   type Context,
@@ -63,7 +70,10 @@ interface Wanted {
 export async function inspect(input: OperationInput<InspectConfig>): Promise<Findings<InspectResult>> {
   const { config, model, artifacts, clock } = input;
   checkLayers(model, config.layers);
-  const tokens = await tokenizeInput(model, config.prompt, config.max_input_tokens, "prompt");
+  const tokens =
+    config.tokens === undefined
+      ? await tokenizeInput(model, config.prompt as string, config.max_input_tokens, "prompt")
+      : givenTokens(model, config.tokens, config.max_input_tokens);
   // First, because it may reject the request as too large.
   const heads = config.attention === undefined ? undefined : await attention(input, tokens);
   const target = config.target_token === undefined ? null : await targetToken(model, config.target_token);

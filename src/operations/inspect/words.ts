@@ -2,9 +2,12 @@ import { firstOf, thinned, type Words, whereText } from "../words.js";
 
 export default {
   heading: ({ tokens }, { prompt }) => ["Inside", prompt ?? tokens.join("")],
-  subject: ({ prompt }) => firstOf([prompt]),
-  texts: ({ prompt }) => [prompt],
-  method: (config) => `inspect: norms, logit lens and next tokens of a raw prompt (${whereText(config)}).`,
+  subject: (config) =>
+    config.prompt === undefined ? `${config.tokens?.length} token ids` : firstOf([config.prompt]),
+  texts: ({ prompt, tokens = [] }) => [prompt ?? tokens.join(" ")],
+  method: (config) =>
+    `inspect: norms, logit lens and next tokens of ${config.tokens === undefined ? "a raw prompt" : "token ids"} ` +
+    `(${whereText(config)}).`,
   tables: ["logit-lens", "norms", "next-tokens"],
   *shorter(whole) {
     const layers = whole.layers.map(({ predictions, ...layer }) => ({

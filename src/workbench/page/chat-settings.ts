@@ -12,6 +12,8 @@ export const chatSettings: {
   watch: string;
   /** The name of a dictionary whose features are read at every token; empty for none. */
   dictionary: string;
+  /** The system message; empty for none. */
+  system: string;
   /** Whether complete answers are rendered as Markdown. */
   markdown: boolean;
 } = {
@@ -22,6 +24,7 @@ export const chatSettings: {
   thinking: "",
   watch: "",
   dictionary: "",
+  system: "",
   markdown: true,
 };
 

@@ -1,5 +1,6 @@
 import { sharedPlaces } from "../../findings/difference.js";
 import type { AnswerToken, TurnAnswer } from "../wire.js";
+import type { DifferingWords } from "./words.js";
 
 export interface Differences {
   /** The first token that differs; undefined for identical answers. */
@@ -36,10 +37,10 @@ export function comparisonOf([one, other]: readonly TurnAnswer[]): Differences |
   return complete ? differencesOf(one, other) : undefined;
 }
 
-/** The comparison as a sentence for the page. */
-export function differenceSentence({ first, one }: Differences, count: number): string {
+/** The comparison as a sentence for the page; `words` are those of the answer with interventions. */
+export function differenceSentence({ first }: Differences, { words, of }: DifferingWords): string {
   if (first === undefined) return "The answers are identical. Try a stronger intervention.";
-  return `${one.size} of ${count} tokens differ from the unmodified answer, starting at token ${first}.`;
+  return `${words} of ${of} words differ from the unmodified answer, starting at token ${first}.`;
 }
 
 /** How a question's answers ended, for screen readers. */

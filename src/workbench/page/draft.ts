@@ -2,7 +2,8 @@ import { noWords, type StudyWords } from "./study.js";
 
 /** Texts that one view passes to another; addresses contain no texts. */
 export const draft: {
-  inspect: string | undefined;
+  /** The exact tokens of an answer, with their text. */
+  inspect: { tokens: number[]; text: string } | undefined;
   patch: { clean: string; corrupted: string } | undefined;
 } = { inspect: undefined, patch: undefined };
 

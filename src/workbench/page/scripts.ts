@@ -8,6 +8,8 @@ export interface CodeRequest {
   body?: Record<string, unknown>;
   /** What is read is kept as this file. */
   file?: string;
+  /** A job's file that is sent to the path. */
+  upload?: { lab: string; job: string; file: string };
 }
 
 export const languages = ["curl", "Python", "TypeScript"] as const;
@@ -22,8 +24,12 @@ export function scriptOf(language: Language, requests: readonly CodeRequest[]): 
   return [...imports, "", ...clients, ...steps.flatMap(({ lines }) => lines)].join("\n");
 }
 
-function curl({ url, path, body, file }: CodeRequest): string {
+function curl({ url, path, body, file, upload }: CodeRequest): string {
   const address = shellWord(url + path);
+  if (upload !== undefined) {
+    const from = `${upload.lab}/lab/v1/jobs/${upload.job}/artifacts/${encodeURIComponent(upload.file)}`;
+    return `curl -s -o ${shellWord(upload.file)} ${shellWord(from)}\ncurl -s -T ${shellWord(upload.file)} ${address}`;
+  }
   if (body === undefined) return `curl -s ${file === undefined ? "" : `-o ${shellWord(file)} `}${address}`;
   return `curl -s ${address} -d '${JSON.stringify(body, null, 2).replaceAll("'", "'\\''")}'`;
 }
@@ -40,7 +46,7 @@ interface Step {
   lines: string[];
 }
 
-function pythonStep({ service, url, path, body, file }: CodeRequest): Step {
+function pythonStep({ service, url, path, body, file, upload }: CodeRequest): Step {
   const [, , , , id, part, artifact] = path.split("/");
   const lab = { imports: ["from tapline_lab import Lab"], client: `lab = Lab(${literal(url)})` };
   if (service === "lab" && path === "/lab/v1/jobs" && body !== undefined) {
@@ -58,6 +64,18 @@ function pythonStep({ service, url, path, body, file }: CodeRequest): Step {
     imports: ["from tapline_lab import ServingModel"],
     client: `model = ServingModel(${new URL(url).port})`,
   };
+  if (upload !== undefined) {
+    const { name, layer } = probeIn(path);
+    return {
+      imports: ["from tapline_lab import Lab, ServingModel"],
+      client: `lab = Lab(${literal(upload.lab)})\n${model.client}`,
+      lines: [
+        `probe = lab.job(${literal(upload.job)}).probes()[${layer}]`,
+        `numbers = {"bias": probe.bias, "mean": probe.mean, "std": probe.std}`,
+        `print(model.put_probe(${literal(name)}, probe.weight, ${layer}, **numbers))`,
+      ],
+    };
+  }
   const made = { "/lab/vectors": "make_vector", "/lab/probes": "make_probe" }[path];
   if (made !== undefined) return { ...model, lines: [`print(model.${made}(**${literal(body)}))`] };
   if (path === "/v1/completions" || path === "/v1/chat/completions") {
@@ -75,7 +93,7 @@ function pythonStep({ service, url, path, body, file }: CodeRequest): Step {
   };
 }
 
-function typescriptStep({ service, url, path, body, file }: CodeRequest, at: number): Step {
+function typescriptStep({ service, url, path, body, file, upload }: CodeRequest, at: number): Step {
   const json = (value: unknown) => JSON.stringify(value, null, 2);
   const [, , , , id, part, artifact] = path.split("/");
   const lab = {
@@ -99,6 +117,21 @@ function typescriptStep({ service, url, path, body, file }: CodeRequest, at: num
     imports: [`import { ServingModel } from "tapline/client";`],
     client: `const model = new ServingModel(${json(url)});`,
   };
+  if (upload !== undefined) {
+    const { name, layer } = probeIn(path);
+    return {
+      imports: [
+        `import { readFile } from "node:fs/promises";`,
+        `import { Lab, ServingModel } from "tapline/client";`,
+      ],
+      client: `const lab = new Lab(${json(upload.lab)});\n${model.client}`,
+      lines: [
+        `await lab.artifact(${[upload.job, upload.file, upload.file].map(json).join(", ")});`,
+        `const file = await readFile(${json(upload.file)});`,
+        `console.log(await model.putProbe(${json(name)}, file, { layer: ${layer} }));`,
+      ],
+    };
+  }
   const made = { "/lab/vectors": "makeVector", "/lab/probes": "makeProbe" }[path];
   if (made !== undefined) return { ...model, lines: [`console.log(await model.${made}(${json(body)}));`] };
   if (path === "/v1/completions" || path === "/v1/chat/completions") {
@@ -123,6 +156,15 @@ function typescriptStep({ service, url, path, body, file }: CodeRequest, at: num
       "});",
       `console.log(await ${name}.json());`,
     ],
+  };
+}
+
+/** The name and layer in the address of a probe that is stored. */
+function probeIn(path: string): { name: string; layer: number } {
+  const { pathname, searchParams } = new URL(path, "http://localhost");
+  return {
+    name: decodeURIComponent(pathname.split("/").at(-1) as string),
+    layer: Number(searchParams.get("layer")),
   };
 }
 

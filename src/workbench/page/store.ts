@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useReducer } from "preact/hooks";
-import type { Conversation, Numbered, State, WorkbenchEvent } from "../wire.js";
+import type { ContrastStatus, Conversation, Numbered, State, WorkbenchEvent } from "../wire.js";
 import { call, unlessGone } from "./session.js";
 
 /** The state of the page: loaded once, then updated by events. */
@@ -8,7 +8,9 @@ export const known: {
   conversations: Map<string, Conversation>;
   /** Why the event stream is down, while it is. */
   lost: string | undefined;
-} = { state: undefined, conversations: new Map(), lost: undefined };
+  /** The contrast sets on the served model, once loaded. */
+  contrasts: ContrastStatus[] | undefined;
+} = { state: undefined, conversations: new Map(), lost: undefined, contrasts: undefined };
 
 const listeners = new Map<string, Set<() => void>>();
 
@@ -88,6 +90,11 @@ export function take(numbered: Numbered): boolean {
 
 function apply(state: State, event: WorkbenchEvent): boolean {
   if ("conversation" in event) return inConversation(event);
+  if (event.type === "contrasts") {
+    known.contrasts = event.contrasts;
+    changed("contrasts");
+    return true;
+  }
   const { type, ...change } = event;
   Object.assign(state, change);
   changed(type === "library" ? type : "state");
@@ -99,6 +106,13 @@ function inConversation(event: Extract<WorkbenchEvent, { conversation: string }>
   if (shown === undefined) return true;
   if (event.type === "turn") {
     shown.turns[event.index] = event.turn;
+    changed(`conversation ${event.conversation}`);
+    return true;
+  }
+  if (event.type === "control") {
+    const turn = shown.turns[event.turn];
+    if (turn === undefined) return false;
+    turn.control = event.control;
     changed(`conversation ${event.conversation}`);
     return true;
   }

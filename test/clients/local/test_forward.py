@@ -25,8 +25,11 @@ PORT = int(os.environ["TAPLINE_TEST_SERVING_PORT"])
 TEXTS = ["The capital of France is", "Tom"]
 
 
-def shared_files() -> list[Path]:
-    return list(Path("/dev/shm").glob("tapline-forward-*/*")) if Path("/dev/shm").exists() else []
+def shared_files(model: tl.Model) -> list[Path]:
+    """What this server's folder in shared memory holds."""
+    file = Path(model._http.quick("/lab/forward", {"sequences": ["Tom"], "logits": "last", "transfer": "file"})["path"])
+    file.unlink()
+    return list(file.parent.iterdir())
 
 
 def running(pid: str) -> bool:
@@ -54,7 +57,7 @@ class TestForward(unittest.TestCase):
         np.testing.assert_allclose(run.cache["attention.2"].sum(-1), 1, atol=1e-5)
         np.testing.assert_array_equal(np.stack(run.tokens), tokens)
         self.assertEqual(run.cache["block_out.5"].dtype, np.float32)
-        self.assertEqual(shared_files(), [])
+        self.assertEqual(shared_files(self.model), [])
 
     def test_sequences_of_different_lengths_are_lists(self) -> None:
         run = self.model.run(TEXTS, ["block_out.0", "attention.1"], logits="all")
@@ -193,7 +196,127 @@ class TestForward(unittest.TestCase):
         self.assertEqual(len(found), 64)
         for rows in found:
             np.testing.assert_array_equal(rows, expected)
-        self.assertEqual(shared_files(), [])
+        self.assertEqual(shared_files(self.model), [])
+
+    def test_the_lens_of_a_run_ends_with_the_models_own_answer(self) -> None:
+        run = self.model.run(TEXTS[0], "block_out.*", logits="last")
+        svg = run.lens().svg
+        answer = self.model.to_string([int(run.logits[0, -1].argmax())]).strip()
+        rows = svg.split("block 7<")[1].split("block 6<")[0]
+        self.assertIn(answer, rows)
+        self.assertEqual(run.cache.layers(), list(range(8)))
+        html = run._repr_html_()
+        self.assertIn("<svg", html)
+        self.assertIn("float32 [1, 6, 128]", html)
+        self.assertNotIn("<svg", self.model.run(TEXTS[0], "attn_out.2")._repr_html_())
+        with self.assertRaisesRegex(TaplineError, 'capture="block_out'):
+            self.model.run(TEXTS[0], "attn_out.2").lens()
+
+    def test_the_head_gives_the_models_logits(self) -> None:
+        from tapline_lab._lens import head
+
+        run = self.model.run(TEXTS[0], "block_out.7", logits="all")
+        found = head(self.model, run.cache["block_out.7"][0])
+        self.assertLess(np.linalg.norm(found - run.logits[0]), 0.02 * np.linalg.norm(run.logits[0]))
+
+    def test_generate_returns_states_and_effects_of_edits(self) -> None:
+        plain = self.model.generate(TEXTS[0], 4, states=[3, 5])
+        self.assertEqual(plain.text, self.model.complete(TEXTS[0], max_tokens=4, temperature=0)[0]["text"])
+        self.assertEqual(plain.states[5].shape[1], 128)
+        self.assertEqual(len(plain.rows), len(plain.states[3]))
+        vector = np.sin(np.arange(128.0))
+        edited = self.model.generate(TEXTS[0], 4, edits=[tl.add("blocks.4.hook_out", vector, 3)], states=[5])
+        [effect] = edited.interventions
+        self.assertEqual((effect["layer"], effect["kind"]), (4, "steer"))
+        self.assertAlmostEqual(effect["mean_change_length"], 3 * float(np.linalg.norm(vector)), places=2)
+        self.assertGreater(float(np.abs(edited.states[5][0] - plain.states[5][0]).max()), 0.01)
+        self.assertEqual([one for one in self.model.vectors() if one["name"].startswith("tmp-")], [])
+        with self.assertRaisesRegex(ValueError, "sequences"):
+            self.model.generate(TEXTS[0], edits=[tl.scale("mid.2", 2, sequences=[0])])
+        chat = self.model.generate([{"role": "user", "content": "Hello"}], 3, watch={"layers": [2], "norms": True})
+        self.assertEqual([list(token["norms"]) for token in chat.tokens], [["2"]] * len(chat.tokens))
+
+    def test_vectors_and_probes_come_back_as_arrays(self) -> None:
+        positive = [f"The {noun} sat" for noun in ("cat", "dog", "cow", "hen", "pig")]
+        negative = [f"Two plus {number}" for number in ("one", "two", "six", "ten", "four")]
+        try:
+            found = self.model.vector("py-animals", positive, negative, [5])
+            ends = [
+                np.stack([rows[-1] for rows in self.model.run(texts, "block_out.5").cache["block_out.5"]]).mean(0)
+                for texts in (positive, negative)
+            ]
+            difference = ends[0] - ends[1]
+            self.assertEqual(list(found), [5])
+            self.assertLess(np.linalg.norm(found[5] - difference), 0.02 * np.linalg.norm(difference))
+            probe = self.model.probe("py-animals", positive, negative, 5)
+            rows = self.model.run([positive[0], negative[0]], "block_out.5").cache["block_out.5"]
+            scores = [float(probe.probabilities(one[-1])) for one in rows]
+            self.assertGreater(scores[0], 0.5)
+            self.assertLess(scores[1], 0.5)
+        finally:
+            self.model.remove_vector("py-animals")
+            self.model.remove_probe("py-animals")
+
+    def test_an_async_model_has_the_same_methods(self) -> None:
+        import asyncio
+
+        async def both() -> None:
+            model = tl.AsyncModel(self.model)
+            runs = await asyncio.gather(*(model.run(text, logits="last") for text in TEXTS))
+            self.assertEqual([run.logits.shape[0] for run in runs], [1, 1])
+            self.assertEqual((await model.generate(TEXTS[0], 2)).text, self.model.generate(TEXTS[0], 2).text)
+
+        asyncio.run(both())
+        ours = {name for name in vars(tl.Model) if not name.startswith("_")} & {"run", "generate", "vector", "probe", "features"}
+        self.assertEqual(ours - set(vars(tl.AsyncModel)), set())
+
+    def test_a_killed_client_leaves_no_file(self) -> None:
+        script = (
+            "import os, signal, tapline_lab as tl\n"
+            f"model = tl.connect({PORT})\n"
+            "runs = [model.run('The capital of France is', 'block_out.*', logits='all') for _ in range(8)]\n"
+            "print(len(runs), flush=True)\n"
+            "os.kill(os.getpid(), signal.SIGKILL)\n"
+        )
+        child = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+        self.assertEqual((child.returncode, child.stdout), (-signal.SIGKILL, "8\n"))
+        self.assertEqual(shared_files(self.model), [])
+
+    def test_a_killed_server_ends_a_call_in_one_sentence(self) -> None:
+        with tl.load("demo", quiet=True) as model:
+            folder = Path(
+                model._http.quick("/lab/forward", {"sequences": ["Tom"], "logits": "last", "transfer": "file"})["path"]
+            ).parent
+            long = [list(range(1, 200))] * 64
+            failures: list[BaseException] = []
+
+            def work() -> None:
+                try:
+                    while True:
+                        model.run(long, "block_out.*", logits="all")
+                except Exception as error:
+                    failures.append(error)
+
+            thread = threading.Thread(target=work)
+            thread.start()
+            os.kill(int(folder.name.split("-")[2]), signal.SIGKILL)  # the serving process
+            thread.join(120)
+            self.assertFalse(thread.is_alive(), "the call hangs")
+            self.assertRegex(str(failures[0]), "broke|listens|no model|ended|restart|unavailable|[Ss]tarting|[Ll]oading")
+            self.assertNotIn("\n", str(failures[0]))
+            # The next serving process deletes what the killed one left.
+            for _ in range(100):
+                try:
+                    model.run("Tom", logits="last")
+                    break
+                except (TaplineError, OSError):
+                    threading.Event().wait(0.2)
+            self.assertEqual(shared_files(model), [])
+            self.assertFalse(folder.exists())
+
+    def test_a_model_that_cannot_be_loaded_ends_in_one_sentence(self) -> None:
+        with self.assertRaisesRegex(TaplineError, "^The server did not start: .*nothing-here"):
+            tl.load("/nothing-here.gguf", quiet=True)
 
     def test_a_loaded_server_ends_with_its_process(self) -> None:
         script = (

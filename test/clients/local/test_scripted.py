@@ -186,6 +186,7 @@ class TestContract(unittest.TestCase):
             ServingModel.chat: ["messages", ("tapline", None), "**request"],
             ServingModel.complete: ["prompt", ("tapline", None), "**request"],
             ServingModel.capture: ["identifier"],
+            ServingModel.remove_capture: ["identifier"],
             ServingModel.put_profile: ["name", "tapline", ("description", "")],
             ServingModel.profiles: [],
             ServingModel.remove_profile: ["name"],

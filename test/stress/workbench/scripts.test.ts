@@ -115,8 +115,10 @@ inBrowser("every action's script runs", async () => {
   await runs(main, "create direction", /separation/);
   await go(page, "Probe");
   await page.getByRole("textbox", { name: "layers" }).fill("5");
-  await runs(main, "save probe", /separation/);
   await runs(main, "train and evaluate", /queued|running|reports/);
+  await page.getByRole("button", { name: "Train and evaluate" }).click();
+  await page.getByRole("region", { name: "Save this probe" }).waitFor();
+  await runs(main, "save probe", /"?name"?: ['"]praise['"]|"name":"praise"/);
   await go(page, "Features");
   await runs(main, "run", /queued|running|fidelity/, ["curl", "Python"]);
 

@@ -352,9 +352,16 @@ inBrowser("steer and probe: made from two lists of texts, with controls, used in
   await page.getByText(/starting at token 0\./).waitFor();
 
   await page.getByRole("link", { name: "Probe", exact: true }).click();
-  await page.getByRole("textbox", { name: "layers" }).fill("5");
-  await page.getByRole("button", { name: /^Save probe/ }).click();
-  await page.getByRole("region", { name: "Probe praise" }).getByRole("link", { name: "Use in chat" }).click();
+  await page.getByRole("textbox", { name: "layers" }).fill("3, 5");
+  await page.getByRole("button", { name: "Train and evaluate" }).click();
+  const saving = page.getByRole("region", { name: "Save this probe" });
+  const options = await saving.getByRole("combobox", { name: "Layer" }).locator("option").allTextContents();
+  const [, held] = /^5 \(AUROC ([\d.]+)\)$/.exec(options[1] ?? "") ?? [];
+  await saving.getByRole("combobox", { name: "Layer" }).selectOption("5");
+  await saving.getByRole("button", { name: "Save for chat" }).click();
+  const stored = page.getByRole("region", { name: "Probe praise" });
+  await stored.getByText(`Layer 5, held-out AUROC ${held}`).waitFor();
+  await stored.getByRole("link", { name: "Use in chat" }).click();
   await ask(page, "What is the capital of Spain?");
   assert.match(page.url(), /\?show=probe\+praise$/);
   const title = await answers(page).first().locator(".t.shaded").first().getAttribute("title");

@@ -17,6 +17,7 @@ export const environmentNames = [
   "notebooks",
   "openai",
   "lm-eval",
+  "inspect",
 ] as const;
 export type EnvironmentName = (typeof environmentNames)[number];
 

@@ -103,10 +103,50 @@ export const claims: Readonly<Record<string, Claims>> = {
       strongest.map((trial: { control: { probability: number } }) => trial.control.probability),
     );
     assert.ok(random < 0.02, `“random vectors reach 0.008”: ${random}`);
+    assert.match(shown, /target “·Tokyo”, baseline (0|0\.000\d*)$/m);
+    assert.match(shown, /^ *1 +0\.9\d+ .* Tokyo/m);
   },
   "docs/experiments/probe.md": reports(1),
   "docs/experiments/sae.md": reports(1),
   "docs/experiments/features.md": reports(2),
-  "docs/experiments/patch.md": reports(2),
-  "docs/experiments/lenses.md": reports(1),
+  "docs/experiments/patch.md": (shown, clone) => {
+    reports(2)(shown, clone);
+    const sites = (folder: string): Site[] => jobIn(clone, folder).result.sites;
+    const recovery = (layer: number, position: number) =>
+      sites("handover").find((site) => site.layer === layer && site.position === position)?.recovery ?? 0;
+    for (const layer of [0, 1, 2, 3]) assert.ok(recovery(layer, 4) > 0.5, `the subject in block ${layer}`);
+    for (const layer of [5, 6, 7]) assert.ok(recovery(layer, 5) > 0.5, `the last token in block ${layer}`);
+    const heads = sites("giver").sort((a, b) => (b.recovery ?? 0) - (a.recovery ?? 0));
+    const [strongest] = heads as [Site];
+    assert.equal([strongest.layer, strongest.head, strongest.position], [6, 2, 14]);
+    assert.ok(Math.abs((strongest.recovery ?? 0) - 0.46) < 0.05, `“moves 0.46”: ${strongest.recovery}`);
+  },
+  "docs/experiments/lenses.md": (shown, clone) => {
+    reports(1)(shown, clone);
+    const { layers } = jobIn(clone, "osaka").result;
+    const top = ({ predictions }: { predictions: { token: string }[][] }) => predictions.at(-1)?.[0]?.token;
+    assert.equal(
+      [top(layers[6]), top(layers[6].translated), top(layers[7])],
+      [" unknown", " Japanese", " Japanese"],
+    );
+  },
+  "docs/experiments/attention.md": (shown) => {
+    assert.match(shown, /^ *baseline +0\.99\d +apple/m);
+    const [, ablated] = /^ *1 +(0\.\d+) .* bread/m.exec(shown) ?? [];
+    assert.ok(Number(ablated) < 0.2, `“ apple” without its induction heads: ${ablated}`);
+  },
+  "docs/live.md": (shown) => assert.match(shown, /"text":" unknown/),
+  "docs/profiles.md": (shown) => assert.match(shown, /"text":" unknown/),
+  "docs/reproduce.md": (shown, clone) => {
+    assert.match(shown, "All 10 values are in range.");
+    assert.ok(existsSync(join(clone, "tapline-reproduce-logit-lens-rise/index.html")));
+  },
 };
+
+/** A site of a patch sweep, as far as pages speak of it. */
+interface Site {
+  layer: number;
+  position: number;
+  head?: number;
+  recovery: number | null;
+}

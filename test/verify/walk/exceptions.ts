@@ -34,6 +34,11 @@ export const exceptions: readonly Exception[] = [
     why: "the hub; test/models runs them against its own one",
   },
   {
+    page: "docs/profiles.md",
+    begins: "lm_eval --model",
+    why: "lm-evaluation-harness; npm run verify:lm-eval runs it",
+  },
+  {
     page: "docs/python.md",
     begins: "python3 -m venv",
     why: "a package registry; test/clients/packages.test.ts builds and installs both",

@@ -1,8 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { chatSettings as settings } from "../chat-settings.js";
 import { follow } from "../router.js";
+import { known } from "../store.js";
 import type { Library } from "./edits.js";
-import { Choice, NumberField } from "./fields.js";
+import { Area, Choice, NumberField } from "./fields.js";
 import { useDraft } from "./form.js";
 
 /** A link to the chat that first changes its settings. */
@@ -51,6 +52,9 @@ export function ChatSettings({ library }: { library: Library | undefined }) {
           />
         )}
       </p>
+      {known.state?.server.chat_template !== false && (
+        <Area label="System prompt" rows={2} placeholder="none" {...bind("system")} />
+      )}
     </section>
   );
 }

@@ -1,16 +1,17 @@
 import { useEffect } from "preact/hooks";
 import type { AskRequest } from "../../../contracts/workbench.js";
-import type { AnswerToken, Conversation, Turn } from "../../wire.js";
+import type { Conversation, Turn } from "../../wire.js";
 import { chatSettings as settings } from "../chat-settings.js";
 import { asMarkdown } from "../conversation-text.js";
 import { doneSentence } from "../differences.js";
 import { draft } from "../draft.js";
-import { go, select, usePlace } from "../router.js";
+import { select, usePlace } from "../router.js";
 import { post } from "../session.js";
 import { type Shade, shades } from "../shades.js";
 import { changed, known, readConversation, useTopic } from "../store.js";
 import { ChatSettings } from "./chat-settings.js";
-import { Composer } from "./composer.js";
+import { Composer, firstQuestion } from "./composer.js";
+import { Contrasts } from "./contrasts.js";
 import { ConversationList } from "./conversation-list.js";
 import { Edits, firstEdit, interventionsOf, newEdit, useLibrary } from "./edits.js";
 import { Check, Choice } from "./fields.js";
@@ -38,6 +39,7 @@ export function ChatView({ id }: { id: string | undefined }) {
     update(change);
     changed("settings");
   };
+  const template = state?.server.chat_template !== false;
   const shade = (query.get("show") ?? "none") as Shade;
   const running = conversation?.turns.some(({ answers }) =>
     answers.some((answer) => answer.state === "running"),
@@ -45,7 +47,7 @@ export function ChatView({ id }: { id: string | undefined }) {
   const [turnAt, answerAt, tokenAt] = (query.get("t") ?? "").split(".").map(Number);
   const turn = conversation?.turns[turnAt ?? -1];
   const token = turn?.answers[answerAt ?? -1]?.tokens[tokenAt ?? -1];
-  const send = (text: string, raw: boolean, insteadOf?: number) =>
+  const send = (text: string, raw: boolean, insteadOf?: number, inPlace = false, short = inPlace) =>
     trying(async ({ go }) => {
       const interventions = interventionsOf(settings.edits);
       const asked: AskRequest = {
@@ -55,8 +57,10 @@ export function ChatView({ id }: { id: string | undefined }) {
         ...(settings.watch !== "" && { probes: [settings.watch] }),
         ...(settings.dictionary !== "" && { dictionary: settings.dictionary }),
         ...(insteadOf !== undefined && { instead_of: insteadOf }),
+        ...(inPlace && { in_place: true }),
+        ...(settings.system.trim() !== "" && { system: settings.system }),
         temperature: settings.temperature,
-        max_tokens: settings.tokens,
+        max_tokens: short ? Math.min(settings.tokens, sliderTokens) : settings.tokens,
         ...(settings.thinking !== "" && { thinking: settings.thinking === "on" }),
       };
       const path = id === undefined ? "/api/conversations" : `/api/conversations/${id}/turns`;
@@ -70,6 +74,16 @@ export function ChatView({ id }: { id: string | undefined }) {
     conversation === undefined || last === undefined || running === true
       ? undefined
       : () => void send(last.question, conversation.raw, conversation.turns.length - 1);
+  const runContrasts = (example: string) => {
+    const own = firstQuestion.text;
+    if (last !== undefined && conversation !== undefined) {
+      void send(last.question, conversation.raw, conversation.turns.length - 1, true);
+    } else if (id === undefined) {
+      const text = own === undefined || own.trim() === "" ? example : own;
+      firstQuestion.text = undefined;
+      void send(text, firstQuestion.raw ?? !template, undefined, false, true);
+    }
+  };
   const fork = (at: number, from: ForkFrom) =>
     trying(async ({ go }) => {
       const body = { turn: turnAt, answer: answerAt, token: at, ...from };
@@ -103,6 +117,7 @@ export function ChatView({ id }: { id: string | undefined }) {
           </Check>
           {conversation !== undefined && <ExportButtons conversation={conversation} />}
         </div>
+        <Contrasts onEdits={(edits) => set({ edits })} onRun={runContrasts} />
         <div class="turns" role="log" aria-live="off">
           {conversation?.turns.map((one, index) => (
             <TurnView
@@ -147,6 +162,7 @@ export function ChatView({ id }: { id: string | undefined }) {
           raw={conversation?.raw}
           running={running === true}
           ready={state?.server.ok === true}
+          template={template}
           onSend={send}
           onStop={() => trying(() => post(`/api/conversations/${id}/stop`))}
         />
@@ -162,10 +178,13 @@ export function ChatView({ id }: { id: string | undefined }) {
             onSteer={(feature) =>
               set({ edits: [...settings.edits, newEdit("steer", feature.layer, "", feature)] })
             }
-            onInspect={() => {
-              draft.inspect = textBefore(turn, answerAt as number, tokenAt as number);
-              go("/inspect");
-            }}
+            onInspect={() =>
+              void trying(async ({ go }) => {
+                const place = { turn: turnAt, answer: answerAt, token: tokenAt };
+                draft.inspect = await post(`/api/conversations/${id}/context`, place);
+                go("/inspect");
+              })
+            }
             onClose={() => select({ t: undefined })}
           />
         )}
@@ -185,14 +204,10 @@ export function ChatView({ id }: { id: string | undefined }) {
   );
 }
 
-const clickHint = "click any word in the answer to see the alternatives and what each layer predicted.";
+/** The longest answer to a slider's movement, which has to be quick. */
+const sliderTokens = 64;
 
-/** The raw text of a conversation's turn up to a token, including that token. */
-function textBefore(turn: Turn, answer: number, token: number): string {
-  const tokens: AnswerToken[] = turn.answers[answer]?.tokens.slice(0, token + 1) ?? [];
-  const said = tokens.filter(({ thinking }) => thinking !== true).map(({ text }) => text);
-  return turn.question + said.join("");
-}
+const clickHint = "click any word in the answer to see the alternatives and what each layer predicted.";
 
 /** Announces to screen readers when an answer starts and ends. */
 function Announcer({ turns }: { turns: Turn[] }) {

@@ -1,25 +1,45 @@
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { known } from "../store.js";
 import { Check } from "./fields.js";
-import { Form } from "./form.js";
+import { Button, Form } from "./form.js";
 
 const example = "The capital of France is";
+const examples = ["Tell me about dogs.", "How do I bake bread?", "Write a short poem about the sea."];
+const rawExamples = ["The capital of Japan is", "Once upon a time, there was", "My favorite food is"];
+
+/** The first question as the user has typed it, for the sliders: undefined while it is the page's own example. */
+export const firstQuestion: { text: string | undefined; raw: boolean | undefined } = {
+  text: undefined,
+  raw: undefined,
+};
 
 interface ComposerProps {
   first: boolean;
   raw: boolean | undefined;
   running: boolean;
   ready: boolean;
+  /** Whether the model has a chat template. */
+  template: boolean;
   /** @returns whether the question was accepted */
   onSend: (text: string, raw: boolean) => Promise<boolean>;
   onStop: () => void;
 }
 
 /** The field for the next question. */
-export function Composer({ first, raw, running, ready, onSend, onStop }: ComposerProps) {
+export function Composer({ first, raw, running, ready, template, onSend, onStop }: ComposerProps) {
   const [text, setText] = useState(first && known.state?.conversations.length === 0 ? example : "");
-  const [asRaw, setRaw] = useState(false);
+  const [chosenRaw, setRaw] = useState<boolean>();
+  const asRaw = chosenRaw ?? !template;
   const field = useRef<HTMLTextAreaElement>(null);
+  firstQuestion.raw = asRaw;
+  // A slider has asked its own first question instead of the page's example.
+  useEffect(() => {
+    if (!first) setText((now) => (now === example ? "" : now));
+  }, [first]);
+  const write = (text: string) => {
+    firstQuestion.text = text;
+    setText(text);
+  };
   const send = () => {
     if (text.trim() === "" || running || !ready) return;
     setText("");
@@ -41,7 +61,7 @@ export function Composer({ first, raw, running, ready, onSend, onStop }: Compose
         rows={3}
         value={text}
         placeholder="Message the model… (Enter to send, Shift+Enter for a new line)"
-        onInput={(event) => setText(event.currentTarget.value)}
+        onInput={(event) => write(event.currentTarget.value)}
         onKeyDown={(event) => {
           if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
           event.preventDefault();
@@ -63,8 +83,28 @@ export function Composer({ first, raw, running, ready, onSend, onStop }: Compose
             Raw text (no chat template)
           </Check>
         )}
+        {first && !template && (
+          <span class="soft">This model has no chat template: it continues your text as it is.</span>
+        )}
         {!first && raw === true && <span class="soft">Raw text (no chat template)</span>}
       </p>
+      {first && (
+        <p class="row try" role="group" aria-label="Example prompts">
+          <span class="soft">Try:</span>
+          {(asRaw ? rawExamples : examples).map((one) => (
+            <Button
+              key={one}
+              class="quiet"
+              onClick={() => {
+                write(one);
+                field.current?.focus();
+              }}
+            >
+              {one}
+            </Button>
+          ))}
+        </p>
+      )}
     </Form>
   );
 }

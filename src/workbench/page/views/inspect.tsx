@@ -1,5 +1,6 @@
 import { useEffect } from "preact/hooks";
 import type { InspectResult } from "../../../contracts/index.js";
+import { count } from "../../../findings/numbers.js";
 import { draft } from "../draft.js";
 import { labModel, submit, useConfig, usualLayers } from "../jobs.js";
 import { numberIn, parseLayers } from "../lists.js";
@@ -14,25 +15,30 @@ import { ClearSelection, JobResult } from "./job-result.js";
 
 /** The default number of layers of a job. */
 const mostLayers = 8;
+/** The Lab's default limit of input tokens, raised for longer answers. */
+const usualTokens = 256;
 
 /** Inspects a text; a cell of the map leads to a patch. */
 export function InspectView({ id }: { id: string | undefined }) {
   useTopic("state");
   const { fields, set, bind } = useFields(() => ({
-    ...{ prompt: draft.inspect ?? "The capital of France is", target: "", lens: "" },
+    ...{ prompt: "The capital of France is", target: "", lens: "" },
+    exact: draft.inspect as ExactTokens | undefined,
     layers: usualLayers(mostLayers).join(", "),
     ...{ attention: false, routing: false, decompose: false, measures: true },
   }));
-  const { prompt, layers, target, attention, routing, decompose, measures, lens } = fields;
+  const { prompt, exact, layers, target, attention, routing, decompose, measures, lens } = fields;
   const library = useLibrary();
   const { problem, trying } = useTrying();
   const { query } = usePlace();
   useEffect(() => {
     draft.inspect = undefined;
   }, []);
-  useConfig("inspect", id, ({ prompt, layers, target_token: target = "", lens = "", ...config }) =>
+  useConfig("inspect", id, ({ prompt, tokens, layers, target_token: target = "", lens = "", ...config }) =>
     set({
-      ...{ prompt, layers: layers.join(", "), target, lens },
+      ...(prompt !== undefined && { prompt }),
+      exact: tokens && { tokens, text: undefined },
+      ...{ layers: layers.join(", "), target, lens },
       attention: config.attention !== undefined,
       routing: config.routing === true,
       decompose: config.decompose === true,
@@ -45,7 +51,9 @@ export function InspectView({ id }: { id: string | undefined }) {
       const job = await submit({
         operation: "inspect",
         model: labModel(),
-        prompt,
+        ...(exact === undefined
+          ? { prompt }
+          : { tokens: exact.tokens, max_input_tokens: Math.max(usualTokens, exact.tokens.length) }),
         layers: parseLayers(layers) ?? usualLayers(mostLayers),
         ...(target === "" ? { follow_answer: true } : { target_token: target }),
         ...(lens !== "" && { lens }),
@@ -64,7 +72,11 @@ export function InspectView({ id }: { id: string | undefined }) {
           Run one forward pass and see what every layer predicts at every token. Click a cell to patch there.
         </p>
         <Form onSubmit={run} problem={problem}>
-          <Area label="Text" rows={3} {...bind("prompt")} />
+          {exact === undefined ? (
+            <Area label="Text" rows={3} {...bind("prompt")} />
+          ) : (
+            <ExactText exact={exact} onText={() => set({ exact: undefined, prompt: exact.text ?? prompt })} />
+          )}
           <p class="row">
             <LayersField {...bind("layers")} />
             <Field label="Track token" placeholder="the model's answer" {...bind("target")} />
@@ -86,7 +98,7 @@ export function InspectView({ id }: { id: string | undefined }) {
             <button
               type="submit"
               class="main"
-              disabled={known.state?.lab.ok !== true || prompt.trim() === ""}
+              disabled={known.state?.lab.ok !== true || (exact === undefined && prompt.trim() === "")}
             >
               Inspect
             </button>
@@ -137,6 +149,34 @@ export function InspectView({ id }: { id: string | undefined }) {
   );
 }
 
+/** Token ids, with their text if it is known. */
+interface ExactTokens {
+  tokens: number[];
+  text: string | undefined;
+}
+
+/** Token ids that are inspected exactly as given, instead of a text. */
+function ExactText({ exact: { tokens, text }, onText }: { exact: ExactTokens; onText: () => void }) {
+  return (
+    <>
+      <p>
+        {count(tokens.length, "token")}, exactly as the model read {tokens.length === 1 ? "it" : "them"}
+        {text !== undefined && ", with the chat template"}. The Lab runs the unmodified model.
+      </p>
+      {text !== undefined && (
+        <pre class="exact" tabIndex={0} role="region" aria-label="Text of the tokens">
+          <bdi>{text}</bdi>
+        </pre>
+      )}
+      <p>
+        <Button class="quiet" onClick={onText}>
+          Use a text instead
+        </Button>
+      </p>
+    </>
+  );
+}
+
 /** The logit lens, or a saved lens that fits the served model. */
 function LensField({
   value,
@@ -169,7 +209,8 @@ function PickedCell({
 }: {
   result: InspectResult;
   query: URLSearchParams;
-  prompt: string;
+  /** Absent for token ids. */
+  prompt: string | undefined;
 }) {
   const [layer, position] = [numberIn(query, "l"), numberIn(query, "t")];
   const token = position === undefined ? undefined : result.tokens[position];
@@ -180,16 +221,20 @@ function PickedCell({
         Selected: layer {layer}, token {position} <bdi class="token">{token}</bdi>
       </p>
       <p class="row">
-        <Button
-          class="main"
-          onClick={() => {
-            // Start from the same text on both sides; the user changes one of them.
-            draft.patch = { clean: prompt, corrupted: prompt };
-            go(`/patch?l=${layer}&t=${position}`);
-          }}
-        >
-          Patch here
-        </Button>
+        {prompt === undefined ? (
+          <span class="soft">Patching compares two texts; this job has token ids.</span>
+        ) : (
+          <Button
+            class="main"
+            onClick={() => {
+              // Start from the same text on both sides; the user changes one of them.
+              draft.patch = { clean: prompt, corrupted: prompt };
+              go(`/patch?l=${layer}&t=${position}`);
+            }}
+          >
+            Patch here
+          </Button>
+        )}
         <ClearSelection of={["l", "t"]} />
       </p>
     </section>

@@ -3,18 +3,18 @@ import type { ProbeResult } from "../../../contracts/index.js";
 import { heldOut, mostWrong } from "../../../findings/probe.js";
 import { chatSettings } from "../chat-settings.js";
 import { type LabelledText, readExamples, withSplits } from "../examples.js";
-import { jobRequest, labModel, serverRequest, submit, usualLayers } from "../jobs.js";
+import { jobRequest, labModel, submit, usualLayers } from "../jobs.js";
 import { linesOf, parseLayers } from "../lists.js";
-import { post } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { ChatLink } from "./chat-settings.js";
 import { useLibrary } from "./edits.js";
-import { Choice, Field, LayersField, TextsField } from "./fields.js";
+import { Choice, LayersField, TextsField } from "./fields.js";
 import { Fold } from "./fold.js";
 import { Button, Form, useDraft, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
 import { LibraryTools } from "./library-tools.js";
 import { RequestCode } from "./request-code.js";
+import { SaveProbe } from "./save-probe.js";
 import { DataTable } from "./table.js";
 
 /** Maximum size of a file of examples, in bytes. */
@@ -73,14 +73,6 @@ export function ProbeView({ id }: { id: string | undefined }) {
     examples: withSplits(examples),
     ...(draft.rows !== "last" && { rows: draft.rows }),
   });
-  const saved = () => ({ name: draft.name, positive, negative, layer: chosen().at(-1) });
-  const last = () => {
-    try {
-      return chosen().at(-1);
-    } catch {
-      return undefined;
-    }
-  };
   const train = () => trying(async ({ go }) => go(`/probe/${await submit(job())}`));
   return (
     <div class="page">
@@ -88,7 +80,8 @@ export function ProbeView({ id }: { id: string | undefined }) {
       <Fold hasResult={id !== undefined}>
         <p class="soft">
           A linear probe tests whether a property is linearly readable from an activation. Every third text is
-          held out; a shuffled-label control is trained too.
+          held out; a shuffled-label control is trained too. From the result you can save the probe of any
+          layer for the chat.
         </p>
         <Form onSubmit={train} problem={problem}>
           {draft.file === undefined ? (
@@ -139,16 +132,8 @@ export function ProbeView({ id }: { id: string | undefined }) {
             <button type="submit" class="main" disabled={known.state?.lab.ok !== true}>
               Train and evaluate
             </button>
-            <Field label="Name" {...bind("name")} />
-            <Button
-              disabled={known.state?.server.ok !== true}
-              onClick={() => void trying(() => post("/api/probes", saved()))}
-            >
-              Save probe{last() === undefined ? "" : ` at layer ${last()}`} for chat
-            </Button>
           </p>
           <RequestCode of="train and evaluate" request={() => jobRequest(job())} />
-          <RequestCode of="save probe" request={() => serverRequest("/lab/probes", saved())} />
         </Form>
       </Fold>
       {(library?.probes ?? []).map(({ name, layer, separation, shuffled_separation: shuffled }) => (
@@ -173,7 +158,16 @@ export function ProbeView({ id }: { id: string | undefined }) {
         </section>
       ))}
       {id !== undefined && (
-        <JobResult id={id} operation="probe" below={({ job }) => <Worst reports={job.result.reports} />} />
+        <JobResult
+          id={id}
+          operation="probe"
+          below={(findings) => (
+            <>
+              <SaveProbe key={findings.job.id} findings={findings} name={draft.name} />
+              <Worst reports={findings.job.result.reports} />
+            </>
+          )}
+        />
       )}
     </div>
   );

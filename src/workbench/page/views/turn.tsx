@@ -8,7 +8,9 @@ import { serverRequest } from "../jobs.js";
 import { follow } from "../router.js";
 import type { Shade } from "../shades.js";
 import { known } from "../store.js";
+import { wholeWords } from "../words.js";
 import { AnswerText } from "./answer-text.js";
+import { Control } from "./control.js";
 import { Area } from "./fields.js";
 import { Button, Form } from "./form.js";
 import { HtmlPicture } from "./picture.js";
@@ -39,44 +41,50 @@ export function TurnView({
   onAskAgain,
 }: TurnViewProps) {
   const { answers } = turn;
-  const [first, second] = answers;
+  const [, second] = answers;
   const differences = comparisonOf(answers);
+  const words =
+    differences &&
+    answers.map(({ tokens }, at) => wholeWords(tokens, differences[at === 0 ? "one" : "other"]));
   return (
     <article class="turn">
       <Question turn={turn} index={index} conversation={conversation} busy={busy} onAskAgain={onAskAgain} />
-      {answers.map((answer, at) => (
-        <div class="answer" key={at}>
-          {second !== undefined && (
-            <p class="soft">{answer.edited ? "With interventions" : "Baseline (unmodified)"}</p>
-          )}
-          <HtmlPicture
-            title={labelOf(turn, answer) + (shade === "none" ? "" : `, coloured by ${shade}`)}
-            name={`conversation-${conversation}-${index + 1}${["a", "b"][at]}`}
-            numbers={() => answerNumbers(turn, answer)}
-          >
-            <AnswerText
-              conversation={conversation}
-              answer={answer}
-              shade={shade}
-              selected={selected?.answer === at ? selected.token : undefined}
-              differs={differences?.[at === 0 ? "one" : "other"]}
-              label={labelOf(turn, answer)}
-              markdown={markdown}
-              onOpen={(token) => onOpen(at, token)}
-            />
-          </HtmlPicture>
-          <p class="soft">{endOf(answer)}</p>
-          {answer.unread !== undefined && <p class="problem">{answer.unread}</p>}
-          {(answer.edits ?? []).map((edit, place) => (
-            <p class={(edit.mean_change_length ?? 0) > 0 ? "soft" : "problem"} key={place}>
-              {editSentence(edit, turn, place)}
-            </p>
-          ))}
-        </div>
-      ))}
-      {differences !== undefined && (
-        <p class="difference">{differenceSentence(differences, first?.tokens.length ?? 0)}</p>
+      <div class={second === undefined ? "" : "panes"}>
+        {answers.map((answer, at) => (
+          <div class={answer.edited ? "answer" : "answer baseline"} key={at}>
+            {second !== undefined && (
+              <p class="soft">{answer.edited ? "With interventions" : "Baseline (unmodified)"}</p>
+            )}
+            <HtmlPicture
+              title={labelOf(turn, answer) + (shade === "none" ? "" : `, coloured by ${shade}`)}
+              name={`conversation-${conversation}-${index + 1}${["a", "b"][at]}`}
+              numbers={() => answerNumbers(turn, answer)}
+            >
+              <AnswerText
+                conversation={conversation}
+                answer={answer}
+                shade={shade}
+                selected={selected?.answer === at ? selected.token : undefined}
+                differs={words?.[at]?.tokens}
+                label={labelOf(turn, answer)}
+                markdown={markdown}
+                onOpen={(token) => onOpen(at, token)}
+              />
+            </HtmlPicture>
+            <p class="soft">{endOf(answer)}</p>
+            {answer.unread !== undefined && <p class="problem">{answer.unread}</p>}
+            {(answer.edits ?? []).map((edit, place) => (
+              <p class={(edit.mean_change_length ?? 0) > 0 ? "soft" : "problem"} key={place}>
+                {editSentence(edit, turn, place)}
+              </p>
+            ))}
+          </div>
+        ))}
+      </div>
+      {differences !== undefined && words?.[0] !== undefined && (
+        <p class="difference">{differenceSentence(differences, words[0])}</p>
       )}
+      <Control turn={turn} />
       <RequestCode request={serverRequest(turn.request.path, turn.request.body)} />
     </article>
   );

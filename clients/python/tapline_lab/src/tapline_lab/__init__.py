@@ -30,7 +30,11 @@ __version__ = "0.3.0"
 
 
 def __getattr__(name: str) -> _Any:
-    """`tl.transformer_lens(model)` imports TransformerLens and PyTorch only when it is used."""
+    """`tl.transformer_lens(model)` imports TransformerLens and PyTorch only when it is used, and `tl.Rows` NumPy."""
+    if name == "Rows":
+        from ._rows import Rows
+
+        return Rows
     if name == "transformer_lens":
         import importlib
 

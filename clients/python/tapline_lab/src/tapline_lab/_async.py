@@ -60,7 +60,7 @@ class AsyncLab(AsyncSubmitting):
     async def _submit(self, operation: str, model: Model, settings: dict[str, Any]) -> Job[Any]:
         return await asyncio.to_thread(self._lab._submit, operation, model, settings)
 
-    async def inspect(self, model: Model, prompt: str, **settings: Any) -> Job[InspectResult]:
+    async def inspect(self, model: Model, prompt: str | Sequence[int], **settings: Any) -> Job[InspectResult]:
         """Looks inside one forward pass over raw text."""
         return await asyncio.to_thread(self._lab.inspect, model, prompt, **settings)
 

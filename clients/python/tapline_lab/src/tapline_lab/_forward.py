@@ -19,6 +19,8 @@ except ImportError:
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ._model import Model
+
     Array: TypeAlias = NDArray[Any]
 
 _TYPES = {"F32": "<f4", "F16": "<f2", "I32": "<i4"}
@@ -64,19 +66,19 @@ class Cache(Mapping[str, Any]):
     def __repr__(self) -> str:
         return f"Cache({', '.join(self._arrays)})"
 
+    def layers(self, point: str = "block_out") -> list[int]:
+        """The captured layers of a point, ascending."""
+        split = (_key(name).rpartition(".") for name in self)
+        return sorted(int(layer) for at, _, layer in split if at == point)
+
     def stack(self, point: str = "block_out") -> Array:
         """Stacks a point over its captured layers, in order: [layers, sequences, tokens, hidden].
 
         Raises TaplineError if it was captured nowhere, and ValueError if the sequences differ in length.
         """
-        found = []
-        for name in self:
-            at, _, layer = _key(name).rpartition(".")
-            if at == point:
-                found.append((int(layer), self[name]))
-        if not found:
+        arrays = [self[f"{point}.{layer}"] for layer in self.layers(point)]
+        if not arrays:
             raise TaplineError(f"{point} was not captured; this run has {', '.join(self) or 'nothing'}.")
-        arrays = [array for _, array in sorted(found, key=lambda pair: pair[0])]
         if any(isinstance(array, list) for array in arrays):
             raise ValueError("The sequences differ in length; take each from the lists in the cache.")
         return np.stack(arrays)
@@ -98,7 +100,8 @@ class Run:
     forward_ms: float
     """Time of the forward passes themselves."""
 
-    def __init__(self, content: Any, logits: object, positions: object) -> None:
+    def __init__(self, content: Any, logits: object, positions: object, model: Model | None = None) -> None:
+        self._model = model
         arrays, metadata = _tensors(content)
         lengths = [int(length) for length in arrays.pop("lengths")]
         flat = arrays.pop("tokens").reshape(-1)
@@ -159,10 +162,33 @@ class Run:
 
         return captured(list(self.cache[name]))
 
+    def lens(self, sequence: int = 0) -> Any:
+        """The logit lens at each captured block output of a sequence, as a figure that Jupyter displays.
+
+        Computed here with the model's own weights. Raises TaplineError without block outputs of whole texts, or if the
+        final norm and unembedding do not give the model's own logits.
+        """
+        from ._lens import lens
+
+        if self._model is None:
+            raise TaplineError("This run does not know its model.")
+        return lens(self._model, self, sequence)
+
+    def _repr_html_(self) -> str:
+        """Shows the run in a notebook: the lens of its first sequence, and a table of its captures."""
+        from ._lens import run_as_html
+
+        return run_as_html(self, self._model)
+
     def _with_logits(self) -> Any:
         if self.logits is None:
             raise ValueError('This run has no logits; ask for logits="last" or "all".')
         return self.logits
+
+
+def tensors(content: bytes) -> dict[str, Array]:
+    """The tensors of a small safetensors file, writable."""
+    return _tensors(bytearray(content))[0]
 
 
 def mapped(path: str) -> mmap.mmap | None:
@@ -235,7 +261,7 @@ def _tensors(content: Any) -> tuple[dict[str, Array], dict[str, str]]:
     return arrays, metadata
 
 
-def _split(array: Array, ends: Sequence[int]) -> list[Array]:
+def _split(array: Array, ends: Array) -> list[Array]:
     return [array[ends[i] : ends[i + 1]] for i in range(len(ends) - 1)]
 
 

@@ -71,15 +71,17 @@ class Lab(Submitting):
         given = {field: value for field, value in settings.items() if value is not None}
         return self._job(self._http.json("/lab/v1/jobs", {"operation": operation, "model": name, **given}))
 
-    def inspect(self, model: Model, prompt: str, **settings: Any) -> Job[InspectResult]:
+    def inspect(self, model: Model, prompt: str | Sequence[int], **settings: Any) -> Job[InspectResult]:
         """Looks inside one forward pass over raw text: norms, logit lens, next tokens, activations.
 
+        Instead of a text, `prompt` can be a list of token ids, which run exactly as given (the field `tokens`).
         Settings: target_token, whose probability and rank the lens reports at every token, or follow_answer, to track
         the model's own answer after the last token; lens, a saved lens to use in addition to the logit lens; measures,
         entropy and KL to the model's output; points, hook points inside the blocks; attention (a dictionary with layers
         and heads), routing (of experts) and decompose (direct logit attribution by block).
         """
-        return self.submit("inspect", model, prompt=prompt, **settings)
+        given: dict[str, Any] = {"prompt": prompt} if isinstance(prompt, str) else {"tokens": list(prompt)}
+        return self.submit("inspect", model, **given, **settings)
 
     def compare(self, model: Model, prompt: str | None = None, **settings: Any) -> Job[CompareResult]:
         """Compares the model with and without an intervention at one block, on one prompt or on `prompts`.

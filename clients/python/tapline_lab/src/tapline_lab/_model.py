@@ -10,7 +10,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
 
 from ._command import command
 from ._errors import TaplineError
@@ -19,6 +20,8 @@ from ._weights import Weights
 
 if TYPE_CHECKING:
     from ._forward import Run
+    from ._generated import Generated
+    from .arrays import Probe
 
 _READY = re.compile(rb"ready at http://[^\s:]+:([0-9]+)")
 
@@ -90,7 +93,7 @@ class Model(ServingModel, Weights):
         if stop_at_layer is not None:
             body["stop_at_layer"] = stop_at_layer
         content = self._forward(body)
-        return _forward.Run(content, wanted, positions)
+        return _forward.Run(content, wanted, positions, self)
 
     def _forward(self, body: dict[str, Any]) -> Any:
         from ._forward import mapped
@@ -102,6 +105,73 @@ class Model(ServingModel, Weights):
                 return content
             self._files = False
         return bytearray(self._http.content("/lab/forward", body))
+
+    def generate(
+        self,
+        prompt: str | Sequence[Mapping[str, Any]],
+        max_tokens: int = 64,
+        *,
+        edits: Iterable[Mapping[str, Any]] = (),
+        watch: Mapping[str, Any] | None = None,
+        states: Sequence[int] = (),
+        temperature: float = 0,
+        **request: Any,
+    ) -> Generated:
+        """Continues a text, or answers a chat (a list of messages), with edits and readings of this request alone.
+
+        `edits`: from `add`, `scale`, `ablate`, `set_to`, `project_out` and `clamp`; `watch`: norms, lens, probes and
+        projections, as in "Steer and watch a running model"; `states`: layers whose activations come back as float32
+        [rows, hidden]. `request`: further fields, such as `seed` and `stop`; for `n` or `pair`, use `complete` or `chat`.
+        """
+        from ._generated import generate
+
+        found = generate(
+            self, prompt, edits, watch, states, {"max_tokens": max_tokens, "temperature": temperature, **request}
+        )
+        return found[0]
+
+    def vector(
+        self, name: str, positive: Sequence[str], negative: Sequence[str], layers: Sequence[int], **options: Any
+    ) -> dict[int, Any]:
+        """Creates a direction from two lists of texts and saves it under a name, like `make_vector`.
+
+        Returns it by layer, float32 [hidden], for edits of `run`; live requests use the name.
+        """
+        from ._forward import tensors
+
+        self.make_vector(name, positive, negative, layers, **options)
+        found = tensors(self._http.content(f"/lab/vectors/{quote(name, safe='')}?format=safetensors"))
+        return {int(key.removeprefix("layer_")): values for key, values in found.items() if key.startswith("layer_")}
+
+    def probe(
+        self, name: str, positive: Sequence[str], negative: Sequence[str], layer: int, **options: Any
+    ) -> Probe:
+        """Trains a linear probe on two lists of texts and saves it under a name, like `make_probe`.
+
+        Its `probabilities(run.cache["block_out.5"])` are P(positive) of each row; live requests use the name.
+        """
+        from ._forward import tensors
+        from .arrays import Probe
+
+        self.make_probe(name, positive, negative, layer, **options)
+        found = tensors(self._http.content(f"/lab/probes/{quote(name, safe='')}?format=safetensors"))
+        return Probe(found["weight"], float(found["bias"].reshape(())), found["mean"], found["std"])
+
+    def features(self, dictionary: str, text: str, layer: int, top: int = 10) -> list[dict[str, Any]]:
+        """The strongest features of a saved dictionary at each token of a text.
+
+        `layer`: the block whose output the dictionary reads. Each entry has `index` (of the token), `token_id`, the
+        number of `active` features and `features` with their activations.
+        """
+        watch = {"layers": [int(layer)], "states": True, "positions": "prompt"}
+        (choice,) = self.complete(text, max_tokens=1, tapline={"watch": watch})
+        identifier = choice["tapline"]["capture"]["id"]
+        query = f"dictionary={quote(dictionary, safe='')}&top={int(top)}"
+        try:
+            found = self._http.json(f"/lab/captures/{quote(identifier, safe='')}/features?{query}")
+        finally:
+            self.remove_capture(identifier)
+        return cast("list[dict[str, Any]]", found["rows"])
 
     def tokenize(self, text: str, add_special_tokens: bool = True) -> list[int]:
         """Token ids of a text."""
@@ -134,6 +204,30 @@ class AsyncModel:
     async def run(self, texts: Any, capture: str | Sequence[str] = (), **options: Any) -> Run:
         """See Model.run."""
         return await asyncio.to_thread(self.model.run, texts, capture, **options)
+
+    async def generate(self, prompt: str | Sequence[Mapping[str, Any]], max_tokens: int = 64, **options: Any) -> Generated:
+        """See Model.generate."""
+        return await asyncio.to_thread(self.model.generate, prompt, max_tokens, **options)
+
+    async def vector(
+        self, name: str, positive: Sequence[str], negative: Sequence[str], layers: Sequence[int], **options: Any
+    ) -> dict[int, Any]:
+        """See Model.vector."""
+        return await asyncio.to_thread(self.model.vector, name, positive, negative, layers, **options)
+
+    async def probe(
+        self, name: str, positive: Sequence[str], negative: Sequence[str], layer: int, **options: Any
+    ) -> Probe:
+        """See Model.probe."""
+        return await asyncio.to_thread(self.model.probe, name, positive, negative, layer, **options)
+
+    async def features(self, dictionary: str, text: str, layer: int, top: int = 10) -> list[dict[str, Any]]:
+        """See Model.features."""
+        return await asyncio.to_thread(self.model.features, dictionary, text, layer, top)
+
+    async def weight(self, name: str) -> Any:
+        """See Model.weight."""
+        return await asyncio.to_thread(self.model.weight, name)
 
     async def tokenize(self, text: str, add_special_tokens: bool = True) -> list[int]:
         """See Model.tokenize."""

@@ -152,6 +152,10 @@ class ServingModel:
 
         return capture(self._http.content(f"/lab/captures/{quote(identifier, safe='')}?format=npz"))
 
+    def remove_capture(self, identifier: str) -> None:
+        """Deletes captured activations before newer ones replace them."""
+        self._http.json(f"/lab/captures/{quote(identifier, safe='')}", method="DELETE")
+
     def put_profile(self, name: str, tapline: Mapping[str, Any], *, description: str = "") -> dict[str, Any]:
         """Saves edits and readings as a profile: requests whose `model` is MODEL@NAME run with them.
 

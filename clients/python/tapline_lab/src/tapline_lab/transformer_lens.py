@@ -375,10 +375,15 @@ class _FinalNorm:
         self._model, self._eps = model, eps
         self._is_rms = model.hyperparameter("attention.layer_norm_rms_epsilon") is not None
 
+    @property
+    def weight(self) -> torch.Tensor:
+        """The factors as applied, [hidden]."""
+        return torch.from_numpy(self._model.final_norm)
+
     def __call__(self, rows: torch.Tensor) -> torch.Tensor:
         centred = rows if self._is_rms else rows - rows.mean(-1, keepdim=True)
         normalized = centred / (centred.pow(2).mean(-1, keepdim=True) + self._eps).sqrt()
-        scaled = normalized * torch.from_numpy(self._model.final_norm)
+        scaled = normalized * self.weight
         if "output_norm.bias" in self._model.tensors:
             scaled = scaled + torch.from_numpy(self._model.weight("output_norm.bias"))
         return scaled

@@ -97,8 +97,6 @@ class _InspectSubmissionRequired(TypedDict):
     operation: Literal["inspect"]
     model: str
     """A .gguf file, a directory with one model, a hub id, or `demo`, the embedded model."""
-    prompt: str
-    """Raw text; no chat template is applied."""
 
 
 class InspectSubmission(_InspectSubmissionRequired, total=False):
@@ -114,6 +112,10 @@ class InspectSubmission(_InspectSubmissionRequired, total=False):
     """Greedy continuation budget of comparisons; the other operations generate nothing."""
     seed: int
     """Experiment seed."""
+    prompt: str
+    """Raw text; no chat template is applied. Either this or tokens."""
+    tokens: list[int]
+    """Instead of a prompt: the model's token ids, run exactly as given. No special tokens are added."""
     target_token: str
     """Text that encodes to exactly one token, without special tokens. The lens reports its probability and
     rank at every token."""
@@ -319,7 +321,7 @@ class Provenance(TypedDict):
     """SHA-256 of the configuration as JSON with sorted keys."""
     seed: int
     hook: Literal["block output"]
-    input_mode: Literal["raw text"]
+    input_mode: Literal["raw text", "token ids"]
     layers: list[int]
     versions: dict[str, str]
     """Runtime versions."""
@@ -1569,6 +1571,9 @@ class _CapabilitiesRequired(TypedDict):
 class Capabilities(_CapabilitiesRequired, total=False):
     fingerprint: str
     """Fingerprint of the model's file; saved vectors and probes record the one they were made on."""
+    chat_template: bool
+    """Whether the model has a chat template. Without one, chat completions continue the messages' raw
+    texts."""
     forward: CapabilitiesForward
     """Limits of POST /lab/forward."""
 

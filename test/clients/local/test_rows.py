@@ -1,0 +1,106 @@
+"""Extractions read as arrays, against files of the Lab in all three types."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import unittest
+from pathlib import Path
+
+import tapline_lab as tl
+from tapline_lab import Lab, TaplineError
+
+try:
+    import numpy as np
+except ImportError:
+    np = None
+
+TEXTS = ["The capital of France is", "Tom", *(f"Lucy likes the city of number {n}" for n in range(40))]
+
+
+@unittest.skipIf(np is None, "NumPy is not installed")
+class TestRows(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        lab = Lab(os.environ["TAPLINE_TEST_LAB"])
+        cls.model = tl.connect(int(os.environ["TAPLINE_TEST_SERVING_PORT"]))
+        data = Path(cls.folder.name) / "texts.txt"
+        data.write_text("\n".join(TEXTS) + "\n")
+        for kind in ("f32", "f16", "bf16"):
+            settings = {"layers": [2, 7], "rows": "all", "dtype": kind, "shard_tokens": 256}
+            lab.wait(lab.extract("demo", data, Path(cls.folder.name) / kind, **settings))
+        lab.wait(lab.extract("demo", data, Path(cls.folder.name) / "last", layers=[2], rows="last"))
+
+    def rows(self, name: str) -> tl.Rows:
+        return tl.Rows(Path(self.folder.name) / name)
+
+    def test_all_types_hold_the_models_own_rows(self) -> None:
+        found = self.model.run(TEXTS, ["block_out.2", "block_out.7"])
+        for layer in (2, 7):
+            own = np.concatenate(found.cache[f"block_out.{layer}"])
+            for kind, bound in (("f32", 5e-3), ("f16", 5e-3), ("bf16", 1e-2)):
+                rows = self.rows(kind)
+                self.assertEqual(rows.layers, [2, 7])
+                read = np.asarray(rows[layer])
+                self.assertEqual((read.dtype, read.shape), (np.float32, own.shape))
+                self.assertLess(np.linalg.norm(read - own), bound * np.linalg.norm(own), f"{kind}, layer {layer}")
+
+    def test_bfloat16_is_the_rounded_float32(self) -> None:
+        exact, short = np.asarray(self.rows("f32")[7]), np.asarray(self.rows("bf16")[7])
+        self.assertTrue((np.abs(short - exact) <= np.abs(exact) / 256 + 1e-30).all())
+        self.assertGreater(float(np.abs(short - exact).max()), 0)
+
+    def test_rows_are_chosen_across_files(self) -> None:
+        rows = self.rows("f32")
+        self.assertGreater(len(rows[2].shards()), 1)
+        whole = np.asarray(rows[2])
+        np.testing.assert_array_equal(rows[2][250:265], whole[250:265])
+        np.testing.assert_array_equal(rows[2][[-1, 0, 260]], whole[[-1, 0, 260]])
+        np.testing.assert_array_equal(rows[2][-2], whole[-2])
+        np.testing.assert_array_equal(np.stack(list(rows[2])), whole)
+        mask = np.arange(len(whole)) % 2 == 0
+        np.testing.assert_array_equal(rows[2][mask], whole[mask])
+        with self.assertRaisesRegex(IndexError, "does not exist; layer 2 has"):
+            rows[2][len(whole)]
+        with self.assertRaisesRegex(KeyError, "Layer 3 was not extracted"):
+            rows[3]
+
+    def test_texts_come_with_their_tokens_and_rows(self) -> None:
+        texts = list(self.rows("f16"))
+        self.assertEqual(sorted(text.index for text in texts), list(range(len(TEXTS))))
+        for text in texts:
+            self.assertEqual(text.token_ids.tolist(), self.model.tokenize(TEXTS[text.index]))
+            self.assertEqual(text.layers[7].shape, (len(text.token_ids), 128))
+        single = list(self.rows("last"))
+        self.assertEqual([text.layers[2].shape for text in single], [(1, 128)] * len(TEXTS))
+        self.assertEqual(len(self.rows("last")), len(TEXTS))
+
+    def test_torch_batches_are_the_rows(self) -> None:
+        try:
+            import torch
+        except ImportError:
+            with self.assertRaisesRegex(TaplineError, "requires PyTorch"):
+                self.rows("f32").dataset(2)
+            return
+        rows = self.rows("f32")
+        batches = list(torch.utils.data.DataLoader(rows.dataset(2), batch_size=4))
+        np.testing.assert_array_equal(torch.cat(batches).numpy(), np.asarray(rows[2]))
+
+    def test_other_folders_are_refused(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(TaplineError, "has no index.json"):
+                tl.Rows(folder)
+            index = json.loads((Path(self.folder.name) / "f32" / "index.json").read_text())
+            (Path(folder) / "index.json").write_text(json.dumps({**index, "complete": False}))
+            with self.assertRaisesRegex(TaplineError, "is incomplete; run the same command again"):
+                tl.Rows(folder)
+            (Path(folder) / "index.json").write_text("{}")
+            with self.assertRaisesRegex(TaplineError, "not the index of an extraction"):
+                tl.Rows(folder)
+
+
+if __name__ == "__main__":
+    unittest.main()
