@@ -173,7 +173,16 @@ function prepareChat(service: InferenceService, body: ChatRequest): ChatRequest 
   checkContinued(body);
   checkGeneration(body, { slots: service.engine.info.slots, drafts: service.drafts });
   checkTools(body, service.engine.info.templateCapabilities);
-  return normalise(service, applyToolChoice(body.tools ?? [], applyThinking(service, body)));
+  const asked = service.engine.info.chatTemplate === false ? endingInText(body) : body;
+  return normalise(service, applyToolChoice(asked.tools ?? [], applyThinking(service, asked)));
+}
+
+/** Raw text that ends with an image has no token from which to generate: a line end follows it. */
+function endingInText(body: ChatRequest): ChatRequest {
+  const last = body.messages.at(-1);
+  if (!Array.isArray(last?.content) || last.content.at(-1)?.type !== "image_url") return body;
+  const content = [...last.content, { type: "text" as const, text: "\n" }];
+  return { ...body, messages: [...body.messages.slice(0, -1), { ...last, content }] };
 }
 
 function showsImages({ messages }: ChatRequest): boolean {

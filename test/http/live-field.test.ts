@@ -49,6 +49,13 @@ const required: Record<string, object> = {
   "/lab/v1/jobs/:id/cancel": {},
   "/lab/dictionaries/:name": { from: "a/b" },
   "/lab/lenses/:name": { from: "a/b" },
+  "/lab/profiles/:name": { tapline: { interventions: [{ kind: "scale", layer: 0, strength: 2 }] } },
+  ...Object.fromEntries(
+    ["vectors", "probes", "profiles", "dictionaries", "lenses"].map((kind) => [
+      `/lab/${kind}/:name/rename`,
+      { name: "other" },
+    ]),
+  ),
 };
 /** Routes that answer 405 on the inference port. */
 const refusing = ["/props", "/lora-adapters"];
@@ -69,7 +76,7 @@ test("every POST route of the inference server acts on tapline or refuses it", a
     }
     const wrong = acting.includes(path) ? mistakes : [...mistakes, { tapline: live }, { tapline: {} }];
     for (const body of [...wrong, { extra_body: { top_k: 1 } }]) {
-      const { status, bytes } = await post(path, { ...required[path], ...body });
+      const { status, bytes } = await post(path.replace(":name", "name"), { ...required[path], ...body });
       const [field] = Object.keys(body) as [string];
       const sentence = bytes.toString();
       assert.is(status, 400, `${path} ${JSON.stringify(body)}: ${sentence}`);
@@ -106,7 +113,8 @@ test("every POST route of the Lab refuses it", async () => {
     const routes = [routesOf(labEndpoints, {} as LabParts)];
     for (const method of ["POST", "PUT"]) {
       for (const path of taking(routes, method)) {
-        if (unread.includes(path)) continue;
+        // A profile is such an object.
+        if (unread.includes(path) || path === "/lab/profiles/:name") continue;
         for (const body of [...mistakes, { tapline: live }, { extra_body: { top_k: 1 } }]) {
           const url = lab.url + path.replace(":id", "0".repeat(32)).replace(":name", "name");
           const { status, bytes } = await send(url, method, { ...required[path], ...body });
@@ -116,8 +124,8 @@ test("every POST route of the Lab refuses it", async () => {
         }
       }
     }
-    // Jobs, their cancelling, dictionaries and lenses.
-    assert.is(refused, 4 * (mistakes.length + 2));
+    // Jobs, their cancelling, dictionaries and lenses; renaming of each of the five kinds.
+    assert.is(refused, 9 * (mistakes.length + 2));
   } finally {
     await lab.close();
     await rm(home, { recursive: true });

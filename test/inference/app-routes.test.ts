@@ -45,7 +45,7 @@ test("the model in the list and on its own page, by any of its names", async () 
   const { status, body } = await send("GET", "/v1/models/other");
   assert.equal(
     [status, body.error.message, body.error.param, body.error.code],
-    [404, "The model other is not served here.", "model", "model_not_found"],
+    [404, "The model other is not served here; m is.", "model", "model_not_found"],
   );
   const alone = await stand({ ...about, embeddings: false }, { aliases: ["m"] });
   const [only] = (await alone.send("GET", "/v1/models")).body.data;
@@ -85,7 +85,6 @@ test("text, tokens and template routes call the engine, and refuse bad fields", 
   const messages = [{ role: "user", content: "a" }];
   for (const [path, body, route] of [
     ["/tokenize", { content: "a", add_special: true }, "tokenize"],
-    ["/detokenize", { tokens: [0, 49] }, "detokenize"],
     ["/apply-template", { messages }, "apply-template"],
   ] as const) {
     asked.length = 0;
@@ -96,6 +95,9 @@ test("text, tokens and template routes call the engine, and refuse bad fields", 
     );
     assert.equal(asked, [{ route, body }]);
   }
+  asked.length = 0;
+  await send("POST", "/detokenize", { tokens: [0, 49] });
+  assert.equal(asked, [{ route: "detokenize", body: { tokens: [0, 49] } }]);
   assert.equal(await refusal("/detokenize", { tokens: [50] }), [
     ...[400, "tokens: the vocabulary has 50 tokens, got 50.", "tokens"],
   ]);

@@ -166,11 +166,6 @@ test("completions: best_of must equal n; prompt log-probabilities need echo", as
   assert.equal(await says({ n: 2, best_of: 1 }), best(2, 1));
   assert.equal(await says({ n: 2, n_cmpl: 1, best_of: 2 }), best(1, 2));
   const scored = { echo: true, logprobs: 2 };
-  const intervention = { kind: "ablate", layer: 1 };
-  assert.equal(await says({ ...scored, tapline: { interventions: [intervention] } }), [
-    "logprobs: not supported with echo and interventions, because the prompt is scored without interventions.",
-    "logprobs",
-  ]);
   assert.equal(await says({ ...scored, post_sampling_probs: true }), [
     "post_sampling_probs: not supported with echo, because prompt tokens are not sampled.",
     "post_sampling_probs",

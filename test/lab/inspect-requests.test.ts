@@ -144,7 +144,7 @@ function inspected({ lens = there, points = {}, sidePath = "", layers = 3 }: Toy
       },
       logitDirection: async () => ({ direction: Float64Array.of(1, 1), constant: 0.5 }),
     },
-    { nLayer: layers },
+    { nLayer: layers, nVocab: 100 },
   );
   return { ...own, asked, measured, lensAsked, resets };
 }
@@ -183,6 +183,7 @@ const listsOf = (ids: readonly number[], k = 3, from = 0) =>
 
 test("token ids run exactly as given, without BOS; unknown and too many are refused", async () => {
   const own = inspected();
+  await own.model.tokenize("a b c d", { special: true }); // the toy knows the words of what it has read
   const { found } = await run({ prompt: undefined, tokens: [3, 1, 3] }, own);
   assert.equal(
     own.asked.map(({ tokens }) => [...tokens]),

@@ -71,7 +71,7 @@ test("submissions are distinguished by operation, with limits and defaults", () 
   assert.is(InspectSubmission.properties.layers.maxItems, limits.layers);
   assert.equal(InspectSubmission.properties.layers.default, [0]);
   assert.is(InspectSubmission.additionalProperties, false);
-  assert.equal(InspectSubmission.required, ["operation", "model", "prompt"]);
+  assert.equal(InspectSubmission.required, ["operation", "model"]); // prompt or tokens
   assert.is(SaeSubmission.properties.features.default, 64);
 });
 

@@ -89,6 +89,7 @@ for (const kind of clients) {
       "serving_library",
       "serving_make_probe",
       "serving_make_vector",
+      "serving_save_profile",
     ]);
     const { health } = marked(await mcp.call("lab_health"));
     assert.equal(health.operations, [

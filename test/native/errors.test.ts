@@ -146,7 +146,7 @@ test("edits that fit nothing", async () => {
   const tokens = someTokens(3, model.info.nVocab);
   const layers = [1];
   const edit = (fields: object) => context.advance({ tokens, layers, edits: [fields as never] });
-  await rejects(edit({ layer: 0 }), "INVALID_ARGUMENT", /among the layers/);
+  await rejects(edit({ layer: model.info.nLayer }), "LAYER_OUT_OF_RANGE", /does not exist|has layers/);
   const vector = new Float32Array(model.info.nEmbd - 1);
   const widths = new RegExp(`has ${model.info.nEmbd - 1} values; the hidden size is ${model.info.nEmbd}\\.`);
   await rejects(edit({ layer: 1, vector }), "INVALID_ARGUMENT", widths);

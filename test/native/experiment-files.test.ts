@@ -10,7 +10,7 @@ const napi = "native/napi/experiments/";
 const typescript = "src/native/experiments/";
 /** What every experiment may use, by folder. */
 const shared = {
-  [native]: ["passes", "checks", "token_batch", "next_token"],
+  [native]: ["passes", "checks", "token_batch", "next_token", "tail_pass"],
   [napi]: ["experiment"],
   [typescript]: ["experiment"],
 };

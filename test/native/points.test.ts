@@ -316,10 +316,11 @@ test("an unknown point is refused", async () => {
   await rejects(wrong(["heads"]), "INVALID_ARGUMENT", /A point must be block_in.*got "heads"/);
   await rejects(wrong(["mid", "mid"]), "INVALID_ARGUMENT", /mid is listed twice/);
   await rejects(wrong("mid"), "INVALID_ARGUMENT", /Points must be an array/);
+  const edits = [{ layer: 0, point: "heads" as Point }];
   await rejects(
-    context.advance({ tokens, layers: [0], points: ["mid"], edits: [{ layer: 0, point: "attn_out" }] }),
+    context.advance({ tokens, layers: [0], points: ["mid"], edits }),
     "INVALID_ARGUMENT",
-    /must be among/,
+    /A point must be/,
   );
 });
 

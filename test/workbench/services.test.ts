@@ -24,12 +24,12 @@ test("the services' state is reported only when it changes", async () => {
   const url = services.server.url;
   assert.equal(services.server, {
     ...{ url, ok: false, sentence: "Not checked yet.", model: null, path: null },
-    ...{ n_layer: null, n_embd: null, architecture: null, backend: null, points: [] },
+    ...{ n_layer: null, n_embd: null, architecture: null, backend: null, points: [], chat_template: true },
   });
   await services.look();
   const server = {
     ...{ url, ok: true, sentence: "ready", model: "m", path: "/models/m.gguf" },
-    ...{ n_layer: 4, n_embd: 8, architecture: "a", backend: "cpu", points: [] },
+    ...{ n_layer: 4, n_embd: 8, architecture: "a", backend: "cpu", points: [], chat_template: true },
   };
   const lab = { url, ok: true, sentence: "ready", active: job.id, queued: 2 };
   assert.equal([services.server, services.labStatus, services.jobs], [server, lab, [job]]);

@@ -12,9 +12,12 @@ others = {
     "_driver": {"numpy", "transformer_lens"},
     "_forward": {"numpy"},
     "_job": {"numpy", "pandas"},
+    "_lens": {"numpy"},
+    "_rows": {"numpy", "torch"},
     "_weights": {"numpy"},
     "arrays": {"numpy"},
     "frames": {"pandas"},
+    "inspect": {"anyio", "inspect_ai", "numpy"},
     "transformer_lens": {"torch", "transformer_lens"},
 }
 

@@ -95,7 +95,10 @@ export async function stand(
   const service = createService(
     {
       ...{ engine, backend: { backend: "test" }, resolved: {}, requestedModel: "m", requestedRevision: null },
-      library: { model: { id: "m" } } as unknown as LiveLibrary,
+      library: {
+        model: { id: "m" },
+        profiles: { list: async () => [], allFor: async () => [] },
+      } as unknown as LiveLibrary,
       ...parts,
     } as unknown as ServiceParts,
     1000,
