@@ -12,6 +12,7 @@ others = {
     "_driver": {"numpy", "transformer_lens"},
     "_forward": {"numpy"},
     "_job": {"numpy", "pandas"},
+    "_generated": {"numpy"},
     "_lens": {"numpy"},
     "_rows": {"numpy", "torch"},
     "_weights": {"numpy"},
