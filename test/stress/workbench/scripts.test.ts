@@ -118,7 +118,7 @@ inBrowser("every action's script runs", async () => {
   await runs(main, "train and evaluate", /queued|running|reports/);
   await page.getByRole("button", { name: "Train and evaluate" }).click();
   await page.getByRole("region", { name: "Save this probe" }).waitFor();
-  await runs(main, "save probe", /"?name"?: ['"]praise['"]|"name":"praise"/);
+  await runs(main, "save probe", /['"]?name['"]?: ?['"]praise['"]/);
   await go(page, "Features");
   await runs(main, "run", /queued|running|fidelity/, ["curl", "Python"]);
 
