@@ -40,7 +40,7 @@ const pictures: Record<string, (page: Page) => Promise<ReturnType<Page["locator"
     await page.getByText(/^\d+ tokens/).waitFor();
     await press(page, "Change a layer");
     await press(page, "Rerun last question");
-    await page.getByText(/tokens differ|answers are identical/).waitFor();
+    await page.getByText(/words differ|answers are identical/).waitFor();
     await answered(page);
     await page.getByLabel("Colour by").selectOption("probability");
     await page.locator(".answer-text").nth(1).locator(":scope > p .t, .markdown .t").nth(-3).click();

@@ -45,7 +45,7 @@ inBrowser("every view with a result on SmolLM2-135M-Instruct", async () => {
   await first.locator(".strip").getByText("30 layers, width 576").waitFor();
   const results = await resultsOfAllViews(first);
   // One layer is changed, and the answer with it.
-  await first.getByText(/\d+ of \d+ tokens differ/).waitFor();
+  await first.getByText(/\d+ of \d+ words differ/).waitFor();
   assert.equal(troubles, []);
   await once.close();
   for (const [width, colorScheme] of [

@@ -48,7 +48,7 @@ async function chat(page: Page): Promise<void> {
   await until(async () => (await page.getByRole("slider").inputValue()) === "0.95");
   await tabTo(page, /^Rerun last question$/);
   await page.keyboard.press("Enter");
-  await page.getByText(/\d+ of \d+ tokens differ/).waitFor();
+  await page.getByText(/\d+ of \d+ words differ/).waitFor();
   await page.getByRole("group", { name: "Version 2 of 2" }).waitFor();
   await tabTo(page, /^Answer to “What is the capital of France/);
   await page.keyboard.press("End");

@@ -84,7 +84,7 @@ inBrowser("chat: an answer streams in, a token opens, a layer and the answer cha
   );
   assert.is(await said(page, 2), "The capital of Japan is Tokyo.", "next to it the baseline");
   assert.is.not(await words(page, 1), await words(page, 2));
-  await page.getByText(/\d+ of \d+ tokens differ/).waitFor();
+  await page.getByText(/\d+ of \d+ words differ/).waitFor();
   assert.ok((await page.locator(".t.differs").count()) > 0);
 
   await page.locator(".turn").nth(1).getByText("As a script").click();
@@ -355,6 +355,7 @@ inBrowser("steer and probe: made from two lists of texts, with controls, used in
   await page.getByRole("textbox", { name: "layers" }).fill("3, 5");
   await page.getByRole("button", { name: "Train and evaluate" }).click();
   const saving = page.getByRole("region", { name: "Save this probe" });
+  await saving.waitFor();
   const options = await saving.getByRole("combobox", { name: "Layer" }).locator("option").allTextContents();
   const [, held] = /^5 \(AUROC ([\d.]+)\)$/.exec(options[1] ?? "") ?? [];
   await saving.getByRole("combobox", { name: "Layer" }).selectOption("5");

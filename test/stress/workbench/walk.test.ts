@@ -94,7 +94,7 @@ for (const [by, press] of Object.entries(pressing)) {
     await press(page, page.getByRole("button", { name: "Rerun with a layer changed" }));
     steps += 1;
     // One layer is changed, and the answer with it: both are shown, and where they differ.
-    const told = page.getByText(/\d+ of \d+ tokens differ/);
+    const told = page.getByText(/\d+ of \d+ words differ/);
     await told.waitFor();
     await inSight(page, told);
     assert.match(await said(page, 1), /Paris/, "the model's own");
