@@ -39,6 +39,11 @@ export const exceptions: readonly Exception[] = [
     why: "lm-evaluation-harness; npm run verify:lm-eval runs it",
   },
   {
+    page: "docs/profiles.md",
+    begins: "inspect eval task.py",
+    why: "Inspect; npm run verify:inspect runs its like",
+  },
+  {
     page: "docs/python.md",
     begins: "python3 -m venv",
     why: "a package registry; test/clients/packages.test.ts builds and installs both",
