@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { BuildError } from "./errors.js";
 import { buildRoot, root } from "./paths.js";
-import { npmCommand } from "./source.js";
+import { npmCommand, npmFailure } from "./source.js";
 
 /** npm packages that only a build needs. */
 export const buildPackages = ["cmake-js", "node-addon-api", "node-api-headers"];
@@ -87,12 +87,8 @@ export async function ensureBuildPackages(say, options = {}) {
       shell,
     });
   } catch (cause) {
-    const { stderr = "", code } = /** @type {{ stderr?: string, code?: string | number }} */ (cause);
-    const lines = stderr.split("\n").filter((line) => line && !/complete log|npm warn/i.test(line));
-    const why =
-      code === "ENOENT" ? "npm is not on the PATH" : lines.slice(0, 3).join(" ").replaceAll("npm error ", "");
     throw new BuildError(
-      `${specs.join(", ")} could not be fetched through npm (${why}): check the connection and npm's registry setting.`,
+      `${specs.join(", ")} could not be fetched through npm (${npmFailure(cause)}): check the connection and npm's registry setting.`,
       { cause },
     );
   }

@@ -240,12 +240,8 @@ async function downloadTarball(spec, folder, env) {
   try {
     await run(command, [...before, ...args], { cwd: root, env: { ...env, npm_config_dry_run: "" }, shell });
   } catch (cause) {
-    const { stderr = "", code } = /** @type {{ stderr?: string, code?: string | number }} */ (cause);
-    const lines = stderr.split("\n").filter((line) => line && !/complete log|npm warn/i.test(line));
-    const why =
-      code === "ENOENT" ? "npm is not on the PATH" : lines.slice(0, 3).join(" ").replaceAll("npm error ", "");
     throw new BuildError(
-      `llama.cpp could not be fetched through npm (${why}): check the connection and npm's registry setting, or unpack llama.cpp v${llamaCpp.version} yourself and set LLAMA_CPP_DIR.`,
+      `llama.cpp could not be fetched through npm (${npmFailure(cause)}): check the connection and npm's registry setting, or unpack llama.cpp v${llamaCpp.version} yourself and set LLAMA_CPP_DIR.`,
       { cause },
     );
   }
@@ -268,6 +264,17 @@ export function npmCommand(env) {
     return [process.execPath, [env.npm_execpath.replace(/npx-cli/, "npm-cli")], false];
   }
   return process.platform === "win32" ? ["npm.cmd", [], true] : ["npm", [], false];
+}
+
+/**
+ * Why a run of npm failed, from what it wrote.
+ * @param {unknown} cause
+ */
+export function npmFailure(cause) {
+  const { stderr = "", code } = /** @type {{ stderr?: string, code?: string | number }} */ (cause);
+  if (code === "ENOENT") return "npm is not on the PATH";
+  const lines = stderr.split("\n").filter((line) => line && !/complete log|npm warn/i.test(line));
+  return lines.slice(0, 3).join(" ").replaceAll("npm error ", "");
 }
 
 /**

@@ -2,7 +2,6 @@ import type { Answer, ServingModel } from "../client/index.js";
 import type { Arm } from "./arms.js";
 import { type FormatCheck, refuses } from "./data/prompts.js";
 import type { ChoiceQuestion } from "./data/questions.js";
-import { continuationScore, crossEntropy, meanDivergence, scoreText } from "./forward.js";
 import type { ArmItems } from "./measure.js";
 import type { Target } from "./target.js";
 
@@ -31,14 +30,13 @@ export interface BaseAnswers {
 const atOnce = 4;
 const speedTokens = 48;
 
-/** Measures one arm. @param base the unedited model's answers, for every other arm */
+/** Measures the answers of one arm. @param base the unedited model's answers, for every other arm */
 export async function itemsOf(
   measuring: Measuring,
   arm: Arm,
   base: BaseAnswers | undefined,
 ): Promise<{ items: ArmItems; answers: string[] }> {
-  const { data, target, serving, signal } = measuring;
-  const texts = await textItems(measuring, arm, base !== undefined);
+  const { data, target, signal } = measuring;
   const answers = await answersTo(measuring, arm, data.prompts);
   const formats = await answersTo(
     measuring,
@@ -55,61 +53,15 @@ export async function itemsOf(
     answers: own,
     items: {
       ...(target !== undefined && { target: { values: effect } }),
-      ...texts,
       ...(base !== undefined && {
         changed_answers: { values: own.map((text, index) => Number(text !== base.answers[index])) },
       }),
-      choices: { values: await choiceItems(serving, arm, data.questions, signal) },
       formats: {
         values: data.formats.map(({ holds }, index) => Number(holds((formats[index] as Answer).text))),
       },
       refusals: { values: own.map((text) => Number(refuses(text))) },
     },
   };
-}
-
-/** Cross-entropy, and the divergence from the unedited model. */
-async function textItems(
-  { serving, data, signal }: Measuring,
-  arm: Arm,
-  compares: boolean,
-): Promise<Pick<ArmItems, "cross_entropy" | "divergence">> {
-  const entropies: number[] = [];
-  const weights: number[] = [];
-  const divergences: number[] = [];
-  for (const text of data.texts) {
-    const own = await scoreText(serving, text, arm, signal);
-    const { value, weight } = crossEntropy(own);
-    entropies.push(value);
-    weights.push(weight);
-    if (compares)
-      divergences.push(meanDivergence(await scoreText(serving, text, { edits: [] }, signal), own));
-  }
-  return {
-    cross_entropy: { values: entropies, weights },
-    ...(compares && { divergence: { values: divergences, weights } }),
-  };
-}
-
-/** Whether the first choice has the greatest log-probability per token. */
-async function choiceItems(
-  serving: ServingModel,
-  arm: Arm,
-  questions: readonly ChoiceQuestion[],
-  signal: AbortSignal | undefined,
-): Promise<number[]> {
-  const right: number[] = [];
-  for (const { question, choices } of questions) {
-    const context = `Question: ${question}\nAnswer:`;
-    const { tokens } = await scoreText(serving, context, arm, signal);
-    const scores: number[] = [];
-    for (const choice of choices) {
-      const whole = await scoreText(serving, `${context} ${choice}`, arm, signal);
-      scores.push(continuationScore(whole, tokens));
-    }
-    right.push(Number(scores.every((score, index) => index === 0 || score < (scores[0] as number))));
-  }
-  return right;
 }
 
 /** Greedy answers to prompts, several at once. */

@@ -1,8 +1,7 @@
 import { type Card, type CardArm, type CardMeasureName, cardMeasures } from "../contracts/card.js";
+import { profileId } from "../contracts/profile-name.js";
 import type { Cell, Figure } from "../findings/figure.js";
-import { drawFigure, drawingStyle } from "../report/index.js";
-import { Html, html } from "../report/markup.js";
-import { style } from "../report/style.js";
+import { drawFigure, drawingStyle, type Html, html, sheet } from "../report/index.js";
 import { armName } from "./arm-name.js";
 import { cardFinding, measureWords, targetWords } from "./words.js";
 
@@ -12,21 +11,13 @@ const width = 900;
 export function cardPage(card: Card): string {
   const { profile, model } = card;
   const { says, controls } = cardFinding(card);
-  const title = `${model.id}@${profile.name}`;
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Card of ${title} · tapline</title>
-<style>${new Html(`${style}${drawingStyle}`)}</style>
-</head>
-<body>
-<header class="top"><div><span class="brand">tap<span>line</span></span> <span class="badge">card</span></div></header>
-<main>
-<h1>Effect and cost of <bdi>${title}</bdi></h1>
-<ul class="meta"><li>${model.architecture}, ${model.quantization}</li><li>${new Date(card.created * 1000).toISOString().slice(0, 10)}</li><li>${card.seconds.toFixed(0)} s</li></ul>
+  const title = profileId(model.id, profile.name);
+  return sheet({
+    title: `Card of ${title} · tapline`,
+    heading: html`Effect and cost of <bdi>${title}</bdi>`,
+    badge: "card",
+    style: drawingStyle,
+    content: html`<ul class="meta"><li>${model.architecture}, ${model.quantization}</li><li>${new Date(card.created * 1000).toISOString().slice(0, 10)}</li><li>${card.seconds.toFixed(0)} s</li></ul>
 ${profile.description !== "" && html`<p>${profile.description}</p>`}
 <section class="lead"><p>${says}</p><p>${controls}</p></section>
 ${figuresOf(card).map(figureSection)}
@@ -35,10 +26,8 @@ ${table(card)}
 <p>${targetWords(card)} Intervals are 95 % bootstrap intervals over texts, questions, prompts or rounds; differences are paired with the unedited model on the same items. Random vectors have the norms of the profile's vectors, in random directions.</p>
 ${card.notes.map((note) => html`<p>${note}</p>`)}
 <details><summary>Settings, hashes and the profile</summary><pre tabindex="0">${JSON.stringify({ model, profile, settings: card.settings, sha256: card.sha256 }, null, 2)}</pre></details></section>
-</main>
-</body>
-</html>
-`.markup;
+`,
+  });
 }
 
 function figureSection(figure: Figure): Html {

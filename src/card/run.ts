@@ -12,12 +12,13 @@ import type { StoredProfile } from "../contracts/profile.js";
 import { UserError } from "../contracts/user-error.js";
 import { version } from "../contracts/version.js";
 import { randomVector } from "../findings/random.js";
+import { canonicalJson } from "../formats/canonical-json.js";
 import { type CardData, itemsOf, type Measuring, speeds } from "./arm-items.js";
 import { armName } from "./arm-name.js";
 import { type Arm, caveats, scaled, textEdits, withVectors } from "./arms.js";
-import { canonical } from "./canonical.js";
 import { type ArmItems, measured } from "./measure.js";
 import type { Target } from "./target.js";
+import { choiceItems, textItems } from "./text-items.js";
 
 export interface CardRequest {
   profile: string;
@@ -74,14 +75,20 @@ export async function runCard(
       ...{ answerTokens: request.answerTokens, seed: request.seed },
     };
     const finished: CardArm[] = [];
+    const parts = arms.length + 3;
+    onProgress?.("held-out texts", 0);
+    const texts = await textItems(serving, arms, request.data.texts, signal);
+    onProgress?.("multiple choice", 1 / parts);
+    const choices = await choiceItems(serving, arms, request.data.questions, signal);
     let base: { items: ArmItems; answers: string[] } | undefined;
     for (const [index, arm] of arms.entries()) {
-      onProgress?.(armName(arm), index / (arms.length + 1));
-      const found = await itemsOf(measuring, arm, base);
-      finished.push(toCardArm(arm, found.items, base?.items, request.seed));
-      base ??= found;
+      onProgress?.(armName(arm), (index + 2) / parts);
+      const { items, answers } = await itemsOf(measuring, arm, base);
+      const all = { ...items, ...texts[index], choices: { values: choices[index] as number[] } };
+      finished.push(toCardArm(arm, all, base?.items, request.seed));
+      base ??= { items: all, answers };
     }
-    onProgress?.("speed", arms.length / (arms.length + 1));
+    onProgress?.("speed", (arms.length + 2) / parts);
     await addSpeeds(measuring, arms, finished, request.seed);
     return signed({
       ...{ kind: "tapline card", schema_version: 1, tapline: version, created: Date.now() / 1000, model },
@@ -136,16 +143,17 @@ class RandomVectors {
     const made: Map<string, string>[] = [];
     const vectors = new RandomVectors(made);
     if (names.length === 0) return vectors;
+    const stored: StoredVector[] = [];
+    for (const name of names) stored.push(await serving.vector(name, { signal }));
     try {
       for (let round = 0; round < random; round++) {
         const replacements = new Map<string, string>();
         made.push(replacements);
-        for (const [index, name] of names.entries()) {
+        for (const [index, { name, layers, n_embd }] of stored.entries()) {
           const own = `card-${process.pid}-${round + 1}-${index + 1}`;
-          const stored: StoredVector = await serving.vector(name, { signal });
-          const rows = stored.layers.map(({ layer, length }, at) => {
+          const rows = layers.map(({ layer, length }, at) => {
             const number = seed + 7919 * round + 104_729 * index + at;
-            return [layer, randomVector(stored.n_embd, length, number)] as const;
+            return [layer, randomVector(n_embd, length, number)] as const;
           });
           await serving.putVector(own, Object.fromEntries(rows), { signal });
           replacements.set(name, own);
@@ -223,7 +231,7 @@ async function addSpeeds(measuring: Measuring, arms: readonly Arm[], finished: C
 
 /** Of each data set, so that cards on other data are not compared by mistake. */
 function dataHashes({ texts, questions, prompts, formats }: CardData): Record<string, string> {
-  const hash = (value: unknown) => createHash("sha256").update(canonical(value)).digest("hex");
+  const hash = (value: unknown) => createHash("sha256").update(canonicalJson(value)).digest("hex");
   return {
     texts: hash(texts),
     questions: hash(questions),
@@ -234,7 +242,7 @@ function dataHashes({ texts, questions, prompts, formats }: CardData): Record<st
 
 /** Adds the hash that covers everything else. */
 export function signed(card: Omit<Card, "sha256">): Card {
-  return { ...card, sha256: createHash("sha256").update(canonical(card)).digest("hex") };
+  return { ...card, sha256: createHash("sha256").update(canonicalJson(card)).digest("hex") };
 }
 
 /** Whether a card is as it was written. */

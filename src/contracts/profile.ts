@@ -7,8 +7,6 @@ const { interventions, watch, stop_when } = LiveRequest.properties;
 
 /** Longest description of a profile, in characters. */
 export const profileDescription = 2000;
-/** Separates a model's name from a profile's in a request's `model`. */
-export const profileMark = "@";
 
 /** The edits and readings of a profile. Pairs belong to a request. */
 export const ProfileSettings = Type.Object(

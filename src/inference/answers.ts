@@ -14,6 +14,7 @@ import { forwardLimits } from "../contracts/forward-limits.js";
 import { limits } from "../contracts/limits.js";
 import { CountRequest } from "../contracts/messages.js";
 import type { StoredProfile } from "../contracts/profile.js";
+import { profileId } from "../contracts/profile-name.js";
 import { ResponsesCountRequest } from "../contracts/responses.js";
 import {
   unsupportedInChat,
@@ -24,15 +25,16 @@ import { WeightsRequest } from "../contracts/weights.js";
 import { checked, clientGone, HttpError, readJson } from "../http/index.js";
 import type { EngineRoute } from "../native/engine.js";
 import type { LivePlan } from "../native/live.js";
-import { isServed, notServed, type Taking, taking } from "./body.js";
+import { type Taking, taking } from "./body.js";
 import { checkMessages, checkTokens, checkTools, fieldRefusal } from "./check-body.js";
 import { chatOfCount } from "./forms/messages-request.js";
 import { chatOfResponses } from "./forms/responses-request.js";
 import { countTokens } from "./generate.js";
 import { livePlan } from "./live/plan.js";
 import { prometheusText } from "./metrics.js";
-import { chosenProfile, findProfile, listedProfiles, profileId } from "./profiles.js";
+import { chosenProfile, findProfile, listedProfiles } from "./profiles.js";
 import { wholeBody } from "./reply.js";
+import { isServed } from "./served-model.js";
 import type { InferenceService } from "./service.js";
 
 /** The served model in OpenAI's format. */
@@ -69,9 +71,7 @@ export async function modelList(service: InferenceService, ctx: Context) {
 export async function modelNamed(service: InferenceService, ctx: Context, id: string) {
   const model = modelObject(service);
   if (isServed(service, id)) return model;
-  const chosen = await findProfile(service, ctx, id, (name) => isServed(service, name));
-  if (chosen === undefined) throw notServed(service, id);
-  return withProfileName(model, chosen.profile);
+  return withProfileName(model, (await findProfile(service, ctx, id)).profile);
 }
 
 function withProfileName(

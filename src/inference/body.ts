@@ -4,6 +4,7 @@ import type { Unsupported } from "../contracts/unsupported.js";
 import { HttpError, type RouteContext, readJson } from "../http/index.js";
 import { checkBody } from "./check-body.js";
 import { findProfile } from "./profiles.js";
+import { isServed } from "./served-model.js";
 import type { InferenceService } from "./service.js";
 
 /** A body's schema and its handler. */
@@ -40,8 +41,7 @@ async function readBody<S extends TSchema>(
   const body = checkBody(schema, await readJson(ctx, { limit: inferenceLimits.body_bytes }), unsupported);
   const { model } = body as { model?: string };
   if (model === undefined || isServed(service, model)) return body;
-  const chosen = await findProfile(service, ctx, model, (name) => isServed(service, name));
-  if (chosen === undefined) throw notServed(service, model);
+  const chosen = await findProfile(service, ctx, model);
   if (profiles === undefined) {
     throw new HttpError(400, `model: ${ctx.path} does not run with a profile, got ${model.slice(0, 200)}.`, {
       param: "model",
@@ -49,16 +49,4 @@ async function readBody<S extends TSchema>(
   }
   ctx.state.profile = chosen;
   return body;
-}
-
-/** The answer to a request for a model that is not served. */
-export function notServed({ engine }: InferenceService, model: string): HttpError {
-  return new HttpError(404, `The model ${model.slice(0, 200)} is not served here; ${engine.info.id} is.`, {
-    ...{ param: "model", code: "model_not_found" },
-  });
-}
-
-/** Whether a name is the served model's id or an alias. */
-export function isServed({ engine, aliases }: InferenceService, model: string): boolean {
-  return model === engine.info.id || aliases.includes(model);
 }

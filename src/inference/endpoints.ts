@@ -39,10 +39,11 @@ import {
   tokenizerInfo,
   writeWeights,
 } from "./answers.js";
-import { isServed, type Taking } from "./body.js";
+import type { Taking } from "./body.js";
 import { chat, complete, completeNatively, infill, messages, responses } from "./generate.js";
 import { forgetRows, listRows, newProbe, newVector, rowFeatures, rowFile } from "./live/answers.js";
 import { livePlan } from "./live/plan.js";
+import { isServed } from "./served-model.js";
 import type { InferenceService } from "./service.js";
 
 type Json = Record<string, unknown>;

@@ -96,7 +96,8 @@ export const complete = taking(
   },
 );
 
-/** `POST /completion`, llama-server's format. */ export const completeNatively = taking(
+/** `POST /completion`, llama-server's format. */
+export const completeNatively = taking(
   NativeCompletionRequest,
   { unsupported: unsupportedInNative },
   (service, ctx, body) => generatePlainly(service, ctx, "native-completion", body),

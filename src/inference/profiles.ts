@@ -1,9 +1,12 @@
 import type { Context } from "koa";
 import type { LiveRequest } from "../contracts/live.js";
-import { type ProfileSettings, profileMark, type StoredProfile } from "../contracts/profile.js";
+import { liveLimits } from "../contracts/live-limits.js";
+import type { ProfileSettings, StoredProfile } from "../contracts/profile.js";
+import { profileMark } from "../contracts/profile-name.js";
 import { UserError } from "../contracts/user-error.js";
 import { HttpError, localAccessFault } from "../http/index.js";
 import { type AnswerForm, ChangedForm, type ChatAnswer } from "./forms/form.js";
+import { isServed, notServed } from "./served-model.js";
 import type { InferenceService } from "./service.js";
 
 /** The profile of a request whose `model` is MODEL@NAME. */
@@ -20,31 +23,24 @@ export function chosenProfile(ctx: Context): ChosenProfile | undefined {
   return ctx.state.profile as ChosenProfile | undefined;
 }
 
-/** The names under which requests find profiles, MODEL@NAME. */
-export function profileId(model: string, profile: string): string {
-  return `${model}${profileMark}${profile}`;
-}
-
 /**
  * The profile that a model's name ends with. Programs on this machine may use every profile, other clients only those
  * that the server offers; for them, others do not exist.
- * @param isModel whether a name is the served model's
- * @returns undefined if it does not name the served model and a profile
- * @throws HttpError 404 if there is no such profile; 409 if it does not fit the model or has changed
+ * @param name the model of a request, which is not the served one's
+ * @throws HttpError 404 if the model is not served or has no such profile; 409 if the profile does not fit it or has changed
  */
 export async function findProfile(
-  { library, offered }: InferenceService,
+  service: InferenceService,
   ctx: Context,
   name: string,
-  isModel: (model: string) => boolean,
-): Promise<ChosenProfile | undefined> {
+): Promise<ChosenProfile> {
+  const { library, offered } = service;
   const mark = name.lastIndexOf(profileMark);
-  if (mark < 0 || !isModel(name.slice(0, mark))) return undefined;
+  if (mark < 0 || !isServed(service, name.slice(0, mark))) throw notServed(service, name);
   const profile = name.slice(mark + 1);
   const open = localAccessFault(ctx.req) === null;
-  const known = (await library.profiles.list()).map((one) => one.name);
-  if (!known.includes(profile) || !(open || offered.includes(profile))) {
-    const visible = known.filter((one) => open || offered.includes(one));
+  const visible = (await library.profiles.names()).filter((one) => open || offered.includes(one));
+  if (!visible.includes(profile)) {
     const there = visible.length === 0 ? "there are none" : `there are ${visible.slice(0, 20).join(", ")}`;
     throw new HttpError(404, `${name.slice(0, mark)} has no profile ${profile.slice(0, 64)}; ${there}.`, {
       param: "model",
@@ -81,7 +77,6 @@ export async function listedProfiles(
 export function withProfile(
   chosen: ChosenProfile | undefined,
   own: LiveRequest | undefined,
-  most: number,
 ): LiveRequest | undefined {
   if (chosen === undefined) return own;
   const { watch, ...acts } = chosen.profile.tapline;
@@ -95,6 +90,7 @@ export function withProfile(
     }
   }
   const interventions = [...(settings.interventions ?? []), ...(own.interventions ?? [])];
+  const most = liveLimits.interventions;
   if (interventions.length > most) {
     throw new HttpError(
       400,

@@ -52,7 +52,7 @@ export abstract class Shelf<Stored> {
   /** Descriptions of all, by name. Listings skip files that are deleted while they are being read. */
   async list(): Promise<Stored[]> {
     const found = await Promise.all(
-      (await this.#names()).map((name) =>
+      (await this.names()).map((name) =>
         this.inList(name).catch(async (error: unknown) => {
           if ((await stat(this.#path(name)).catch(absent)) !== undefined) throw error;
         }),
@@ -71,7 +71,7 @@ export abstract class Shelf<Stored> {
     content: Uint8Array | Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
   ): Promise<void> {
     await makeFolderDurably(this.#folder);
-    const names = await this.#names();
+    const names = await this.names();
     if (!names.includes(name) && names.length >= liveLimits.stored) {
       throw new UserError(`At most ${liveLimits.stored} ${this.#plural} can be saved; delete one first.`);
     }
@@ -94,7 +94,7 @@ export abstract class Shelf<Stored> {
     const path = this.#path(name);
     const found = await stat(path).catch(absent);
     if (found === undefined) {
-      const names = await this.#names();
+      const names = await this.names();
       const there =
         names.length === 0
           ? `there are no ${this.#plural} yet`
@@ -110,7 +110,8 @@ export abstract class Shelf<Stored> {
     return new UserError(`The ${this.noun} ${name} cannot be read: ${(error as Error).message}`);
   }
 
-  async #names(): Promise<string[]> {
+  /** Their names, sorted, without reading them. */
+  async names(): Promise<string[]> {
     const names = (await readdir(this.#folder).catch(absent)) ?? [];
     return names
       .filter((name) => name.endsWith(this.#extension))
@@ -120,7 +121,7 @@ export abstract class Shelf<Stored> {
 
   /** Whether there was one. */
   async remove(name: string): Promise<boolean> {
-    if (!(await this.#names()).includes(name)) return false;
+    if (!(await this.names()).includes(name)) return false;
     await rm(this.#path(name), { force: true });
     await syncFolder(this.#folder);
     return true;

@@ -7,7 +7,8 @@ import { ProbeRequest, VectorRequest } from "../contracts/library.js";
 import { limits } from "../contracts/limits.js";
 import { LiveRequest, Name } from "../contracts/live.js";
 import { mcpLimits } from "../contracts/mcp.js";
-import { ProfileRequest, profileMark } from "../contracts/profile.js";
+import { ProfileRequest } from "../contracts/profile.js";
+import { profileId } from "../contracts/profile-name.js";
 import { excerpt } from "./excerpt.js";
 import { anObject, objects } from "./listed.js";
 import { checkNotTaken, replace } from "./name-taken.js";
@@ -226,7 +227,7 @@ async function generated(
 /** The served model's name with a profile. */
 async function profiled(serving: ServingModel, profile: string, signal: AbortSignal): Promise<string> {
   const { model } = await serving.capabilities({ signal });
-  return `${model}${profileMark}${profile}`;
+  return profileId(String(model), profile);
 }
 
 /** A result with a list of truncated values. */

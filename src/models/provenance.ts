@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Provenance } from "../contracts/index.js";
 import { version } from "../contracts/version.js";
+import { canonicalJson } from "../formats/canonical-json.js";
 import type { ResolvedModel } from "./resolve.js";
 
 /** The request, as given by the caller. */
@@ -77,15 +78,6 @@ export function provenance(
 /** Whether a request gives token ids instead of a text. */
 function isOfTokens(config: unknown): boolean {
   return typeof config === "object" && config !== null && "tokens" in config && config.tokens !== undefined;
-}
-
-/** JSON with sorted keys and no spaces, so that equal values give equal text. */
-export function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, entry: unknown) =>
-    typeof entry === "object" && entry !== null && !Array.isArray(entry)
-      ? Object.fromEntries(Object.entries(entry).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
-      : entry,
-  );
 }
 
 /** Devices and their blocks. */

@@ -1,5 +1,4 @@
-import { version } from "../contracts/version.js";
-import { Html, html, style } from "../report/index.js";
+import { type Html, html, sheet as page } from "../report/index.js";
 
 export { html };
 
@@ -22,25 +21,5 @@ main section { margin: 1.6rem 0; } main table { margin: .6rem 0; }
 
 /** A page of a reproduction in the design of reports, without scripts or network requests. */
 export function sheet(title: string, content: Html): string {
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="tapline ${version}">
-<meta name="referrer" content="no-referrer">
-<title>${title}</title>
-<style>${new Html(style + own)}</style>
-</head>
-<body>
-<a class="skip" href="#content">Skip to content</a>
-<header class="top"><div><span class="brand">tap<span>line</span></span> <span class="badge">reproduction</span></div></header>
-<main id="content" tabindex="-1">
-<h1>${title}</h1>
-${content}</main>
-<footer><p>Made by tapline ${version}. This file is self-contained and makes no network requests.</p></footer>
-</body>
-</html>
-`.markup;
+  return page({ title, badge: "reproduction", style: own, content });
 }

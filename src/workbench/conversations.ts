@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { conversationPattern } from "../contracts/workbench.js";
 import { workbenchLimits } from "../contracts/workbench-limits.js";
 import { HttpError } from "../http/index.js";
 import type { Events } from "./events.js";
+import { writePrivately } from "./private-file.js";
 import type { Branch, Conversation, ConversationSummary, Turn } from "./wire.js";
 
 const idPattern = new RegExp(conversationPattern);
@@ -94,8 +95,7 @@ export class Conversations {
     this.#writing = this.#writing
       .then(async () => {
         if (!this.#all.has(conversation.id)) return;
-        await writeFile(`${path}.part`, text, { mode: 0o600 });
-        await rename(`${path}.part`, path);
+        await writePrivately(path, text);
       })
       .catch((error: Error) => warn(`could not save a conversation: ${error.message}`));
     return this.#writing;

@@ -5,14 +5,24 @@ import type { AnswerToken, Turn } from "./wire.js";
 /** The prompt tokens of a turn, as the server tokenized them: without tokens carried over from another answer. */
 export async function promptIds(services: Services, { request, kept }: Turn): Promise<number[]> {
   const { path, body } = request;
-  const post = <T>(to: string, asked: object) => services.http.json<T>(to, { method: "POST", body: asked });
   if (Array.isArray(body.prompt)) return (body.prompt as number[]).slice(0, body.prompt.length - kept);
   const { messages, chat_template_kwargs } = body;
-  const text =
-    path === "/v1/completions"
-      ? (body.prompt as string)
-      : (await post<{ prompt: string }>("/apply-template", { messages, chat_template_kwargs })).prompt;
-  const asked = { content: text, add_special: true, parse_special: true };
+  return path === "/v1/completions"
+    ? tokensOf(services, body.prompt as string)
+    : tokensOf(services, { messages, chat_template_kwargs });
+}
+
+/** The server's tokens of a text, or of a chat in the template. */
+export async function tokensOf(
+  services: Services,
+  given: string | { messages: unknown; chat_template_kwargs?: unknown },
+  signal?: AbortSignal,
+): Promise<number[]> {
+  const post = <T>(to: string, body: object) =>
+    services.http.json<T>(to, { method: "POST", body, ...(signal && { signal }) });
+  const content =
+    typeof given === "string" ? given : (await post<{ prompt: string }>("/apply-template", given)).prompt;
+  const asked = { content, add_special: true, parse_special: true };
   return (await post<{ tokens: number[] }>("/tokenize", asked)).tokens;
 }
 

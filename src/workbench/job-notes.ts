@@ -1,9 +1,10 @@
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Job, JobSummary } from "../contracts/index.js";
 import type { JobNoteRequest } from "../contracts/workbench.js";
 import type { Events } from "./events.js";
 import { titleOf } from "./job-titles.js";
+import { writePrivately } from "./private-file.js";
 import type { JobNote } from "./wire.js";
 
 /** Notes of jobs that the Lab no longer lists; of those without a word of the user's, the oldest go first. */
@@ -96,10 +97,7 @@ export class JobNotes {
     this.events.publish({ type: "notes", notes: this.all });
     const text = JSON.stringify([...this.#notes]);
     this.#saving = this.#saving
-      .then(async () => {
-        await writeFile(`${this.file}.part`, text, { mode: 0o600 });
-        await rename(`${this.file}.part`, this.file);
-      })
+      .then(() => writePrivately(this.file, text))
       .catch((error: Error) => {
         process.stderr.write(`tapline: could not save the jobs' notes: ${error.message}\n`);
       });

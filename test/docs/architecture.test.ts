@@ -28,7 +28,7 @@ const arrows: Record<string, string[]> = {
   mcp: ["client", "contracts", "text"],
   terminal: ["contracts", "findings", "text"],
   report: ["contracts", "findings", "markup", "text"],
-  card: ["client", "contracts", "findings", "library", "report"],
+  card: ["client", "contracts", "findings", "formats", "report"],
   study: ["contracts", "findings", "report", "text"],
   recipe: [
     "client",

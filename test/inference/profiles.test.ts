@@ -251,7 +251,7 @@ test("streams for other machines have no readings either", async () => {
   assert.match(text, /data: \[DONE\]/);
 });
 
-test("a changed profile tells other machines no names", async () => {
+test("a changed profile hides its names from other machines", async () => {
   const machine = await bench(["polite"]);
   await machine.save("polite", polite);
   await machine.vectors.remove("kind");

@@ -178,7 +178,7 @@ test("a job gets a title, a note and a pin, and is deleted in the Lab", async ()
   assert.is((await api("DELETE", "/jobs/nonsense")).status, 404);
 });
 
-test("saved things are renamed and deleted where they are saved, and every tab hears of it", async () => {
+test("saved things are renamed and deleted where they are saved; every tab is notified", async () => {
   answers["POST /lab/vectors/old/rename"] = { name: "new" };
   answers["DELETE /lab/dictionaries/corner"] = { deleted: true };
   const before = (await state()).number;

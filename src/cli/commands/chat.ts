@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import type { LiveRequest } from "../../contracts/live.js";
+import { profileId } from "../../contracts/profile-name.js";
 import { noTemplateSentence } from "../../findings/chat-template.js";
 import { UsageError } from "../exit-code.js";
 import { choice, integerBetween, numberBetween, switches } from "../options.js";
@@ -90,7 +91,7 @@ async function chat(options: ChatCommandOptions, command: Command): Promise<void
       ...(system === undefined ? {} : { system }),
       ...(options.think === undefined ? {} : { thinking: options.think === "on" }),
       request: {
-        model: options.profile === undefined ? server.model : `${server.model}@${options.profile}`,
+        model: options.profile === undefined ? server.model : profileId(server.model, options.profile),
         ...(options.maxTokens === undefined ? {} : { max_tokens: options.maxTokens }),
         ...(options.temperature === undefined ? {} : { temperature: options.temperature }),
         ...(options.seed === undefined ? {} : { seed: options.seed }),

@@ -31,7 +31,7 @@ export async function openLive(
 ): Promise<LivePlan | undefined> {
   const fault = own === undefined ? null : localAccessFault(ctx.req);
   if (fault !== null) throw new HttpError(403, `tapline: ${fault}`, { param: "tapline" });
-  const given = withProfile(chosenProfile(ctx), own, liveLimits.interventions);
+  const given = withProfile(chosenProfile(ctx), own);
   if (given === undefined) return undefined;
   const { captures, noCaptureReason } = service.engine.info;
   if (!captures) throw fieldRefusal("tapline", `${noCaptureReason}`);

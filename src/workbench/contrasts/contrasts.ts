@@ -1,10 +1,11 @@
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Capabilities } from "../../contracts/index.js";
 import type { StoredVector } from "../../contracts/library.js";
 import { randomVector } from "../../findings/random.js";
 import { HttpError } from "../../http/index.js";
 import type { Events } from "../events.js";
+import { writePrivately } from "../private-file.js";
 import { type Services, sentenceOf } from "../services.js";
 import type { ContrastReady, ContrastStatus } from "../wire.js";
 import { measureDirection, usualAnswers } from "./measure.js";
@@ -168,10 +169,8 @@ export class Contrasts {
   }
 
   async #write(served: Capabilities, name: string, ready: ContrastReady): Promise<void> {
-    const path = this.#file(served, name);
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
-    await writeFile(`${path}.part`, JSON.stringify(ready), { mode: 0o600 });
-    await rename(`${path}.part`, path);
+    await writePrivately(this.#file(served, name), JSON.stringify(ready));
   }
 }
 

@@ -6,6 +6,7 @@ import {
   type StrengthRange,
   strengthRange,
 } from "../../findings/contrast.js";
+import { tokensOf } from "../exact-tokens.js";
 import type { Services } from "../services.js";
 import type { ContrastSet } from "./sets.js";
 
@@ -118,7 +119,7 @@ class QuestionAsker {
     this.#texts = (raw ? set.openings : set.questions).slice(0, mostQuestions);
   }
 
-  /** @param own the model's own answers, once known: what equals them needs no score of its own */
+  /** @param own the model's own answers, once known: an equal answer needs no separate score */
   askAll(
     vector: string | undefined,
     layer: number,
@@ -168,18 +169,14 @@ class QuestionAsker {
     return found;
   }
 
-  async #tokens(text: string): Promise<number[]> {
+  #tokens(text: string): Promise<number[]> {
+    const { services, raw, signal } = this.#given;
     const messages = [{ role: "user", content: text }];
-    const content = this.#given.raw
-      ? text
-      : (
-          await this.#post<{ prompt: string }>("/apply-template", {
-            messages,
-            chat_template_kwargs: { enable_thinking: false },
-          })
-        ).prompt;
-    const asked = { content, add_special: true, parse_special: true };
-    return (await this.#post<{ tokens: number[] }>("/tokenize", asked)).tokens;
+    return tokensOf(
+      services,
+      raw ? text : { messages, chat_template_kwargs: { enable_thinking: false } },
+      signal,
+    );
   }
 
   /** Of an answer's tokens after their prompt. */

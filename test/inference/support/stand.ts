@@ -97,7 +97,7 @@ export async function stand(
       ...{ engine, backend: { backend: "test" }, resolved: {}, requestedModel: "m", requestedRevision: null },
       library: {
         model: { id: "m" },
-        profiles: { list: async () => [], allFor: async () => [] },
+        profiles: { names: async () => [], allFor: async () => [] },
       } as unknown as LiveLibrary,
       ...parts,
     } as unknown as ServiceParts,

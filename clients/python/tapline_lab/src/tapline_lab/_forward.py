@@ -131,7 +131,7 @@ class Run:
     def log_probs(self) -> Any:
         """Natural log-probabilities from the logits, in float64; the shape of `logits`."""
         logits = self._with_logits()
-        return [_log_softmax(one) for one in logits] if isinstance(logits, list) else _log_softmax(logits)
+        return [log_softmax(one) for one in logits] if isinstance(logits, list) else log_softmax(logits)
 
     def loss(self, per_token: bool = False) -> Any:
         """Mean cross-entropy of each next token over all sequences, in nats; needs logits="all".
@@ -151,7 +151,7 @@ class Run:
 
     def kl(self, other: Run) -> Array:
         """KL divergence of the last rows' next-token distributions, of this run from `other`, in nats, [sequences]."""
-        mine, theirs = ([_log_softmax(one[-1]) for one in run._with_logits()] for run in (self, other))
+        mine, theirs = ([log_softmax(one[-1]) for one in run._with_logits()] for run in (self, other))
         if len(mine) != len(theirs):
             raise ValueError(f"The runs have {len(mine)} and {len(theirs)} sequences.")
         return np.array([float((np.exp(p) * (p - q)).sum()) for p, q in zip(mine, theirs)])
@@ -275,7 +275,7 @@ def _key(name: str) -> str:
     return name
 
 
-def _log_softmax(logits: Array) -> Array:
+def log_softmax(logits: Array) -> Array:
     wide = logits.astype(np.float64)
     shifted = wide - wide.max(axis=-1, keepdims=True)
     result: Array = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))

@@ -101,7 +101,7 @@ def _answer(model: ServingModel, choice: Mapping[str, Any]) -> Generated:
 
 @contextmanager
 def _live(model: ServingModel, edits: Sequence[Mapping[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Edits as live requests take them. Arrays are stored under names of their own until the request has ended."""
+    """Edits as live requests take them. Arrays are stored under temporary names until the request has ended."""
     stored: list[str] = []
     try:
         yield [_intervention(model, edit, stored) for edit in edits]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._errors import TaplineError
+from ._forward import log_softmax
 from .figures import Figure, figure
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def lens(model: Model, run: Run, sequence: int = 0) -> Figure:
     read = []
     for layer in chosen:
         rows = run.cache[f"block_out.{layer}"][sequence][-len(tokens) :]
-        log_probs = _log_softmax(head(model, rows))
+        log_probs = log_softmax(head(model, rows))
         best = log_probs.argmax(-1)
         read.append((layer, best, np.exp(log_probs[np.arange(len(best)), best])))
     names = _texts(model, {int(one) for _, best, _ in read for one in best} | {int(token) for token in tokens})
@@ -123,9 +124,3 @@ def _shape(values: Any) -> str:
     if isinstance(values, list):
         return ", ".join(_shape(one) for one in values[:4]) + ("…" if len(values) > 4 else "")
     return f"{values.dtype} {list(values.shape)}"
-
-
-def _log_softmax(logits: Any) -> Any:
-    wide = logits.astype(np.float64)
-    shifted = wide - wide.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))

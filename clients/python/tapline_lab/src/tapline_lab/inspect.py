@@ -34,7 +34,7 @@ class TaplineAPI(OpenAICompatibleAPI):
     """Models of a running `tapline serve`; the name may end in a profile, `MODEL@PROFILE`.
 
     A `tapline` object (interventions, watch, stop_when) for every request is a model argument, `-M tapline=…` in JSON or a
-    dict; for single calls, `GenerateConfig(extra_body={"tapline": …})`. What an answer reports of it is in the output's
+    dict; for single calls, `GenerateConfig(extra_body={"tapline": …})`. The answer's report is in the output's
     `metadata["tapline"]`; the mean score of each watched probe and projection is also in the sample's metadata, as
     `tapline_NAME`, so that `samples_df` has a column for it. A server that restarts is retried.
     """
@@ -121,7 +121,7 @@ def _retried(run: Callable[[], _T]) -> _T:
 def capture_activations(
     points: Sequence[str], folder: str, *, port: int = 8971, positions: Sequence[int] | None = None
 ) -> Solver:
-    """Captures activations of each sample's input as raw text and goes on.
+    """Captures activations of each sample's input as raw text before the next solver.
 
     Args:
         points: names such as `block_out.5` or `blocks.*.hook_out`, as in `Model.run`.
