@@ -35,7 +35,7 @@ export const planted: readonly Planted[] = [
   },
   {
     what: "config_sha256 depends on the order of keys",
-    file: "src/models/provenance.ts",
+    file: "src/formats/canonical-json.ts",
     from: ".sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))",
     to: "",
     tests: ["lab/inspect"],
