@@ -102,7 +102,7 @@ async function benchCompare(
   await single.close();
   const name = `compare, ${strengths} strengths x ${maxTokens} tokens`;
   return [
-    row(`${name}: all of it`, ratios.ours, "ms"),
+    row(`${name}: whole experiment`, ratios.ours, "ms"),
     row(
       `${name}: times faster than one sequence at a time, K/V kept`,
       ratios.sequential,

@@ -90,7 +90,7 @@ async function benchLimit(count: number): Promise<Row[]> {
       await context.close();
       const name = `Q8_0, ${model.info.nLayer} layers x ${length} tokens`;
       rows.push(
-        row(`${name}: all of it`, spent, "s"),
+        row(`${name}: whole sweep`, spent, "s"),
         row(`${name}: share of its limit at llama-bench's prompt speed`, shares, "x", { least: 0.9 }),
       );
     }

@@ -66,7 +66,7 @@ export async function benchServers(bench: ServerBench, quick: boolean, report: R
     const llama = await started(startLlamaServer(tool, settings));
     const rows = report.rows(
       await measures(
-        "nobody steers or watches, tokens a second over llama-server's",
+        "no edits or readings, tokens a second relative to llama-server",
         () => round(tapline, tokens),
         () => round(llama, tokens),
         0.99,
@@ -79,7 +79,7 @@ export async function benchServers(bench: ServerBench, quick: boolean, report: R
     rows.push(
       ...report.rows(
         await measures(
-          "16 steered at 1 layer, tokens a second over llama-server's with one control vector for all",
+          "16 steered at 1 layer, tokens a second relative to llama-server with one control vector for all",
           () => round(tapline, tokens, layer),
           () => round(steered, tokens),
         ),

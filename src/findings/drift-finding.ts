@@ -22,7 +22,7 @@ export function driftFinding({ layers, texts }: Pick<DriftResult, "layers" | "te
   const over = `The 95 % intervals over ${count(texts, "text")}`;
   if (shape.kind === "none" || shape.kind === "flat") {
     const where = atLayers({ from: 0, to: last }, numbers);
-    const alike = last === 0 ? "" : ", and alike";
+    const equally = last === 0 ? "" : " about equally";
     const [low, high] = [
       Math.min(...sorted.map(({ cosine }) => cosine.low)),
       Math.max(...sorted.map(({ cosine }) => cosine.high)),
@@ -30,8 +30,8 @@ export function driftFinding({ layers, texts }: Pick<DriftResult, "layers" | "te
     return {
       says:
         shape.kind === "none"
-          ? `The two models' block outputs hardly differ ${where} (${cosines(sorted)}).`
-          : `The two models' block outputs differ ${where}${alike} (${cosines(sorted)}).`,
+          ? `The two models' block outputs hardly differ ${last === 0 ? where : "at any layer measured"} (${cosines(sorted)}).`
+          : `The two models' block outputs differ${equally} ${where} (${cosines(sorted)}).`,
       controls: `${over} reach from ${figureOf(low)} to ${figureOf(high)}; ${behavior}.`,
     };
   }

@@ -140,8 +140,8 @@ function ofHeads(result: Sweep, inside: readonly PlacedSite[]): Named {
     others.length === 0
       ? `head ${name(first)}, at ${tokenName(result, first.column)}, moves the answer most`
       : others.length < 4
-        ? `heads ${sites.map(name).join(", ")} move the answer most, and alike`
-        : `${sites.length} of ${best.length} heads move the answer most, and alike`;
+        ? `heads ${sites.map(name).join(", ")} move the answer most, about equally`
+        : `${sites.length} of ${best.length} heads move the answer most, about equally`;
   return { says: `Of single heads (block.head), ${subject}.`, sites };
 }
 

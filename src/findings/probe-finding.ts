@@ -41,8 +41,8 @@ function where(sorted: readonly Report[], best: Report): string {
   if (alike.length === 1)
     return `A linear probe tells the classes apart best at layer ${best.layer} ${figures}.`;
   return alike.length === sorted.length
-    ? `A linear probe tells the classes apart at every layer measured, and alike ${figures}.`
-    : `A linear probe tells the classes apart best, and alike, at ${listed(spans.map((span) => layersOf(span, layers)))} ${figures}.`;
+    ? `A linear probe tells the classes apart about equally well at every layer measured ${figures}.`
+    : `A linear probe tells the classes apart best, and about equally well, at ${listed(spans.map((span) => layersOf(span, layers)))} ${figures}.`;
 }
 
 function nowhere(sorted: readonly Report[], best: Report): string {

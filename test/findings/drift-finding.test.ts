@@ -43,7 +43,7 @@ test("intervals that overlap leave the choice of texts open", () => {
 
 test("a plateau has no layer that differs most", () => {
   assert.equal(of({ 0: 0.8, 2: 0.81, 4: 0.805 }), {
-    says: "The two models' block outputs differ at every layer measured, and alike (cosine 0.8 to 0.81).",
+    says: "The two models' block outputs differ about equally at every layer measured (cosine 0.8 to 0.81).",
     controls: `The 95 % intervals over 12 texts reach from 0.79 to 0.82; ${behavior}`,
   });
 });
@@ -51,7 +51,7 @@ test("a plateau has no layer that differs most", () => {
 test("models that hardly differ are told so", () => {
   assert.is(
     of({ 0: 0.9999, 1: 0.9995 }, 0).says,
-    "The two models' block outputs hardly differ at every layer measured (cosine 0.9995 to 0.9999).",
+    "The two models' block outputs hardly differ at any layer measured (cosine 0.9995 to 0.9999).",
   );
   assert.is(of({ 7: 0.8 }).says, "The two models' block outputs differ at layer 7 (cosine 0.8).");
 });

@@ -30,7 +30,7 @@ test("layers within the best one's interval are as good as it", () => {
   const reports = [0.6, 0.91, 0.95, 0.93, 0.7, 0.92].map((auc, layer) => report(layer, auc, 0.01));
   assert.is(
     probeFinding(reports.toReversed()).says,
-    "A linear probe tells the classes apart best, and alike, at layers 1 to 3 and layer 5 (AUROC 0.910 to 0.950, p = 0.010).",
+    "A linear probe tells the classes apart best, and about equally well, at layers 1 to 3 and layer 5 (AUROC 0.910 to 0.950, p = 0.010).",
   );
 });
 
@@ -38,14 +38,14 @@ test("layers between that were not measured are not claimed", () => {
   const reports = [report(2, 0.6, 0.02), report(4, 0.94, 0.01), report(8, 0.95, 0.02)];
   assert.is(
     probeFinding(reports).says,
-    "A linear probe tells the classes apart best, and alike, at the measured layers 4 to 8 (AUROC 0.940 to 0.950, p = 0.010 to 0.020).",
+    "A linear probe tells the classes apart best, and about equally well, at the measured layers 4 to 8 (AUROC 0.940 to 0.950, p = 0.010 to 0.020).",
   );
 });
 
 test("a plateau over all layers has no best layer", () => {
   assert.is(
     probeFinding([report(0, 0.96, 0.01), report(1, 0.97, 0.01)]).says,
-    "A linear probe tells the classes apart at every layer measured, and alike (AUROC 0.960 to 0.970, p = 0.010).",
+    "A linear probe tells the classes apart about equally well at every layer measured (AUROC 0.960 to 0.970, p = 0.010).",
   );
 });
 
