@@ -28,7 +28,9 @@ def make(client: Path, folder: Path, platform: str, out: Path, sbom: Path | None
     replace(files, f"{info}/WHEEL", r"(?m)^Tag: py3-none-any$", f"Tag: py3-none-{platform}")
     # Headers end at the first empty line; the README follows.
     replace(files, f"{info}/METADATA", r"\n\n", f"\nRequires-Dist: {NODE}\n\n")
-    files[f"{info}/entry_points.txt"] = (COMMAND.encode(), False)
+    # The client's own entry points (Inspect's model provider) come first.
+    own = files.get(f"{info}/entry_points.txt", (b"", False))[0].decode().strip()
+    files[f"{info}/entry_points.txt"] = (f"{own}\n\n{COMMAND}".lstrip().encode(), False)
     if sbom is not None:
         files[f"{info}/sboms/sbom.cdx.json"] = (sbom.read_bytes(), False)
     for path in sorted(folder.rglob("*")):

@@ -60,6 +60,7 @@ function writeClient(folder: string, metadata: string): string {
     "tapline_lab-1.2.3.dist-info/METADATA": metadata,
     "tapline_lab-1.2.3.dist-info/WHEEL":
       "Wheel-Version: 1.0\nGenerator: bdist_wheel\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    "tapline_lab-1.2.3.dist-info/entry_points.txt": "[inspect_ai]\ntapline_lab = tapline_lab.inspect\n",
     "tapline_lab-1.2.3.dist-info/RECORD": "old\n",
   };
   const script =
@@ -104,7 +105,10 @@ test("a platform wheel has the folder, the command and its requirement", ({ fold
       false,
     ],
     [`${info}/sboms/sbom.cdx.json`]: ['{"bomFormat": "CycloneDX"}', false],
-    [`${info}/entry_points.txt`]: ["[console_scripts]\ntapline = tapline_lab._command:main\n", false],
+    [`${info}/entry_points.txt`]: [
+      "[inspect_ai]\ntapline_lab = tapline_lab.inspect\n\n[console_scripts]\ntapline = tapline_lab._command:main\n",
+      false,
+    ],
   });
   const lines = Object.entries(files).map(([name, [text]]) => {
     const hash = createHash("sha256").update(text).digest("base64url");
