@@ -154,7 +154,10 @@ test("heads get a map: layers by heads, each at its strongest token", () => {
     text,
     /Heads 0\.5 at ·cat\/··sat·dog \(token 1\) 0\.75, 3\.5 at ·sat \(token 2\) 0\.75, 0\.2 at/,
   );
-  assert.match(text, /Of single heads \(block\.head\), heads 0\.5, 3\.5 move the answer most, about equally\./);
+  assert.match(
+    text,
+    /Of single heads \(block\.head\), heads 0\.5, 3\.5 move the answer most, about equally\./,
+  );
   // Heads that do not fit go on below.
   const many = Array.from({ length: 40 }, (_, head) => head);
   const wide = { ...headResult(), heads: many };
