@@ -53,7 +53,11 @@ export function story(
       : [`${first === last ? `layer ${first}` : `layers ${first}–${last}`} not captured`]),
   ];
   const note = notes.length === 0 ? "" : ` (${notes.join("; ")})`;
-  return `${name} is on top by layer ${from.layer} (${start}) and ends at ${end}; at layer ${before.layer} it was still ${named(rival)}${note}.`;
+  const top =
+    from === deepest && start === end
+      ? `only at layer ${from.layer} (${end})`
+      : `by layer ${from.layer} (${start}) and ends at ${end}`;
+  return `${name} is on top ${top}; at layer ${before.layer} it was still ${named(rival)}${note}.`;
 }
 
 /** The model's answer in a layer's lens after the last token, if it was tracked or is among the recorded candidates. */

@@ -193,6 +193,12 @@ test("the story says how far the answer was from the lead, where the lens record
   assert.match(story(close), /at layer 4 it was still “·France” \(0\.61 against 0\.21\)\.$/);
 });
 
+test("an answer that leads at the last layer alone has one probability", () => {
+  const late = example(["a", "b"], { leads: 7 });
+  late.layers[7]!.predictions!.at(-1)![0] = { token_id: 999, token: " Paris", probability: 0.974 };
+  assert.is(story(late), "“·Paris” is on top only at layer 7 (0.97); at layer 6 it was still “b”.");
+});
+
 test("an early lead that is lost again does not count", () => {
   const lost = structuredClone(france);
   lost.layers[1]!.predictions!.at(-1)![0] = { token_id: 999, token: " Paris", probability: 0.2 };
