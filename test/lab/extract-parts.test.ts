@@ -7,14 +7,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import type { ExtractConfig, Progress } from "../../src/contracts/index.js";
+import type { Progress } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
-import { StageClock } from "../../src/lab/stage-clock.js";
 import { modelFingerprint } from "../../src/library/index.js";
-import type { ContextOptions, FeatureRequest, Model } from "../../src/native/index.js";
-import { extract } from "../../src/operations/extract/run.js";
+import type { ContextOptions } from "../../src/native/index.js";
 import { refusal } from "../support/refusal.js";
-import { wordModel } from "./word-model.js";
+import { runExtraction, type Toy, toyModel } from "./toy-extraction.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-extract-parts-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -22,63 +20,10 @@ test.after(() => rmSync(folder, { recursive: true, force: true }));
 const path = join(folder, "model.gguf");
 writeFileSync(path, "no model at all");
 
-/** A model of words whose rows are its tokens, of four blocks of two values. */
-function toy(info: object = {}) {
-  const contexts: ContextOptions[] = [];
-  const batches: FeatureRequest[] = [];
-  const closed: number[] = [];
-  const model = {
-    ...wordModel({
-      ...{ path, name: "toy", architecture: "toy", quantization: "F32", bytes: 1, nVocab: 1000 },
-      ...{ nCtxTrain: 0, ...info },
-    }),
-    createContext: async (options: ContextOptions) => {
-      contexts.push(options);
-      return {
-        nBatch: options.nBatch,
-        blockOutputs: { supported: true },
-        points: { block_out: { supported: true }, mid: { supported: false, reason: "No mid here." } },
-        features: async (request: FeatureRequest) => {
-          batches.push(request);
-          const rows = request.sequences.flatMap((tokens) =>
-            request.rows === "all" ? [...tokens] : [tokens.at(-1) as number],
-          );
-          return new Map(
-            request.layers.map((layer) => [
-              layer,
-              {
-                data: Float32Array.from(rows.flatMap((token) => [token, layer])),
-                excluded: { bos: request.sequences.length, outliers: layer },
-              },
-            ]),
-          );
-        },
-        close: async () => void closed.push(1),
-      };
-    },
-  } as unknown as Model;
-  return { model, contexts, batches, closed };
-}
+const toy = (info: object = {}) => toyModel(path, info);
 
-type Toy = ReturnType<typeof toy>;
-
-async function run(body: object, { model }: Toy = toy(), more: { progress?: (one: Progress) => void } = {}) {
-  const config = {
-    ...{ operation: "extract", model: "toy", layers: [1], rows: "all", dtype: "f32", max_input_tokens: 4096 },
-    ...{ shard_tokens: 1_000_000, too_long: "refuse", ...body },
-  } as unknown as ExtractConfig;
-  const place = mkdtempSync(join(folder, "artifacts-"));
-  const told: Progress[] = [];
-  const found = await extract({
-    ...{ config, model, artifacts: new Artifacts(place), clock: new StageClock() },
-    openOther: () => Promise.reject(new Error("There is one model here.")),
-    progress: (one) => {
-      told.push(one);
-      more.progress?.(one);
-    },
-  });
-  return { ...found, place, told };
-}
+const run = (body: object, own = toy(), more: { progress?: (one: Progress) => void } = {}) =>
+  runExtraction(folder, body, own, more);
 
 /** A text of N tokens after the BOS token, all of them unique. */
 let words = 0;

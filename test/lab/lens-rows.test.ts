@@ -7,7 +7,7 @@ import * as assert from "uvu/assert";
 import type { Progress } from "../../src/contracts/index.js";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { extractionFormat } from "../../src/lab/extraction/folder.js";
-import { openExtraction } from "../../src/lab/training/extraction.js";
+import { openExtraction } from "../../src/lab/extraction/open-extraction.js";
 import { fitLens } from "../../src/lab/training/lens.js";
 import { modelFingerprint } from "../../src/library/index.js";
 import { Lenses } from "../../src/library/lenses.js";

@@ -93,7 +93,7 @@ async function fit(name: string, options: FitOptions): Promise<void> {
   ] = await Promise.all([
     open(),
     import("../../lab/training/lens.js"),
-    import("../../lab/training/extraction.js"),
+    import("../../lab/extraction/open-extraction.js"),
     import("../../models/resolve.js"),
     import("../../native/index.js"),
     import("../output.js"),

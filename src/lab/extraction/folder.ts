@@ -17,6 +17,8 @@ export interface IndexHead {
   /** Everything that determines the numbers: extractions that agree here are identical. */
   source: Record<string, unknown>;
   made_with: Record<string, string>;
+  /** Most tokens per file; missing in indices of earlier versions. */
+  shard_tokens?: number;
 }
 
 export type ExtractionIndex = IndexHead & Plan & { complete: boolean };

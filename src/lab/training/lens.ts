@@ -10,7 +10,7 @@ import { modelFingerprint } from "../../library/index.js";
 import { Lenses, type OpenLens } from "../../library/lenses.js";
 import { readBytes } from "../../library/tensor-files.js";
 import type { Context, Model } from "../../native/index.js";
-import { type Extraction, readShard, type ShardRows } from "./extraction.js";
+import { type Extraction, readShard, type ShardRows } from "../extraction/open-extraction.js";
 import { LeastSquares } from "./least-squares.js";
 
 /** One in this many texts is held out. */

@@ -1,7 +1,13 @@
 import type { BlockPoint, RowsRead } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import type { RowPiece } from "../../native/index.js";
-import { type Extraction, openExtraction, pointOfRows, readShard, type ShardRows } from "./extraction.js";
+import {
+  type Extraction,
+  openExtraction,
+  pointOfRows,
+  readShard,
+  type ShardRows,
+} from "../extraction/open-extraction.js";
 
 /** Maximum rows per evaluation. */
 export const evaluatedRows = 16_384;

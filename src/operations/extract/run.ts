@@ -148,6 +148,7 @@ async function headOf({ input, source, part, form, sha256 }: Extraction): Promis
       architecture: model.info.architecture,
       quantization: model.info.quantization,
     },
+    shard_tokens: config.shard_tokens,
   };
 }
 

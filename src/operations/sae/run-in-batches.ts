@@ -3,7 +3,7 @@ import type { ExtractConfig, SaeConfig, SaeResult } from "../../contracts/index.
 import { defaults } from "../../contracts/limits.js";
 import { type BlockPoint, pointField, type RowsRead } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
-import { pointOfRows } from "../../lab/training/extraction.js";
+import { pointOfRows } from "../../lab/extraction/open-extraction.js";
 import { writeOwn, writeSaeLens } from "../../lab/training/files.js";
 import { trainingRows } from "../../lab/training/rows.js";
 import { trainDictionary } from "../../lab/training/train.js";

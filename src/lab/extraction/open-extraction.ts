@@ -1,13 +1,14 @@
 import { createHash } from "node:crypto";
-import { readdir, readFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { type BlockPoint, isBlockPoint, textRows } from "../../contracts/names.js";
+import type { BlockPoint } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { FormatError } from "../../formats/format-error.js";
 import type { TensorPlace } from "../../formats/safetensors.js";
 import { readBytes, tensorPlaces } from "../../library/tensor-files.js";
-import { type ExtractionIndex, extractionFormat } from "../extraction/folder.js";
-import { isIndexName, type RowForm, type Shard } from "../extraction/plan.js";
+import type { ExtractionIndex } from "./folder.js";
+import { isIndexName, type RowForm, type Shard } from "./plan.js";
+import { readIndex } from "./read-index.js";
 
 /** One file of rows, and the texts they belong to. */
 export interface ShardRows {
@@ -92,33 +93,11 @@ export function pointOfRows({ form }: Extraction): BlockPoint {
   return form.point ?? "block_out";
 }
 
-async function readIndex(path: string): Promise<ExtractionIndex> {
-  const refuse = (why: string) => new UserError(`${path} is not an extraction index: ${why}.`);
-  let read: ExtractionIndex;
-  try {
-    read = JSON.parse(await readFile(path, "utf8")) as ExtractionIndex;
-  } catch (error) {
-    throw refuse((error as NodeJS.ErrnoException).code ?? "it is not JSON");
-  }
-  if (read?.format !== extractionFormat) throw refuse(`its format is not "${extractionFormat}"`);
-  const source = Object(read.source) as Record<string, unknown>;
-  const whole = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;
-  const sound =
-    Array.isArray(source.layers) &&
-    source.layers.every(whole) &&
-    whole(source.hidden) &&
-    (source.hidden as number) > 0 &&
-    (textRows as readonly unknown[]).includes(source.rows) &&
-    ["f32", "f16", "bf16"].includes(source.dtype as string) &&
-    (source.point === undefined || isBlockPoint(source.point)) &&
-    Array.isArray(read.shards) &&
-    read.shards.every(({ file, rows }) => typeof file === "string" && !/[/\\]/.test(file) && whole(rows));
-  if (!sound) throw refuse("a field is missing or has the wrong type");
-  return read;
-}
-
 /** Reads a shard's metadata; its rows stay in the file. @throws UserError if the file does not match the index */
-export async function readShard(extraction: Extraction, number: number): Promise<ShardRows> {
+export async function readShard(
+  extraction: Pick<Extraction, "form" | "shards" | "files">,
+  number: number,
+): Promise<ShardRows> {
   const path = extraction.files[number] as string;
   const { hidden, layers, dtype, rows: kind } = extraction.form;
   const { rows } = extraction.shards[number] as Shard;
