@@ -110,6 +110,18 @@ export async function run(
   given: Record<string, unknown>,
   complete?: (submission: Record<string, unknown>) => Promise<void>,
 ): Promise<void> {
+  const submission = await submissionOf(operation, options, given, complete);
+  const { conduct } = await import("./conduct.js");
+  await conduct(operation, submission, options);
+}
+
+/** The submission of options and a configuration file, without its operation. */
+export async function submissionOf(
+  operation: Operation,
+  options: CommonOptions,
+  given: Record<string, unknown>,
+  complete?: (submission: Record<string, unknown>) => Promise<void>,
+): Promise<Record<string, unknown>> {
   const { readSubmission } = await import("./input-files.js");
   const config = options.config === undefined ? {} : await readSubmission(options.config);
   if (config.operation !== undefined && config.operation !== operation) {
@@ -129,8 +141,7 @@ export async function run(
   } as Record<string, unknown>;
   if (typeof submission.model === "string") submission.model = localPath(submission.model);
   await complete?.(submission);
-  const { conduct } = await import("./conduct.js");
-  await conduct(operation, submission, options);
+  return submission;
 }
 
 /** The Lab has a different working directory, so paths must be absolute. */

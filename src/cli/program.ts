@@ -13,6 +13,7 @@ import { registerJobs } from "./commands/jobs.js";
 import { registerLab } from "./commands/lab.js";
 import { registerLens } from "./commands/lens.js";
 import { registerMcp } from "./commands/mcp.js";
+import { registerMerge } from "./commands/merge.js";
 import { registerModels } from "./commands/models.js";
 import { registerProbes } from "./commands/probe.js";
 import { registerProfile } from "./commands/profile.js";
@@ -62,6 +63,7 @@ export async function runProgram(argv: readonly string[] = process.argv): Promis
   registerDemo(program);
   for (const register of Object.values(commands)) register(program);
   registerJobs(program);
+  registerMerge(program);
   registerRm(program);
   registerReport(program);
   registerReproduce(program);

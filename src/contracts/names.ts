@@ -52,3 +52,7 @@ export const saeArchitectures = ["relu", "topk", "batchtopk", "jumprelu"] as con
 
 /** Quantizations that a recipe may request. */
 export const quantisations = ["Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"] as const;
+
+/** Engines that run the parts of an extraction, see docs/scaling.md. */
+export const engineNames = ["local", "slurm"] as const;
+export type EngineName = (typeof engineNames)[number];

@@ -16,4 +16,5 @@ export { type Axis, type Plot, plot, type Series, ticksUpTo } from "./plot.js";
 export { ProgressLine } from "./progress-line.js";
 export { ago, bytes, duration } from "./spans.js";
 export { routerStatsPicture, statsPicture } from "./stats-picture.js";
+export { submissionList } from "./submission-list.js";
 export { type Column, type Entry, table } from "./table.js";

@@ -140,7 +140,8 @@ test("the commands that there are", async () => {
       "compare",
       "probe",
     ],
-    ...["features", "patch", "sae", "extract", "drift", "explain", "jobs", "job", "cancel", "rm", "report"],
+    ...["features", "patch", "sae", "extract", "drift", "explain", "jobs", "job", "cancel", "merge"],
+    ...["rm", "report"],
     ...[
       "reproduce",
       "study",

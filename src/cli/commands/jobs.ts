@@ -16,6 +16,7 @@ interface JobOptions extends LabOptions {
 
 interface ListOptions extends LabOptions {
   limit?: number;
+  submitted?: boolean;
 }
 
 /** `tapline jobs`, `job` and `cancel`: the jobs of a running Lab. */
@@ -29,6 +30,7 @@ export function registerJobs(program: Command): void {
 
   withLab("jobs", "List a running Lab's jobs, newest first.")
     .option("--limit <number>", "number of jobs to show", integerBetween(1, 100), 20)
+    .option("--submitted", "list what was submitted to an engine with --submit instead, with its progress")
     .addHelpText(
       "after",
       `
@@ -39,7 +41,10 @@ Examples:
     .action(list);
 
   withLab("job", "Show a job of a running Lab, with its results if it has finished.")
-    .argument("<id>", "the job's id, a prefix of it, last for the newest job, or a job.json file")
+    .argument(
+      "<id>",
+      "the job's id, a prefix of it, last for the newest job, a job.json file, or a submission's id (s-…)",
+    )
     .option("--wait", "wait until it ends; exit with code 1 unless it completes")
     .option("--out <folder>", "download its artifacts to this folder")
     .addHelpText(
@@ -53,12 +58,18 @@ Examples:
     .action(show);
 
   withLab("cancel", "Cancel a job. Finished jobs are not affected.")
-    .argument("<id>", "the job's id, a prefix of it, or last for the newest job")
+    .argument("<id>", "the job's id, a prefix of it, last for the newest job, or a submission's id (s-…)")
     .addHelpText("after", "\nExamples:\n  tapline cancel last")
     .action(cancel);
 }
 
+/** Whether a name is the id of what was submitted with --submit, or a prefix of it. */
+function isSubmission(name: string): boolean {
+  return /^s-[0-9a-f]*$/.test(name);
+}
+
 async function list(options: ListOptions): Promise<void> {
+  if (options.submitted) return (await import("../submit.js")).listSubmissions(options);
   const [{ Lab }, { canvasOf, dim, jobList }, { print, printJson }] = await Promise.all([
     import("../../client/index.js"),
     import("../../terminal/index.js"),
@@ -75,6 +86,7 @@ async function list(options: ListOptions): Promise<void> {
 }
 
 async function show(name: string, options: JobOptions): Promise<void> {
+  if (isSubmission(name)) return (await import("../submit.js")).showSubmission(name, options);
   const [
     { Lab },
     { findJob },
@@ -148,6 +160,7 @@ async function readJob(path: string): Promise<Job> {
 }
 
 async function cancel(name: string, options: LabOptions): Promise<void> {
+  if (isSubmission(name)) return (await import("../submit.js")).stopSubmission(name, options);
   const [{ Lab }, { findJob }, { print, printJson }] = await Promise.all([
     import("../../client/index.js"),
     import("../lab-session.js"),

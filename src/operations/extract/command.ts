@@ -8,12 +8,14 @@ import {
   experiment,
   readPointOption,
   run,
+  submissionOf,
 } from "../../cli/operation-command.js";
-import { integerBetween } from "../../cli/options.js";
+import { collect, integerBetween } from "../../cli/options.js";
+import type { SubmitOptions } from "../../cli/submit.js";
 import { defaults, limits } from "../../contracts/limits.js";
-import { textRows } from "../../contracts/names.js";
+import { engineNames, textRows } from "../../contracts/names.js";
 
-interface ExtractOptions extends CommonOptions {
+interface ExtractOptions extends CommonOptions, Partial<SubmitOptions> {
   examples?: string;
   data?: string;
   plan?: boolean;
@@ -55,6 +57,29 @@ export default function register(program: Command): void {
       `tokens per file (default: ${defaults.shard_tokens})`,
       integerBetween(limits.shard_tokens_min, limits.shard_tokens),
     )
+    .addOption(
+      new Option(
+        "--submit <engine>",
+        "compute it in --parts parts that run outside of this command, follow them, repeat what fails, and merge their files",
+      ).choices([...engineNames]),
+    )
+    .option("--parts <number>", "with --submit: number of parts", integerBetween(2, limits.extract_parts))
+    .option(
+      "--workers <number>",
+      "with --submit: most parts at once (default: one per device with local, all with slurm)",
+      integerBetween(1, limits.extract_parts),
+    )
+    .option(
+      "--devices <list>",
+      "with --submit local: CUDA devices of its workers, such as 0,1,2,3",
+      (text: string) => text.split(",").map((device) => device.trim()),
+    )
+    .option(
+      "--sbatch <option>",
+      "with --submit slurm: an option of sbatch, such as --sbatch=--gres=gpu:1; repeatable",
+      collect,
+    )
+    .option("--dry-run", "with --submit: print the script and start nothing")
     .option("--plan", "only report the number of texts, tokens and bytes")
     .addHelpText(
       "after",
@@ -63,6 +88,8 @@ export default function register(program: Command): void {
   tapline extract --data texts.jsonl --layers 5,12 --dtype bf16 --plan
   tapline extract --data texts.txt --layers 12 --model ./model.gguf \\
     --shard "$SLURM_ARRAY_TASK_ID/8" --out rows
+  tapline extract --data texts.jsonl --layers 12 --out rows \\
+    --submit slurm --parts 64 --sbatch=--gres=gpu:1
 Finished files in --out are kept: repeat the same command to resume.`),
     )
     .action(async (options: ExtractOptions) => {
@@ -70,6 +97,7 @@ Finished files in --out are kept: repeat the same command to resume.`),
       if (options.examples !== undefined && options.data !== undefined) {
         throw new UsageError("--data and --examples cannot be combined.");
       }
+      if (options.submit !== undefined) return submitted(options, out);
       // Files in a named folder need no download, and stay there so that the next run can resume.
       const named = typeof out === "string" && options.plan !== true;
       await run(
@@ -82,6 +110,24 @@ Finished files in --out are kept: repeat the same command to resume.`),
         },
       );
     });
+}
+
+/** Options of --submit itself, which are no fields of a submission. */
+const ofSubmit = ["submit", "parts", "workers", "devices", "sbatch", "dryRun"] as const;
+
+async function submitted(options: ExtractOptions, out: string | boolean | undefined): Promise<void> {
+  if (typeof out !== "string")
+    throw new UsageError("--submit requires --out, a folder that all machines see.");
+  if (options.data === undefined && options.config === undefined) {
+    throw new UsageError("--submit requires --data, a file that all machines see.");
+  }
+  const rest = Object.fromEntries(
+    Object.entries(options).filter(([name]) => !ofSubmit.includes(name as never)),
+  );
+  const settings = await submissionOf("extract", rest, {
+    data: options.data === undefined ? undefined : resolve(options.data),
+  });
+  await (await import("../../cli/submit.js")).submit(settings, out, options as SubmitOptions);
 }
 
 function partOf(text: string): [number, number] {

@@ -1,0 +1,52 @@
+import { resolve } from "node:path";
+import type { Command } from "commander";
+
+/** `tapline merge`: the parts of an extraction become the files of one. */
+export function registerMerge(program: Command): void {
+  program
+    .command("merge")
+    .description("Merge the parts of an extraction into the files that one machine would have written.")
+    .argument("<folder>", "folder of all parts, as tapline extract --shard writes them")
+    .requiredOption("--out <folder>", "folder of the merged files, created if its parent exists")
+    .option("--json", "print the result as JSON")
+    .option("--quiet", "hide progress")
+    .addHelpText(
+      "after",
+      `
+Parts that are missing, unfinished or of another extraction are refused by name.
+The parts stay; an interrupted merge resumes.
+
+Examples:
+  tapline merge parts --out rows`,
+    )
+    .action(merge);
+}
+
+async function merge(
+  folder: string,
+  options: { out: string; json?: boolean; quiet?: boolean },
+): Promise<void> {
+  const [{ mergeExtraction }, { JobProgress }, { print, printJson }, { mergedLine }, { endBy, stoppable }] =
+    await Promise.all([
+      import("../../lab/extraction/merge.js"),
+      import("../../terminal/index.js"),
+      import("../output.js"),
+      import("../submit.js"),
+      import("../stop-signal.js"),
+    ]);
+  const signal = stoppable();
+  const progress = new JobProgress(options.quiet ? { write: () => {} } : process.stderr);
+  try {
+    const merged = await mergeExtraction(resolve(folder), resolve(options.out), {
+      signal,
+      onTokens: (done, total) =>
+        progress.show({ status: "running", progress: { stage: "merging", done, total } }),
+    });
+    progress.clear();
+    await (options.json ? printJson(merged) : print(mergedLine(merged)));
+  } catch (error) {
+    progress.clear();
+    if (signal.aborted) return endBy(signal.reason);
+    throw error;
+  }
+}

@@ -1,0 +1,38 @@
+import type { Submission } from "./submission.js";
+
+/** What runs parts outside of this process. Its work goes on when this process ends. */
+export interface Engine {
+  /** What `start` would run, as a shell script. */
+  script(submission: Submission): string;
+  /** Starts parts. @returns the handle @throws UserError */
+  start(submission: Submission, parts: readonly number[]): Promise<string>;
+  /** The parts that are waiting or running. @throws UserError if the engine cannot be asked */
+  active(submission: Submission): Promise<Set<number>>;
+  stop(submission: Submission): Promise<void>;
+}
+
+/** A word as the shell reads it. */
+export function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** The command that computes a part, whose number is in a shell variable. */
+export function partCommand(
+  { parts }: Pick<Submission, "parts">,
+  variable: string,
+  { program, settings, folder }: { program: readonly string[]; settings: string; folder: string },
+): string {
+  const words = [
+    ...program,
+    "extract",
+    "--config",
+    settings,
+    "--lab",
+    "new",
+    "--quiet",
+    "--json",
+    "--out",
+    folder,
+  ];
+  return `${words.map(quoted).join(" ")} --shard "$${variable}/${parts}"`;
+}

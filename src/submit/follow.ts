@@ -1,0 +1,78 @@
+import { readFile, rm } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import { UserError } from "../contracts/user-error.js";
+import { type Merged, mergeExtraction } from "../lab/extraction/merge.js";
+import type { Engine } from "./engine.js";
+import { progressOf, type SubmissionProgress } from "./progress.js";
+import { logOf, partsFolder, type Submission, save } from "./submission.js";
+
+/** How often a part is started without finishing one more file before it is given up. */
+const attempts = 3;
+
+export interface Following {
+  home: string;
+  engine: Engine;
+  signal: AbortSignal;
+  intervalMs: number;
+  onProgress: (progress: SubmissionProgress, running: number) => void;
+  /** Called before parts that ended without being complete are started again. */
+  onRestart: (parts: readonly number[]) => void;
+  onMerge: (done: number, total: number) => void;
+}
+
+/**
+ * Waits until all parts are complete, starts again those that ended before, and merges them.
+ * @throws UserError if a part does not get further, or the submission was stopped; the signal's reason
+ */
+export async function follow(submission: Submission, following: Following): Promise<Merged> {
+  const { engine, signal, home } = following;
+  if (submission.merged)
+    throw new UserError(`${submission.id} is merged: its files are in ${submission.out}.`);
+  const tries = new Map<number, { done: number; count: number }>();
+  // A part that has just ended may not have been seen to be complete: two looks in a row decide.
+  let before = new Set<number>();
+  for (;;) {
+    signal.throwIfAborted();
+    const active = await engine.active(submission);
+    const progress = await progressOf(submission);
+    following.onProgress(progress, active.size);
+    if (progress.complete === submission.parts) break;
+    const ended = progress.parts.filter(({ part, complete }) => !complete && !active.has(part));
+    const again = ended.filter(({ part }) => before.has(part));
+    if (again.length > 0) {
+      for (const { part, done } of again) {
+        const last = tries.get(part);
+        const count = last === undefined || done > last.done ? 1 : last.count + 1;
+        if (count >= attempts) throw new UserError(await failureOf(submission, part, active.size));
+        tries.set(part, { done, count });
+      }
+      const parts = again.map(({ part }) => part);
+      following.onRestart(parts);
+      submission.batches.push({ handle: await engine.start(submission, parts), parts });
+      await save(home, submission);
+      before = new Set();
+    } else {
+      before = new Set(ended.map(({ part }) => part));
+    }
+    await sleep(following.intervalMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+  }
+  const merged = await mergeExtraction(partsFolder(submission), submission.out, {
+    signal,
+    onTokens: following.onMerge,
+  });
+  submission.merged = true;
+  await save(home, submission);
+  await rm(partsFolder(submission), { recursive: true, force: true });
+  return merged;
+}
+
+async function failureOf(submission: Submission, part: number, others: number): Promise<string> {
+  const log = logOf(submission, part);
+  const text = await readFile(log, "utf8").catch(() => "");
+  const last = text.trim().split("\n").at(-1)?.slice(-300);
+  const rest = others === 0 ? "" : ` ${others} other parts keep running.`;
+  return (
+    `Part ${part} of ${submission.parts} ended ${attempts} times without finishing another file.` +
+    `${last ? ` It said: ${last.replace(/^tapline: /, "")}` : ""} Its log: ${log}.${rest}`
+  );
+}

@@ -1,0 +1,60 @@
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { ExtractionIndex } from "../lab/extraction/folder.js";
+import { indexName } from "../lab/extraction/plan.js";
+import { partsFolder, type Submission } from "./submission.js";
+
+/** How far one part is, by its files. */
+export interface PartProgress {
+  part: number;
+  complete: boolean;
+  /** Tokens in finished files. */
+  done: number;
+  /** Tokens of all its texts; unknown until it has counted them. */
+  tokens?: number;
+}
+
+export interface SubmissionProgress {
+  parts: PartProgress[];
+  complete: number;
+  done: number;
+  /** Tokens of all parts; parts that have not counted theirs are taken for as large as the others. Unknown before any has. */
+  tokens?: number;
+}
+
+/** How far a submission is. Reads only its folder, so it works on every machine that sees it. */
+export async function progressOf(submission: Pick<Submission, "out" | "parts">): Promise<SubmissionProgress> {
+  const folder = partsFolder(submission);
+  const parts = await Promise.all(
+    Array.from({ length: submission.parts }, (_, part) => partProgress(folder, part, submission.parts)),
+  );
+  const known = parts.flatMap(({ tokens }) => tokens ?? []);
+  const counted = known.reduce((sum, tokens) => sum + tokens, 0);
+  return {
+    parts,
+    complete: parts.filter(({ complete }) => complete).length,
+    done: parts.reduce((sum, { done }) => sum + done, 0),
+    ...(known.length > 0 && { tokens: Math.round((counted / known.length) * parts.length) }),
+  };
+}
+
+async function partProgress(folder: string, part: number, count: number): Promise<PartProgress> {
+  let index: ExtractionIndex;
+  try {
+    index = JSON.parse(await readFile(join(folder, indexName([part, count])), "utf8")) as ExtractionIndex;
+  } catch {
+    return { part, complete: false, done: 0 };
+  }
+  const finished = await Promise.all(
+    index.shards.map(({ file, tokens, bytes }) =>
+      stat(join(folder, file)).then(
+        ({ size }) => (size === bytes ? tokens : 0),
+        () => 0,
+      ),
+    ),
+  );
+  return {
+    ...{ part, complete: index.complete, tokens: index.tokens },
+    done: finished.reduce((sum, tokens) => sum + tokens, 0),
+  };
+}

@@ -1,0 +1,76 @@
+import { execFile } from "node:child_process";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { UserError } from "../contracts/user-error.js";
+import { type Engine, partCommand, quoted } from "./engine.js";
+import { logOf, partsFolder, type Submission, settingsFile } from "./submission.js";
+
+const execute = promisify(execFile);
+
+/** Runs one of Slurm's commands. @throws UserError with its last line */
+async function slurm(command: string, args: readonly string[]): Promise<string> {
+  try {
+    return (await execute(command, [...args])).stdout;
+  } catch (error) {
+    const { code, stderr = "" } = error as NodeJS.ErrnoException & { stderr?: string };
+    if (code === "ENOENT")
+      throw new UserError(`${command} was not found: Slurm's commands are not on this machine.`);
+    throw new UserError(`${command} failed: ${stderr.trim().split("\n").at(-1) || (error as Error).message}`);
+  }
+}
+
+/** An array job: each part is a task of it. */
+export function slurmEngine(program: readonly string[]): Engine {
+  const scriptOf = (submission: Submission) =>
+    [
+      "#!/bin/bash",
+      `#SBATCH --job-name=tapline-${submission.id}`,
+      // After a node failure, the part starts again and resumes after its finished files.
+      "#SBATCH --requeue",
+      "#SBATCH --open-mode=append",
+      ...submission.engineOptions.map((option) => `#SBATCH ${option}`),
+      `exec ${partCommand(submission, "SLURM_ARRAY_TASK_ID", {
+        program,
+        settings: settingsFile(submission),
+        folder: partsFolder(submission),
+      })}`,
+      "",
+    ].join("\n");
+  const options = (submission: Submission, parts: readonly number[]) => [
+    `--array=${parts.join(",")}%${submission.workers}`,
+    `--output=${logOf(submission, "%a")}`,
+  ];
+  return {
+    script: (submission) =>
+      `# sbatch ${options(submission, all(submission)).map(quoted).join(" ")} <this script>\n${scriptOf(submission)}`,
+    async start(submission, parts) {
+      const path = join(partsFolder(submission), "extract.sbatch");
+      await writeFile(path, scriptOf(submission), { mode: 0o700 });
+      const said = await slurm("sbatch", ["--parsable", ...options(submission, parts), path]);
+      return (said.trim().split(";")[0] as string).trim();
+    },
+    async active({ batches }) {
+      const parts = new Set<number>();
+      for (const { handle } of batches) {
+        // An array's id also after Slurm has forgotten it, which is no error then.
+        const said = await slurm("squeue", [
+          "--noheader",
+          "--array",
+          `--jobs=${handle}`,
+          "--format=%K",
+        ]).catch((error: Error) => {
+          if (/Invalid job id/i.test(error.message)) return "";
+          throw error;
+        });
+        for (const line of said.split("\n")) if (/^\s*\d+\s*$/.test(line)) parts.add(Number(line));
+      }
+      return parts;
+    },
+    async stop({ batches }) {
+      for (const { handle } of batches) await slurm("scancel", ["--quiet", handle]);
+    },
+  };
+}
+
+const all = ({ parts }: Submission) => Array.from({ length: parts }, (_, part) => part);
