@@ -19,4 +19,15 @@ struct LogitDirection {
 /// a fixed norm (a soft cap), or if the head cannot be read.
 LogitDirection logit_direction(const LensRecipe& recipe, const std::vector<float>& state, int token);
 
+/// The same for a row of the head, [n_embd], that was read elsewhere: of `token`, or with -1 the mean of all
+/// rows, for the mean of all logits.
+LogitDirection head_direction(const LensRecipe& recipe, const std::vector<float>& state, int token,
+                              std::vector<double> head_row);
+
+/// The recipe up to the logits before a soft cap; the same where there is none.
+LensRecipe before_cap(LensRecipe recipe);
+
+/// The output matrix; throws kUnsupportedArchitecture if there is none.
+const ggml_tensor* head_of(const LensRecipe& recipe);
+
 }  // namespace tapline

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "capture/attention_path.h"
 #include "capture/block_points.h"
 #include "capture/lens_recipe.h"
 #include "llama.h"
@@ -24,7 +25,8 @@ struct ResidualStream {
   std::string first_node;           // name of the first node of a graph, where a new micro-batch starts
   std::string side_path;            // other inputs of later blocks, for architectures in the table
   BlockPoints points;               // each proven or rejected separately
-  LensRecipe lens;                  // final norm and output head, from the graph after the last block
+  std::vector<AttentionPath> attention_paths;  // from a block's input to attn_out; index = layer
+  LensRecipe lens;  // final norm and output head, from the graph after the last block
   /// The output head computes every row (cogvlm). llama.cpp then returns the first rows as the requested
   /// ones, so logits are correct only if all rows are requested.
   bool heads_every_row = false;

@@ -53,6 +53,7 @@ class Passes : public Counted<Passes> {
   /// Tokens of one batch.
   uint32_t n_batch() const { return n_batch_; }
   uint32_t n_seq_max() const { return n_seq_max_; }
+  int n_threads() const { return n_threads_; }
   /// Whether a token's row depends only on earlier tokens, so that it predicts the next one.
   bool causal() const { return memory() != nullptr; }
   llama_memory_t memory() const { return llama_get_memory(ctx_); }

@@ -53,6 +53,7 @@ void define_context(Napi::Env env) {
   ContextObject::define_class(env, "Context",
                               {
                                   ContextObject::while_open<experiments::advance>("advance"),
+                                  ContextObject::while_open<experiments::attribution>("attribution"),
                                   ContextObject::while_open<experiments::features>("features"),
                                   ContextObject::while_open<experiments::forward>("forward"),
                                   ContextObject::while_open<experiments::sweep>("sweep"),

@@ -1,6 +1,7 @@
 import type { NativeContext } from "./binding.js";
 import { cancellable } from "./cancel.js";
 import { advance } from "./experiments/advance.js";
+import { attribution } from "./experiments/attribution.js";
 import type { Passes } from "./experiments/experiment.js";
 import { embeddingInput, explain } from "./experiments/explain.js";
 import { features } from "./experiments/features.js";
@@ -74,6 +75,7 @@ export class Context {
 
   // The experiments, each described in its file in experiments/.
   readonly advance = this.#offered(advance);
+  readonly attribution = this.#offered(attribution);
   readonly features = this.#offered(features);
   readonly forward = this.#offered(forward);
   readonly sweep = this.#offered(sweep);

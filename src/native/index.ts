@@ -25,6 +25,7 @@ export {
 export type { Edit, EditEffect, FeaturePlace, Positions, StrengthUnit } from "./edit.js";
 export { NativeError, type NativeErrorCode, nativeErrorCodes } from "./error.js";
 export type * from "./experiments/advance.js";
+export type * from "./experiments/attribution.js";
 export type { TopTokens } from "./experiments/experiment.js";
 export type * from "./experiments/explain.js";
 export type * from "./experiments/features.js";

@@ -37,7 +37,7 @@ test("experiments use shared code, and no other experiment", () => {
     for (const [name, used] of files) {
       const allowed: string[] = [
         ...shared[folder],
-        ...(["advance", "forward"].includes(name) ? readers : []),
+        ...(["advance", "attribution", "forward"].includes(name) ? readers : []),
       ];
       assert.equal(
         used.filter((one) => !allowed.includes(one)),

@@ -14,6 +14,7 @@ import {
   softmax,
   totalVariation,
 } from "./arithmetic.js";
+import { attribution } from "./attribution.js";
 import { attention, blockPoints } from "./block-points.js";
 import { type PrintedTensor, runEvalCallback, settings } from "./eval-callback.js";
 import { explain } from "./explain.js";
@@ -55,6 +56,7 @@ async function checkModel(path: string, tool: string): Promise<ModelReport> {
       undisturbed,
       blockPoints,
       attention,
+      attribution,
       routing,
       prefixes,
       causal,

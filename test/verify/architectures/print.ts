@@ -12,6 +12,8 @@ const columns = [
   { title: "chunked", check: "chunked", key: "largest", worst: Math.max },
   { title: "points", check: "points", key: "largest", worst: Math.max },
   { title: "attends", check: "attention", key: "largest", worst: Math.max },
+  { title: "linear", check: "attribution", key: "apart", worst: Math.max },
+  { title: "closes", check: "attribution", key: "residual", worst: Math.max },
   { title: "routes", check: "routing", key: "largest", worst: Math.max },
   { title: "lens", check: "lens", key: "largest", worst: Math.max },
   { title: "sweep", check: "sweep", key: "largest", worst: Math.max },

@@ -79,6 +79,12 @@ export const tolerances = {
   /** Attention times values, added up in float64 and in float32. */
   attention: 1e-5,
   attentionInF16: 1e-3,
+  /** Attention from its linear path (L2): V is in F16, and so are the heads' weights then. */
+  linear: 1e-3,
+  /** A sum of parts from its value, over the L2 norm of all. */
+  closes: 1e-5,
+  /** Of a value in float64 from the pass's own difference of two logits. */
+  logitDifference: 1e-3,
   /** Total variation between two next-token distributions. */
   lens: 1e-5,
   /** Of one token's probability, between a batched comparison and a generation one by one. */

@@ -1,0 +1,131 @@
+#include "graph/frozen_attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tapline {
+
+namespace {
+
+double length_of(const std::vector<float>& values) {
+  double squares = 0;
+  for (const float value : values) squares += static_cast<double>(value) * static_cast<double>(value);
+  return std::sqrt(squares);
+}
+
+/// `given` minus `mine`; returns its length over that of `given`.
+template <class T>
+double subtract(const std::vector<float>& given, const std::vector<T>& mine, std::vector<T>& difference) {
+  double squares = 0;
+  for (size_t k = 0; k < given.size(); ++k) {
+    difference.push_back(static_cast<T>(given[k]) - mine[k]);
+    squares += static_cast<double>(difference.back()) * static_cast<double>(difference.back());
+  }
+  const double length = length_of(given);
+  return length == 0 ? std::sqrt(squares) : std::sqrt(squares) / length;
+}
+
+template <class A, class B>
+double dot(const A* a, const B* b, int count) {
+  double sum = 0;
+  for (int k = 0; k < count; ++k) sum += static_cast<double>(a[k]) * static_cast<double>(b[k]);
+  return sum;
+}
+
+template <class T>
+std::vector<T> as(const std::vector<float>& values) {
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+template <class T>
+FrozenAttention<T>::FrozenAttention(const AttentionPath& path, const WeightFile& weights,
+                                    const BlockRows& rows, int tokens, ThreadTeam& team)
+    : tokens_(tokens),
+      heads_(path.heads),
+      group_(path.heads / path.value_heads),
+      width_(path.head_width),
+      weights_(rows.weights),
+      head_rows_(rows.heads),
+      values_(path.values, weights, as<T>(rows.input), tokens, team),
+      output_(path.output, weights, as<T>(rows.heads), tokens, team) {
+  const int all = heads_ * width_;
+  const auto value_width = static_cast<int>(values_.output().size()) / tokens_;
+  std::vector<T> mixed(rows.heads.size());
+  team.parallel_for(tokens_, [&](int reader) {
+    std::vector<double> sums(static_cast<size_t>(width_));
+    for (int h = 0; h < heads_; ++h) {
+      std::fill(sums.begin(), sums.end(), 0.0);
+      const float* weight = weights_.data() + (static_cast<ptrdiff_t>(h) * tokens_ + reader) * tokens_;
+      for (int token = 0; token < tokens_; ++token) {
+        const T* value =
+            values_.output().data() + static_cast<ptrdiff_t>(token) * value_width + h / group_ * width_;
+        for (int k = 0; k < width_; ++k)
+          sums[static_cast<size_t>(k)] += static_cast<double>(weight[token]) * static_cast<double>(value[k]);
+      }
+      T* to = mixed.data() + static_cast<ptrdiff_t>(reader) * all + h * width_;
+      for (int k = 0; k < width_; ++k) to[k] = static_cast<T>(sums[static_cast<size_t>(k)]);
+    }
+  });
+  const double read = subtract(rows.heads, mixed, head_rounding_);
+  const double written = subtract(rows.attn, output_.output(), rounding_);
+  apart_ = std::max(read, written);
+}
+
+template <class T>
+void FrozenAttention<T>::pull_back(std::vector<T>& functions, int count, const Parts& parts,
+                                   ThreadTeam& team) const {
+  const int all = heads_ * width_;
+  const auto hidden = static_cast<int>(rounding_.size()) / tokens_;
+  const auto value_width = static_cast<int>(values_.output().size()) / tokens_;
+  std::vector<T> read(functions.begin(),
+                      functions.begin() + static_cast<ptrdiff_t>(count) * tokens_ * hidden);
+  const auto add_rounding = [&](const std::vector<T>& difference, int width) {
+    team.parallel_for(count * tokens_, [&](int row) {
+      const T* there = difference.data() + static_cast<ptrdiff_t>(row % tokens_) * width;
+      parts.rounding[row] += dot(read.data() + static_cast<ptrdiff_t>(row) * width, there, width);
+    });
+  };
+  add_rounding(rounding_, hidden);
+  output_.pull_back(read, count, parts.constants, team);
+  add_rounding(head_rounding_, all);
+  std::vector<T> values(static_cast<size_t>(count) * static_cast<size_t>(tokens_ * value_width), T{0});
+  team.parallel_for(count, [&](int one) {
+    const T* functions_of_heads = read.data() + static_cast<ptrdiff_t>(one) * tokens_ * all;
+    for (int h = 0; h < heads_; ++h) {
+      for (int token = 0; token < tokens_; ++token) {
+        const ptrdiff_t at = static_cast<ptrdiff_t>(token) * all + h * width_;
+        parts.heads[(static_cast<ptrdiff_t>(one) * heads_ + h) * tokens_ + token] =
+            dot(functions_of_heads + at, head_rows_.data() + at, width_);
+      }
+    }
+    mix_back(functions_of_heads, values.data() + static_cast<ptrdiff_t>(one) * tokens_ * value_width,
+             value_width);
+  });
+  values_.pull_back(values, count, parts.constants, team);
+  for (size_t k = 0; k < values.size(); ++k) functions[k] += values[k];
+}
+
+/// A token's values are read by others: values[token] += weight[reader, token] * read[reader], head by head.
+template <class T>
+void FrozenAttention<T>::mix_back(const T* read, T* values, int value_width) const {
+  const int all = heads_ * width_;
+  for (int h = 0; h < heads_; ++h) {
+    for (int reader = 0; reader < tokens_; ++reader) {
+      const T* from = read + static_cast<ptrdiff_t>(reader) * all + h * width_;
+      const float* weight = weights_.data() + (static_cast<ptrdiff_t>(h) * tokens_ + reader) * tokens_;
+      for (int token = 0; token < tokens_; ++token) {
+        const auto share = static_cast<T>(weight[token]);
+        if (share == T{0}) continue;
+        T* to = values + static_cast<ptrdiff_t>(token) * value_width + h / group_ * width_;
+        for (int k = 0; k < width_; ++k) to[k] += share * from[k];
+      }
+    }
+  }
+}
+
+template class FrozenAttention<float>;
+template class FrozenAttention<double>;
+
+}  // namespace tapline

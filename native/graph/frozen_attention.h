@@ -1,0 +1,61 @@
+#pragma once
+
+#include <vector>
+
+#include "base/thread_team.h"
+#include "capture/attention_path.h"
+#include "graph/frozen_path.h"
+#include "model/weight_file.h"
+
+namespace tapline {
+
+/// What a pass computed in one block, one row per token.
+struct BlockRows {
+  std::vector<float> input;    // [tokens, hidden]
+  std::vector<float> weights;  // of attention, [heads, tokens, tokens]: of each token over all tokens
+  std::vector<float> heads;    // [tokens, heads * head width], before the output projection
+  std::vector<float> attn;     // [tokens, hidden]: attn_out
+  std::vector<float> ffn;      // [tokens, hidden]: ffn_out
+};
+
+/// A block's attention with its weights and the scales of its norms fixed at one pass, which makes it linear.
+/// T is float or double.
+template <class T>
+class FrozenAttention {
+ public:
+  /// `path` is known.
+  FrozenAttention(const AttentionPath& path, const WeightFile& weights, const BlockRows& rows, int tokens,
+                  ThreadTeam& team);
+
+  /// How far the pass is from the linear path, relative L2: of the heads' outputs from the block's input, and
+  /// of attn_out from the heads' outputs, whichever is farther. It is the rounding of the pass's products and
+  /// of its cache, unless the path is wrong.
+  double apart() const { return apart_; }
+
+  /// What linear functions of attn_out consist of.
+  struct Parts {
+    double* heads;      // [count, heads, tokens]: by head and by the token that reads
+    double* rounding;   // [count, tokens]: what the pass computed and the linear path does not
+    double* constants;  // [count]: biases, added
+  };
+  /// Adds to each of `functions`, [count, tokens, hidden], of the block's output or its middle, the part that
+  /// comes through attention, so that they become functions of the block's input.
+  void pull_back(std::vector<T>& functions, int count, const Parts& parts, ThreadTeam& team) const;
+
+ private:
+  void mix_back(const T* read, T* values, int value_width) const;
+
+  int tokens_;
+  int heads_;
+  int group_;  // heads that share values
+  int width_;  // of a head
+  std::vector<float> weights_;
+  std::vector<float> head_rows_;
+  FrozenPath<T> values_;
+  FrozenPath<T> output_;
+  std::vector<T> head_rounding_;  // [tokens, heads * width]
+  std::vector<T> rounding_;       // [tokens, hidden]
+  double apart_ = 0;
+};
+
+}  // namespace tapline

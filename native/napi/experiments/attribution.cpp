@@ -1,0 +1,42 @@
+#include "experiment/attribution.h"
+
+#include "napi/experiments/experiment.h"
+
+namespace tapline {
+
+namespace {
+
+AttributionRequest read_request(const Napi::Object& options) {
+  AttributionRequest request;
+  read_fields(options, "tokens", request.tokens, "precise", request.precise);
+  each_object(options.Get("targets"), "targets", [&](const Napi::Object& given) {
+    AttributionTarget target;
+    read_fields(given, "position", target.position, "direction", target.direction, "constant",
+                target.constant, "token", target.token, "minus", target.minus);
+    if (!target.direction.empty()) {
+      read_fields(given, "layer", target.place.layer);
+      target.place.point = point_field(given);
+    }
+    request.targets.push_back(std::move(target));
+  });
+  return request;
+}
+
+Napi::Value write_result(Napi::Env env, const Attribution& found) {
+  const auto parts_to_js = [&](const StreamParts& parts) {
+    return object_of(env, "value", parts.value, "constant", parts.constant, "residual", parts.residual,
+                     "embeddings", parts.embeddings, "ffn", parts.ffn, "rounding", parts.rounding, "heads",
+                     array_of(env, parts.heads, [&](const auto& heads) { return to_js(env, heads); }));
+  };
+  return object_of(env, "targets", array_of(env, found.pass.functions, parts_to_js), "apart",
+                   found.pass.apart, "apartBound", found.apart_bound, "residualBound", found.residual_bound);
+}
+
+}  // namespace
+
+Napi::Value experiments::attribution(const std::shared_ptr<Passes>& passes, const Call& call) {
+  return start(passes, call, read_request(call.options), tapline::attribution,
+               [](Napi::Env env, Attribution& found) { return write_result(env, found); });
+}
+
+}  // namespace tapline

@@ -1,0 +1,84 @@
+import { checkInteger, invalid, tokenIds } from "../check.js";
+import { checkPoint, type Point, streamPoints } from "../points.js";
+import type { Passes } from "./experiment.js";
+
+/** A linear function of the residual stream at one token: direction . row + constant. */
+export interface StreamTarget {
+  position: number;
+  layer: number;
+  /** `block_in`, `mid` or `block_out`. */
+  point: Point;
+  /** float32 [hidden]. */
+  direction: Float32Array;
+  constant?: number;
+}
+
+/**
+ * A token's logit at a position, before a soft cap, with the final norm's scale fixed, minus another token's, or by default
+ * minus the mean of all logits.
+ */
+export interface LogitTarget {
+  position: number;
+  token: number;
+  minus?: number;
+}
+
+export interface AttributionRequest {
+  tokens: Int32Array;
+  targets: ReadonlyArray<StreamTarget | LogitTarget>;
+  /** Compute in double precision. */
+  precise?: boolean;
+  /** Called with the number of finished blocks. */
+  onProgress?: (done: number, total: number) => void;
+  signal?: AbortSignal;
+}
+
+/** What one target's value consists of: value = the sum of embeddings, ffn, rounding and constant. */
+export interface TargetParts {
+  value: number;
+  /** Biases, and the target's own constant. */
+  constant: number;
+  /** [tokens]. */
+  embeddings: Float64Array;
+  /** [layers, tokens]: of each block's `ffn_out`. */
+  ffn: Float64Array;
+  /** [layers, tokens]: what the pass computed in attention and the linear path does not, by the rounding of its products. */
+  rounding: Float64Array;
+  /** By layer, [heads, tokens]: what comes from a head's output at the token that reads. Another division of the value. */
+  heads: Float64Array[];
+  /** The sum's distance from the value, over the L2 norm of the parts and the value. */
+  residual: number;
+}
+
+export interface Attribution {
+  targets: TargetParts[];
+  /** By layer, how far the pass's attention is from its linear path, relative L2. */
+  apart: Float64Array;
+  /** The largest `apart` and `residual` at which this model's result is not refused. */
+  apartBound: number;
+  residualBound: number;
+}
+
+/**
+ * Divides values that are read from the residual stream among the places that wrote them, with attention weights and the
+ * scales of norms fixed as they were in one pass over the text. Needs a context that keeps attention.
+ * @throws NativeError UNSUPPORTED_ARCHITECTURE if the path through a block's attention is unknown, COMPUTE if a sum does
+ * not equal its value
+ */
+export async function attribution(passes: Passes, request: AttributionRequest): Promise<Attribution> {
+  const { tokens, signal, targets, ...rest } = request;
+  if (!Array.isArray(targets)) throw invalid("Targets must be an array.");
+  for (const target of targets as Array<Partial<StreamTarget & LogitTarget>>) {
+    checkInteger("position", target.position ?? null, 0);
+    if (target.direction === undefined) {
+      checkInteger("token", target.token ?? null, 0);
+      if (target.minus !== undefined) checkInteger("minus", target.minus, 0);
+      continue;
+    }
+    checkInteger("layer", target.layer ?? null, 0);
+    checkPoint(target.point);
+    if (!streamPoints.has(target.point as Point))
+      throw invalid(`A target reads block_in, mid or block_out, got ${target.point}.`);
+  }
+  return passes.run("attribution", { ...rest, targets, tokens: tokenIds(tokens) }, signal);
+}

@@ -1,0 +1,245 @@
+/** Parts of a value against the same linear model computed upwards, from each part to the value, in float64. */
+import { join } from "node:path";
+import { test } from "uvu";
+import * as assert from "uvu/assert";
+import { type Context, Model, type TargetParts } from "../../src/native/index.js";
+import { randomMatrix, randomTensor } from "../inference/support/tiny-models.js";
+import { demo, rejects, scratch, someTokens } from "./demo-model.js";
+import {
+  architectures,
+  blocks,
+  dot,
+  headCount,
+  hidden,
+  LinearModel,
+  type Rows,
+  vocabulary,
+  writeArchitecture,
+} from "./linear-model.js";
+
+const folder = scratch();
+const tokens = someTokens(7, vocabulary);
+const [position, token, minus] = [6, 11, 200];
+
+/** A function of the stream before a block, or of the last one's output. */
+interface Reading {
+  /** Blocks below it; with `mid`, also the first half of this block. */
+  before: number;
+  mid?: boolean;
+  position: number;
+  direction: Float64Array;
+  constant: number;
+}
+
+const sum = (values: ArrayLike<number>) => Array.from(values).reduce((all, value) => all + value, 0);
+
+async function opened<T>(path: string, use: (context: Context, model: Model) => Promise<T>): Promise<T> {
+  const model = await Model.open(path, { gpuLayers: 0 });
+  try {
+    return await use(await model.createContext({ nCtx: 64, threads: 2, keepAttention: true }), model);
+  } finally {
+    await model.close();
+  }
+}
+
+/** The logit of a token, less another's or the mean of all, as the final norm and the head compute it. */
+function logitReading(name: string, linear: LinearModel, other: number | undefined): Reading {
+  const separate = name === "phi2";
+  const head = separate
+    ? randomMatrix("output.weight", hidden * vocabulary)
+    : randomMatrix("token_embd.weight", hidden * vocabulary, 2);
+  const bias = separate ? randomMatrix("output.bias", vocabulary) : new Float32Array(vocabulary);
+  const row = (id: number) => Float64Array.from(head.subarray(id * hidden, (id + 1) * hidden));
+  const all = Array.from({ length: vocabulary }, (_, id) => id);
+  const mean = Float64Array.from(
+    { length: hidden },
+    (_, k) => sum(all.map((id) => row(id)[k]!)) / vocabulary,
+  );
+  const less = other === undefined ? mean : row(other);
+  const difference = row(token).map((value, k) => value - less[k]!);
+  const at = linear.last[position]!;
+  const zero = new Float64Array(hidden);
+  const unit = (k: number) => zero.map((_, i) => (i === k ? 1 : 0));
+  const direction = zero.map((_, k) => dot(difference, linear.norm(unit(k), at, "output_norm", false)));
+  const constant =
+    dot(difference, linear.norm(zero, at, "output_norm", true)) +
+    bias[token]! -
+    (other === undefined ? sum(bias) / vocabulary : bias[other]!);
+  return { before: blocks, position, direction, constant };
+}
+
+/** What each part adds to a reading. */
+function expected(linear: LinearModel, { before, mid, position: at, direction, constant }: Reading) {
+  const read = (change: Rows, from: number, withBias = false) => {
+    const top = linear.up(change, from, before, withBias);
+    return dot(direction, (mid ? linear.through(before, top, withBias) : top)[at]!);
+  };
+  const all = Array.from({ length: linear.tokens }, (_, i) => i);
+  const layers = Array.from({ length: blocks }, (_, i) => i);
+  const reaches = (block: number) => block < before || (mid === true && block === before);
+  return {
+    constant: constant + read(linear.nothing(), 0, true),
+    embeddings: all.map((i) => read(linear.only(i, linear.input[0]![i]!), 0)),
+    ffn: layers.flatMap((block) =>
+      all.map((i) => (block < before ? read(linear.only(i, linear.ffn[block]![i]!), block + 1) : 0)),
+    ),
+    heads: layers.map((block) =>
+      Array.from({ length: headCount }, (_, head) =>
+        all.map((i) => {
+          if (!reaches(block)) return 0;
+          const written = linear.write(block, i, linear.head(block, head, i), false);
+          if (block === before) return i === at ? dot(direction, written) : 0;
+          return read(linear.only(i, written), block + 1);
+        }),
+      ).flat(),
+    ),
+  };
+}
+
+function compare(found: TargetParts, wanted: ReturnType<typeof expected>, relative: number, what: string) {
+  const all = (parts: ReturnType<typeof expected> | TargetParts): number[] => [
+    parts.constant,
+    ...parts.embeddings,
+    ...parts.ffn,
+    ...parts.heads.flatMap((heads) => [...heads]),
+  ];
+  const [mine, others] = [all(found), all(wanted)];
+  assert.is(mine.length, others.length);
+  const largest = Math.max(...others.map(Math.abs));
+  assert.ok(largest > 1e-3, what);
+  for (const [i, value] of others.entries()) {
+    const off = Math.abs(mine[i]! - value);
+    assert.ok(
+      off <= relative * Math.abs(value) + relative * 1e-3 * largest,
+      `${what}, part ${i}: ${mine[i]}, ${value}`,
+    );
+  }
+}
+
+for (const [name, architecture] of Object.entries(architectures)) {
+  test(`${name}: each part of a value is what it adds in the linear model`, async () => {
+    const path = join(folder, `${name}.gguf`);
+    await writeArchitecture(path, name);
+    await opened(path, async (context) => {
+      const linear = await LinearModel.of(name, context, tokens);
+      const direction = Float64Array.from(randomMatrix("a direction", hidden));
+      const readings: Reading[] = [
+        logitReading(name, linear, minus),
+        logitReading(name, linear, undefined),
+        { before: 1, position: 4, direction, constant: 0 },
+        { before: 2, position: 5, direction, constant: 2.5 },
+        ...(architecture.parallel ? [] : [{ before: 1, mid: true, position: 3, direction, constant: 0 }]),
+      ];
+      const inside = { direction: Float32Array.from(direction) };
+      const targets = [
+        { position, token, minus },
+        { position, token },
+        { position: 4, layer: 0, point: "block_out" as const, ...inside },
+        { position: 5, layer: 2, point: "block_in" as const, ...inside, constant: 2.5 },
+        ...(architecture.parallel ? [] : [{ position: 3, layer: 1, point: "mid" as const, ...inside }]),
+      ];
+      for (const [precise, bound] of [
+        [true, 1e-6],
+        [false, 1e-4],
+      ] as const) {
+        const found = await context.attribution({ tokens, targets, precise });
+        assert.is(found.apartBound, 1e-5);
+        assert.ok(Math.max(...found.apart) < 2e-6, `${name}: ${found.apart}`);
+        for (const [i, parts] of found.targets.entries()) {
+          compare(parts, expected(linear, readings[i]!), bound, `${name}, target ${i}, precise ${precise}`);
+          assert.ok(parts.residual < 2e-6, `${name}, target ${i}: ${parts.residual}`);
+        }
+      }
+    });
+  });
+}
+
+test("a logit's parts add up to what the model computes", async () => {
+  const path = join(folder, "sum.gguf");
+  await writeArchitecture(path, "phi2");
+  await opened(path, async (context) => {
+    const { logits } = await context.forward({ sequences: [{ tokens }], logits: "last" });
+    const all = logits!.data as Float32Array;
+    const targets = [
+      { position, token, minus },
+      { position, token },
+    ];
+    const [pair, centred] = (await context.attribution({ tokens, targets })).targets as [
+      TargetParts,
+      TargetParts,
+    ];
+    const total = (parts: TargetParts) =>
+      parts.constant + sum(parts.embeddings) + sum(parts.ffn) + sum(parts.rounding);
+    assert.ok(Math.abs(total(pair) - (all[token]! - all[minus]!)) < 1e-4, `${total(pair)}`);
+    assert.ok(Math.abs(total(centred) - (all[token]! - sum(all) / vocabulary)) < 1e-4, `${total(centred)}`);
+  });
+});
+
+test("many targets have the parts that each has alone", async () => {
+  await opened(demo, async (context) => {
+    const text = someTokens(40, 300);
+    const targets = Array.from({ length: 37 }, (_, i) => ({ position: 39 - i, token: i, minus: i + 40 }));
+    const { targets: together } = await context.attribution({ tokens: text, targets });
+    for (const i of [0, 17, 36]) {
+      const [alone] = (await context.attribution({ tokens: text, targets: [targets[i]!] })).targets;
+      assert.equal(together[i], alone);
+    }
+  });
+});
+
+test("what 16-bit weights round in attention is a part of its own", async () => {
+  await opened(demo, async (context) => {
+    const text = someTokens(12, 300);
+    const found = await context.attribution({ tokens: text, targets: [{ position: 11, token: 5 }] });
+    const [parts] = found.targets as [TargetParts];
+    const size = Math.max(...found.apart);
+    assert.ok(size > 1e-5 && size < found.apartBound, `${size}`);
+    assert.ok(sum(parts.rounding.map(Math.abs)) > 0);
+    assert.ok(parts.residual < 1e-6, `${parts.residual}`);
+  });
+});
+
+test("a pass that rounds where it should not is refused with the block", async () => {
+  const path = join(folder, "rounded.gguf");
+  const values = randomTensor("blk.1.attn_v.weight", [hidden, hidden / 2]);
+  // The file says that all its weights are in F32, but these have 16 bits, so llama.cpp rounds their inputs.
+  await writeArchitecture(path, "qwen2", [
+    { ...values, type: "f16", bytes: (size) => Buffer.alloc(size, 0x30) },
+  ]);
+  await opened(path, (context) =>
+    rejects(
+      context.attribution({ tokens, targets: [{ position, token }] }),
+      "COMPUTE",
+      /^The attention of block 1 is \S+ from its linear path \(relative L2, at most 1e-05\)\.$/,
+    ),
+  );
+});
+
+test("impossible requests are refused", async () => {
+  const path = join(folder, "refused.gguf");
+  await writeArchitecture(path, "phi2");
+  await opened(path, async (context, model) => {
+    const ask = (target: object) => context.attribution({ tokens, targets: [target as never] });
+    const direction = new Float32Array(hidden).fill(1);
+    await rejects(ask({ position: 7, token }), "INVALID_ARGUMENT", /position must be 0 to 6, got 7/);
+    await rejects(ask({ position, token: vocabulary }), "INVALID_ARGUMENT");
+    await rejects(ask({ position, layer: 3, point: "block_out", direction }), "LAYER_OUT_OF_RANGE");
+    await rejects(ask({ position, layer: 1, point: "ffn_out", direction }), "INVALID_ARGUMENT", /ffn_out/);
+    await rejects(ask({ position, layer: 1, point: "mid", direction }), "UNSUPPORTED_ARCHITECTURE", /mid/);
+    const short = direction.subarray(1);
+    await rejects(ask({ position, layer: 1, point: "block_in", direction: short }), "INVALID_ARGUMENT", /32/);
+    await rejects(context.attribution({ tokens, targets: [] }), "INVALID_ARGUMENT");
+    await rejects(
+      context.attribution({ tokens: someTokens(65, vocabulary), targets: [{ position, token }] }),
+      "TOKEN_LIMIT",
+    );
+    const flash = await model.createContext({ nCtx: 64 });
+    await rejects(
+      flash.attribution({ tokens, targets: [{ position, token }] }),
+      "UNSUPPORTED_ARCHITECTURE",
+      /block 0: it does not store attention weights \(flash attention\)\.$/,
+    );
+  });
+});
+
+test.run();

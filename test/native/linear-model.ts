@@ -1,0 +1,288 @@
+import { byteTokenizer } from "../../bench/models/byte-tokenizer.js";
+import { type Metadata, type TensorSpec, writeGguf } from "../../bench/models/gguf-writer.js";
+import type { Context } from "../../src/native/index.js";
+import { randomMatrix, randomTensor, tensor } from "../inference/support/tiny-models.js";
+
+export const [blocks, hidden, vocabulary] = [3, 32, 320];
+const [heads, inner, epsilon] = [4, 48, 1e-6];
+const width = hidden / heads;
+
+export interface Architecture {
+  /** How many heads have their own values. */
+  valueHeads: number;
+  /** Norms subtract the mean and add a bias. */
+  layerNorm?: boolean;
+  /** Queries, keys and values are one matrix with a bias, and the output has one, too. */
+  fused?: boolean;
+  valueBias?: boolean;
+  postNorm?: boolean;
+  parallel?: boolean;
+  metadata: Metadata;
+  tensors: TensorSpec[];
+  block(name: string): TensorSpec[];
+}
+
+const gain = (name: string) =>
+  tensor(
+    name,
+    [hidden],
+    randomMatrix(name, hidden, 1).map((value) => 1 + value),
+  );
+const rms = { "attention.layer_norm_rms_epsilon": { f32: epsilon }, "rope.freq_base": { f32: 10_000 } };
+const layer = { "attention.layer_norm_epsilon": { f32: epsilon } };
+const gated = (name: string) => [
+  gain(`${name}.ffn_norm.weight`),
+  randomTensor(`${name}.ffn_gate.weight`, [hidden, inner]),
+  randomTensor(`${name}.ffn_up.weight`, [hidden, inner]),
+  randomTensor(`${name}.ffn_down.weight`, [inner, hidden]),
+];
+const separate = (name: string, valueHeads: number) => [
+  gain(`${name}.attn_norm.weight`),
+  randomTensor(`${name}.attn_q.weight`, [hidden, hidden], 1),
+  randomTensor(`${name}.attn_k.weight`, [hidden, width * valueHeads], 1),
+  randomTensor(`${name}.attn_v.weight`, [hidden, width * valueHeads]),
+  randomTensor(`${name}.attn_output.weight`, [hidden, hidden]),
+];
+const biased = (name: string) => [
+  gain(`${name}.attn_norm.weight`),
+  randomTensor(`${name}.attn_norm.bias`, [hidden]),
+  randomTensor(`${name}.attn_qkv.weight`, [hidden, 3 * hidden]),
+  randomTensor(`${name}.attn_qkv.bias`, [3 * hidden]),
+  randomTensor(`${name}.attn_output.weight`, [hidden, hidden]),
+  randomTensor(`${name}.attn_output.bias`, [hidden]),
+  randomTensor(`${name}.ffn_up.weight`, [hidden, inner]),
+  randomTensor(`${name}.ffn_up.bias`, [inner]),
+  randomTensor(`${name}.ffn_down.weight`, [inner, hidden]),
+  randomTensor(`${name}.ffn_down.bias`, [hidden]),
+];
+const endBiased = [gain("output_norm.weight"), randomTensor("output_norm.bias", [hidden])];
+
+/** Small models that differ in what lies between a block's input and what its attention adds. */
+export const architectures: Record<string, Architecture> = {
+  qwen2: {
+    valueHeads: 2,
+    valueBias: true,
+    metadata: rms,
+    tensors: [gain("output_norm.weight")],
+    block: (name) => [
+      ...separate(name, 2),
+      randomTensor(`${name}.attn_q.bias`, [hidden]),
+      randomTensor(`${name}.attn_k.bias`, [2 * width]),
+      randomTensor(`${name}.attn_v.bias`, [2 * width]),
+      ...gated(name),
+    ],
+  },
+  gpt2: {
+    valueHeads: heads,
+    layerNorm: true,
+    fused: true,
+    metadata: layer,
+    tensors: [...endBiased, randomTensor("position_embd.weight", [hidden, 64])],
+    block: (name) => [
+      ...biased(name),
+      gain(`${name}.ffn_norm.weight`),
+      randomTensor(`${name}.ffn_norm.bias`, [hidden]),
+    ],
+  },
+  phi2: {
+    valueHeads: heads,
+    layerNorm: true,
+    fused: true,
+    parallel: true,
+    metadata: { ...layer, "rope.dimension_count": width / 2 },
+    tensors: [
+      ...endBiased,
+      randomTensor("output.weight", [hidden, vocabulary]),
+      randomTensor("output.bias", [vocabulary]),
+    ],
+    block: biased,
+  },
+  gemma3: {
+    valueHeads: 2,
+    postNorm: true,
+    metadata: { ...rms, "attention.key_length": width, "attention.value_length": width },
+    tensors: [gain("output_norm.weight")],
+    block: (name) => [
+      ...separate(name, 2),
+      tensor(`${name}.attn_q_norm.weight`, [width], new Float32Array(width).fill(1)),
+      tensor(`${name}.attn_k_norm.weight`, [width], new Float32Array(width).fill(1)),
+      gain(`${name}.post_attention_norm.weight`),
+      gain(`${name}.post_ffw_norm.weight`),
+      ...gated(name),
+    ],
+  },
+};
+
+export async function writeArchitecture(
+  path: string,
+  name: string,
+  besides: TensorSpec[] = [],
+): Promise<void> {
+  const architecture = architectures[name]!;
+  const metadata = {
+    ...{ block_count: blocks, context_length: 64, embedding_length: hidden, feed_forward_length: inner },
+    ...{ "attention.head_count": heads, "attention.head_count_kv": architecture.valueHeads },
+    ...architecture.metadata,
+  };
+  const all = [
+    randomTensor("token_embd.weight", [hidden, vocabulary], 2),
+    ...architecture.tensors,
+    ...Array.from({ length: blocks }, (_, block) => architecture.block(`blk.${block}`)).flat(),
+  ];
+  await writeGguf(
+    path,
+    {
+      ...{ "general.architecture": name, "general.file_type": 0, ...byteTokenizer(vocabulary) },
+      ...Object.fromEntries(Object.entries(metadata).map(([key, value]) => [`${name}.${key}`, value])),
+    },
+    all.map((one) => besides.find((other) => other.name === one.name) ?? one),
+  );
+}
+
+/** Rows of tokens, or a change of them. */
+export type Rows = Float64Array[];
+
+export const dot = (a: ArrayLike<number>, b: ArrayLike<number>): number =>
+  Array.from(a).reduce((sum, value, k) => sum + value * b[k]!, 0);
+const mean = (row: Float64Array) => row.reduce((sum, value) => sum + value, 0) / row.length;
+
+const made = new Map<string, Float32Array>();
+/** The numbers of the tensor of this name in these models. */
+function numbers(name: string, count: number): Float32Array {
+  const found = made.get(`${name} ${count}`) ?? randomMatrix(name, count);
+  made.set(`${name} ${count}`, found);
+  return found;
+}
+
+/** Rows `from` … of the matrix of this name times a row. */
+function product(name: string, row: Float64Array, outputs: number, from = 0, all = outputs): Float64Array {
+  const matrix = numbers(name, row.length * all);
+  return Float64Array.from({ length: outputs }, (_, i) =>
+    row.reduce((sum, value, k) => sum + value * matrix[(from + i) * row.length + k]!, 0),
+  );
+}
+
+const bias = (name: string, from: number, count: number, all: number) =>
+  numbers(name, all).subarray(from, from + count);
+const gainOf = (name: string) => randomMatrix(name, hidden, 1).map((value) => 1 + value);
+
+/**
+ * The model with its attention weights and norms fixed at one pass, in float64, computed upwards: a change of the stream
+ * below a block becomes one above it.
+ */
+export class LinearModel {
+  private constructor(
+    private readonly architecture: Architecture,
+    readonly tokens: number,
+    /** By block: its input, its heads' outputs, what its MLP adds. */
+    readonly input: Rows[],
+    readonly heads: Rows[],
+    readonly ffn: Rows[],
+    private readonly weights: Float32Array[],
+    readonly last: Rows,
+  ) {}
+
+  static async of(name: string, context: Context, tokens: Int32Array): Promise<LinearModel> {
+    const layers = Array.from({ length: blocks }, (_, i) => i);
+    const points = ["block_in", "head_out", "ffn_out", "attention", "block_out"] as const;
+    const captures = points.flatMap((point) => layers.map((at) => ({ layer: at, point })));
+    const found = await context.forward({ sequences: [{ tokens }], captures });
+    const values = (point: (typeof points)[number]) =>
+      layers.map((at) => found.captures[points.indexOf(point) * blocks + at]!.values as Float32Array);
+    const rows = (point: (typeof points)[number]): Rows[] =>
+      values(point).map((all) =>
+        Array.from({ length: tokens.length }, (_, i) =>
+          Float64Array.from(all.subarray(i * hidden, (i + 1) * hidden)),
+        ),
+      );
+    const [input, of, ffn, last] = [rows("block_in"), rows("head_out"), rows("ffn_out"), rows("block_out")];
+    return new LinearModel(
+      architectures[name]!,
+      tokens.length,
+      input,
+      of,
+      ffn,
+      values("attention"),
+      last[blocks - 1]!,
+    );
+  }
+
+  nothing(): Rows {
+    return Array.from({ length: this.tokens }, () => new Float64Array(hidden));
+  }
+
+  only(token: number, row: Float64Array): Rows {
+    return this.nothing().map((zero, i) => (i === token ? row : zero));
+  }
+
+  /** A norm of `row` with its scale fixed at `at`. */
+  norm(row: Float64Array, at: Float64Array, name: string, withBias: boolean): Float64Array {
+    const { layerNorm } = this.architecture;
+    const centred = (values: Float64Array) =>
+      layerNorm ? values.map((value) => value - mean(values)) : values;
+    const fixed = centred(at);
+    const scale = 1 / Math.sqrt(dot(fixed, fixed) / hidden + Math.fround(epsilon));
+    const gains = gainOf(`${name}.weight`);
+    const added = layerNorm && withBias ? bias(`${name}.bias`, 0, hidden, hidden) : new Float32Array(hidden);
+    return centred(row).map((value, k) => value * scale * gains[k]! + added[k]!);
+  }
+
+  /** What heads' outputs add to the stream at one token. */
+  write(block: number, token: number, row: Float64Array, withBias: boolean): Float64Array {
+    const { fused, postNorm } = this.architecture;
+    const name = `blk.${block}`;
+    const projected = (values: Float64Array, biased: boolean) =>
+      product(`${name}.attn_output.weight`, values, hidden).map(
+        (value, k) => value + (fused && biased ? bias(`${name}.attn_output.bias`, 0, hidden, hidden)[k]! : 0),
+      );
+    const added = projected(row, withBias);
+    if (!postNorm) return added;
+    const at = projected(this.heads[block]![token]!, true);
+    return this.norm(added, at, `${name}.post_attention_norm`, withBias);
+  }
+
+  /** A change of a block's input, as a change of the stream after its attention. */
+  through(block: number, change: Rows, withBias = false): Rows {
+    const { fused, valueBias, valueHeads } = this.architecture;
+    const name = `blk.${block}`;
+    const count = valueHeads * width;
+    const from = fused ? 2 * hidden : 0;
+    const all = fused ? 3 * hidden : count;
+    const kind = fused ? "qkv" : "v";
+    const values = change.map((row, i) => {
+      const normed = this.norm(row, this.input[block]![i]!, `${name}.attn_norm`, withBias);
+      const value = product(`${name}.attn_${kind}.weight`, normed, count, from, all);
+      if (!withBias || !(fused || valueBias)) return value;
+      const added = bias(`${name}.attn_${kind}.bias`, from, count, all);
+      return value.map((one, k) => one + added[k]!);
+    });
+    return change.map((row, reader) => {
+      const mixed = new Float64Array(hidden);
+      for (let k = 0; k < hidden; k++) {
+        const head = Math.floor(k / width);
+        const place = Math.floor((head * valueHeads) / heads) * width + (k % width);
+        for (let token = 0; token < this.tokens; token++)
+          mixed[k]! +=
+            this.weights[block]![(head * this.tokens + reader) * this.tokens + token]! *
+            values[token]![place]!;
+      }
+      const added = this.write(block, reader, mixed, withBias);
+      return row.map((value, k) => value + added[k]!);
+    });
+  }
+
+  /** A change of the stream before block `from`, as a change before block `to`. */
+  up(change: Rows, from: number, to: number, withBias = false): Rows {
+    let rows = change;
+    for (let block = from; block < to; block++) rows = this.through(block, rows, withBias);
+    return rows;
+  }
+
+  /** One head's part of its block's outputs at a token. */
+  head(block: number, head: number, token: number): Float64Array {
+    const row = this.heads[block]![token]!;
+    return row.map((value, k) => (Math.floor(k / width) === head ? value : 0));
+  }
+}
+
+export { heads as headCount };
