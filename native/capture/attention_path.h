@@ -1,28 +1,14 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "capture/block_points.h"
 #include "capture/graph_view.h"
-#include "ggml.h"
+#include "capture/path_steps.h"
 #include "model/model.h"
 
 namespace tapline {
-
-/// One step on each token's row that is linear once the scale of its norm is fixed.
-struct PathStep {
-  enum class Kind : uint8_t { kRmsNorm, kLayerNorm, kMultiply, kAdd, kMatrix, kScale, kTake };
-  Kind kind;
-  int in = 0;                           // numbers of a row before the step
-  int out = 0;                          // and after it
-  int group = 0;                        // numbers that a norm scales together; a row may have several groups
-  float a = 0;                          // epsilon of a norm, factor of a scale
-  float b = 0;                          // offset of a scale
-  const ggml_tensor* weight = nullptr;  // of the model: of kMultiply and kAdd, repeated along the row
-  std::vector<int32_t> take;            // of kTake, the place of each number in the row before the step
-};
 
 /// How a block's attention writes to the residual stream, read from the compute graph: the steps from the
 /// block's input to its values, and those from the heads' outputs to attn_out. Between them, the attention

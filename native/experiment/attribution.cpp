@@ -32,17 +32,22 @@ class Run {
   Run(Passes& passes, const AttributionRequest& request, const CancelToken& cancel)
       : passes_(passes), request_(request), cancel_(cancel), n_(request.tokens.size()) {
     check();
+    rows_.tokens = static_cast<int>(n_);
+    rows_.neurons = request.neurons;
+    rows_.parallel = passes.stream().points.parallel;
+    rows_.precise = request.precise;
   }
 
   Attribution run(const CountProgress& progress) {
     const Passes::ClearAtEnd clear{passes_};
     compute();
     const WeightFile weights(passes_.model());
-    const std::vector<StreamFunction> functions = functions_of(weights);
+    rows_.functions = functions_of(weights);
+    const ResidualStream& stream = passes_.stream();
     ThreadTeam team(passes_.n_threads());
     Attribution found;
-    found.pass = linear_pass(passes_.stream().attention_paths, weights, blocks_, last_, static_cast<int>(n_),
-                             functions, request_.precise, team, cancel_, progress);
+    found.pass =
+        linear_pass(stream.attention_paths, stream.mlp_paths, weights, rows_, team, cancel_, progress);
     set_bounds(found);
     check(found);
     return found;
@@ -53,11 +58,15 @@ class Run {
   /// wrong path would be about 1 away.
   void set_bounds(Attribution& found) const {
     bool quantised = false;
-    for (const AttentionPath& path : passes_.stream().attention_paths) {
-      for (const std::vector<PathStep>* steps : {&path.values, &path.output}) {
-        for (const PathStep& step : *steps)
-          quantised = quantised || (step.weight != nullptr && ggml_is_quantized(step.weight->type));
-      }
+    const auto look = [&](const std::vector<PathStep>& steps) {
+      for (const PathStep& step : steps)
+        quantised = quantised || (step.weight != nullptr && ggml_is_quantized(step.weight->type));
+    };
+    const ResidualStream& stream = passes_.stream();
+    for (size_t layer = 0; layer < stream.attention_paths.size(); ++layer) {
+      look(stream.attention_paths[layer].values);
+      look(stream.attention_paths[layer].output);
+      if (request_.neurons > 0) look(stream.mlp_paths[layer].output);
     }
     const std::vector<DeviceBlocks>& devices = passes_.info().devices;
     const bool exact =
@@ -68,12 +77,15 @@ class Run {
   }
 
   static void check(const Attribution& found) {
-    for (size_t layer = 0; layer < found.pass.apart.size(); ++layer) {
-      if (found.pass.apart[layer] <= found.apart_bound) continue;
-      throw_error(ErrorCode::kCompute, "The attention of block ", layer, " is ",
-                  digits(found.pass.apart[layer]), " from its linear path (relative L2, at most ",
-                  digits(found.apart_bound), ").");
-    }
+    const auto check_half = [&](const char* half, const std::vector<double>& apart) {
+      for (size_t layer = 0; layer < apart.size(); ++layer) {
+        if (apart[layer] <= found.apart_bound) continue;
+        throw_error(ErrorCode::kCompute, "The ", half, " of block ", layer, " is ", digits(apart[layer]),
+                    " from its linear path (relative L2, at most ", digits(found.apart_bound), ").");
+      }
+    };
+    check_half("attention", found.pass.apart);
+    check_half("MLP", found.pass.ffn_apart);
     for (size_t i = 0; i < found.pass.functions.size(); ++i) {
       const StreamParts& parts = found.pass.functions[i];
       if (parts.residual <= found.residual_bound) continue;
@@ -92,13 +104,19 @@ class Run {
       throw_error(ErrorCode::kTokenLimit, "Attribution needs the whole text in one pass: at most ",
                   passes_.n_batch(), " tokens, got ", n_, ".");
     if (request_.targets.empty()) throw Error(ErrorCode::kInvalidArgument, "At least one target is needed.");
-    const size_t bytes = request_.targets.size() * n_ * width() * (request_.precise ? 8 : 4);
+    const size_t bytes =
+        request_.targets.size() * n_ * width() * (request_.precise ? 8 : 4) *
+        (request_.neurons > 0 ? 8 : 1);  // a block has more neurons than the stream has numbers
     if (bytes > kMostBytes)
       throw_error(ErrorCode::kInvalidArgument, request_.targets.size(), " targets of ", n_,
                   " tokens are too many for one call; divide them.");
     check_place(passes_, {0, Point::kFfnOut});
     for (const AttentionPath& path : stream.attention_paths) {
       if (!path.why.empty()) throw Error(ErrorCode::kUnsupportedArchitecture, path.why);
+    }
+    for (size_t layer = 0; request_.neurons > 0 && layer < stream.mlp_paths.size(); ++layer) {
+      if (!stream.mlp_paths[layer].why.empty())
+        throw Error(ErrorCode::kUnsupportedArchitecture, stream.mlp_paths[layer].why);
     }
     for (const AttributionTarget& target : request_.targets) check(target);
   }
@@ -131,7 +149,7 @@ class Run {
     const auto layers = static_cast<size_t>(passes_.info().n_layer);
     std::vector<TapPoint> points{{0, /*read=*/true, nullptr, Point::kBlockIn}};
     AttentionRequest attention;
-    blocks_.resize(layers);
+    rows_.blocks.resize(layers);
     for (int layer = 0; static_cast<size_t>(layer) < layers; ++layer) {
       for (const Point point :
            {Point::kAttention, Point::kHeadOut, Point::kAttnOut, Point::kFfnOut, Point::kBlockOut})
@@ -149,7 +167,8 @@ class Run {
         },
         cancel_);
     std::vector<LayerAttention> read = reader.result();
-    for (size_t layer = 0; layer < layers; ++layer) blocks_[layer].weights = std::move(read[layer].weights);
+    for (size_t layer = 0; layer < layers; ++layer)
+      rows_.blocks[layer].weights = std::move(read[layer].weights);
   }
 
   void take(const TappedRows& tapped) {
@@ -171,15 +190,15 @@ class Run {
     const auto layer = static_cast<size_t>(place.layer);
     switch (place.point) {
       case Point::kHeadOut:
-        return blocks_[layer].heads;
+        return rows_.blocks[layer].heads;
       case Point::kAttnOut:
-        return blocks_[layer].attn;
+        return rows_.blocks[layer].attn;
       case Point::kFfnOut:
-        return blocks_[layer].ffn;
+        return rows_.blocks[layer].ffn;
       case Point::kBlockOut:
-        return layer + 1 < blocks_.size() ? blocks_[layer + 1].input : last_;
+        return layer + 1 < rows_.blocks.size() ? rows_.blocks[layer + 1].input : rows_.last;
       default:
-        return blocks_[layer].input;
+        return rows_.blocks[layer].input;
     }
   }
 
@@ -197,7 +216,7 @@ class Run {
       }
       const ggml_tensor* head = head_of(recipe);
       const auto first =
-          last_.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(target.position) * width());
+          rows_.last.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(target.position) * width());
       const std::vector<float> state(first, first + static_cast<ptrdiff_t>(width()));
       if (target.minus < 0 && mean.empty()) mean = mean_row(weights.at(head));
       const LogitDirection found =
@@ -241,8 +260,7 @@ class Run {
   const AttributionRequest& request_;
   const CancelToken& cancel_;
   size_t n_;
-  std::vector<BlockRows> blocks_;
-  std::vector<float> last_;  // the last block's output
+  LinearPassRequest rows_;
 };
 
 }  // namespace

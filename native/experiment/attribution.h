@@ -21,6 +21,7 @@ struct AttributionTarget {
 struct AttributionRequest {
   std::vector<llama_token> tokens;
   std::vector<AttributionTarget> targets;
+  size_t neurons = 0;    // passes MLPs, and returns the strongest neurons of each target; 0: neither
   bool precise = false;  // in double precision
 };
 
@@ -31,9 +32,10 @@ struct Attribution {
 };
 
 /// Computes a text in one pass and divides each target's value among embeddings, ffn_out and the rounding of
-/// the pass, with attention weights and norms fixed. Clears the context. Throws kUnsupportedArchitecture if
-/// the path through a block's attention is unknown, kCompute if a block is farther than `apart_bound` from
-/// its linear path or a sum farther than `residual_bound` from its value. `progress` counts blocks.
+/// the pass, with attention weights and norms fixed; with neurons, among embeddings alone. Clears the
+/// context. Throws kUnsupportedArchitecture if the path through a block's attention is unknown, kCompute if a
+/// block is farther than `apart_bound` from its linear path or a sum farther than `residual_bound` from its
+/// value. `progress` counts blocks.
 Attribution attribution(Passes& passes, const AttributionRequest& request, const CancelToken& cancel,
                         const CountProgress& progress);
 

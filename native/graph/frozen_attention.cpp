@@ -1,36 +1,12 @@
 #include "graph/frozen_attention.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "graph/difference.h"
 
 namespace tapline {
 
 namespace {
-
-double length_of(const std::vector<float>& values) {
-  double squares = 0;
-  for (const float value : values) squares += static_cast<double>(value) * static_cast<double>(value);
-  return std::sqrt(squares);
-}
-
-/// `given` minus `mine`; returns its length over that of `given`.
-template <class T>
-double subtract(const std::vector<float>& given, const std::vector<T>& mine, std::vector<T>& difference) {
-  double squares = 0;
-  for (size_t k = 0; k < given.size(); ++k) {
-    difference.push_back(static_cast<T>(given[k]) - mine[k]);
-    squares += static_cast<double>(difference.back()) * static_cast<double>(difference.back());
-  }
-  const double length = length_of(given);
-  return length == 0 ? std::sqrt(squares) : std::sqrt(squares) / length;
-}
-
-template <class A, class B>
-double dot(const A* a, const B* b, int count) {
-  double sum = 0;
-  for (int k = 0; k < count; ++k) sum += static_cast<double>(a[k]) * static_cast<double>(b[k]);
-  return sum;
-}
 
 template <class T>
 std::vector<T> as(const std::vector<float>& values) {

@@ -5,6 +5,9 @@
 #include <numeric>
 #include <utility>
 
+#include "graph/difference.h"
+#include "graph/frozen_mlp.h"
+
 namespace tapline {
 
 namespace {
@@ -17,39 +20,39 @@ double squares_of(const std::vector<double>& values) {
   return std::inner_product(values.begin(), values.end(), values.begin(), 0.0);
 }
 
+bool stronger(const NeuronPart& a, const NeuronPart& b) {
+  return std::abs(a.value) > std::abs(b.value);
+}
+
 /// Functions that were met so far are the first ones of a list that is sorted from the last place on.
 template <class T>
 class Descent {
  public:
-  Descent(const std::vector<BlockRows>& blocks, const std::vector<float>& last, int tokens,
-          const std::vector<StreamFunction>& functions, ThreadTeam& team)
-      : blocks_(blocks),
-        last_(last),
-        tokens_(tokens),
-        hidden_(static_cast<int>(last.size()) / tokens),
-        functions_(functions),
+  Descent(const LinearPassRequest& request, ThreadTeam& team)
+      : request_(request),
+        tokens_(request.tokens),
+        hidden_(static_cast<int>(request.last.size()) / tokens_),
         team_(team),
-        order_(functions.size()),
-        rows_(functions.size() * last.size(), T{0}),
-        constants_(functions.size(), 0.0) {
+        order_(request.functions.size()),
+        rows_(request.functions.size() * request.last.size(), T{0}),
+        constants_(request.functions.size(), 0.0),
+        found_(request.functions.size()) {
     std::iota(order_.begin(), order_.end(), 0);
-    std::stable_sort(order_.begin(), order_.end(),
-                     [&](size_t a, size_t b) { return functions[b].place < functions[a].place; });
-    const size_t layers = blocks.size();
-    const auto n = static_cast<size_t>(tokens);
-    for (size_t i = 0; i < functions.size(); ++i) {
-      StreamParts parts;
-      parts.embeddings.resize(n);
-      parts.ffn.resize(layers * n);
-      parts.rounding.resize(layers * n);
-      parts.heads.resize(layers);
-      found_.push_back(std::move(parts));
+    std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) {
+      return request.functions[b].place < request.functions[a].place;
+    });
+    const size_t all = request.blocks.size() * n();
+    for (StreamParts& parts : found_) {
+      parts.embeddings.resize(n());
+      for (std::vector<double>* values : {&parts.ffn, &parts.rounding, &parts.streams}) values->resize(all);
+      if (request.neurons > 0) parts.ffn_rounding.resize(all);
+      parts.heads.resize(request.blocks.size());
     }
   }
 
   void begin(Place place) {
-    while (count_ < order_.size() && functions_[order_[count_]].place == place) {
-      const StreamFunction& function = functions_[order_[count_]];
+    while (count_ < order_.size() && request_.functions[order_[count_]].place == place) {
+      const StreamFunction& function = request_.functions[order_[count_]];
       T* to = row(count_, function.token);
       double value = function.constant;
       for (int k = 0; k < hidden_; ++k) {
@@ -65,67 +68,103 @@ class Descent {
 
   void take_ffn(size_t layer) {
     each_row([&](StreamParts& parts, const T* function, int token) {
-      parts.ffn[layer * static_cast<size_t>(tokens_) + static_cast<size_t>(token)] =
-          dot(function, blocks_[layer].ffn, token);
+      parts.ffn[at(layer, token)] = dot(function, row_of(request_.blocks[layer].ffn, token), hidden_);
     });
   }
 
+  void take_input(size_t layer) {
+    each_row([&](StreamParts& parts, const T* function, int token) {
+      parts.streams[at(layer, token)] = dot(function, row_of(request_.blocks[layer].input, token), hidden_);
+    });
+  }
+
+  /// Functions of the MLP's input, to be added to those of the same place.
+  std::vector<T> take_neurons(size_t layer, const FrozenMlp<T>& mlp) {
+    std::vector<double> rounding(count_ * n());
+    const auto width = static_cast<int>(mlp.neurons().size()) / tokens_;
+    const auto keep = [&](int function, const T* parts) {
+      std::vector<NeuronPart>& best = found_[order_[static_cast<size_t>(function)]].neurons;
+      for (int i = 0; i < tokens_ * width; ++i) {
+        const auto value = static_cast<double>(parts[i]);
+        const bool full = best.size() == request_.neurons;
+        if (value == 0 || (full && std::abs(value) <= std::abs(best.front().value))) continue;
+        if (full) {
+          std::pop_heap(best.begin(), best.end(), stronger);
+          best.pop_back();
+        }
+        best.push_back({static_cast<int>(layer), i / width, i % width,
+                        static_cast<double>(mlp.neurons()[static_cast<size_t>(i)]), value});
+        std::push_heap(best.begin(), best.end(), stronger);
+      }
+    };
+    std::vector<T> below =
+        mlp.pull_back(rows_, static_cast<int>(count_), rounding.data(), constants_.data(), keep, team_);
+    for (size_t i = 0; i < count_; ++i) copy(rounding, i, found_[order_[i]].ffn_rounding, layer);
+    return below;
+  }
+
   void take_attention(size_t layer, const FrozenAttention<T>& attention, int heads) {
-    const auto n = static_cast<size_t>(tokens_);
-    const size_t each = static_cast<size_t>(heads) * n;
+    const size_t each = static_cast<size_t>(heads) * n();
     std::vector<double> by_head(count_ * each);
-    std::vector<double> rounding(count_ * n);
+    std::vector<double> rounding(count_ * n());
     attention.pull_back(rows_, static_cast<int>(count_), {by_head.data(), rounding.data(), constants_.data()},
                         team_);
     for (StreamParts& parts : found_) parts.heads[layer].resize(each);
     for (size_t i = 0; i < count_; ++i) {
       StreamParts& parts = found_[order_[i]];
-      const auto at = [](const std::vector<double>& all, size_t from) {
-        return all.begin() + static_cast<ptrdiff_t>(from);
-      };
-      parts.heads[layer].assign(at(by_head, i * each), at(by_head, (i + 1) * each));
-      std::copy_n(at(rounding, i * n), n, parts.rounding.begin() + static_cast<ptrdiff_t>(layer * n));
+      std::copy_n(by_head.begin() + static_cast<ptrdiff_t>(i * each), each, parts.heads[layer].begin());
+      copy(rounding, i, parts.rounding, layer);
     }
+  }
+
+  void add(const std::vector<T>& functions) {
+    for (size_t k = 0; k < functions.size(); ++k) rows_[k] += functions[k];
   }
 
   std::vector<StreamParts> finish() {
     each_row([&](StreamParts& parts, const T* function, int token) {
-      parts.embeddings[static_cast<size_t>(token)] = dot(function, blocks_.front().input, token);
+      parts.embeddings[static_cast<size_t>(token)] =
+          dot(function, row_of(request_.blocks.front().input, token), hidden_);
     });
     for (size_t i = 0; i < count_; ++i) {
       StreamParts& parts = found_[order_[i]];
       parts.constant = constants_[i];
-      const double sum =
-          parts.constant + sum_of(parts.embeddings) + sum_of(parts.ffn) + sum_of(parts.rounding);
+      std::sort(parts.neurons.begin(), parts.neurons.end(), stronger);
+      const std::vector<double>& ffn = request_.neurons > 0 ? parts.ffn_rounding : parts.ffn;
+      const double sum = parts.constant + sum_of(parts.embeddings) + sum_of(ffn) + sum_of(parts.rounding);
       const double size =
           std::sqrt(parts.value * parts.value + parts.constant * parts.constant +
-                    squares_of(parts.embeddings) + squares_of(parts.ffn) + squares_of(parts.rounding));
+                    squares_of(parts.embeddings) + squares_of(ffn) + squares_of(parts.rounding));
       parts.residual = size == 0 ? 0 : std::abs(sum - parts.value) / size;
     }
     return std::move(found_);
   }
 
  private:
+  size_t n() const { return static_cast<size_t>(tokens_); }
+  size_t at(size_t layer, int token) const { return layer * n() + static_cast<size_t>(token); }
+
   T* row(size_t function, int token) {
-    return rows_.data() + (function * static_cast<size_t>(tokens_) + static_cast<size_t>(token)) *
-                              static_cast<size_t>(hidden_);
+    return rows_.data() + at(function, token) * static_cast<size_t>(hidden_);
+  }
+  const float* row_of(const std::vector<float>& rows, int token) const {
+    return rows.data() + static_cast<ptrdiff_t>(token) * hidden_;
+  }
+
+  /// One function's numbers by token into a layer of its parts.
+  void copy(const std::vector<double>& from, size_t function, std::vector<double>& to, size_t layer) const {
+    std::copy_n(from.begin() + static_cast<ptrdiff_t>(function * n()), n(),
+                to.begin() + static_cast<ptrdiff_t>(layer * n()));
   }
 
   double stream(Place place, int token, int k) const {
-    const size_t at = static_cast<size_t>(token) * static_cast<size_t>(hidden_) + static_cast<size_t>(k);
-    const BlockRows& block = blocks_[static_cast<size_t>(place.layer)];
-    const bool end = static_cast<size_t>(place.layer) + 1 == blocks_.size();
+    const auto layer = static_cast<size_t>(place.layer);
+    const BlockRows& block = request_.blocks[layer];
+    const bool end = layer + 1 == request_.blocks.size();
     if (place.point == Point::kBlockOut)
-      return static_cast<double>(end ? last_[at] : blocks_[static_cast<size_t>(place.layer) + 1].input[at]);
-    return static_cast<double>(place.point == Point::kMid ? block.input[at] + block.attn[at]
-                                                          : block.input[at]);
-  }
-
-  double dot(const T* function, const std::vector<float>& rows, int token) const {
-    const float* there = rows.data() + static_cast<ptrdiff_t>(token) * hidden_;
-    double sum = 0;
-    for (int k = 0; k < hidden_; ++k) sum += static_cast<double>(function[k]) * static_cast<double>(there[k]);
-    return sum;
+      return static_cast<double>(row_of(end ? request_.last : request_.blocks[layer + 1].input, token)[k]);
+    const float input = row_of(block.input, token)[k];
+    return static_cast<double>(place.point == Point::kMid ? input + row_of(block.attn, token)[k] : input);
   }
 
   template <class Take>
@@ -137,11 +176,9 @@ class Descent {
     });
   }
 
-  const std::vector<BlockRows>& blocks_;
-  const std::vector<float>& last_;
+  const LinearPassRequest& request_;
   int tokens_;
   int hidden_;
-  const std::vector<StreamFunction>& functions_;
   ThreadTeam& team_;
   std::vector<size_t> order_;
   size_t count_ = 0;
@@ -151,24 +188,46 @@ class Descent {
 };
 
 template <class T>
-LinearPass descend(const std::vector<AttentionPath>& paths, const WeightFile& weights,
-                   const std::vector<BlockRows>& blocks, const std::vector<float>& last, int tokens,
-                   const std::vector<StreamFunction>& functions, ThreadTeam& team, const CancelToken& cancel,
-                   const std::function<void(size_t, size_t)>& progress) {
-  Descent<T> descent(blocks, last, tokens, functions, team);
+FrozenMlp<T> frozen_mlp(const MlpPath& path, const WeightFile& weights, const BlockRows& rows, bool parallel,
+                        int tokens, ThreadTeam& team) {
+  std::vector<T> input(rows.input.size());
+  for (size_t k = 0; k < input.size(); ++k)
+    input[k] = static_cast<T>(parallel ? rows.input[k] : rows.input[k] + rows.attn[k]);
+  return {path, weights, input, rows.ffn, tokens, team};
+}
+
+template <class T>
+LinearPass descend(const std::vector<AttentionPath>& attention_paths, const std::vector<MlpPath>& mlps,
+                   const WeightFile& weights, const LinearPassRequest& request, ThreadTeam& team,
+                   const CancelToken& cancel, const std::function<void(size_t, size_t)>& progress) {
+  Descent<T> descent(request, team);
+  const size_t layers = request.blocks.size();
   LinearPass found;
-  found.apart.resize(blocks.size());
-  for (size_t layer = blocks.size(); layer-- > 0;) {
-    cancel.check();
+  found.apart.resize(layers);
+  if (request.neurons > 0) found.ffn_apart.resize(layers);
+  for (size_t layer = layers; layer-- > 0;) {
+    const BlockRows& rows = request.blocks[layer];
     const auto at = [&](Point point) { return Place{static_cast<int>(layer), point}; };
+    cancel.check();
     descent.begin(at(Point::kBlockOut));
     descent.take_ffn(layer);
+    std::vector<T> through_mlp;
+    if (request.neurons > 0) {
+      const FrozenMlp<T> mlp =
+          frozen_mlp<T>(mlps[layer], weights, rows, request.parallel, request.tokens, team);
+      found.ffn_apart[layer] = mlp.apart();
+      through_mlp = descent.take_neurons(layer, mlp);
+    }
+    if (!request.parallel) descent.add(through_mlp);
     descent.begin(at(Point::kMid));
-    const FrozenAttention<T> attention(paths[layer], weights, blocks[layer], tokens, team);
+    cancel.check();
+    const FrozenAttention<T> attention(attention_paths[layer], weights, rows, request.tokens, team);
     found.apart[layer] = attention.apart();
-    descent.take_attention(layer, attention, paths[layer].heads);
+    descent.take_attention(layer, attention, attention_paths[layer].heads);
+    if (request.parallel) descent.add(through_mlp);
+    descent.take_input(layer);
     descent.begin(at(Point::kBlockIn));
-    progress(blocks.size() - layer, blocks.size());
+    progress(layers - layer, layers);
   }
   found.functions = descent.finish();
   return found;
@@ -176,12 +235,11 @@ LinearPass descend(const std::vector<AttentionPath>& paths, const WeightFile& we
 
 }  // namespace
 
-LinearPass linear_pass(const std::vector<AttentionPath>& paths, const WeightFile& weights,
-                       const std::vector<BlockRows>& blocks, const std::vector<float>& last, int tokens,
-                       const std::vector<StreamFunction>& functions, bool precise, ThreadTeam& team,
+LinearPass linear_pass(const std::vector<AttentionPath>& attention, const std::vector<MlpPath>& mlps,
+                       const WeightFile& weights, const LinearPassRequest& request, ThreadTeam& team,
                        const CancelToken& cancel, const std::function<void(size_t, size_t)>& progress) {
-  const auto pass = precise ? descend<double> : descend<float>;
-  return pass(paths, weights, blocks, last, tokens, functions, team, cancel, progress);
+  const auto pass = request.precise ? descend<double> : descend<float>;
+  return pass(attention, mlps, weights, request, team, cancel, progress);
 }
 
 }  // namespace tapline

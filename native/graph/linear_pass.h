@@ -6,6 +6,7 @@
 #include "base/cancel.h"
 #include "base/thread_team.h"
 #include "capture/attention_path.h"
+#include "capture/mlp_path.h"
 #include "capture/place.h"
 #include "graph/frozen_attention.h"
 #include "model/weight_file.h"
@@ -20,30 +21,53 @@ struct StreamFunction {
   double constant = 0;
 };
 
+/// What a neuron adds to a value.
+struct NeuronPart {
+  int layer = 0;
+  int token = 0;
+  int neuron = 0;
+  double activation = 0;
+  double value = 0;
+};
+
 /// What one function's value consists of with attention weights and norms fixed: value = the sum of
-/// embeddings, ffn, rounding and constant. `heads` divides another way, what comes through attention.
+/// embeddings, ffn, rounding and constant. With neurons, MLPs are passed, too, and the sum has ffn_rounding
+/// instead of ffn. Heads, neurons and streams divide other ways, what comes through them.
 struct StreamParts {
   double value = 0;
   double constant = 0;                     // its own, and biases
   std::vector<double> embeddings;          // [tokens]
   std::vector<double> ffn;                 // [layers, tokens]: each ffn_out
   std::vector<double> rounding;            // [layers, tokens]: see FrozenAttention::Parts
+  std::vector<double> ffn_rounding;        // [layers, tokens]: the same of passed MLPs
+  std::vector<double> streams;             // [layers, tokens]: each block's input
   std::vector<std::vector<double>> heads;  // by layer, [heads, tokens]: the heads' outputs
+  std::vector<NeuronPart> neurons;         // the strongest, in order
   /// The sum's distance from the value, over the L2 norm of the parts and the value.
   double residual = 0;
 };
 
+struct LinearPassRequest {
+  std::vector<BlockRows> blocks;
+  std::vector<float> last;  // [tokens, hidden]: the last block's output
+  int tokens = 0;
+  std::vector<StreamFunction> functions;
+  size_t neurons = 0;     // how many of each function; 0: MLPs are not passed
+  bool parallel = false;  // MLPs read the blocks' inputs
+  bool precise = false;   // in double precision
+};
+
 struct LinearPass {
   std::vector<StreamParts> functions;
-  std::vector<double> apart;  // by layer: see FrozenAttention::apart()
+  std::vector<double> apart;      // by layer: see FrozenAttention::apart()
+  std::vector<double> ffn_apart;  // by layer: see FrozenMlp::apart(); empty without neurons
 };
 
 /// Divides functions of the residual stream among the places that write to it, downwards through the blocks,
-/// all functions together, as attribution graphs do (Ameisen et al., "Circuit Tracing", 2025). With
-/// `precise`, in double precision. `progress` counts blocks.
-LinearPass linear_pass(const std::vector<AttentionPath>& paths, const WeightFile& weights,
-                       const std::vector<BlockRows>& blocks, const std::vector<float>& last, int tokens,
-                       const std::vector<StreamFunction>& functions, bool precise, ThreadTeam& team,
+/// all functions together, as attribution graphs do (Ameisen et al., "Circuit Tracing", 2025). All paths are
+/// known, those of MLPs with neurons. `progress` counts blocks.
+LinearPass linear_pass(const std::vector<AttentionPath>& attention, const std::vector<MlpPath>& mlps,
+                       const WeightFile& weights, const LinearPassRequest& request, ThreadTeam& team,
                        const CancelToken& cancel, const std::function<void(size_t, size_t)>& progress);
 
 }  // namespace tapline

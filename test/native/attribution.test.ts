@@ -12,6 +12,7 @@ import {
   headCount,
   hidden,
   LinearModel,
+  neuronCount,
   type Rows,
   vocabulary,
   writeArchitecture,
@@ -69,9 +70,13 @@ function logitReading(name: string, linear: LinearModel, other: number | undefin
 }
 
 /** What each part adds to a reading. */
-function expected(linear: LinearModel, { before, mid, position: at, direction, constant }: Reading) {
+function expected(
+  linear: LinearModel,
+  { before, mid, position: at, direction, constant }: Reading,
+  mlps: boolean,
+) {
   const read = (change: Rows, from: number, withBias = false) => {
-    const top = linear.up(change, from, before, withBias);
+    const top = linear.up(change, from, before, mlps, withBias);
     return dot(direction, (mid ? linear.through(before, top, withBias) : top)[at]!);
   };
   const all = Array.from({ length: linear.tokens }, (_, i) => i);
@@ -80,6 +85,9 @@ function expected(linear: LinearModel, { before, mid, position: at, direction, c
   return {
     constant: constant + read(linear.nothing(), 0, true),
     embeddings: all.map((i) => read(linear.only(i, linear.input[0]![i]!), 0)),
+    streams: layers.flatMap((block) =>
+      all.map((i) => (reaches(block) ? read(linear.only(i, linear.input[block]![i]!), block) : 0)),
+    ),
     ffn: layers.flatMap((block) =>
       all.map((i) => (block < before ? read(linear.only(i, linear.ffn[block]![i]!), block + 1) : 0)),
     ),
@@ -88,12 +96,34 @@ function expected(linear: LinearModel, { before, mid, position: at, direction, c
         all.map((i) => {
           if (!reaches(block)) return 0;
           const written = linear.write(block, i, linear.head(block, head, i), false);
-          if (block === before) return i === at ? dot(direction, written) : 0;
-          return read(linear.only(i, written), block + 1);
+          if (mid === true && block === before) return i === at ? dot(direction, written) : 0;
+          return read(linear.after(block, linear.only(i, written), mlps), block + 1);
         }),
       ).flat(),
     ),
   };
+}
+
+/** What every 16th neuron adds, by block, token and neuron. */
+function neuronParts(
+  linear: LinearModel,
+  reading: Reading,
+): Map<string, { activation: number; value: number }> {
+  const found = new Map<string, { activation: number; value: number }>();
+  const { before, mid, position: at, direction } = reading;
+  for (let block = 0; block < before; block++) {
+    for (let i = 0; i < linear.tokens; i++) {
+      const { values } = linear.neurons(block, i);
+      for (let k = (block + i) % 16; k < neuronCount; k += 16) {
+        const one = values.map((value, other) => (other === k ? value : 0));
+        const written = linear.only(i, linear.writeNeurons(block, i, one, false));
+        const top = linear.up(written, block + 1, before, true);
+        const value = dot(direction, (mid ? linear.through(before, top) : top)[at]!);
+        if (value !== 0) found.set(`${block} ${i} ${k}`, { activation: values[k]!, value });
+      }
+    }
+  }
+  return found;
 }
 
 function compare(found: TargetParts, wanted: ReturnType<typeof expected>, relative: number, what: string) {
@@ -101,6 +131,7 @@ function compare(found: TargetParts, wanted: ReturnType<typeof expected>, relati
     parts.constant,
     ...parts.embeddings,
     ...parts.ffn,
+    ...parts.streams,
     ...parts.heads.flatMap((heads) => [...heads]),
   ];
   const [mine, others] = [all(found), all(wanted)];
@@ -138,6 +169,7 @@ for (const [name, architecture] of Object.entries(architectures)) {
         { position: 5, layer: 2, point: "block_in" as const, ...inside, constant: 2.5 },
         ...(architecture.parallel ? [] : [{ position: 3, layer: 1, point: "mid" as const, ...inside }]),
       ];
+      const wanted = readings.map((reading) => expected(linear, reading, false));
       for (const [precise, bound] of [
         [true, 1e-6],
         [false, 1e-4],
@@ -146,10 +178,61 @@ for (const [name, architecture] of Object.entries(architectures)) {
         assert.is(found.apartBound, 1e-5);
         assert.ok(Math.max(...found.apart) < 2e-6, `${name}: ${found.apart}`);
         for (const [i, parts] of found.targets.entries()) {
-          compare(parts, expected(linear, readings[i]!), bound, `${name}, target ${i}, precise ${precise}`);
+          compare(parts, wanted[i]!, bound, `${name}, target ${i}, precise ${precise}`);
           assert.ok(parts.residual < 2e-6, `${name}, target ${i}: ${parts.residual}`);
+          assert.is(parts.neurons.values.length, 0);
         }
       }
+    });
+  });
+}
+
+for (const [name, architecture] of Object.entries(architectures)) {
+  test(`${name}: neurons, and parts through MLPs, are those of the linear model`, async () => {
+    const path = join(folder, `${name}-neurons.gguf`);
+    await writeArchitecture(path, name);
+    await opened(path, async (context) => {
+      const linear = await LinearModel.of(name, context, tokens);
+      const direction = Float64Array.from(randomMatrix("a direction", hidden));
+      const point = architecture.parallel ? ("block_in" as const) : ("mid" as const);
+      const readings: Reading[] = [
+        logitReading(name, linear, minus),
+        { before: 2, mid: point === "mid", position: 5, direction, constant: 0 },
+      ];
+      const targets = [
+        { position, token, minus },
+        { position: 5, layer: 2, point, direction: Float32Array.from(direction) },
+      ];
+      const all = blocks * tokens.length * neuronCount;
+      const found = await context.attribution({ tokens, targets, neurons: all, precise: true });
+      assert.ok(Math.max(...found.ffnApart) < 2e-6, `${name}: ${found.ffnApart}`);
+      for (const [i, parts] of found.targets.entries()) {
+        compare(parts, expected(linear, readings[i]!, true), 1e-6, `${name}, target ${i}`);
+        assert.ok(parts.residual < 2e-6, `${name}, target ${i}: ${parts.residual}`);
+        const { layers, tokens: at, neurons, values, activations } = parts.neurons;
+        const mine = new Map(
+          Array.from(values, (value, k) => [
+            `${layers[k]} ${at[k]} ${neurons[k]}`,
+            { activation: activations[k]!, value },
+          ]),
+        );
+        const wanted = neuronParts(linear, readings[i]!);
+        assert.ok(wanted.size > 20, `${wanted.size} neurons`);
+        for (const [key, { activation, value }] of wanted) {
+          const one = mine.get(key);
+          const off = Math.abs(one!.value - value);
+          assert.ok(off <= 1e-6 * Math.abs(value) + 1e-12, `${name}, ${key}: ${one!.value}, ${value}`);
+          assert.ok(Math.abs(one!.activation - activation) <= 1e-6 * Math.abs(activation) + 1e-12, key);
+        }
+        const sizes = Array.from(values, Math.abs);
+        assert.equal(
+          sizes,
+          [...sizes].sort((a, b) => b - a),
+        );
+      }
+      const strongest = await context.attribution({ tokens, targets, neurons: 9, precise: true });
+      for (const [i, { neurons }] of strongest.targets.entries())
+        assert.equal(neurons.values, found.targets[i]!.neurons.values.slice(0, 9));
     });
   });
 }
@@ -213,6 +296,21 @@ test("a pass that rounds where it should not is refused with the block", async (
       /^The attention of block 1 is \S+ from its linear path \(relative L2, at most 1e-05\)\.$/,
     ),
   );
+});
+
+test("progress counts blocks, and a cancelled request ends", async () => {
+  await opened(demo, async (context, model) => {
+    const text = someTokens(40, 300);
+    const targets = Array.from({ length: 40 }, (_, i) => ({ position: i, token: i }));
+    const counted: number[] = [];
+    await context.attribution({ tokens: text, targets, onProgress: (done) => counted.push(done) });
+    assert.is(counted.at(-1), model.info.nLayer);
+    const stop = new AbortController();
+    const cancelled = context.attribution({ tokens: text, targets, neurons: 50, signal: stop.signal });
+    stop.abort();
+    await rejects(cancelled, "CANCELLED");
+    assert.is((await context.attribution({ tokens: text, targets })).targets.length, 40);
+  });
 });
 
 test("impossible requests are refused", async () => {

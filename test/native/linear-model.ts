@@ -17,6 +17,9 @@ export interface Architecture {
   valueBias?: boolean;
   postNorm?: boolean;
   parallel?: boolean;
+  activation: "silu" | "gelu";
+  /** Neurons are activation(gate) * up. */
+  gated?: boolean;
   metadata: Metadata;
   tensors: TensorSpec[];
   block(name: string): TensorSpec[];
@@ -62,6 +65,8 @@ export const architectures: Record<string, Architecture> = {
   qwen2: {
     valueHeads: 2,
     valueBias: true,
+    activation: "silu",
+    gated: true,
     metadata: rms,
     tensors: [gain("output_norm.weight")],
     block: (name) => [
@@ -76,6 +81,7 @@ export const architectures: Record<string, Architecture> = {
     valueHeads: heads,
     layerNorm: true,
     fused: true,
+    activation: "gelu",
     metadata: layer,
     tensors: [...endBiased, randomTensor("position_embd.weight", [hidden, 64])],
     block: (name) => [
@@ -88,6 +94,7 @@ export const architectures: Record<string, Architecture> = {
     valueHeads: heads,
     layerNorm: true,
     fused: true,
+    activation: "gelu",
     parallel: true,
     metadata: { ...layer, "rope.dimension_count": width / 2 },
     tensors: [
@@ -100,6 +107,8 @@ export const architectures: Record<string, Architecture> = {
   gemma3: {
     valueHeads: 2,
     postNorm: true,
+    activation: "gelu",
+    gated: true,
     metadata: { ...rms, "attention.key_length": width, "attention.value_length": width },
     tensors: [gain("output_norm.weight")],
     block: (name) => [
@@ -178,13 +187,15 @@ export class LinearModel {
     readonly input: Rows[],
     readonly heads: Rows[],
     readonly ffn: Rows[],
+    private readonly mid: Rows[],
     private readonly weights: Float32Array[],
     readonly last: Rows,
   ) {}
 
   static async of(name: string, context: Context, tokens: Int32Array): Promise<LinearModel> {
     const layers = Array.from({ length: blocks }, (_, i) => i);
-    const points = ["block_in", "head_out", "ffn_out", "attention", "block_out"] as const;
+    const middle = architectures[name]!.parallel ? "attn_out" : "mid";
+    const points = ["block_in", "head_out", "ffn_out", "attention", "block_out", middle] as const;
     const captures = points.flatMap((point) => layers.map((at) => ({ layer: at, point })));
     const found = await context.forward({ sequences: [{ tokens }], captures });
     const values = (point: (typeof points)[number]) =>
@@ -202,6 +213,7 @@ export class LinearModel {
       input,
       of,
       ffn,
+      architectures[name]!.parallel ? input : rows("mid"),
       values("attention"),
       last[blocks - 1]!,
     );
@@ -271,11 +283,83 @@ export class LinearModel {
     });
   }
 
-  /** A change of the stream before block `from`, as a change before block `to`. */
-  up(change: Rows, from: number, to: number, withBias = false): Rows {
+  /** A change of the stream before block `from`, as a change before block `to`; with or without MLPs. */
+  up(change: Rows, from: number, to: number, mlps: boolean, withBias = false): Rows {
     let rows = change;
-    for (let block = from; block < to; block++) rows = this.through(block, rows, withBias);
+    for (let block = from; block < to; block++) {
+      const middle = this.through(block, rows, withBias);
+      rows = mlps
+        ? this.throughMlp(block, middle, this.architecture.parallel ? rows : middle, withBias)
+        : middle;
+    }
     return rows;
+  }
+
+  /** The neurons' inputs: with biases, or only what a change makes of them. */
+  private branches(block: number, token: number, change: Float64Array, withBias: boolean) {
+    const { gated, parallel } = this.architecture;
+    const name = `blk.${block}`;
+    const norm = `${name}.${parallel ? "attn_norm" : "ffn_norm"}`;
+    const normed = this.norm(change, this.mid[block]![token]!, norm, withBias);
+    const up = product(`${name}.ffn_up.weight`, normed, inner);
+    if (gated) return { gate: product(`${name}.ffn_gate.weight`, normed, inner), up };
+    const added = bias(`${name}.ffn_up.bias`, 0, inner, inner);
+    return { gate: up.map((value, k) => value + (withBias ? added[k]! : 0)), up };
+  }
+
+  /** The neurons of the pass at a token, and what each is of its two inputs: half of each where it is gated. */
+  neurons(block: number, token: number): ReturnType<LinearModel["activate"]> {
+    const key = `${block} ${token}`;
+    const found = this.activated.get(key) ?? this.activate(block, token);
+    this.activated.set(key, found);
+    return found;
+  }
+
+  private readonly activated = new Map<string, ReturnType<LinearModel["activate"]>>();
+
+  private activate(block: number, token: number) {
+    const { activation, gated } = this.architecture;
+    const { gate, up } = this.branches(block, token, this.mid[block]![token]!, true);
+    const slope = gate.map((x) =>
+      activation === "silu"
+        ? 1 / (1 + Math.exp(-x))
+        : (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))) / 2,
+    );
+    return {
+      values: gate.map((x, k) => x * slope[k]! * (gated ? up[k]! : 1)),
+      ofGate: slope.map((one, k) => (gated ? (one * up[k]!) / 2 : one)),
+      ofUp: slope.map((one, k) => (gated ? (one * gate[k]!) / 2 : 0)),
+    };
+  }
+
+  /** What neurons add to the stream at a token. */
+  writeNeurons(block: number, token: number, row: Float64Array, withBias: boolean): Float64Array {
+    const { gated, postNorm } = this.architecture;
+    const name = `blk.${block}`;
+    const projected = (values: Float64Array, biased: boolean) =>
+      product(`${name}.ffn_down.weight`, values, hidden).map(
+        (value, k) => value + (!gated && biased ? bias(`${name}.ffn_down.bias`, 0, hidden, hidden)[k]! : 0),
+      );
+    const added = projected(row, withBias);
+    if (!postNorm) return added;
+    const at = projected(this.neurons(block, token).values, true);
+    return this.norm(added, at, `${name}.post_ffw_norm`, withBias);
+  }
+
+  /** A change of what attention adds in a block, as a change of the block's output. */
+  after(block: number, change: Rows, mlps: boolean): Rows {
+    if (!mlps || this.architecture.parallel) return change;
+    return this.throughMlp(block, change, change, false);
+  }
+
+  private throughMlp(block: number, stream: Rows, input: Rows, withBias: boolean): Rows {
+    return stream.map((row, token) => {
+      const { ofGate, ofUp } = this.neurons(block, token);
+      const { gate, up } = this.branches(block, token, input[token]!, withBias);
+      const change = gate.map((value, k) => value * ofGate[k]! + up[k]! * ofUp[k]!);
+      const added = this.writeNeurons(block, token, change, withBias);
+      return row.map((value, k) => value + added[k]!);
+    });
   }
 
   /** One head's part of its block's outputs at a token. */
@@ -285,4 +369,4 @@ export class LinearModel {
   }
 }
 
-export { heads as headCount };
+export { heads as headCount, inner as neuronCount };

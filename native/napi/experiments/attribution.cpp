@@ -8,7 +8,7 @@ namespace {
 
 AttributionRequest read_request(const Napi::Object& options) {
   AttributionRequest request;
-  read_fields(options, "tokens", request.tokens, "precise", request.precise);
+  read_fields(options, "tokens", request.tokens, "precise", request.precise, "neurons", request.neurons);
   each_object(options.Get("targets"), "targets", [&](const Napi::Object& given) {
     AttributionTarget target;
     read_fields(given, "position", target.position, "direction", target.direction, "constant",
@@ -24,12 +24,27 @@ AttributionRequest read_request(const Napi::Object& options) {
 
 Napi::Value write_result(Napi::Env env, const Attribution& found) {
   const auto parts_to_js = [&](const StreamParts& parts) {
-    return object_of(env, "value", parts.value, "constant", parts.constant, "residual", parts.residual,
-                     "embeddings", parts.embeddings, "ffn", parts.ffn, "rounding", parts.rounding, "heads",
-                     array_of(env, parts.heads, [&](const auto& heads) { return to_js(env, heads); }));
+    std::vector<int32_t> layers, tokens, neurons;
+    std::vector<double> values, activations;
+    for (const NeuronPart& part : parts.neurons) {
+      layers.push_back(part.layer);
+      tokens.push_back(part.token);
+      neurons.push_back(part.neuron);
+      values.push_back(part.value);
+      activations.push_back(part.activation);
+    }
+    Napi::Object out =
+        object_of(env, "value", parts.value, "constant", parts.constant, "residual", parts.residual,
+                  "embeddings", parts.embeddings, "ffn", parts.ffn, "rounding", parts.rounding, "heads",
+                  array_of(env, parts.heads, [&](const auto& heads) { return to_js(env, heads); }), "streams",
+                  parts.streams, "ffnRounding", parts.ffn_rounding);
+    out.Set("neurons", object_of(env, "layers", layers, "tokens", tokens, "neurons", neurons, "values",
+                                 values, "activations", activations));
+    return out;
   };
   return object_of(env, "targets", array_of(env, found.pass.functions, parts_to_js), "apart",
-                   found.pass.apart, "apartBound", found.apart_bound, "residualBound", found.residual_bound);
+                   found.pass.apart, "ffnApart", found.pass.ffn_apart, "apartBound", found.apart_bound,
+                   "residualBound", found.residual_bound);
 }
 
 }  // namespace

@@ -26,6 +26,11 @@ export interface LogitTarget {
 export interface AttributionRequest {
   tokens: Int32Array;
   targets: ReadonlyArray<StreamTarget | LogitTarget>;
+  /**
+   * Pass MLPs, too, with half of a gated neuron's part going to its gate and half to the other branch, and return so many
+   * of the strongest neurons of each target. Default 0: neither, so that MLPs are parts.
+   */
+  neurons?: number;
   /** Compute in double precision. */
   precise?: boolean;
   /** Called with the number of finished blocks. */
@@ -33,7 +38,11 @@ export interface AttributionRequest {
   signal?: AbortSignal;
 }
 
-/** What one target's value consists of: value = the sum of embeddings, ffn, rounding and constant. */
+/**
+ * What one target's value consists of: value = the sum of embeddings, ffn, rounding and constant. With neurons, MLPs are
+ * passed, and the sum has `ffnRounding` instead of `ffn`. Heads, neurons and streams divide the value in other ways: what
+ * comes through them.
+ */
 export interface TargetParts {
   value: number;
   /** Biases, and the target's own constant. */
@@ -44,8 +53,21 @@ export interface TargetParts {
   ffn: Float64Array;
   /** [layers, tokens]: what the pass computed in attention and the linear path does not, by the rounding of its products. */
   rounding: Float64Array;
-  /** By layer, [heads, tokens]: what comes from a head's output at the token that reads. Another division of the value. */
+  /** [layers, tokens]: the same of MLPs; empty without neurons. */
+  ffnRounding: Float64Array;
+  /** [layers, tokens]: of each block's input. */
+  streams: Float64Array;
+  /** By layer, [heads, tokens]: of a head's output at the token that reads. */
   heads: Float64Array[];
+  /** The strongest first. */
+  neurons: {
+    layers: Int32Array;
+    tokens: Int32Array;
+    neurons: Int32Array;
+    values: Float64Array;
+    /** Of the neurons, after the gate. */
+    activations: Float64Array;
+  };
   /** The sum's distance from the value, over the L2 norm of the parts and the value. */
   residual: number;
 }
@@ -54,6 +76,8 @@ export interface Attribution {
   targets: TargetParts[];
   /** By layer, how far the pass's attention is from its linear path, relative L2. */
   apart: Float64Array;
+  /** The same of MLPs; empty without neurons. */
+  ffnApart: Float64Array;
   /** The largest `apart` and `residual` at which this model's result is not refused. */
   apartBound: number;
   residualBound: number;
@@ -67,6 +91,7 @@ export interface Attribution {
  */
 export async function attribution(passes: Passes, request: AttributionRequest): Promise<Attribution> {
   const { tokens, signal, targets, ...rest } = request;
+  checkInteger("neurons", rest.neurons, 0);
   if (!Array.isArray(targets)) throw invalid("Targets must be an array.");
   for (const target of targets as Array<Partial<StreamTarget & LogitTarget>>) {
     checkInteger("position", target.position ?? null, 0);

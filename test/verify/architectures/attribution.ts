@@ -5,9 +5,13 @@ import { type Check, tolerances } from "./report.js";
 
 /**
  * The parts of two logits and of a function of a block's input add up to their values, and each block's attention is what
- * its linear path computes; or a sentence says why there is no such path. A difference of two logits is the pass's own.
+ * its linear path computes, and each dense MLP what its neurons add; or a sentence says why there is no such path. A difference of two logits is the pass's own.
  */
-export async function attribution({ model, tokens, plain }: Subject): Promise<Check> {
+export async function attribution(
+  { model, tokens, plain }: Subject,
+  _tool: string,
+  path: string,
+): Promise<Check> {
   const context = await model.createContext({ ...settings, keepAttention: true });
   const { nEmbd, nLayer, architecture } = model.info;
   const position = tokens.length - 1;
@@ -20,8 +24,18 @@ export async function attribution({ model, tokens, plain }: Subject): Promise<Ch
   try {
     const found = await context.attribution({ tokens, targets });
     const apart = Math.max(...found.apart);
-    const residual = Math.max(...found.targets.map((target) => target.residual));
     const problems: string[] = [];
+    const mlps = await context.attribution({ tokens, targets, neurons: 8 }).catch((error: Error) => {
+      if (
+        !/-moe\.gguf$/.test(path) ||
+        !/ has no proven path through a dense MLP in block \d+: /.test(error.message)
+      )
+        problems.push(error.message);
+      return { targets: [], ffnApart: [0] };
+    });
+    const ffn = Math.max(...mlps.ffnApart);
+    if (!(ffn <= tolerances.dense)) problems.push(`an MLP is ${ffn} from its linear path`);
+    const residual = Math.max(...[...found.targets, ...mlps.targets].map((target) => target.residual));
     if (withoutPath.has(architecture)) problems.push("has a path that is listed as missing");
     if (!(apart <= tolerances.linear)) problems.push(`attention is ${apart} from its linear path`);
     if (!(residual <= tolerances.closes)) problems.push(`a sum is off by ${residual}`);
@@ -34,7 +48,7 @@ export async function attribution({ model, tokens, plain }: Subject): Promise<Ch
       name: "attribution",
       ok: problems.length === 0,
       detail: problems.join("; "),
-      measured: { apart, residual },
+      measured: { apart, residual, ...(mlps.targets.length > 0 ? { ffn } : {}) },
     };
   } catch (error) {
     const reason = (error as Error).message;

@@ -13,6 +13,7 @@ const columns = [
   { title: "points", check: "points", key: "largest", worst: Math.max },
   { title: "attends", check: "attention", key: "largest", worst: Math.max },
   { title: "linear", check: "attribution", key: "apart", worst: Math.max },
+  { title: "neurons", check: "attribution", key: "ffn", worst: Math.max },
   { title: "closes", check: "attribution", key: "residual", worst: Math.max },
   { title: "routes", check: "routing", key: "largest", worst: Math.max },
   { title: "lens", check: "lens", key: "largest", worst: Math.max },

@@ -83,6 +83,8 @@ export const tolerances = {
   linear: 1e-3,
   /** A sum of parts from its value, over the L2 norm of all. */
   closes: 1e-5,
+  /** A dense MLP from what its neurons add (L2). */
+  dense: 1e-5,
   /** Of a value in float64 from the pass's own difference of two logits. */
   logitDifference: 1e-3,
   /** Total variation between two next-token distributions. */
