@@ -40,7 +40,11 @@ class Run {
 
   Attribution run(const CountProgress& progress) {
     const Passes::ClearAtEnd clear{passes_};
-    compute();
+    if (!request_.other.empty()) {
+      compute(request_.other);
+      rows_.others = std::move(rows_.blocks);
+    }
+    compute(request_.tokens);
     const WeightFile weights(passes_.model());
     rows_.functions = functions_of(weights);
     const ResidualStream& stream = passes_.stream();
@@ -100,6 +104,10 @@ class Run {
     if (!stream.supported) throw Error(ErrorCode::kUnsupportedArchitecture, stream.reason);
     check_causal(passes_);
     check_tokens(passes_, request_.tokens);
+    if (!request_.other.empty()) check_tokens(passes_, request_.other);
+    if (!request_.other.empty() && request_.other.size() != n_)
+      throw_error(ErrorCode::kInvalidArgument, "The other text must have the same number of tokens, ", n_,
+                  ", got ", request_.other.size(), ".");
     if (n_ > passes_.n_batch())
       throw_error(ErrorCode::kTokenLimit, "Attribution needs the whole text in one pass: at most ",
                   passes_.n_batch(), " tokens, got ", n_, ".");
@@ -144,7 +152,7 @@ class Run {
   size_t width() const { return static_cast<size_t>(passes_.info().n_embd); }
 
   /// The rows of every block, from one pass.
-  void compute() {
+  void compute(const std::vector<llama_token>& tokens) {
     passes_.clear_memory();
     const auto layers = static_cast<size_t>(passes_.info().n_layer);
     std::vector<TapPoint> points{{0, /*read=*/true, nullptr, Point::kBlockIn}};
@@ -158,7 +166,7 @@ class Run {
     }
     AttentionReader reader(passes_, attention, n_);
     TokenBatch batch(n_);
-    for (size_t i = 0; i < n_; ++i) batch.add(request_.tokens[i], static_cast<uint32_t>(i), 0, true);
+    for (size_t i = 0; i < n_; ++i) batch.add(tokens[i], static_cast<uint32_t>(i), 0, true);
     passes_.run(
         batch, std::move(points), /*leave_early=*/true,
         [&](const TappedRows& tapped) {

@@ -20,6 +20,7 @@ struct AttributionTarget {
 
 struct AttributionRequest {
   std::vector<llama_token> tokens;
+  std::vector<llama_token> other;  // another text with as many tokens, for gains; or none
   std::vector<AttributionTarget> targets;
   size_t neurons = 0;    // passes MLPs, and returns the strongest neurons of each target; 0: neither
   bool precise = false;  // in double precision

@@ -51,7 +51,7 @@ FrozenAttention<T>::FrozenAttention(const AttentionPath& path, const WeightFile&
 
 template <class T>
 void FrozenAttention<T>::pull_back(std::vector<T>& functions, int count, const Parts& parts,
-                                   ThreadTeam& team) const {
+                                   const float* other, ThreadTeam& team) const {
   const int all = heads_ * width_;
   const auto hidden = static_cast<int>(rounding_.size()) / tokens_;
   const auto value_width = static_cast<int>(values_.output().size()) / tokens_;
@@ -72,8 +72,9 @@ void FrozenAttention<T>::pull_back(std::vector<T>& functions, int count, const P
     for (int h = 0; h < heads_; ++h) {
       for (int token = 0; token < tokens_; ++token) {
         const ptrdiff_t at = static_cast<ptrdiff_t>(token) * all + h * width_;
-        parts.heads[(static_cast<ptrdiff_t>(one) * heads_ + h) * tokens_ + token] =
-            dot(functions_of_heads + at, head_rows_.data() + at, width_);
+        const ptrdiff_t part = (static_cast<ptrdiff_t>(one) * heads_ + h) * tokens_ + token;
+        parts.heads[part] = dot(functions_of_heads + at, head_rows_.data() + at, width_);
+        if (other != nullptr) parts.replaced[part] = dot(functions_of_heads + at, other + at, width_);
       }
     }
     mix_back(functions_of_heads, values.data() + static_cast<ptrdiff_t>(one) * tokens_ * value_width,

@@ -35,12 +35,15 @@ class FrozenAttention {
   /// What linear functions of attn_out consist of.
   struct Parts {
     double* heads;      // [count, heads, tokens]: by head and by the token that reads
+    double* replaced;   // the same of other outputs instead of these; null without
     double* rounding;   // [count, tokens]: what the pass computed and the linear path does not
     double* constants;  // [count]: biases, added
   };
   /// Adds to each of `functions`, [count, tokens, hidden], of the block's output or its middle, the part that
   /// comes through attention, so that they become functions of the block's input.
-  void pull_back(std::vector<T>& functions, int count, const Parts& parts, ThreadTeam& team) const;
+  /// `other`, [tokens, heads * head width], are heads' outputs for `replaced`; may be null.
+  void pull_back(std::vector<T>& functions, int count, const Parts& parts, const float* other,
+                 ThreadTeam& team) const;
 
  private:
   void mix_back(const T* read, T* values, int value_width) const;

@@ -46,6 +46,7 @@ class Descent {
       parts.embeddings.resize(n());
       for (std::vector<double>* values : {&parts.ffn, &parts.rounding, &parts.streams}) values->resize(all);
       if (request.neurons > 0) parts.ffn_rounding.resize(all);
+      if (!request.others.empty()) parts.ffn_gains.resize(all);
       parts.heads.resize(request.blocks.size());
     }
   }
@@ -68,7 +69,11 @@ class Descent {
 
   void take_ffn(size_t layer) {
     each_row([&](StreamParts& parts, const T* function, int token) {
-      parts.ffn[at(layer, token)] = dot(function, row_of(request_.blocks[layer].ffn, token), hidden_);
+      double& own = parts.ffn[at(layer, token)];
+      own = dot(function, row_of(request_.blocks[layer].ffn, token), hidden_);
+      if (request_.others.empty()) return;
+      parts.ffn_gains[at(layer, token)] =
+          dot(function, row_of(request_.others[layer].ffn, token), hidden_) - own;
     });
   }
 
@@ -106,13 +111,21 @@ class Descent {
   void take_attention(size_t layer, const FrozenAttention<T>& attention, int heads) {
     const size_t each = static_cast<size_t>(heads) * n();
     std::vector<double> by_head(count_ * each);
+    const bool gains = !request_.others.empty();
+    std::vector<double> replaced(gains ? by_head.size() : 0);
     std::vector<double> rounding(count_ * n());
-    attention.pull_back(rows_, static_cast<int>(count_), {by_head.data(), rounding.data(), constants_.data()},
-                        team_);
-    for (StreamParts& parts : found_) parts.heads[layer].resize(each);
+    attention.pull_back(rows_, static_cast<int>(count_),
+                        {by_head.data(), replaced.data(), rounding.data(), constants_.data()},
+                        gains ? request_.others[layer].heads.data() : nullptr, team_);
+    for (StreamParts& parts : found_) {
+      parts.heads[layer].resize(each);
+      if (gains) parts.head_gains.emplace(parts.head_gains.begin(), each);
+    }
     for (size_t i = 0; i < count_; ++i) {
       StreamParts& parts = found_[order_[i]];
       std::copy_n(by_head.begin() + static_cast<ptrdiff_t>(i * each), each, parts.heads[layer].begin());
+      for (size_t k = 0; gains && k < each; ++k)
+        parts.head_gains.front()[k] = replaced[i * each + k] - by_head[i * each + k];
       copy(rounding, i, parts.rounding, layer);
     }
   }

@@ -43,13 +43,18 @@ struct StreamParts {
   std::vector<double> streams;             // [layers, tokens]: each block's input
   std::vector<std::vector<double>> heads;  // by layer, [heads, tokens]: the heads' outputs
   std::vector<NeuronPart> neurons;         // the strongest, in order
+  /// What the value gains in the linear model if one ffn_out or head's output is that of another text
+  /// (attribution patching); empty without one.
+  std::vector<double> ffn_gains;                // [layers, tokens]
+  std::vector<std::vector<double>> head_gains;  // by layer, [heads, tokens]
   /// The sum's distance from the value, over the L2 norm of the parts and the value.
   double residual = 0;
 };
 
 struct LinearPassRequest {
   std::vector<BlockRows> blocks;
-  std::vector<float> last;  // [tokens, hidden]: the last block's output
+  std::vector<float> last;        // [tokens, hidden]: the last block's output
+  std::vector<BlockRows> others;  // of another text with as many tokens, for gains; or none
   int tokens = 0;
   std::vector<StreamFunction> functions;
   size_t neurons = 0;     // how many of each function; 0: MLPs are not passed

@@ -237,6 +237,52 @@ for (const [name, architecture] of Object.entries(architectures)) {
   });
 }
 
+test("a gain is what another text's output adds in the linear model", async () => {
+  const path = join(folder, "gains.gguf");
+  await writeArchitecture(path, "gemma3");
+  await opened(path, async (context) => {
+    const other = someTokens(7, vocabulary, 3);
+    const [linear, replaced] = [
+      await LinearModel.of("gemma3", context, tokens),
+      await LinearModel.of("gemma3", context, other),
+    ];
+    const reading = logitReading("gemma3", linear, minus);
+    const read = (change: Rows, from: number) =>
+      dot(reading.direction, linear.up(change, from, blocks, true)[position]!);
+    const difference = (a: Float64Array, b: Float64Array) => a.map((value, k) => value - b[k]!);
+    const target = { position, token, minus };
+    const request = { tokens, targets: [target], neurons: 1, precise: true };
+    const [parts] = (await context.attribution({ ...request, other })).targets as [TargetParts];
+    const n = tokens.length;
+    for (let block = 0; block < blocks; block++) {
+      for (let i = 0; i < n; i++) {
+        const ffn = linear.only(i, difference(replaced.ffn[block]![i]!, linear.ffn[block]![i]!));
+        const expected = read(ffn, block + 1);
+        const found = parts.gains!.ffn[block * n + i]!;
+        assert.ok(
+          Math.abs(found - expected) <= 1e-6 * Math.abs(expected) + 1e-12,
+          `ffn ${block} ${i}: ${found}`,
+        );
+        for (let head = 0; head < headCount; head++) {
+          const change = difference(replaced.head(block, head, i), linear.head(block, head, i));
+          const written = linear.only(i, linear.write(block, i, change, false));
+          const wanted = read(linear.after(block, written, true), block + 1);
+          const gain = parts.gains!.heads[block]![head * n + i]!;
+          assert.ok(Math.abs(gain - wanted) <= 1e-6 * Math.abs(wanted) + 1e-12, `head ${block} ${head} ${i}`);
+        }
+      }
+    }
+    const [alone] = (await context.attribution(request)).targets as [TargetParts];
+    assert.is(alone.gains, undefined);
+    assert.equal({ ...parts, gains: undefined }, { ...alone, gains: undefined });
+    await rejects(
+      context.attribution({ ...request, other: other.subarray(1) }),
+      "INVALID_ARGUMENT",
+      /same number of tokens, 7, got 6/,
+    );
+  });
+});
+
 test("a logit's parts add up to what the model computes", async () => {
   const path = join(folder, "sum.gguf");
   await writeArchitecture(path, "phi2");

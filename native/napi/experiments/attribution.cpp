@@ -8,7 +8,8 @@ namespace {
 
 AttributionRequest read_request(const Napi::Object& options) {
   AttributionRequest request;
-  read_fields(options, "tokens", request.tokens, "precise", request.precise, "neurons", request.neurons);
+  read_fields(options, "tokens", request.tokens, "other", request.other, "precise", request.precise,
+              "neurons", request.neurons);
   each_object(options.Get("targets"), "targets", [&](const Napi::Object& given) {
     AttributionTarget target;
     read_fields(given, "position", target.position, "direction", target.direction, "constant",
@@ -38,6 +39,11 @@ Napi::Value write_result(Napi::Env env, const Attribution& found) {
                   "embeddings", parts.embeddings, "ffn", parts.ffn, "rounding", parts.rounding, "heads",
                   array_of(env, parts.heads, [&](const auto& heads) { return to_js(env, heads); }), "streams",
                   parts.streams, "ffnRounding", parts.ffn_rounding);
+    if (!parts.ffn_gains.empty()) {
+      const auto heads_to_js = [&](const auto& heads) { return to_js(env, heads); };
+      out.Set("gains",
+              object_of(env, "ffn", parts.ffn_gains, "heads", array_of(env, parts.head_gains, heads_to_js)));
+    }
     out.Set("neurons", object_of(env, "layers", layers, "tokens", tokens, "neurons", neurons, "values",
                                  values, "activations", activations));
     return out;

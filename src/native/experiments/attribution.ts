@@ -25,6 +25,8 @@ export interface LogitTarget {
 
 export interface AttributionRequest {
   tokens: Int32Array;
+  /** Another text with as many tokens, for `gains`. */
+  other?: Int32Array;
   targets: ReadonlyArray<StreamTarget | LogitTarget>;
   /**
    * Pass MLPs, too, with half of a gated neuron's part going to its gate and half to the other branch, and return so many
@@ -68,6 +70,14 @@ export interface TargetParts {
     /** Of the neurons, after the gate. */
     activations: Float64Array;
   };
+  /**
+   * With another text: what the value gains in the linear model if one place has the other text's output instead
+   * (attribution patching).
+   */
+  gains?: {
+    /** [layers, tokens]. */ ffn: Float64Array /** By layer, [heads, tokens]. */;
+    heads: Float64Array[];
+  };
   /** The sum's distance from the value, over the L2 norm of the parts and the value. */
   residual: number;
 }
@@ -105,5 +115,6 @@ export async function attribution(passes: Passes, request: AttributionRequest): 
     if (!streamPoints.has(target.point as Point))
       throw invalid(`A target reads block_in, mid or block_out, got ${target.point}.`);
   }
+  if (rest.other !== undefined) tokenIds(rest.other);
   return passes.run("attribution", { ...rest, targets, tokens: tokenIds(tokens) }, signal);
 }
