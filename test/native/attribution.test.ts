@@ -329,19 +329,27 @@ test("what 16-bit weights round in attention is a part of its own", async () => 
 });
 
 test("a pass that rounds where it should not is refused with the block", async () => {
-  const path = join(folder, "rounded.gguf");
-  const values = randomTensor("blk.1.attn_v.weight", [hidden, hidden / 2]);
   // The file says that all its weights are in F32, but these have 16 bits, so llama.cpp rounds their inputs.
-  await writeArchitecture(path, "qwen2", [
-    { ...values, type: "f16", bytes: (size) => Buffer.alloc(size, 0x30) },
-  ]);
-  await opened(path, (context) =>
-    rejects(
-      context.attribution({ tokens, targets: [{ position, token }] }),
-      "COMPUTE",
-      /^The attention of block 1 is \S+ from its linear path \(relative L2, at most 1e-05\)\.$/,
-    ),
-  );
+  const halves = (name: string, dimensions: number[]) => ({
+    ...randomTensor(name, dimensions),
+    type: "f16" as const,
+    bytes: (size: number) => Buffer.alloc(size, 0x30),
+  });
+  const away = "is \\S+ from its linear path \\(relative L2, at most 1e-05\\)\\.$";
+  for (const [half, weight, neurons] of [
+    ["attention", halves("blk.1.attn_v.weight", [hidden, hidden / 2]), 0],
+    ["MLP", halves("blk.1.ffn_down.weight", [neuronCount, hidden]), 1],
+  ] as const) {
+    const path = join(folder, `rounded-${half}.gguf`);
+    await writeArchitecture(path, "qwen2", [weight]);
+    await opened(path, (context) =>
+      rejects(
+        context.attribution({ tokens, targets: [{ position, token }], neurons }),
+        "COMPUTE",
+        new RegExp(`^The ${half} of block 1 ${away}`),
+      ),
+    );
+  }
 });
 
 test("progress counts blocks, and a cancelled request ends", async () => {

@@ -13,6 +13,7 @@ import { type Gemma3, gemma3Model, miniLmModel, type SmolLm2, smolLm2Model } fro
 import { holds, printFigure } from "./figures.js";
 import type { Figure } from "./numerics/check.js";
 import { against, type Bounds, peers } from "./real/against.js";
+import { attributionPatching } from "./real/attribution.js";
 import { directions } from "./real/directions.js";
 import { encoder } from "./real/encoder.js";
 import { computeOurs, gemmaSmall, gemmaWhole, type Ours, small, whole } from "./real/ours.js";
@@ -90,6 +91,14 @@ function checks(models: { smolLm2: SmolLm2; gemma: Gemma3 }, folder: string, qui
           { name: "saelens", run: () => saelens(folder) },
         ]),
     { name: "quantised", run: () => quantised(smolLm2, quick ? small : whole) },
+    {
+      name: "attribution-smollm2",
+      run: () => attributionPatching(smolLm2.f32, "SmolLM2-135M in F32", quick ? 6 : 100),
+    },
+    {
+      name: "attribution-gemma",
+      run: () => attributionPatching(gemma.f32, "Gemma 3 270M in F32", quick ? 6 : 100),
+    },
     { name: "encoder", run: async () => encoder(await miniLmModel()) },
   ];
 }

@@ -19,6 +19,8 @@ const order = [
   "saelens",
   "quantised",
   "encoder",
+  "attribution-smollm2",
+  "attribution-gemma",
 ];
 const saved = fileURLToPath(new URL("../../../.build/verify/real.json", import.meta.url));
 
