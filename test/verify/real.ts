@@ -93,11 +93,11 @@ function checks(models: { smolLm2: SmolLm2; gemma: Gemma3 }, folder: string, qui
     { name: "quantised", run: () => quantised(smolLm2, quick ? small : whole) },
     {
       name: "attribution-smollm2",
-      run: () => attributionPatching(smolLm2.f32, "SmolLM2-135M in F32", quick ? 6 : 100),
+      run: () => attributionPatching(smolLm2.f32, "SmolLM2-135M in F32", quick ? 6 : 100, 0.85),
     },
     {
       name: "attribution-gemma",
-      run: () => attributionPatching(gemma.f32, "Gemma 3 270M in F32", quick ? 6 : 100),
+      run: () => attributionPatching(gemma.f32, "Gemma 3 270M in F32", quick ? 6 : 100, 0.9),
     },
     { name: "encoder", run: async () => encoder(await miniLmModel()) },
   ];
