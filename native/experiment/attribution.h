@@ -7,8 +7,8 @@
 
 namespace tapline {
 
-/// What is divided among the model's parts: a linear function of the residual stream at one token, or a logit
-/// after it with the final norm's scale fixed, before a soft cap.
+/// The value to divide among the model's parts: a linear function of the residual stream at one token, or a
+/// logit after it with the final norm's scale fixed, before a soft cap.
 struct AttributionTarget {
   int position = 0;  // of its token in the text
   Place place;

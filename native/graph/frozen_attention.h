@@ -9,7 +9,7 @@
 
 namespace tapline {
 
-/// What a pass computed in one block, one row per token.
+/// The rows of one block in a pass, one per token.
 struct BlockRows {
   std::vector<float> input;    // [tokens, hidden]
   std::vector<float> weights;  // of attention, [heads, tokens, tokens]: of each token over all tokens

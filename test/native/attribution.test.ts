@@ -316,7 +316,7 @@ test("many targets have the parts that each has alone", async () => {
   });
 });
 
-test("what 16-bit weights round in attention is a part of its own", async () => {
+test("rounding of 16-bit weights in attention is a separate part", async () => {
   await opened(demo, async (context) => {
     const text = someTokens(12, 300);
     const found = await context.attribution({ tokens: text, targets: [{ position: 11, token: 5 }] });

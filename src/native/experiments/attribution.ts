@@ -29,8 +29,8 @@ export interface AttributionRequest {
   other?: Int32Array;
   targets: ReadonlyArray<StreamTarget | LogitTarget>;
   /**
-   * Pass MLPs, too, with half of a gated neuron's part going to its gate and half to the other branch, and return so many
-   * of the strongest neurons of each target. Default 0: neither, so that MLPs are parts.
+   * Continues through MLPs, with half of a gated neuron's part going to its gate and half to the other branch, and
+   * returns this number of the strongest neurons of each target. Default 0: neither, so that MLPs are parts.
    */
   neurons?: number;
   /** Compute in double precision. */
