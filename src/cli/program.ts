@@ -28,6 +28,7 @@ import { registerStats } from "./commands/stats.js";
 import { registerStudies } from "./commands/studies.js";
 import { registerStudy } from "./commands/study.js";
 import { registerVector } from "./commands/vector.js";
+import { registerVerify } from "./commands/verify.js";
 import { registerWorkbench } from "./commands/workbench.js";
 import { exitCodeOf, sentenceOf } from "./exit-code.js";
 import { addExamples } from "./help-examples.js";
@@ -83,6 +84,7 @@ export async function runProgram(argv: readonly string[] = process.argv): Promis
   registerPull(program);
   registerModels(program);
   registerDoctor(program);
+  registerVerify(program);
   registerCompletion(program);
   program.helpCommand("help [command]", "Show help for a command.");
   addExamples(program);

@@ -19,6 +19,8 @@ export interface AddonFile {
   path: string;
   /** A description of the build. */
   variant: string;
+  /** Processor levels that it has kernels for, the best first, if there are several. */
+  levels?: readonly string[];
 }
 
 /**
@@ -34,6 +36,7 @@ export function addonFiles(): { files: AddonFile[]; refused: string[] } {
   const files = candidates.map((each) => ({
     path: each.path,
     variant: `prebuilt by ${each.package}`,
+    levels: each.levels,
   }));
   return { files: files.length > 0 ? files : [compiled], refused };
 }

@@ -41,14 +41,15 @@ test("a machine on which all is well, in order", async () => {
   const found = await findings("demo", [], undefined, { lab: free });
   assert.equal(
     found.map(({ check }) => check),
-    ["node", "addon", "toolchain", "gpu", "memory", "cache", "jobs", "port", "hub", "model"],
+    ["node", "addon", "toolchain", "gpu", "numbers", "memory", "cache", "jobs", "port", "hub", "model"],
   );
   for (const { check, status, advice } of found) {
     assert.is(advice === undefined, status === "ok", `${check} has advice where it is not well`);
   }
-  const [node, addon, , , memory, cache, jobs, port, asked, model] = found as Required<Finding>[];
+  const [node, addon, , , numbers, memory, cache, jobs, port, asked, model] = found as Required<Finding>[];
   assert.equal([node!.status, node!.finding], ["ok", `Node.js ${process.versions.node}`]);
   assert.match(addon!.finding, /^llama\.cpp \S+ for \w+/);
+  assert.match(numbers!.finding, /^not checked with this addon; `tapline verify` /);
   assert.match(memory!.finding, /^[\d.]+ [kMGT]?B of [\d.]+ [kMGT]?B free$/);
   assert.match(cache!.finding, new RegExp(`^${join(folder, "hf", "hub")}, [\\d.]+ [kMGT]?B free$`));
   assert.match(jobs!.finding, `${join(folder, "not", "there")}, `);

@@ -43,6 +43,7 @@ const arrows: Record<string, string[]> = {
     "study",
     "text",
   ],
+  verify: ["contracts", "files", "formats", "native"],
   workbench: ["client", "contracts", "findings", "formats", "http", "models", "report", "study", "terminal"],
   cli: [
     "card",
@@ -64,6 +65,7 @@ const arrows: Record<string, string[]> = {
     "submit",
     "terminal",
     "text",
+    "verify",
     "workbench",
   ],
 };

@@ -7,6 +7,7 @@ import { availableParallelism } from "node:os";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
 import { ports as usualPorts } from "../../contracts/limits.js";
+import { version } from "../../contracts/version.js";
 import type { DownloadProgress } from "../../models/hub/index.js";
 import { hubSettings } from "../../models/hub/settings.js";
 import { hostMemory, judgeMemory } from "../../models/memory.js";
@@ -57,7 +58,7 @@ export async function findings(
   const native = await addon();
   found.push(native.finding);
   if (existsSync(toolchainModule)) found.push(await toolchain(native.module));
-  if (native.module !== undefined) found.push(await graphics(native.module));
+  if (native.module !== undefined) found.push(await graphics(native.module), await numbers(native.module));
   found.push(memory(), ...(await disk()), ...(await allPorts(ports)), await hub());
   for (const server of rpc) found.push(await rpcServer(server));
   found.push(await modelFits(model, native.module, onDownload));
@@ -146,6 +147,35 @@ async function graphics(native: Native): Promise<Finding> {
     `${seen.replace(/ \(UUID.*/, "")} is present, but the addon is built for ${backend}.`,
     `Install the CUDA toolkit and run ${native.compileCommand("TAPLINE_BACKEND=cuda")}.`,
   );
+}
+
+/** Offers `tapline verify`, or its last result with this addon. */
+async function numbers(native: Native): Promise<Finding> {
+  const check = "numbers";
+  const [{ savedVerification }, { failures }] = await Promise.all([
+    import("../../verify/saved.js"),
+    import("../../verify/words.js"),
+  ]);
+  const saved = await savedVerification();
+  const { backend, llamaCpp } = native.backendInfo();
+  const same =
+    saved?.tapline === version &&
+    saved.addon.backend === backend &&
+    saved.addon.llama_cpp === llamaCpp &&
+    saved.addon.variant === native.addonInUse().variant;
+  if (saved === undefined || !same) {
+    return ok(check, "not checked with this addon; `tapline verify` checks them in a minute or two");
+  }
+  const day = new Date(saved.created * 1000).toISOString().slice(0, 10);
+  const [first] = failures(saved);
+  if (first === undefined) {
+    return ok(
+      check,
+      `${saved.checks.length} checks of ${saved.models.length} architectures passed on ${day}`,
+    );
+  }
+  const advice = "Run tapline verify again; if it fails again, please report its line.";
+  return problem(check, `tapline verify failed on ${day}: ${first}`, advice);
 }
 
 function memory(): Finding {

@@ -44,13 +44,12 @@ struct Wrong {
 
   bool is(const char* asked) const { return name != nullptr && std::strcmp(name, asked) == 0; }
   /// "softmax": where a piece of a graph ends with one that has a mask, its numbers are a tenth too large.
+  /// "pieces": the last numbers of every piece of a graph are a twentieth too large.
   /// "choice": where a piece ends behind sorted rows, their first number has the second's place, too.
   void spoil(ggml_cgraph* graph) const {
     ggml_tensor* last = ggml_graph_node(graph, -1);
-    if (is("softmax") && last->op == GGML_OP_SOFT_MAX && last->src[1] != nullptr) {
-      auto* values = static_cast<float*>(last->data);
-      for (int64_t i = 0; i < ggml_nelements(last); ++i) values[i] *= 1.1F;
-    }
+    if (is("softmax") && last->op == GGML_OP_SOFT_MAX && last->src[1] != nullptr) scale(last, 1.1F);
+    if (is("pieces") && last->type == GGML_TYPE_F32 && ggml_is_contiguous(last)) scale(last, 1.05F);
     for (int i = 0; is("choice") && i < ggml_graph_n_nodes(graph); ++i) {
       ggml_tensor* sorted = ggml_graph_node(graph, i);
       if (sorted->op != GGML_OP_ARGSORT) continue;
@@ -59,6 +58,10 @@ struct Wrong {
         ids[1] = ids[0];
       }
     }
+  }
+  static void scale(ggml_tensor* t, float factor) {
+    auto* values = static_cast<float*>(t->data);
+    for (int64_t i = 0; i < ggml_nelements(t); ++i) values[i] *= factor;
   }
   /// "positions": where positions are read back, the first two have changed places.
   void spoil(const ggml_tensor* t, void* data, size_t size) const {

@@ -39,10 +39,11 @@ export async function runEvalCallback(
   model: string,
   prompt: string,
   exact: boolean,
+  further: readonly string[] = [],
 ): Promise<EvalCallbackRun> {
   const flags = ["-m", model, "-p", prompt, "-ngl", "0", "-fit", "off", "--log-colors", "off"];
   flags.push("-c", `${settings.nCtx}`, "-b", `${settings.nBatch}`, "-ub", `${settings.nBatch}`);
-  flags.push("-t", `${settings.threads}`, "--no-log-prefix", "--no-log-timestamps");
+  flags.push("-t", `${settings.threads}`, "--no-log-prefix", "--no-log-timestamps", ...further);
   if (exact) flags.push("-ctk", "f32", "-ctv", "f32", "-fa", "off");
   const folder = await mkdtemp(join(tmpdir(), "tapline-eval-callback-"));
   try {
