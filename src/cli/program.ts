@@ -18,6 +18,7 @@ import { registerModels } from "./commands/models.js";
 import { registerProbes } from "./commands/probe.js";
 import { registerProfile } from "./commands/profile.js";
 import { registerPull } from "./commands/pull.js";
+import { registerQuants } from "./commands/quants.js";
 import { registerReady } from "./commands/ready.js";
 import { registerReport } from "./commands/report.js";
 import { registerReproduce } from "./commands/reproduce.js";
@@ -63,6 +64,7 @@ export async function runProgram(argv: readonly string[] = process.argv): Promis
   program.commandsGroup("Experiments:");
   registerDemo(program);
   for (const register of Object.values(commands)) register(program);
+  registerQuants(program);
   registerJobs(program);
   registerMerge(program);
   registerRm(program);

@@ -48,7 +48,7 @@ export async function checkLive(
     const distances = [steered.pass.logits, plain.logits].map((printed, at) =>
       apart(choices[at] as Choice, printed),
     );
-    const names = ["the edited request", "the plain request beside it"];
+    const names = ["the edited request", "the plain request next to it"];
     const problems = distances.flatMap((each, at) =>
       each <= bound ? [] : [`${names[at]}: off by ${each.toPrecision(2)}`],
     );

@@ -6,7 +6,7 @@ import { type Expected, type PrintedPass, quantisedForms, readExpected } from ".
 import { allowed, type Found } from "./found.js";
 import { randomRow, writeTinyModel } from "./tiny-model.js";
 
-/** What one process checks. */
+/** One process's work. */
 export interface Task {
   model: string;
   /** Of the expected values and the heads of the models' files. */

@@ -5,7 +5,7 @@ export interface Found {
   /** The largest relative distance from llama.cpp's values, and the bound on it. */
   distance: number;
   allowed: number;
-  /** What is wrong; empty if ok. */
+  /** The problems; empty if ok. */
   problem: string;
 }
 

@@ -2,7 +2,7 @@
 import { checkModel, type Task } from "./check-model.js";
 import type { Found } from "./found.js";
 
-/** What the process sends: each check's result, then whether it came to its end. */
+/** Messages of the process: each check's result, then whether it came to its end. */
 export type Message = { found: Found } | { failed: string } | { done: true };
 
 const send = (message: Message) => new Promise<void>((resolve) => process.send!(message, () => resolve()));

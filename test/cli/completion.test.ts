@@ -140,8 +140,8 @@ test("the commands that there are", async () => {
       "compare",
       "probe",
     ],
-    ...["features", "patch", "sae", "extract", "drift", "explain", "jobs", "job", "cancel", "merge"],
-    ...["rm", "report"],
+    ...["features", "patch", "sae", "extract", "drift", "explain", "quants", "jobs", "job", "cancel"],
+    ...["merge", "rm", "report"],
     ...[
       "reproduce",
       "study",
@@ -156,7 +156,7 @@ test("the commands that there are", async () => {
       "lens",
       "pull",
     ],
-    ...["models", "doctor", "completion", "help"],
+    ...["models", "doctor", "verify", "completion", "help"],
   ]);
 });
 

@@ -1,0 +1,162 @@
+import { type Command, InvalidArgumentError } from "commander";
+import { licenses } from "../../contracts/studies/licenses.js";
+import type { Quantisation } from "../../native/machine.js";
+import type { QuantsRun } from "../../quants/run.js";
+import { UsageError } from "../exit-code.js";
+import { choice, filled, integerBetween, layerList } from "../options.js";
+
+interface QuantsOptions {
+  make: Quantisation[];
+  keepForms?: boolean;
+  texts?: string;
+  maxInputTokens: number;
+  layers?: number[];
+  dictionary?: string;
+  examples?: string;
+  probe?: string;
+  vector?: string;
+  rounds: number;
+  promptTokens: number;
+  generatedTokens: number;
+  seed: number;
+  license: string;
+  out?: string;
+  json?: boolean;
+  quiet?: boolean;
+}
+
+const makeable: readonly Quantisation[] = ["Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"];
+const texts = { least: 2, most: 512 };
+
+function formList(text: string): Quantisation[] {
+  const forms = text.split(",") as Quantisation[];
+  if (forms.every((form) => makeable.includes(form)) && new Set(forms).size === forms.length) return forms;
+  throw new InvalidArgumentError(`It must be some of ${makeable.join(",")}.`);
+}
+
+/** `tapline quants`: what each form of a model changes, in its answers and inside. */
+export function registerQuants(program: Command): void {
+  program
+    .command("quants")
+    .description("Measure what quantization does to a model: answers, activations, features, speed.")
+    .argument("<model>", "the reference: a model with 16 or more bits per weight")
+    .argument("[forms...]", "its quantized forms: files or hub models")
+    .option("--make <list>", `make forms of the reference: ${makeable.join(",")}`, formList, [])
+    .option("--keep-forms", "keep the forms that were made")
+    .option("--texts <file>", "held-out texts instead of the bundled ones")
+    .option("--max-input-tokens <number>", "longest text in tokens", integerBetween(2, 1024), 256)
+    .option("--layers <list>", "layers for the drift, such as 0,3,7 or 0-7 (default: all)", layerList)
+    .option("--dictionary <name>", "saved dictionary: which features survive", filled)
+    .option("--examples <file>", "labelled texts for --probe or --vector, as for tapline drift")
+    .option("--probe <name>", "saved probe: its AUROC in each form", filled)
+    .option("--vector <name>", "saved vector: its separation in each form", filled)
+    .option("--rounds <number>", "rounds of the speed measurement", integerBetween(2, 100), 5)
+    .option("--prompt-tokens <number>", "prompt length for speed", integerBetween(1, 4096), 128)
+    .option("--generated-tokens <number>", "generated tokens for speed", integerBetween(1, 1024), 32)
+    .option("--seed <number>", "of bootstrap intervals", integerBetween(0, 2 ** 31 - 1), 0)
+    .addOption(choice("--license <license>", "license of the study package", licenses).default(licenses[0]))
+    .option("--out <dir>", "output folder (default: tapline-quants-<model>)", filled)
+    .option("--json", "print the result as JSON")
+    .option("--quiet", "hide progress")
+    .addHelpText(
+      "after",
+      `
+Per form: size, bits per weight, KL divergence and agreement with the reference on
+held-out texts, perplexity, drift of the block outputs by layer, surviving features
+of a saved dictionary, transfer of a probe or a vector, speed and memory. Writes
+quants.html, quants.md (a table for a model card), quants.json and study.json.
+A stopped run continues with the same command.
+
+Examples:
+  tapline quants ./model-F16.gguf --make Q8_0,Q4_K_M
+  tapline quants ./model-F16.gguf ./model-Q4_K_M.gguf ./model-imatrix-Q4_K_M.gguf
+  tapline quants ./model-F16.gguf --make Q4_K_M --dictionary res-12 --out quants`,
+    )
+    .action(quants);
+}
+
+async function quants(model: string, forms: string[], options: QuantsOptions): Promise<void> {
+  const { out = `tapline-quants-${nameOf(model)}`, examples, probe, vector } = options;
+  if (forms.length + options.make.length === 0) {
+    throw new UsageError("Name at least one form of the model, or make one with --make.");
+  }
+  if ((probe ?? vector) !== undefined && examples === undefined) {
+    throw new UsageError(`--${probe === undefined ? "vector" : "probe"} requires --examples with labels.`);
+  }
+  const [
+    { runQuants },
+    { writeQuants },
+    { quantsPicture },
+    { openLab },
+    { ProgressLine },
+    { print, printJson, shortPath, unwritable },
+    { endBy, stoppable },
+    { readExamples, readPrompts },
+    { bundledData },
+    { localPath },
+    { join },
+  ] = await Promise.all([
+    import("../../quants/run.js"),
+    import("../../quants/write.js"),
+    import("../../quants/tables.js"),
+    import("../lab-session.js"),
+    import("../../terminal/index.js"),
+    import("../output.js"),
+    import("../stop-signal.js"),
+    import("../input-files.js"),
+    import("../../card/data/index.js"),
+    import("../operation-command.js"),
+    import("node:path"),
+  ]);
+  const held = options.texts === undefined ? bundledData.texts : await readPrompts(options.texts);
+  if (held.length < texts.least || held.length > texts.most) {
+    throw new UsageError(`--texts: ${texts.least} to ${texts.most} are possible, got ${held.length}.`);
+  }
+  const line = new ProgressLine(process.stderr);
+  const signal = stoppable();
+  const session = await openLab("new", () => {});
+  let run: QuantsRun;
+  try {
+    run = await runQuants(
+      {
+        ...{ reference: localPath(model), forms: forms.map(localPath), make: options.make },
+        ...{ keepForms: options.keepForms === true, texts: held, mostTokens: options.maxInputTokens },
+        ...{ layers: options.layers, dictionary: options.dictionary, probe, vector },
+        examples: examples === undefined ? [] : await readExamples(examples),
+        ...{ seed: options.seed, rounds: options.rounds, promptTokens: options.promptTokens },
+        generatedTokens: options.generatedTokens,
+      },
+      {
+        ...{ lab: session.lab, folder: join(out, "work"), signal },
+        onProgress: (what, share) => {
+          if (options.quiet || options.json) return;
+          const text = `${Math.floor(100 * share)} %  ${what}`;
+          line.show(text);
+          line.log(what.split(",")[0] as string, text);
+        },
+      },
+    );
+  } catch (error) {
+    if (!signal.aborted) throw unwritable(out, error);
+    line.clear();
+    await session.close();
+    return endBy(signal.reason as NodeJS.Signals);
+  } finally {
+    line.clear();
+    await session.close();
+  }
+  const paths = await writeQuants(out, run, options.license).catch((error) => {
+    throw unwritable(out, error);
+  });
+  if (options.json) return printJson(run.quants);
+  await print([quantsPicture(run.quants), "", ...paths.map((path) => shortPath(path))].join("\n"));
+}
+
+/** A model's name for a folder. */
+function nameOf(model: string): string {
+  const name = model
+    .replace(/\.gguf$/i, "")
+    .split(/[\\/]/)
+    .at(-1) as string;
+  return name.replaceAll(/[^\w.-]+/g, "-");
+}

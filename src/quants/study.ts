@@ -1,0 +1,47 @@
+import type { CompletedJob } from "../client/index.js";
+import type { Job } from "../contracts/index.js";
+import { UserError } from "../contracts/user-error.js";
+import { assemble, emptyWords, faultsOf, jobEvidence, liveEvidence, methodText } from "../study/index.js";
+import type { Quants } from "./result.js";
+import { quantsMarkdown } from "./tables.js";
+import { cautions, findingOf } from "./words.js";
+
+/**
+ * A study package of the result and of the Lab's jobs, with generated words for a person to revise.
+ * @throws UserError if it is not valid
+ */
+export function quantsStudy(quants: Quants, jobs: readonly CompletedJob[], license: string): Buffer {
+  const { reference, forms, settings, machine, tapline } = quants;
+  const names = forms.map(({ name }) => name).join(", ");
+  const figures = liveEvidence(
+    {
+      id: "quants",
+      what: `Figures of ${forms.length} forms`,
+      method: `tapline quants: ${names} of ${reference.file} on ${settings.texts} texts with ${settings.tokens} predictions, and ${settings.rounds} rounds for speed.`,
+      request: {
+        settings,
+        files: [reference, ...forms].map(({ name, file, fingerprint }) => ({ name, file, fingerprint })),
+      },
+      exchanges: [{ asked: "All figures", answer: quantsMarkdown(quants), finish: "complete" }],
+      result: quants,
+    },
+    reference.file,
+    `tapline ${tapline}, llama.cpp ${machine.llama_cpp}`,
+  );
+  const evidence = [figures, ...jobs.map((job) => jobEvidence(job as Job))];
+  const finished = assemble(
+    {
+      ...emptyWords,
+      title: `What quantization does to ${reference.file}`,
+      question: `How do ${names} differ from ${reference.file}, in their answers and inside?`,
+      method: methodText(evidence),
+      finding: findingOf(quants).join(" "),
+      limitations: cautions.join(" "),
+      license,
+    },
+    evidence,
+  );
+  const faults = faultsOf(finished);
+  if (faults.length > 0) throw new UserError(`The study package is incomplete: ${faults.join(" ")}`);
+  return finished.bytes;
+}
