@@ -9,15 +9,16 @@ import { survivalOf } from "../../src/quants/survival.js";
 const near = (found: number, wanted: number, bound = 1e-6) =>
   assert.ok(Math.abs(found - wanted) <= bound, `${found} instead of ${wanted}`);
 
-test("KL, agreement and losses of two rows of logits", () => {
-  // Probabilities 1/2, 1/4, 1/4 and 1/3, 1/3, 1/3; then the greatest in different places; the last row predicts nothing.
-  const one = Float32Array.of(Math.log(2), 0, 0, 5, 5, 6, 0, 0, 0);
-  const two = Float32Array.of(3, 3, 3, 8, 7, 7, 9, 0, 0);
-  const found = compared(Int32Array.of(1, 0, 2), one, two);
-  assert.is(found.tokens, 2);
+test("KL, agreement and losses of three rows of logits", () => {
+  // Probabilities 1/2, 1/4, 1/4 and 1/3, 1/3, 1/3; then the greatest in different places, then one that is
+  // certain in both; the last row predicts nothing.
+  const one = Float32Array.of(Math.log(2), 0, 0, 5, 5, 6, 0, 0, 99, 0, 0, 0);
+  const two = Float32Array.of(3, 3, 3, 8, 7, 7, 0, 0, 99, 9, 0, 0);
+  const found = compared(Int32Array.of(1, 0, 2, 2), one, two);
+  assert.is(found.tokens, 3);
   const [first, second] = [0.5 * Math.log(3 / 2) + 0.5 * Math.log(3 / 4), (Math.E - 1) / (2 + Math.E)];
   near(found.divergence, first + second);
-  assert.is(found.agreed, 1);
+  assert.is(found.agreed, 2);
   const rest = Math.log(2 + Math.E);
   near(found.loss[0], Math.log(2) + rest - 1);
   near(found.loss[1], Math.log(3) + rest);
@@ -60,7 +61,14 @@ test("features survive, fade or die, token by token", () => {
     ),
     indices: active.flat(),
   });
-  const reference = made([[7], [1, 2, 3], [1, 2, 3], [7], [1, 2, 3, 4], [1, 2]]);
+  const reference = made([
+    [1, 7],
+    [1, 2, 3],
+    [1, 2, 3],
+    [1, 7],
+    [1, 2, 3, 4],
+    [1, 2],
+  ]);
   const form = made([[7], [1, 2], [1, 3], [7], [1, 5], [1]]);
   const options = { least: 3, first: 1, resamples: 200, seed: 0 };
   const found = survivalOf(reference, form, options);
