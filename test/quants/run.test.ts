@@ -251,6 +251,12 @@ test("a run continues after kill -9, with the same figures", async () => {
     () => readable(join(at("killed"), "work", "request.json")) !== "" && linesOfKilled() > 3,
     "some lines",
   );
+  child.kill("SIGSTOP");
+  const second = await tapline(all, { env });
+  assert.match(
+    second.stderr,
+    new RegExp(`killed is in use by process ${child.pid}; wait, or use another --out`),
+  );
   child.kill("SIGKILL");
   await once(child, "close");
   const lines = linesOf("killed");

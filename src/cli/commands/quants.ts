@@ -94,6 +94,8 @@ async function quants(model: string, forms: string[], options: QuantsOptions): P
     { readExamples, readPrompts },
     { bundledData },
     { localPath },
+    { lock },
+    { makeFolder },
     { join },
   ] = await Promise.all([
     import("../../quants/run.js"),
@@ -106,15 +108,29 @@ async function quants(model: string, forms: string[], options: QuantsOptions): P
     import("../input-files.js"),
     import("../../card/data/index.js"),
     import("../operation-command.js"),
+    import("../../lab/lock.js"),
+    import("../run-experiment.js"),
     import("node:path"),
   ]);
   const held = options.texts === undefined ? bundledData.texts : await readPrompts(options.texts);
   if (held.length < texts.least || held.length > texts.most) {
     throw new UsageError(`--texts: ${texts.least} to ${texts.most} are possible, got ${held.length}.`);
   }
+  const work = join(out, "work");
+  await makeFolder(work);
+  const locked = await lock(
+    join(work, "lock"),
+    (holder) =>
+      `${out} is in use by ${holder === null ? "another run" : `process ${holder.pid}`}; wait, or use another --out.`,
+  );
   const line = new ProgressLine(process.stderr);
   const signal = stoppable();
   const session = await openLab("new", () => {});
+  const end = async () => {
+    line.clear();
+    await session.close();
+    await locked.release();
+  };
   let run: QuantsRun;
   try {
     run = await runQuants(
@@ -127,7 +143,7 @@ async function quants(model: string, forms: string[], options: QuantsOptions): P
         generatedTokens: options.generatedTokens,
       },
       {
-        ...{ lab: session.lab, folder: join(out, "work"), signal },
+        ...{ lab: session.lab, folder: work, signal },
         onProgress: (what, share) => {
           if (options.quiet || options.json) return;
           const text = `${Math.floor(100 * share)} %  ${what}`;
@@ -138,12 +154,10 @@ async function quants(model: string, forms: string[], options: QuantsOptions): P
     );
   } catch (error) {
     if (!signal.aborted) throw unwritable(out, error);
-    line.clear();
-    await session.close();
+    await end();
     return endBy(signal.reason as NodeJS.Signals);
   } finally {
-    line.clear();
-    await session.close();
+    await end();
   }
   const paths = await writeQuants(out, run, options.license).catch((error) => {
     throw unwritable(out, error);
