@@ -1,10 +1,13 @@
 /** The figures of `tapline quants`, against sums by hand. */
+import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { speedFigures, textFigures } from "../../src/quants/figures.js";
-import { distinguish } from "../../src/quants/files.js";
+import { distinguish, openFile } from "../../src/quants/files.js";
 import { compared } from "../../src/quants/measure.js";
 import { survivalOf } from "../../src/quants/survival.js";
+import { writeTinyModel } from "../inference/support/tiny-models.js";
+import { temporaryFolder } from "../support/temporary.js";
 
 const near = (found: number, wanted: number, bound = 1e-6) =>
   assert.ok(Math.abs(found - wanted) <= bound, `${found} instead of ${wanted}`);
@@ -110,6 +113,22 @@ test("forms of one type have names by imatrix, mix, or file", () => {
     "Q4_K_M (Q4_K 70.0 %, Q6_K 30.0 %)",
   ]);
   assert.equal(names(form("a", "", 20), form("b", "", 20)), ["Q4_K_M (a)", "Q4_K_M (b)"]);
+});
+
+test("a file's types and importance matrix, without folders of its machine", async () => {
+  const path = join(temporaryFolder("quants-file"), "some.gguf");
+  const metadata = { "general.file_type": 15, "quantize.imatrix.file": "/home/someone/wiki.dat" };
+  await writeTinyModel(path, { metadata });
+  const found = await openFile(path);
+  assert.is(found.name, "Q4_K_M");
+  assert.is(found.file, "some.gguf");
+  assert.equal(found.imatrix, { file: "wiki.dat", dataset: "" });
+  assert.equal(
+    found.types.map(({ type, tensors }) => [type, tensors]),
+    [["F32", 24]],
+  );
+  assert.ok(Math.abs(found.bits_per_weight - 32) < 0.1);
+  assert.equal([found.architecture, found.blocks], ["qwen3", 2]);
 });
 
 test.run();

@@ -6,7 +6,7 @@ import { UsageError } from "../exit-code.js";
 import { choice, filled, integerBetween, layerList } from "../options.js";
 
 interface QuantsOptions {
-  make: Quantisation[];
+  make?: Quantisation[];
   keepForms?: boolean;
   texts?: string;
   maxInputTokens: number;
@@ -41,7 +41,7 @@ export function registerQuants(program: Command): void {
     .description("Measure what quantization does to a model: answers, activations, features, speed.")
     .argument("<model>", "the reference: a model with 16 or more bits per weight")
     .argument("[forms...]", "its quantized forms: files or hub models")
-    .option("--make <list>", `make forms of the reference: ${makeable.join(",")}`, formList, [])
+    .option("--make <list>", `make forms of the reference: ${makeable.join(",")}`, formList)
     .option("--keep-forms", "keep the forms that were made")
     .option("--texts <file>", "held-out texts instead of the bundled ones")
     .option("--max-input-tokens <number>", "longest text in tokens", integerBetween(2, 1024), 256)
@@ -77,7 +77,8 @@ Examples:
 
 async function quants(model: string, forms: string[], options: QuantsOptions): Promise<void> {
   const { out = `tapline-quants-${nameOf(model)}`, examples, probe, vector } = options;
-  if (forms.length + options.make.length === 0) {
+  const make = options.make ?? [];
+  if (forms.length + make.length === 0) {
     throw new UsageError("Name at least one form of the model, or make one with --make.");
   }
   if ((probe ?? vector) !== undefined && examples === undefined) {
@@ -135,7 +136,7 @@ async function quants(model: string, forms: string[], options: QuantsOptions): P
   try {
     run = await runQuants(
       {
-        ...{ reference: localPath(model), forms: forms.map(localPath), make: options.make },
+        ...{ reference: localPath(model), forms: forms.map(localPath), make },
         ...{ keepForms: options.keepForms === true, texts: held, mostTokens: options.maxInputTokens },
         ...{ layers: options.layers, dictionary: options.dictionary, probe, vector },
         examples: examples === undefined ? [] : await readExamples(examples),
