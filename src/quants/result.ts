@@ -1,6 +1,6 @@
 import type { Measured } from "../findings/uncertainty.js";
 
-/** A model's file: what it weighs, and how its weights are stored. */
+/** A model's file: its size, and how its weights are stored. */
 export interface QuantsFile {
   /** Distinguishes the forms of one run. */
   name: string;

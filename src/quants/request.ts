@@ -1,0 +1,41 @@
+import { createHash } from "node:crypto";
+import type { Lab } from "../client/index.js";
+import { canonicalJson } from "../formats/canonical-json.js";
+import type { Quantisation } from "../native/index.js";
+
+export interface QuantsRequest {
+  reference: string;
+  /** Files or models that exist. */
+  forms: readonly string[];
+  /** Forms that are made of the reference. */
+  make: readonly Quantisation[];
+  /** Made files stay in the folder. */
+  keepForms: boolean;
+  texts: readonly string[];
+  mostTokens: number;
+  /** Default: all. */
+  layers: readonly number[] | undefined;
+  dictionary?: string;
+  /** Labelled texts, for a probe or a vector. */
+  examples: readonly Record<string, unknown>[];
+  probe?: string;
+  vector?: string;
+  seed: number;
+  rounds: number;
+  promptTokens: number;
+  generatedTokens: number;
+}
+
+export interface QuantsOptions {
+  lab: Lab;
+  /** For finished parts. */
+  folder: string;
+  signal: AbortSignal;
+  /** Called with the part that begins, and the share that is done. */
+  onProgress: (what: string, share: number) => void;
+}
+
+/** Resamples of an interval. */
+export const resamples = 1000;
+
+export const hashOf = (value: unknown) => createHash("sha256").update(canonicalJson(value)).digest("hex");
