@@ -43,7 +43,7 @@ const pictures: Record<string, (page: Page) => Promise<ReturnType<Page["locator"
     await page.getByText(/words differ|answers are identical/).waitFor();
     await answered(page);
     await page.getByLabel("Colour by").selectOption("probability");
-    await page.locator(".answer-text").nth(1).locator(":scope > p .t, .markdown .t").nth(-3).click();
+    await page.locator(".answer-text").first().locator(":scope > p .t, .markdown .t").nth(-3).click();
     return undefined;
   },
   async "workbench-inspect"(page) {

@@ -10,6 +10,11 @@ export const workbenchLimits = {
   /** Features reported per token. */
   features: 8,
   max_tokens: 4096,
+  /** Of a question that is asked with two settings, and of each of its answers. */
+  reading_characters: 4000,
+  reading_tokens: 256,
+  /** Saved readings; the oldest are deleted first. */
+  readings: 200,
   /** Events that a reconnecting page can catch up on. */
   events: 4096,
   /** Signed-in browsers; the oldest is signed out first. */

@@ -5,6 +5,7 @@ import { limits } from "./limits.js";
 import { LiveIntervention, Name } from "./live.js";
 import { liveLimits, namePattern } from "./live-limits.js";
 import { optional } from "./optional.js";
+import { ProfileRequest } from "./profile.js";
 import { workbenchLimits } from "./workbench-limits.js";
 
 const strict = { additionalProperties: false } as const;
@@ -24,6 +25,7 @@ export const AskRequest = Type.Object(
     raw: optional.Boolean({ description: "Send the text to the model without a chat template." }),
     interventions: optional.Array(LiveIntervention, { maxItems: liveLimits.interventions }),
     pair: optional.Boolean({ description: "Also generate the answer without the interventions." }),
+    profile: optional(Name),
     layers: optional.Array(Type.Integer({ minimum: 0 }), { maxItems: liveLimits.layers, uniqueItems: true }),
     probes: optional.Array(Type.String({ pattern: namePattern }), {
       maxItems: liveLimits.probes,
@@ -54,6 +56,35 @@ export const AskRequest = Type.Object(
   { ...strict, title: "AskRequest" },
 );
 export type AskRequest = Static<typeof AskRequest>;
+
+/** How one of two runs of the same question is made. */
+const ReadingSettings = Type.Object(
+  {
+    profile: optional(Name),
+    interventions: optional.Array(LiveIntervention, { maxItems: liveLimits.interventions }),
+    temperature: optional.Number({ minimum: 0, maximum: 100 }),
+  },
+  { ...strict, title: "ReadingSettings" },
+);
+
+/** The same question twice, with two settings, and everything read at its tokens. */
+export const ReadingRequest = Type.Object(
+  {
+    text: Type.String({ pattern: "\\S", maxLength: workbenchLimits.reading_characters }),
+    raw: optional.Boolean({ description: "Send the text to the model without a chat template." }),
+    sides: Type.Array(ReadingSettings, { minItems: 2, maxItems: 2 }),
+    max_tokens: optional.Integer({ minimum: 1, maximum: workbenchLimits.reading_tokens }),
+    seed: optional.Integer({ minimum: 0, maximum: limits.seed }),
+  },
+  { ...strict, title: "ReadingRequest" },
+);
+export type ReadingRequest = Static<typeof ReadingRequest>;
+
+/** Saves edits as a profile. */
+export const ProfileAddition = Type.Object(
+  { name: Name, ...ProfileRequest.properties },
+  { ...strict, title: "ProfileAddition" },
+);
 
 /** A job for the Lab, which validates the other fields itself. */
 export const JobRequest = Type.Object(

@@ -35,9 +35,9 @@ export type Axes = { [K in Chart["kind"]]: ReturnType<(typeof axes)[K]> };
 const axes = {
   /** The deepest layer on top; the shades of every quantity that can colour the map, by column. */
   tokens(chart: Kind<"tokens">, rows: readonly Row[]) {
-    const shades = [chart, ...(chart.shades ?? [])].map(({ value, scale }): [string, ShadeAxis] => [
+    const shades = [chart, ...(chart.shades ?? [])].map(({ value, scale, also }): [string, ShadeAxis] => [
       value,
-      shadeAxis(scale, numbers(rows, value)),
+      shadeAxis(scale, [...numbers(rows, value), ...(also ?? [])]),
     ]);
     return { layers: layersOf(rows), shades: Object.fromEntries(shades) };
   },

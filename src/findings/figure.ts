@@ -8,6 +8,8 @@ export interface Shade {
   legend: string;
   /** From 0 to 1; logarithmic; from 0 to the 99th percentile; ranks, with the first one strongest. */
   scale: "probability" | "magnitude" | "amount" | "rank";
+  /** Values of another figure, with which this one shares its scale. */
+  also?: readonly number[];
 }
 
 /** How a figure's rows are drawn; names refer to the figure's columns. */

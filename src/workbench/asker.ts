@@ -7,6 +7,7 @@ import { type Conversations, isRunning } from "./conversations.js";
 import type { Events } from "./events.js";
 import { checkTokenizer, idsOf, promptIds } from "./exact-tokens.js";
 import { misfit } from "./fitting.js";
+import { modelWithProfile, watchingProfile } from "./profile-run.js";
 import { type Services, sentenceOf } from "./services.js";
 import { ThoughtClock, textOf } from "./thought-clock.js";
 import { TokenReader } from "./token-reader.js";
@@ -47,6 +48,8 @@ export class Asker {
   async ask(id: string | undefined, asked: AskRequest): Promise<{ conversation: string; turn: number }> {
     const server = await this.#ready();
     const dictionary = await this.#dictionary(asked.dictionary, server);
+    // The profile's own readings cannot be combined with the page's.
+    const unread = asked.profile !== undefined && (await watchingProfile(this.services, asked.profile));
     // No await from here on: another tab may ask at the same time.
     const before = id === undefined ? undefined : this.conversations.get(id);
     const { instead_of: place, in_place: inPlace = false } = asked;
@@ -59,8 +62,8 @@ export class Asker {
     }
     const raw = before?.raw ?? asked.raw ?? false;
     const turns = before?.turns.slice(0, place) ?? [];
-    const layers = watchedLayers(asked, server, dictionary);
-    const request = requestOf(asked, raw, turns, layers, dictionary);
+    const layers = unread ? [] : watchedLayers(asked, server, dictionary);
+    const request = requestOf(asked, raw, turns, layers, dictionary, server.model);
     if (inPlace) this.#replaceLast(before as Conversation);
     const conversation =
       before === undefined || (place !== undefined && !inPlace)
@@ -71,10 +74,11 @@ export class Asker {
       request,
       model: server.model,
       interventions: asked.interventions ?? [],
+      ...(asked.profile !== undefined && { profile: asked.profile }),
       layers,
       ...(dictionary !== undefined && { dictionary }),
       kept: 0,
-      answers: answersOf(asked.pair === true && (asked.interventions ?? []).length > 0),
+      answers: answersOf(isPaired(asked)),
       ...(this.#hasControl(asked) && { control: { state: "running" as const, text: "" } }),
     });
   }
@@ -95,15 +99,18 @@ export class Asker {
     else if (fork.text !== undefined) kept.push(...(await this.#tokensOf(fork.text, answer, fork.token)));
     const ids = idsOf(kept, "continued");
     const prompt = [...(await promptIds(this.services, turn)), ...ids];
-    const { messages: _, prompt: __, chat_template_kwargs: ___, ...same } = turn.request.body;
+    const { messages: _, prompt: __, chat_template_kwargs: ___, model, ...same } = turn.request.body;
     const { pair: ____, interventions, ...watched } = (same.tapline ?? {}) as Record<string, unknown>;
-    const edited = answer.edited && interventions !== undefined;
+    const edited = answer.edited && (interventions !== undefined || turn.profile !== undefined);
+    const profile = edited ? turn.profile : undefined;
     const body = {
       ...same,
+      // The baseline of an answer with a profile has none.
+      ...(model !== undefined && (profile !== undefined || turn.profile === undefined) && { model }),
       prompt,
       logprobs: counts.candidates,
       top_logprobs: undefined,
-      tapline: { ...watched, ...(edited && { interventions }) },
+      tapline: { ...watched, ...(edited && interventions !== undefined && { interventions }) },
     };
     const before = from.turns.slice(0, fork.turn);
     const branch = { conversation: from.id, turn: fork.turn };
@@ -113,6 +120,7 @@ export class Asker {
       request: { path: "/v1/completions", body: JSON.parse(JSON.stringify(body)) },
       model: server.model,
       interventions: edited ? turn.interventions : [],
+      ...(profile !== undefined && { profile }),
       layers: turn.layers.filter((layer) => server.n_layer === null || layer < server.n_layer),
       ...(turn.dictionary !== undefined && { dictionary: turn.dictionary }),
       kept: kept.length,
@@ -337,6 +345,11 @@ export class Asker {
   }
 }
 
+/** Whether the unmodified answer is generated as well: only of an answer that is modified. */
+function isPaired({ pair, interventions = [], profile }: AskRequest): boolean {
+  return pair === true && (interventions.length > 0 || profile !== undefined);
+}
+
 function answersOf(pair: boolean): TurnAnswer[] {
   return [true, ...(pair ? [false] : [])].map((edited) => ({
     state: "running",
@@ -357,23 +370,25 @@ function requestOf(
   before: Turn[],
   layers: number[],
   dictionary: Turn["dictionary"],
+  model: string | null,
 ): Turn["request"] {
-  const { interventions = [], pair, probes = [] } = asked;
+  const { interventions = [], probes = [], profile } = asked;
+  const watch = {
+    ...{ layers, norms: true, lens: counts.lens },
+    ...(probes.length > 0 && { probes }),
+    ...(dictionary !== undefined && { states: true }),
+  };
   const tapline = {
-    ...(interventions.length > 0 && { interventions, ...(pair === true && { pair: true }) }),
-    watch: {
-      layers,
-      norms: true,
-      lens: counts.lens,
-      ...(probes.length > 0 && { probes }),
-      ...(dictionary !== undefined && { states: true }),
-    },
+    ...(interventions.length > 0 && { interventions }),
+    ...(isPaired(asked) && { pair: true }),
+    ...(layers.length > 0 && { watch }),
   };
   const settings = {
+    ...modelWithProfile(model, profile),
     max_tokens: asked.max_tokens ?? usualTokens,
     temperature: asked.temperature ?? 0,
     ...(asked.seed !== undefined && { seed: asked.seed }),
-    ...(layers.length > 0 && { tapline }),
+    ...((layers.length > 0 || profile !== undefined) && { tapline }),
   };
   if (raw) {
     const prompt = [...before.flatMap((turn) => [turn.question, answerOf(turn)]), asked.text].join("");

@@ -1,4 +1,5 @@
 import type { Capabilities } from "../contracts/index.js";
+import type { StoredProfile } from "../contracts/profile.js";
 
 /** The model that a saved artifact was made for; files of other projects only record the hidden size. */
 interface Stored {
@@ -17,6 +18,17 @@ type Served = Pick<Capabilities, "n_embd" | "n_layer"> & Partial<Pick<Capabiliti
  */
 export function fitting<T extends Stored>(stored: readonly T[], served: Served): T[] {
   return stored.filter((one) => misfit(one, served) === undefined);
+}
+
+/** Why a profile cannot run on the served model, as a sentence; undefined if it can. */
+export function profileMisfit(
+  { name, model, changed }: Pick<StoredProfile, "name" | "model" | "changed">,
+  { fingerprint }: Pick<Served, "fingerprint">,
+): string | undefined {
+  if (model !== null && typeof fingerprint === "string" && model.fingerprint !== fingerprint) {
+    return `${name} is for another model: ${model.id}.`;
+  }
+  return changed[0];
 }
 
 /** Why an artifact does not fit the served model, as a sentence; undefined if it fits. */

@@ -11,6 +11,7 @@ import { Conversations } from "./conversations.js";
 import { Events } from "./events.js";
 import { JobNotes } from "./job-notes.js";
 import { type ModelHost, Models } from "./models.js";
+import { Readings } from "./readings.js";
 import { apiRoutes } from "./routes.js";
 import { type ServiceAddresses, Services } from "./services.js";
 import { digest, randomSecret, Sessions } from "./sessions.js";
@@ -44,7 +45,10 @@ export interface WorkbenchService {
 }
 
 /** Views with an address; all are the same page. */
-const views = ["chat", "inspect", "patch", "steer", "probe", "features", "jobs", "session", "models"];
+const views = [
+  ...["chat", "inspect", "compare", "patch", "steer", "probe", "features", "drift", "jobs", "session"],
+  "models",
+];
 
 /** Serves the workbench on 127.0.0.1. @throws UserError */
 export async function startWorkbench(options: WorkbenchOptions): Promise<WorkbenchService> {
@@ -57,6 +61,7 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
   const contrasts = new Contrasts(services, events, join(folder, "contrasts"));
   const asker = new Asker(services, conversations, events, (vector) => contrasts.controlOf(vector));
   const models = new Models(services, events, options.models);
+  const readings = new Readings(join(folder, "readings"), services);
   const notes = await JobNotes.open(folder, events, (id) => services.lab.job(id));
   services.onJobs = (jobs) => void notes.follow(jobs);
   let open = () => {};
@@ -73,6 +78,7 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
     asker,
     contrasts,
     models,
+    readings,
     notes,
     events,
     onOpened: () => open(),
@@ -100,9 +106,10 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
         asker.close();
         contrasts.close();
         models.close();
+        readings.close();
         await rm(keyFile, { force: true });
         await close();
-        await Promise.all([conversations.settled(), notes.settled()]);
+        await Promise.all([conversations.settled(), notes.settled(), readings.settled()]);
       })();
       return closing;
     },

@@ -24,7 +24,7 @@ const titles: Record<Operation, (config: Config) => string> = {
   features: ({ texts, dictionary }) =>
     `${quoted(first(texts))} through ${String(dictionary ?? "a dictionary")}`,
   extract: ({ layers }) => `activations of a data set${at(layers)}`,
-  drift: ({ model, other_model: other }) => `${baseName(model)} and ${baseName(other)}`,
+  drift: ({ model, other }) => `${baseName(model)} and ${baseName(other)}`,
   explain: ({ prompt, texts }) => `describe ${quoted(prompt ?? first(texts))}`,
 };
 

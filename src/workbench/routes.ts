@@ -14,6 +14,8 @@ import {
   JobRequest,
   MeasuredProbeRequest,
   ModelRequest,
+  ProfileAddition,
+  ReadingRequest,
   RenameRequest,
   SessionRequest,
   StudyRequest,
@@ -38,10 +40,11 @@ import type { Contrasts } from "./contrasts/contrasts.js";
 import type { Conversations } from "./conversations.js";
 import type { Events } from "./events.js";
 import { contextOf } from "./exact-tokens.js";
-import { fitting } from "./fitting.js";
+import { fitting, profileMisfit } from "./fitting.js";
 import type { JobNotes } from "./job-notes.js";
 import { storeMeasuredProbe } from "./measured-probe.js";
 import type { Models } from "./models.js";
+import type { Readings } from "./readings.js";
 import { type Services, sentenceOf } from "./services.js";
 import type { Sessions } from "./sessions.js";
 import { saveDraft, studiesService, studyDraft } from "./study.js";
@@ -59,6 +62,7 @@ export interface Workbench {
   readonly asker: Asker;
   readonly contrasts: Contrasts;
   readonly models: Models;
+  readonly readings: Readings;
   readonly notes: JobNotes;
   readonly events: Events;
   /** Called when a browser has signed in. */
@@ -67,7 +71,7 @@ export interface Workbench {
 
 /** The page's API; only `POST /models/files` takes a path, and only a studies draft an address. */
 export function apiRoutes(bench: Workbench): Routes {
-  const { sessions, services, conversations, asker, contrasts, models, notes, events } = bench;
+  const { sessions, services, conversations, asker, contrasts, models, readings, notes, events } = bench;
   const started = Date.now() / 1000;
   const router = createRouter("/api");
   /** A route that responds with the result of `work`, unless `work` has responded itself. */
@@ -161,22 +165,27 @@ export function apiRoutes(bench: Workbench): Routes {
     return { stopped: true };
   });
 
+  on("post", "/readings", async (ctx) => readings.start(checked(ReadingRequest, await body(ctx))), 201);
+  on("get", "/readings/:id", (ctx) => readings.get(id(ctx)));
+
   on("post", "/tokens", async (ctx) => {
     const { texts } = checked(TokensRequest, await body(ctx));
     return { tokens: await Promise.all(texts.map((text) => services.tokens(text))) };
   });
 
   on("get", "/library", async () => {
-    const [served, vectors, probes, dictionaries, lenses] = await Promise.all([
+    const [served, vectors, probes, profiles, dictionaries, lenses] = await Promise.all([
       services.model.capabilities(),
       services.model.vectors(),
       services.model.probes(),
+      services.model.profiles().catch(() => []),
       services.lab.dictionaries().catch(() => []),
       services.lab.lenses().catch(() => []),
     ]);
     return {
       vectors: fitting(vectors, served),
       probes: fitting(probes, served),
+      profiles: profiles.filter((profile) => profileMisfit(profile, served) === undefined),
       dictionaries: fitting(dictionaries, served),
       lenses: fitting(lenses, served),
     };
@@ -216,13 +225,21 @@ export function apiRoutes(bench: Workbench): Routes {
     201,
   );
 
-  /** Directions and probes are saved by the server, dictionaries and lenses by the Lab. */
+  /** Saves the page's interventions as a profile of the served model. */
+  const profile = async (ctx: Context) => {
+    const { name, ...request } = checked(ProfileAddition, await body(ctx));
+    return services.model.putProfile(name, request);
+  };
+  on("post", "/profiles", (ctx) => added(profile(ctx)), 201);
+
+  /** Directions, probes and profiles are saved by the server, dictionaries and lenses by the Lab. */
   const shelved = (ctx: RouteContext) => {
     const kind = ctx.params.kind as string;
-    if (!["vectors", "probes", "dictionaries", "lenses"].includes(kind)) {
+    const atServer = ["vectors", "probes", "profiles"].includes(kind);
+    if (!atServer && !["dictionaries", "lenses"].includes(kind)) {
       throw new HttpError(404, `There is nothing at ${ctx.path}.`);
     }
-    const at = kind === "vectors" || kind === "probes" ? services.http : services.labHttp;
+    const at = atServer ? services.http : services.labHttp;
     return { at, path: `/lab/${kind}/${encodeURIComponent(nameOf(ctx, kind.replace(/(ie)?s$/, "")))}` };
   };
   on("delete", "/library/:kind/:name", (ctx) => {

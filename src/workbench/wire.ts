@@ -73,6 +73,8 @@ export interface Turn {
   /** The model; absent in conversations of older versions. */
   model?: string | null;
   interventions: LiveIntervention[];
+  /** The profile that the answer runs with. */
+  profile?: string;
   layers: number[];
   /** The dictionary whose features are read, and its layer. */
   dictionary?: { name: string; layer: number };
@@ -81,6 +83,38 @@ export interface Turn {
   answers: TurnAnswer[];
   /** Only for turns steered along a contrast set. */
   control?: ControlAnswer;
+}
+
+/** A layer's readings at each token: null and empty lists where nothing was read. */
+export interface ReadLayer {
+  layer: number;
+  norms: (number | null)[];
+  top: Candidate[][];
+}
+
+/** One answer to a question and what was read at its tokens. */
+export interface Reading {
+  id: string;
+  created: number;
+  model: string | null;
+  question: string;
+  profile?: string;
+  interventions: LiveIntervention[];
+  temperature: number;
+  /** The path and body sent to the server. */
+  request: { path: string; body: Record<string, unknown> };
+  /** The number of blocks of the model; null if unknown. */
+  depth: number | null;
+  /** The prompt's tokens, then the answer's without the last one, after which nothing was read. */
+  tokens: string[];
+  /** How many of them are the prompt's. */
+  prompt: number;
+  layers: ReadLayer[];
+  answer: string;
+  finish: string | null;
+  edits?: DoneEdit[];
+  /** The reason of a failure, instead of an answer. */
+  error?: string;
 }
 
 /** Where a conversation branches off another one: the question that differs. */

@@ -107,10 +107,12 @@ test("the page and its files are served with types, and nothing else", async () 
   for (const view of [
     "chat",
     "inspect",
+    "compare",
     "patch",
     "steer",
     "probe",
     "features",
+    "drift",
     "jobs",
     "session",
     "models",
@@ -332,6 +334,13 @@ test("the library works without a Lab, and every page learns of new items", asyn
   answers["GET /lab/probes"] = {
     probes: [named("p", { ...here, layer: 3 }), named("q", { ...elsewhere, layer: 3 })],
   };
+  answers["GET /lab/profiles"] = {
+    profiles: [
+      { name: "s", ...here, changed: [] },
+      { name: "t", ...elsewhere, changed: [] },
+      { name: "u", ...here, changed: ["The vector v has changed."] },
+    ],
+  };
   answers["GET /lab/dictionaries"] = {
     dictionaries: [
       named("d", { layer: 3 }),
@@ -354,12 +363,16 @@ test("the library works without a Lab, and every page learns of new items", asyn
   assert.equal(await names(), {
     vectors: ["v", "w"],
     probes: ["p"],
+    profiles: ["s"],
     dictionaries: ["d"],
     lenses: ["l", "m"],
   });
   answers["GET /lab/dictionaries"] = undefined;
   answers["GET /lab/lenses"] = undefined;
-  assert.equal(await names(), { vectors: ["v", "w"], probes: ["p"], dictionaries: [], lenses: [] });
+  // A server of an older version.
+  answers["GET /lab/profiles"] = undefined;
+  const left = { vectors: ["v", "w"], probes: ["p"], profiles: [], dictionaries: [], lenses: [] };
+  assert.equal(await names(), left);
   answers["GET /lab/probes"] = undefined;
   assert.equal(await saidBy("GET", "/library"), [404, "Nothing is at /lab/probes."]);
 
@@ -378,6 +391,22 @@ test("the library works without a Lab, and every page learns of new items", asyn
   }
   answers["GET /lab/vectors/v"] = { name: "v" };
   assert.equal((await api("GET", "/vectors/v")).body, { name: "v" });
+});
+
+test("interventions are saved as a profile, which is renamed and deleted at the server", async () => {
+  const tapline = { interventions: [{ kind: "scale", layer: 1, strength: 2 }] };
+  answers["PUT /lab/profiles/s"] = { name: "s" };
+  answers["POST /lab/profiles/s/rename"] = { name: "t" };
+  answers["DELETE /lab/profiles/t"] = { deleted: true };
+  const { number } = await state();
+  const made = await api("POST", "/profiles", { name: "s", description: "Twice.", tapline });
+  assert.equal([made.status, made.body], [201, { name: "s" }]);
+  assert.equal(asked.at(-1), ["PUT", "/lab/profiles/s", { description: "Twice.", tapline }]);
+  assert.is((await api("POST", "/library/profiles/s/rename", { name: "t" })).status, 200);
+  assert.is((await api("DELETE", "/library/profiles/t", {})).status, 200);
+  assert.is((await state()).number, number + 3, "every page learns of each change");
+  for (const name of ["../x", "", "a/b", "<b>"])
+    assert.is((await api("POST", "/profiles", { name, tapline })).status, 400, name);
 });
 
 test("tokens of several texts, each tokenized by the server", async () => {

@@ -28,7 +28,7 @@ test("each experiment's title is made from its prompt", () => {
       titleOf("patch_sweep", { pairs: [clean] }),
       titleOf("probe", { examples, layers: [1, 2] }),
       titleOf("features", { texts: ["a", "b"], dictionary: "corner" }),
-      titleOf("drift", { model: "/models/a.gguf", other_model: "b" }),
+      titleOf("drift", { model: "/models/a.gguf", other: "b" }),
       titleOf("sae", { layers: [3], features: 64 }),
       titleOf("extract", {}),
     ],

@@ -6,6 +6,8 @@ import { follow, missing, usePlace, type View, views } from "./router.js";
 import { call, forget } from "./session.js";
 import { changed, known, useTopic } from "./store.js";
 import { ChatView } from "./views/chat.js";
+import { CompareView } from "./views/compare.js";
+import { DriftView } from "./views/drift.js";
 import { FeaturesView } from "./views/features.js";
 import { Button, Problem, useTrying } from "./views/form.js";
 import { InspectView } from "./views/inspect.js";
@@ -25,10 +27,12 @@ const shown: Record<
 > = {
   chat: ["Chat", ChatView],
   inspect: ["Inspect", InspectView],
+  compare: ["Compare", CompareView],
   patch: ["Patch", PatchView],
   steer: ["Steer", SteerView],
   probe: ["Probe", ProbeView],
   features: ["Features", FeaturesView],
+  drift: ["Drift", DriftView],
   jobs: ["Jobs", JobsView],
   session: ["Session", SessionView],
   models: ["Models", ModelsView],
@@ -138,19 +142,23 @@ function SignOut() {
   );
 }
 
-/** How many interventions the next answers get, and whether they had no effect on the last one. */
+/** The profile and the interventions of the next answers, and whether they had no effect on the last one. */
 function EditsOn() {
   const { id } = usePlace();
   useTopic("settings");
   useTopic(`conversation ${id}`);
   const active = chatSettings.edits.filter(({ on }) => on).length;
-  if (active === 0) return null;
+  const { profile } = chatSettings;
+  if (active === 0 && profile === "") return null;
   const last = id === undefined ? undefined : known.conversations.get(id)?.turns.at(-1);
   const applied = last?.answers.flatMap(({ edits }) => edits ?? []) ?? [];
   const ineffective = applied.some(({ mean_change_length: change }) => change === 0);
   return (
     <a class={ineffective ? "edits-on bad" : "edits-on"} href="/chat" onClick={follow}>
-      {count(active, "intervention")} active{ineffective && ", no effect"}
+      {profile !== "" && `profile ${profile}`}
+      {profile !== "" && active > 0 && ", "}
+      {active > 0 && `${count(active, "intervention")} active`}
+      {ineffective && ", no effect"}
     </a>
   );
 }

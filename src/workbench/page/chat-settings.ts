@@ -14,6 +14,8 @@ export const chatSettings: {
   dictionary: string;
   /** The system message; empty for none. */
   system: string;
+  /** The name of a profile that the answers run with; empty for none. */
+  profile: string;
   /** Whether complete answers are rendered as Markdown. */
   markdown: boolean;
 } = {
@@ -25,6 +27,7 @@ export const chatSettings: {
   watch: "",
   dictionary: "",
   system: "",
+  profile: "",
   markdown: true,
 };
 

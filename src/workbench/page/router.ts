@@ -3,10 +3,12 @@ import { useLayoutEffect, useState } from "preact/hooks";
 export const views = [
   "chat",
   "inspect",
+  "compare",
   "patch",
   "steer",
   "probe",
   "features",
+  "drift",
   "jobs",
   "session",
   "models",

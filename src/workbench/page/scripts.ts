@@ -31,7 +31,8 @@ function curl({ url, path, body, file, upload }: CodeRequest): string {
     return `curl -s -o ${shellWord(upload.file)} ${shellWord(from)}\ncurl -s -T ${shellWord(upload.file)} ${address}`;
   }
   if (body === undefined) return `curl -s ${file === undefined ? "" : `-o ${shellWord(file)} `}${address}`;
-  return `curl -s ${address} -d '${JSON.stringify(body, null, 2).replaceAll("'", "'\\''")}'`;
+  const method = profileIn(path) === undefined ? "" : "-X PUT ";
+  return `curl -s ${method}${address} -d '${JSON.stringify(body, null, 2).replaceAll("'", "'\\''")}'`;
 }
 
 /** A word as a POSIX shell takes it for itself. */
@@ -75,6 +76,10 @@ function pythonStep({ service, url, path, body, file, upload }: CodeRequest): St
         `print(model.put_probe(${literal(name)}, probe.weight, ${layer}, **numbers))`,
       ],
     };
+  }
+  const profile = profileIn(path);
+  if (profile !== undefined) {
+    return { ...model, lines: [`print(model.put_profile(${literal(profile)}, **${literal(body)}))`] };
   }
   const made = { "/lab/vectors": "make_vector", "/lab/probes": "make_probe" }[path];
   if (made !== undefined) return { ...model, lines: [`print(model.${made}(**${literal(body)}))`] };
@@ -132,6 +137,10 @@ function typescriptStep({ service, url, path, body, file, upload }: CodeRequest,
       ],
     };
   }
+  const profile = profileIn(path);
+  if (profile !== undefined) {
+    return { ...model, lines: [`console.log(await model.putProfile(${json(profile)}, ${json(body)}));`] };
+  }
   const made = { "/lab/vectors": "makeVector", "/lab/probes": "makeProbe" }[path];
   if (made !== undefined) return { ...model, lines: [`console.log(await model.${made}(${json(body)}));`] };
   if (path === "/v1/completions" || path === "/v1/chat/completions") {
@@ -166,6 +175,12 @@ function probeIn(path: string): { name: string; layer: number } {
     name: decodeURIComponent(pathname.split("/").at(-1) as string),
     layer: Number(searchParams.get("layer")),
   };
+}
+
+/** The name in the address of a profile, which is put and not posted. */
+function profileIn(path: string): string | undefined {
+  const [, name] = /^\/lab\/profiles\/([^/]+)$/.exec(path) ?? [];
+  return name === undefined ? undefined : decodeURIComponent(name);
 }
 
 /** A value as Python writes it. */

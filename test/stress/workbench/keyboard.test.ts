@@ -95,6 +95,35 @@ async function inspectAndPatch(page: Page): Promise<void> {
   await page.getByRole("region", { name: "Selected site" }).waitFor();
 }
 
+async function compare(page: Page): Promise<void> {
+  await goTo(page, "Compare");
+  await tabTo(page, /^Second text/);
+  await write(page, "The capital of Italy is");
+  await tabTo(page, /^Compare$/, "button");
+  await page.keyboard.press("Enter");
+  await page
+    .getByRole("figure", { name: /^Difference/ })
+    .locator("svg")
+    .last()
+    .waitFor();
+  await tabTo(page, /^Show/);
+  await page.keyboard.press("ArrowDown");
+  await page
+    .getByRole("figure", { name: /^Norms/ })
+    .first()
+    .waitFor();
+  await tabTo(page, /^Difference/, "div");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  await page.getByRole("region", { name: "Selected cell" }).waitFor();
+  await tabTo(page, /^Clear selection$/);
+  await page.keyboard.press("Enter");
+  await goTo(page, "Drift");
+  await tabTo(page, /^Measure drift$/);
+  await page.keyboard.press("Enter");
+  await page.getByRole("figure", { name: "Block outputs by layer" }).locator("svg").last().waitFor();
+}
+
 async function others(page: Page): Promise<void> {
   await goTo(page, "Steer");
   await tabTo(page, /^Layers/);
@@ -203,6 +232,7 @@ for (const [width, colorScheme] of [
     });
     await chat(page);
     await inspectAndPatch(page);
+    await compare(page);
     await others(page);
     await features(page);
     await models(page);

@@ -20,7 +20,10 @@ aroundBrowser({
   end: () => bench?.close(),
 });
 
-const views = ["chat", "inspect", "patch", "steer", "probe", "features", "jobs", "session", "models"];
+const views = [
+  ...["chat", "inspect", "compare", "patch", "steer", "probe", "features", "drift", "jobs", "session"],
+  "models",
+];
 const everyImpact = ["minor", "moderate", "serious", "critical"];
 
 /** Goes on otherwise from a token of the conversation that is shown. @returns the new one's address */

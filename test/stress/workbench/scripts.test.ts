@@ -102,7 +102,7 @@ inBrowser("every action's script runs", async () => {
   await answered();
   await runs(page.locator(".turn"), "", /Paris/);
   const before = page.url();
-  await page.locator(".answer-text").nth(1).locator(":scope > p .t, .markdown .t").nth(2).click();
+  await page.locator(".answer-text").first().locator(":scope > p .t, .markdown .t").nth(2).click();
   await page.getByRole("button", { name: "Resample from here" }).click();
   await page.waitForURL((url) => url.pathname !== new URL(before).pathname);
   await page.locator(".answer").first().waitFor();

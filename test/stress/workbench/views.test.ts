@@ -82,7 +82,7 @@ inBrowser("chat: an answer streams in, a token opens, a layer and the answer cha
     await text(page, ".turn:nth-of-type(2)"),
     /ablate at layer 0: \d+ positions, mean change 90\.0 % of the activation norm\./,
   );
-  assert.is(await said(page, 2), "The capital of Japan is Tokyo.", "next to it the baseline");
+  assert.is(await said(page, 1), "The capital of Japan is Tokyo.", "the baseline is first");
   assert.is.not(await words(page, 1), await words(page, 2));
   await page.getByText(/\d+ of \d+ words differ/).waitFor();
   assert.ok((await page.locator(".t.differs").count()) > 0);
@@ -347,8 +347,8 @@ inBrowser("steer and probe: made from two lists of texts, with controls, used in
   await page.getByRole("slider").fill("0.5");
   await page.getByRole("checkbox", { name: "Raw text (no chat template)" }).check();
   await ask(page, "The capital of Spain is");
-  assert.match((await said(page, 0)) ?? "", /unknown/, "steered");
-  assert.match((await said(page, 1)) ?? "", /^ Madrid/, "the model's own");
+  assert.match((await said(page, 0)) ?? "", /^ Madrid/, "the model's own");
+  assert.match((await said(page, 1)) ?? "", /unknown/, "steered");
   await page.getByText(/starting at token 0\./).waitFor();
 
   await page.getByRole("link", { name: "Probe", exact: true }).click();
@@ -368,7 +368,7 @@ inBrowser("steer and probe: made from two lists of texts, with controls, used in
   const title = await answers(page).first().locator(".t.shaded").first().getAttribute("title");
   assert.match(title ?? "", /^praise [01]\.\d\d$/);
   // Thinking is read as well, and its scores are visible while it is folded.
-  const own = answers(page).nth(1);
+  const own = answers(page).first();
   const thoughts = own.locator(".thinking p .t");
   const titles = await thoughts.evaluateAll((spans) =>
     (spans as unknown as { title: string }[]).map(({ title }) => title),

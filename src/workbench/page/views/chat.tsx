@@ -53,7 +53,9 @@ export function ChatView({ id }: { id: string | undefined }) {
       const asked: AskRequest = {
         text,
         ...(conversation === undefined && raw && { raw: true }),
-        ...(interventions.length > 0 && { interventions, pair: settings.pair }),
+        ...(interventions.length > 0 && { interventions }),
+        ...(settings.profile !== "" && { profile: settings.profile }),
+        ...((interventions.length > 0 || settings.profile !== "") && { pair: settings.pair }),
         ...(settings.watch !== "" && { probes: [settings.watch] }),
         ...(settings.dictionary !== "" && { dictionary: settings.dictionary }),
         ...(insteadOf !== undefined && { instead_of: insteadOf }),
@@ -197,6 +199,8 @@ export function ChatView({ id }: { id: string | undefined }) {
           onEdits={(edits) => set({ edits })}
           onPair={(pair) => set({ pair })}
           onAgain={again}
+          profile={settings.profile}
+          onProfile={(profile) => set({ profile })}
         />
         <ChatSettings library={library} />
       </aside>

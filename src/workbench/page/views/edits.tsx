@@ -7,15 +7,18 @@ import {
 } from "../../../contracts/interventions.js";
 import type { StoredDictionary, StoredLens, StoredProbe, StoredVector } from "../../../contracts/library.js";
 import type { LiveIntervention } from "../../../contracts/live.js";
+import type { StoredProfile } from "../../../contracts/profile.js";
 import { firstChange } from "../first-change.js";
 import { call } from "../session.js";
 import { known, listen, useTopic } from "../store.js";
 import { Check, Choice, NumberField } from "./fields.js";
 import { Button, Form } from "./form.js";
+import { Profiles } from "./profiles.js";
 
 export interface Library {
   vectors: StoredVector[];
   probes: StoredProbe[];
+  profiles: StoredProfile[];
   dictionaries: StoredDictionary[];
   lenses: StoredLens[];
 }
@@ -116,16 +119,20 @@ interface EditsProps {
   onPair: (pair: boolean) => void;
   /** Reruns the last question; absent if there is none or an answer is being generated. */
   onAgain: (() => void) | undefined;
+  /** The chosen profile; empty for none. */
+  profile: string;
+  onProfile: (profile: string) => void;
 }
 
-export function Edits({ edits, pair, layers, width, library, onEdits, onPair, onAgain }: EditsProps) {
+export function Edits(props: EditsProps) {
+  const { edits, pair, layers, width, library, onEdits, onPair, onAgain, profile, onProfile } = props;
   const vectors = library?.vectors ?? [];
   const replace = (key: number, change: Partial<Edit>) =>
     onEdits(edits.map((edit) => (edit.key === key ? { ...edit, ...change } : edit)));
   return (
     <section class="card edits" aria-label="Interventions">
       <h2>Interventions</h2>
-      {edits.length === 0 && <p class="soft">None. The next answer is unmodified.</p>}
+      {edits.length === 0 && profile === "" && <p class="soft">None. The next answer is unmodified.</p>}
       <ul class="plain">
         {edits.map((edit) => (
           <EditCard
@@ -159,10 +166,16 @@ export function Edits({ edits, pair, layers, width, library, onEdits, onPair, on
           To steer, first <a href="/steer">create a direction from two lists of texts</a>.
         </p>
       )}
+      <Profiles
+        profiles={library?.profiles ?? []}
+        chosen={profile}
+        interventions={interventionsOf(edits)}
+        onChoose={onProfile}
+      />
       <Check checked={pair} onChange={onPair}>
         Compare with the unmodified answer
       </Check>
-      {onAgain !== undefined && edits.some(({ on }) => on) && (
+      {onAgain !== undefined && (profile !== "" || edits.some(({ on }) => on)) && (
         <p>
           <Button class="main" onClick={onAgain}>
             Rerun last question

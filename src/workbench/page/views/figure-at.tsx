@@ -8,6 +8,9 @@ export interface Spot {
   wide: number;
   high: number;
   edge: number;
+  /** The picture with the cell, and its lower end. */
+  svg: SVGSVGElement;
+  end: number;
 }
 
 /** Points without a cell get a ring of this size. */
@@ -29,6 +32,7 @@ export function spotOf(panels: readonly Panel[], row: number, box: HTMLElement):
       top: around.top - origin.top + point.y * scale - high / 2,
       ...{ wide, high },
       edge: Math.max(...panels.map((one) => one.svg.getBoundingClientRect().right)) - origin.left,
+      ...{ svg, end: around.bottom - origin.top },
     };
   }
   return undefined;
@@ -36,7 +40,7 @@ export function spotOf(panels: readonly Panel[], row: number, box: HTMLElement):
 
 /**
  * The outline of the selected cell, and its card: next to the pictures at the height of the cell where there is room, otherwise
- * below the cell. The figure grows with it.
+ * below the picture with the cell, so that it covers no other cell. The figure grows with it.
  */
 export function AtSpot({
   spot,
@@ -54,13 +58,15 @@ export function AtSpot({
   const left = isBeside
     ? spot.edge + gap
     : Math.max(0, Math.min(spot.left + spot.wide / 2 - width / 2, room - width));
-  const top = isBeside ? Math.max(0, spot.top - gap) : spot.top + spot.high + 6;
+  const top = isBeside ? Math.max(0, spot.top - gap) : spot.end + 6;
   const shows = children !== undefined && children !== null && children !== false;
   useLayoutEffect(() => {
     const shown = card.current;
     if (shown === null) return;
     const grow = () => {
       box.style.minHeight = `${top + shown.offsetHeight + gap}px`;
+      // The next pictures make room.
+      if (!isBeside) spot.svg.style.marginBottom = `${shown.offsetHeight + gap}px`;
     };
     const sizes = new ResizeObserver(grow);
     sizes.observe(shown);
@@ -68,8 +74,9 @@ export function AtSpot({
     return () => {
       sizes.disconnect();
       box.style.removeProperty("min-height");
+      spot.svg.style.removeProperty("margin-bottom");
     };
-  }, [top, shows]);
+  }, [top, shows, isBeside, spot.svg]);
   return (
     <>
       <div

@@ -68,6 +68,14 @@ export function JobList({ shown }: { shown: string | undefined }) {
   );
 }
 
+/** Two inspections are compared cell by cell, other jobs are shown next to each other. */
+function comparePath(shown: string, { id, operation }: JobSummary): string {
+  const other = known.state?.jobs.find((job) => job.id === shown)?.operation;
+  return operation === "inspect" && other === "inspect"
+    ? `/compare/${shown}?with=${id}`
+    : jobPath(shown, { beside: id });
+}
+
 function shortTime(seconds: number): string {
   return new Date(seconds * 1000).toLocaleString([], { dateStyle: "short", timeStyle: "short" });
 }
@@ -125,11 +133,7 @@ function JobRow({ job, shown }: { job: JobSummary; shown: string | undefined }) 
             </Button>
           )}
           {!active && shown !== undefined && shown !== job.id && (
-            <a
-              href={jobPath(shown, { beside: job.id })}
-              onClick={follow}
-              aria-label={`Compare with job ${short}`}
-            >
+            <a href={comparePath(shown, job)} onClick={follow} aria-label={`Compare with job ${short}`}>
               Compare
             </a>
           )}

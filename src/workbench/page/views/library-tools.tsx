@@ -5,13 +5,13 @@ import { Button, Form, Problem, useTrying } from "./form.js";
 import { Menu } from "./menu.js";
 
 interface LibraryToolsProps {
-  kind: "vectors" | "probes" | "dictionaries" | "lenses";
+  kind: "vectors" | "probes" | "profiles" | "dictionaries" | "lenses";
   name: string;
   /** Called with the new name, or with nothing after deletion. */
   onChange?: (name?: string) => void;
 }
 
-/** Renames or deletes a saved direction, probe, dictionary or lens. */
+/** Renames or deletes a saved direction, probe, profile, dictionary or lens. */
 export function LibraryTools({ kind, name, onChange }: LibraryToolsProps) {
   const [to, setTo] = useState(name);
   const { problem, trying } = useTrying();

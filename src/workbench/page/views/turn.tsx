@@ -42,6 +42,10 @@ export function TurnView({
 }: TurnViewProps) {
   const { answers } = turn;
   const [, second] = answers;
+  // On the left and first for the keyboard: the baseline.
+  const order = [...answers.entries()].sort(
+    ([, one], [, other]) => Number(one.edited) - Number(other.edited),
+  );
   const differences = comparisonOf(answers);
   const words =
     differences &&
@@ -50,11 +54,12 @@ export function TurnView({
     <article class="turn">
       <Question turn={turn} index={index} conversation={conversation} busy={busy} onAskAgain={onAskAgain} />
       <div class={second === undefined ? "" : "panes"}>
-        {answers.map((answer, at) => (
+        {order.map(([at, answer]) => (
           <div class={answer.edited ? "answer" : "answer baseline"} key={at}>
             {second !== undefined && (
-              <p class="soft">{answer.edited ? "With interventions" : "Baseline (unmodified)"}</p>
+              <p class="soft">{answer.edited ? editedWords(turn) : "Baseline (unmodified)"}</p>
             )}
+            {second === undefined && turn.profile !== undefined && <p class="soft">{editedWords(turn)}</p>}
             <HtmlPicture
               title={labelOf(turn, answer) + (shade === "none" ? "" : `, coloured by ${shade}`)}
               name={`conversation-${conversation}-${index + 1}${["a", "b"][at]}`}
@@ -75,7 +80,7 @@ export function TurnView({
             {answer.unread !== undefined && <p class="problem">{answer.unread}</p>}
             {(answer.edits ?? []).map((edit, place) => (
               <p class={(edit.mean_change_length ?? 0) > 0 ? "soft" : "problem"} key={place}>
-                {editSentence(edit, turn, place)}
+                {editSentence(edit, turn, place, answer.edits?.length ?? 0)}
               </p>
             ))}
           </div>
@@ -88,6 +93,12 @@ export function TurnView({
       <RequestCode request={serverRequest(turn.request.path, turn.request.body)} />
     </article>
   );
+}
+
+/** The settings of a modified answer. */
+function editedWords({ profile, interventions }: Turn): string {
+  if (profile === undefined) return "With interventions";
+  return `With the profile ${profile}${interventions.length === 0 ? "" : " and interventions"}`;
 }
 
 function labelOf({ question, answers }: Turn, { edited }: TurnAnswer): string {
@@ -192,9 +203,14 @@ function editSentence(
   { rows, mean_row_length, mean_change_length, note }: DoneEdit,
   turn: Turn,
   at: number,
+  edits: number,
 ): string {
-  const asked = turn.interventions[at];
-  const what = `${asked?.kind.replaceAll("_", " ") ?? "edit"}${asked?.layer === undefined ? "" : ` at layer ${asked.layer}`}`;
+  // Those of a profile come first; the page does not know them.
+  const asked = turn.interventions[at - Math.max(0, edits - turn.interventions.length)];
+  const what =
+    asked === undefined && turn.profile !== undefined
+      ? `edit ${at + 1} of the profile`
+      : `${asked?.kind.replaceAll("_", " ") ?? "edit"}${asked?.layer === undefined ? "" : ` at layer ${asked.layer}`}`;
   const share =
     mean_row_length !== undefined && mean_change_length !== undefined && mean_row_length > 0
       ? `, mean change ${percent(mean_change_length / mean_row_length)} of the activation norm`
