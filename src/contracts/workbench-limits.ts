@@ -13,6 +13,10 @@ export const workbenchLimits = {
   /** Of a question that is asked with two settings, and of each of its answers. */
   reading_characters: 4000,
   reading_tokens: 256,
+  /** The fewest texts that a dictionary is trained on. */
+  training_texts: 16,
+  /** Saved labels of features; the oldest are deleted first. */
+  labels: 5000,
   /** Saved readings; the oldest are deleted first. */
   readings: 200,
   /** Events that a reconnecting page can catch up on. */

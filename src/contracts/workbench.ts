@@ -129,6 +129,54 @@ export const DictionaryAddition = Type.Object(
   { ...strict, title: "DictionaryAddition" },
 );
 
+/** Trains a dictionary on texts, or on the workbench's own. */
+export const DictionaryTraining = Type.Object(
+  {
+    layer: Type.Integer({ minimum: 0, maximum: limits.layer_index }),
+    features: Type.Integer({ minimum: limits.features_min, maximum: limits.features }),
+    /** Features that are active per token. */
+    k: Type.Integer({ minimum: 1, maximum: limits.features }),
+    texts: optional.Array(Type.String({ pattern: "\\S", maxLength: workbenchLimits.text_characters }), {
+      minItems: workbenchLimits.training_texts,
+      maxItems: limits.examples,
+      uniqueItems: true,
+    }),
+  },
+  { ...strict, title: "DictionaryTraining" },
+);
+export type DictionaryTraining = Static<typeof DictionaryTraining>;
+
+/** Saves a dictionary that a job has trained at one of its layers. */
+export const TrainedDictionaryRequest = Type.Object(
+  {
+    name: Name,
+    job: Type.String({ pattern: jobIdPattern }),
+    layer: Type.Integer({ minimum: 0, maximum: limits.layer_index }),
+  },
+  { ...strict, title: "TrainedDictionaryRequest" },
+);
+export type TrainedDictionaryRequest = Static<typeof TrainedDictionaryRequest>;
+
+/** Proposes a label for a feature from a job's texts: by the served model, or by an OpenAI-style endpoint. */
+export const LabelRequest = Type.Object(
+  {
+    job: Type.String({ pattern: jobIdPattern }),
+    feature: Type.Integer({ minimum: 0, maximum: limits.feature_index }),
+    endpoint: Type.Optional(
+      Type.Object(
+        {
+          url: Type.String({ pattern: "^https?://[^\\s]+$", maxLength: 300 }),
+          model: Type.String({ minLength: 1, maxLength: 300 }),
+          key: Type.Optional(Type.String({ pattern: "^[\\x21-\\x7e]+$", maxLength: 300 })),
+        },
+        strict,
+      ),
+    ),
+  },
+  { ...strict, title: "LabelRequest" },
+);
+export type LabelRequest = Static<typeof LabelRequest>;
+
 /** Renames a saved direction, probe, dictionary or lens. */
 export const RenameRequest = Type.Object(
   { name: Type.String({ pattern: namePattern }) },

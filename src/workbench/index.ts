@@ -10,6 +10,7 @@ import { Contrasts } from "./contrasts/contrasts.js";
 import { Conversations } from "./conversations.js";
 import { Events } from "./events.js";
 import { JobNotes } from "./job-notes.js";
+import { FeatureLabels } from "./labels/labels.js";
 import { type ModelHost, Models } from "./models.js";
 import { Readings } from "./readings.js";
 import { apiRoutes } from "./routes.js";
@@ -62,6 +63,7 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
   const asker = new Asker(services, conversations, events, (vector) => contrasts.controlOf(vector));
   const models = new Models(services, events, options.models);
   const readings = new Readings(join(folder, "readings"), services);
+  const labels = new FeatureLabels(join(folder, "labels.json"), services);
   const notes = await JobNotes.open(folder, events, (id) => services.lab.job(id));
   services.onJobs = (jobs) => void notes.follow(jobs);
   let open = () => {};
@@ -79,6 +81,7 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
     contrasts,
     models,
     readings,
+    labels,
     notes,
     events,
     onOpened: () => open(),
@@ -109,7 +112,7 @@ export async function startWorkbench(options: WorkbenchOptions): Promise<Workben
         readings.close();
         await rm(keyFile, { force: true });
         await close();
-        await Promise.all([conversations.settled(), notes.settled(), readings.settled()]);
+        await Promise.all([conversations.settled(), notes.settled(), readings.settled(), labels.settled()]);
       })();
       return closing;
     },

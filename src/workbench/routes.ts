@@ -8,10 +8,12 @@ import {
   AskRequest,
   ContrastRequest,
   DictionaryAddition,
+  DictionaryTraining,
   DraftRequest,
   ForkRequest,
   JobNoteRequest,
   JobRequest,
+  LabelRequest,
   MeasuredProbeRequest,
   ModelRequest,
   ProfileAddition,
@@ -21,6 +23,7 @@ import {
   StudyRequest,
   TokenPlaceRequest,
   TokensRequest,
+  TrainedDictionaryRequest,
 } from "../contracts/workbench.js";
 import { workbenchLimits } from "../contracts/workbench-limits.js";
 import {
@@ -37,11 +40,14 @@ import { cookieName } from "./access.js";
 import type { Asker } from "./asker.js";
 import { HeadReader } from "./attention.js";
 import type { Contrasts } from "./contrasts/contrasts.js";
+import { readContrastSets } from "./contrasts/sets.js";
 import type { Conversations } from "./conversations.js";
+import { storeTrainedDictionary, trainingSettings } from "./dictionary-training.js";
 import type { Events } from "./events.js";
 import { contextOf } from "./exact-tokens.js";
 import { fitting, profileMisfit } from "./fitting.js";
 import type { JobNotes } from "./job-notes.js";
+import type { FeatureLabels } from "./labels/labels.js";
 import { storeMeasuredProbe } from "./measured-probe.js";
 import type { Models } from "./models.js";
 import type { Readings } from "./readings.js";
@@ -63,15 +69,17 @@ export interface Workbench {
   readonly contrasts: Contrasts;
   readonly models: Models;
   readonly readings: Readings;
+  readonly labels: FeatureLabels;
   readonly notes: JobNotes;
   readonly events: Events;
   /** Called when a browser has signed in. */
   onOpened(): void;
 }
 
-/** The page's API; only `POST /models/files` takes a path, and only a studies draft an address. */
+/** The page's API; only `POST /models/files` takes a path, and only a studies draft and a label an address. */
 export function apiRoutes(bench: Workbench): Routes {
-  const { sessions, services, conversations, asker, contrasts, models, readings, notes, events } = bench;
+  const { sessions, services, conversations, asker, contrasts, models, readings, labels, notes, events } =
+    bench;
   const started = Date.now() / 1000;
   const router = createRouter("/api");
   /** A route that responds with the result of `work`, unless `work` has responded itself. */
@@ -213,11 +221,30 @@ export function apiRoutes(bench: Workbench): Routes {
   const contrast = async (ctx: Context) => contrasts.make(checked(ContrastRequest, await body(ctx)).name);
   on("post", "/contrasts", async (ctx) => ({ contrasts: await contrast(ctx) }), 202);
 
+  /** Trains on texts in a job, which `POST /dictionaries` with its id then saves. */
+  on(
+    "post",
+    "/dictionaries/train",
+    async (ctx) => {
+      const asked = checked(DictionaryTraining, await body(ctx));
+      const settings = trainingSettings(asked, asked.texts === undefined ? await readContrastSets() : []);
+      const { path } = services.server;
+      if (path === null) throw new HttpError(503, services.server.sentence);
+      const job = await services.lab.submit("sae", path, settings as object as { examples: never[] });
+      await services.look();
+      return job;
+    },
+    201,
+  );
   on(
     "post",
     "/dictionaries",
     async (ctx) => {
-      const { name, from, ...settings } = checked(DictionaryAddition, await body(ctx));
+      const request = await body(ctx);
+      if (typeof request === "object" && request !== null && "job" in request) {
+        return added(storeTrainedDictionary(services, checked(TrainedDictionaryRequest, request)));
+      }
+      const { name, from, ...settings } = checked(DictionaryAddition, request);
       // Downloads may take minutes; they end with the request.
       const { signal } = clientGone(ctx);
       return added(services.lab.addDictionary(name, from, settings, { signal }));
@@ -231,6 +258,21 @@ export function apiRoutes(bench: Workbench): Routes {
     return services.model.putProfile(name, request);
   };
   on("post", "/profiles", (ctx) => added(profile(ctx)), 201);
+
+  on("get", "/labels", async () => ({ labels: await labels.all() }));
+  on(
+    "post",
+    "/labels",
+    async (ctx) => added(labels.propose(checked(LabelRequest, await body(ctx)), clientGone(ctx).signal)),
+    201,
+  );
+  on("delete", "/labels/:sha256/:feature", (ctx) => {
+    const { sha256, feature } = ctx.params as { sha256: string; feature: string };
+    if (!/^[0-9a-f]{64}$/.test(sha256) || !/^\d{1,8}$/.test(feature)) {
+      throw new HttpError(404, "There is no such label.");
+    }
+    return added(labels.remove(sha256, Number(feature)).then(() => ({ deleted: true })));
+  });
 
   /** Directions, probes and profiles are saved by the server, dictionaries and lenses by the Lab. */
   const shelved = (ctx: RouteContext) => {

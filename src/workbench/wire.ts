@@ -3,6 +3,7 @@ import type { JobSummary } from "../contracts/index.js";
 import type { LiveIntervention } from "../contracts/live.js";
 import type { ModelPoint } from "../contracts/names.js";
 import type { Expected, MeasuredStrength, StrengthRange } from "../findings/contrast.js";
+import type { Detection } from "../findings/label-finding.js";
 import type { GgufHeader } from "../models/gguf-header.js";
 import type { UnfinishedDownload } from "../models/hub/cached.js";
 import type { HubOffer } from "../models/hub/offers.js";
@@ -245,6 +246,19 @@ export interface LocalModel {
   /** In Unix seconds, according to the file system; null if unknown. */
   lastUsed: number | null;
   served: boolean;
+}
+
+/** A label of a feature that a model has proposed. */
+export interface MachineLabel {
+  label: string;
+  /** The model that proposed and tested it. */
+  model: string;
+  /** Where the model ran; null for the served one. */
+  host: string | null;
+  /** The number of excerpts that it saw. */
+  proposedFrom: number;
+  detection: Detection;
+  created: number;
 }
 
 /** The response of `GET /api/models`. */

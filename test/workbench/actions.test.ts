@@ -83,9 +83,31 @@ lab = Lab("http://127.0.0.1:8980")
 print(lab.job("0f"))
 lab.artifact("0f", "a b.npz", "a b.npz")`,
   );
+  const jobs = ["a", "b"].map((prompt) => ({
+    ...lab,
+    path: "/lab/v1/jobs",
+    body: { operation: "inspect", model: "m", prompt },
+  }));
+  assert.match(
+    scriptOf("TypeScript", jobs),
+    /const job = [\s\S]*wait\(job\)[\s\S]*const job2 = [\s\S]*wait\(job2\)/,
+  );
+  const chats = ["a", "b"].map((prompt) => ({ ...server, path: "/v1/completions", body: { prompt } }));
+  assert.match(
+    scriptOf("TypeScript", chats),
+    /const answers = [\s\S]*of answers\)[\s\S]*const answers2 = [\s\S]*of answers2\)/,
+  );
   const tokens = ["a", "b"].map((content) => ({ ...server, path: "/tokenize", body: { content } }));
   const script = scriptOf("TypeScript", tokens);
   assert.match(script, /const answer = await fetch[\s\S]*const answer2 = await fetch/);
+});
+
+test("a profile is put, under its name", () => {
+  const body = { tapline: { interventions: [] } };
+  const request: CodeRequest = { ...server, path: "/lab/profiles/polite", body };
+  assert.match(scriptOf("curl", [request]), /^curl -s -X PUT http:\S+\/lab\/profiles\/polite -d '/);
+  assert.match(scriptOf("Python", [request]), /model\.put_profile\("polite", \*\*\{"tapline": /);
+  assert.match(scriptOf("TypeScript", [request]), /await model\.putProfile\("polite", \{/);
 });
 
 test("whatever a text is, it stays a text in each language", () => {

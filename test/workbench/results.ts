@@ -47,7 +47,7 @@ export async function resultsOfAllViews(page: Page): Promise<Results> {
     "a feature",
     async (one) => {
       await one.getByRole("region", { name: "Strongest" }).waitFor();
-      await drawn(one, /^Feature 0: activations/);
+      await one.getByRole("table", { name: "Raises the logits of" }).waitFor();
     },
     "f=0",
   );

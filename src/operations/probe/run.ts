@@ -1,8 +1,8 @@
 import type { ProbeConfig, ProbeResult } from "../../contracts/index.js";
 import { pointField } from "../../contracts/names.js";
+import { aurocAtEdge, wilson } from "../../findings/proportions.js";
 import { atLeastAsGood, bootstrapIntervals, type Interval, spreadOf } from "../../findings/uncertainty.js";
 import { writeNpz } from "../../lab/npz.js";
-import { aurocAtEdge, wilson } from "../../lab/proportions.js";
 import type { ReadRows } from "../../lab/rows/example-features.js";
 import { trainLayers } from "../../lab/rows/train-layers.js";
 import { type ProbeFigures, type TrainedProbe, trainProbe } from "../../native/index.js";

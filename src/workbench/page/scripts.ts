@@ -108,7 +108,11 @@ function typescriptStep({ service, url, path, body, file, upload }: CodeRequest,
   if (service === "lab" && path === "/lab/v1/jobs" && body !== undefined) {
     const { operation, model, ...settings } = body;
     const submit = `await lab.submit(${json(operation)}, ${json(model)}, ${json(settings)})`;
-    return { ...lab, lines: [`const job = ${submit};`, "console.log((await lab.wait(job)).result);"] };
+    const job = numbered("job", at);
+    return {
+      ...lab,
+      lines: [`const ${job} = ${submit};`, `console.log((await lab.wait(${job})).result);`],
+    };
   }
   if (service === "lab" && part === "cancel") {
     return { ...lab, lines: [`console.log(await lab.cancel(${json(id)}));`] };
@@ -146,15 +150,16 @@ function typescriptStep({ service, url, path, body, file, upload }: CodeRequest,
   if (path === "/v1/completions" || path === "/v1/chat/completions") {
     const { messages, prompt, ...request } = body ?? {};
     const first = path === "/v1/completions" ? prompt : messages;
+    const answers = numbered("answers", at);
     return {
       ...model,
       lines: [
-        `const answers = await model.answers(${json(first)}, { request: ${json(request)} });`,
-        "for (const { text, tapline } of answers) console.log(text, tapline);",
+        `const ${answers} = await model.answers(${json(first)}, { request: ${json(request)} });`,
+        `for (const { text, tapline } of ${answers}) console.log(text, tapline);`,
       ],
     };
   }
-  const name = at === 0 ? "answer" : `answer${at + 1}`;
+  const name = numbered("answer", at);
   return {
     imports: [],
     lines: [
@@ -166,6 +171,11 @@ function typescriptStep({ service, url, path, body, file, upload }: CodeRequest,
       `console.log(await ${name}.json());`,
     ],
   };
+}
+
+/** A variable of the request at a place in the script. */
+function numbered(name: string, at: number): string {
+  return at === 0 ? name : `${name}${at + 1}`;
 }
 
 /** The name and layer in the address of a probe that is stored. */

@@ -46,13 +46,13 @@ inBrowser("a feature has a page: from the list, with neighbours, saved as CSV, t
   await card.getByRole("region", { name: "Strongest" }).waitFor();
   assert.is(new URL(page.url()).searchParams.get("f"), feature, "the address is the feature's");
   assert.ok((await card.locator(".shaded").count()) > 0);
-  for (const name of ["activations", "tokens it raises", "tokens it lowers", "nearest features"]) {
-    await page
-      .getByRole("figure", { name: `Feature ${feature}: ${name}` })
-      .locator("svg")
-      .first()
-      .waitFor();
+  for (const name of ["Raises the logits of", "Lowers the logits of", "Similar features"]) {
+    assert.ok((await card.getByRole("table", { name }).locator("tbody tr").count()) > 0, name);
   }
+  await card.getByRole("region", { name: "Activations" }).locator(".columns").waitFor();
+  // Everything about it is on one screen.
+  const whole = await card.boundingBox();
+  assert.ok((whole?.height ?? 9999) < 900, `${whole?.height} pixels`);
   await assertLooksWell(page, "a feature's page");
   await picture(page, "feature");
   await openMenu(card, /^Export “Examples of feature/);
@@ -77,6 +77,41 @@ inBrowser("a feature has a page: from the list, with neighbours, saved as CSV, t
   await page.locator(".answer").nth(1).waitFor();
   await until(async () => (await page.getByText("Generating…").count()) === 0);
   assert.is(await page.locator(".answer .problem").count(), 0);
+  assert.equal(troubles, []);
+  await context.close();
+});
+
+inBrowser("a dictionary is trained and saved with one button, then searched by a word", async () => {
+  const { page, context, troubles } = await visit(bench, {
+    viewport: { width: 1280, height: 900 },
+    bypassCSP: true,
+  });
+  await open(page, "Features");
+  await page.getByText("Train a dictionary").click();
+  await page.getByRole("button", { name: "Train and save" }).click();
+  await page.getByRole("group", { name: "Training own" }).getByRole("progressbar").waitFor();
+  await page.getByText("Saved as own and selected above.").waitFor();
+  const chosen = page.getByRole("combobox", { name: "Dictionary" });
+  assert.match(
+    (await chosen.locator("option:checked").textContent()) ?? "",
+    /^own, 256 features at layer 4$/,
+  );
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  const search = page.getByRole("region", { name: "Search by text" });
+  await search.getByText("Japan").click();
+  assert.is(await search.getByRole("textbox", { name: "Word" }).inputValue(), "·Japan".slice(1));
+  await search.getByText(/^Feature \d+ is the strongest on “Japan”: active on 1 of its 1 token/).waitFor();
+  const rows = search.getByRole("region", { name: "Features on “Japan”" }).locator("tbody tr");
+  const strengths = (await rows.locator("td:nth-of-type(1)").allTextContents()).map(Number);
+  assert.equal(
+    strengths,
+    strengths.toSorted((a, b) => b - a),
+  );
+  assert.is(await search.locator(".t.selected").count(), 1);
+  await assertLooksWell(page, "a search by text", ["minor", "moderate", "serious", "critical"]);
+  const feature = await rows.first().getByRole("link").textContent();
+  await rows.first().getByRole("link").click();
+  await page.getByRole("region", { name: `Feature ${feature}` }).waitFor();
   assert.equal(troubles, []);
   await context.close();
 });

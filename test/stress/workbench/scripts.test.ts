@@ -122,6 +122,17 @@ inBrowser("every action's script runs", async () => {
   await go(page, "Features");
   await runs(main, "run", /queued|running|fidelity/, ["curl", "Python"]);
 
+  await go(page, "Drift");
+  await runs(main, "measure drift", /queued|running|cosine/, ["curl"]);
+  await go(page, "Chat");
+  await page.getByText("Save as a profile").click();
+  await page.getByRole("textbox", { name: "Name", exact: true }).fill("scripted");
+  await runs(main, "save profile", /['"]?name['"]?: ?['"]scripted['"]/);
+  await go(page, "Compare");
+  await page.getByRole("button", { name: "Compare", exact: true }).click();
+  await page.getByRole("figure", { name: /^Difference/ }).waitFor();
+  await runs(page.locator(".result"), "both runs", /queued|running|next_tokens/);
+
   await go(page, "Inspect");
   await page.getByRole("button", { name: "Inspect", exact: true }).click();
   await page.getByRole("figure", { name: "Next token" }).waitFor();

@@ -3,10 +3,13 @@ import { greatestActivation, shadeOf } from "../../../findings/features.js";
 import { figureOf, percent } from "../../../findings/numbers.js";
 import { visible } from "../../../findings/text.js";
 import { addEdit } from "../chat-settings.js";
+import { labelKey, useLabels } from "../feature-labels.js";
 import { type JobFindings, submit } from "../jobs.js";
 import { select } from "../router.js";
 import { ChatLink } from "./chat-settings.js";
 import { newEdit } from "./edits.js";
+import { Histogram, Logits, Neighbours } from "./feature-effects.js";
+import { FeatureLabel } from "./feature-label.js";
 import { Button, Problem, useTrying } from "./form.js";
 import { HtmlPicture } from "./picture.js";
 
@@ -14,14 +17,16 @@ import { HtmlPicture } from "./picture.js";
 const mostPages = 16;
 
 /**
- * One feature: the texts where it is active, each token shaded, grouped by quantile. Its logit effects, neighbours and
- * activations are figures.
+ * One feature on one screen: the texts where it is active with each token shaded and grouped by quantile, its logit effects,
+ * activations and neighbours.
  */
 export function FeatureCard({ findings, feature }: { findings: JobFindings<"features">; feature: number }) {
   const { result } = findings.job;
   const page = result.pages?.find((one) => one.feature === feature);
   const known = result.features.find((one) => one.feature === feature);
-  const { name } = result.dictionary;
+  const { name, sha256 } = result.dictionary;
+  const labels = useLabels();
+  const machine = labels[labelKey(sha256, feature)];
   return (
     <section class="card" aria-label={`Feature ${feature}`}>
       <h2>
@@ -38,10 +43,26 @@ export function FeatureCard({ findings, feature }: { findings: JobFindings<"feat
         {known !== undefined &&
           ` · max activation ${figureOf(known.max)} · mean when active ${figureOf(known.mean)} · active on ${percent(known.frequency)} of tokens`}
       </p>
+      {page !== undefined && (
+        <FeatureLabel
+          key={`${findings.job.id} ${feature}`}
+          job={findings.job.id}
+          sha256={sha256}
+          feature={feature}
+          label={machine}
+        />
+      )}
       {page === undefined ? (
         <NoPage findings={findings} feature={feature} />
       ) : (
-        <Examples page={page} result={result} />
+        <div class="feature-parts">
+          <Examples page={page} result={result} />
+          <Logits page={page} />
+          <div>
+            <Histogram page={page} />
+            <Neighbours page={page} labelOf={(other) => labels[labelKey(sha256, other)]?.label} />
+          </div>
+        </div>
       )}
       <p class="row">
         <ChatLink
@@ -56,28 +77,6 @@ export function FeatureCard({ findings, feature }: { findings: JobFindings<"feat
           Back to all features
         </Button>
       </p>
-      {page !== undefined && page.neighbours.length > 0 && (
-        <p class="row">
-          Similar features:
-          {page.neighbours.map(({ feature: other, label }) => (
-            <a
-              key={other}
-              href={`?f=${other}`}
-              onClick={(event) => {
-                event.preventDefault();
-                select({ f: other });
-              }}
-            >
-              {other}
-              {label !== undefined && (
-                <>
-                  : <bdi>{label}</bdi>
-                </>
-              )}
-            </a>
-          ))}
-        </p>
-      )}
     </section>
   );
 }

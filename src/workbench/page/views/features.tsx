@@ -5,12 +5,14 @@ import { known, useTopic } from "../store.js";
 import { AddDictionary } from "./add-dictionary.js";
 import { useLibrary } from "./edits.js";
 import { FeatureCard } from "./feature-page.js";
+import { FeatureSearchCard } from "./feature-search.js";
 import { Choice, Field, TextsField } from "./fields.js";
 import { Fold } from "./fold.js";
 import { Form, useDraft, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
 import { LibraryTools } from "./library-tools.js";
 import { RequestCode } from "./request-code.js";
+import { TrainDictionary } from "./train-dictionary.js";
 
 /** The form, kept while other views are open. */
 const draft = {
@@ -83,9 +85,10 @@ export function FeaturesView({ id }: { id: string | undefined }) {
           </p>
           {chosen !== undefined && <RequestCode of="run" request={() => jobRequest(job())} />}
           {library !== undefined && dictionaries.length === 0 && (
-            <p class="soft">No dictionaries yet. Add one below.</p>
+            <p class="soft">No dictionaries yet. Train or add one below.</p>
           )}
         </Form>
+        <TrainDictionary onSaved={(dictionary) => set({ dictionary })} />
         <AddDictionary onAdded={(dictionary) => set({ dictionary })} />
         {dictionaries.length > 0 && (
           <ul class="plain row" aria-label="Saved dictionaries">
@@ -101,9 +104,8 @@ export function FeaturesView({ id }: { id: string | undefined }) {
         <JobResult
           id={id}
           operation="features"
-          shows={(figure) =>
-            feature === undefined ? !figure.startsWith("feature-") : figure.startsWith(`feature-${feature}-`)
-          }
+          // A feature's card has what its figures show.
+          shows={(figure) => feature === undefined && !figure.startsWith("feature-")}
           pick={[
             {
               figure: "strongest-features",
@@ -113,7 +115,11 @@ export function FeaturesView({ id }: { id: string | undefined }) {
           ]}
         >
           {(findings) =>
-            feature === undefined ? null : <FeatureCard findings={findings} feature={feature} />
+            feature === undefined ? (
+              <FeatureSearchCard result={findings.job.result} />
+            ) : (
+              <FeatureCard findings={findings} feature={feature} />
+            )
           }
         </JobResult>
       )}

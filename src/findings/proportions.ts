@@ -1,5 +1,5 @@
 /** Intervals for shares of counted things, which also hold where a bootstrap has nothing to draw from: at 0 and 1. */
-import type { Interval } from "../findings/uncertainty.js";
+import type { Interval } from "./uncertainty.js";
 
 /** The 97.5 % quantile of the standard normal distribution. */
 const z = 1.959963984540054;

@@ -1,6 +1,6 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { aurocAtEdge, wilson } from "../../src/lab/proportions.js";
+import { aurocAtEdge, wilson } from "../../src/findings/proportions.js";
 
 const near = (got: { low: number; high: number }, low: number, high: number) => {
   assert.ok(Math.abs(got.low - low) < 1e-9 && Math.abs(got.high - high) < 1e-9, JSON.stringify(got));

@@ -1,0 +1,62 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { SaeResult } from "../contracts/index.js";
+import type { StoredDictionary } from "../contracts/library.js";
+import { limits } from "../contracts/limits.js";
+import type { DictionaryTraining, TrainedDictionaryRequest } from "../contracts/workbench.js";
+import { HttpError } from "../http/index.js";
+import type { ContrastSet } from "./contrasts/sets.js";
+import type { Services } from "./services.js";
+
+/** Every so many texts, one is held out. */
+const heldOut = 5;
+
+/** The Lab's settings for training a dictionary; without texts, on those of the contrast sets. */
+export function trainingSettings(
+  { layer, features, k, texts }: DictionaryTraining,
+  sets: readonly Pick<ContrastSet, "positive" | "negative">[],
+) {
+  if (k > features) throw new HttpError(400, `k: at most the ${features} features, got ${k}.`);
+  const own = sets.flatMap(({ positive, negative }) => [...positive, ...negative]);
+  const all = (texts ?? [...new Set(own)]).slice(0, limits.examples);
+  return {
+    layers: [layer],
+    ...{ rows: "all", architecture: "topk", k, features, steps: limits.steps },
+    examples: all.map((text, at) => ({ text, split: at % heldOut === heldOut - 1 ? "test" : "train" })),
+  };
+}
+
+/**
+ * Saves the dictionary that a job has trained at a layer.
+ * @throws HttpError if the job has no such dictionary
+ */
+export async function storeTrainedDictionary(
+  services: Services,
+  { name, job: id, layer }: TrainedDictionaryRequest,
+): Promise<StoredDictionary> {
+  const job = await services.lab.job(id);
+  const short = id.slice(0, 8);
+  if (job.operation !== "sae") {
+    throw new HttpError(409, `Job ${short} trained no dictionary: it is ${job.operation}.`);
+  }
+  if (job.result === undefined) throw new HttpError(409, `Job ${short} has no result; it is ${job.status}.`);
+  const layers = (job.result as SaeResult).reports.map((report) => report.layer);
+  if (!layers.includes(layer)) {
+    throw new HttpError(
+      404,
+      `Job ${short} has no dictionary at layer ${layer}; it has layers ${layers.join(", ")}.`,
+    );
+  }
+  const folder = await mkdtemp(join(tmpdir(), "tapline-dictionary-"));
+  try {
+    const weights = `sae-layer-${layer}.safetensors`;
+    for (const file of [weights, `sae-normalization-${layer}.npz`]) {
+      const bytes = await services.labHttp.bytes(`/lab/v1/jobs/${id}/artifacts/${file}`);
+      await writeFile(join(folder, file), bytes, { mode: 0o600 });
+    }
+    return await services.lab.addDictionary(name, join(folder, weights));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
