@@ -7,6 +7,7 @@ import { HttpError } from "../http/index.js";
 import { readGgufHeader } from "../models/gguf-header.js";
 import { type CacheContents, listCached, removeCached } from "../models/hub/cached.js";
 import { parseHubId } from "../models/hub/id.js";
+import type { HubOptions } from "../models/hub/index.js";
 import { hubOffers } from "../models/hub/offers.js";
 import { type DeviceMemory, judgeMemory } from "../models/memory.js";
 import { demoModelPath, modelHere, resolveModel } from "../models/resolve.js";
@@ -32,6 +33,9 @@ export interface ModelHost {
 
 /** Minimum interval between progress events, in milliseconds. */
 const progressMs = 500;
+
+/** What a download reports to, and what stops it. */
+export type Fetching = Required<Pick<HubOptions, "signal" | "onDownload">>;
 
 interface Download {
   status: DownloadStatus;
@@ -135,6 +139,45 @@ export class Models {
         `${model} is not a hub model; use owner/name, owner/name:Q8_0 or owner/name/file.gguf.`,
       );
     }
+    const download = this.#begin(model);
+    void this.#fetch(download, async (options) => {
+      const { weights } = await resolveModel(model, options);
+      return weights.reduce((sum, file) => sum + file.bytes, 0);
+    });
+    return { ...download.status };
+  }
+
+  /**
+   * Downloads other files of the hub, listed like a model's download; it ends with `signal`.
+   * @throws HttpError with the reason of a failure
+   */
+  async bring(
+    name: string,
+    work: (options: Fetching) => Promise<unknown>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const download = this.#begin(name);
+    const { status, stop } = download;
+    signal.addEventListener("abort", () => stop.abort(), { once: true });
+    let received = 0;
+    await this.#fetch(download, async ({ signal, onDownload }) => {
+      const follow: Fetching["onDownload"] = (progress) => {
+        received = progress.received;
+        onDownload(progress);
+      };
+      await work({ signal, onDownload: follow });
+      return status.total;
+    });
+    if (received === 0) {
+      // Everything was here, or nothing came: no download to list.
+      this.#downloads.splice(this.#downloads.indexOf(download), 1);
+      this.#publish();
+    }
+    if (status.state !== "done") throw new HttpError(409, status.error ?? "The download was stopped.");
+  }
+
+  /** Lists a download that begins. @throws HttpError */
+  #begin(model: string): Download {
     const running = this.#downloads.filter(({ status }) => status.state === "running");
     if (running.some(({ status }) => status.model === model)) {
       throw new HttpError(409, `${model} is already being downloaded.`);
@@ -156,8 +199,7 @@ export class Models {
       this.#downloads.splice(surplus, 1);
     }
     this.#publish();
-    void this.#fetch(download);
-    return { ...status };
+    return download;
   }
 
   /** Stops a download and keeps its partial files. @throws HttpError 404 */
@@ -265,12 +307,13 @@ export class Models {
     );
   }
 
-  async #fetch({ status, stop }: Download): Promise<void> {
+  /** @param work downloads, and resolves to the number of bytes of all files */
+  async #fetch({ status, stop }: Download, work: (options: Fetching) => Promise<number>): Promise<void> {
     let published = Number.NEGATIVE_INFINITY;
     let first: { at: number; received: number } | undefined;
     try {
       const { signal } = stop;
-      const onDownload = (progress: { file: string; done: number; total: number; received: number }) => {
+      const onDownload: Fetching["onDownload"] = (progress) => {
         const now = this.now();
         // Network speed only, without bytes that were already here and the time to read them.
         if (progress.received > 0) first ??= { at: now, received: progress.received };
@@ -283,8 +326,7 @@ export class Models {
         published = now;
         this.#publish();
       };
-      const { weights } = await resolveModel(status.model, { signal, onDownload });
-      const size = weights.reduce((sum, file) => sum + file.bytes, 0);
+      const size = await work({ signal, onDownload });
       Object.assign(status, { state: "done", done: size, total: size });
     } catch (error) {
       status.state = stop.signal.aborted ? "stopped" : "failed";

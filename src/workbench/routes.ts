@@ -42,6 +42,7 @@ import { HeadReader } from "./attention.js";
 import type { Contrasts } from "./contrasts/contrasts.js";
 import { readContrastSets } from "./contrasts/sets.js";
 import type { Conversations } from "./conversations.js";
+import { downloadDictionary } from "./dictionary-download.js";
 import { storeTrainedDictionary, trainingSettings } from "./dictionary-training.js";
 import type { Events } from "./events.js";
 import { contextOf } from "./exact-tokens.js";
@@ -247,6 +248,7 @@ export function apiRoutes(bench: Workbench): Routes {
       const { name, from, ...settings } = checked(DictionaryAddition, request);
       // Downloads may take minutes; they end with the request.
       const { signal } = clientGone(ctx);
+      await downloadDictionary(models, from, settings.revision, signal);
       return added(services.lab.addDictionary(name, from, settings, { signal }));
     },
     201,

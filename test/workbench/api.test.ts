@@ -202,10 +202,10 @@ test("saved things are renamed and deleted where they are saved; every tab is no
 
 test("a dictionary is added by its place, in the Lab", async () => {
   answers["PUT /lab/dictionaries/new"] = { name: "new", features: 4 };
-  const added = { name: "new", from: "owner/name/folder", layer: 3 };
+  const added = { name: "new", from: "/a/folder", layer: 3 };
   const { status, body } = await api("POST", "/dictionaries", added);
   assert.equal([status, body.features], [201, 4]);
-  assert.equal(asked.at(-1), ["PUT", "/lab/dictionaries/new", { from: "owner/name/folder", layer: 3 }]);
+  assert.equal(asked.at(-1), ["PUT", "/lab/dictionaries/new", { from: "/a/folder", layer: 3 }]);
   assert.is((await api("POST", "/dictionaries", { ...added, name: "../x" })).status, 400);
   assert.is((await api("POST", "/dictionaries", { name: "new" })).status, 400);
 });

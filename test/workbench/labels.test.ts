@@ -150,8 +150,10 @@ test("an endpoint gets the question and its key; redirects and other answers are
   const parts = await open(lab);
   const labels = new FeatureLabels(join(home, "other.json"), parts.services);
   let how: "answers" | "redirects" | "fails" | "chatters" = "answers";
-  const service = await scripted(({ body }, response) => {
-    if (how === "redirects") response.writeHead(302, { Location: "http://127.0.0.1:1/" }).end();
+  const service = await scripted(({ path, body }, response) => {
+    // Whoever follows gets an answer.
+    if (how === "redirects" && path !== "/elsewhere")
+      response.writeHead(307, { Location: "/elsewhere" }).end();
     else if (how === "fails") sendJson(response, 401, { error: "no" });
     else if (how === "chatters") response.end("<html>");
     else {

@@ -8,6 +8,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { HttpError } from "../../src/http/index.js";
 import { demoModelPath } from "../../src/models/resolve.js";
+import { downloadDictionary } from "../../src/workbench/dictionary-download.js";
 import { Events } from "../../src/workbench/events.js";
 import { type ModelHost, Models, weightsAlone } from "../../src/workbench/models.js";
 import { Services } from "../../src/workbench/services.js";
@@ -501,6 +502,56 @@ test("weights up to the free memory fit, and up to the total memory tightly", ()
     [4, 5, 8, 9].map((needed) => weightsAlone(needed, memory).fits),
     ["yes", "tight", "tight", "no"],
   );
+});
+
+const dictionary = "some/sae/layer_5";
+const withDictionary = () => {
+  const at = (folder: string, size: number) => ({
+    [`${folder}/cfg.json`]: Buffer.from("{}"),
+    [`${folder}/sae_weights.safetensors`]: Buffer.alloc(size, 1),
+  });
+  hub.repositories["some/sae"] = { files: { ...at("layer_5", 200_000), ...at("layer_6", 300_000) } };
+};
+const never = new AbortController().signal;
+
+test("a dictionary's own files are downloaded with progress, and only once", async () => {
+  withDictionary();
+  const { events, models } = open();
+  const told = toldBy(events);
+  await downloadDictionary(models, dictionary, undefined, never);
+  const [status, ...others] = models.status.downloads;
+  assert.equal([status?.model, status?.state, others.length], [dictionary, "done", 0]);
+  // 200,000 bytes of weights and 2 of settings.
+  assert.equal([status?.done, status?.total, hub.sent], [200_002, 200_002, 200_002]);
+  const running = await until(() =>
+    told.flatMap(({ downloads }) => downloads).find(({ state, total }) => state === "running" && total > 0),
+  );
+  assert.is(running.model, dictionary);
+  await downloadDictionary(models, dictionary, undefined, never);
+  assert.equal([hub.sent, models.status.downloads.length], [200_002, 1]);
+});
+
+test("local paths and kinds that the Lab refuses are not downloaded", async () => {
+  const { models } = open();
+  for (const place of [home, join(home, "none"), "google/gemma-scope-2b-pt-transcoders/layer_1"]) {
+    await downloadDictionary(models, place, undefined, never);
+  }
+  assert.equal([hub.requests.length, models.status.downloads], [0, []]);
+});
+
+test("a place without a dictionary and a stopped download are reported", async () => {
+  withDictionary();
+  const { models } = open();
+  const missing = await refusal(downloadDictionary(models, "some/sae/layer_9", undefined, never));
+  assert.match(missing.message, /layer_9/);
+  assert.equal([missing.status, models.status.downloads], [409, []]);
+  hub.faults = { dripMs: 20, dripBytes: 1000 };
+  const leaving = new AbortController();
+  const work = refusal(downloadDictionary(models, dictionary, undefined, leaving.signal));
+  await until(() => models.status.downloads.some(({ total }) => total > 0));
+  leaving.abort();
+  assert.match((await work).message, /The download was stopped\./);
+  assert.is(models.status.downloads[0]?.state, "stopped");
 });
 
 test.run();

@@ -2,6 +2,7 @@
 import type { Page } from "playwright-core";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { scripted, sendJson } from "../../client/scripted.js";
 import { aroundBrowser, assertLooksWell, inBrowser } from "../../support/browser.js";
 import { downloaded } from "../../support/downloads.js";
 import { until } from "../../support/until.js";
@@ -96,6 +97,11 @@ inBrowser("a dictionary is trained and saved with one button, then searched by a
     (await chosen.locator("option:checked").textContent()) ?? "",
     /^own, 256 features at layer 4$/,
   );
+  const texts = ["France", "Japan", "Spain"].map((name) => `The capital of ${name} is`);
+  await page
+    .getByRole("textbox", { name: "Texts" })
+    .first()
+    .fill([...texts, "I like my dog", "The weather is good", "A bird sings"].join("\n"));
   await page.getByRole("button", { name: "Run", exact: true }).click();
   const search = page.getByRole("region", { name: "Search by text" });
   await search.getByText("Japan").click();
@@ -111,7 +117,30 @@ inBrowser("a dictionary is trained and saved with one button, then searched by a
   await assertLooksWell(page, "a search by text", ["minor", "moderate", "serious", "critical"]);
   const feature = await rows.first().getByRole("link").textContent();
   await rows.first().getByRole("link").click();
-  await page.getByRole("region", { name: `Feature ${feature}` }).waitFor();
+  const card = page.getByRole("region", { name: `Feature ${feature}` });
+  await card.getByRole("button", { name: "Compute feature details" }).click();
+  // The endpoint that is asked answers with markup, which stays text.
+  const hostile = "<img src=x onerror=window.broken=1> countries";
+  const endpoint = await scripted(({ body }, response) => {
+    const { messages } = JSON.parse(body) as { messages: [{ content: string }] };
+    const content = messages[0].content.startsWith("In the excerpts") ? hostile : "No.";
+    sendJson(response, 200, { choices: [{ message: { content } }] });
+  });
+  await card.getByText("Propose a label").click();
+  await card.getByRole("combobox", { name: "Asked" }).selectOption("endpoint");
+  await card.getByRole("textbox", { name: "Address" }).fill(`${endpoint.url}/v1`);
+  await card.getByRole("textbox", { name: "Model" }).fill("judge");
+  await card.getByRole("button", { name: "Propose and test" }).click();
+  const proposed = page.getByRole("region", { name: "Proposed label" });
+  await proposed.waitFor();
+  assert.match(
+    (await proposed.textContent()) ?? "",
+    /^machine-made <img src=x onerror=window\.broken=1> countries by judge at 127\.0\.0\.1:\d+, from \d excerpts?/,
+  );
+  assert.match((await proposed.textContent()) ?? "", /Too few held-out examples to conclude/);
+  assert.is(await page.evaluate("window.broken"), undefined);
+  await assertLooksWell(page, "a proposed label", ["minor", "moderate", "serious", "critical"]);
+  await endpoint.close();
   assert.equal(troubles, []);
   await context.close();
 });

@@ -43,6 +43,7 @@ aroundBrowser({
 async function codeOf(inside: Locator, of: string): Promise<Record<string, string>> {
   const name = of === "" ? "As a script" : `As a script: ${of}`;
   await openMenu(inside.locator(".result-tools"), "Export and scripts");
+  await openMenu(inside, `Script: ${of}`);
   const script = inside
     .locator("details.code")
     .filter({ has: inside.page().getByText(name, { exact: true }) });

@@ -1,7 +1,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { duration } from "../../../terminal/spans.js";
+import { bytes, duration } from "../../../terminal/spans.js";
 import { shellWord } from "../scripts.js";
 import { call } from "../session.js";
+import { known, useTopic } from "../store.js";
 import { CommandCode } from "./command-code.js";
 import { Field } from "./fields.js";
 import { Button, Form, useDraft, useTrying } from "./form.js";
@@ -9,7 +10,26 @@ import { Button, Form, useDraft, useTrying } from "./form.js";
 /** The form, kept while other views are open. */
 const draft = { from: "", name: "", layer: "" };
 
-/** Adds a published dictionary: the Lab downloads and converts it. */
+/** How much of a dictionary has been downloaded; afterwards the Lab converts it. */
+function Progress({ name, from }: { name: string; from: string }) {
+  useTopic("state");
+  const download = known.state?.models.downloads.find(({ model }) => model === from);
+  if (download === undefined || download.state !== "running" || download.total === 0) {
+    return <progress aria-label={`Adding ${name}`} />;
+  }
+  const { done, total, speed } = download;
+  return (
+    <>
+      <progress value={done} max={total} aria-label={`Downloading ${name}`} />
+      <span class="number">
+        {bytes(done)} of {bytes(total)}
+        {speed > 0 && `, ${bytes(speed)} per second`}
+      </span>
+    </>
+  );
+}
+
+/** Adds a published dictionary: downloaded with progress, then converted by the Lab. */
 export function AddDictionary({ onAdded }: { onAdded: (name: string) => void }) {
   const { set, bind } = useDraft(draft);
   const [started, setStarted] = useState<number>();
@@ -63,7 +83,7 @@ export function AddDictionary({ onAdded }: { onAdded: (name: string) => void }) 
           </button>
           {started !== undefined && (
             <>
-              <progress aria-label={`Adding ${name}`} />
+              <Progress name={name} from={from} />
               <span class="soft">{duration((Date.now() - started) / 1000)}</span>
               <Button onClick={() => stopping.current?.abort()}>Cancel</Button>
             </>

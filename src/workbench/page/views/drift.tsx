@@ -7,7 +7,7 @@ import { Fold } from "./fold.js";
 import { Form, useDraft, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
 import { ModelField, useModelNames } from "./model-field.js";
-import { RequestCode } from "./request-code.js";
+import { ScriptMenu } from "./request-code.js";
 
 /** The form, kept while other views are open. */
 const draft = {
@@ -75,7 +75,7 @@ export function DriftView({ id }: { id: string | undefined }) {
           </p>
           {same && <p class="soft">Both are the same model, so nothing will differ. Choose another one.</p>}
           <TextsField label="Texts" {...bind("texts")} />
-          <p class="row">
+          <div class="row">
             <LayersField {...bind("layers")} placeholder={usual.join(", ")} />
             {dictionaries.length > 0 && (
               <Choice
@@ -87,8 +87,8 @@ export function DriftView({ id }: { id: string | undefined }) {
             <button type="submit" class="main" disabled={known.state?.lab.ok !== true}>
               Measure drift
             </button>
-          </p>
-          <RequestCode of="measure drift" request={() => jobRequest(job())} />
+            <ScriptMenu of="measure drift" request={() => jobRequest(job())} />
+          </div>
         </Form>
       </Fold>
       {id !== undefined && <JobResult id={id} operation="drift" />}

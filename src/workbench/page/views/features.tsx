@@ -11,7 +11,7 @@ import { Fold } from "./fold.js";
 import { Form, useDraft, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
 import { LibraryTools } from "./library-tools.js";
-import { RequestCode } from "./request-code.js";
+import { ScriptMenu } from "./request-code.js";
 import { TrainDictionary } from "./train-dictionary.js";
 
 /** The form, kept while other views are open. */
@@ -58,7 +58,7 @@ export function FeaturesView({ id }: { id: string | undefined }) {
         </p>
         <Form onSubmit={run} problem={problem}>
           <TextsField label="Texts" {...bind("texts")} />
-          <p class="row">
+          <div class="row">
             <Choice
               label="Dictionary"
               value={chosen}
@@ -82,8 +82,8 @@ export function FeaturesView({ id }: { id: string | undefined }) {
             >
               Run
             </button>
-          </p>
-          {chosen !== undefined && <RequestCode of="run" request={() => jobRequest(job())} />}
+            {chosen !== undefined && <ScriptMenu of="run" request={() => jobRequest(job())} />}
+          </div>
           {library !== undefined && dictionaries.length === 0 && (
             <p class="soft">No dictionaries yet. Train or add one below.</p>
           )}

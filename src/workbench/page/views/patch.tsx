@@ -15,7 +15,7 @@ import { Form, useFields, useTrying } from "./form.js";
 import { JobResult, type Pick } from "./job-result.js";
 import { SelectedSite } from "./patch-site.js";
 import { Alignment, Preview, Spans, useTokens } from "./patch-tokens.js";
-import { RequestCode } from "./request-code.js";
+import { ScriptMenu } from "./request-code.js";
 
 /** Labels of the points. */
 const points: Record<ChangedPoint, string> = {
@@ -96,7 +96,7 @@ export function PatchView({ id }: { id: string | undefined }) {
               </Check>
             ))}
           </div>
-          <p class="row">
+          <div class="row">
             <LayersField {...bind("layers")} />
             {form.points.includes("head_out") && (
               <Field label="Heads" class="layers" placeholder="all" {...bind("heads")} />
@@ -124,12 +124,12 @@ export function PatchView({ id }: { id: string | undefined }) {
             >
               Patch
             </button>
-          </p>
+            <ScriptMenu
+              of="tokenize"
+              request={() => (one === undefined ? [] : [one.clean, one.corrupted].map(tokensRequest))}
+            />
+          </div>
           {where === "aligned" ? <Spans form={form} /> : tokens !== undefined && <Preview tokens={tokens} />}
-          <RequestCode
-            of="tokenize"
-            request={() => (one === undefined ? [] : [one.clean, one.corrupted].map(tokensRequest))}
-          />
         </Form>
       </Fold>
       {id !== undefined && (

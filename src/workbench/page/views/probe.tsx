@@ -13,7 +13,7 @@ import { Fold } from "./fold.js";
 import { Button, Form, useDraft, useTrying } from "./form.js";
 import { JobResult } from "./job-result.js";
 import { LibraryTools } from "./library-tools.js";
-import { RequestCode } from "./request-code.js";
+import { ScriptMenu } from "./request-code.js";
 import { SaveProbe } from "./save-probe.js";
 import { DataTable } from "./table.js";
 
@@ -126,14 +126,14 @@ export function ProbeView({ id }: { id: string | undefined }) {
               optionally <code>split</code> (train or test)
             </span>
           </div>
-          <p class="row">
+          <div class="row">
             <LayersField value={layers} onChange={setLayers} />
             <Choice label="Activation used" options={activations} {...bind("rows")} />
             <button type="submit" class="main" disabled={known.state?.lab.ok !== true}>
               Train and evaluate
             </button>
-          </p>
-          <RequestCode of="train and evaluate" request={() => jobRequest(job())} />
+            <ScriptMenu of="train and evaluate" request={() => jobRequest(job())} />
+          </div>
         </Form>
       </Fold>
       {(library?.probes ?? []).map(({ name, layer, separation, shuffled_separation: shuffled }) => (

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { type CodeRequest, type Language, languages, scriptOf } from "../scripts.js";
 import { Button } from "./form.js";
+import { Menu } from "./menu.js";
 
 interface RequestCodeProps {
   /** The request, or a function that builds it from the form. */
@@ -18,6 +19,17 @@ export function RequestCode({ request, of }: RequestCodeProps) {
       <summary>{name}</summary>
       {open && <Script request={request} name={name} />}
     </details>
+  );
+}
+
+/** The script of a form's action, in a menu at the end of the form's last row. */
+export function ScriptMenu({ request, of }: Required<RequestCodeProps>) {
+  return (
+    <div class="at-end">
+      <Menu label="Script" name={`Script: ${of}`}>
+        <RequestCode request={request} of={of} />
+      </Menu>
+    </div>
   );
 }
 

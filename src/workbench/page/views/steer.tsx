@@ -25,7 +25,7 @@ import { FigureView } from "./figure.js";
 import { Fold } from "./fold.js";
 import { Button, Form, useDraft, useTrying } from "./form.js";
 import { LibraryTools } from "./library-tools.js";
-import { RequestCode } from "./request-code.js";
+import { ScriptMenu } from "./request-code.js";
 import { Table } from "./table.js";
 
 /** The form, kept while other views are open. */
@@ -80,14 +80,14 @@ export function SteerView({ id }: { id: string | undefined }) {
             <TextsField label="Towards" {...bind("positive")} />
             <TextsField label="Away from" {...bind("negative")} />
           </div>
-          <p class="row">
+          <div class="row">
             <Field label="Name" {...bind("name")} />
             <LayersField placeholder={usual.join(", ")} {...bind("layers")} />
             <button type="submit" class="main" disabled={making || known.state?.server.ok !== true}>
               {making ? "Creating…" : "Create direction"}
             </button>
-          </p>
-          <RequestCode of="create direction" request={() => serverRequest("/lab/vectors", direction())} />
+            <ScriptMenu of="create direction" request={() => serverRequest("/lab/vectors", direction())} />
+          </div>
           <TextsField label="Test prompts" rows={2} {...bind("prompts")} />
           <p class="row">
             <Field label="Strengths (× activation norm)" class="strengths" {...bind("strengths")} />
