@@ -1,7 +1,7 @@
 import { cautiously } from "./finding.js";
 import { percent } from "./numbers.js";
 
-/** How well a label tells held-out excerpts with a feature from those without it. */
+/** How well a label separates held-out excerpts with a feature from those without it. */
 export interface Detection {
   /** Excerpts with the feature, and those of them that the label fits. */
   active: number;

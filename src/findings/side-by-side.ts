@@ -34,7 +34,7 @@ export interface Side {
   depth: number | null;
 }
 
-/** What is read at every layer and token. */
+/** The readings at every layer and token. */
 export const quantities = ["lens", "norm", "tracked"] as const;
 export type Quantity = (typeof quantities)[number];
 
@@ -203,7 +203,7 @@ function normSentence(one: Side, other: Side): string {
     }),
   );
   if (cells.length === 0) return "";
-  // Tokens before the first difference are computed alike; rounding is no difference.
+  // Tokens before the first difference are computed alike; rounding does not count.
   const differing = cells.filter(({ value }) => Math.abs(value) > rounding);
   const sizes = differing.map(({ value }) => Math.abs(value)).sort((a, b) => a - b);
   const most = differing.find(({ value }) => Math.abs(value) === sizes.at(-1));

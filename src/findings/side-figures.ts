@@ -16,7 +16,7 @@ import { visible } from "./text.js";
 export interface SideFigures {
   maps: [Figure, Figure];
   difference?: Figure;
-  /** Why there is no map of differences. */
+  /** The reason for a missing map of differences. */
   missing?: string;
 }
 
@@ -28,7 +28,7 @@ interface Meaning {
   value(layer: SideLayer, at: number): number | null;
   /** The text in a cell. */
   label(layer: SideLayer, at: number): string | null;
-  /** What a difference is, for a legend and in a sentence. */
+  /** The meaning of a difference, for a legend and in a sentence. */
   difference: string;
   about: string;
   /** Whether differences are shares of the first value. */

@@ -9,7 +9,7 @@ import { HttpError } from "../http/index.js";
 import type { ContrastSet } from "./contrasts/sets.js";
 import type { Services } from "./services.js";
 
-/** Every so many texts, one is held out. */
+/** One of this many texts is held out. */
 const heldOut = 5;
 
 /** The Lab's settings for training a dictionary; without texts, on those of the contrast sets. */

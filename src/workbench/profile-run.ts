@@ -6,7 +6,7 @@ export function modelWithProfile(model: string | null, profile: string | undefin
   return profile === undefined || model === null ? {} : { model: profileId(model, profile) };
 }
 
-/** Whether a profile has readings of its own: a request that runs with it may then have none. @throws TaplineError */
+/** Whether a profile has its own readings: a request that runs with it may then have none. @throws TaplineError */
 export async function watchingProfile({ model }: Services, profile: string): Promise<boolean> {
   return (await model.profile(profile)).tapline.watch !== undefined;
 }

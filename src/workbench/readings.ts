@@ -35,7 +35,7 @@ export class Readings {
       if (profile !== undefined && (await watchingProfile(this.services, profile))) {
         throw new HttpError(
           409,
-          `The profile ${profile} has readings of its own, which cannot be combined with those of a comparison.`,
+          `The profile ${profile} has its own readings, which cannot be combined with those of a comparison.`,
         );
       }
     }
@@ -52,7 +52,7 @@ export class Readings {
       };
       const reading = this.#read(begun).finally(() => this.#running.delete(id));
       this.#running.set(id, reading);
-      // Whoever asks for it gets the error, if there is one.
+      // Its callers get the error.
       reading.catch(() => {});
     }
     return { ids };

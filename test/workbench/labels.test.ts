@@ -151,7 +151,7 @@ test("an endpoint gets the question and its key; redirects and other answers are
   const labels = new FeatureLabels(join(home, "other.json"), parts.services);
   let how: "answers" | "redirects" | "fails" | "chatters" = "answers";
   const service = await scripted(({ path, body }, response) => {
-    // Whoever follows gets an answer.
+    // Following the redirect would get an answer.
     if (how === "redirects" && path !== "/elsewhere")
       response.writeHead(307, { Location: "/elsewhere" }).end();
     else if (how === "fails") sendJson(response, 401, { error: "no" });

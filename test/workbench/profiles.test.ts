@@ -46,7 +46,7 @@ test("a question without a profile names no model and has no pair without interv
   );
 });
 
-test("a profile with readings of its own runs without the page's", async () => {
+test("a profile with its own readings runs without the page's", async () => {
   const parts = await open({ ...two, ...profile({ interventions: [edit], watch: { layers: [2] } }) });
   const { kept } = await ask(parts, { profile: "polite", pair: true });
   const { model, tapline } = bodyOf(parts.asked());

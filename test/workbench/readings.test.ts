@@ -115,12 +115,12 @@ test("a raw text is completed, and a profile is part of the model's name", async
   }
 });
 
-test("a profile with readings of its own is refused before anything is asked", async () => {
+test("a profile with its own readings is refused before anything is asked", async () => {
   const profile = { name: "own", tapline: { watch: { layers: [0] } } };
   const { parts, readings } = await start({ [chatPath]: answer, "GET /lab/profiles/own": profile });
   const [status, sentence] = await refusal(readings.start(settings("Hi", [{}, { profile: "own" }])));
   assert.is(status, 409);
-  assert.match(sentence, /^The profile own has readings of its own/);
+  assert.match(sentence, /^The profile own has its own readings/);
   assert.equal(
     parts.asked().filter(([method]) => method === "POST"),
     [],

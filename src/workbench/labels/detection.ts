@@ -36,7 +36,7 @@ export function verdictIn(answer: string): boolean | undefined {
   return word === undefined ? undefined : word.toLowerCase() === "yes";
 }
 
-/** Tests a label: can a model that sees only the label tell held-out excerpts with the feature from those without it? */
+/** Tests a label: whether a model that sees only the label can separate held-out excerpts with the feature from those without. */
 export async function detect(label: string, heldOut: readonly HeldOut[], ask: AskModel): Promise<Detection> {
   const counts = { active: 0, detected: 0, silent: 0, falsely: 0, unclear: 0 };
   let right = 0;

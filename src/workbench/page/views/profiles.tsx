@@ -94,7 +94,7 @@ export function Profiles({ profiles, chosen, interventions, onChoose }: Profiles
 function contentsOf({ tapline: { interventions = [], watch, stop_when } }: StoredProfile): string {
   const parts = [
     ...(interventions.length === 0 ? [] : [count(interventions.length, "intervention")]),
-    ...(watch === undefined ? [] : ["readings of its own, so tokens have none here"]),
+    ...(watch === undefined ? [] : ["its own readings, so tokens have none here"]),
     ...(stop_when === undefined ? [] : ["a condition that ends the answer"]),
   ];
   return `It has ${parts.join(", ")}.`;
