@@ -22,13 +22,16 @@ export type Run = { job: JobOf<"inspect"> & { result: ResultOf<"inspect"> } } | 
 export function sidesOf(one: Run, other: Run): [Side, Side] {
   const isWarm = temperatureOf(one) !== temperatureOf(other);
   const [first, second] = [one, other].map((run) => labels(run, isWarm)) as [Labels, Labels];
-  const field = (["model", "settings", "text"] as const).find((name) => first[name] !== second[name]);
+  const differing = ["model", "form", "settings", "text"] as const;
+  const field = differing.find((name) => first[name] !== second[name]);
   const [before, after] = field === undefined ? ["first run", "second run"] : [first[field], second[field]];
   return [sideOf(one, before), sideOf(other, after)];
 }
 
 interface Labels {
   model: string;
+  /** The model with its quantization, for files of the same name. */
+  form: string;
   settings: string;
   text: string;
 }
@@ -40,17 +43,18 @@ function temperatureOf(run: Run): number {
 function labels(run: Run, withTemperature: boolean): Labels {
   if ("reading" in run) {
     const { reading } = run;
+    const model = shown(reading.model ?? "a model");
     return {
-      model: shown(reading.model ?? "a model"),
+      ...{ model, form: model },
       settings: settingsOf(reading, withTemperature),
       text: quoted(reading.question),
     };
   }
   const { config, result } = run.job;
   const { requested_model: model, quantization } = result.provenance;
-  const name = model.split(/[/\\]/).at(-1) ?? model;
+  const name = (model.split(/[/\\]/).at(-1) ?? model).replace(/\.gguf$/, "");
   return {
-    model: shown(quantization === "" ? name : `${name} (${quantization})`),
+    ...{ model: shown(name), form: shown(`${name} (${quantization})`) },
     settings: "",
     text: quoted(config.prompt ?? result.tokens.join("")),
   };

@@ -142,7 +142,7 @@ inBrowser("two forms of a model: their maps, and their drift over many texts", a
   await difference(page).locator("svg").last().waitFor();
   assert.match((await lead(page)) ?? "", /^Both continue with “·Paris”/);
   await page.getByRole("combobox", { name: "Show" }).selectOption("tracked token");
-  await page.getByRole("figure", { name: "Probability of “·Paris”: demo-F32.gguf (all F32)" }).waitFor();
+  await page.getByRole("figure", { name: "Probability of “·Paris”: demo-F32" }).waitFor();
   await open(page, "Drift");
   await page.getByText("Both are the same model").waitFor();
   await page.getByRole("combobox", { name: "Second model" }).selectOption("demo-F32");

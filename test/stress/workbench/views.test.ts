@@ -323,6 +323,9 @@ inBrowser("jobs: listed in every tab, repeated with changes, compared, saved as 
     .waitFor();
   await until(async () => (await rows.count()) === count + 1);
   await page.getByRole("link", { name: `Compare with job ${first?.slice(0, 8)}` }).click();
+  // Two inspections are compared cell by cell; the address of both jobs in full remains.
+  await page.getByRole("figure", { name: /^Difference/ }).waitFor();
+  await page.goto(page.url().replace("/compare/", "/jobs/"));
   await until(async () => (await page.getByRole("figure", { name: "Next token" }).count()) === 2);
   await openMenu(page.locator(".result-tools").first(), /^Export and scripts of/);
   const kept = async (name: string) =>
