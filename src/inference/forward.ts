@@ -212,12 +212,19 @@ async function stream(ctx: Context, { head, parts }: ForwardTensors): Promise<vo
   res.writeHead(200, ctx.response.headers as Record<string, string>);
   for (const part of [head, ...parts]) {
     if (res.destroyed) return;
-    if (!res.write(part))
-      await Promise.race([new Promise((drained) => res.once("drain", drained)), gone(res)]);
+    if (!res.write(part)) await drainedOrGone(res);
   }
   res.end();
 }
 
-function gone(res: Context["res"]): Promise<void> {
-  return new Promise((resolve) => res.once("close", () => resolve()));
+function drainedOrGone(res: Context["res"]): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      res.off("drain", done);
+      res.off("close", done);
+      resolve();
+    };
+    res.on("drain", done);
+    res.on("close", done);
+  });
 }

@@ -280,4 +280,19 @@ test("the TypeScript client returns tensors by name, and refusals as errors", as
   assert.match(refused.message, /Layer 99 does not exist/);
 });
 
+test("a large result to a slow client leaves no listeners behind", async () => {
+  const warnings: Error[] = [];
+  const heard = (warning: Error) => warnings.push(warning);
+  process.on("warning", heard);
+  // Each of 24 tensors fills the socket's buffers.
+  const body = { sequences: new Array(64).fill(texts[0]), capture: ["block_out.*", "block_in.*", "mid.*"] };
+  for (let round = 0; round < 2; round++) await forward(body);
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off("warning", heard);
+  assert.equal(
+    warnings.map(({ name }) => name),
+    [],
+  );
+});
+
 test.run();
