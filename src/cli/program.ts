@@ -4,6 +4,7 @@ import { commands } from "../operations/commands.js";
 import { registerCapture } from "./commands/capture.js";
 import { registerCard } from "./commands/card.js";
 import { registerChat } from "./commands/chat.js";
+import { registerCheck } from "./commands/check.js";
 import { registerCompletion } from "./commands/completion.js";
 import { registerDemo } from "./commands/demo.js";
 import { registerDictionary } from "./commands/dictionary.js";
@@ -71,6 +72,7 @@ export async function runProgram(argv: readonly string[] = process.argv): Promis
   registerReport(program);
   registerReproduce(program);
   registerStudy(program);
+  registerCheck(program);
   program.commandsGroup("A running server:");
   registerChat(program);
   registerCapture(program);

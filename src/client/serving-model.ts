@@ -94,6 +94,32 @@ export class ServingModel {
     };
   }
 
+  /** A text's tokens. @param options.special whether the model's special tokens, such as BOS, are added; default true */
+  async tokenize(text: string, { special = true, ...options }: CallOptions & { special?: boolean } = {}) {
+    const body = { prompt: text, add_special_tokens: special };
+    const { tokens } = await this.#http.json<{ tokens: number[] }>("/tokenize", {
+      ...options,
+      method: "POST",
+      body,
+    });
+    return tokens;
+  }
+
+  /** The text of tokens. */
+  async detokenize(tokens: readonly number[], options: CallOptions = {}): Promise<string> {
+    const body = { tokens };
+    return (await this.#http.json<{ content: string }>("/detokenize", { ...options, method: "POST", body }))
+      .content;
+  }
+
+  /** A chat as the model's chat template formats it. @throws TaplineError if the model has none */
+  async formatChat(messages: Static<typeof ChatMessage>[], options: CallOptions = {}): Promise<string> {
+    const body = { messages };
+    return (
+      await this.#http.json<{ prompt: string }>("/apply-template", { ...options, method: "POST", body })
+    ).prompt;
+  }
+
   /** The model's weights by name with their shapes, and the GGUF file's metadata. */
   weights(options: CallOptions = {}): Promise<WeightList> {
     return this.#http.json("/lab/weights", options);

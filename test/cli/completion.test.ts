@@ -145,6 +145,7 @@ test("the commands that there are", async () => {
     ...[
       "reproduce",
       "study",
+      "check",
       "chat",
       "capture",
       "executions",

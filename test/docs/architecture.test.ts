@@ -30,6 +30,7 @@ const arrows: Record<string, string[]> = {
   terminal: ["contracts", "findings", "text"],
   report: ["contracts", "findings", "markup", "text"],
   card: ["client", "contracts", "findings", "formats", "report"],
+  check: ["card", "client", "contracts", "findings", "formats", "library", "native"],
   study: ["contracts", "findings", "report", "text"],
   recipe: [
     "client",
@@ -61,6 +62,7 @@ const arrows: Record<string, string[]> = {
   workbench: ["client", "contracts", "findings", "formats", "http", "models", "report", "study", "terminal"],
   cli: [
     "card",
+    "check",
     "client",
     "contracts",
     "files",
