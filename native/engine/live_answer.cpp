@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -96,6 +97,8 @@ json LiveAnswer::keep_states(LiveTrack& track, size_t index, int decoded) {
   add(prompt, 0, n_prompt);
   add(track, n_prompt, n_prompt - 1 + decoded);
   json capture = {{"id", states.id}, {"rows", states.rows.size()}, {"layers", states.layers}};
+  if (watch.point != Point::kBlockOut) capture["point"] = name_of(watch.point);
+  if (!watch.heads.empty()) capture["heads"] = watch.heads;
   std::string note;
   if (track.states_were_truncated() || prompt.states_were_truncated())
     note = "Rows beyond the limit of a capture were not saved.";
@@ -169,6 +172,15 @@ json LiveAnswer::prompt(LiveTrack& track) const {
   return list;
 }
 
+/// Tokens of a lens, from the most probable.
+json LiveAnswer::candidates(const std::vector<llama_token>& ids, const std::vector<float>& probabilities,
+                            size_t first, size_t end) const {
+  json list = json::array();
+  for (size_t i = first; i < end; ++i)
+    list.push_back({{"token_id", ids[i]}, {"token", piece(ids[i])}, {"probability", probabilities[i]}});
+  return list;
+}
+
 json LiveAnswer::reading(const LiveReading& row) const {
   const LivePlan& plan = request_->plan;
   const LiveWatch& watch = plan.watch;
@@ -181,16 +193,30 @@ json LiveAnswer::reading(const LiveReading& row) const {
   }
   for (size_t i = 0; i < row.projections.size(); ++i)
     entry["projections"][watch.projections[i].name] = number(row.projections[i]);
+  for (size_t i = 0; i < row.features_read.size(); ++i) {
+    json active = number(std::numeric_limits<double>::quiet_NaN());
+    if (row.features_read[i]) {
+      active = json::array();
+      for (const LiveFeature& one : row.features[i])
+        active.push_back({{"feature", one.feature}, {"activation", one.activation}});
+    }
+    entry["features"][watch.dictionaries[i].name] = std::move(active);
+  }
   size_t next = 0;
   for (size_t layer = 0; layer < row.lens_read.size(); ++layer) {
     if (!row.lens_read[layer]) continue;
-    json candidates = json::array();
-    for (int i = 0; i < watch.lens_top && next < row.lens_ids.size(); ++i, ++next) {
-      candidates.push_back({{"token_id", row.lens_ids[next]},
-                            {"token", piece(row.lens_ids[next])},
-                            {"probability", row.lens_probabilities[next]}});
+    const size_t end = std::min(row.lens_ids.size(), next + static_cast<size_t>(watch.lens_top));
+    entry["lens"][std::to_string(watch.layers[layer])] =
+        candidates(row.lens_ids, row.lens_probabilities, next, end);
+    next = end;
+  }
+  for (size_t lens = 0; lens < row.translated.size(); ++lens) {
+    for (size_t layer = 0; layer < row.translated[lens].size(); ++layer) {
+      const LiveCandidates& found = row.translated[lens][layer];
+      if (found.ids.empty()) continue;
+      entry["lenses"][watch.lenses[lens].name][std::to_string(watch.layers[layer])] =
+          candidates(found.ids, found.probabilities, 0, found.ids.size());
     }
-    entry["lens"][std::to_string(watch.layers[layer])] = std::move(candidates);
   }
   return entry;
 }

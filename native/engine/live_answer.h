@@ -34,6 +34,8 @@ class LiveAnswer {
   json prompt(LiveTrack& track) const;
   json interventions(const std::vector<EditEffect>& effects) const;
   json reading(const LiveReading& row) const;
+  json candidates(const std::vector<llama_token>& ids, const std::vector<float>& probabilities, size_t first,
+                  size_t end) const;
   std::string piece(llama_token token) const;
 
   std::shared_ptr<LiveRequest> request_;

@@ -52,8 +52,8 @@ LiveBatch::LiveBatch(ServerSlots& slots, LiveRegistry& registry, const ResidualS
       n_embd_(llama_model_n_embd(llama_get_model(slots.context()))),
       n_layer_(llama_model_n_layer(llama_get_model(slots.context()))),
       tap_(/*shared=*/true),
-      owners_(static_cast<size_t>(slots.count())),
-      read_(static_cast<size_t>(n_layer_)) {
+      n_threads_(n_threads),
+      owners_(static_cast<size_t>(slots.count())) {
   tap_.describe(&stream_);
   if (stream_.lens.supported) {
     const llama_model* model = llama_get_model(slots.context());
@@ -144,7 +144,7 @@ void LiveBatch::plan(const llama_batch& batch) {
   rows_.clear();
   row_at_.assign(static_cast<size_t>(batch.n_tokens), -1);
   guarded_.assign(static_cast<size_t>(batch.n_tokens), nullptr);
-  std::fill(read_.begin(), read_.end(), false);
+  read_.clear();
   for (int i = 0; i < batch.n_tokens; ++i) {
     const int slot = batch.seq_id[i][0];
     Owner& owner = owners_[static_cast<size_t>(slot)];
@@ -171,7 +171,7 @@ void LiveBatch::plan(const llama_batch& batch) {
     if (!owner.track->plain && !plan.edits.empty()) edits_.add(plan.edits, owner.effects_at(index), i, acts);
     if (owner.track->depends_on_edit() && batch.logits[i] == 0 && n_layer_ > 1) {
       guarded_[static_cast<size_t>(i)] = &owner;
-      read_[static_cast<size_t>(n_layer_ - 2)] = true;
+      read_.insert({n_layer_ - 2});
     }
     const bool next = next_watched(plan.watch, *owner.track, index, owner.n_prompt);
     const bool watched = next || prompt_row_watched(plan.watch, index, owner.n_prompt);
@@ -181,34 +181,11 @@ void LiveBatch::plan(const llama_batch& batch) {
     row.slot = slot;
     row.index = index;
     row.watched = watched;
-    LiveReading& reading = row.reading;
-    reading.token = batch.token[i];
-    reading.next_watched = next;
-    const auto missing = std::numeric_limits<double>::quiet_NaN();
-    reading.probes.assign(plan.probes.size(), missing);
-    for (const LiveProbe& probe : plan.probes) read_[static_cast<size_t>(probe.layer)] = true;
-    if (watched) {
-      const LiveWatch& watch = plan.watch;
-      if (watch.norms) reading.norms.assign(watch.layers.size(), static_cast<float>(missing));
-      if (watch.lens_top > 0) reading.lens_rows.assign(watch.layers.size() * static_cast<size_t>(n_embd_), 0);
-      reading.lens_read.assign(watch.lens_top > 0 ? watch.layers.size() : 0, false);
-      reading.projections.assign(watch.projections.size(), missing);
-      const size_t values = watch.layers.size() * static_cast<size_t>(n_embd_);
-      if (!watch.states.empty()) {
-        const size_t bytes = values * sizeof(float);
-        if (owner.track->states_bytes + owner.states_bytes + bytes <= watch.states_bytes) {
-          owner.states_bytes += bytes;
-          reading.states.assign(values, static_cast<float>(missing));
-        } else {
-          owner.track->states_truncated = true;
-        }
-      }
-      if (watch.norms || watch.lens_top > 0 || !reading.states.empty()) {
-        for (const int layer : watch.layers) read_[static_cast<size_t>(layer)] = true;
-      }
-      for (const LiveProjection& projection : watch.projections)
-        read_[static_cast<size_t>(projection.layer)] = true;
-    }
+    for (const LiveProbe& probe : plan.probes) read_.insert(probe.place.computed_at());
+    if (watched) row.reading = reading_of(plan, owner);
+    row.reading.token = batch.token[i];
+    row.reading.next_watched = next;
+    row.reading.probes.assign(plan.probes.size(), std::numeric_limits<double>::quiet_NaN());
     rows_.push_back(std::move(row));
   }
 }
@@ -226,47 +203,11 @@ void LiveBatch::track_token(LiveTrack& track, const LivePlan& plan, llama_token 
 std::vector<TapPoint> LiveBatch::points() const {
   std::map<Place, bool> places;  // whether they are read
   for (const auto& [place, rows] : edits_.by_place()) places[place] = false;
-  for (int layer = 0; layer < n_layer_; ++layer) {
-    if (read_[static_cast<size_t>(layer)]) places[{layer}] = true;
-  }
+  for (const Place& place : read_) places[place] = true;
   std::vector<TapPoint> points;
   for (const auto& [place, read] : places)
     points.push_back({place.layer, read, edits_.at(place), place.point});
   return points;
-}
-
-/// Called by the tap with one layer's rows, before they are edited.
-void LiveBatch::read(const TappedRows& tapped) {
-  const auto width = static_cast<size_t>(n_embd_);
-  for (size_t place = 0; place < tapped.count; ++place) {
-    const auto index = static_cast<size_t>((*tapped.indices)[place]);
-    const float* values = tapped.values + place * width;
-    if (tapped.layer == n_layer_ - 2 && guarded_[index] != nullptr && overflows(row_length(values, width)))
-      guarded_[index]->overflowed = true;
-    const int at = row_at_[index];
-    if (at < 0) continue;
-    Row& row = rows_[static_cast<size_t>(at)];
-    const LivePlan& plan = owners_[static_cast<size_t>(row.slot)].request->plan;
-    LiveReading& reading = row.reading;
-    for (size_t i = 0; i < plan.probes.size(); ++i) {
-      if (plan.probes[i].layer == tapped.layer) reading.probes[i] = plan.probes[i].score(values);
-    }
-    if (!row.watched) continue;
-    const LiveWatch& watch = plan.watch;
-    for (size_t i = 0; i < watch.projections.size(); ++i) {
-      if (watch.projections[i].layer == tapped.layer)
-        reading.projections[i] = watch.projections[i].of(values);
-    }
-    const auto found = std::find(watch.layers.begin(), watch.layers.end(), tapped.layer);
-    if (found == watch.layers.end()) continue;
-    const auto layer = static_cast<size_t>(found - watch.layers.begin());
-    if (watch.norms) reading.norms[layer] = static_cast<float>(row_length(values, width));
-    if (!reading.states.empty()) std::copy_n(values, width, reading.states.data() + layer * width);
-    if (watch.lens_top > 0) {
-      std::copy_n(values, width, reading.lens_rows.data() + layer * width);
-      reading.lens_read[layer] = true;
-    }
-  }
 }
 
 void LiveBatch::on_slot_release(int slot, int task) {

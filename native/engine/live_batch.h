@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -64,10 +65,17 @@ class LiveBatch {
   void plan(const llama_batch& batch);
   void track_token(LiveTrack& track, const LivePlan& plan, llama_token token, int place);
   std::vector<TapPoint> points() const;
+  LiveReading reading_of(const LivePlan& plan, Owner& owner);
   void read(const TappedRows& rows);
+  void read_watched(const LiveWatch& watch, const TappedRows& tapped, const float* values,
+                    LiveReading& reading);
   void commit(llama_context* ctx, const llama_batch& batch);
   void read_all_lenses();
   bool read_lens(int slot);
+  void read_translated();
+  void translate_rows(const std::vector<LiveReading*>& readings, size_t lens, size_t layer,
+                      const Translator& translator, int top);
+  void read_features();
   void check_conditions(const Row& row);
   void refuse_non_finite(llama_context* ctx, const llama_batch& batch);
   void check_embedding(llama_context* ctx, llama_seq_id sequence, const Owner& owner,
@@ -83,6 +91,7 @@ class LiveBatch {
   const int n_layer_;
   BlockTap tap_;
   std::unique_ptr<LogitLens> lens_;
+  const int n_threads_;
   unsigned decodes_ = 0;
 
   // Of the decode under way.
@@ -91,7 +100,8 @@ class LiveBatch {
   std::vector<Row> rows_;
   std::vector<int> row_at_;      // by batch index: the index in rows_; -1: not read
   std::vector<Owner*> guarded_;  // by batch index: fails if this row overflows; or null
-  std::vector<bool> read_;       // by layer
+  std::set<Place> read_;         // places where tensors are computed
+  std::vector<float> heads_;     // of a row, while several are read as one
 };
 
 }  // namespace tapline

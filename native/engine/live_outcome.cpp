@@ -16,7 +16,9 @@ constexpr int kLogitsLookedAt = 16;
 
 /// After a successful decode: records readings and effects in the requests.
 void LiveBatch::commit(llama_context* ctx, const llama_batch& batch) {
+  read_translated();
   read_all_lenses();
+  read_features();
   refuse_non_finite(ctx, batch);
   for (Owner& owner : owners_) {
     if (!owner.request) continue;

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,10 +17,10 @@
 
 namespace tapline {
 
-/// A linear probe at one block output, including its standardisation: sigmoid(h . weight + bias).
+/// A linear probe at one place, including its standardisation: sigmoid(h . weight + bias).
 struct LiveProbe {
   std::string name;
-  int layer = 0;
+  Place place;
   std::vector<double> weight;  // [n_embd]
   double bias = 0;
 
@@ -28,10 +30,40 @@ struct LiveProbe {
 /// The projection of a row onto a direction's unit vector.
 struct LiveProjection {
   std::string name;
-  int layer = 0;
+  Place place;
   std::shared_ptr<const Direction> direction;
 
   double of(const float* row) const;
+};
+
+/// An active feature of a row.
+struct LiveFeature {
+  int feature = 0;
+  float activation = 0;
+};
+
+/// A dictionary that reads the rows of a place.
+struct LiveDictionary {
+  using Strongest = std::vector<std::vector<LiveFeature>>;
+
+  std::string name;
+  Place place;
+  int top = 1;
+  size_t hidden = 0;
+  /// The most active features of each row of [count, hidden], at most `top`, strongest first. Throws Error.
+  std::function<Strongest(const float* rows, size_t count, int threads)> strongest;
+};
+
+/// A saved lens, which translates rows of some layers before the logit lens reads them.
+struct LiveLens {
+  std::string name;
+  std::vector<std::optional<Translator>> translators;  // by watched layer
+};
+
+/// The most probable tokens of a lens, most probable first.
+struct LiveCandidates {
+  std::vector<llama_token> ids;
+  std::vector<float> probabilities;
 };
 
 /// Met once a probe's score has been above or below a bound for a number of consecutive tokens.
@@ -46,18 +78,23 @@ struct LiveCondition {
 
 /// The readings of a request's rows, before any edit at that layer.
 struct LiveWatch {
-  std::vector<int> layers;  // of norms and lens
+  std::vector<int> layers;  // of norms, lens and states
+  Point point = Point::kBlockOut;
+  std::vector<int> heads;  // of kHeadOut, read as one vector; empty: the whole row
   Positions positions;
   bool norms = false;
   int lens_top = 0;  // candidates of the logit lens; 0: none
+  std::vector<LiveLens> lenses;
   std::vector<LiveProjection> projections;
+  std::vector<LiveDictionary> dictionaries;
   bool probes = false;  // report the scores of the plan's probes
   std::string
       states;  // name under which whole rows are saved, plus the completion's number; empty: they are not
   size_t states_bytes = 0;  // limit for the rows of one completion
 
+  bool reads_layers() const { return norms || lens_top > 0 || !states.empty(); }
   bool reads_rows() const {
-    return norms || lens_top > 0 || probes || !projections.empty() || !states.empty();
+    return reads_layers() || probes || !projections.empty() || !dictionaries.empty();
   }
 };
 
@@ -82,14 +119,18 @@ struct LivePlan {
 struct LiveReading {
   llama_token token = -1;        // the row's token
   bool next_watched = false;     // reported for the token that this row predicts
-  std::vector<float> states;     // [watched layers, n_embd], NaN if the layer did not compute this row
+  std::vector<float> states;     // [watched layers, width], NaN if the layer did not compute this row
   std::vector<float> norms;      // by watched layer
   std::vector<float> lens_rows;  // [watched layers, n_embd], until the lens has read them
   std::vector<bool> lens_read;   // by watched layer; false if the layer did not compute this row
   std::vector<llama_token> lens_ids;
-  std::vector<float> lens_probabilities;  // the same number for each layer that was read
+  std::vector<float> lens_probabilities;                // the same number for each layer that was read
+  std::vector<std::vector<LiveCandidates>> translated;  // [lenses, watched layers]; empty: not read
   std::vector<double> projections;
-  std::vector<double> probes;  // NaN if the probe's layer did not compute this row
+  std::vector<double> probes;                    // NaN if the probe's layer did not compute this row
+  std::vector<std::vector<float>> feature_rows;  // by dictionary, until it has read them; empty: not computed
+  std::vector<bool> features_read;               // by dictionary
+  LiveDictionary::Strongest features;            // by dictionary
 };
 
 /// The saved rows of one completion.
@@ -99,7 +140,7 @@ struct LiveStates {
   std::vector<int32_t> rows;    // token indices, ascending
   std::vector<int32_t> tokens;  // ids at these indices
   std::vector<int> layers;
-  std::vector<std::vector<float>> values;  // [layers][rows, n_embd]
+  std::vector<std::vector<float>> values;  // [layers][rows, width]
 };
 
 /// The state of one completion of a request. The generation thread writes it, threads that format answers

@@ -1,5 +1,6 @@
 #include "napi/plan_args.h"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -34,6 +35,13 @@ std::shared_ptr<const Gauge> gauge_of(const Napi::Object& feature, size_t width)
       });
 }
 
+Place read_place(const Napi::Object& object) {
+  Place place;
+  read_fields(object, "layer", place.layer);
+  place.point = name_field<Point>(object, "point", kPointNames, Point::kBlockOut);
+  return place;
+}
+
 Edit read_edit(const Napi::Object& object) {
   Edit edit;
   edit.layer = -1;
@@ -51,21 +59,66 @@ Edit read_edit(const Napi::Object& object) {
   return edit;
 }
 
+/// The most active features of rows. The file stays mapped while the function exists.
+void read_dictionary(const Napi::Object& entry, LiveDictionary& live) {
+  read_fields(entry, "name", live.name, "top", live.top);
+  live.place = read_place(entry);
+  const auto dictionary = std::make_shared<const Dictionary>(dictionary_layout(entry.Get("dictionary")));
+  live.hidden = static_cast<size_t>(dictionary->hidden());
+  live.strongest = [dictionary, top = static_cast<size_t>(std::max(live.top, 0))](const float* rows,
+                                                                                  size_t count, int threads) {
+    const dictionaries::SparseRows sparse = dictionary->encode(rows, count, threads, CancelToken());
+    LiveDictionary::Strongest found(count);
+    for (size_t row = 0; row < count; ++row) {
+      std::vector<LiveFeature>& active = found[row];
+      const auto end = static_cast<size_t>(sparse.pointers[row + 1]);
+      for (auto at = static_cast<size_t>(sparse.pointers[row]); at < end; ++at)
+        active.push_back({sparse.indices[at], sparse.values[at]});
+      // Stable, so that ties stay ordered by feature.
+      std::stable_sort(active.begin(), active.end(), [](const LiveFeature& a, const LiveFeature& b) {
+        return a.activation > b.activation;
+      });
+      if (active.size() > top) active.resize(top);
+    }
+    return found;
+  };
+}
+
 void read_watch(const Napi::Object& object, LiveWatch& watch) {
   read_fields(object, "layers", watch.layers, "norms", watch.norms, "lensTop", watch.lens_top, "probes",
-              watch.probes);
+              watch.probes, "heads", watch.heads);
+  watch.point = name_field<Point>(object, "point", kPointNames, Point::kBlockOut);
   read_positions(object, watch.positions);
   object_field(object, "states", [&](const Napi::Object& states) {
     read_fields(states, "id", watch.states, "bytes", watch.states_bytes);
   });
   each_object(object.Get("projections"), "projections", [&](const Napi::Object& entry) {
     LiveProjection& projection = watch.projections.emplace_back();
-    read_fields(entry, "name", projection.name, "layer", projection.layer);
+    read_fields(entry, "name", projection.name);
+    projection.place = read_place(entry);
     projection.direction = std::make_shared<const Direction>(field<std::vector<float>>(entry, "vector"));
   });
+  each_object(object.Get("lenses"), "lenses", [&](const Napi::Object& entry) {
+    LiveLens& lens = watch.lenses.emplace_back();
+    read_fields(entry, "name", lens.name);
+    lens.translators.resize(watch.layers.size());
+    each_object(entry.Get("translators"), "translators", [&](const Napi::Object& given) {
+      const auto index = static_cast<size_t>(field(given, "index", -1));
+      if (index < lens.translators.size()) lens.translators[index] = lens_translator(given);
+    });
+  });
+  each_object(object.Get("dictionaries"), "dictionaries",
+              [&](const Napi::Object& entry) { read_dictionary(entry, watch.dictionaries.emplace_back()); });
 }
 
 }  // namespace
+
+Translator lens_translator(const Napi::Object& given) {
+  Translator translator;
+  read_fields(given, "path", translator.path, "half", translator.half, "matrix", translator.matrix, "bias",
+              translator.bias, "residual", translator.residual);
+  return translator;
+}
 
 dictionaries::Layout dictionary_layout(const Napi::Value& given) {
   if (!given.IsObject()) wrong_type("a dictionary", "an object");
@@ -99,7 +152,8 @@ std::shared_ptr<LivePlan> live_plan(const Napi::Value& value) {
   read_fields(object, "pair", plan->pair, "gates", plan->gates, "stop", plan->stop, "labels", plan->labels);
   each_object(object.Get("probes"), "probes", [&](const Napi::Object& entry) {
     LiveProbe& probe = plan->probes.emplace_back();
-    read_fields(entry, "name", probe.name, "layer", probe.layer, "weight", probe.weight, "bias", probe.bias);
+    read_fields(entry, "name", probe.name, "weight", probe.weight, "bias", probe.bias);
+    probe.place = read_place(entry);
   });
   each_object(object.Get("conditions"), "conditions", [&](const Napi::Object& entry) {
     LiveCondition& condition = plan->conditions.emplace_back();

@@ -9,12 +9,14 @@
 
 namespace tapline {
 
-// Copies of what src/native/edit.ts, live.ts and dictionary.ts make, which have validated it.
+// Copies of what src/native/edit.ts, live.ts, lens.ts and dictionary.ts make, which have validated it.
 
 EditPlan edit_plan(const Napi::Value& value);
 
 /// Null if there is none.
 std::shared_ptr<LivePlan> live_plan(const Napi::Value& value);
+
+Translator lens_translator(const Napi::Object& given);
 
 dictionaries::Layout dictionary_layout(const Napi::Value& given);
 

@@ -17,7 +17,7 @@ import type { Dictionaries, ModelIdentity, Probes, Profiles, Vectors } from "../
 /** The saved items that budgets name. */
 export interface SavedItems {
   vectors: Pick<Vectors, "get" | "list" | "layer" | "layers">;
-  probes: Pick<Probes, "get" | "list" | "folded">;
+  probes: Pick<Probes, "get" | "list" | "ofBlockOutput">;
   dictionaries: Pick<Dictionaries, "get" | "open">;
   profiles: Pick<Profiles, "get" | "list">;
 }
@@ -34,7 +34,7 @@ const inBase64 = (values: Float32Array) => Buffer.from(bytesOf(values)).toString
 
 /** @throws UserError if there is none of that name, or it does not read block outputs */
 export async function probeItem({ probes }: SavedItems, name: string): Promise<BudgetProbe> {
-  const { layer, weight, bias, sha256 } = await probes.folded(name, ownerOf(await probes.get(name)));
+  const { layer, weight, bias, sha256 } = await probes.ofBlockOutput(name, ownerOf(await probes.get(name)));
   return { name, sha256, layer, weight: inBase64(Float32Array.from(weight)), bias };
 }
 

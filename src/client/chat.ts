@@ -50,7 +50,19 @@ export interface TokenReport {
   norms?: Record<string, number>;
   probes?: Record<string, number | null>;
   projections?: Record<string, number | null>;
-  lens?: Record<string, Array<{ token_id: number; token: string; probability: number }>>;
+  /** By layer, the most probable tokens of the logit lens. */
+  lens?: Record<string, LensCandidate[]>;
+  /** The same by saved lens. */
+  lenses?: Record<string, Record<string, LensCandidate[]>>;
+  /** By dictionary, the most active features; null if the layer did not compute this position. */
+  features?: Record<string, Array<{ feature: number; activation: number }> | null>;
+}
+
+/** A token that a lens reads. */
+export interface LensCandidate {
+  token_id: number;
+  token: string;
+  probability: number;
 }
 
 /** A conversation for the chat template, or a raw text (or its tokens) to continue. */

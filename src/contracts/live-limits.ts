@@ -6,6 +6,11 @@ export const liveLimits = {
   probes: 8,
   projections: 8,
   lens: 10,
+  /** Saved lenses that one request reads. */
+  lenses: 2,
+  dictionaries: 4,
+  /** Per dictionary and token. */
+  features: 50,
   /** Of a strength, whatever its unit. */
   strength: 1e6,
   /** Consecutive tokens that a condition may require. */

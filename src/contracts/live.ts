@@ -81,15 +81,29 @@ export const LiveIntervention = Type.Object(
 );
 export type LiveIntervention = Static<typeof LiveIntervention>;
 
+/** The most active features of a saved dictionary, at the layer and point that it reads. */
+export const WatchedFeatures = Type.Object(
+  {
+    dictionary: Name,
+    top: optional.Integer({ minimum: 1, maximum: liveLimits.features, default: 5 }),
+  },
+  { ...strict, title: "WatchedFeatures" },
+);
+export type WatchedFeatures = Static<typeof WatchedFeatures>;
+
 export const LiveWatch = Type.Object(
   {
     layers: optional.Array(Layer, { maxItems: liveLimits.layers, uniqueItems: true }),
+    point: optional(Type.Enum([...changedPoints], { description: "Default block_out." })),
+    heads: optional.Array(Type.Integer({ minimum: 0, maximum: 65_535 }), { minItems: 1, uniqueItems: true }),
     positions: optional(Positions),
     norms: optional.Boolean(),
     states: optional.Boolean({ description: "Save the activations for GET /lab/captures/{id}." }),
     lens: optional.Integer({ minimum: 1, maximum: liveLimits.lens }),
+    lenses: optional.Array(Name, { maxItems: liveLimits.lenses, uniqueItems: true }),
     probes: optional.Array(Name, { maxItems: liveLimits.probes, uniqueItems: true }),
     projections: optional.Array(Name, { maxItems: liveLimits.projections, uniqueItems: true }),
+    features: optional.Array(WatchedFeatures, { maxItems: liveLimits.dictionaries }),
   },
   { ...strict, title: "LiveWatch" },
 );

@@ -26,7 +26,7 @@ export type ProfileRequest = Static<typeof ProfileRequest>;
 
 /** A saved item that a profile names, as it was when the profile was saved. */
 export const ProfileUse = Type.Object(
-  { kind: Type.Enum(["vector", "probe", "dictionary"]), name: Name, sha256: Type.String() },
+  { kind: Type.Enum(["vector", "probe", "dictionary", "lens"]), name: Name, sha256: Type.String() },
   { title: "ProfileUse" },
 );
 export type ProfileUse = Static<typeof ProfileUse>;
@@ -39,7 +39,9 @@ export const StoredProfile = Type.Object(
     model: orNull(Type.Object({ id: Type.String(), fingerprint: Type.String() }), {
       description: "The model that it was saved for; null for any model.",
     }),
-    uses: Type.Array(ProfileUse, { description: "The vectors, probes and dictionaries that it names." }),
+    uses: Type.Array(ProfileUse, {
+      description: "The vectors, probes, dictionaries and lenses that it names.",
+    }),
     changed: Type.Array(Type.String(), {
       description:
         "What differs from when the profile was saved, in sentences; such a profile is not served.",

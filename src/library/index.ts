@@ -5,6 +5,7 @@ export { editOf } from "./edit-of.js";
 export { type FileForm, readProbe, readVector, writeProbe, writeVector } from "./files.js";
 export { modelFingerprint } from "./fingerprint.js";
 export { checkBlockOutput, type ModelIdentity } from "./identity.js";
+export { Lenses } from "./lenses.js";
 export { type ProbeNumbers, type ProbeReport, Probes } from "./probes.js";
 export { Profiles } from "./profiles.js";
 export type { Shelved } from "./shelf.js";

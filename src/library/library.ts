@@ -46,11 +46,11 @@ export function openLibrary(home: string): Library {
     vectors: new Vectors(home),
     probes: new Probes(home),
     dictionaries: new Dictionaries(home),
+    lenses: new Lenses(home),
   };
   return {
     ...parts,
     profiles: new Profiles(home, parts),
-    lenses: new Lenses(home),
     modelNamed: async (named) => (named === undefined ? undefined : identityOf(named)),
     read: (task, signal) => turns.run(() => readApart({ home, ...task }, signal)),
   };

@@ -20,6 +20,15 @@ export interface ProbeNumbers {
   bias: number;
 }
 
+/** A probe whose standardisation is part of its weight and bias. */
+export interface FoldedProbe {
+  layer: number;
+  point: StoredProbe["point"];
+  weight: Float64Array;
+  bias: number;
+  sha256: string;
+}
+
 /** Evaluation of a probe; see StoredProbe. */
 export type ProbeReport = Pick<StoredProbe, "separation" | "shuffled_separation" | "excluded">;
 
@@ -100,17 +109,23 @@ export class Probes extends SmallShelf<StoredProbe> {
   }
 
   /**
-   * A probe of block outputs as a single product, sigmoid(h . weight + bias), with its standardisation folded in.
+   * A probe of block outputs; see {@link folded}.
    * @throws UserError if it was made for another model or reads another point
    */
-  async folded(
-    name: string,
-    model: ModelIdentity,
-  ): Promise<{ layer: number; weight: Float64Array; bias: number; sha256: string }> {
+  async ofBlockOutput(name: string, model: ModelIdentity): Promise<FoldedProbe> {
+    const found = await this.folded(name, model);
+    checkBlockOutput(`The probe ${name}`, found.point, found.layer);
+    return found;
+  }
+
+  /**
+   * A probe as a single product, sigmoid(h . weight + bias), with its standardisation folded in.
+   * @throws UserError if it was made for another model
+   */
+  async folded(name: string, model: ModelIdentity): Promise<FoldedProbe> {
     const file = await this.file(name);
     checkModel(`The probe ${name}`, file.metadata, model);
     const { layer, point } = describe(file);
-    checkBlockOutput(`The probe ${name}`, point, layer);
     const [weight, mean, std] = fields.map((field) => numbers(file, field)) as [
       Float32Array,
       Float32Array,
@@ -119,7 +134,7 @@ export class Probes extends SmallShelf<StoredProbe> {
     let bias = numbers(file, "bias")[0] as number;
     const folded = Float64Array.from(weight, (value, index) => value / (std[index] as number));
     for (const [index, value] of folded.entries()) bias -= value * (mean[index] as number);
-    return { layer, weight: folded, bias, sha256: file.sha256 };
+    return { layer, point, weight: folded, bias, sha256: file.sha256 };
   }
 }
 

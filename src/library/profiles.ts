@@ -4,6 +4,7 @@ import type { ProfileRequest, ProfileSettings, ProfileUse, StoredProfile } from 
 import { UserError } from "../contracts/user-error.js";
 import type { Dictionaries } from "./dictionaries.js";
 import type { ModelIdentity } from "./identity.js";
+import type { Lenses } from "./lenses.js";
 import type { Probes } from "./probes.js";
 import { Shelf } from "./shelf.js";
 import type { Vectors } from "./vectors.js";
@@ -13,6 +14,7 @@ export interface ProfileParts {
   vectors: Vectors;
   probes: Probes;
   dictionaries: Dictionaries;
+  lenses: Lenses;
 }
 
 type Said = Omit<StoredProfile, "name" | "created" | "changed">;
@@ -108,8 +110,8 @@ export class Profiles extends Shelf<StoredProfile> {
   }
 
   async #hash(kind: ProfileUse["kind"], name: string): Promise<string> {
-    const { vectors, probes, dictionaries } = this.parts;
-    const shelf = { vector: vectors, probe: probes, dictionary: dictionaries }[kind];
+    const { vectors, probes, dictionaries, lenses } = this.parts;
+    const shelf = { vector: vectors, probe: probes, dictionary: dictionaries, lens: lenses }[kind];
     return (await shelf.get(name)).sha256;
   }
 }
@@ -118,7 +120,7 @@ function isFor(saved: Model | null, model: ModelIdentity): boolean {
   return saved === null || saved.fingerprint === model.fingerprint;
 }
 
-/** The vectors, probes and dictionaries that settings name, each once, in the order of their first mention. */
+/** The vectors, probes, dictionaries and lenses that settings name, each once, in the order of their first mention. */
 function namesIn({ interventions = [], watch, stop_when }: ProfileSettings): Omit<ProfileUse, "sha256">[] {
   const found = new Map<string, Omit<ProfileUse, "sha256">>();
   const add = (kind: ProfileUse["kind"], name: string) => found.set(`${kind} ${name}`, { kind, name });
@@ -128,6 +130,8 @@ function namesIn({ interventions = [], watch, stop_when }: ProfileSettings): Omi
   }
   for (const name of watch?.probes ?? []) add("probe", name);
   for (const name of watch?.projections ?? []) add("vector", name);
+  for (const { dictionary } of watch?.features ?? []) add("dictionary", dictionary);
+  for (const name of watch?.lenses ?? []) add("lens", name);
   if (stop_when !== undefined) add("probe", stop_when.probe);
   return [...found.values()];
 }

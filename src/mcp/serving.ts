@@ -105,7 +105,7 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
     description:
       "The served model answers messages or continues a prompt. `tapline` edits and reads activations during generation: " +
       `\`interventions\` (${liveKinds.join(", ")}; serving_library lists the vectors), ` +
-      "`watch` (norms, lens, probes, projections per token), `stop_when` (a probe's bound), `pair` (also the answer " +
+      "`watch` (norms, lens, probes, projections, features per token), `stop_when` (a probe's bound), `pair` (also the answer " +
       "without interventions). `profile` adds the edits of a saved profile. The result reports each edit's positions and size: a mean change of 0 means no effect. To claim an " +
       "effect, compare with `pair` and with random directions of the same norm.",
     input: GenerateInput,

@@ -1,11 +1,16 @@
 import { invalid } from "./check.js";
+import type { DictionaryPlaces } from "./dictionary.js";
 import { type Edit, type LivePositions, nativeEdits, nativePositions } from "./edit.js";
 import { NativeError } from "./error.js";
+import type { TranslatorPlaces } from "./experiments/lens.js";
+import { checkPoint, type Point } from "./points.js";
 
-/** A linear probe at a block output, including its standardisation: sigmoid(h . weight + bias). */
+/** A linear probe at a point of a block, including its standardisation: sigmoid(h . weight + bias). */
 export interface LiveProbe {
   name: string;
   layer: number;
+  /** Default: the block's output. */
+  point?: Point;
   /** [hidden] */
   weight: Float64Array;
   bias: number;
@@ -33,8 +38,12 @@ export interface LivePlan {
   /** The condition that ends the answer. */
   stop?: number;
   watch?: {
-    /** For norms and lens. */
+    /** For norms, lens and states. */
     layers: readonly number[];
+    /** Of these layers. Default: the block's output. */
+    point?: Point;
+    /** For `head_out`, the heads to read, concatenated as one vector. Default: the whole row. */
+    heads?: readonly number[];
     /** Tokens of the prompt are read in their rows, generated ones in the rows that predicted them. */
     positions: LivePositions;
     norms?: boolean;
@@ -42,7 +51,17 @@ export interface LivePlan {
     lensTop?: number;
     /** Report the scores of the plan's probes. */
     probes?: boolean;
-    projections?: readonly { name: string; layer: number; vector: Float32Array }[];
+    projections?: readonly { name: string; layer: number; point?: Point; vector: Float32Array }[];
+    /** The `top` most active features of each row. */
+    dictionaries?: readonly {
+      name: string;
+      layer: number;
+      point?: Point;
+      top: number;
+      dictionary: DictionaryPlaces;
+    }[];
+    /** Saved lenses, read with `lensTop` at the layers that have a translator. */
+    lenses?: readonly { name: string; translators: readonly ({ index: number } & TranslatorPlaces)[] }[];
     /** Save the watched rows, up to the limit: `keep` is called with those of each completion when it has ended. */
     states?: { id: string; bytes: number; keep(rows: CapturedRows): void };
   };
@@ -50,7 +69,7 @@ export interface LivePlan {
   pair?: boolean;
 }
 
-/** Saved rows of block outputs of one completion. */
+/** Saved rows of one completion. */
 export interface CapturedRows {
   /** Its name in the answer: the watch's id and the choice's index. */
   id: string;
@@ -59,7 +78,7 @@ export interface CapturedRows {
   rows: Int32Array;
   /** Ids of the tokens at these indices. */
   tokens: Int32Array;
-  /** Values [rows, hidden], NaN if the layer did not compute a row. */
+  /** Values [rows, width], NaN if the layer did not compute a row. */
   layers: readonly { layer: number; values: Float32Array }[];
 }
 
@@ -80,6 +99,12 @@ export function nativeLivePlan(plan: LivePlan, { nLayer, nEmbd }: { nLayer: numb
       `Layer ${value} does not exist: the model has layers 0 to ${nLayer - 1}.`,
     );
   };
+  const pointOf = ({ point }: { point?: Point }) => {
+    if (point === undefined) return {};
+    checkPoint(point);
+    return { point };
+  };
+  const place = (one: { layer: number; point?: Point }) => ({ layer: layer(one.layer), ...pointOf(one) });
   const wide = <T extends Float32Array | Float64Array>(value: T) => {
     if (value.length === nEmbd) return value;
     throw invalid(`A vector of a plan has ${value.length} values; the hidden size is ${nEmbd}.`);
@@ -94,7 +119,7 @@ export function nativeLivePlan(plan: LivePlan, { nLayer, nEmbd }: { nLayer: numb
     gates: gates.map((gate) => index(gate, conditions.length, -1)),
     labels: [...labels],
     probes: probes.map(({ name, bias, ...probe }) => {
-      return { name, bias, layer: layer(probe.layer), weight: wide(probe.weight) };
+      return { name, bias, ...place(probe), weight: wide(probe.weight) };
     }),
     conditions: conditions.map((one) => ({ ...one, probe: index(one.probe, probes.length, 0) })),
     pair,
@@ -103,11 +128,17 @@ export function nativeLivePlan(plan: LivePlan, { nLayer, nEmbd }: { nLayer: numb
       watch: {
         ...watch,
         layers: [...new Set(watch.layers.map(layer))],
+        ...pointOf(watch),
+        ...(watch.heads && { heads: [...watch.heads] }),
         positions: nativePositions(watch.positions, true),
         ...(watch.states && { states: { id: watch.states.id, bytes: watch.states.bytes } }),
         projections: (watch.projections ?? []).map(({ name, ...one }) => {
-          return { name, layer: layer(one.layer), vector: wide(one.vector) };
+          return { name, ...place(one), vector: wide(one.vector) };
         }),
+        ...(watch.dictionaries && {
+          dictionaries: watch.dictionaries.map((one) => ({ ...one, ...place(one) })),
+        }),
+        ...(watch.lenses && { lenses: [...watch.lenses] }),
       },
     }),
   };

@@ -199,7 +199,7 @@ test("bad input is one sentence that names the field", async () => {
     at("strength", one({ kind: "scale", layer: 1 }), /strength is required for scale/),
     at("vector", one({ kind: "ablate", layer: 1, vector: "unknown" }), /ablate takes no vector/),
     at("min", one({ ...good, kind: "clamp" }), /a clamp needs min or max/),
-    at("watch", { watch: { layers: [1] } }, /one of norms, lens, states, probes and projections/),
+    at("watch", { watch: { layers: [1] } }, /one of norms, lens, states, probes, projections and features/),
     at("probes", { watch: { probes: ["nobody"] } }, /no probe named nobody/),
     at("stop_when", { stop_when: { probe: "odd" } }, /one of above and below/),
   ]) {

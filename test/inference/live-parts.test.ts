@@ -308,7 +308,7 @@ test("features are encoded from the captured rows, at their positions", async ()
   assert.is(await read({ layer: 0 }), "UserError: The dictionary d reads block 0; the capture has 1, 3.");
   assert.is(
     await read({ point: "mid" }),
-    "UserError: The dictionary d reads mid of block 3; only block outputs are supported here.",
+    "UserError: The dictionary d reads mid; the capture has block_out.",
   );
 });
 

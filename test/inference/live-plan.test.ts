@@ -324,10 +324,10 @@ test("an empty watch, or one of missing layers, is refused", async () => {
   const path = "tapline.watch";
   const layers = `${path}.layers | ${path}.layers is required for norms, lens and states.`;
   for (const [watch, sentence] of [
-    [{}, `${path} | ${path}: one of norms, lens, states, probes and projections is required.`],
+    [{}, `${path} | ${path}: one of norms, lens, states, probes, projections and features is required.`],
     [
       { layers: [0], norms: false },
-      `${path} | ${path}: one of norms, lens, states, probes and projections is required.`,
+      `${path} | ${path}: one of norms, lens, states, probes, projections and features is required.`,
     ],
     [{ norms: true }, layers],
     [{ lens: 1 }, layers],

@@ -3,7 +3,7 @@ import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { Dictionaries, Probes, Profiles, Vectors } from "../../src/library/index.js";
+import { Dictionaries, Lenses, Probes, Profiles, Vectors } from "../../src/library/index.js";
 import { temporaryFolder } from "../support/temporary.js";
 import { type Reply, type Stand, stand, usual } from "./support/stand.js";
 
@@ -30,6 +30,7 @@ async function bench(offered: string[] = [], reply: Reply = usual, info = {}): P
     vectors: new Vectors(home),
     probes: new Probes(home),
     dictionaries: new Dictionaries(home),
+    lenses: new Lenses(home),
   };
   const profiles = new Profiles(home, parts);
   await parts.vectors.put("kind", new Map([[2, Float32Array.of(3, 4)]]), model, { note: "" });

@@ -122,8 +122,7 @@ test("a probe reads and records its point; block outputs do not fit it", async (
   });
   assert.is(again.point, "attn_out");
   const refusal = "The probe inner reads attn_out of block 4; only block outputs are supported here.";
-  // Live requests and drift take a probe by this one way.
-  assert.is(await sentence(probes.folded("inner", await identity())), refusal);
+  assert.is(await sentence(probes.ofBlockOutput("inner", await identity())), refusal);
   const drift = { other: "demo", examples, probe: "inner" };
   assert.is(await sentence(run("drift", drift)), refusal);
 });

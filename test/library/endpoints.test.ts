@@ -7,7 +7,7 @@ import * as assert from "uvu/assert";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { createApp, type Listening, listen, routesOf } from "../../src/http/index.js";
 import { libraryEndpoints, uploadEndpoints } from "../../src/library/endpoints.js";
-import { Dictionaries, Probes, Profiles, Vectors } from "../../src/library/index.js";
+import { Dictionaries, Lenses, Probes, Profiles, Vectors } from "../../src/library/index.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
 import { send } from "../support/request.js";
 
@@ -24,6 +24,7 @@ test.before(async () => {
     vectors: new Vectors(home),
     probes: new Probes(home),
     dictionaries: new Dictionaries(home),
+    lenses: new Lenses(home),
   };
   const profiles = new Profiles(home, parts);
   const router = routesOf(uploadEndpoints, { ...parts, profiles, modelNamed });

@@ -190,12 +190,12 @@ test("a saved probe has its description and folds in its standardisation", async
   });
   const { weight, ...folded } = await probes.folded("truth", model);
   // (h - mean) / std . weight + bias: 3 h0 - 0.5 h1 - 3 + 5 + 0.5
-  assert.equal([[...weight], folded], [[3, -0.5], { layer: 2, bias: 2.5, sha256 }]);
+  assert.equal([[...weight], folded], [[3, -0.5], { layer: 2, point: "block_out", bias: 2.5, sha256 }]);
   assert.match(await refusal(() => probes.folded("truth", other)), /^The probe truth was made for toy/);
   await probes.put("inner", 1, numbers, model, { note: "", point: "mid" });
   assert.is((await probes.get("inner")).point, "mid");
   assert.is(
-    await refusal(() => probes.folded("inner", model)),
+    await refusal(() => probes.ofBlockOutput("inner", model)),
     "The probe inner reads mid of block 1; only block outputs are supported here.",
   );
   assert.equal(

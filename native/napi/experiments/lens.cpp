@@ -1,6 +1,7 @@
 #include "experiment/lens.h"
 
 #include "napi/experiments/experiment.h"
+#include "napi/plan_args.h"
 
 namespace tapline {
 
@@ -14,11 +15,8 @@ LensRequest read_request(const Napi::Object& options) {
   each_object(options.Get("places"), "places", [&](const Napi::Object& place) {
     LensRows& rows = request.places.emplace_back();
     read_fields(place, "states", rows.states);
-    object_field(place, "translator", [&](const Napi::Object& given) {
-      Translator& translator = rows.translator.emplace();
-      read_fields(given, "path", translator.path, "half", translator.half, "matrix", translator.matrix,
-                  "bias", translator.bias, "residual", translator.residual);
-    });
+    object_field(place, "translator",
+                 [&](const Napi::Object& given) { rows.translator = lens_translator(given); });
   });
   return request;
 }

@@ -35,12 +35,14 @@ export const newProbe = making(ProbeRequest, makeProbe);
 /** Lists captured activations. */
 export function listRows({ rows }: InferenceService) {
   return {
-    captures: rows.list().map(({ id, bytes, created, rows: kept, layers }) => ({
+    captures: rows.list().map(({ id, bytes, created, rows: kept, layers, point, heads }) => ({
       id,
       bytes,
       created,
       rows: kept.length,
       layers: layers.map(({ layer }) => layer),
+      ...(point && { point }),
+      ...(heads && { heads }),
     })),
   };
 }

@@ -1,6 +1,7 @@
 import { taplineHome } from "../../files/home.js";
 import {
   Dictionaries,
+  Lenses,
   type ModelIdentity,
   modelFingerprint,
   Probes,
@@ -13,6 +14,7 @@ export interface LiveLibrary {
   readonly vectors: Vectors;
   readonly probes: Probes;
   readonly dictionaries: Dictionaries;
+  readonly lenses: Lenses;
   readonly profiles: Profiles;
   readonly model: ModelIdentity;
 }
@@ -26,6 +28,7 @@ export async function openLibrary(
     vectors: new Vectors(home),
     probes: new Probes(home),
     dictionaries: new Dictionaries(home),
+    lenses: new Lenses(home),
   };
   return {
     ...parts,

@@ -2,13 +2,14 @@ import { interventionOf, kindsThat } from "../../contracts/interventions.js";
 import type { LiveCondition, LiveIntervention, LiveRequest, LiveVector } from "../../contracts/live.js";
 import { type ChangedPoint, pointField } from "../../contracts/names.js";
 import { reversedBounds, reversedRange } from "../../contracts/reversed-range.js";
-import { UserError } from "../../contracts/user-error.js";
 import { editOf } from "../../library/index.js";
 import type { Edit, FeaturePlace } from "../../native/edit.js";
 import type { LivePlan } from "../../native/live.js";
 import { listed } from "../../text/words.js";
 import { fieldRefusal, refusal } from "../check-body.js";
+import { checkLayer, inField } from "./fields.js";
 import type { LiveLibrary } from "./library.js";
+import { ProbeList, watchOf } from "./watch.js";
 
 /**
  * Resolves a request's `tapline` object to numbers: looks up vectors and probes, and expands layers.
@@ -201,86 +202,4 @@ export function vectorOf(
 ): Promise<{ vector: Float32Array; sha256: string; feature?: FeaturePlace }> {
   if (typeof vector === "string") return inField(path, vectors.layer(vector, layer, model));
   return inField(path, dictionaries.direction(...featureOf(path, vector), layer, model, point));
-}
-
-function checkLayer(path: string, layer: number, nLayer: number): void {
-  if (layer < nLayer) return;
-  throw fieldRefusal(path, `layer ${layer} does not exist; the model has layers 0 to ${nLayer - 1}.`);
-}
-
-async function watchOf(
-  { watch }: LiveRequest,
-  library: LiveLibrary,
-  probes: ProbeList,
-): Promise<LivePlan["watch"]> {
-  if (watch === undefined) return undefined;
-  const path = "tapline.watch";
-  const {
-    layers = [],
-    positions = "generated",
-    norms,
-    lens,
-    states,
-    probes: scored = [],
-    projections = [],
-  } = watch;
-  for (const layer of layers) checkLayer(`${path}.layers`, layer, library.model.nLayer);
-  if (layers.length === 0 && (norms || states || lens !== undefined)) {
-    throw refusal(`${path}.layers`, `${path}.layers is required for norms, lens and states.`);
-  }
-  if (!norms && !states && lens === undefined && scored.length === 0 && projections.length === 0) {
-    throw fieldRefusal(path, "one of norms, lens, states, probes and projections is required.");
-  }
-  for (const name of scored) await probes.index(`${path}.probes`, name);
-  const projected: { name: string; layer: number; vector: Float32Array }[] = [];
-  for (const name of projections) {
-    const own = await inField(`${path}.projections`, library.vectors.layers(name));
-    const wanted = layers.length === 0 ? own : layers.filter((layer) => own.includes(layer));
-    if (wanted.length === 0) {
-      throw fieldRefusal(
-        `${path}.projections`,
-        `${name} has layers ${own.join(", ")}, but none of them is watched.`,
-      );
-    }
-    for (const layer of wanted) {
-      const { vector } = await inField(
-        `${path}.projections`,
-        library.vectors.layer(name, layer, library.model),
-      );
-      projected.push({ name: wanted.length === 1 ? name : `${name}@${layer}`, layer, vector });
-    }
-  }
-  return {
-    layers,
-    positions,
-    norms: norms === true,
-    ...(lens !== undefined && { lensTop: lens }),
-    probes: scored.length > 0,
-    projections: projected,
-  };
-}
-
-/** The probes of a request, without duplicates. */
-class ProbeList {
-  readonly all: NonNullable<LivePlan["probes"]>[number][] = [];
-
-  constructor(private readonly library: LiveLibrary) {}
-
-  async index(path: string, name: string): Promise<number> {
-    const known = this.all.findIndex((probe) => probe.name === name);
-    if (known >= 0) return known;
-    const { probes, model } = this.library;
-    const { layer, weight, bias } = await inField(path, probes.folded(name, model));
-    this.all.push({ name, layer, weight, bias });
-    return this.all.length - 1;
-  }
-}
-
-/** Turns the library's errors into refusals of the field. */
-async function inField<T>(path: string, looked: Promise<T>): Promise<T> {
-  try {
-    return await looked;
-  } catch (error) {
-    throw error instanceof UserError ? fieldRefusal(path, `${error.message}`) : error;
-  }
 }

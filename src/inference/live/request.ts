@@ -1,6 +1,7 @@
 import type { Context } from "koa";
 import type { LiveRequest } from "../../contracts/live.js";
 import { liveLimits } from "../../contracts/live-limits.js";
+import { pointField } from "../../contracts/names.js";
 import { HttpError, localAccessFault } from "../../http/index.js";
 import type { CapturedRows, LivePlan } from "../../native/live.js";
 import { fieldRefusal } from "../check-body.js";
@@ -42,10 +43,12 @@ export async function openLive(
   if (given.pair) checkPair(given, asked, service.engine.info.slots);
   const plan = await livePlan(given, service.library, asked.chat);
   if (!given.watch?.states || plan.watch === undefined) return plan;
+  const { point, heads } = given.watch;
   const states = {
     id: service.rows.newId(),
     bytes: liveLimits.capture_bytes,
-    keep: (rows: CapturedRows) => service.rows.add(rows, service.library.model.id),
+    keep: (rows: CapturedRows) =>
+      service.rows.add({ ...rows, ...pointField(point), ...(heads && { heads }) }, service.library.model.id),
   };
   return { ...plan, watch: { ...plan.watch, states } };
 }

@@ -1,5 +1,4 @@
 import { UserError } from "../../contracts/user-error.js";
-import { checkBlockOutput } from "../../library/index.js";
 import { encodeRows, strongestFeatures } from "../../native/index.js";
 import type { LiveLibrary } from "./library.js";
 import type { RowCapture } from "./row-store.js";
@@ -13,14 +12,17 @@ export const mostFeatures = 100;
  * @throws UserError if the dictionary does not exist, does not fit the model, or reads a layer that was not captured
  */
 export async function captureFeatures(
-  { rows, tokens, promptTokens, layers }: RowCapture,
+  { rows, tokens, promptTokens, layers, point = "block_out", heads }: RowCapture,
   { dictionaries, model }: LiveLibrary,
   name: string,
   top: number,
   signal: AbortSignal,
 ) {
   const { stored, places } = await dictionaries.fitting(name, model);
-  checkBlockOutput(`The dictionary ${name}`, stored.point, stored.layer);
+  if (stored.point !== point || heads !== undefined) {
+    const captured = heads === undefined ? point : `heads of ${point}`;
+    throw new UserError(`The dictionary ${name} reads ${stored.point}; the capture has ${captured}.`);
+  }
   const found = layers.find(({ layer }) => layer === stored.layer);
   if (found === undefined) {
     const kept = layers.map(({ layer }) => layer).join(", ");

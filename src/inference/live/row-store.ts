@@ -1,11 +1,19 @@
 import { randomBytes } from "node:crypto";
 import { liveLimits } from "../../contracts/live-limits.js";
+import type { ChangedPoint } from "../../contracts/names.js";
 import { encodeNpz } from "../../formats/npz-writer.js";
 import { encodeSafetensors } from "../../formats/safetensors.js";
 import type { CapturedRows } from "../../native/live.js";
 
+/** What the rows of a capture are. */
+export interface CapturedPoint {
+  /** Default: the block's output. */
+  point?: ChangedPoint;
+  heads?: readonly number[];
+}
+
 /** A stored capture. */
-export interface RowCapture extends CapturedRows {
+export interface RowCapture extends CapturedRows, CapturedPoint {
   bytes: number;
   /** Unix seconds. */
   created: number;
@@ -34,7 +42,7 @@ export class RowStore {
     return this.#captures.size;
   }
 
-  add(rows: CapturedRows, model: string): void {
+  add(rows: CapturedRows & CapturedPoint, model: string): void {
     const bytes = rows.layers.reduce((sum, { values }) => sum + values.byteLength, 8 * rows.rows.length);
     this.#captures.set(rows.id, { ...rows, bytes, created: Date.now() / 1000, model });
     this.#bytes += bytes;
@@ -64,7 +72,7 @@ export class RowStore {
   }
 }
 
-/** The arrays of a capture's file: `layer_<n>` [rows, hidden], `rows` and `token_ids` [rows]. */
+/** The arrays of a capture's file: `layer_<n>` [rows, width], `rows` and `token_ids` [rows]. */
 function arraysOf({ rows, tokens, layers }: RowCapture) {
   const count = rows.length;
   return {
@@ -93,7 +101,8 @@ export function captureSafetensors(capture: RowCapture): Buffer {
   return encodeSafetensors(arraysOf(capture), {
     tapline: "capture",
     model: capture.model,
-    point: "block_out",
+    point: capture.point ?? "block_out",
+    ...(capture.heads && { heads: capture.heads.join(",") }),
     prompt_tokens: String(capture.promptTokens),
     missing: missingRows(capture),
   });

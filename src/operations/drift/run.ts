@@ -115,7 +115,7 @@ async function openArtefacts(config: DriftConfig, models: Both<Model>): Promise<
   }
   if (config.probe !== undefined) {
     const name = config.probe;
-    const probe = await owned((model) => new Probes(home).folded(name, model));
+    const probe = await owned((model) => new Probes(home).ofBlockOutput(name, model));
     checkWidth(`The probe ${name}`, probe.weight.length, nEmbd);
     artefacts.probe = { name, ...probe };
   }

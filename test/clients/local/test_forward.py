@@ -235,6 +235,11 @@ class TestForward(unittest.TestCase):
             self.model.generate(TEXTS[0], edits=[tl.scale("mid.2", 2, sequences=[0])])
         chat = self.model.generate([{"role": "user", "content": "Hello"}], 3, watch={"layers": [2], "norms": True})
         self.assertEqual([list(token["norms"]) for token in chat.tokens], [["2"]] * len(chat.tokens))
+        # At another point: the activations that a separate pass has there.
+        inner = self.model.generate(TEXTS[0], 2, watch={"point": "head_out", "heads": [2]}, states=[3])
+        whole = self.model.run(TEXTS[0], "blocks.3.attn.hook_z").cache["blocks.3.attn.hook_z"][0]
+        self.assertEqual(inner.states[3].shape[1], 32)
+        np.testing.assert_allclose(inner.states[3][0], whole[-1][2], rtol=1e-3, atol=1e-4)
 
     def test_vectors_and_probes_come_back_as_arrays(self) -> None:
         positive = [f"The {noun} sat" for noun in ("cat", "dog", "cow", "hen", "pig")]

@@ -119,9 +119,10 @@ class Model(ServingModel, Weights):
     ) -> Generated:
         """Continues a text, or answers a chat (a list of messages), with edits and readings of this request alone.
 
-        `edits`: from `add`, `scale`, `ablate`, `set_to`, `project_out` and `clamp`; `watch`: norms, lens, probes and
-        projections, as in "Steer and watch a running model"; `states`: layers whose activations come back as float32
-        [rows, hidden]. `request`: further fields, such as `seed` and `stop`; for `n` or `pair`, use `complete` or `chat`.
+        `edits`: from `add`, `scale`, `ablate`, `set_to`, `project_out` and `clamp`; `watch`: norms, lens, probes, projections
+        and features, at any `point` of a block, as in "Steer and watch a running model"; `states`: layers whose activations
+        come back as float32 [rows, hidden]. `request`: further fields, such as `seed` and `stop`; for `n` or `pair`, use
+        `complete` or `chat`.
         """
         from ._generated import generate
 
