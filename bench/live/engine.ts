@@ -1,10 +1,18 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { encodeSafetensors } from "../../src/formats/safetensors.js";
+import { Dictionaries, randomVector } from "../../src/library/index.js";
 import { Engine } from "../../src/native/engine.js";
+import type { DictionaryPlaces } from "../../src/native/index.js";
 import type { LivePlan } from "../../src/native/live.js";
 import { median, type Row, row } from "../figures.js";
 import { layerSets } from "../layer-sets.js";
 import { type Beside, besideBase, type Round, type Variant } from "./beside.js";
 
 export const streams = 32;
+/** Of the watched dictionary. */
+const features = 4096;
 
 export interface LiveBench {
   label: string;
@@ -31,8 +39,9 @@ export async function benchEngine(
     batch: 512,
     threads: 2,
   });
+  const home = await mkdtemp(join(tmpdir(), "tapline-bench-live-"));
   try {
-    const plans = plansOf(engine);
+    const plans = plansOf(engine, await randomDictionary(engine.info.nEmbd, home));
     const variants = Object.fromEntries(
       Object.entries(plans).map(([name, { plan, least, rounds = 3 }]): [string, Variant] => [
         name,
@@ -59,6 +68,7 @@ export async function benchEngine(
     });
   } finally {
     await engine.close();
+    await rm(home, { recursive: true, force: true });
   }
 }
 
@@ -85,7 +95,30 @@ interface Planned {
   delays?: boolean;
 }
 
-function plansOf({ info }: Engine): Record<string, Planned> {
+/** A random dictionary of the width, which is saved and opened as users' are. */
+async function randomDictionary(width: number, home: string): Promise<DictionaryPlaces> {
+  const one = (...shape: number[]) => ({
+    shape,
+    data: randomVector(
+      shape.reduce((a, b) => a * b),
+      1,
+      shape.length,
+    ),
+  });
+  const weights = {
+    ...{ W_enc: one(width, features), W_dec: one(features, width), b_enc: one(features), b_dec: one(width) },
+  };
+  const published = join(home, "published");
+  await mkdir(published);
+  await writeFile(join(published, "sae_weights.safetensors"), encodeSafetensors(weights, {}));
+  const metadata = { hook_name: "blocks.0.hook_resid_post" };
+  await writeFile(join(published, "cfg.json"), JSON.stringify({ architecture: "topk", k: 32, metadata }));
+  const dictionaries = new Dictionaries(home);
+  await dictionaries.add("random", published);
+  return (await dictionaries.open("random")).places;
+}
+
+function plansOf({ info }: Engine, dictionary: DictionaryPlaces): Record<string, Planned> {
   const { nEmbd, nLayer } = info;
   const vector = (seed: number) =>
     Float32Array.from({ length: nEmbd }, (_, index) => Math.sin((seed + 1) * 12.9898 * (index + 1)));
@@ -117,6 +150,19 @@ function plansOf({ info }: Engine): Record<string, Planned> {
         watch: { layers: four, positions: "generated", norms: true, probes: true },
       }),
       least: 0.98,
+    },
+    "norms between the halves of 4 layers for all": {
+      plan: () => ({ watch: { layers: four, positions: "generated", norms: true, point: "mid" } }),
+      least: 0.98,
+    },
+    [`top 5 of ${features} features for all`]: {
+      plan: () => ({
+        watch: {
+          ...{ layers: [], positions: "generated" },
+          dictionaries: [{ name: "d", layer: four[1] as number, top: 5, dictionary }],
+        },
+      }),
+      rounds: 2,
     },
     "lens top 3 at 4 layers for all": {
       plan: () => ({ watch: { layers: four, positions: "generated", lensTop: 3 } }),

@@ -22,8 +22,9 @@ interface ServerBench {
 }
 
 /**
- * Over HTTP: a server with plain requests compared with llama.cpp's own, and one with 16 requests steered each by a
- * different vector compared with llama.cpp's own with one control vector for all.
+ * Over HTTP: a server with plain requests compared with llama.cpp's own; 16 requests that choose profiles compared with
+ * plain ones; and 16 requests steered each by a different vector compared with llama.cpp's own with one control vector for
+ * all.
  */
 export async function benchServers(bench: ServerBench, quick: boolean, report: Report): Promise<Row[]> {
   const { tool, label, path, hidden, nLayer, tokens, seconds } = bench;
@@ -72,6 +73,25 @@ export async function benchServers(bench: ServerBench, quick: boolean, report: R
         0.99,
       ),
     );
+    report.stage(`${label}: profiles`);
+    const { body: list } = await send(`${tapline.url}/v1/models`, "GET");
+    const id = list.data[0].id as string;
+    for (let stream = 0; stream < streams; stream += 2) {
+      const profile = { tapline: { interventions: [steering(stream, layer)] } };
+      const { status, body } = await send(`${tapline.url}/lab/profiles/p${stream}`, "PUT", profile);
+      if (status !== 200) throw new Error(JSON.stringify(body));
+    }
+    const profiled = (stream: number) => ({ model: `${id}@p${stream}` });
+    rows.push(
+      ...report.rows(
+        await measures(
+          "16 with a profile each, tokens a second over plain",
+          () => round(tapline, tokens, profiled),
+          () => round(tapline, tokens),
+          0.97,
+        ),
+      ),
+    );
     const steered = await started(
       startLlamaServer(tool, settings, ["--control-vector-scaled", `${control}:0.01`]),
     );
@@ -80,7 +100,8 @@ export async function benchServers(bench: ServerBench, quick: boolean, report: R
       ...report.rows(
         await measures(
           "16 steered at 1 layer, tokens a second relative to llama-server with one control vector for all",
-          () => round(tapline, tokens, layer),
+          () =>
+            round(tapline, tokens, (stream) => ({ tapline: { interventions: [steering(stream, layer)] } })),
           () => round(steered, tokens),
         ),
       ),
@@ -92,19 +113,26 @@ export async function benchServers(bench: ServerBench, quick: boolean, report: R
   }
 }
 
-/** All streams at once; every second one is steered at `layer`, if any. */
-async function round({ url }: BenchServer, tokens: number, layer?: number): Promise<Round> {
+function steering(stream: number, layer: number) {
+  return { kind: "steer", vector: `v${stream}`, layer, strength: 0.05, strength_unit: "row_norm" };
+}
+
+/** All streams at once; every second one has the fields of `edited`, if given. */
+async function round(
+  { url }: BenchServer,
+  tokens: number,
+  edited?: (stream: number) => object,
+): Promise<Round> {
   const start = performance.now();
   await Promise.all(
     Array.from({ length: streams }, async (_, stream) => {
-      const steer = { kind: "steer", vector: `v${stream}`, layer, strength: 0.05, strength_unit: "row_norm" };
       const { status, body } = await send(`${url}/v1/completions`, "POST", {
         prompt: `stream ${stream}: a b c d e f`,
         max_tokens: tokens,
         ignore_eos: true,
         temperature: 0,
         cache_prompt: false,
-        ...(layer !== undefined && stream % 2 === 0 && { tapline: { interventions: [steer] } }),
+        ...(stream % 2 === 0 && edited?.(stream)),
       });
       if (status !== 200 || body.usage.completion_tokens !== tokens) throw new Error(JSON.stringify(body));
     }),

@@ -83,6 +83,14 @@ function askedOf(hidden: number, nLayer: number): Case[] {
     ...edits.map(([name, plan]) => ({ name, plan: { edits: plan } })),
     ...neutral.map((plan) => ({ name: "neutral", plan: { edits: plan } })),
     { name: "watched", plan: { watch: watch("all") } },
+    { name: "watched inside", plan: { watch: { ...watch("all"), point: "mid" } } },
+    {
+      name: "heads watched, steered",
+      plan: {
+        edits: [steer(0.7)],
+        watch: { layers: [2], positions: "all", norms: true, point: "head_out", heads: [1] },
+      },
+    },
     { name: "watched and steered", plan: { edits: [steer(0.7)], watch: watch("generated") } },
     { name: "beside itself", plan: { edits: [steer(0.7)], pair: true } },
     { name: "steered, two", plan: { edits: [steer(0.7)] }, more: { n: 2, temperature: 1, seed: 7 } },
