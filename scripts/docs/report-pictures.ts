@@ -13,6 +13,7 @@ import { startLab } from "../../src/lab/index.js";
 import { backendInfo } from "../../src/native/index.js";
 import { readJob, renderReport } from "../../src/report/index.js";
 import { writeExpertsModel } from "../../test/support/experts-model.js";
+import { exampleCard } from "./card-example.js";
 
 const images = fileURLToPath(new URL("../../docs/images", import.meta.url));
 const examplesFile = fileURLToPath(new URL("../../docs/examples/reviews.csv", import.meta.url));
@@ -114,6 +115,7 @@ try {
   await take(browser, probe, "light", "#accuracy-by-layer", "report-accuracy-light");
   await take(browser, rows, "light", "#rows-by-layer", "report-rows-light");
   await take(browser, probe, "dark", "#scores", "report-scores-dark");
+  await take(browser, () => exampleCard(folder), "light", "#effect-against-cost", "report-card-light");
   await take(browser, sae, "dark", "#features", "report-features-dark");
   await take(browser, sae, "light", "#top-features-5", "report-top-features-light", async (shown) => {
     await shown.evaluate(
@@ -144,7 +146,7 @@ async function take(
   if (wanted.length > 0 && !wanted.some((word) => name.includes(word))) return;
   const shown = await browser.newPage({ colorScheme, viewport: { width: 980, height: 1400 } });
   await shown.goto(await url());
-  await shown.locator(`${part} .chart svg, ${part}.passage`).first().waitFor();
+  await shown.locator(`${part} .chart svg, ${part} .drawing svg, ${part}.passage`).first().waitFor();
   await prepare(shown);
   await shown.waitForTimeout(200);
   await shown.locator(part).screenshot({ path: join(images, `${name}.png`) });
