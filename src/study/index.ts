@@ -1,5 +1,5 @@
 export { type Assembled, assemble, faultsOf, methodText } from "./assemble.js";
-export type { Evidence } from "./evidence.js";
+export { type Evidence, Gatherer } from "./evidence.js";
 export { executionEvidence } from "./execution-evidence.js";
 export { jobEvidence } from "./job-evidence.js";
 export { type LiveWork, liveEvidence } from "./live-evidence.js";

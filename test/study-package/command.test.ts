@@ -126,7 +126,7 @@ test("missing parts are reported before anything is written or sent", async () =
   const nothing = await run([...said]);
   assert.equal(
     [nothing.code, nothing.stderr],
-    [2, "tapline: At least one job (--job) or request (--execution) is required.\n"],
+    [2, "tapline: At least one job (--job), request (--execution) or card (--card) is required.\n"],
   );
   const blank = await run(["--job", id, "--lab", lab.lab.url, "--no-edit", "--draft"]);
   assert.is(blank.code, 2);

@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
+import type { Card } from "../../contracts/card.js";
 import type { Job, JobStatus } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
 import { version } from "../../contracts/version.js";
@@ -13,6 +14,7 @@ import { environmentHelp } from "./study-client.js";
 interface PackageOptions extends Partial<Omit<Words, "omissions">> {
   job?: string[];
   execution?: string[];
+  card?: string[];
   lab?: string;
   url: string;
   words?: string;
@@ -28,12 +30,13 @@ const fields = ["title", "question", "hypothesis", "method", "finding", "limitat
 export function registerStudyPackage(study: Command): void {
   study
     .command("package")
-    .description("Create a study package from jobs and requests. You write the text in your editor.")
+    .description("Create a study package from jobs, requests and cards. You write the text in your editor.")
     .option(
       "--job <job...>",
       "jobs: ids, prefixes of ids, last, or experiments' output folders (or their job.json)",
     )
     .option("--execution <id...>", "requests to a running tapline serve: ids, prefixes of ids, or last")
+    .option("--card <file...>", "cards of profiles: card.json, or the folder that tapline card wrote")
     .addOption(labOption())
     .addOption(serverOption())
     .option("--title <text>", "title of the study")
@@ -65,7 +68,8 @@ Examples:
   tapline study package --job last --title "Where the capital comes up"
   tapline study package --job tapline-inspect-0f3a6c1d \\
     tapline-compare-91b2c3d4 --draft
-  tapline study package --job last --words words.md --no-edit --out study.json`,
+  tapline study package --job last --words words.md --no-edit --out study.json
+  tapline study package --card tapline-card-polite`,
     )
     .action(packageStudy);
 }
@@ -99,10 +103,16 @@ function savedIn(file: string): string {
   return `Your text is saved in ${file}; use --words to continue with it.`;
 }
 
-/** Jobs first, then requests, in the order given. */
-async function gather({ job = [], execution = [], lab, url }: PackageOptions): Promise<Evidence[]> {
-  if (job.length + execution.length === 0) {
-    throw new UsageError("At least one job (--job) or request (--execution) is required.");
+/** Jobs first, then requests and cards, in the order given. */
+async function gather({
+  job = [],
+  execution = [],
+  card = [],
+  lab,
+  url,
+}: PackageOptions): Promise<Evidence[]> {
+  if (job.length + execution.length + card.length === 0) {
+    throw new UsageError("At least one job (--job), request (--execution) or card (--card) is required.");
   }
   const { executionEvidence, jobEvidence } = await import("../../study/index.js");
   const evidence: Evidence[] = [];
@@ -117,7 +127,27 @@ async function gather({ job = [], execution = [], lab, url }: PackageOptions): P
       evidence.push(executionEvidence(await findExecution(http, name), `tapline ${version}`));
     }
   }
+  if (card.length > 0) {
+    const { cardEvidence } = await import("../../card/evidence.js");
+    for (const file of card) evidence.push(cardEvidence(await readCard(file)));
+  }
   return evidence;
+}
+
+/** A card's file, or the folder that contains it. @throws UsageError if it is not a card as it was written */
+async function readCard(path: string): Promise<Card> {
+  const [{ stat }, { readConfig }, { validate }, { Card: Schema }, { isIntact }] = await Promise.all([
+    import("node:fs/promises"),
+    import("../input-files.js"),
+    import("../../contracts/validate.js"),
+    import("../../contracts/card.js"),
+    import("../../card/run.js"),
+  ]);
+  const folder = await stat(path).catch(() => undefined);
+  const file = folder?.isDirectory() ? join(path, "card.json") : path;
+  const card = validate(Schema, await readConfig(file)) as Card;
+  if (!isIntact(card)) throw new UsageError(`${file} was changed after it was written: its sha256 differs.`);
+  return card;
 }
 
 async function findJobNamed(name: string, lab: string | undefined): Promise<Job> {
