@@ -34,7 +34,13 @@ export async function exampleCard(folder: string): Promise<string> {
     const card = await runCard(
       client,
       {
-        ...{ profile: "forgetful", strengths: [0.25, 0.5, 0.75, 1, 1.5], random: 2, seed: 0, answerTokens: 48 },
+        ...{
+          profile: "forgetful",
+          strengths: [0.25, 0.5, 0.75, 1, 1.5],
+          random: 2,
+          seed: 0,
+          answerTokens: 48,
+        },
         ...{ target, given, data: { ...bundledData, ...given } },
       },
       { measure: targetOf(client, target, []) },

@@ -49,6 +49,7 @@ const examples: Record<string, string[]> = {
   "probe add": ["tapline probe add truth probe-layer-5.npz --layer 5"],
   "probe export": ["tapline probe export truth truth.safetensors"],
   "probe rm": ["tapline probe rm truth"],
+  check: ["tapline check make --model demo", "tapline check budget.json --model demo"],
   profile: ["tapline profile list"],
   "profile list": ["tapline profile list"],
   "profile show": ["tapline profile show polite"],

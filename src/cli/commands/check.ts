@@ -83,7 +83,7 @@ the false-alarm rate can be estimated: the lower the rate, the more repeats.
 
 Examples:
   tapline check make --model model-F16.gguf --accept model-Q8_0.gguf
-  tapline check make steered.json --model demo --vector unknown --profile forgetful`,
+  tapline check make --model demo --vector unknown --profile forgetful`,
     )
     .action(make);
 }
