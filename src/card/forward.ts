@@ -25,6 +25,33 @@ export async function scoreText(
   return { tokens, rows };
 }
 
+/**
+ * The same for the ends of several sequences in one pass: only the distributions at their last tokens are computed, the
+ * other rows are missing.
+ * @param ends the number of tokens; every sequence has at least that many
+ */
+export async function scoreEnds(
+  serving: ServingModel,
+  sequences: readonly (readonly number[])[],
+  ends: number,
+  arm: Pick<Arm, "edits">,
+  signal: AbortSignal | undefined,
+): Promise<ScoredText[]> {
+  const logits = Array.from({ length: ends }, (_, index) => index - ends);
+  const request = { sequences: sequences.map((ids) => [...ids]), edits: [...arm.edits], logits };
+  const { tensors } = await serving.forward(request, { signal });
+  const found = tensors.get("logits")?.data as Float32Array;
+  const width = found.length / (sequences.length * ends);
+  return sequences.map((ids, sequence) => {
+    const rows: Float64Array[] = [];
+    for (let index = 0; index < ends; index++) {
+      const at = (sequence * ends + index) * width;
+      rows[ids.length - ends + index] = logSoftmax(found.subarray(at, at + width));
+    }
+    return { tokens: Float32Array.from(ids), rows };
+  });
+}
+
 /** Mean negative log-probability of a text's tokens from the second on, in nats; and how many they are. */
 export function crossEntropy({ tokens, rows }: ScoredText): { value: number; weight: number } {
   let sum = 0;
@@ -44,13 +71,19 @@ export function meanDivergence(base: ScoredText, edited: ScoredText): number {
   return sum / count;
 }
 
+/** The number of tokens with which both begin. */
+export function commonStart(tokens: ArrayLike<number>, others: ArrayLike<number>): number {
+  let start = 0;
+  while (start < others.length && tokens[start] === others[start]) start++;
+  return start;
+}
+
 /**
  * Log-probability per token of a continuation, from the first token at which the whole text's tokens differ from the
  * context's, as evaluation harnesses do it.
  */
 export function continuationScore(whole: ScoredText, contextTokens: Float32Array): number {
-  let start = 0;
-  while (start < contextTokens.length && whole.tokens[start] === contextTokens[start]) start++;
+  const start = commonStart(whole.tokens, contextTokens);
   let sum = 0;
   for (let place = start; place < whole.tokens.length; place++) {
     sum += (whole.rows[place - 1] as Float64Array)[whole.tokens[place] as number] as number;

@@ -1,7 +1,14 @@
 import type { ServingModel } from "../client/index.js";
 import type { Arm } from "./arms.js";
 import type { ChoiceQuestion } from "./data/questions.js";
-import { continuationScore, crossEntropy, meanDivergence, scoreText } from "./forward.js";
+import {
+  commonStart,
+  continuationScore,
+  crossEntropy,
+  meanDivergence,
+  scoreEnds,
+  scoreText,
+} from "./forward.js";
 import type { ArmItems } from "./measure.js";
 
 type TextItems = Required<Pick<ArmItems, "cross_entropy">> & Pick<ArmItems, "divergence">;
@@ -46,13 +53,13 @@ export async function choiceItems(
   const right = arms.map(() => [] as number[]);
   for (const { question, choices } of questions) {
     const context = `Question: ${question}\nAnswer:`;
-    const { tensors } = await serving.forward({ sequences: [context], logits: "last" }, { signal });
-    const tokens = tensors.get("tokens")?.data as Float32Array;
+    const tokens = Float32Array.from(await serving.tokenize(context, { signal }));
+    const sequences: number[][] = [];
+    for (const choice of choices) sequences.push(await serving.tokenize(`${context} ${choice}`, { signal }));
+    const ends = 1 + Math.max(...sequences.map((ids) => ids.length - commonStart(ids, tokens)));
     for (const [index, arm] of arms.entries()) {
-      const scores: number[] = [];
-      for (const choice of choices) {
-        scores.push(continuationScore(await scoreText(serving, `${context} ${choice}`, arm, signal), tokens));
-      }
+      const scored = await scoreEnds(serving, sequences, ends, arm, signal);
+      const scores = scored.map((each) => continuationScore(each, tokens));
       right[index]?.push(Number(scores.every((score, at) => at === 0 || score < (scores[0] as number))));
     }
   }

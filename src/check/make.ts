@@ -28,7 +28,7 @@ export interface CheckOptions {
 }
 
 /**
- * Measures a model and writes its budget: what it reads, and thresholds from clean repeats in other batches and from accepted
+ * Measures a model and writes its budget: its readings, and thresholds from clean repeats in other batches and from accepted
  * forms.
  * @throws UserError if a form has another shape or other tokens
  */

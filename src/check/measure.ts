@@ -6,7 +6,7 @@ import { encodeRows, type SparseRows } from "../native/dictionary.js";
 import type { BudgetItems, SavedItems } from "./items.js";
 import { blockValues, floatsIn, readingsOf, sketchDirections, valuesPerToken } from "./readings.js";
 
-/** What is measured, on prompts given as tokens. */
+/** The items and prompts of a measurement. */
 export interface Measured {
   items: BudgetItems;
   prompts: readonly Pick<BudgetPrompt, "tokens">[];

@@ -34,7 +34,7 @@ export function valuesPerToken(readings: readonly Reading[]): number {
 
 /**
  * Random directions, scaled so that the sum of squared projections of a difference has the expectation of its squared norm
- * (Johnson & Lindenstrauss, 1984): a few numbers per block tell how far two outputs are apart.
+ * (Johnson & Lindenstrauss, 1984): a few numbers per block estimate how far two outputs are apart.
  */
 export function sketchDirections(hidden: number, seed: number): Float32Array[] {
   const { sketch } = budgetLimits;
