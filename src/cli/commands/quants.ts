@@ -61,15 +61,16 @@ export function registerQuants(program: Command): void {
     .addHelpText(
       "after",
       `
-Per form: size, bits per weight, KL divergence and agreement with the reference on
-held-out texts, perplexity, drift of the block outputs by layer, surviving features
-of a saved dictionary, transfer of a probe or a vector, speed and memory. Writes
-quants.html, quants.md (a table for a model card), quants.json and study.json.
+Per form: size, bits per weight, KL divergence and agreement with the reference
+on held-out texts, perplexity, drift of the block outputs by layer, surviving
+features of a saved dictionary, transfer of a probe or a vector, speed and
+memory. Writes quants.html, quants.md (a table for a model card), quants.json
+and study.json.
 A stopped run continues with the same command.
 
 Examples:
   tapline quants ./model-F16.gguf --make Q8_0,Q4_K_M
-  tapline quants ./model-F16.gguf ./model-Q4_K_M.gguf ./model-imatrix-Q4_K_M.gguf
+  tapline quants ./model-F16.gguf ./model-Q4_K_M.gguf ./imatrix-Q4_K_M.gguf
   tapline quants ./model-F16.gguf --make Q4_K_M --dictionary res-12 --out quants`,
     )
     .action(quants);

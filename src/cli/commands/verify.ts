@@ -20,10 +20,10 @@ export function registerVerify(program: Command): void {
     .addHelpText(
       "after",
       `
-Block outputs, edits, texts in one batch, live requests and quantised weights of ten
-architectures, at each level of the processor's instructions that the addon has
-kernels for, and on each GPU, whole and half. Takes a minute or two, needs no network,
-and ends with one line to share. The exit code is 1 if a check fails.
+Checks block outputs, edits, texts in one batch, live requests and quantised
+weights of ten architectures, at each instruction-set level that the addon has
+kernels for, and on each GPU, whole and half. Takes a minute or two, needs no
+network, and ends with one line to share. The exit code is 1 if a check fails.
 
 Examples:
   tapline verify
