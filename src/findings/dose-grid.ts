@@ -18,9 +18,7 @@ export function gridFinding(tried: readonly Tried[]): string {
   if (sorted.length === 0) return "";
   const layers = sorted.map(({ layer }) => layer);
   const best = sorted.map(({ trials }) => strongest(trials));
-  const own = best.map(({ change, random }) =>
-    2 * (random ?? 0) < change && change >= leastEffect ? change : 0,
-  );
+  const own = best.map(({ change }) => change);
   if (Math.max(...own) === 0) {
     return "At no layer measured does the direction change the probability clearly more than random vectors do.";
   }
@@ -40,14 +38,19 @@ export function gridFinding(tried: readonly Tried[]): string {
   );
 }
 
-/** The strength with the largest change, the mean over prompts, and the change by random vectors there. */
-function strongest(trials: readonly Trial[]): {
+interface Effect {
   strength: number;
   change: number;
   random: number | undefined;
-} {
+}
+
+/**
+ * The strength with the largest change that random vectors of this strength do not explain (very strong ones break every answer),
+ * the mean over prompts, and the change by random vectors there; no change if there is no such strength.
+ */
+function strongest(trials: readonly Trial[]): Effect {
   const strengths = [...new Set(trials.map(({ strength }) => strength))];
-  const found = strengths.map((strength) => {
+  const found = strengths.map((strength): Effect => {
     const own = trials.filter((trial) => trial.strength === strength);
     const random = meanOfKnown(own.map(({ control }) => control?.delta));
     return {
@@ -56,5 +59,7 @@ function strongest(trials: readonly Trial[]): {
       random: random === undefined ? undefined : Math.abs(random),
     };
   });
-  return found.reduce((a, b) => (b.change > a.change ? b : a));
+  return found
+    .filter(({ change, random }) => 2 * (random ?? 0) < change && change >= leastEffect)
+    .reduce((a, b) => (b.change > a.change ? b : a), { strength: 0, change: 0, random: undefined });
 }

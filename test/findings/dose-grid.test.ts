@@ -46,6 +46,16 @@ test("what random vectors do half as well is not steering", () => {
   );
 });
 
+test("a strength at which every vector breaks the answer does not hide a smaller one that steers", () => {
+  assert.is(
+    gridFinding([
+      layer(5, [0.2, -0.1, -0.02], [0.4, -0.89, -0.18], [0.8, -0.98, -0.95]),
+      layer(6, [0.4, -0.25, -0.2], [0.8, -0.98, -0.93]),
+    ]),
+    "The direction changes the probability most at layer 5: by 89 points at strength 0.4, random vectors by 18 points at most.",
+  );
+});
+
 test("nothing measured says nothing", () => {
   assert.is(gridFinding([]), "");
   assert.is(gridFinding([layer(4)]), "");
