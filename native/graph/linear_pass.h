@@ -21,7 +21,7 @@ struct StreamFunction {
   double constant = 0;
 };
 
-/// What a neuron adds to a value.
+/// A neuron's contribution to a value.
 struct NeuronPart {
   int layer = 0;
   int token = 0;
@@ -30,7 +30,7 @@ struct NeuronPart {
   double value = 0;
 };
 
-/// What one function's value consists of with attention weights and norms fixed: value = the sum of
+/// The parts of one function's value with attention weights and norms fixed: value = the sum of
 /// embeddings, ffn, rounding and constant. With neurons, MLPs are passed, too, and the sum has ffn_rounding
 /// instead of ffn. Heads, neurons and streams divide other ways, what comes through them.
 struct StreamParts {

@@ -4,7 +4,7 @@ import { randomVector } from "../findings/random.js";
 import { floatsOf } from "../formats/float.js";
 import type { BudgetItems } from "./items.js";
 
-/** What is read, and in which order. */
+/** The readings of a check, and their order. */
 export type Reading = Pick<BudgetReading, "kind" | "name" | "layer">;
 
 /** Numbers that a block's output takes in a row of values: its norm, and its random projections. */

@@ -150,7 +150,7 @@ async function followed(submission: Submission, options: { json?: boolean; quiet
   }
 }
 
-/** What was merged, in one sentence. */
+/** The result of a merge in one sentence. */
 export function mergedLine({ folder, parts, plan }: Merged): string {
   const { texts, tokens, bytes, shards } = plan;
   return (

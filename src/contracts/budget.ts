@@ -60,7 +60,7 @@ export const BudgetProfile = Type.Object(
 );
 export type BudgetProfile = Static<typeof BudgetProfile>;
 
-/** What is read of every token. */
+/** The readings of every token. */
 export const readingKinds = ["block", "probe", "vector", "feature", "next"] as const;
 export type ReadingKind = (typeof readingKinds)[number];
 
@@ -87,7 +87,7 @@ export const BudgetReading = Type.Object(
 );
 export type BudgetReading = Static<typeof BudgetReading>;
 
-/** What a model reads inside on some prompts, and how far another one may be from it. */
+/** A model's readings on some prompts, and how far another model may be from them. */
 export const Budget = Type.Object(
   {
     kind: Type.Literal("tapline budget"),

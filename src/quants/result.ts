@@ -13,7 +13,7 @@ export interface QuantsFile {
   bits_per_weight: number;
   /** The types of its tensors, those with most weights first. */
   types: { type: string; tensors: number; weights: number }[];
-  /** What the file records about the importance matrix it was made with. */
+  /** The importance matrix a file was made with, as the file records it. */
   imatrix: { file: string; dataset: string } | null;
   /** Bytes of weights, context and buffers with the default context, as llama.cpp lays them out. */
   memory: number;
@@ -21,7 +21,7 @@ export interface QuantsFile {
   speed: { prompt: Measured; generation: Measured };
 }
 
-/** What a form's dictionary features have in common with the reference's. */
+/** Overlap of a form's dictionary features with the reference's. */
 export interface Survival {
   dictionary: string;
   sha256: string;
@@ -69,7 +69,7 @@ export interface QuantsForm extends QuantsFile {
   vector?: Transfer;
 }
 
-/** What the forms of one model change. */
+/** The effects of one model's quantized forms. */
 export interface Quants {
   kind: "tapline quants";
   schema_version: 1;

@@ -1,6 +1,6 @@
 import type { Submission } from "./submission.js";
 
-/** What runs parts outside of this process. Its work goes on when this process ends. */
+/** Runs parts outside of this process; they continue when this process ends. */
 export interface Engine {
   /** What `start` would run, as a shell script. */
   script(submission: Submission): string;

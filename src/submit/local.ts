@@ -43,7 +43,7 @@ export function localEngine(program: readonly string[]): Engine {
             path,
             ...own.map(String),
           ];
-          // A process group of its own: Ctrl-C in this terminal does not reach it.
+          // A separate process group: Ctrl-C in this terminal does not reach it.
           const child = spawn(command as string, args, { detached: true, stdio: ["ignore", log, log] });
           child.on("error", () => {}); // seen as a worker that is not alive
           child.unref();

@@ -53,7 +53,7 @@ export function slurmEngine(program: readonly string[]): Engine {
     async active({ batches }) {
       const parts = new Set<number>();
       for (const { handle } of batches) {
-        // An array's id also after Slurm has forgotten it, which is no error then.
+        // Slurm forgets jobs that ended a while ago; asking for one is not an error then.
         const said = await slurm("squeue", [
           "--noheader",
           "--array",

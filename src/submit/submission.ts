@@ -5,7 +5,7 @@ import type { EngineName } from "../contracts/names.js";
 import { UserError } from "../contracts/user-error.js";
 import { makeFolderDurably, writeDurably } from "../files/durable.js";
 
-/** An extraction that runs in parts outside of this process: what is needed to follow, repeat and merge it. */
+/** An extraction that runs in parts outside of this process, with everything needed to follow, repeat and merge it. */
 export interface Submission {
   /** `s-` and eight hexadecimal digits of the hash of `settings` and `out`. */
   id: string;
@@ -20,7 +20,7 @@ export interface Submission {
   workers: number;
   /** Options for sbatch, or the devices of local workers. */
   engineOptions: string[];
-  /** What was started, oldest first. */
+  /** Started parts, oldest first. */
   batches: Batch[];
   stopped: boolean;
   /** Whether its files are merged, and those of its parts removed. */

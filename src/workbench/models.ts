@@ -34,7 +34,7 @@ export interface ModelHost {
 /** Minimum interval between progress events, in milliseconds. */
 const progressMs = 500;
 
-/** What a download reports to, and what stops it. */
+/** Progress callback and abort signal of a download. */
 export type Fetching = Required<Pick<HubOptions, "signal" | "onDownload">>;
 
 interface Download {

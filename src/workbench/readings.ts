@@ -140,7 +140,7 @@ function requestOf(
   return { path: raw ? "/v1/completions" : "/v1/chat/completions", body };
 }
 
-/** What an answer's report says of each token, at the token's own position. */
+/** The values of an answer's report by token, each at its position. */
 export function readingsOf(
   { text, finishReason, tapline = {} }: Answer,
   layers: readonly number[],

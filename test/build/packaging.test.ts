@@ -1,4 +1,4 @@
-/** What is in packaging/, which nothing here can install: syntax, and what would go stale unnoticed. */
+/** The files in packaging/, which no test can install: syntax, and details that would go stale unnoticed. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";

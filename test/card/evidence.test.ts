@@ -75,7 +75,7 @@ test("a card becomes a valid package with its finding, figures and JSON", () => 
   const { settings, ...rest } = JSON.parse(json?.note ?? "") as Card;
   const { settings: own, ...others } = card;
   assert.equal(rest, others);
-  // Where a file was on the author's machine is nobody's business.
+  // A study does not disclose where a file was on the author's machine.
   assert.equal(settings, { ...own, target: { judged: "judged.jsonl" } });
   assert.not.match(JSON.stringify(study), "/home/ada");
   assert.is(study.omissions.length, 1);

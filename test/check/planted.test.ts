@@ -125,7 +125,7 @@ interface Fault {
   /** Makes the faulty model; or changes a saved item and returns what undoes it. */
   model?: (path: string) => Promise<string>;
   plant?: () => Promise<() => Promise<unknown>>;
-  /** What the first alarm must name: the block where the difference starts, null for none. */
+  /** The block that the first alarm must name, where the difference starts; null for none. */
   block?: number | null;
   what?: "tokens";
   profile?: string;

@@ -1,4 +1,4 @@
-/** Answers that run with a profile: what the server is asked, and which profiles fit; no page. */
+/** Answers that run with a profile: requests to the server, and which profiles fit; no page. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { profileMisfit } from "../../src/workbench/fitting.js";

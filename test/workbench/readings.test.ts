@@ -1,4 +1,4 @@
-/** One question with two settings: what is asked, and which reading belongs to which token; a scripted server, no page. */
+/** One question with two settings: the requests, and which reading belongs to which token; a scripted server, no page. */
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -5,7 +5,7 @@ import { encodeNpz } from "../../formats/npz-writer.js";
 import { encodeSafetensors } from "../../formats/safetensors.js";
 import type { CapturedRows } from "../../native/live.js";
 
-/** What the rows of a capture are. */
+/** Description of a capture's rows. */
 export interface CapturedPoint {
   /** Default: the block's output. */
   point?: ChangedPoint;

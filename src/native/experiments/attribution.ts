@@ -41,7 +41,7 @@ export interface AttributionRequest {
 }
 
 /**
- * What one target's value consists of: value = the sum of embeddings, ffn, rounding and constant. With neurons, MLPs are
+ * The parts of one target's value: value = the sum of embeddings, ffn, rounding and constant. With neurons, MLPs are
  * passed, and the sum has `ffnRounding` instead of `ffn`. Heads, neurons and streams divide the value in other ways: what
  * comes through them.
  */
@@ -53,7 +53,7 @@ export interface TargetParts {
   embeddings: Float64Array;
   /** [layers, tokens]: of each block's `ffn_out`. */
   ffn: Float64Array;
-  /** [layers, tokens]: what the pass computed in attention and the linear path does not, by the rounding of its products. */
+  /** [layers, tokens]: the part of attention that the linear path lacks, from the rounding of the pass's products. */
   rounding: Float64Array;
   /** [layers, tokens]: the same of MLPs; empty without neurons. */
   ffnRounding: Float64Array;

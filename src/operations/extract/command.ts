@@ -112,7 +112,7 @@ Finished files in --out are kept: repeat the same command to resume.`),
     });
 }
 
-/** Options of --submit itself, which are no fields of a submission. */
+/** Options of --submit itself, which are not fields of a submission. */
 const ofSubmit = ["submit", "parts", "workers", "devices", "sbatch", "dryRun"] as const;
 
 async function submitted(options: ExtractOptions, out: string | boolean | undefined): Promise<void> {

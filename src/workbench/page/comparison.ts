@@ -9,7 +9,7 @@ import type { Reading } from "../wire.js";
 const jobPattern = /^[0-9a-f]{32}$/;
 const readingPattern = /^[0-9a-f]{16}$/;
 
-/** What is behind an id in the address: a job of the Lab, or a reading of the workbench. */
+/** The run that an id in the address names: a job of the Lab, or a reading of the workbench. */
 export function kindOf(id: string | undefined): "job" | "reading" | undefined {
   if (id === undefined) return undefined;
   return jobPattern.test(id) ? "job" : readingPattern.test(id) ? "reading" : undefined;

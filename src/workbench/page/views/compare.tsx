@@ -10,7 +10,7 @@ import { Fold } from "./fold.js";
 import { Form, useDraft, useTrying } from "./form.js";
 import { ModelField, useModelNames } from "./model-field.js";
 
-/** What the two runs differ in. */
+/** The aspect in which the two runs differ. */
 const kinds = [
   ["models", "two models, or two forms of one"],
   ["prompts", "two prompts"],

@@ -6,7 +6,7 @@ import { select } from "../router.js";
 import { HtmlPicture } from "./picture.js";
 import { Head } from "./table.js";
 
-/** What a feature's decoder row does to the logits: the tokens that it raises and lowers most. */
+/** Effect of a feature's decoder row on the logits: the tokens that it raises and lowers most. */
 export function Logits({ page: { feature, raised, lowered } }: { page: FeaturePage }) {
   if (raised === null || lowered === null) {
     return (
