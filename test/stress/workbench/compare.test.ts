@@ -49,6 +49,7 @@ inBrowser("two prompts: one scale, differences only from the differing token on"
   await difference(page)
     .getByText(/^Data of/)
     .click();
+  await difference(page).locator("tbody tr").first().waitFor();
   const rows = await difference(page)
     .locator("tbody tr")
     .evaluateAll((all) =>

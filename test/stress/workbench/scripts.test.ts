@@ -42,11 +42,15 @@ aroundBrowser({
 /** The code of a script in each language, as the page shows it. */
 async function codeOf(inside: Locator, of: string): Promise<Record<string, string>> {
   const name = of === "" ? "As a script" : `As a script: ${of}`;
-  await openMenu(inside.locator(".result-tools"), "Export and scripts");
-  await openMenu(inside, `Script: ${of}`);
   const script = inside
     .locator("details.code")
     .filter({ has: inside.page().getByText(name, { exact: true }) });
+  // A view that has just appeared takes the focus, which closes menus.
+  await until(async () => {
+    await openMenu(inside.locator(".result-tools"), "Export and scripts");
+    await openMenu(inside, of === "" ? "Script" : `Script: ${of}`);
+    return (await script.count()) > 0 && script.locator("summary").last().isVisible();
+  });
   await script.locator("summary").last().click();
   const code: Record<string, string> = {};
   for (const language of ["curl", "Python", "TypeScript"]) {

@@ -87,6 +87,7 @@ inBrowser("chat: an answer streams in, a token opens, a layer and the answer cha
   await page.getByText(/\d+ of \d+ words differ/).waitFor();
   assert.ok((await page.locator(".t.differs").count()) > 0);
 
+  await openMenu(page.locator(".turn").nth(1), "Script");
   await page.locator(".turn").nth(1).getByText("As a script").click();
   for (const [language, found] of [
     ["curl", /^curl -s http:\/\/127\.0\.0\.1:\d+\/v1\/chat\/completions -d '\{/],

@@ -14,6 +14,7 @@ import * as assert from "uvu/assert";
 import { aroundBrowser, inBrowser, newContext } from "../../support/browser.js";
 import { program } from "../../support/program.js";
 import { tabTo } from "../../workbench/by-keyboard.js";
+import { openMenu } from "../../workbench/menus.js";
 
 const folders: string[] = [];
 const commands: ChildProcess[] = [];
@@ -109,6 +110,7 @@ for (const [by, press] of Object.entries(pressing)) {
     await inSight(page, page.getByText(/click a word to see its alternatives/));
     await page.locator(".answer-text .t").filter({ visible: true }).first().click();
     await page.getByRole("region", { name: "Inside a token" }).waitFor();
+    await openMenu(page.locator(".turn").last(), "Script");
     await page.getByText("As a script", { exact: true }).last().click();
     await page.getByText(/"strength": 0\.9/).waitFor();
     await context.close();

@@ -16,7 +16,7 @@ import { newEdit } from "./edits.js";
 import { FigureView } from "./figure.js";
 import { Button, Problem, useTrying } from "./form.js";
 import { ClearSelection, JobProgress, JobResult } from "./job-result.js";
-import { RequestCode } from "./request-code.js";
+import { ScriptMenu } from "./request-code.js";
 import { DataTable } from "./table.js";
 
 /** The maximum number of layers per direction. */
@@ -100,7 +100,11 @@ export function DoseGrid({ ids, name }: { ids: string[]; name: string }) {
           />
         ))}
       </div>
-      {tried.length > 0 && <RequestCode request={tried.map(({ config }) => jobRequest(config))} />}
+      {tried.length > 0 && (
+        <div class="row">
+          <ScriptMenu request={tried.map(({ config }) => jobRequest(config))} />
+        </div>
+      )}
       {chosen !== undefined && <JobResult key={chosen.id} id={chosen.id} />}
     </section>
   );

@@ -22,12 +22,12 @@ export function RequestCode({ request, of }: RequestCodeProps) {
   );
 }
 
-/** The script of a form's action, in a menu at the end of the form's last row. */
-export function ScriptMenu({ request, of }: Required<RequestCodeProps>) {
+/** The script of an action, in a menu at the end of its last row. */
+export function ScriptMenu({ request, of }: RequestCodeProps) {
   return (
     <div class="at-end">
-      <Menu label="Script" name={`Script: ${of}`}>
-        <RequestCode request={request} of={of} />
+      <Menu label="Script" {...(of !== undefined && { name: `Script: ${of}` })}>
+        <RequestCode request={request} {...(of !== undefined && { of })} />
       </Menu>
     </div>
   );

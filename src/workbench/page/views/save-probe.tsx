@@ -6,7 +6,7 @@ import { post } from "../session.js";
 import { known } from "../store.js";
 import { Choice, Field } from "./fields.js";
 import { Form, useTrying } from "./form.js";
-import { RequestCode } from "./request-code.js";
+import { ScriptMenu } from "./request-code.js";
 
 /** Saves the probe that a job has measured, at one of its layers, for the chat. */
 export function SaveProbe({
@@ -50,7 +50,9 @@ export function SaveProbe({
           </button>
         </p>
       </Form>
-      <RequestCode of="save probe" request={request} />
+      <div class="row">
+        <ScriptMenu of="save probe" request={request} />
+      </div>
     </section>
   );
 }

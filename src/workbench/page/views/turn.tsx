@@ -14,7 +14,7 @@ import { Control } from "./control.js";
 import { Area } from "./fields.js";
 import { Button, Form } from "./form.js";
 import { HtmlPicture } from "./picture.js";
-import { RequestCode } from "./request-code.js";
+import { ScriptMenu } from "./request-code.js";
 
 interface TurnViewProps {
   conversation: string;
@@ -90,7 +90,9 @@ export function TurnView({
         <p class="difference">{differenceSentence(differences, words[0])}</p>
       )}
       <Control turn={turn} />
-      <RequestCode request={serverRequest(turn.request.path, turn.request.body)} />
+      <div class="row">
+        <ScriptMenu request={serverRequest(turn.request.path, turn.request.body)} />
+      </div>
     </article>
   );
 }
