@@ -101,9 +101,11 @@ inBrowser("steer: a grid with random controls, a cell's answers, reload, into th
   const answer = (row: number) => chosen.locator("tbody tr").nth(row).locator("td").nth(2).textContent();
   assert.is.not(await answer(1), await answer(0), "another answer than the model's own");
 
-  const script = page.getByRole("region", { name: "Dose-response" }).getByText("As a script").first();
+  const grid = page.getByRole("region", { name: "Dose-response" });
+  const script = grid.getByText("As a script").first();
   // With a key: the pictures above may still move it.
   await page.getByRole("figure", { name: "Dose-response" }).locator("svg").last().waitFor();
+  await grid.locator('.menu > summary[aria-label="Script"]').press("Enter");
   await script.press("Enter");
   const code = page.locator("details.code[open]");
   await code.getByRole("button", { name: "Python" }).click();
