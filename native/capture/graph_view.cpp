@@ -7,6 +7,12 @@
 
 namespace tapline {
 
+float op_float(const ggml_tensor* t, int index) {
+  float value;
+  std::memcpy(&value, reinterpret_cast<const char*>(t->op_params) + index * sizeof(float), sizeof(value));
+  return value;
+}
+
 namespace {
 
 bool is_copy(const ggml_tensor* t) {

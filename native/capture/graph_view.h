@@ -8,6 +8,9 @@
 
 namespace tapline {
 
+/// A number among the parameters of an operation.
+float op_float(const ggml_tensor* t, int index);
+
 /// A compute graph as a plain list, with the queries for finding a residual stream.
 ///
 /// With several devices, ggml's scheduler has replaced tensors that cross devices with copies, where a walk

@@ -1,17 +1,10 @@
 #include "capture/lens_recipe.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace tapline {
 
 namespace {
-
-float op_float(const ggml_tensor* t, int index) {
-  float value;
-  std::memcpy(&value, reinterpret_cast<const char*>(t->op_params) + index * sizeof(float), sizeof(value));
-  return value;
-}
 
 /// Operations that select or reshape rows without changing them.
 bool keeps_rows(const ggml_tensor* t) {

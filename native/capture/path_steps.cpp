@@ -1,19 +1,12 @@
 #include "capture/path_steps.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
 namespace tapline {
 
 namespace {
-
-float op_float(const ggml_tensor* t, int index) {
-  float value;
-  std::memcpy(&value, reinterpret_cast<const char*>(t->op_params) + index * sizeof(float), sizeof(value));
-  return value;
-}
 
 /// Where each number of a view is in its source's rows, each a token's; empty if it does not select from
 /// them.

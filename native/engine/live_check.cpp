@@ -24,7 +24,7 @@ void check_index(const char* what, int index, size_t count, bool none) {
 }
 
 /// Every watched layer must have the point, with rows of one width.
-void check_watched_places(const LiveWatch& watch, const ResidualStream& stream, int n_embd) {
+void check_watched_places(const LiveWatch& watch, const ResidualStream& stream) {
   if (!watch.heads.empty() && watch.point != Point::kHeadOut)
     refuse("Heads are read at head_out only, not at ", name_of(watch.point), ".");
   int width = 0;
@@ -40,7 +40,6 @@ void check_watched_places(const LiveWatch& watch, const ResidualStream& stream, 
       watch.point == Point::kBlockIn || watch.point == Point::kMid || watch.point == Point::kBlockOut;
   if (watch.lens_top > 0 && !in_stream)
     refuse("The lens reads the residual stream (block_in, mid, block_out), not ", name_of(watch.point), ".");
-  if (watch.lens_top > 0 && width != 0 && width != n_embd) refuse("The lens needs rows of the hidden size.");
 }
 
 }  // namespace
@@ -80,7 +79,7 @@ void check_live_plan(const LivePlan& plan, const ResidualStream& stream, int n_l
     check_width("A probe", probe.weight.size(), n_embd);
   }
   for (const int layer : plan.watch.layers) check_layer(layer);
-  check_watched_places(plan.watch, stream, static_cast<int>(n_embd));
+  check_watched_places(plan.watch, stream);
   if (!plan.watch.lenses.empty() && (plan.watch.lens_top == 0 || plan.watch.point != Point::kBlockOut))
     refuse("Saved lenses need the lens at block_out.");
   for (const LiveLens& lens : plan.watch.lenses) {

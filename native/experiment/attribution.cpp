@@ -185,7 +185,7 @@ class Run {
     for (size_t row = 0; row < tapped.count; ++row) {
       const float* values = tapped.values + row * tapped.width;
       const auto token = static_cast<size_t>((*tapped.indices)[row]);
-      if (!std::all_of(values, values + tapped.width, [](float value) { return std::isfinite(value); })) {
+      if (!all_finite(values, tapped.width)) {
         passes_.taint();
         throw_error(ErrorCode::kCompute, tapped.place().text(), " at token ", token,
                     " is not finite; the model file may be damaged.");

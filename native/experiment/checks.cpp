@@ -91,4 +91,11 @@ void check_causal(const Passes& passes) {
               "' does not generate text token by token.");
 }
 
+bool all_finite(const float* values, size_t count) {
+  // A sum of zeros unless one of the numbers is infinite or not a number.
+  float sum = 0;
+  for (size_t i = 0; i < count; ++i) sum += values[i] * 0.0F;
+  return sum == 0;
+}
+
 }  // namespace tapline

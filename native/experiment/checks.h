@@ -35,6 +35,8 @@ void check_targets(const Passes& passes, const std::vector<llama_token>& tokens)
 /// Throws if the architecture attends in both directions.
 void check_causal(const Passes& passes);
 
+bool all_finite(const float* values, size_t count);
+
 /// Throws if an entry is listed twice; name(entry) begins the sentence.
 template <class Entry, class Name>
 void check_distinct(std::vector<Entry> list, const Name& name) {

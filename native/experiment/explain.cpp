@@ -91,10 +91,6 @@ EmbeddingInput prove(Passes& passes, const CancelToken& cancel) {
   return found;
 }
 
-bool all_finite(const std::vector<float>& values) {
-  return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
-}
-
 void check_request(const Passes& passes, const ExplainRequest& request) {
   passes.model().check_tokens(request.before);
   passes.model().check_tokens(request.after);
@@ -109,7 +105,8 @@ void check_request(const Passes& passes, const ExplainRequest& request) {
     if (filling.row.size() != width)
       throw_error(ErrorCode::kInvalidArgument, "A row must have ", width,
                   " values, as a token's embedding, got ", filling.row.size(), ".");
-    if (!all_finite(filling.row)) throw Error(ErrorCode::kInvalidArgument, "A row's values must be finite.");
+    if (!all_finite(filling.row.data(), filling.row.size()))
+      throw Error(ErrorCode::kInvalidArgument, "A row's values must be finite.");
   }
   if (request.fillings.empty() || request.max_tokens < 1 || request.samples < 1)
     throw Error(ErrorCode::kInvalidArgument, "An explanation needs at least one row, sample and token.");

@@ -141,8 +141,7 @@ class Features {
             std::find(result_.layers.begin(), result_.layers.end(), layer) - result_.layers.begin();
         for (size_t row = row_of_[sequence]; row < row_of_[sequence + 1]; ++row) {
           const float* values = result_.states[static_cast<size_t>(l)].data() + row * width_;
-          if (std::all_of(values, values + width_, [](float value) { return std::isfinite(value); }))
-            continue;
+          if (all_finite(values, width_)) continue;
           const size_t token = request_.start_of(sequence) + row - row_of_[sequence];
           const std::string where = mean_ ? "in the mean of"
                                     : request_.rows == FeatureRows::kLast

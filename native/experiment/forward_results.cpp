@@ -34,13 +34,6 @@ void shorten(std::vector<float>& values, std::vector<uint16_t>& halves) {
 
 }  // namespace
 
-bool all_finite(const float* values, size_t count) {
-  // A sum of zeros unless one of the numbers is infinite or not a number.
-  float sum = 0;
-  for (size_t i = 0; i < count; ++i) sum += values[i] * 0.0F;
-  return sum == 0;
-}
-
 void fail_not_finite(const std::string& what, const ForwardPart& part, size_t token) {
   throw ForwardNotFinite{what + " at token " + std::to_string(token) + " of sequence " +
                          std::to_string(part.sequence)};

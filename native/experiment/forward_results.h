@@ -25,7 +25,6 @@ struct ForwardNotFinite {
   std::string where;
 };
 
-bool all_finite(const float* values, size_t count);
 [[noreturn]] void fail_not_finite(const std::string& what, const ForwardPart& part, size_t token);
 
 /// The results of a forward request while its batches are computed: where each row belongs, and which are

@@ -22,8 +22,7 @@ FrozenAttention<T>::FrozenAttention(const AttentionPath& path, const WeightFile&
       heads_(path.heads),
       group_(path.heads / path.value_heads),
       width_(path.head_width),
-      weights_(rows.weights),
-      head_rows_(rows.heads),
+      rows_(rows),
       values_(path.values, weights, as<T>(rows.input), tokens, team),
       output_(path.output, weights, as<T>(rows.heads), tokens, team) {
   const int all = heads_ * width_;
@@ -33,7 +32,7 @@ FrozenAttention<T>::FrozenAttention(const AttentionPath& path, const WeightFile&
     std::vector<double> sums(static_cast<size_t>(width_));
     for (int h = 0; h < heads_; ++h) {
       std::fill(sums.begin(), sums.end(), 0.0);
-      const float* weight = weights_.data() + (static_cast<ptrdiff_t>(h) * tokens_ + reader) * tokens_;
+      const float* weight = rows_.weights.data() + (static_cast<ptrdiff_t>(h) * tokens_ + reader) * tokens_;
       for (int token = 0; token < tokens_; ++token) {
         const T* value =
             values_.output().data() + static_cast<ptrdiff_t>(token) * value_width + h / group_ * width_;
@@ -73,7 +72,7 @@ void FrozenAttention<T>::pull_back(std::vector<T>& functions, int count, const P
       for (int token = 0; token < tokens_; ++token) {
         const ptrdiff_t at = static_cast<ptrdiff_t>(token) * all + h * width_;
         const ptrdiff_t part = (static_cast<ptrdiff_t>(one) * heads_ + h) * tokens_ + token;
-        parts.heads[part] = dot(functions_of_heads + at, head_rows_.data() + at, width_);
+        parts.heads[part] = dot(functions_of_heads + at, rows_.heads.data() + at, width_);
         if (other != nullptr) parts.replaced[part] = dot(functions_of_heads + at, other + at, width_);
       }
     }
@@ -91,7 +90,7 @@ void FrozenAttention<T>::mix_back(const T* read, T* values, int value_width) con
   for (int h = 0; h < heads_; ++h) {
     for (int reader = 0; reader < tokens_; ++reader) {
       const T* from = read + static_cast<ptrdiff_t>(reader) * all + h * width_;
-      const float* weight = weights_.data() + (static_cast<ptrdiff_t>(h) * tokens_ + reader) * tokens_;
+      const float* weight = rows_.weights.data() + (static_cast<ptrdiff_t>(h) * tokens_ + reader) * tokens_;
       for (int token = 0; token < tokens_; ++token) {
         const auto share = static_cast<T>(weight[token]);
         if (share == T{0}) continue;

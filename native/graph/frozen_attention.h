@@ -23,7 +23,7 @@ struct BlockRows {
 template <class T>
 class FrozenAttention {
  public:
-  /// `path` is known.
+  /// `path` is known; `rows` outlive this object.
   FrozenAttention(const AttentionPath& path, const WeightFile& weights, const BlockRows& rows, int tokens,
                   ThreadTeam& team);
 
@@ -52,8 +52,7 @@ class FrozenAttention {
   int heads_;
   int group_;  // heads that share values
   int width_;  // of a head
-  std::vector<float> weights_;
-  std::vector<float> head_rows_;
+  const BlockRows& rows_;
   FrozenPath<T> values_;
   FrozenPath<T> output_;
   std::vector<T> head_rounding_;  // [tokens, heads * width]

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/thread_team.h"
-#include "capture/attention_path.h"
+#include "capture/path_steps.h"
 #include "graph/fixed_product.h"
 #include "model/weight_file.h"
 

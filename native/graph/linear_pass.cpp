@@ -46,7 +46,10 @@ class Descent {
       parts.embeddings.resize(n());
       for (std::vector<double>* values : {&parts.ffn, &parts.rounding, &parts.streams}) values->resize(all);
       if (request.neurons > 0) parts.ffn_rounding.resize(all);
-      if (!request.others.empty()) parts.ffn_gains.resize(all);
+      if (!request.others.empty()) {
+        parts.ffn_gains.resize(all);
+        parts.head_gains.resize(request.blocks.size());
+      }
       parts.heads.resize(request.blocks.size());
     }
   }
@@ -119,13 +122,13 @@ class Descent {
                         gains ? request_.others[layer].heads.data() : nullptr, team_);
     for (StreamParts& parts : found_) {
       parts.heads[layer].resize(each);
-      if (gains) parts.head_gains.emplace(parts.head_gains.begin(), each);
+      if (gains) parts.head_gains[layer].resize(each);
     }
     for (size_t i = 0; i < count_; ++i) {
       StreamParts& parts = found_[order_[i]];
       std::copy_n(by_head.begin() + static_cast<ptrdiff_t>(i * each), each, parts.heads[layer].begin());
       for (size_t k = 0; gains && k < each; ++k)
-        parts.head_gains.front()[k] = replaced[i * each + k] - by_head[i * each + k];
+        parts.head_gains[layer][k] = replaced[i * each + k] - by_head[i * each + k];
       copy(rounding, i, parts.rounding, layer);
     }
   }

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { type ServingModel, TaplineError } from "../client/index.js";
 import {
   type Card,
@@ -12,7 +11,7 @@ import type { StoredProfile } from "../contracts/profile.js";
 import { UserError } from "../contracts/user-error.js";
 import { version } from "../contracts/version.js";
 import { randomVector } from "../findings/random.js";
-import { canonicalJson } from "../formats/canonical-json.js";
+import { canonicalHash } from "../formats/canonical-json.js";
 import { type CardData, itemsOf, type Measuring, speeds } from "./arm-items.js";
 import { armName } from "./arm-name.js";
 import { type Arm, caveats, scaled, textEdits, withVectors } from "./arms.js";
@@ -231,18 +230,17 @@ async function addSpeeds(measuring: Measuring, arms: readonly Arm[], finished: C
 
 /** Of each data set, so that cards on other data are not compared by mistake. */
 function dataHashes({ texts, questions, prompts, formats }: CardData): Record<string, string> {
-  const hash = (value: unknown) => createHash("sha256").update(canonicalJson(value)).digest("hex");
   return {
-    texts: hash(texts),
-    questions: hash(questions),
-    prompts: hash(prompts),
-    formats: hash(formats.map(({ prompt, holds }) => [prompt, holds.toString()])),
+    texts: canonicalHash(texts),
+    questions: canonicalHash(questions),
+    prompts: canonicalHash(prompts),
+    formats: canonicalHash(formats.map(({ prompt, holds }) => [prompt, holds.toString()])),
   };
 }
 
 /** Adds the hash that covers everything else. */
 export function signed(card: Omit<Card, "sha256">): Card {
-  return { ...card, sha256: createHash("sha256").update(canonicalJson(card)).digest("hex") };
+  return { ...card, sha256: canonicalHash(card) };
 }
 
 /** Whether a card is as it was written. */

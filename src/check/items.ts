@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { textEdits } from "../card/arms.js";
 import type {
   Budget,
@@ -10,16 +9,16 @@ import type {
 } from "../contracts/budget.js";
 import type { ForwardEdit } from "../contracts/forward.js";
 import { UserError } from "../contracts/user-error.js";
-import { canonicalJson } from "../formats/canonical-json.js";
+import { canonicalHash } from "../formats/canonical-json.js";
 import { bytesOf } from "../formats/float.js";
 import type { Dictionaries, ModelIdentity, Probes, Profiles, Vectors } from "../library/index.js";
 
 /** The saved items that budgets name. */
 export interface SavedItems {
-  vectors: Pick<Vectors, "get" | "list" | "layer" | "layers">;
-  probes: Pick<Probes, "get" | "list" | "ofBlockOutput">;
+  vectors: Pick<Vectors, "get" | "names" | "layer" | "layers">;
+  probes: Pick<Probes, "get" | "names" | "ofBlockOutput">;
   dictionaries: Pick<Dictionaries, "get" | "open">;
-  profiles: Pick<Profiles, "get" | "list">;
+  profiles: Pick<Profiles, "get" | "names">;
 }
 
 export type BudgetItems = Pick<Budget, "probes" | "vectors" | "features" | "profiles">;
@@ -82,7 +81,7 @@ export async function profileItem(saved: SavedItems, name: string): Promise<Budg
       edits.push({ ...rest, layer: own, vector: { base64: row.values } });
     }
   }
-  const sha256 = createHash("sha256").update(canonicalJson(edits)).digest("hex");
+  const sha256 = canonicalHash(edits);
   return { name, sha256, edits };
 }
 
@@ -103,9 +102,9 @@ export async function currentItems(
     return now;
   };
   const here = {
-    probes: await namesOf(saved.probes),
-    vectors: await namesOf(saved.vectors),
-    profiles: await namesOf(saved.profiles),
+    probes: new Set(await saved.probes.names()),
+    vectors: new Set(await saved.vectors.names()),
+    profiles: new Set(await saved.profiles.names()),
   };
   const probes: BudgetProbe[] = [];
   for (const old of budget.probes) {
@@ -131,8 +130,4 @@ export async function currentItems(
     profiles.push(kept("profile", old.name, old, now));
   }
   return { items: { probes, vectors, features, profiles }, changed: [...changed.values()] };
-}
-
-async function namesOf(shelf: { list(): Promise<{ name: string }[]> }): Promise<Set<string>> {
-  return new Set((await shelf.list()).map(({ name }) => name));
 }

@@ -2,6 +2,7 @@ import { logSoftmax } from "../card/measure.js";
 import type { ServingModel } from "../client/index.js";
 import type { Budget, BudgetPrompt, BudgetVector } from "../contracts/budget.js";
 
+import { dot, lengthOf } from "../library/index.js";
 import { encodeRows, type SparseRows } from "../native/dictionary.js";
 import type { BudgetItems, SavedItems } from "./items.js";
 import { blockValues, floatsIn, readingsOf, sketchDirections, valuesPerToken } from "./readings.js";
@@ -107,7 +108,7 @@ function readersOf({ items, model, seed }: Measured, { saved, signal }: MeasureO
           layer === null ? undefined : rowsOf(layer).subarray(row * model.n_embd, (row + 1) * model.n_embd);
         if (state === undefined) values[at++] = next[row] as number;
         else if (kind === "block") {
-          values[at] = norm(state);
+          values[at] = lengthOf(state);
           for (const [index, direction] of directions.entries())
             values[at + 1 + index] = dot(state, direction);
           at += blockValues;
@@ -115,7 +116,7 @@ function readersOf({ items, model, seed }: Measured, { saved, signal }: MeasureO
           const { weight, bias } = probes[places.probe++] as (typeof probes)[number];
           values[at++] = 1 / (1 + Math.exp(-(dot(state, weight) + bias)));
         } else if (kind === "vector") {
-          values[at++] = dot(state, vectors[places.vector++] as Float32Array) / norm(state);
+          values[at++] = dot(state, vectors[places.vector++] as Float32Array) / lengthOf(state);
         } else values[at++] = features[places.feature++]?.[row] as number;
       }
     }
@@ -164,11 +165,3 @@ function nextScores(logits: Float32Array, prompts: readonly Pick<BudgetPrompt, "
     }),
   );
 }
-
-function dot(a: Float32Array, b: Float32Array): number {
-  let sum = 0;
-  for (let index = 0; index < a.length; index++) sum += (a[index] as number) * (b[index] as number);
-  return sum;
-}
-
-const norm = (row: Float32Array) => Math.sqrt(dot(row, row));

@@ -48,14 +48,14 @@ export function alarmText(budget: Pick<Budget, "prompts">, alarm: CheckAlarm): s
 const shown = 10;
 
 /** A result as text: the verdict, changed items, and where the models part. */
-export function checkText(budget: Pick<Budget, "prompts" | "false_alarms">, result: CheckResult): string {
+export function checkText(budget: Pick<Budget, "prompts">, result: CheckResult): string {
   const { model, against, alarms, changed, checks, greatest } = result;
   const pair = `${model.id} (${model.quantization}) and ${against.id} (${against.quantization})`;
   const [first] = alarms;
   return [
     first === undefined
-      ? `${pair} agree: ${checks} comparisons, the greatest at ${figure(greatest)} of its threshold.`
-      : `${pair} part at ${alarmText(budget, first)}.`,
+      ? `${pair} agree: ${checks} comparisons; the largest difference is ${figure(greatest)} times its threshold.`
+      : `${pair} first differ at ${alarmText(budget, first)}.`,
     ...changed.map(
       ({ kind, name }) => `The ${kind} ${name} differs from the budget's; the saved one was used.`,
     ),

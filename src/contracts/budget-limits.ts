@@ -12,6 +12,6 @@ export const budgetLimits = {
   margin: 1.5,
   /** Deviations of single-precision rounding. */
   rounding: 2e-5,
-  /** Thresholds are at least this large: rounding is no alarm. Of a block and a vector relative to the activation's norm. */
+  /** Smallest thresholds, so that rounding does not raise an alarm; for blocks and vectors relative to the activation's norm. */
   floor: { block: 1e-3, vector: 1e-3, probe: 2e-3, feature: 2e-3, next: 5e-3 },
 } as const;

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+
 /** Whether there is a process of this id, of any user. */
 export function isRunning(pid: number): boolean {
   try {
@@ -5,5 +7,17 @@ export function isRunning(pid: number): boolean {
     return true;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+/** State of a process and its start time in system ticks, from /proc if available. */
+export function processStat(pid: number): { state: string | null; started: string | null } {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    // The command name is in parentheses and may contain anything; field 3 is the first after it.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return { state: fields[0] ?? null, started: fields[19] ?? null };
+  } catch {
+    return { state: null, started: null };
   }
 }

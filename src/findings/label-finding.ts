@@ -1,6 +1,11 @@
 import { cautiously } from "./finding.js";
 import { percent } from "./numbers.js";
 
+/** The key of a feature's label: the hash of its dictionary, and its number. */
+export function labelKey(sha256: string, feature: number): string {
+  return `${sha256} ${feature}`;
+}
+
 /** How well a label separates held-out excerpts with a feature from those without it. */
 export interface Detection {
   /** Excerpts with the feature, and those of them that the label fits. */

@@ -1,5 +1,6 @@
 /** Two runs next to each other: which of their tokens and layers belong together, and how their readings differ. */
 import type { Candidate, InspectResult } from "../contracts/index.js";
+import { listed } from "../text/words.js";
 import { difference, sharedPlaces } from "./difference.js";
 import { atLayers } from "./finding.js";
 import { drawnLayers } from "./lens.js";
@@ -188,14 +189,14 @@ function lensSentence(one: Side, other: Side): string {
     return `${after}, the lens reads the same top token at every layer measured.`;
   }
   const where = spans.map((span) => atLayers(span, layers));
-  const places = where.length === 1 ? where[0] : `${where.slice(0, -1).join(", ")} and ${where.at(-1)}`;
-  return `${after}, the lens reads different top tokens ${places}.`;
+  return `${after}, the lens reads different top tokens ${listed(where)}.`;
 }
 
 /** How much the norms differ where they do, and where most. */
 function normSentence(one: Side, other: Side): string {
+  const pairs = pairedTokens(one.tokens, other.tokens);
   const cells = sharedLayers(one, other).flatMap((layers) =>
-    pairedTokens(one.tokens, other.tokens).flatMap((pair) => {
+    pairs.flatMap((pair) => {
       const change = changeOf("norm", layers, pair);
       return change === undefined
         ? []
@@ -210,7 +211,7 @@ function normSentence(one: Side, other: Side): string {
   if (most === undefined) return "All norms are the same.";
   const [low, high] = [sizes[(sizes.length - 1) >> 1] as number, sizes[sizes.length >> 1] as number];
   return (
-    `The norms differ in ${differing.length} of ${count(cells.length, "cell")}, there by ${percent((low + high) / 2)} in the median; ` +
+    `The norms differ in ${differing.length} of ${count(cells.length, "cell")}, by a median of ${percent((low + high) / 2)}; ` +
     `the largest change is ${most.value > 0 ? "+" : ""}${percent(most.value)}, at layer ${most.layer}, “${visible(most.token)}”.`
   );
 }

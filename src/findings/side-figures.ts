@@ -167,7 +167,7 @@ function differenceMap(
   const left = [one.tokens.length - pairs.length, other.tokens.length - pairs.length];
   return {
     id: "compare-difference",
-    title: `Difference: ${other.name} less ${one.name}`,
+    title: `Difference: ${other.name} minus ${one.name}`,
     description: meaning.about,
     chart: {
       kind: "sites",

@@ -14,6 +14,7 @@ import { fieldRefusal, refusal } from "./check-body.js";
 import { type ForwardTensors, type NamedCapture, tensorsOf } from "./forward-tensors.js";
 import type { LiveLibrary } from "./live/library.js";
 import { checkWritten, layersOf, vectorOf } from "./live/plan.js";
+import { drained } from "./reply.js";
 import type { SharedFiles } from "./shared-files.js";
 
 /** Forward passes on the served model, one at a time, with a bounded queue. */
@@ -212,19 +213,7 @@ async function stream(ctx: Context, { head, parts }: ForwardTensors): Promise<vo
   res.writeHead(200, ctx.response.headers as Record<string, string>);
   for (const part of [head, ...parts]) {
     if (res.destroyed) return;
-    if (!res.write(part)) await drainedOrGone(res);
+    if (!res.write(part)) await drained(res);
   }
   res.end();
-}
-
-function drainedOrGone(res: Context["res"]): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      res.off("drain", done);
-      res.off("close", done);
-      resolve();
-    };
-    res.on("drain", done);
-    res.on("close", done);
-  });
 }

@@ -87,7 +87,8 @@ export async function sendStream(
   }
 }
 
-function drained(res: ServerResponse): Promise<void> {
+/** Waits until a response takes more, or its client is gone. */
+export function drained(res: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const settle = () => {
       res.off("drain", settle).off("close", settle);

@@ -1,7 +1,7 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../contracts/user-error.js";
 import { claim, unclaim } from "../files/claim.js";
+import { isRunning, processStat } from "../files/running.js";
 
 export interface Holder {
   pid: number;
@@ -61,25 +61,9 @@ function parseHolder(text = ""): Holder | null {
 function isDead(text: string): boolean {
   const holder = parseHolder(text);
   if (holder === null) return true;
-  try {
-    process.kill(holder.pid, 0);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EPERM") return true;
-  }
+  if (!isRunning(holder.pid)) return true;
   const { state, started } = processStat(holder.pid);
   // Zombies still have their pid until their parent reaps them.
   if (state === "Z" || state === "X") return true;
   return holder.started !== null && started !== null && started !== holder.started;
-}
-
-/** State of a process and its start time in system ticks, from /proc if available. */
-function processStat(pid: number): { state: string | null; started: string | null } {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // The command name is in parentheses and may contain anything; field 3 is the first after it.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return { state: fields[0] ?? null, started: fields[19] ?? null };
-  } catch {
-    return { state: null, started: null };
-  }
 }

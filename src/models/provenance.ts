@@ -1,7 +1,6 @@
-import { createHash } from "node:crypto";
 import type { Provenance } from "../contracts/index.js";
 import { version } from "../contracts/version.js";
-import { canonicalJson } from "../formats/canonical-json.js";
+import { canonicalHash } from "../formats/canonical-json.js";
 import type { ResolvedModel } from "./resolve.js";
 
 /** The request, as given by the caller. */
@@ -51,7 +50,7 @@ export function provenance(
   seconds: Record<string, number>,
 ): Provenance {
   return {
-    config_sha256: createHash("sha256").update(canonicalJson(config)).digest("hex"),
+    config_sha256: canonicalHash(config),
     seed,
     hook: "block output",
     input_mode: isOfTokens(config) ? "token ids" : "raw text",

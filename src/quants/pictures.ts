@@ -4,6 +4,7 @@ import { figureOf, percent } from "../findings/numbers.js";
 import type { Measured } from "../findings/uncertainty.js";
 import { bytesText } from "../text/words.js";
 import type { Quants, QuantsForm } from "./result.js";
+import { mostListed } from "./survival.js";
 
 const withInterval = ({ value, low, high }: Measured, text: (value: number) => string) =>
   `${text(value)} (${text(low)} to ${text(high)})`;
@@ -131,7 +132,7 @@ function died(forms: readonly QuantsForm[]): Figure {
       own!.dead.length === 0
         ? []
         : [
-            `${name}: ${own!.dead.map(({ feature, tokens }) => `${feature} (${tokens} tokens)`).join(", ")}${own!.dead.length === 20 ? ", …" : ""}.`,
+            `${name}: ${own!.dead.map(({ feature, tokens }) => `${feature} (${tokens} tokens)`).join(", ")}${own!.dead.length === mostListed ? ", …" : ""}.`,
           ],
     ),
   };

@@ -1,6 +1,4 @@
-import { createHash } from "node:crypto";
 import type { Lab } from "../client/index.js";
-import { canonicalJson } from "../formats/canonical-json.js";
 import type { Quantisation } from "../native/index.js";
 
 export interface QuantsRequest {
@@ -37,5 +35,3 @@ export interface QuantsOptions {
 
 /** Resamples of an interval. */
 export const resamples = 1000;
-
-export const hashOf = (value: unknown) => createHash("sha256").update(canonicalJson(value)).digest("hex");

@@ -1,13 +1,15 @@
-import { mkdir, rename, rm } from "node:fs/promises";
+import { mkdir, rename, rm, stat } from "node:fs/promises";
 import { availableParallelism, cpus } from "node:os";
 import { basename, join } from "node:path";
 import type { CompletedJob } from "../client/index.js";
 import { UserError } from "../contracts/user-error.js";
 import { version } from "../contracts/version.js";
+import { absent } from "../files/absent.js";
+import { canonicalHash } from "../formats/canonical-json.js";
 import { backendInfo, quantise } from "../native/index.js";
 import { speedFigures, textFigures } from "./figures.js";
 import { distinguish, type OpenedFile, openFile } from "./files.js";
-import { hashOf, type QuantsOptions, type QuantsRequest, resamples } from "./request.js";
+import { type QuantsOptions, type QuantsRequest, resamples } from "./request.js";
 import type { Quants, QuantsForm } from "./result.js";
 import { Steps } from "./steps.js";
 import { Work } from "./work.js";
@@ -30,7 +32,7 @@ export async function runQuants(request: QuantsRequest, options: QuantsOptions):
   onProgress("making forms", 0);
   const made = await makeForms(request, reference, steps, options.signal);
   const forms = distinguish(await Promise.all([...request.forms, ...made].map((form) => openFile(form))));
-  if (forms.length === 0) throw new UserError("There is no form to measure: name files, or use --make.");
+  if (forms.length === 0) throw new UserError("No forms were given: name files, or use --make.");
   const layers = request.layers ?? Array.from({ length: reference.blocks }, (_, layer) => layer);
   const work = new Work(request, options, steps, layers, forms.length);
   const found: Array<Omit<QuantsForm, "memory" | "speed">> = [];
@@ -67,7 +69,7 @@ export async function runQuants(request: QuantsRequest, options: QuantsOptions):
       speed: speedFigures(speeds, index + 1, request.seed),
     })),
     settings: {
-      ...{ texts: request.texts.length, tokens, texts_sha256: hashOf(request.texts) },
+      ...{ texts: request.texts.length, tokens, texts_sha256: canonicalHash(request.texts) },
       ...{ examples: request.examples.length, layers: [...layers], seed: request.seed, resamples },
       ...{ rounds: request.rounds, prompt_tokens: request.promptTokens },
       generated_tokens: request.generatedTokens,
@@ -75,7 +77,7 @@ export async function runQuants(request: QuantsRequest, options: QuantsOptions):
     seconds: await work.seconds(),
   };
   if (!request.keepForms) await rm(steps.path("forms"), { recursive: true, force: true });
-  return { quants: { ...quants, sha256: hashOf(quants) }, jobs: work.jobs };
+  return { quants: { ...quants, sha256: canonicalHash(quants) }, jobs: work.jobs };
 }
 
 function publicFile({ path: _, architecture: __, blocks: ___, ...file }: OpenedFile) {
@@ -85,7 +87,7 @@ function publicFile({ path: _, architecture: __, blocks: ___, ...file }: OpenedF
 /** @throws UserError if the folder has the parts of a different run */
 async function sameRequest(steps: Steps, request: QuantsRequest, { fingerprint }: OpenedFile): Promise<void> {
   const { reference: _, forms: __, make: ___, keepForms: ____, ...settings } = request;
-  const own = hashOf({ ...settings, layers: settings.layers ?? null, fingerprint });
+  const own = canonicalHash({ ...settings, layers: settings.layers ?? null, fingerprint });
   const known = await steps.once("request.json", async () => own);
   if (known === own) return;
   throw new UserError(
@@ -104,13 +106,7 @@ async function makeForms(
     const name = `${basename(reference.path, ".gguf") || model}-${form}.gguf`;
     const to = steps.path(join("forms", name));
     made.push(to);
-    if (
-      await openFile(to).then(
-        () => true,
-        () => false,
-      )
-    )
-      continue;
+    if ((await stat(to).catch(absent)) !== undefined) continue; // it got its name when it was complete
     signal.throwIfAborted();
     await mkdir(steps.path("forms"), { recursive: true });
     const part = `${to}.part`;

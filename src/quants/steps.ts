@@ -1,5 +1,6 @@
 import { appendFile, mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { absent } from "../files/absent.js";
 import { makeFolderDurably, writeDurably } from "../files/durable.js";
 
 /** Finished parts of a run in a folder, so that a killed one continues where it ended. */
@@ -21,13 +22,13 @@ export class Steps {
   }
 
   async read<T>(name: string): Promise<T | undefined> {
-    const text = await textOf(this.path(name));
+    const text = await readFile(this.path(name), "utf8").catch(absent);
     return text === undefined ? undefined : (JSON.parse(text) as T);
   }
 
   /** Finished lines; the last one of a killed run may be torn, and does not count. */
   async lines<T>(name: string): Promise<T[]> {
-    const text = (await textOf(this.path(name))) ?? "";
+    const text = (await readFile(this.path(name), "utf8").catch(absent)) ?? "";
     const whole = text.slice(0, text.lastIndexOf("\n") + 1);
     if (whole !== text) await writeDurably(this.path(name), whole);
     return whole
@@ -39,14 +40,5 @@ export class Steps {
   async append(name: string, line: unknown): Promise<void> {
     await mkdir(dirname(this.path(name)), { recursive: true });
     await appendFile(this.path(name), `${JSON.stringify(line)}\n`);
-  }
-}
-
-async function textOf(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
   }
 }

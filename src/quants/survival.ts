@@ -14,7 +14,7 @@ export interface ActiveFeatures {
 }
 
 /** Dead features that a result lists. */
-const mostListed = 20;
+export const mostListed = 20;
 
 export async function readActiveFeatures(path: string): Promise<ActiveFeatures> {
   const arrays = readArrays(await readFile(path));

@@ -124,7 +124,7 @@ export function findingOf({ forms, settings }: Quants): string[] {
 
 export const cautions: readonly string[] = [
   "Intervals are 95 % bootstrap intervals over texts, or over rounds for speed: they show how much a figure depends on these texts, not on other kinds of text.",
-  "Speeds depend on the machine and on what else it does; the models take turns, so that this falls on all of them.",
+  "Speeds depend on the machine and its other load; the models take turns, so that any load affects all of them.",
 ];
 
 /** The types of the weights, by their share. */

@@ -4,11 +4,12 @@ import type { CompletedJob } from "../client/index.js";
 import { runJob } from "../client/run-job.js";
 import { limits } from "../contracts/limits.js";
 import { taplineHome } from "../files/home.js";
+import { canonicalHash } from "../formats/canonical-json.js";
 import { Vectors } from "../library/index.js";
 import { runApart } from "./apart.js";
 import type { OpenedFile } from "./files.js";
 import type { SpeedLine, TextLine } from "./measure.js";
-import { hashOf, type QuantsOptions, type QuantsRequest, resamples } from "./request.js";
+import { type QuantsOptions, type QuantsRequest, resamples } from "./request.js";
 import type { QuantsForm, Survival, Transfer } from "./result.js";
 import type { Steps } from "./steps.js";
 import { readActiveFeatures, survivalOf } from "./survival.js";
@@ -162,7 +163,7 @@ export class Work {
 
   async speeds(models: readonly OpenedFile[]): Promise<SpeedLine[]> {
     const { rounds, promptTokens, generatedTokens } = this.request;
-    const name = `speed-${hashOf(models.map(({ fingerprint }) => fingerprint)).slice(0, 12)}.jsonl`;
+    const name = `speed-${canonicalHash(models.map(({ fingerprint }) => fingerprint)).slice(0, 12)}.jsonl`;
     const known = await this.steps.lines<SpeedLine>(name);
     this.#done += known.length;
     if (known.length < rounds * models.length) {

@@ -22,17 +22,7 @@ export function partCommand(
   variable: string,
   { program, settings, folder }: { program: readonly string[]; settings: string; folder: string },
 ): string {
-  const words = [
-    ...program,
-    "extract",
-    "--config",
-    settings,
-    "--lab",
-    "new",
-    "--quiet",
-    "--json",
-    "--out",
-    folder,
-  ];
+  const words = [...program, "extract", ...["--config", settings], "--lab", "new", "--quiet", "--json"];
+  words.push("--out", folder);
   return `${words.map(quoted).join(" ")} --shard "$${variable}/${parts}"`;
 }

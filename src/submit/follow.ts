@@ -22,7 +22,7 @@ export interface Following {
 
 /**
  * Waits until all parts are complete, starts again those that ended before, and merges them.
- * @throws UserError if a part does not get further, or the submission was stopped; the signal's reason
+ * @throws UserError if a part makes no progress, or the submission was stopped; the signal's reason
  */
 export async function follow(submission: Submission, following: Following): Promise<Merged> {
   const { engine, signal, home } = following;
@@ -70,7 +70,12 @@ async function failureOf(submission: Submission, part: number, others: number): 
   const log = logOf(submission, part);
   const text = await readFile(log, "utf8").catch(() => "");
   const last = text.trim().split("\n").at(-1)?.slice(-300);
-  const rest = others === 0 ? "" : ` ${others} other parts keep running.`;
+  const rest =
+    others === 0
+      ? ""
+      : others === 1
+        ? " One other part keeps running."
+        : ` ${others} other parts keep running.`;
   return (
     `Part ${part} of ${submission.parts} ended ${attempts} times without finishing another file.` +
     `${last ? ` It said: ${last.replace(/^tapline: /, "")}` : ""} Its log: ${log}.${rest}`

@@ -39,30 +39,16 @@ export async function start(
 ): Promise<{ submission: Submission; joined: boolean }> {
   const known = (await submissions(home)).filter(({ out }) => out === wanted.out);
   const same = known.find(({ id }) => id === wanted.id);
-  if (
-    same === undefined &&
-    known.length > 0 &&
-    (await progressOf(known[0] as Submission)).tokens !== undefined
-  ) {
+  const [other] = known;
+  if (same !== undefined) checkSame(same, wanted);
+  else if (other !== undefined && (await progressOf(other)).tokens !== undefined) {
     throw new UserError(
-      `${wanted.out} has parts of another submission, ${known[0]?.id}. Choose another folder, or remove its folder parts.`,
+      `${wanted.out} has parts of another submission, ${other.id}. Choose another folder, or remove its folder parts.`,
     );
   }
-  const submission = same ?? wanted;
-  if (same !== undefined) {
-    if (same.parts !== wanted.parts) {
-      throw new UserError(
-        `${same.id} has ${same.parts} parts, got --parts ${wanted.parts}. Leave it out to go on.`,
-      );
-    }
-    Object.assign(same, {
-      engine: wanted.engine,
-      workers: wanted.workers,
-      engineOptions: wanted.engineOptions,
-    });
-    same.stopped = false;
-    if (same.merged) throw new UserError(`${same.id} is merged: its files are in ${same.out}.`);
-  }
+  const { engine: name, workers, engineOptions } = wanted;
+  const submission: Submission =
+    same === undefined ? wanted : { ...same, engine: name, workers, engineOptions, stopped: false };
   await prepareFolder(submission);
   const engine = engineOf(submission, program);
   const [active, { parts }] = await Promise.all([engine.active(submission), progressOf(submission)]);
@@ -70,6 +56,14 @@ export async function start(
   if (left.length > 0) submission.batches.push({ handle: await engine.start(submission, left), parts: left });
   await save(home, submission);
   return { submission, joined: same !== undefined };
+}
+
+/** @throws UserError if a submission cannot be joined */
+function checkSame({ id, parts, merged, out }: Submission, wanted: Submission): void {
+  if (parts !== wanted.parts) {
+    throw new UserError(`${id} has ${parts} parts, got --parts ${wanted.parts}. Omit it to continue.`);
+  }
+  if (merged) throw new UserError(`${id} is merged: its files are in ${out}.`);
 }
 
 /** Ends all parts of a submission; their finished files stay. */

@@ -3,13 +3,15 @@ import { closeSync, openSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { type Engine, partCommand } from "./engine.js";
-import { logOf, partsFolder, type Submission, settingsFile } from "./submission.js";
+import { processStat } from "../files/running.js";
+import { type Engine, partCommand, quoted } from "./engine.js";
+import { logOf, partsFolder, partsOf, type Submission, settingsFile } from "./submission.js";
 
 /** Processes on this machine: each worker computes its parts one after another, on its own device or share of the cores. */
 export function localEngine(program: readonly string[]): Engine {
-  const scriptOf = (submission: Submission) =>
-    [
+  const scriptOf = (submission: Submission) => {
+    const [before, after] = logOf(submission, "\0").split("\0") as [string, string];
+    return [
       "#!/bin/bash",
       "# The arguments are the parts of one worker.",
       'for part in "$@"; do',
@@ -17,14 +19,15 @@ export function localEngine(program: readonly string[]): Engine {
         program,
         settings: settingsFile(submission),
         folder: partsFolder(submission),
-      })} >>"${logOf(submission, "$part")}" 2>&1`,
+      })} >>${quoted(before)}"$part"${quoted(after)} 2>&1`,
       "done",
       "",
     ].join("\n");
+  };
   return {
     script: (submission) =>
       [
-        ...assigned(submission, all(submission)).map(
+        ...assigned(submission, partsOf(submission)).map(
           (parts, worker) =>
             `# ${[...prefixOf(submission, worker), "bash <this script>", ...parts].join(" ")}`,
         ),
@@ -35,24 +38,16 @@ export function localEngine(program: readonly string[]): Engine {
       await writeFile(path, scriptOf(submission), { mode: 0o700 });
       const log = openSync(join(partsFolder(submission), "workers.log"), "a");
       try {
-        const started = assigned(submission, parts).map((own, worker) => {
-          const [command, ...args] = [
-            "env",
-            ...prefixOf(submission, worker),
-            "bash",
-            path,
-            ...own.map(String),
-          ];
+        const started = assigned(submission, parts).flatMap((own, worker): Worker[] => {
+          const args = [...prefixOf(submission, worker), "bash", path, ...own.map(String)];
           // A separate process group: Ctrl-C in this terminal does not reach it.
-          const child = spawn(command as string, args, { detached: true, stdio: ["ignore", log, log] });
-          child.on("error", () => {}); // seen as a worker that is not alive
+          const child = spawn("env", args, { detached: true, stdio: ["ignore", log, log] });
+          child.on("error", () => {}); // seen as parts that are not active
           child.unref();
-          return { pid: child.pid, own };
+          const { pid } = child;
+          return pid === undefined ? [] : [{ pid, started: startOf(pid), parts: own }];
         });
-        return started
-          .filter(({ pid }) => pid !== undefined)
-          .map(({ pid, own }) => `${pid}@${startOf(pid as number)}:${own.join("+")}`)
-          .join(",");
+        return JSON.stringify(started);
       } finally {
         closeSync(log);
       }
@@ -74,8 +69,6 @@ export function localEngine(program: readonly string[]): Engine {
     },
   };
 }
-
-const all = ({ parts }: Submission) => Array.from({ length: parts }, (_, part) => part);
 
 /** Each worker's parts. */
 function assigned({ workers }: Submission, parts: readonly number[]): number[][] {
@@ -104,43 +97,25 @@ function allowedCores(): number[] {
   return cores.slice(0, Math.max(availableParallelism(), 1));
 }
 
-/** When a process started, in the kernel's clock, so that a reused id is not taken for it; empty if it has ended. */
+/** When a process started, so that a reused id is not taken for it; empty if it has ended. */
 function startOf(pid: number): string {
+  if (process.platform === "linux") {
+    const { state, started } = processStat(pid);
+    return state === "Z" ? "" : (started ?? "");
+  }
   try {
-    if (process.platform !== "linux") {
-      return execFileSync("ps", ["-o", "lstart=", "-p", String(pid)], { encoding: "utf8" }).replace(
-        /\D/g,
-        "",
-      );
-    }
-    const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
-      .replace(/^.*\) /s, "")
-      .split(" ");
-    return fields[0] === "Z" ? "" : (fields[19] ?? "");
+    return execFileSync("ps", ["-o", "lstart=", "-p", String(pid)], { encoding: "utf8" }).trim();
   } catch {
     return "";
   }
 }
 
+/** A batch's handle is a list of these in JSON. */
 interface Worker {
   pid: number;
   started: string;
   parts: number[];
 }
 
-function workersOf(batches: Submission["batches"]): Worker[] {
-  return batches.flatMap(({ handle }) =>
-    handle
-      .split(",")
-      .filter((each) => each !== "")
-      .map((each) => {
-        const [, pid, started, parts] = /^(\d+)@(\d*):([\d+]*)$/.exec(each) as unknown as [
-          string,
-          string,
-          string,
-          string,
-        ];
-        return { pid: Number(pid), started, parts: parts.split("+").map(Number) };
-      }),
-  );
-}
+const workersOf = (batches: Submission["batches"]) =>
+  batches.flatMap(({ handle }) => JSON.parse(handle) as Worker[]);

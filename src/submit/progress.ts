@@ -2,7 +2,7 @@ import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { ExtractionIndex } from "../lab/extraction/folder.js";
 import { indexName } from "../lab/extraction/plan.js";
-import { partsFolder, type Submission } from "./submission.js";
+import { partsFolder, partsOf, type Submission } from "./submission.js";
 
 /** How far one part is, by its files. */
 export interface PartProgress {
@@ -26,7 +26,7 @@ export interface SubmissionProgress {
 export async function progressOf(submission: Pick<Submission, "out" | "parts">): Promise<SubmissionProgress> {
   const folder = partsFolder(submission);
   const parts = await Promise.all(
-    Array.from({ length: submission.parts }, (_, part) => partProgress(folder, part, submission.parts)),
+    partsOf(submission).map((part) => partProgress(folder, part, submission.parts)),
   );
   const known = parts.flatMap(({ tokens }) => tokens ?? []);
   const counted = known.reduce((sum, tokens) => sum + tokens, 0);

@@ -34,6 +34,10 @@ export interface Batch {
   parts: number[];
 }
 
+/** The numbers of a submission's parts. */
+export const partsOf = ({ parts }: Pick<Submission, "parts">) =>
+  Array.from({ length: parts }, (_, part) => part);
+
 /** The folder of the parts' files, logs and settings; removed once they are merged. */
 export const partsFolder = ({ out }: Pick<Submission, "out">) => join(out, "parts");
 export const logOf = (submission: Pick<Submission, "out">, part: number | string) =>

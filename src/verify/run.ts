@@ -1,14 +1,12 @@
-import { fork } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { arch, availableParallelism, cpus, platform, tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { version } from "../contracts/version.js";
 import { addonInUse, type BackendInfo, backendInfo } from "../native/index.js";
+import { startTask, type TaskMessage } from "../native/task-process.js";
 import type { Task } from "./check-model.js";
 import { expectedFolder, modelNames } from "./expected.js";
 import type { Found } from "./found.js";
-import type { Message } from "./process.js";
 
 /** One check of one model, at one place. */
 export interface Check extends Found {
@@ -50,10 +48,6 @@ export interface Place {
 
 /** A hang, not slowness: a model takes about a second. */
 const timeoutMs = 120_000;
-
-// The same file beside this one, from src/ under tsx and from dist/.
-const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
-const program = fileURLToPath(new URL(`./process.${extension}`, import.meta.url));
 
 /** Checks tiny models of ten architectures on this machine against values that llama.cpp's own program printed. */
 export async function verifyMachine(options: VerifyOptions = {}): Promise<Verification> {
@@ -121,32 +115,22 @@ async function runTask(
 ): Promise<Found[]> {
   const scratch = await mkdtemp(join(tmpdir(), "tapline-verify-"));
   const found: Found[] = [];
-  const child = fork(program, [], {
-    env: { ...process.env, GGML_NO_BACKTRACE: "1", ...env },
-    stdio: ["ignore", "ignore", "pipe", "ipc"],
-    execArgv: process.execArgv,
-  });
-  let log = "";
-  child.stderr!.setEncoding("utf8").on("data", (text: string) => {
-    log = (log + text).slice(-4000);
-  });
-  const stop = () => void child.kill("SIGKILL");
-  signal?.addEventListener("abort", stop, { once: true });
+  const { child, lastLines, kill, release } = startTask(import.meta.url, env, signal);
   try {
     const end = await new Promise<string>((resolve) => {
       const timer = setTimeout(() => {
         resolve(`it did not end within ${timeoutMs / 1000} s`);
-        stop();
+        kill();
       }, timeoutMs);
       let last: string | undefined;
-      child.on("message", (message: Message) => {
+      child.on("message", (message: TaskMessage<{ found: Found }>) => {
         if ("found" in message) found.push(message.found);
         else last = "failed" in message ? message.failed : "";
       });
       child.on("error", (error) => resolve(error.message));
       child.on("close", (code, signalName) => {
         clearTimeout(timer);
-        const lines = log.trim().split("\n").slice(-2).join(" ");
+        const lines = lastLines(2).join(" ");
         resolve(last ?? `its process ended with ${signalName ?? code}${lines && `: ${lines}`}`);
       });
       const whole: Task = { model, folder, scratch, ...task };
@@ -156,7 +140,7 @@ async function runTask(
     if (end !== "") found.push({ check: "run", ok: false, distance: 0, allowed: 0, problem: end });
     return found;
   } finally {
-    signal?.removeEventListener("abort", stop);
+    release();
     await rm(scratch, { recursive: true, force: true });
   }
 }

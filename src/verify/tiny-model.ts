@@ -26,12 +26,6 @@ export function randomRow(seed: string, length: number, most: number): Float32Ar
   return Float32Array.from({ length }, () => ((random() % (2 * steps + 1)) - steps) / 4096);
 }
 
-/** Token ids of a random text. */
-export function randomTokens(seed: string, length: number, vocabulary: number): number[] {
-  const random = randomIntegers(seed);
-  return Array.from({ length }, () => random() % vocabulary);
-}
-
 /** A model's weights by their tensor's name. */
 function weightsOf({ name, length }: GgufTensor): Float32Array {
   const values = randomRow(name, length, 0.1875);

@@ -1,13 +1,13 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { SaeResult } from "../contracts/index.js";
 import type { StoredDictionary } from "../contracts/library.js";
 import { limits } from "../contracts/limits.js";
 import type { DictionaryTraining, TrainedDictionaryRequest } from "../contracts/workbench.js";
 import { HttpError } from "../http/index.js";
 import type { ContrastSet } from "./contrasts/sets.js";
 import type { Services } from "./services.js";
+import { trainedReport } from "./trained-report.js";
 
 /** One of this many texts is held out. */
 const heldOut = 5;
@@ -35,19 +35,7 @@ export async function storeTrainedDictionary(
   services: Services,
   { name, job: id, layer }: TrainedDictionaryRequest,
 ): Promise<StoredDictionary> {
-  const job = await services.lab.job(id);
-  const short = id.slice(0, 8);
-  if (job.operation !== "sae") {
-    throw new HttpError(409, `Job ${short} trained no dictionary: it is ${job.operation}.`);
-  }
-  if (job.result === undefined) throw new HttpError(409, `Job ${short} has no result; it is ${job.status}.`);
-  const layers = (job.result as SaeResult).reports.map((report) => report.layer);
-  if (!layers.includes(layer)) {
-    throw new HttpError(
-      404,
-      `Job ${short} has no dictionary at layer ${layer}; it has layers ${layers.join(", ")}.`,
-    );
-  }
+  trainedReport(await services.lab.job(id), "sae", layer);
   const folder = await mkdtemp(join(tmpdir(), "tapline-dictionary-"));
   try {
     const weights = `sae-layer-${layer}.safetensors`;

@@ -1,11 +1,11 @@
 import { realpath } from "node:fs/promises";
-import type { ProbeResult } from "../contracts/index.js";
 import type { StoredProbe } from "../contracts/library.js";
 import type { MeasuredProbeRequest } from "../contracts/workbench.js";
 import { decodeNpz } from "../formats/npz.js";
 import { encodeSafetensors } from "../formats/safetensors.js";
 import { HttpError } from "../http/index.js";
 import type { Services } from "./services.js";
+import { trainedReport } from "./trained-report.js";
 
 /** Largest size of the unpacked arrays of a probe, in bytes. */
 const mostBytes = 64 * 1024 ** 2;
@@ -19,21 +19,13 @@ export async function storeMeasuredProbe(
   { name, job: id, layer }: MeasuredProbeRequest,
 ): Promise<StoredProbe> {
   const [job, served] = await Promise.all([services.lab.job(id), services.modelPath()]);
-  const short = id.slice(0, 8);
-  if (job.operation !== "probe")
-    throw new HttpError(409, `Job ${short} trained no probe: it is ${job.operation}.`);
-  if (job.result === undefined) throw new HttpError(409, `Job ${short} has no result; it is ${job.status}.`);
-  const { reports, provenance, point, rows = "last" } = job.result as ProbeResult;
-  const report = reports.find((one) => one.layer === layer);
-  if (report === undefined) {
-    const layers = reports.map((one) => one.layer).join(", ");
-    throw new HttpError(404, `Job ${short} has no probe at layer ${layer}; it has layers ${layers}.`);
-  }
+  const { result, report } = trainedReport(job, "probe", layer);
+  const { provenance, point, rows = "last" } = result;
   const { path } = provenance.resolved_model;
   if (served === null || (await real(path)) !== (await real(served))) {
     throw new HttpError(
       409,
-      `Job ${short} ran on ${path}; the server has loaded ${served ?? "an unnamed file"}. Serve the job's model to use its probe.`,
+      `Job ${id.slice(0, 8)} ran on ${path}; the server has loaded ${served ?? "an unnamed file"}. Serve the job's model to use its probe.`,
     );
   }
   const artifact = `/lab/v1/jobs/${id}/artifacts/probe-layer-${layer}.npz`;

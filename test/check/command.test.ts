@@ -42,7 +42,7 @@ test("a budget is written, passes on its model and fails on a changed one", asyn
   assert.is(changed.code, 1, changed.stderr);
   assert.match(
     changed.stdout,
-    /^shrunk \(F16\) and tapline-demo \(F16\) part at prompt 1 “The capital of France is Paris\.”, token 1 .*: block 4 differs by/,
+    /^shrunk \(F16\) and tapline-demo \(F16\) first differ at prompt 1 “The capital of France is Paris\.”, token 1 .*: block 4 differs by/,
   );
   const json = await command(["check", file, "--model", bad.url, "--against", bad.url, "--json"]);
   assert.is(json.code, 0, json.stderr);

@@ -144,7 +144,7 @@ test("the summary names the next tokens, the layers that part and the largest ch
   assert.equal(sideBySideSummary(one, other), [
     "one continues with “r” (75.0 %), other with “s” (50.0 %).",
     "After the last token, the lens reads different top tokens at layer 1.",
-    "The norms differ in 2 of 6 cells, there by 37.5 % in the median; the largest change is -50.0 %, at layer 1, “·c”.",
+    "The norms differ in 2 of 6 cells, by a median of 37.5 %; the largest change is -50.0 %, at layer 1, “·c”.",
   ]);
   assert.equal(sideBySideSummary(one, one), [
     "Both continue with “r” (75.0 % and 75.0 %).",

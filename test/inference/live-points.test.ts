@@ -1,15 +1,12 @@
 /** Readings at any point of a block, features of saved dictionaries and saved lenses, while an answer is generated. */
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { ServingModel } from "../../src/client/index.js";
-import { encodeSafetensors } from "../../src/formats/safetensors.js";
-import { Dictionaries, Lenses, Probes } from "../../src/library/index.js";
+import { Lenses, Probes } from "../../src/library/index.js";
 import { Model } from "../../src/native/index.js";
 import { readNpz } from "../lab/npz-reader.js";
 import { TestRandom } from "../support/random.js";
-import { temporaryFolder } from "../support/temporary.js";
+import { keepCorner } from "./support/corner.js";
 import {
   aroundServer,
   complete,
@@ -120,29 +117,9 @@ test("projections and probes are read at their points", async () => {
   }
 });
 
-/** A dictionary whose feature f reads value f of a row; feature 3 the negative of value 0. */
-async function corner(name: string, hook: string): Promise<void> {
-  const folder = temporaryFolder("live-points");
-  const features = 4;
-  const encoder = new Float32Array(hidden * features);
-  for (let f = 0; f < 3; f++) encoder[f * features + f] = 1;
-  encoder[3] = -1;
-  const one = (shape: number[], data: Float32Array) => ({ shape, data });
-  const tensors = {
-    W_enc: one([hidden, features], encoder),
-    W_dec: one([features, hidden], new Float32Array(features * hidden)),
-    b_enc: one([features], Float32Array.of(0, 0.5, 0, 0)),
-    b_dec: one([hidden], new Float32Array(hidden)),
-  };
-  writeFileSync(join(folder, "sae_weights.safetensors"), encodeSafetensors(tensors));
-  const metadata = { hook_name: hook };
-  writeFileSync(join(folder, "cfg.json"), JSON.stringify({ architecture: "standard", metadata }));
-  await new Dictionaries(home).add(name, folder);
-}
-
 test("the most active features of each token are as computed by hand", async () => {
-  await corner("stream", `blocks.${layer}.hook_resid_post`);
-  await corner("middle", "blocks.3.hook_resid_mid");
+  await keepCorner("stream", `blocks.${layer}.hook_resid_post`);
+  await keepCorner("middle", "blocks.3.hook_resid_mid");
   const features = [{ dictionary: "stream", top: 2 }, { dictionary: "middle" }];
   const { entries, rowsAt } = await read({ features });
   const places = { stream: await rowsAt(`block_out.${layer}`), middle: await rowsAt("mid.3") };
@@ -170,7 +147,7 @@ test("the most active features of each token are as computed by hand", async () 
 });
 
 test("features of positions that the last block skips are null", async () => {
-  await corner("end", `blocks.${last}.hook_resid_post`);
+  await keepCorner("end", `blocks.${last}.hook_resid_post`);
   const { entries, promptTokens } = await read({ features: [{ dictionary: "end" }] });
   const unread = entries.filter(({ entry }) => entry.features.end === null).map(({ row }) => row);
   assert.equal(unread, [...Array(promptTokens - 1).keys()]);

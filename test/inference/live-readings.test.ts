@@ -1,19 +1,14 @@
 /** Readings while an answer is made: norms, projections, the lens, probes, captured rows. Each as in an isolated pass. */
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { RowStore } from "../../src/inference/live/row-store.js";
-import { Dictionaries } from "../../src/library/index.js";
 import { Model } from "../../src/native/index.js";
 import { readNpz } from "../lab/npz-reader.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
-import { temporaryFolder } from "../support/temporary.js";
+import { keepCorner } from "./support/corner.js";
 import {
   aroundServer,
   complete,
-  home,
   layer,
   question,
   type Reply,
@@ -28,23 +23,7 @@ aroundServer();
 
 test("captured rows give each token's strongest features, as computed by hand", async () => {
   const { nEmbd: hidden } = server.service.engine.info;
-  const folder = temporaryFolder("live-features");
-  const one = (shape: number[], data: Float32Array) => ({ shape, data });
-  // Feature f reads value f of the row, and feature 3 its negative.
-  const features = 4;
-  const encoder = new Float32Array(hidden * features);
-  for (let f = 0; f < 3; f += 1) encoder[f * features + f] = 1;
-  encoder[3] = -1;
-  const tensors = {
-    W_enc: one([hidden, features], encoder),
-    W_dec: one([features, hidden], new Float32Array(features * hidden)),
-    b_enc: one([features], Float32Array.of(0, 0.5, 0, 0)),
-    b_dec: one([hidden], new Float32Array(hidden)),
-  };
-  writeFileSync(join(folder, "sae_weights.safetensors"), encodeSafetensors(tensors));
-  const metadata = { hook_name: `blocks.${layer}.hook_resid_post` };
-  writeFileSync(join(folder, "cfg.json"), JSON.stringify({ architecture: "standard", metadata }));
-  await new Dictionaries(home).add("corner", folder);
+  await keepCorner("corner", `blocks.${layer}.hook_resid_post`, hidden);
   const body = await complete(question("Japan"), { watch: { layers: [layer], states: true } });
   const { capture } = body.choices[0].tapline;
   const path = `/lab/captures/${capture.id}`;

@@ -165,7 +165,7 @@ test("the same submission is joined, another one in its folder is refused", asyn
   );
   assert.match(
     await refusal(() => start(home, { ...submission, parts: 4 }, program)),
-    /has 3 parts, got --parts 4\. Leave it out to go on\.$/,
+    /has 3 parts, got --parts 4\. Omit it to continue\.$/,
   );
 });
 

@@ -26,27 +26,20 @@ async function merge(
   folder: string,
   options: { out: string; json?: boolean; quiet?: boolean },
 ): Promise<void> {
-  const [{ mergeExtraction }, { JobProgress }, { print, printJson }, { mergedLine }, { endBy, stoppable }] =
-    await Promise.all([
-      import("../../lab/extraction/merge.js"),
-      import("../../terminal/index.js"),
-      import("../output.js"),
-      import("../submit.js"),
-      import("../stop-signal.js"),
-    ]);
-  const signal = stoppable();
-  const progress = new JobProgress(options.quiet ? { write: () => {} } : process.stderr);
-  try {
-    const merged = await mergeExtraction(resolve(folder), resolve(options.out), {
-      signal,
-      onTokens: (done, total) =>
-        progress.show({ status: "running", progress: { stage: "merging", done, total } }),
-    });
-    progress.clear();
-    await (options.json ? printJson(merged) : print(mergedLine(merged)));
-  } catch (error) {
-    progress.clear();
-    if (signal.aborted) return endBy(signal.reason);
-    throw error;
-  }
+  const [{ mergeExtraction }, { print, printJson }, { mergedLine }, { withProgress }] = await Promise.all([
+    import("../../lab/extraction/merge.js"),
+    import("../output.js"),
+    import("../submit.js"),
+    import("../with-progress.js"),
+  ]);
+  await withProgress(
+    options,
+    (progress, signal) =>
+      mergeExtraction(resolve(folder), resolve(options.out), {
+        signal,
+        onTokens: (done, total) =>
+          progress.show({ status: "running", progress: { stage: "merging", done, total } }),
+      }),
+    (merged) => (options.json ? printJson(merged) : print(mergedLine(merged))),
+  );
 }

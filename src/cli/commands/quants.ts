@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from "commander";
+import { quantisations } from "../../contracts/names.js";
 import { licenses } from "../../contracts/studies/licenses.js";
 import type { Quantisation } from "../../native/machine.js";
 import type { QuantsRun } from "../../quants/run.js";
@@ -25,13 +26,13 @@ interface QuantsOptions {
   quiet?: boolean;
 }
 
-const makeable: readonly Quantisation[] = ["Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"];
 const texts = { least: 2, most: 512 };
 
 function formList(text: string): Quantisation[] {
   const forms = text.split(",") as Quantisation[];
-  if (forms.every((form) => makeable.includes(form)) && new Set(forms).size === forms.length) return forms;
-  throw new InvalidArgumentError(`It must be some of ${makeable.join(",")}.`);
+  if (forms.every((form) => quantisations.includes(form)) && new Set(forms).size === forms.length)
+    return forms;
+  throw new InvalidArgumentError(`It must be some of ${quantisations.join(",")}.`);
 }
 
 /** `tapline quants`: what each form of a model changes, in its answers and inside. */
@@ -41,7 +42,7 @@ export function registerQuants(program: Command): void {
     .description("Measure what quantization does to a model: answers, activations, features, speed.")
     .argument("<model>", "the reference: a model with 16 or more bits per weight")
     .argument("[forms...]", "its quantized forms: files or hub models")
-    .option("--make <list>", `make forms of the reference: ${makeable.join(",")}`, formList)
+    .option("--make <list>", `make forms of the reference: ${quantisations.join(",")}`, formList)
     .option("--keep-forms", "keep the forms that were made")
     .option("--texts <file>", "held-out texts instead of the bundled ones")
     .option("--max-input-tokens <number>", "longest text in tokens", integerBetween(2, 1024), 256)
@@ -133,7 +134,7 @@ async function quants(model: string, forms: string[], options: QuantsOptions): P
     await session.close();
     await locked.release();
   };
-  let run: QuantsRun;
+  let run: QuantsRun | undefined;
   try {
     run = await runQuants(
       {
@@ -156,16 +157,16 @@ async function quants(model: string, forms: string[], options: QuantsOptions): P
     );
   } catch (error) {
     if (!signal.aborted) throw unwritable(out, error);
-    await end();
-    return endBy(signal.reason as NodeJS.Signals);
   } finally {
     await end();
   }
+  if (run === undefined) return endBy(signal.reason as NodeJS.Signals);
+  const { quants } = run;
   const paths = await writeQuants(out, run, options.license).catch((error) => {
     throw unwritable(out, error);
   });
-  if (options.json) return printJson(run.quants);
-  await print([quantsPicture(run.quants), "", ...paths.map((path) => shortPath(path))].join("\n"));
+  if (options.json) return printJson(quants);
+  await print([quantsPicture(quants), "", ...paths.map((path) => shortPath(path))].join("\n"));
 }
 
 /** A model's name for a folder. */

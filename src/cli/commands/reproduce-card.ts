@@ -19,20 +19,15 @@ export async function repeatedCard(file: string, { url, out, json, quiet }: Opti
   const { readConfig } = await import("../input-files.js");
   const read = await readConfig(file);
   if (read.kind !== "tapline card") return false;
-  const [{ validate }, { Card: Schema }] = await Promise.all([
-    import("../../contracts/validate.js"),
-    import("../../contracts/card.js"),
-  ]);
-  const card = validate(Schema, read) as Card;
-  const [{ isIntact }, { bundledData }, { compareCards }, { writeCard }, { print, printJson }] =
+  const [{ intactCard }, { bundledData }, { compareCards }, { writeCard }, { print, printJson }] =
     await Promise.all([
-      import("../../card/run.js"),
+      import("../intact-card.js"),
       import("../../card/data/index.js"),
       import("../../card/repeat.js"),
       import("../../card/files.js"),
       import("../output.js"),
     ]);
-  if (!isIntact(card)) throw new UsageError(`${file} was changed after it was written: its sha256 differs.`);
+  const card = await intactCard(read, file);
   const { settings, profile } = card;
   const again = await measureCard(
     url ?? `http://127.0.0.1:${ports.inference}`,

@@ -136,18 +136,14 @@ async function gather({
 
 /** A card's file, or the folder that contains it. @throws UsageError if it is not a card as it was written */
 async function readCard(path: string): Promise<Card> {
-  const [{ stat }, { readConfig }, { validate }, { Card: Schema }, { isIntact }] = await Promise.all([
+  const [{ stat }, { readConfig }, { intactCard }] = await Promise.all([
     import("node:fs/promises"),
     import("../input-files.js"),
-    import("../../contracts/validate.js"),
-    import("../../contracts/card.js"),
-    import("../../card/run.js"),
+    import("../intact-card.js"),
   ]);
   const folder = await stat(path).catch(() => undefined);
   const file = folder?.isDirectory() ? join(path, "card.json") : path;
-  const card = validate(Schema, await readConfig(file)) as Card;
-  if (!isIntact(card)) throw new UsageError(`${file} was changed after it was written: its sha256 differs.`);
-  return card;
+  return intactCard(await readConfig(file), file);
 }
 
 async function findJobNamed(name: string, lab: string | undefined): Promise<Job> {

@@ -7,7 +7,7 @@ import type { Edit, FeaturePlace } from "../../native/edit.js";
 import type { LivePlan } from "../../native/live.js";
 import { listed } from "../../text/words.js";
 import { fieldRefusal, refusal } from "../check-body.js";
-import { checkLayer, inField } from "./fields.js";
+import { checkHeads, checkLayer, inField } from "./fields.js";
 import type { LiveLibrary } from "./library.js";
 import { ProbeList, watchOf } from "./watch.js";
 
@@ -98,7 +98,7 @@ export type WrittenIntervention = Omit<LiveIntervention, "vector" | "positions" 
 
 /** Checks rules that the schema cannot express. @throws HttpError 400 that names the field */
 export function checkWritten(path: string, written: WrittenIntervention): void {
-  const { kind, vector, strength, strength_unit: unit, min, max, layer, layers, point, heads } = written;
+  const { kind, vector, strength, strength_unit: unit, min, max, layer, layers } = written;
   const { needs, units, bounded, neutral } = interventionOf(kind);
   if ((needs !== undefined) !== (vector !== undefined)) {
     throw refusal(
@@ -111,12 +111,7 @@ export function checkWritten(path: string, written: WrittenIntervention): void {
   if (layer !== undefined && layers !== undefined) {
     throw refusal(`${path}.layers`, `${path}: layer and layers are mutually exclusive.`);
   }
-  if (heads !== undefined && point !== "head_out") {
-    throw refusal(
-      `${path}.heads`,
-      `${path}.heads are only possible at head_out, got ${point ?? "block_out"}.`,
-    );
-  }
+  checkHeads(path, written);
   // The default of 1 would have no effect.
   if (neutral === 1 && strength === undefined) {
     throw refusal(`${path}.strength`, `${path}.strength is required for ${kind}.`);

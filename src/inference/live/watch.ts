@@ -3,7 +3,7 @@ import { pointField } from "../../contracts/names.js";
 import type { LivePlan } from "../../native/live.js";
 import { streamPoints } from "../../native/points.js";
 import { fieldRefusal, refusal } from "../check-body.js";
-import { checkLayer, inField } from "./fields.js";
+import { checkHeads, checkLayer, inField } from "./fields.js";
 import type { LiveLibrary } from "./library.js";
 
 type Watch = NonNullable<LivePlan["watch"]>;
@@ -37,7 +37,7 @@ export async function watchOf(
 
 /** Checks rules that the schema cannot express. @throws HttpError 400 that names the field */
 function checkWatch(watch: LiveWatch): void {
-  const { layers = [], point = "block_out", heads, norms, lens, lenses = [], states } = watch;
+  const { layers = [], point = "block_out", norms, lens, lenses = [], states } = watch;
   const { probes = [], projections = [], features = [] } = watch;
   if (layers.length === 0 && (norms || states || lens !== undefined)) {
     throw refusal(`${path}.layers`, `${path}.layers is required for norms, lens and states.`);
@@ -46,9 +46,7 @@ function checkWatch(watch: LiveWatch): void {
   if (!norms && !states && lens === undefined && named === 0) {
     throw fieldRefusal(path, "one of norms, lens, states, probes, projections and features is required.");
   }
-  if (heads !== undefined && point !== "head_out") {
-    throw refusal(`${path}.heads`, `${path}.heads are only possible at head_out, got ${point}.`);
-  }
+  checkHeads(path, watch);
   if (lens !== undefined && !streamPoints.has(point)) {
     throw fieldRefusal(`${path}.lens`, `reads block_in, mid and block_out, not ${point}.`);
   }

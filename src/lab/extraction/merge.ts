@@ -18,7 +18,7 @@ import {
   shardLayout,
   widthOf,
 } from "./plan.js";
-import { readIndex } from "./read-index.js";
+import { formOf, readIndex } from "./read-index.js";
 
 /** Bytes of one layer's rows that are collected before they are written. */
 const bufferBytes = 4 * 1024 ** 2;
@@ -53,9 +53,9 @@ export async function mergeExtraction(
   }: { signal?: AbortSignal; onTokens?: (done: number, total: number) => void } = {},
 ): Promise<Merged> {
   const parts = await readParts(folder);
-  const { source, shard_tokens = defaults.shard_tokens, made_with, format } = (parts[0] as Part).index;
-  const { layers, point, hidden, rows, dtype } = source as unknown as RowForm;
-  const form: RowForm = { layers, ...(point !== undefined && { point }), hidden, rows, dtype };
+  const [{ index }] = parts as [Part];
+  const { source, shard_tokens = defaults.shard_tokens, made_with, format } = index;
+  const form = formOf(index);
   const planner = new Planner(form, [0, 1], shard_tokens);
   for await (const { tokens } of textsOf(parts, form)) {
     signal?.throwIfAborted();

@@ -8,7 +8,7 @@ import type { TensorPlace } from "../../formats/safetensors.js";
 import { readBytes, tensorPlaces } from "../../library/tensor-files.js";
 import type { ExtractionIndex } from "./folder.js";
 import { isIndexName, type RowForm, type Shard } from "./plan.js";
-import { readIndex } from "./read-index.js";
+import { formOf, readIndex } from "./read-index.js";
 
 /** One file of rows, and the texts they belong to. */
 export interface ShardRows {
@@ -71,11 +71,11 @@ export async function openExtraction(folder: string): Promise<Extraction> {
       }
     }
   }
-  const { layers, point, hidden, rows, dtype, model_fingerprint, skipped_in_mean } = first.source;
+  const { model_fingerprint, skipped_in_mean } = first.source;
   const shards = parts.flatMap((part) => part.shards);
   return {
     folder,
-    form: { layers, ...(point !== undefined && { point }), hidden, rows, dtype } as RowForm,
+    form: formOf(first),
     model: { name: first.made_with.model ?? "", fingerprint: String(model_fingerprint) },
     sha256: createHash("sha256")
       .update(JSON.stringify(parts.map(({ source, shards }) => [source, shards])))

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { isBlockPoint, textRows } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { type ExtractionIndex, extractionFormat } from "./folder.js";
+import type { RowForm } from "./plan.js";
 
 /** Reads an extraction's index, of all of it or of a part. @throws UserError if it is none */
 export async function readIndex(path: string): Promise<ExtractionIndex> {
@@ -27,4 +28,10 @@ export async function readIndex(path: string): Promise<ExtractionIndex> {
     read.shards.every(({ file, rows }) => typeof file === "string" && !/[/\\]/.test(file) && whole(rows));
   if (!sound) throw refuse("a field is missing or has the wrong type");
   return read;
+}
+
+/** The form of an extraction's rows, as its index records it. */
+export function formOf({ source }: ExtractionIndex): RowForm {
+  const { layers, point, hidden, rows, dtype } = source as unknown as RowForm;
+  return { layers, ...(point !== undefined && { point }), hidden, rows, dtype };
 }

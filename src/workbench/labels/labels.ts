@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import type { FeaturesResult } from "../../contracts/index.js";
 import type { LabelRequest } from "../../contracts/workbench.js";
 import { workbenchLimits } from "../../contracts/workbench-limits.js";
+import { labelKey } from "../../findings/label-finding.js";
 import { HttpError } from "../../http/index.js";
 import { writePrivately } from "../private-file.js";
 import { type Services, sentenceOf } from "../services.js";
@@ -13,7 +14,7 @@ import { excerptsOf, type ReadText } from "./excerpts.js";
 
 /** Labels of features that a model has proposed, in one private file. */
 export class FeatureLabels {
-  #all: Map<string, MachineLabel> | undefined;
+  #all: Promise<Map<string, MachineLabel>> | undefined;
   #saving: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -21,7 +22,7 @@ export class FeatureLabels {
     private readonly services: Services,
   ) {}
 
-  /** The labels by the dictionary's hash and the feature, `sha256 feature`. */
+  /** The labels by `labelKey`. */
   async all(): Promise<Record<string, MachineLabel>> {
     return Object.fromEntries(await this.#read());
   }
@@ -56,7 +57,7 @@ export class FeatureLabels {
       detection: await detect(label, heldOut, ask),
       created: Date.now() / 1000,
     };
-    (await this.#read()).set(`${result.dictionary.sha256} ${feature}`, found);
+    (await this.#read()).set(labelKey(result.dictionary.sha256, feature), found);
     await this.#save();
     return found;
   }
@@ -64,8 +65,8 @@ export class FeatureLabels {
   /** @throws HttpError 404 */
   async remove(sha256: string, feature: number): Promise<void> {
     const all = await this.#read();
-    if (!all.delete(`${sha256} ${feature}`))
-      throw new HttpError(404, `Feature ${feature} has no such label.`);
+    if (!all.delete(labelKey(sha256, feature)))
+      throw new HttpError(404, `Feature ${feature} has no proposed label.`);
     await this.#save();
   }
 
@@ -107,8 +108,9 @@ export class FeatureLabels {
     };
   }
 
-  async #read(): Promise<Map<string, MachineLabel>> {
-    this.#all ??= await readFile(this.file, "utf8").then(
+  /** One map for all readers, also if the first ones ask at the same time. */
+  #read(): Promise<Map<string, MachineLabel>> {
+    this.#all ??= readFile(this.file, "utf8").then(
       (text) => new Map(Object.entries(JSON.parse(text) as Record<string, MachineLabel>)),
       () => new Map(),
     );
@@ -116,9 +118,10 @@ export class FeatureLabels {
   }
 
   async #save(): Promise<void> {
-    const all = [...((await this.#read()) ?? [])].sort(([, a], [, b]) => a.created - b.created);
-    this.#all = new Map(all.slice(-workbenchLimits.labels));
-    const text = JSON.stringify(Object.fromEntries(this.#all));
+    const all = await this.#read();
+    const oldestFirst = [...all].sort(([, a], [, b]) => a.created - b.created);
+    for (const [key] of oldestFirst.slice(0, -workbenchLimits.labels)) all.delete(key);
+    const text = JSON.stringify(Object.fromEntries(oldestFirst.slice(-workbenchLimits.labels)));
     this.#saving = this.#saving
       .then(async () => {
         await mkdir(dirname(this.file), { recursive: true, mode: 0o700 });

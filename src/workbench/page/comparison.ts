@@ -5,6 +5,7 @@ import { type Side, sideOfInspection } from "../../findings/side-by-side.js";
 import { cut, oneLine } from "../../findings/text.js";
 import type { ResultOf } from "../../operations/contracts.js";
 import type { Reading } from "../wire.js";
+import { shortModel } from "./model-name.js";
 
 const jobPattern = /^[0-9a-f]{32}$/;
 const readingPattern = /^[0-9a-f]{16}$/;
@@ -52,7 +53,7 @@ function labels(run: Run, withTemperature: boolean): Labels {
   }
   const { config, result } = run.job;
   const { requested_model: model, quantization } = result.provenance;
-  const name = (model.split(/[/\\]/).at(-1) ?? model).replace(/\.gguf$/, "");
+  const name = shortModel(model);
   return {
     ...{ model: shown(name), form: shown(`${name} (${quantization})`) },
     settings: "",

@@ -7,10 +7,6 @@ import { listen } from "./store.js";
 /** By the dictionary's hash and the feature; see `labelKey`. */
 export type Labels = Readonly<Record<string, MachineLabel>>;
 
-export function labelKey(sha256: string, feature: number): string {
-  return `${sha256} ${feature}`;
-}
-
 export function useLabels(): Labels {
   const [labels, set] = useState<Labels>({});
   useEffect(() => {

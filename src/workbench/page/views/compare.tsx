@@ -166,7 +166,7 @@ function SettingsFields({ side, library, edits, temperature, onEdits, onTemperat
   const active = chatSettings.edits.filter(({ on }) => on).length;
   const options = [
     ["", "none"] as const,
-    ["chat", `those of the chat (${active})`] as const,
+    ["chat", `the chat's (${active})`] as const,
     ...(library?.profiles ?? []).map(({ name }) => [`profile ${name}`, `profile ${name}`] as const),
   ];
   return (

@@ -66,7 +66,7 @@ function useRun(id: string): Run | string | undefined {
       (error: Error) => !isOver() && set(error.message),
     );
   });
-  if (kind === undefined) return "This address has no run.";
+  if (kind === undefined) return "There is no run at this address.";
   if (kind === "reading") {
     if (reading === undefined || typeof reading === "string") return reading;
     return reading.error ?? { reading };
@@ -101,16 +101,17 @@ function Compared({ runs, ids }: { runs: [Run, Run]; ids: [string, string] }) {
   const shared = sharedQuantities(...sides);
   const asked = quantities.find((one) => one === query.get("q"));
   const quantity = asked !== undefined && shared.includes(asked) ? asked : (shared[0] ?? "norm");
+  const summary = useMemo(() => sideBySideSummary(...sides), [sides]);
+  const pairs = useMemo(() => pairedTokens(sides[0].tokens, sides[1].tokens), [sides]);
   const figures = useMemo(() => sideFigures(...sides, quantity), [sides, quantity]);
   const [layer, column] = [numberIn(query, "l"), numberIn(query, "c")];
-  const pair = column === undefined ? undefined : pairedTokens(sides[0].tokens, sides[1].tokens)[column];
+  const pair = column === undefined ? undefined : pairs[column];
   const cell = pair === undefined || layer === undefined ? undefined : { layer, column, pair };
   const pick = (figure: Figure, at: "column" | 0 | 1) => ({
     picks: "selects this cell in every map",
     selected: cell && rowAt(figure, cell.layer, at === "column" ? (cell.column as number) : cell.pair[at]),
     onPick: (row: number) => {
       const [picked, place] = placeOf(figure, row);
-      const pairs = pairedTokens(sides[0].tokens, sides[1].tokens);
       const to = at === "column" ? place : pairs.findIndex((one) => one[at] === place);
       select({ l: picked, c: to < 0 ? undefined : to });
     },
@@ -119,7 +120,7 @@ function Compared({ runs, ids }: { runs: [Run, Run]; ids: [string, string] }) {
     <div class="result">
       <Tools runs={runs} ids={ids} />
       <section class="lead" aria-label="Result">
-        {sideBySideSummary(...sides).map((sentence) => (
+        {summary.map((sentence) => (
           <p key={sentence}>{sentence}</p>
         ))}
       </section>

@@ -2,7 +2,7 @@ import type { FeaturePage } from "../../../contracts/index.js";
 import { greatest } from "../../../findings/features.js";
 import { count, figureOf, signed } from "../../../findings/numbers.js";
 import { visible } from "../../../findings/text.js";
-import { select } from "../router.js";
+import { FeatureLink } from "./feature-link.js";
 import { HtmlPicture } from "./picture.js";
 import { Head } from "./table.js";
 
@@ -124,15 +124,7 @@ export function Neighbours({ page: { feature, neighbours }, labelOf }: Neighbour
             {neighbours.map(({ feature: other, label, cosine }) => (
               <tr key={other}>
                 <th scope="row">
-                  <a
-                    href={`?f=${other}`}
-                    onClick={(event) => {
-                      event.preventDefault();
-                      select({ f: other });
-                    }}
-                  >
-                    {other}
-                  </a>
+                  <FeatureLink feature={other} />
                   {(label ?? labelOf(other)) !== undefined && (
                     <>
                       {" "}

@@ -1,9 +1,10 @@
 import type { FeaturePage, FeaturesResult } from "../../../contracts/index.js";
 import { greatestActivation, shadeOf } from "../../../findings/features.js";
+import { labelKey } from "../../../findings/label-finding.js";
 import { figureOf, percent } from "../../../findings/numbers.js";
 import { visible } from "../../../findings/text.js";
 import { addEdit } from "../chat-settings.js";
-import { labelKey, useLabels } from "../feature-labels.js";
+import { useLabels } from "../feature-labels.js";
 import { type JobFindings, submit } from "../jobs.js";
 import { select } from "../router.js";
 import { ChatLink } from "./chat-settings.js";

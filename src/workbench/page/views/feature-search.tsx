@@ -4,7 +4,7 @@ import { featuresOn, searchSentence } from "../../../findings/feature-search.js"
 import { greatest, shadeOf } from "../../../findings/features.js";
 import { figureOf } from "../../../findings/numbers.js";
 import { visible } from "../../../findings/text.js";
-import { select } from "../router.js";
+import { FeatureLink } from "./feature-link.js";
 import { Field } from "./fields.js";
 import { HtmlPicture } from "./picture.js";
 import { Table } from "./table.js";
@@ -101,15 +101,7 @@ export function FeatureSearchCard({ result }: { result: FeaturesResult }) {
           {listed.map(({ feature, mean, max, on, elsewhere }) => (
             <tr key={feature}>
               <th scope="row">
-                <a
-                  href={`?f=${feature}`}
-                  onClick={(event) => {
-                    event.preventDefault();
-                    select({ f: feature });
-                  }}
-                >
-                  {feature}
-                </a>
+                <FeatureLink feature={feature} />
               </th>
               <td class="number">{figureOf(mean)}</td>
               <td class="number">{figureOf(max)}</td>

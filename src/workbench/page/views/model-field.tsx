@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { ModelsHere } from "../../wire.js";
 import { labModel } from "../jobs.js";
+import { shortModel } from "../model-name.js";
 import { call } from "../session.js";
 import { known, useWork } from "../store.js";
 import { Choice } from "./fields.js";
@@ -16,11 +17,6 @@ export function useModelNames(): string[] {
     );
   });
   return [...new Set([labModel(), ...found])];
-}
-
-/** The last part of a path or hub id, without the ending. */
-export function shortModel(model: string): string {
-  return (model.split(/[/\\]/).at(-1) ?? model).replace(/\.gguf$/, "");
 }
 
 interface ModelFieldProps {

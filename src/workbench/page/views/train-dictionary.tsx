@@ -58,8 +58,8 @@ export function TrainDictionary({ onSaved }: { onSaved: (name: string) => void }
       <summary>Train a dictionary</summary>
       <Form class="plain" onSubmit={() => running === undefined && train()} problem={problem}>
         <p class="soft">
-          A small dictionary of one layer, trained on every token of the texts. It shows the way that features
-          work; published dictionaries are trained on far more text.
+          A small dictionary of one layer, trained on every token of the texts. It shows how features work;
+          published dictionaries are trained on far more text.
         </p>
         <p class="row">
           <Field label="Name" {...bind("name")} />
