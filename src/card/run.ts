@@ -6,16 +6,15 @@ import {
   type CardTarget,
   cardMeasures,
 } from "../contracts/card.js";
-import type { StoredVector } from "../contracts/library.js";
 import type { StoredProfile } from "../contracts/profile.js";
 import { UserError } from "../contracts/user-error.js";
 import { version } from "../contracts/version.js";
-import { randomVector } from "../findings/random.js";
 import { canonicalHash } from "../formats/canonical-json.js";
 import { type CardData, itemsOf, type Measuring, speeds } from "./arm-items.js";
 import { armName } from "./arm-name.js";
 import { type Arm, caveats, scaled, textEdits, withVectors } from "./arms.js";
 import { type ArmItems, measured } from "./measure.js";
+import { RandomVectors } from "./random-vectors.js";
 import type { Target } from "./target.js";
 import { choiceItems, textItems } from "./text-items.js";
 
@@ -116,61 +115,6 @@ async function modelOf(serving: ServingModel, signal: AbortSignal | undefined): 
   ]);
   if (model === null) throw new TaplineError("The server has no model loaded at the moment.");
   return { id: model, fingerprint, architecture: architecture ?? "", quantization };
-}
-
-/** Saved vectors of the profile's norms in random directions, removed afterwards. */
-class RandomVectors {
-  private constructor(
-    /** By seed: the replacement's name by the vector's. */
-    readonly names: readonly ReadonlyMap<string, string>[],
-  ) {}
-
-  get count(): number {
-    return this.names.length;
-  }
-
-  static async make(
-    serving: ServingModel,
-    { tapline }: StoredProfile,
-    { random, seed }: CardRequest,
-    signal: AbortSignal | undefined,
-  ): Promise<RandomVectors> {
-    const used = (tapline.interventions ?? []).flatMap(({ vector }) =>
-      typeof vector === "string" ? [vector] : [],
-    );
-    const names = [...new Set(used)];
-    const made: Map<string, string>[] = [];
-    const vectors = new RandomVectors(made);
-    if (names.length === 0) return vectors;
-    const stored: StoredVector[] = [];
-    for (const name of names) stored.push(await serving.vector(name, { signal }));
-    try {
-      for (let round = 0; round < random; round++) {
-        const replacements = new Map<string, string>();
-        made.push(replacements);
-        for (const [index, { name, layers, n_embd }] of stored.entries()) {
-          const own = `card-${process.pid}-${round + 1}-${index + 1}`;
-          const rows = layers.map(({ layer, length }, at) => {
-            const number = seed + 7919 * round + 104_729 * index + at;
-            return [layer, randomVector(n_embd, length, number)] as const;
-          });
-          await serving.putVector(own, Object.fromEntries(rows), { signal });
-          replacements.set(name, own);
-        }
-      }
-      return vectors;
-    } catch (error) {
-      await vectors.remove(serving);
-      throw error;
-    }
-  }
-
-  async remove(serving: ServingModel): Promise<void> {
-    for (const name of this.names.flatMap((each) => [...each.values()])) {
-      // Continues after an error, to delete as many as possible.
-      await serving.removeVector(name).catch(() => {});
-    }
-  }
 }
 
 /** The unedited model first, then zero, then each strength with its random controls. */

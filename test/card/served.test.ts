@@ -1,7 +1,11 @@
 /** Scores of continuations on a served model, from the ends of sequences and from whole passes. */
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { hostname } from "node:os";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { commonStart, continuationScore, scoreEnds, scoreText } from "../../src/card/forward.js";
+import { RandomVectors } from "../../src/card/random-vectors.js";
 import { ServingModel } from "../../src/client/index.js";
 import { startServer, type TestServer } from "../inference/support/serving.js";
 
@@ -29,6 +33,28 @@ test("scores from the ends of sequences equal those of whole passes", async () =
       assert.ok(Math.abs(found - expected) < 1e-4, `${found}, not ${expected}`);
     }
   }
+});
+
+test("a card removes the vectors of a killed card, and only those", async () => {
+  const serving = new ServingModel(server.url);
+  const dead = spawnSync(process.execPath, ["--version"]).pid;
+  const machine = createHash("sha256").update(hostname()).digest("hex").slice(0, 6);
+  const kept = [`card-${machine}-${process.ppid}-1-1`, `card-abcdef-${dead}-1-1`, `card-${dead}`, "polite"];
+  const row = Float32Array.from({ length: 128 }, (_, index) => Number(index === 3));
+  for (const name of [`card-${machine}-${dead}-1-1`, ...kept]) await serving.putVector(name, { 4: row });
+  const tapline = { interventions: [{ kind: "steer" as const, layer: 4, vector: "polite", strength: 1 }] };
+  await serving.putProfile("kind", { tapline });
+  const randoms = await RandomVectors.make(
+    serving,
+    await serving.profile("kind"),
+    { random: 2, seed: 0 },
+    undefined,
+  );
+  assert.is(randoms.count, 2);
+  const names = async () => (await serving.vectors()).map(({ name }) => name).sort();
+  assert.is((await names()).length, kept.length + 2);
+  await randoms.remove(serving);
+  assert.equal(await names(), [...kept].sort());
 });
 
 test.run();

@@ -1,10 +1,15 @@
 /** `tapline check`: a budget written and used, exit codes, refused input. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { command } from "../cli/in-process.js";
 import { startServer, type TestServer } from "../inference/support/serving.js";
+import { program } from "../support/program.js";
 import { temporaryFolder } from "../support/temporary.js";
 import { changedModel } from "./changed-model.js";
 
@@ -49,6 +54,29 @@ test("a budget is written, passes on its model and fails on a changed one", asyn
   const { passed, greatest, alarms } = JSON.parse(json.stdout);
   assert.equal([passed, alarms], [true, []]);
   assert.ok(greatest < 1);
+});
+
+test("Ctrl-C ends a check and a card by the signal, with nothing on standard output", async () => {
+  const silent = createServer();
+  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  try {
+    for (const words of [
+      ["check", file, "--model", url],
+      ["card", "polite", "--url", url],
+    ]) {
+      const child = spawn(process.execPath, [...program, ...words], { stdio: ["ignore", "pipe", "inherit"] });
+      let stdout = "";
+      child.stdout.on("data", (chunk) => {
+        stdout += chunk;
+      });
+      silent.once("request", () => child.kill("SIGINT"));
+      assert.equal([await once(child, "close"), stdout], [[null, "SIGINT"], ""]);
+    }
+  } finally {
+    silent.closeAllConnections();
+    silent.close();
+  }
 });
 
 test("refuses a changed budget, unknown items and malformed features", async () => {

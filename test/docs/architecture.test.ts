@@ -29,7 +29,7 @@ const arrows: Record<string, string[]> = {
   mcp: ["client", "contracts", "text"],
   terminal: ["contracts", "findings", "text"],
   report: ["contracts", "findings", "markup", "text"],
-  card: ["client", "contracts", "findings", "formats", "report", "study", "text"],
+  card: ["client", "contracts", "files", "findings", "formats", "report", "study", "text"],
   check: ["card", "client", "contracts", "findings", "formats", "library", "native"],
   study: ["contracts", "findings", "report", "text"],
   recipe: [

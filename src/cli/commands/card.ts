@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import type { Card, CardTarget } from "../../contracts/card.js";
 import { cardLimits } from "../../contracts/card-limits.js";
-import { exitCodes, UsageError } from "../exit-code.js";
+import { UsageError } from "../exit-code.js";
 import { filled, integerBetween, numbersThat } from "../options.js";
 import { type ServerOptions, serverCommand } from "../server-command.js";
-import { stopSignal } from "../stop-signal.js";
+import { endBy, stoppable } from "../stop-signal.js";
 
 interface CardCommandOptions extends ServerOptions {
   out?: string;
@@ -114,17 +114,17 @@ export async function measureCard(
   const judged =
     target !== null && "judged" in target ? judgedLines(await readInput(target.judged), target.judged) : [];
   const progress = quiet ? undefined : new ProgressLine(process.stderr);
-  const stop = new AbortController();
-  void stopSignal().then(() => stop.abort());
+  const signal = stoppable();
   try {
     return await runCard(serving, request, {
       measure: target === null ? undefined : targetOf(serving, target, judged),
-      signal: stop.signal,
+      signal,
       onProgress: (what, share) => progress?.show(`${Math.round(100 * share)} %  ${what}`),
     });
   } catch (error) {
-    if (!stop.signal.aborted) throw error;
-    process.exitCode = exitCodes.failed;
+    progress?.clear();
+    if (!signal.aborted) throw error;
+    endBy(signal.reason);
     return undefined;
   } finally {
     progress?.clear();

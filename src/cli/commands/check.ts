@@ -3,7 +3,7 @@ import type { Budget } from "../../contracts/budget.js";
 import { budgetLimits } from "../../contracts/budget-limits.js";
 import { exitCodes, UsageError } from "../exit-code.js";
 import { collect, filled, integerBetween, numberBetween } from "../options.js";
-import { stopSignal } from "../stop-signal.js";
+import { endBy, stoppable } from "../stop-signal.js";
 
 interface SharedOptions {
   model: string;
@@ -181,9 +181,7 @@ async function working<T>(
       import("../own-server.js"),
     ]);
   const progress = quiet === true || json === true ? undefined : new ProgressLine(process.stderr);
-  const stop = new AbortController();
-  void stopSignal().then(() => stop.abort());
-  const { signal } = stop;
+  const signal = stoppable();
   const open = (url: string) => new ServingModel(url, { timeoutMs: 600_000 });
   try {
     return await work({
@@ -201,8 +199,9 @@ async function working<T>(
       },
     });
   } catch (error) {
+    progress?.clear();
     if (!signal.aborted) throw error;
-    process.exitCode = exitCodes.failed;
+    endBy(signal.reason);
     return undefined;
   } finally {
     progress?.clear();

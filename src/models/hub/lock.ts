@@ -4,6 +4,7 @@ import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { claim, isClaimed, unclaim } from "../../files/claim.js";
+import { isRunning } from "../../files/running.js";
 
 /** Interval at which the holder updates the lock file's time. */
 const heartbeatMs = 5000;
@@ -54,10 +55,8 @@ async function isSilent(path: string, text: string): Promise<boolean> {
   if (Date.now() - beat.mtimeMs > silentMs) return true;
   try {
     const { pid, host } = JSON.parse(text) as { pid: number; host: string };
-    if (host !== hostname()) return false;
-    process.kill(pid, 0);
-    return false;
+    return host === hostname() && !isRunning(pid);
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "ESRCH" || error instanceof SyntaxError;
+    return error instanceof SyntaxError;
   }
 }
