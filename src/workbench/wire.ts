@@ -41,8 +41,8 @@ export interface FeatureScore {
 
 /** What the server reports about an intervention. */
 export interface DoneEdit {
-  kind?: string;
-  layer?: number;
+  kind: string;
+  layer: number;
   vector?: string;
   rows: number;
   mean_row_length?: number;

@@ -62,7 +62,7 @@ const answer: Answering = streams(
           token(8, "P", { index: 0, norms: { 0: 1, 3: null }, lens: { 0: lens("q") } }),
           token(9, "Q", { index: 1, norms: { 0: 2, 3: 3 }, lens: { 0: lens("x"), 3: lens("a") } }),
         ],
-        interventions: [{ rows: 5, mean_change_length: 2 }],
+        interventions: [{ kind: "steer", layer: 3, rows: 5, mean_change_length: 2 }],
       },
     },
   ],
@@ -98,7 +98,7 @@ test("each side asks with its own settings, and every token is read at its own p
     one?.layers[3]?.top.map((found) => found.map((candidate) => candidate.token)),
     [[], ["a"], ["b"], ["<end>"]],
   );
-  assert.equal(one?.edits, [{ rows: 5, mean_change_length: 2 }]);
+  assert.equal(one?.edits, [{ kind: "steer", layer: 3, rows: 5, mean_change_length: 2 }]);
 });
 
 test("a raw text is completed, and a profile is part of the model's name", async () => {

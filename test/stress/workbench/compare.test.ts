@@ -99,7 +99,7 @@ inBrowser("interventions become a profile; it answers in the chat and as one of 
   await page.keyboard.press("Enter");
   await page.getByText("With the profile forgetful").waitFor();
   await page.getByText(/\d+ of \d+ words differ/).waitFor();
-  await page.getByText(/edit 1 of the profile: \d+ positions, mean change 90\.0 %/).waitFor();
+  await page.getByText(/ablate at layer 0: \d+ positions, mean change 90\.0 %/).waitFor();
   // The baseline is first: on the left, for the eye and the keyboard.
   const first = page.locator(".answer").first();
   assert.match((await first.textContent()) ?? "", /^Baseline \(unmodified\)[\s\S]*Paris/);

@@ -111,6 +111,9 @@ inBrowser("a result's exports are in one menu, which Escape and a click elsewher
   assert.not(await report.isVisible());
   assert.is(await page.evaluate("document.activeElement.getAttribute('aria-label')"), "Export and scripts");
   await openMenu(page, "Export and scripts");
+  // As a view that has just been shown does.
+  await page.evaluate("document.getElementById('content').focus()");
+  assert.ok(await report.isVisible());
   await page.getByRole("heading", { level: 1 }).click();
   await until(async () => !(await report.isVisible()));
   // What is ready is not worth a word.

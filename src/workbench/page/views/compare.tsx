@@ -3,7 +3,7 @@ import { labModel, submit } from "../jobs.js";
 import { follow, usePlace } from "../router.js";
 import { post } from "../session.js";
 import { known, useTopic } from "../store.js";
-import { Comparison } from "./comparison.js";
+import { Comparison } from "./compared-runs.js";
 import { interventionsOf, type Library, useLibrary } from "./edits.js";
 import { Area, Check, Choice, Field, NumberField } from "./fields.js";
 import { Fold } from "./fold.js";

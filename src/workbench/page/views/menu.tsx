@@ -13,15 +13,16 @@ export function Menu({ label, name = label, children }: MenuProps) {
   const menu = useRef<HTMLDetailsElement>(null);
   useEffect(() => {
     const box = menu.current as HTMLDetailsElement;
-    const elsewhere = ({ target }: Event) => {
-      if (box.open && target instanceof Node && target !== document && !box.contains(target))
-        box.open = false;
+    const elsewhere = ({ type, target }: Event) => {
+      if (!box.open || !(target instanceof Node) || target === document || box.contains(target)) return;
+      // A view that has just been shown takes the focus itself, with this menu in it.
+      if (type === "focusin" && target.contains(box)) return;
+      box.open = false;
     };
-    document.addEventListener("pointerdown", elsewhere);
-    document.addEventListener("focusin", elsewhere);
+    const events = ["pointerdown", "focusin"] as const;
+    for (const event of events) document.addEventListener(event, elsewhere);
     return () => {
-      document.removeEventListener("pointerdown", elsewhere);
-      document.removeEventListener("focusin", elsewhere);
+      for (const event of events) document.removeEventListener(event, elsewhere);
     };
   }, []);
   return (

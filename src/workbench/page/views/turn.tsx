@@ -80,7 +80,7 @@ export function TurnView({
             {answer.unread !== undefined && <p class="problem">{answer.unread}</p>}
             {(answer.edits ?? []).map((edit, place) => (
               <p class={(edit.mean_change_length ?? 0) > 0 ? "soft" : "problem"} key={place}>
-                {editSentence(edit, turn, place, answer.edits?.length ?? 0)}
+                {editSentence(edit)}
               </p>
             ))}
           </div>
@@ -201,21 +201,11 @@ function endOf({ state, finish, error, tokens }: TurnAnswer): string {
   }
 }
 
-function editSentence(
-  { rows, mean_row_length, mean_change_length, note }: DoneEdit,
-  turn: Turn,
-  at: number,
-  edits: number,
-): string {
-  // Those of a profile come first; the page does not know them.
-  const asked = turn.interventions[at - Math.max(0, edits - turn.interventions.length)];
-  const what =
-    asked === undefined && turn.profile !== undefined
-      ? `edit ${at + 1} of the profile`
-      : `${asked?.kind.replaceAll("_", " ") ?? "edit"}${asked?.layer === undefined ? "" : ` at layer ${asked.layer}`}`;
+function editSentence({ kind, layer, rows, mean_row_length, mean_change_length, note }: DoneEdit): string {
   const share =
     mean_row_length !== undefined && mean_change_length !== undefined && mean_row_length > 0
       ? `, mean change ${percent(mean_change_length / mean_row_length)} of the activation norm`
       : "";
+  const what = `${kind.replaceAll("_", " ")} at layer ${layer}`;
   return `${what}: ${count(rows, "position")}${share}.${note === undefined ? "" : ` ${note}`}`;
 }

@@ -12,7 +12,7 @@ import {
 } from "../../../findings/side-by-side.js";
 import { sideFigures } from "../../../findings/side-figures.js";
 import type { Reading } from "../../wire.js";
-import { kindOf, type Run, settingsOf, sidesOf } from "../comparison.js";
+import { kindOf, type Run, settingsOf, sidesOf } from "../compared-runs.js";
 import { isActive, jobRequest, serverRequest, useFindings, useJobSummary } from "../jobs.js";
 import { numberIn } from "../lists.js";
 import { follow, select, usePlace } from "../router.js";
