@@ -1,5 +1,6 @@
 import { axis, frame, panel, tip } from "./frame.js";
 import { seriesLegend, symbols } from "./legend.js";
+import { spaced } from "./ticks.js";
 
 /**
  * Lines and dots, one line per series; with `panel`, a small picture per value.
@@ -116,7 +117,7 @@ function onePanel(figure, rows, series, { width, theme }, part) {
         stroke: null,
         tickSize: 4,
         // Room for five digits per tick: on a phone, 1000 next to 1200 would read as one number.
-        ticks: steps || square ? 5 : Math.max(2, Math.floor((wide - 64) / 56)),
+        ticks: steps ? spaced(values, wide - 64) : square ? 5 : Math.max(2, Math.floor((wide - 64) / 56)),
         // Not "~g": with few ticks it writes 20 as 2e+1.
         tickFormat: (/** @type {number} */ value) => String(Number(value.toPrecision(6))),
       }),

@@ -157,7 +157,7 @@ function EditsOn() {
     <a class={ineffective ? "edits-on bad" : "edits-on"} href="/chat" onClick={follow}>
       {profile !== "" && `profile ${profile}`}
       {profile !== "" && active > 0 && ", "}
-      {active > 0 && `${count(active, "intervention")} active`}
+      {active > 0 && `${count(active, "intervention")} active in Chat`}
       {ineffective && ", no effect"}
     </a>
   );

@@ -104,7 +104,7 @@ for (const [by, press] of Object.entries(pressing)) {
     await page
       .getByText(/ablate at layer 0: \d+ positions, mean change 90\.0 % of the activation norm\./)
       .waitFor();
-    await page.locator(".strip").getByText("1 intervention active").waitFor();
+    await page.locator(".strip").getByText("1 intervention active in Chat").waitFor();
     assert.is(steps, 3);
     // Later tokens: a word opens, and the click is a script.
     await inSight(page, page.getByText(/click a word to see its alternatives/));

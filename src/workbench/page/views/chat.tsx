@@ -11,7 +11,7 @@ import { type Shade, shades } from "../shades.js";
 import { changed, known, readConversation, useTopic } from "../store.js";
 import { ChatSettings } from "./chat-settings.js";
 import { Composer, firstQuestion } from "./composer.js";
-import { Contrasts } from "./contrasts.js";
+import { Contrasts, sliderTokens } from "./contrasts.js";
 import { ConversationList } from "./conversation-list.js";
 import { Edits, firstEdit, interventionsOf, newEdit, useLibrary } from "./edits.js";
 import { Check, Choice } from "./fields.js";
@@ -207,9 +207,6 @@ export function ChatView({ id }: { id: string | undefined }) {
     </div>
   );
 }
-
-/** The longest answer to a slider's movement, which has to be quick. */
-const sliderTokens = 64;
 
 const clickHint = "click any word in the answer to see the alternatives and what each layer predicted.";
 

@@ -18,6 +18,9 @@ import { Table } from "./table.js";
 /** A slider's last movement is this long ago when the question is asked again, in milliseconds. */
 const settleMs = 350;
 
+/** The longest answer to a slider's movement, which has to be quick. */
+export const sliderTokens = 64;
+
 interface ContrastsProps {
   onEdits: (edits: Edit[]) => void;
   /** Asks the last question again in its place, or a first question. */
@@ -104,6 +107,12 @@ export function Contrasts({ onEdits, onRun }: ContrastsProps) {
           }}
         />
       ))}
+      {active.length > 0 && settings.tokens > sliderTokens && (
+        <p class="soft">
+          Moving a slider reruns the question with at most {sliderTokens} tokens; “Rerun last question” uses
+          all {settings.tokens}.
+        </p>
+      )}
     </section>
   );
 }
@@ -132,7 +141,7 @@ function ContrastSlider({ title, ready, edit, onStrength }: ContrastSliderProps)
             onInput={(event) => onStrength(Number(event.currentTarget.value))}
           />
         </label>
-        <span class="number">{edit.strength.toFixed(2)}</span>
+        <span class="number">{edit.strength}</span>
         <span class="soft">× activation norm</span>
       </p>
       <p class="soft">{rangeSentence(ready)}</p>

@@ -15,25 +15,30 @@ export function JobsView({ id }: { id: string | undefined }) {
   const { query } = usePlace();
   const jobs = known.state?.jobs ?? [];
   const other = query.get("with") ?? undefined;
+  const draft = (
+    <p>
+      <Button onClick={() => go(`/session?study=${id ?? ""}`)}>Draft a study</Button>
+    </p>
+  );
   return (
     <div class="page wide">
       <h1>Jobs</h1>
+      {id !== undefined && (
+        <>
+          <div class={other === undefined ? "" : "twins"}>
+            <OneJob id={id} beside={other !== undefined} />
+            {other !== undefined && <OneJob id={other} beside />}
+          </div>
+          {draft}
+          <h2>All jobs</h2>
+        </>
+      )}
       {jobs.length === 0 ? (
         <p class="soft">No jobs yet. Run an experiment in any view or from the terminal.</p>
       ) : (
-        <>
-          <JobList shown={id} />
-          <p>
-            <Button onClick={() => go(`/session?study=${id ?? ""}`)}>Draft a study</Button>
-          </p>
-        </>
+        <JobList shown={id} />
       )}
-      {id !== undefined && (
-        <div class={other === undefined ? "" : "twins"}>
-          <OneJob id={id} beside={other !== undefined} />
-          {other !== undefined && <OneJob id={other} beside />}
-        </div>
-      )}
+      {id === undefined && jobs.length > 0 && draft}
     </div>
   );
 }
