@@ -192,7 +192,10 @@ export function apiRoutes(bench: Workbench): Routes {
       services.lab.lenses().catch(() => []),
     ]);
     return {
-      vectors: fitting(vectors, served),
+      vectors: fitting(
+        vectors.filter(({ name }) => !contrasts.isControl(name)),
+        served,
+      ),
       probes: fitting(probes, served),
       profiles: profiles.filter((profile) => profileMisfit(profile, served) === undefined),
       dictionaries: fitting(dictionaries, served),

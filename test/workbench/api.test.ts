@@ -328,6 +328,10 @@ test("the library works without a Lab, and every page learns of new items", asyn
       named("v", here),
       named("w", { model: null }),
       named("other", elsewhere),
+      // A contrast set's direction, and its control, which is not offered.
+      named("contrast-calm-0123abcd", here),
+      named("contrast-calm-0123abcd-random", here),
+      named("at-random", here),
       named("wide", { n_embd: 9 }),
     ],
   };
@@ -360,8 +364,9 @@ test("the library works without a Lab, and every page learns of new items", asyn
     const lists = Object.entries(body as Record<string, Array<{ name: string }>>);
     return Object.fromEntries(lists.map(([list, all]) => [list, all.map(({ name }) => name)]));
   };
+  const vectors = ["v", "w", "contrast-calm-0123abcd", "at-random"];
   assert.equal(await names(), {
-    vectors: ["v", "w"],
+    vectors,
     probes: ["p"],
     profiles: ["s"],
     dictionaries: ["d"],
@@ -371,7 +376,7 @@ test("the library works without a Lab, and every page learns of new items", asyn
   answers["GET /lab/lenses"] = undefined;
   // A server of an older version.
   answers["GET /lab/profiles"] = undefined;
-  const left = { vectors: ["v", "w"], probes: ["p"], profiles: [], dictionaries: [], lenses: [] };
+  const left = { vectors, probes: ["p"], profiles: [], dictionaries: [], lenses: [] };
   assert.equal(await names(), left);
   answers["GET /lab/probes"] = undefined;
   assert.equal(await saidBy("GET", "/library"), [404, "Nothing is at /lab/probes."]);

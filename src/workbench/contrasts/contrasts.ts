@@ -63,6 +63,11 @@ export class Contrasts {
     return /^contrast-[a-z]+-[0-9a-f]{8}$/.test(vector) ? `${vector}-random` : undefined;
   }
 
+  /** Whether a vector is such a control, which is of no use by itself. */
+  isControl(vector: string): boolean {
+    return this.controlOf(vector.replace(/-random$/, "")) === vector;
+  }
+
   close(): void {
     this.#stopping.abort();
   }

@@ -62,7 +62,7 @@ export function SessionView() {
   return (
     <div class="page">
       <h1>Session</h1>
-      <p>
+      <p class="soft">
         What you did, in order. Include jobs to draft a study from them, save a notebook that repeats them, or
         copy a link to this selection.
       </p>
