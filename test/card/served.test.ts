@@ -8,9 +8,11 @@ import { commonStart, continuationScore, scoreEnds, scoreText } from "../../src/
 import { RandomVectors } from "../../src/card/random-vectors.js";
 import { ServingModel } from "../../src/client/index.js";
 import { startServer, type TestServer } from "../inference/support/serving.js";
+import { temporaryFolder } from "../support/temporary.js";
 
 let server: TestServer;
 test.before(async () => {
+  process.env.TAPLINE_HOME = temporaryFolder("card-served");
   server = await startServer({ threads: 1 });
 });
 test.after(() => server.close());
