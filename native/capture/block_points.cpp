@@ -6,6 +6,7 @@
 
 #include "capture/block_walk.h"
 #include "capture/expert_search.h"
+#include "capture/ffn_input.h"
 #include "capture/head_search.h"
 
 namespace tapline {
@@ -57,12 +58,18 @@ class PointSearch {
       refuse(Point::kBlockIn, block + " " + parts.why);
     }
     if (!parts.why.empty()) {
-      for (const Point point : {Point::kAttnOut, Point::kMid, Point::kFfnOut})
+      for (const Point point : {Point::kAttnOut, Point::kMid, Point::kFfnIn, Point::kFfnOut})
         refuse(point, block + " " + parts.why);
       for (const Point point : {Point::kAttention, Point::kHeadOut}) place_or_not(point, {}, parts.why);
       return;
     }
     place(Point::kAttnOut, parts.attn, block);
+    const FfnInput ffn_input = find_ffn_input(graph_, parts, n_embd_);
+    if (ffn_input.why.empty()) {
+      place(Point::kFfnIn, ffn_input.node, block);
+    } else {
+      refuse(Point::kFfnIn, block + " " + ffn_input.why);
+    }
     place(Point::kFfnOut, parts.ffn, block);
     place_heads(find_heads(graph_, from, parts.attn));
     note_halves(parts);

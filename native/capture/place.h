@@ -16,14 +16,15 @@ enum class Point : uint8_t {
   kHeadOut,    // the concatenated outputs of the heads, before the output projection
   kAttnOut,    // the first half's addition to the stream: attention, or another layer that mixes tokens
   kMid,        // the stream between the two halves
+  kFfnIn,      // what the second half reads: the output of its norm
   kRouter,     // the chosen experts of each token, and their weights
   kFfnOut,     // the second half's addition: the MLP, or the experts
   kBlockOut,   // the stream after the block
 };
-constexpr size_t kPointCount = 8;
+constexpr size_t kPointCount = 9;
 /// In the order of the enumeration.
-constexpr std::array<const char*, kPointCount> kPointNames{"block_in", "attention", "head_out", "attn_out",
-                                                           "mid",      "router",    "ffn_out",  "block_out"};
+constexpr std::array<const char*, kPointCount> kPointNames{
+    "block_in", "attention", "head_out", "attn_out", "mid", "ffn_in", "router", "ffn_out", "block_out"};
 
 inline const char* name_of(Point point) {
   return kPointNames[static_cast<size_t>(point)];

@@ -13,6 +13,7 @@ export const hookNames: Record<Point, { names: readonly string[]; unlessNormed?:
   head_out: { names: ["blocks.L.attn.hook_z"] },
   attn_out: { names: ["blocks.L.hook_attn_out"], unlessNormed: ["blocks.L.attn.hook_out"] },
   mid: { names: ["blocks.L.hook_resid_mid", "blocks.L.ln2.hook_in"] },
+  ffn_in: { names: ["blocks.L.mlp.hook_in", "blocks.L.ln2.hook_out"] },
   router: { names: [] },
   ffn_out: { names: ["blocks.L.hook_mlp_out"], unlessNormed: ["blocks.L.mlp.hook_out"] },
   block_out: { names: ["blocks.L.hook_out", "blocks.L.hook_resid_post"] },

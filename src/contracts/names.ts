@@ -9,6 +9,7 @@ export const modelPoints = [
   "head_out",
   "attn_out",
   "mid",
+  "ffn_in",
   "router",
   "ffn_out",
   "block_out",
@@ -17,7 +18,7 @@ export type ModelPoint = (typeof modelPoints)[number];
 /**
  * The points other than the output (the default of every experiment) with one vector of the hidden size per token.
  */
-export const innerPoints = ["block_in", "attn_out", "mid", "ffn_out"] as const;
+export const innerPoints = ["block_in", "attn_out", "mid", "ffn_in", "ffn_out"] as const;
 /** All points with one such vector per token. */
 export const blockPoints = [...innerPoints, "block_out"] as const;
 export type BlockPoint = (typeof blockPoints)[number];
@@ -33,7 +34,15 @@ export function pointField<P extends string>(point: P | undefined): { point?: P 
 }
 
 /** Points that comparisons and patch sweeps can edit, including single heads (head_out). */
-export const changedPoints = ["block_in", "head_out", "attn_out", "mid", "ffn_out", "block_out"] as const;
+export const changedPoints = [
+  "block_in",
+  "head_out",
+  "attn_out",
+  "mid",
+  "ffn_in",
+  "ffn_out",
+  "block_out",
+] as const;
 export type ChangedPoint = (typeof changedPoints)[number];
 /** Instead of positions: the spans marked with these in both texts of a pair. */
 export const alignedPositions = "aligned";

@@ -6,6 +6,7 @@ export const pointMeanings = {
   block_in: "the residual stream into each block",
   attn_out: "each block's attention output",
   mid: "the residual stream mid-block, between attention and MLP",
+  ffn_in: "each block's MLP input, after its norm",
   ffn_out: "each block's MLP output",
 } as const;
 

@@ -24,6 +24,7 @@ const byPoint = [
   ["block_in", "the residual stream before the block at "],
   ["attn_out", "the attention output at "],
   ["ffn_out", "the MLP output at "],
+  ["ffn_in", "the MLP input at "],
   ["head_out", ""],
 ] as const;
 

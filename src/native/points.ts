@@ -4,8 +4,8 @@ import { invalid } from "./check.js";
  * The points of a block that can be read and changed, in the order of computation. Each has one vector of the hidden size
  * per token, except `attention` (weights) and `router` (chosen experts and their weights), which have separate requests,
  * and `head_out`, the concatenated outputs of the heads before the output projection. `attn_out` and `ffn_out` are the
- * additions of the two halves to the residual stream, after any norm or scale; `mid` is the stream between them. A block
- * without `mid` computes both from its input.
+ * additions of the two halves to the residual stream, after any norm or scale; `mid` is the stream between them, and `ffn_in`
+ * the output of the norm before the MLP, which the MLP reads. A block without `mid` computes both from its input.
  */
 export const points = [
   "block_in",
@@ -13,6 +13,7 @@ export const points = [
   "head_out",
   "attn_out",
   "mid",
+  "ffn_in",
   "router",
   "ffn_out",
   "block_out",

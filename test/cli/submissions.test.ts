@@ -102,7 +102,7 @@ test("inspect: every flag is its field, and omitted flags are not sent", async (
   assert.is(await refused("inspect x --heads 1"), "--heads requires --attention.");
   assert.match(
     await refused("inspect x --points mid,out"),
-    "“out” is not one of block_in, attn_out, mid, ffn_out.",
+    "“out” is not one of block_in, attn_out, mid, ffn_in, ffn_out.",
   );
   assert.match(await refused("inspect x --points mid,mid"), "A hook point occurs twice.");
   assert.match(

@@ -416,7 +416,8 @@ test("patch_sweep: two prompts or pairs, any layers, positions from either end",
   assert.equal(promptPairs(bare), [capitals]);
   const points = ["attn_out", "ffn_out", "mid", "block_in", "block_out"];
   assert.is(patch({ ...capitals, points }), "accepted");
-  const odd = 'points[0]: must be block_in, head_out, attn_out, mid, ffn_out or block_out, got "head_in".';
+  const odd =
+    'points[0]: must be block_in, head_out, attn_out, mid, ffn_in, ffn_out or block_out, got "head_in".';
   assert.is(patch({ ...capitals, points: ["head_in"] }), odd);
   assert.is(patch({ ...capitals, points: [] }), "points: at least 1 entry, got 0.");
   assert.is(patch({ ...capitals, points: ["attn_out", "head_out"], heads: [0, 3] }), "accepted");
@@ -436,14 +437,14 @@ test("patch_sweep: two prompts or pairs, any layers, positions from either end",
     assert.is(sentence({ ...body, point: "mid" }), "accepted");
     assert.is(
       sentence({ ...body, point: "head_out" }),
-      'point: must be block_in, attn_out, mid, ffn_out or block_out, got "head_out".',
+      'point: must be block_in, attn_out, mid, ffn_in, ffn_out or block_out, got "head_out".',
     );
   }
   const inside = { operation: "inspect", model: "demo", prompt: "a" };
   assert.is(sentence({ ...inside, points: points.slice(0, 4), decompose: true }), "accepted");
   assert.is(
     sentence({ ...inside, points: ["block_out"] }),
-    'points[0]: must be block_in, attn_out, mid or ffn_out, got "block_out".',
+    'points[0]: must be block_in, attn_out, mid, ffn_in or ffn_out, got "block_out".',
   );
   assert.is(patch({ ...capitals, layers: [...Array(256).keys()], positions: [0, -1] }), "accepted");
   assert.is(patch({ pairs: Array(64).fill(capitals), target_token: " x" }), "accepted");

@@ -30,6 +30,8 @@ test("places: points of a block by TransformerLens's names, transformers' module
     ["blocks.2.hook_resid_mid", 2, "mid"],
     ["blocks.1.hook_attn_out", 1, "attn_out"],
     ["blocks.1.hook_mlp_out", 1, "ffn_out"],
+    ["blocks.1.mlp.hook_in", 1, "ffn_in"],
+    ["blocks.1.ln2.hook_out", 1, "ffn_in"],
     ["layers.5", 5, "block_out"],
     ["model.layers.5", 5, "block_out"],
     ["model.language_model.layers.0.output", 0, "block_out"],
@@ -50,7 +52,7 @@ test("places: points of a block by TransformerLens's names, transformers' module
     assert.throws(
       () => placeOfHook(place),
       saying(
-        `The dictionary reads "${place}"; supported are block outputs (blocks.N.hook_resid_post, layers.N) and blocks.N.hook_resid_pre, hook_resid_mid, hook_attn_out and hook_mlp_out.`,
+        `The dictionary reads "${place}"; supported are block outputs (blocks.N.hook_resid_post, layers.N) and blocks.N.hook_resid_pre, hook_resid_mid, hook_attn_out, hook_mlp_out and mlp.hook_in.`,
       ),
     );
   }

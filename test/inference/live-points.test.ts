@@ -49,7 +49,7 @@ async function read(watch: object, more: object = {}) {
   return { entries, rowsAt, capture, ids, promptTokens: prompt.length as number };
 }
 
-for (const point of ["block_in", "head_out", "attn_out", "mid", "ffn_out", "block_out"] as const) {
+for (const point of ["block_in", "head_out", "attn_out", "mid", "ffn_in", "ffn_out", "block_out"] as const) {
   test(`norms and activations at ${point} are those of a separate pass`, async () => {
     const { entries, rowsAt, capture, ids } = await read({
       layers: [2, layer],

@@ -245,6 +245,7 @@ test("features reads a dictionary at its point, and replaces the activations the
     ["blocks.3.hook_attn_out", "attn_out", 3],
     ["blocks.3.hook_mlp_out", "ffn_out", 3],
     ["blocks.3.hook_resid_mid", "mid", 3],
+    ["blocks.3.mlp.hook_in", "ffn_in", 3],
     ["blocks.0.hook_resid_pre", "block_in", 0],
   ] as const) {
     const stored = await dictionaries.add("exact", lossless(hook));

@@ -303,6 +303,7 @@ test("both layouts do the same arithmetic, on normalized and on plain rows", asy
     ["block_in", "hook_resid_pre"],
     ["attn_out", "hook_attn_out"],
     ["mid", "hook_resid_mid"],
+    ["ffn_in", "mlp.hook_in"],
     ["ffn_out", "hook_mlp_out"],
     ["block_out", "hook_resid_post"],
   ];

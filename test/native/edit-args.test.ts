@@ -79,7 +79,7 @@ test("an invalid edit is refused with its fault", () => {
     [{ layer: {} }, "An edit's layer must be an index, got object."],
     [
       { layer: 0, point: "x" },
-      'A point must be block_in, attention, head_out, attn_out, mid, router, ffn_out, block_out, got "x".',
+      'A point must be block_in, attention, head_out, attn_out, mid, ffn_in, router, ffn_out, block_out, got "x".',
     ],
     [
       { layer: 0, point: "head_out", heads: [0, -1] },

@@ -82,16 +82,16 @@ test("invalid requests of a pass are refused before they reach the addon", async
     [{ layers: [null] }, "A layer must be an integer from -2147483647 to 2147483647, got null."],
     [
       { points: ["nowhere"] },
-      'A point must be block_in, attention, head_out, attn_out, mid, router, ffn_out, block_out, got "nowhere".',
+      'A point must be block_in, attention, head_out, attn_out, mid, ffn_in, router, ffn_out, block_out, got "nowhere".',
     ],
     [
       { points: [undefined] },
-      "A point must be block_in, attention, head_out, attn_out, mid, router, ffn_out, block_out, got nothing.",
+      "A point must be block_in, attention, head_out, attn_out, mid, ffn_in, router, ffn_out, block_out, got nothing.",
     ],
     [{ points: ["mid", "mid"] }, "The point mid is listed twice."],
     [
       { points: "mid" },
-      "Points must be an array of block_in, attention, head_out, attn_out, mid, router, ffn_out, block_out.",
+      "Points must be an array of block_in, attention, head_out, attn_out, mid, ffn_in, router, ffn_out, block_out.",
     ],
     [{ lensTopK: -1 }, "lensTopK must be an integer from 0 to 2147483647, got -1."],
     [{ lensTarget: -1 }, "lensTarget must be an integer from 0 to 2147483647, got -1."],

@@ -46,6 +46,37 @@ test("a block is its input, what attention adds and what the MLP adds, to the bi
   }
 });
 
+test("the MLP reads the norm of the stream, and nothing else", async () => {
+  const at = await capture();
+  for (const layer of layers) {
+    const [stream, input] = [at(layer, "mid"), at(layer, "ffn_in")];
+    // One weight per dimension, whatever the token: an RMS norm's, from the first token alone.
+    const scale = (row: Float32Array) => Math.sqrt(row.reduce((sum, x) => sum + x * x, 0) / width + 1e-5);
+    const rows = tokens.length;
+    const part = (of: Float32Array, row: number) => of.subarray(row * width, (row + 1) * width);
+    const weights = Array.from(part(input, 0), (y, i) => (y * scale(part(stream, 0))) / stream[i]!);
+    for (let row = 1; row < rows; row++) {
+      const expected = Float32Array.from(
+        part(stream, row),
+        (x, i) => (weights[i]! * x) / scale(part(stream, row)),
+      );
+      assert.ok(apart(expected, part(input, row)) < 1e-5, `block ${layer}, token ${row}`);
+    }
+  }
+  const all = [[0, tokens.length - 1]] as const;
+  const edit = { layer: 3, point: "ffn_in" as const, positions: all };
+  const same = await capture({ edits: [{ ...edit, scale: 1 }] });
+  for (const point of points) assert.equal(same(7, point), at(7, point), point);
+  const zeroed = await capture({ edits: [{ ...edit, scale: 0 }] });
+  assert.equal(zeroed(3, "mid"), at(3, "mid"));
+  // An MLP without biases makes nothing of zeros.
+  assert.ok(zeroed(3, "ffn_out").every((value) => value === 0));
+  // With another token's input, a token gets that token's output.
+  const from = at(3, "ffn_in").slice(0, width);
+  const patched = await capture({ edits: [{ ...edit, positions: [[5, 5]], scale: 0, vector: from }] });
+  assert.equal(patched(3, "ffn_out").slice(5 * width, 6 * width), at(3, "ffn_out").slice(0, width));
+});
+
 test("the first half reads other tokens, the second its own row only", async () => {
   const other = tokens.slice();
   other[1] = (other[1] as number) + 1;
@@ -198,7 +229,7 @@ test("a logit's direction agrees with the model's head", async () => {
 
 test("a lens reads the stream before, inside and after a block, but not additions", async () => {
   await context.reset();
-  const points: Point[] = ["block_in", "attn_out", "mid", "ffn_out", "block_out"];
+  const points: Point[] = ["block_in", "attn_out", "mid", "ffn_in", "ffn_out", "block_out"];
   const { layers: found } = await context.advance({ tokens, layers: [3], points, lensTopK: 1 });
   for (const { point, states, lens } of found) {
     const read = ["block_in", "mid", "block_out"].includes(point);

@@ -116,6 +116,7 @@ const meanings = {
   head_out: "each head's output, before the output projection",
   attn_out: "what attention, or another token mixer, adds to the residual stream",
   mid: "the residual stream between attention and MLP",
+  ffn_in: "what the MLP or the experts read: the output of the norm before them",
   router: "the experts chosen for each token, and their weights",
   ffn_out: "what the MLP or the experts add to the residual stream",
   block_out: "the residual stream after the block",

@@ -240,6 +240,8 @@ const innerHooks: Readonly<Record<string, string>> = {
   hook_resid_mid: "mid",
   hook_attn_out: "attn_out",
   hook_mlp_out: "ffn_out",
+  "mlp.hook_in": "ffn_in",
+  "ln2.hook_out": "ffn_in",
 };
 
 /**
@@ -247,7 +249,7 @@ const innerHooks: Readonly<Record<string, string>> = {
  * @throws FormatError for a hook that is not a point of a block
  */
 export function placeOfHook(hook: string): { layer: number; point: string } {
-  const [, block, name] = /^blocks\.(\d{1,3})\.(hook_\w{1,40})$/.exec(hook) ?? [];
+  const [, block, name] = /^blocks\.(\d{1,3})\.((?:mlp\.|ln2\.)?hook_\w{1,40})$/.exec(hook) ?? [];
   const layer = Number(block);
   if (name === "hook_resid_pre") {
     return layer > 0 ? { layer: layer - 1, point: "block_out" } : { layer, point: "block_in" };
@@ -263,7 +265,7 @@ export function placeOfHook(hook: string): { layer: number; point: string } {
     return { layer: Number(module), point: norm === undefined ? "block_out" : "ffn_out" };
   }
   throw new FormatError(
-    `The dictionary reads ${quoted(hook)}; supported are block outputs (blocks.N.hook_resid_post, layers.N) and blocks.N.hook_resid_pre, hook_resid_mid, hook_attn_out and hook_mlp_out.`,
+    `The dictionary reads ${quoted(hook)}; supported are block outputs (blocks.N.hook_resid_post, layers.N) and blocks.N.hook_resid_pre, hook_resid_mid, hook_attn_out, hook_mlp_out and mlp.hook_in.`,
   );
 }
 

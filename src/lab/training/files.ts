@@ -22,6 +22,7 @@ const hooks: Readonly<Record<BlockPoint, string>> = {
   block_in: "hook_resid_pre",
   attn_out: "hook_attn_out",
   mid: "hook_resid_mid",
+  ffn_in: "mlp.hook_in",
   ffn_out: "hook_mlp_out",
   block_out: "hook_resid_post",
 };

@@ -51,7 +51,7 @@ export const InspectSubmission = Type.Object(
       uniqueItems: true,
       description:
         "Hook points inside each layer, in addition to its output: block_in, the residual stream into it; attn_out, what " +
-        "attention adds; mid, the residual stream after attention; ffn_out, what the MLP or the experts add. Models " +
+        "attention adds; mid, the residual stream after attention; ffn_in, that stream after the norm, as the MLP reads it; ffn_out, what the MLP or the experts add. Models " +
         "without one of these points are rejected.",
     }),
     attention: optional.Object(
@@ -149,7 +149,7 @@ export const InspectPoint = Type.Object(
     norms: Type.Array(Type.Number(), { description: "L2 norm, one per token." }),
     predictions: optional.Array(Type.Array(Candidate), {
       description:
-        "Logit lens for block_in and mid. attn_out and ffn_out have none, because they are only added to the residual stream.",
+        "Logit lens for block_in and mid. attn_out, ffn_in and ffn_out have none, because they are not the residual stream.",
     }),
     target: Type.Optional(Type.Array(Standing, { description: "As for a layer." })),
     ...measured,

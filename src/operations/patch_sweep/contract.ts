@@ -61,7 +61,7 @@ export const PatchSweepSubmission = Type.Object(
       default: [...defaults.patch_points],
       description:
         "Hook points to patch in each layer: block_out, its output; attn_out and ffn_out, what its attention and MLP add to " +
-        "the residual stream; block_in and mid, the residual stream before each; head_out, the output of each head, one head " +
+        "the residual stream; block_in and mid, the residual stream before each; ffn_in, what the MLP reads; head_out, the output of each head, one head " +
         "at a time. Models without one of these points are rejected.",
     }),
     heads: headList("For head_out: the heads to patch, one at a time. Default: all heads."),

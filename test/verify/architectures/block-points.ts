@@ -50,6 +50,7 @@ export async function blockPoints(subject: Subject): Promise<Check> {
       equal(`sum ${layer}`, all, block_out[layer]!, tolerances.summands);
     }
   }
+  if (there.includes("ffn_in")) problems.push(...(await mlpInputs(subject, captured)));
   if (there.includes("attn_out")) {
     for (const layer of new Set([layers[0]!, layers.at(-1)!])) {
       problems.push(...(await withoutHalves(subject, captured, layer, there.includes("mid"))));
@@ -69,6 +70,72 @@ async function capture({ context, tokens, layers }: Subject, there: Point[]) {
   const captured = Object.fromEntries(points.map((point) => [point, [] as Float32Array[]])) as Captured;
   for (const { layer, point, states } of result.layers) captured[point][layer] = states!.data;
   return { captured, logits: result.logits! };
+}
+
+/**
+ * What the MLP reads is one linear function per dimension of the normalised stream, whatever the token, and all that it
+ * reads: with every token's input set to the first token's, every token has the same output, and `mid` is as before.
+ */
+async function mlpInputs(
+  { context, tokens, layers, model }: Subject,
+  { block_in, mid, ffn_in }: Captured,
+): Promise<string[]> {
+  const width = model.info.nEmbd;
+  const row = (rows: Float32Array, token: number) => rows.subarray(token * width, (token + 1) * width);
+  const problems: string[] = [];
+  for (const layer of layers) {
+    const stream = (mid[layer] ?? block_in[layer])!;
+    const distance = Math.min(
+      ...[false, true].map((centred) => notLinear(stream, ffn_in[layer]!, width, centred)),
+    );
+    if (!(distance <= tolerances.norm)) problems.push(`ffn_in ${layer} is off its norm by ${distance}`);
+  }
+  const layer = layers[0]!;
+  const vector = row(ffn_in[layer]!, 0).slice();
+  await context.reset();
+  const found = await context.advance({
+    ...{ tokens, layers: [layer], rows: "all", logits: true },
+    points: ["ffn_out", mid[layer] === undefined ? "block_in" : "mid"],
+    edits: [{ layer, point: "ffn_in", positions: [[0, tokens.length - 1]], scale: 0, vector, strength: 1 }],
+  });
+  const at = (point: Point) => found.layers.find((one) => one.point === point)!.states!.data;
+  const outputs = at("ffn_out");
+  for (let token = 1; token < tokens.length; token++) {
+    const distance = relativeDistance(row(outputs, token), row(outputs, 0));
+    if (!(distance <= tolerances.summands))
+      problems.push(`token ${token} with the first's ffn_in: ${distance}`);
+  }
+  if (mid[layer] !== undefined && !sameBits(at("mid"), mid[layer]!))
+    problems.push("a change of ffn_in changes mid");
+  return problems;
+}
+
+/** How far rows are from one linear function per dimension of the normalised stream, relative L2. */
+function notLinear(stream: Float32Array, found: Float32Array, width: number, centred: boolean): number {
+  const count = stream.length / width;
+  const normed = new Float64Array(stream.length);
+  for (let token = 0; token < count; token++) {
+    const row = stream.subarray(token * width, (token + 1) * width);
+    const mean = centred ? row.reduce((sum, x) => sum + x, 0) / width : 0;
+    const scale = Math.sqrt(row.reduce((sum, x) => sum + (x - mean) ** 2, 0) / width);
+    row.forEach((x, i) => {
+      normed[token * width + i] = (x - mean) / scale;
+    });
+  }
+  let [error, square] = [0, 0];
+  for (let i = 0; i < width; i++) {
+    const column = (rows: ArrayLike<number>) => Array.from({ length: count }, (_, t) => rows[t * width + i]!);
+    const [xs, ys] = [column(normed), column(found)];
+    const [x, y] = [xs, ys].map((all) => all.reduce((sum, one) => sum + one, 0) / count) as [number, number];
+    const slope =
+      xs.reduce((sum, one, t) => sum + (one - x) * (ys[t]! - y), 0) /
+      xs.reduce((sum, one) => sum + (one - x) ** 2, 0);
+    for (let t = 0; t < count; t++) {
+      error += (ys[t]! - y - slope * (xs[t]! - x)) ** 2;
+      square += ys[t]! ** 2;
+    }
+  }
+  return Math.sqrt(error / square);
 }
 
 /** Each half removed alone at every token: the stream after it is the one before it. */

@@ -76,6 +76,8 @@ export const tolerances = {
   chunked: 1e-3,
   /** A block's three summands, added in another order than the graph's. */
   summands: 1e-6,
+  /** A row that is normalised without the epsilon of its norm. */
+  norm: 1e-3,
   /** Attention times values, added up in float64 and in float32. */
   attention: 1e-5,
   attentionInF16: 1e-3,

@@ -31,7 +31,7 @@ const strengths = {
 
 type Kind = keyof typeof strengths;
 
-const inner = ["block_in", "attn_out", "mid", "ffn_out"] as const;
+const inner = ["block_in", "attn_out", "mid", "ffn_in", "ffn_out"] as const;
 
 interface Results {
   blocks: number;

@@ -82,10 +82,11 @@ class Qwen3:
             block_in = x
             attn_out = self.attention(self.norm(x, f"{block}.attn_norm.weight"), block)
             x = mid = x + attn_out
-            ffn_out = self.feed_forward(self.norm(x, f"{block}.ffn_norm.weight"), block)
+            ffn_in = self.norm(x, f"{block}.ffn_norm.weight")
+            ffn_out = self.feed_forward(ffn_in, block)
             x = x + ffn_out
             if points is not None:
-                inside = {"block_in": block_in, "attn_out": attn_out, "mid": mid, "ffn_out": ffn_out}
+                inside = {"block_in": block_in, "attn_out": attn_out, "mid": mid, "ffn_in": ffn_in, "ffn_out": ffn_out}
                 for name, rows in inside.items():
                     points.setdefault(name, []).append(rows)
             states.append(x)

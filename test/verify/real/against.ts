@@ -38,7 +38,7 @@ export async function against(
     // nnsight has the same modules as transformers.
     ...(peer === "nnsight"
       ? []
-      : ["attn_out", "mid", "ffn_out"].map((point) =>
+      : ["attn_out", "mid", "ffn_in", "ffn_out"].map((point) =>
           most(point, `${point}: relative L2, worst prompt and block`, bounds.distance),
         )),
     ...(peer === "nnsight"

@@ -111,7 +111,7 @@ export async function promptsOf(model: Model, { lengths }: Pick<Extent, "lengths
   });
 }
 
-const inner = ["attn_out", "mid", "ffn_out"] as const;
+const inner = ["attn_out", "mid", "ffn_in", "ffn_out"] as const;
 
 interface Look {
   tokens: number[];

@@ -51,9 +51,9 @@ class Transformers:
         return torch.stack([state[0] for state in states]), found.logits[0]
 
     def points(self, tokens):
-        """attn_out, mid and ffn_out, [blocks, tokens, width] each: the outputs of the two halves, and what the second
-        one's norm is given."""
-        found = {"attn_out": [], "mid": [], "ffn_out": []}
+        """attn_out, mid, ffn_in and ffn_out, [blocks, tokens, width] each: the outputs of the two halves, and the input
+        and output of the second one's norm."""
+        found = {"attn_out": [], "mid": [], "ffn_in": [], "ffn_out": []}
 
         def keep(name):
             def hook(_, inputs, output=None):
@@ -71,6 +71,7 @@ class Transformers:
             mlp = layer.post_feedforward_layernorm if normed else layer.mlp
             handles.append(attention.register_forward_hook(keep("attn_out")))
             handles.append(middle.register_forward_pre_hook(keep("mid")))
+            handles.append(middle.register_forward_hook(keep("ffn_in")))
             handles.append(mlp.register_forward_hook(keep("ffn_out")))
         try:
             self.model(torch.tensor([tokens]), use_cache=False)
@@ -113,7 +114,12 @@ class TransformerLens:
         return torch.stack([states[name][0] for name in names]), logits[0]
 
     def points(self, tokens):
-        names = {"attn_out": "hook_attn_out", "mid": "hook_resid_mid", "ffn_out": "hook_mlp_out"}
+        names = {
+            "attn_out": "hook_attn_out",
+            "mid": "hook_resid_mid",
+            "ffn_in": "mlp.hook_in",
+            "ffn_out": "hook_mlp_out",
+        }
         wanted = {f"blocks.{block}.{hook}" for block in range(self.blocks) for hook in names.values()}
         _, cache = self.model.run_with_cache(torch.tensor([tokens]), names_filter=lambda name: name in wanted)
 

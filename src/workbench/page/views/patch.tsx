@@ -22,6 +22,7 @@ const points: Record<ChangedPoint, string> = {
   block_out: "Block outputs",
   attn_out: "Attention outputs",
   ffn_out: "MLP outputs",
+  ffn_in: "MLP inputs",
   mid: "Residual stream mid-block",
   block_in: "Residual stream into the block",
   head_out: "Single heads",

@@ -32,6 +32,7 @@ _NAMES = [
     ["head_out.L", "blocks.L.attn.hook_z"],
     ["attn_out.L", "blocks.L.hook_attn_out", "blocks.L.attn.hook_out"],
     ["mid.L", "blocks.L.hook_resid_mid", "blocks.L.ln2.hook_in"],
+    ["ffn_in.L", "blocks.L.mlp.hook_in", "blocks.L.ln2.hook_out"],
     ["ffn_out.L", "blocks.L.hook_mlp_out", "blocks.L.mlp.hook_out"],
     ["block_out.L", "blocks.L.hook_out", "blocks.L.hook_resid_post"],
 ]

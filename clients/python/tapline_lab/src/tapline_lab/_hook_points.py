@@ -19,6 +19,7 @@ _ALIASES = {
     "head_out": "attn.hook_z",
     "attn_out": "hook_attn_out",
     "mid": "hook_resid_mid",
+    "ffn_in": "mlp.hook_in",
     "ffn_out": "hook_mlp_out",
     "block_out": "hook_resid_post",
 }

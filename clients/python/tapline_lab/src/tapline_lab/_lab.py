@@ -96,7 +96,7 @@ class Lab(Submitting):
     def probe(self, model: Model, examples: Sequence[ProbeExample], **settings: Any) -> Job[ProbeResult]:
         """Trains a linear probe on final-token block outputs; examples have text, label and split.
 
-        Labels may be 0, 1 or booleans. Settings: layers, point (block_in, attn_out, mid, ffn_out, block_out), rows (last,
+        Labels may be 0, 1 or booleans. Settings: layers, point (block_in, attn_out, mid, ffn_in, ffn_out, block_out), rows (last,
         mean, response: the mean over the text after the example's prompt, all: every token), seed.
         """
         return self.submit("probe", model, examples=[_labelled(one) for one in examples], **settings)

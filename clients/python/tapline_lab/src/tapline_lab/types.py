@@ -17,9 +17,11 @@ Operation = Literal[
 ]
 Status = Literal["queued", "running", "completed", "failed", "cancelled", "interrupted"]
 Split = Literal["train", "test"]
-BlockPoint = Literal["block_in", "attn_out", "mid", "ffn_out", "block_out"]
-ChangedPoint = Literal["block_in", "head_out", "attn_out", "mid", "ffn_out", "block_out"]
-ModelPoint = Literal["block_in", "attention", "head_out", "attn_out", "mid", "router", "ffn_out", "block_out"]
+BlockPoint = Literal["block_in", "attn_out", "mid", "ffn_in", "ffn_out", "block_out"]
+ChangedPoint = Literal["block_in", "head_out", "attn_out", "mid", "ffn_in", "ffn_out", "block_out"]
+ModelPoint = Literal[
+    "block_in", "attention", "head_out", "attn_out", "mid", "ffn_in", "router", "ffn_out", "block_out"
+]
 
 
 class Health(TypedDict):
@@ -128,10 +130,11 @@ class InspectSubmission(_InspectSubmissionRequired, total=False):
     measures: bool
     """Also report each reading's entropy and its KL divergence from the model's output, both in nats.
     Default: only if lens is given."""
-    points: list[Literal["block_in", "attn_out", "mid", "ffn_out"]]
+    points: list[Literal["block_in", "attn_out", "mid", "ffn_in", "ffn_out"]]
     """Hook points inside each layer, in addition to its output: block_in, the residual stream into it;
-    attn_out, what attention adds; mid, the residual stream after attention; ffn_out, what the MLP or the
-    experts add. Models without one of these points are rejected."""
+    attn_out, what attention adds; mid, the residual stream after attention; ffn_in, that stream after the
+    norm, as the MLP reads it; ffn_out, what the MLP or the experts add. Models without one of these points
+    are rejected."""
     attention: InspectSubmissionAttention
     """Attention weights after the softmax, as attention.npz ([heads, tokens, tokens] per layer, with the
     heads' outputs), and a summary of what each head attends to."""
@@ -212,7 +215,7 @@ class MeasuredLayer(_MeasuredLayerRequired, total=False):
 
 class _InspectPointRequired(TypedDict):
     layer: int
-    point: Literal["block_in", "attn_out", "mid", "ffn_out"]
+    point: Literal["block_in", "attn_out", "mid", "ffn_in", "ffn_out"]
     norms: list[float]
     """L2 norm, one per token."""
 
@@ -221,7 +224,7 @@ class InspectPoint(_InspectPointRequired, total=False):
     """A hook point inside a block."""
 
     predictions: list[list[Candidate]]
-    """Logit lens for block_in and mid. attn_out and ffn_out have none, because they are only added to the
+    """Logit lens for block_in and mid. attn_out, ffn_in and ffn_out have none, because they are not the
     residual stream."""
     target: list[Standing]
     """As for a layer."""
@@ -440,8 +443,8 @@ class CompareSubmission(_CompareSubmissionRequired, total=False):
     """For clamp: upper bound of the projection on u, or of a feature's activation."""
     point: ChangedPoint
     """Hook point to change: the block's output (block_out, the default), what its attention or MLP adds
-    (attn_out, ffn_out), the residual stream before each (block_in, mid), or the outputs of its heads
-    (head_out, for scale, ablate and patch)."""
+    (attn_out, ffn_out), the residual stream before each (block_in, mid), what the MLP reads (ffn_in), or the
+    outputs of its heads (head_out, for scale, ablate and patch)."""
     heads: list[int]
     """For head_out: the heads to change, all in the same run. Default: all heads."""
     controls: bool
@@ -561,8 +564,8 @@ class ProbeSubmission(_ProbeSubmissionRequired, total=False):
     """Experiment seed."""
     point: BlockPoint
     """Point of each block to read: its output (block_out, the default), its attention or MLP output
-    (attn_out, ffn_out), or the residual stream before these (block_in, mid). Models without this point are
-    refused."""
+    (attn_out, ffn_out), the residual stream before these (block_in, mid), or what the MLP reads (ffn_in).
+    Models without this point are refused."""
     rows: Literal["last", "mean", "response", "all"]
     """Of each example the last token's activation (last, the default), the mean over its tokens, without a
     BOS token (mean), or the mean over the tokens of its text after its prompt (response), or every token's
@@ -721,8 +724,8 @@ class SaeSubmission(_SaeSubmissionFrom, _SaeSubmissionRequired, total=False):
     """At least 4 per split, and no text in both splits."""
     point: BlockPoint
     """Point of each block to read: its output (block_out, the default), its attention or MLP output
-    (attn_out, ffn_out), or the residual stream before these (block_in, mid). Models without this point are
-    refused. With `from`, the extraction determines it."""
+    (attn_out, ffn_out), the residual stream before these (block_in, mid), or what the MLP reads (ffn_in).
+    Models without this point are refused. With `from`, the extraction determines it."""
     architecture: Literal["relu", "topk", "batchtopk", "jumprelu"]
     """relu (the default) with an L1 penalty; topk keeps the k most active features per activation; batchtopk
     does so per batch, and uses a threshold after training; jumprelu learns a threshold for each feature."""
@@ -1058,8 +1061,8 @@ class ExtractSubmission(_ExtractSubmissionRequired, total=False):
     .jsonl whose entries are texts or objects with `text` and, optionally, `prompt`."""
     point: BlockPoint
     """Point of each block to read: its output (block_out, the default), its attention or MLP output
-    (attn_out, ffn_out), or the residual stream before these (block_in, mid). Models without this point are
-    refused."""
+    (attn_out, ffn_out), the residual stream before these (block_in, mid), or what the MLP reads (ffn_in).
+    Models without this point are refused."""
     rows: Literal["all", "last", "mean", "response"]
     """Activations to write per text: every token's (all), the last token's, their mean (mean, without a BOS
     token), or the mean over a response after its prompt (response), which requires both in each entry of a
@@ -1313,8 +1316,9 @@ class PatchSweepSubmission(_PatchSweepSubmissionRequired, total=False):
     """Zero-based block indices, any number of them. Default: all blocks."""
     points: list[ChangedPoint]
     """Hook points to patch in each layer: block_out, its output; attn_out and ffn_out, what its attention and
-    MLP add to the residual stream; block_in and mid, the residual stream before each; head_out, the output of
-    each head, one head at a time. Models without one of these points are rejected."""
+    MLP add to the residual stream; block_in and mid, the residual stream before each; ffn_in, what the MLP
+    reads; head_out, the output of each head, one head at a time. Models without one of these points are
+    rejected."""
     heads: list[int]
     """For head_out: the heads to patch, one at a time. Default: all heads."""
     positions: Literal["aligned"] | list[int]
